@@ -1,0 +1,187 @@
+"""What a URDF and a loop file say, as plain frozen data. Angles in rad, lengths in m, SI units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rbda_ros.description.expression import Node
+
+JointType = Literal[
+    "revolute",
+    "continuous",
+    "prismatic",
+    "fixed",
+    "floating",
+    "planar",
+    "helical",
+    "spherical",
+]
+CutType = Literal[
+    "revolute",
+    "prismatic",
+    "cylindrical",
+    "planar",
+    "universal",
+    "spherical",
+    "fixed",
+    "distance",
+]
+Vector3 = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A frame in its parent frame: origin [m] and fixed-axis roll, pitch, yaw [rad]."""
+
+    xyz: Vector3 = (0.0, 0.0, 0.0)
+    rpy: Vector3 = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Inertia:
+    """Mass [kg], and the rotational inertia [kg m^2] about the centre of mass.
+
+    ``origin`` is the inertial frame in the link frame; its origin is the centre of mass, and
+    ``ixx`` ... ``izz`` are in its axes.
+    """
+
+    mass: float
+    origin: Pose = Pose()
+    ixx: float = 0.0
+    ixy: float = 0.0
+    ixz: float = 0.0
+    iyy: float = 0.0
+    iyz: float = 0.0
+    izz: float = 0.0
+
+
+@dataclass(frozen=True)
+class Link:
+    """A rigid link; ``inertia`` is None where the URDF gives none."""
+
+    name: str
+    inertia: Inertia | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a joint; infinite where the URDF gives none."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    velocity: float = math.inf
+    effort: float = math.inf
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A tree joint.
+
+    Attributes:
+        name: unique name.
+        type: what it allows.
+        parent: name of the link it starts from.
+        child: name of the link it moves.
+        origin: the joint frame, which is the child's frame at zero, in the parent's frame.
+        axis: unit axis in the joint frame; for planar joints, the normal of the plane.
+        limits: position, velocity and effort bounds.
+        damping: viscous friction [N m s/rad or N s/m].
+        friction: Coulomb friction [N m or N].
+        pitch: travel along the axis per radian [m/rad], for helical joints.
+        independent: URDF+ ``independent="..."``; None where the URDF does not say.
+    """
+
+    name: str
+    type: JointType
+    parent: str
+    child: str
+    origin: Pose = Pose()
+    axis: Vector3 = (1.0, 0.0, 0.0)
+    limits: Limits = Limits()
+    damping: float = 0.0
+    friction: float = 0.0
+    pitch: float = 0.0
+    independent: bool | None = None
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """A gear, belt or differential: sum of coefficient * joint position = offset."""
+
+    name: str
+    terms: Mapping[str, float]
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A frame fixed to a link."""
+
+    link: str
+    origin: Pose = Pose()
+
+
+@dataclass(frozen=True)
+class CutJoint:
+    """A joint that closes a loop between two links.
+
+    ``axis`` is in the predecessor's cut frame: the axis of a revolute, prismatic, cylindrical
+    or universal cut (a universal cut turns about it and about one perpendicular axis), the
+    normal of a planar one. ``second_axis`` is the universal cut's other axis, in the
+    successor's cut frame. ``length`` [m] is the distance that a ``distance`` cut holds; None
+    takes it from the assembly position.
+    """
+
+    name: str
+    type: CutType
+    predecessor: Attachment
+    successor: Attachment
+    axis: Vector3 = (1.0, 0.0, 0.0)
+    second_axis: Vector3 | None = None
+    length: float | None = None
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Any other holonomic constraint: an expression in joint names that stays zero."""
+
+    name: str
+    equation: str
+    tree: Node
+
+
+Constraint = Coupling | CutJoint | Expression
+
+
+@dataclass(frozen=True)
+class RobotDescription:
+    """Everything the files say, checked: names are unique and resolve, the joints are a tree.
+
+    Attributes:
+        name: of the robot.
+        links: in the order of the file.
+        joints: in the order of the file.
+        constraints: loops, couplings, mimic joints, gears of rotors.
+        independent_joints: as listed by the loop file; None leaves the choice to us.
+        actuated_joints: as listed by the loop file; None means the independent joints.
+        assembly: guess of joint positions that picks the branch of each loop.
+        warnings: what is odd but usable.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    constraints: tuple[Constraint, ...] = ()
+    independent_joints: tuple[str, ...] | None = None
+    actuated_joints: tuple[str, ...] | None = None
+    assembly: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> str:
+        """Name of the one link that is no joint's child."""
+        children = {joint.child for joint in self.joints}
+        return next(link.name for link in self.links if link.name not in children)

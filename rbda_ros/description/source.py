@@ -1,0 +1,85 @@
+"""A path or the text itself: finds out which, and reads files within bounds."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from pathlib import Path
+
+from rbda_ros.description.report import Report
+
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_DECLARED_ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding=["']([A-Za-z0-9._-]+)["']""")
+
+
+def urdf_text(source: str | os.PathLike[str], largest: int, report: Report) -> str | None:
+    """The XML text that ``source`` is or names; None after noting why it cannot be read."""
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+        return source
+    if isinstance(source, str) and "\n" in source.strip():
+        report.problem("URDF", "is neither XML text nor a path", "give a path or text in <robot>")
+        return None
+    return read_text(source, "URDF", largest, report)
+
+
+def loop_text(source: str | os.PathLike[str], largest: int, report: Report) -> str | None:
+    """The YAML text that ``source`` is or names; None after noting why it cannot be read."""
+    if isinstance(source, str) and _is_yaml(source):
+        return source
+    return read_text(source, "loop file", largest, report)
+
+
+def _is_yaml(source: str) -> bool:
+    """Text has lines, or a colon with content around it, and names no existing file."""
+    if "\n" in source:
+        return True
+    looks_like_yaml = re.search(r":\s+\S|^\s*[{#]|:\s*$", source) is not None
+    return looks_like_yaml and not _exists(source)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.exists(path)
+    except ValueError:  # a null byte
+        return False
+
+
+def read_text(
+    path: str | os.PathLike[str], what: str, largest: int, report: Report
+) -> str | None:
+    """A file's text; None after noting why it cannot be read."""
+    try:
+        file = Path(path)
+        if not file.is_file():
+            reason = "is not a file" if file.exists() else "does not exist"
+            report.problem(f"{what} {str(path)!r}", reason, "check the path")
+            return None
+        with file.open("rb") as stream:
+            data = stream.read(largest + 1)
+    except (OSError, ValueError, TypeError) as error:
+        report.problem(f"{what} {str(path)[:200]!r}", f"cannot be read: {error}", "check the path")
+        return None
+    if len(data) > largest:
+        report.problem(
+            f"{what} {str(path)!r}", f"has more than {largest} bytes", "give one robot's file"
+        )
+        return None
+    return _decode(data, f"{what} {str(path)!r}", report)
+
+
+def _decode(data: bytes, what: str, report: Report) -> str | None:
+    declared = _DECLARED_ENCODING.match(data[:200])
+    encoding = declared.group(1).decode("ascii") if declared else "utf-8"
+    for mark, marked_encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            encoding = marked_encoding
+    try:
+        return data.decode(encoding)
+    except (UnicodeError, LookupError) as error:
+        report.problem(what, f"is not readable text: {error}", "save it as UTF-8")
+        return None

@@ -1,0 +1,120 @@
+"""Safe XML: no entities, no network, bounded size; attributes read with their line number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from lxml import etree
+
+from rbda_ros.description.report import Report
+
+LARGEST_TEXT = 16 * 1024 * 1024
+T = TypeVar("T")
+
+
+def parse_xml(text: str, report: Report) -> etree._Element | None:
+    """The root element, or None after noting why the text cannot be read."""
+    text = text.lstrip("\ufeff \t\r\n")
+    if len(text) > LARGEST_TEXT:
+        report.problem(
+            "URDF", f"has more than {LARGEST_TEXT} characters", "give the description of one robot"
+        )
+        return None
+    if "<!DOCTYPE" in text:
+        # Entities can grow without bound or read files; a robot description needs none.
+        report.problem("URDF", "has a DOCTYPE", "remove it and write out any entities")
+        return None
+    try:
+        root = _parse(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        report.problem("URDF", f"is not valid Unicode ({error.reason})", "save it as UTF-8")
+        return None
+    except etree.XMLSyntaxError as error:
+        report.problem("URDF", f"is not XML: {error.msg}", "correct the XML there")
+        return None
+    if root is None:
+        report.problem("URDF", "has no element", "start it with <robot name='...'>")
+        return None
+    _drop_default_namespace(root)
+    return root
+
+
+def _parse(data: bytes) -> etree._Element | None:
+    """Parse strictly, but let undeclared prefixes pass: old Gazebo files are full of them."""
+    try:
+        return etree.fromstring(data, _parser(recover=False))
+    except etree.XMLSyntaxError as error:
+        namespaces = etree.ErrorDomains.NAMESPACE
+        if any(entry.domain != namespaces for entry in error.error_log):
+            raise
+        return etree.fromstring(data, _parser(recover=True))
+
+
+def _parser(recover: bool) -> etree.XMLParser:
+    return etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+        recover=recover,
+    )
+
+
+def _drop_default_namespace(root: etree._Element) -> None:
+    """Let ``<robot xmlns="...">`` read like ``<robot>``."""
+    namespace = etree.QName(root).namespace
+    if namespace is None:
+        return
+    prefix = f"{{{namespace}}}"
+    for element in root.iter():
+        if isinstance(element.tag, str):
+            element.tag = element.tag.removeprefix(prefix)
+
+
+def children(element: etree._Element, tag: str) -> Iterator[etree._Element]:
+    """The direct children of that tag, in the order of the file."""
+    return element.iterchildren(tag)
+
+
+def child(element: etree._Element, tag: str) -> etree._Element | None:
+    """The first direct child of that tag."""
+    return next(element.iterchildren(tag), None)
+
+
+def text_of(element: etree._Element | None) -> str | None:
+    """The text inside an element, without surrounding space; None if there is none."""
+    text = None if element is None else element.text
+    return text.strip() or None if text else None
+
+
+def attribute(
+    element: etree._Element | None,
+    name: str,
+    convert: Callable[[str], T],
+    default: T,
+    where: str,
+    report: Report,
+) -> T:
+    """One attribute, converted; the default where it is absent, or after noting why it is wrong.
+
+    Args:
+        element: may be None, which reads as an element without attributes.
+        name: of the attribute.
+        convert: raises ValueError with a reason.
+        default: where there is no such element or attribute.
+        where: what the user calls the element, for messages.
+        report: takes the problem.
+    """
+    text = None if element is None else element.get(name)
+    if element is None or text is None:
+        return default
+    try:
+        return convert(text)
+    except ValueError as error:
+        place = f"<{element.tag} {name}> (line {element.sourceline})"
+        report.problem(where, f"{place}: {error}", "write a valid value")
+        return default
