@@ -1,0 +1,48 @@
+# Every target does all the set-up it needs, in .venv; no ROS has to be installed.
+
+PYTHON ?= python3
+
+VENV := .venv/bin
+STEP := @$(PYTHON) tools/step.py
+COLCON := build/colcon
+
+# What a sourced ROS, another environment or a parent process left behind would be mixed with ours.
+unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH LD_LIBRARY_PATH
+unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH VIRTUAL_ENV
+unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEELS_BOOTSTRAP_COMPLETE
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test pytest lint colcon bench clean
+
+help:
+	@echo "make install   .venv with everything in it"
+	@echo "make run       the node on a demo robot"
+	@echo "make test      all that CI runs: lint, pytest, colcon"
+	@echo "make lint      style, types, direction of imports"
+	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
+	@echo "make bench     the benchmarks"
+	@echo "make clean     remove what the others made"
+
+install:
+	@$(PYTHON) tools/install.py
+
+run: install
+	@exec $(PYTHON) tools/foreground.py $(VENV)/rbda_ros demo
+
+test: lint pytest colcon
+
+pytest: install
+	$(VENV)/python -m pytest
+
+lint: install
+	$(STEP) ruff-format "Formatting (ruff)" $(VENV)/ruff format --check .
+	$(STEP) ruff "Style (ruff)" $(VENV)/ruff check .
+	$(STEP) mypy "Types (mypy)" $(VENV)/python -m mypy
+	$(STEP) imports "Direction of imports (import-linter)" $(VENV)/lint-imports
+
+bench: install
+	@$(VENV)/python -m benchmark
+
+clean:
+	rm -rf .venv build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,96 @@
+"""Brings .venv up to date with the source: `make install`.
+
+Does nothing where nothing changed: the environment remembers what it was made from. All versions
+come from pyproject.toml.
+"""
+
+import fcntl
+import hashlib
+import shutil
+import sys
+from pathlib import Path
+
+if sys.version_info < (3, 11):
+    sys.exit(f"rbda_ros needs Python 3.11 or newer, this is {sys.version.split()[0]}: make PYTHON=...")
+
+import tomllib
+
+from step import run_step
+
+ROOT = Path(__file__).resolve().parents[1]
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+PACKAGE_SOURCES = ("CMakeLists.txt", "package.xml", "pyproject.toml", "setup.py")
+PACKAGE_FOLDERS = ("cmake", "config", "launch", "msg", "rbda_ros", "srv")
+
+
+def requirements():
+    """Everything that building, running, testing and checking needs."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = settings["project"]
+    extras = project["optional-dependencies"].values()
+    return sorted(
+        {*settings["build-system"]["requires"], *project["dependencies"]}.union(*extras)
+    )
+
+
+def package_digest():
+    """Fingerprint of the files that the installed package is made from."""
+    files = [ROOT / name for name in PACKAGE_SOURCES]
+    for folder in PACKAGE_FOLDERS:
+        files += (path for path in (ROOT / folder).rglob("*") if path.is_file())
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        if "__pycache__" not in path.parts:
+            digest.update(f"{path.relative_to(ROOT)}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def bring_up_to_date(part, wanted, *steps):
+    """Run the steps unless the part was last made from what is wanted now."""
+    stamp = VENV / f"made_from_{part}.txt"
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return
+    stamp.unlink(missing_ok=True)
+    for name, title, command in steps:
+        if code := run_step(name, title, command):
+            sys.exit(code)
+    stamp.write_text(wanted)
+
+
+def main():
+    # An environment cannot be moved, nor used with another Python.
+    identity = f"{VENV}\n{sys.base_prefix}\n{sys.version}\n"
+    stamp = VENV / "made_from_python.txt"
+    if VENV.exists() and not (stamp.is_file() and stamp.read_text() == identity):
+        shutil.rmtree(VENV)
+    bring_up_to_date(
+        "python",
+        identity,
+        ("venv", "Creating .venv", [sys.executable, "-m", "venv", VENV]),
+    )
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install"]
+    wanted = requirements()
+    bring_up_to_date(
+        "requirements",
+        "\n".join(wanted),
+        ("requirements", "Installing ROS and the other requirements", [*pip, *wanted]),
+    )
+    bring_up_to_date(
+        "package",
+        package_digest(),
+        (
+            "package",
+            "Building and installing rbda_ros",
+            [*pip, "--no-build-isolation", "--no-deps", ROOT],
+        ),
+    )
+
+
+if __name__ == "__main__":
+    (ROOT / "build").mkdir(exist_ok=True)
+    # One at a time: two would mix their files in the environment.
+    with (ROOT / "build" / "install.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        main()
