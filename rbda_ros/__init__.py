@@ -1,0 +1,33 @@
+"""Dynamics of robots whose actuation has kinematic loops.
+
+    from rbda_ros import load_robot
+    robot = load_robot("robot.urdf", "loops.yaml")
+    tau = robot.inverse_dynamics(q, qd, ydd)
+
+This package imports no ROS; the node is in ``rbda_ros.node``.
+"""
+
+from pkgutil import extend_path
+
+# The generated msg and srv lie in the installed package, also when this is the source tree.
+__path__ = extend_path(__path__, __name__)
+
+from rbda_ros.errors import (  # noqa: E402
+    ClosureError,
+    DescriptionError,
+    InputError,
+    ModelError,
+    Problem,
+)
+from rbda_ros.robot import Cluster, Robot, load_robot  # noqa: E402
+
+__all__ = [
+    "Cluster",
+    "ClosureError",
+    "DescriptionError",
+    "InputError",
+    "ModelError",
+    "Problem",
+    "Robot",
+    "load_robot",
+]

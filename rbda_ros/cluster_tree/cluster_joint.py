@@ -1,0 +1,218 @@
+"""The cluster joint: what tree joints and loops together allow (Chignoli 2024, Sec. III).
+
+A clustered vector stacks one 6-vector per body of the cluster, each in its body's frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from rbda_ros.cluster_tree.loops import Loop
+from rbda_ros.cluster_tree.spanning_tree import Body
+from rbda_ros.spatial import Matrix, Transform, constant, cross_force, cross_motion
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterNode:
+    """A node of the cluster tree: bodies, and the loop constraints among their joints.
+
+    Attributes:
+        name: of its lowest body, as the paper identifies clusters.
+        bodies: the bodies C_k, ascending in the regular numbering.
+        numbers: their regular numbers; consecutive.
+        parent: lambda_C(k), the index of the parent cluster; None for the fixed base.
+        inside: for each body, the position of its parent in this cluster; None for base bodies.
+        output: for each base body, the position of its parent, an output body, in the parent
+            cluster; None for the others.
+        loop: the constraints; None where there are none.
+        independent: positions, among the cluster's velocity coordinates, of y_k.
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    numbers: tuple[int, ...]
+    parent: int | None
+    inside: tuple[int | None, ...]
+    output: tuple[int | None, ...]
+    loop: Loop | None
+    independent: tuple[int, ...]
+
+    @property
+    def nq(self) -> int:
+        """Number of spanning positions."""
+        return sum(body.model.nq for body in self.bodies)
+
+    @property
+    def nv(self) -> int:
+        """Number of spanning velocities."""
+        return sum(body.model.nv for body in self.bodies)
+
+    @property
+    def ny(self) -> int:
+        """Number of independent velocities."""
+        return len(self.independent)
+
+    @property
+    def inertia(self) -> Matrix:
+        """I_k = diag(I_i), 6n x 6n."""
+        return ca.diagcat(*(constant(body.inertia) for body in self.bodies))
+
+    def split_positions(self, q: Matrix) -> list[Matrix]:
+        """q_k as one vector per body."""
+        return _split(q, [body.model.nq for body in self.bodies])
+
+    def split_velocities(self, qd: Matrix) -> list[Matrix]:
+        """qd_k as one vector per body."""
+        return _split(qd, [body.model.nv for body in self.bodies])
+
+
+def _split(vector: Matrix, sizes: list[int]) -> list[Matrix]:
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    return [vector[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+def stack_cross_motion(v: Matrix, m: Matrix) -> Matrix:
+    """Clustered ``v x m``, body by body."""
+    return ca.vertcat(*(cross_motion(v[i : i + 6], m[i : i + 6]) for i in range(0, v.rows(), 6)))
+
+
+def stack_cross_force(v: Matrix, f: Matrix) -> Matrix:
+    """Clustered ``v x* f``, body by body."""
+    return ca.vertcat(*(cross_force(v[i : i + 6], f[i : i + 6]) for i in range(0, v.rows(), 6)))
+
+
+@dataclass(frozen=True, eq=False)
+class Propagator:
+    """J, the tree joints' motions to cluster motions (13), applied by recursion.
+
+    ``J @ z`` adds to each body's part what its parent in the cluster has; ``J.T @ f`` collects
+    forces the other way, and is the inverse of (28) by (29).
+    """
+
+    X_up: tuple[Transform, ...]
+    inside: tuple[int | None, ...]
+
+    def __matmul__(self, z: Matrix) -> Matrix:
+        moved: list[Matrix] = []
+        for i, (X, parent) in enumerate(zip(self.X_up, self.inside, strict=True)):
+            own = z[6 * i : 6 * i + 6, :]
+            moved.append(own if parent is None else own + X @ moved[parent])
+        return ca.vertcat(*moved)
+
+    @property
+    def T(self) -> TransposedPropagator:
+        """The transpose: cluster forces to the forces across tree joints."""
+        return TransposedPropagator(self)
+
+
+@dataclass(frozen=True, eq=False)
+class TransposedPropagator:
+    """``J.T``."""
+
+    J: Propagator
+
+    def __matmul__(self, f: Matrix) -> Matrix:
+        across = [f[6 * i : 6 * i + 6, :] for i in range(len(self.J.X_up))]
+        for i, parent in reversed(list(enumerate(self.J.inside))):
+            if parent is not None:
+                across[parent] = across[parent] + self.J.X_up[i].T @ across[i]
+        return ca.vertcat(*across)
+
+
+@dataclass(frozen=True, eq=False)
+class Connector:
+    """E: output bodies of the parent cluster to base bodies of this one, so that kX_l = J E (35).
+
+    The parent's clustered vectors have ``parent_rows`` rows.
+    """
+
+    X_up: tuple[Transform, ...]
+    output: tuple[int | None, ...]
+    parent_rows: int
+
+    def __matmul__(self, v: Matrix) -> Matrix:
+        return ca.vertcat(
+            *(
+                ca.DM(6, v.columns()) if j is None else X @ v[6 * j : 6 * j + 6, :]
+                for X, j in zip(self.X_up, self.output, strict=True)
+            )
+        )
+
+    @property
+    def T(self) -> TransposedConnector:
+        """The transpose: forces across base bodies' joints to forces on output bodies."""
+        return TransposedConnector(self)
+
+
+@dataclass(frozen=True, eq=False)
+class TransposedConnector:
+    """``E.T``."""
+
+    E: Connector
+
+    def __matmul__(self, f: Matrix) -> Matrix:
+        onto: list[Matrix] = [ca.DM(6, f.columns())] * (self.E.parent_rows // 6)
+        for i, j in enumerate(self.E.output):
+            if j is not None:
+                onto[j] = onto[j] + self.E.X_up[i].T @ f[6 * i : 6 * i + 6, :]
+        return ca.vertcat(*onto)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterJoint:
+    """A cluster joint at one state.
+
+    Attributes:
+        qd: spanning velocity G yd (6).
+        J: tree-joint motions to cluster motions (13).
+        E: connector to the parent cluster; the cluster transform is J E (35).
+        S: diag(S_i) of the tree joints (6n x nv); the cluster's motion subspace is J S G (15).
+        ring_S_qd: stack of ring-S_i qd_i (6n).
+        G: independent to spanning velocities (nv x ny).
+        g: spanning acceleration at ydd = 0 (nv): qdd = G ydd + g (3).
+    """
+
+    qd: Matrix
+    J: Propagator
+    E: Connector
+    S: Matrix
+    ring_S_qd: Matrix
+    G: Matrix
+    g: Matrix
+
+    def velocity_product(self, v: Matrix) -> Matrix:
+        """stack(ring-S_i qd_i + v_i x S_i qd_i) of the tree joints: the second part of (19)."""
+        return self.ring_S_qd + stack_cross_motion(v, self.S @ self.qd)
+
+
+def cluster_joint(node: ClusterNode, parent_rows: int, q: Matrix, yd: Matrix) -> ClusterJoint:
+    """Evaluate a cluster joint (Chignoli 2024, Algorithm 1, lines 4 to 13).
+
+    Args:
+        node: the cluster.
+        parent_rows: rows of the parent's clustered vectors; 6 for the fixed base.
+        q: (nq) spanning position of the cluster, on the constraint manifold.
+        yd: (ny) independent velocity.
+    """
+    if node.loop is None:
+        G, g, qd = ca.DM.eye(node.nv), ca.DM(node.nv, 1), yd
+    else:
+        G, g, qd = node.loop.explicit(q, yd, node.independent)
+    X_up, S, ring_S_qd = [], [], []
+    parts = zip(node.bodies, node.split_positions(q), node.split_velocities(qd), strict=True)
+    for body, q_i, qd_i in parts:
+        X_J, S_i, ring_S_i = body.model.jcalc(q_i, qd_i, body.joint.pitch)
+        X_up.append(X_J @ body.X_tree)
+        S.append(S_i)
+        ring_S_qd.append(ring_S_i @ qd_i)
+    return ClusterJoint(
+        qd=qd,
+        J=Propagator(tuple(X_up), node.inside),
+        E=Connector(tuple(X_up), node.output, parent_rows),
+        S=ca.diagcat(*S),
+        ring_S_qd=ca.vertcat(*ring_S_qd),
+        G=G,
+        g=g,
+    )

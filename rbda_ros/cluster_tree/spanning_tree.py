@@ -1,0 +1,165 @@
+"""From a description to its spanning tree: bodies, tree joints, and links lumped onto bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rbda_ros.cluster_tree.joints import AXIS_TYPES, JOINT_MODELS, JointModel
+from rbda_ros.description.model import Inertia, Joint, RobotDescription
+from rbda_ros.description.model import Pose as DescribedPose
+from rbda_ros.spatial import Transform, align_z, frame_transform, rotation_from_rpy, spatial_inertia
+
+FLOATING_BASE = "floating_base"
+"""Name of the joint that ``floating_base=True`` puts under the root link."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A frame: axes R (3, 3, its axes to the reference's) and origin p (3,) [m]."""
+
+    R: NDArray[np.float64]
+    p: NDArray[np.float64]
+
+    def __matmul__(self, other: Frame) -> Frame:
+        return Frame(self.R @ other.R, self.R @ other.p + self.p)
+
+    def inverse(self) -> Frame:
+        """The reference frame in this frame."""
+        return Frame(self.R.T, -self.R.T @ self.p)
+
+    def transform(self) -> Transform:
+        """The Pluecker transform from the reference to this frame."""
+        return frame_transform(self.R, self.p)
+
+
+IDENTITY = Frame(np.eye(3), np.zeros(3))
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A node of the spanning tree and the tree joint that moves it.
+
+    Attributes:
+        name: of the link that the joint moves.
+        joint: the tree joint, as described.
+        parent: regular number of the parent body; 0 is the fixed base, bodies count from 1.
+        X_tree: parent body frame to joint frame (the body frame at zero); a constant.
+        inertia: (6, 6) of all its links about the body frame's origin, in its axes.
+        mass: of all its links [kg].
+    """
+
+    name: str
+    joint: Joint
+    parent: int
+    X_tree: Transform
+    inertia: NDArray[np.float64]
+    mass: float
+
+    @property
+    def model(self) -> JointModel:
+        """Kinematics of the tree joint."""
+        return JOINT_MODELS[self.joint.type]
+
+
+@dataclass(frozen=True, eq=False)
+class LinkFrame:
+    """Where a link is: the body it is lumped onto (0: the fixed base) and its frame there."""
+
+    body: int
+    frame: Frame
+
+
+@dataclass(frozen=True)
+class SpanningTree:
+    """Bodies in regular numbering (parents before children), and every link's place on them.
+
+    ``bodies[i - 1]`` is body i. ``floating_base`` tells that body 1 is the floating base.
+    """
+
+    bodies: tuple[Body, ...]
+    links: Mapping[str, LinkFrame]
+    floating_base: bool
+
+    def path(self, body: int) -> tuple[int, ...]:
+        """kappa_t(body): the body and its supporting bodies, tip first."""
+        path = []
+        while body:
+            path.append(body)
+            body = self.bodies[body - 1].parent
+        return tuple(path)
+
+    def body_of_joint(self) -> dict[str, int]:
+        """Number of the body that each moving joint moves."""
+        return {body.joint.name: i for i, body in enumerate(self.bodies, start=1)}
+
+
+def frame_of(pose: DescribedPose) -> Frame:
+    """The frame that a URDF origin means."""
+    return Frame(rotation_from_rpy(pose.rpy), np.array(pose.xyz, dtype=float))
+
+
+def build_spanning_tree(description: RobotDescription, floating_base: bool) -> SpanningTree:
+    """Number the bodies depth first in the order of the file, and lump fixed joints.
+
+    A floating joint alone on the root link is the floating base, whether or not
+    ``floating_base`` asks for one; otherwise ``floating_base=True`` puts one under the root.
+    The mass of what is fixed to the base does not enter the dynamics.
+    """
+    children: dict[str, list[Joint]] = {}
+    for joint in description.joints:
+        children.setdefault(joint.parent, []).append(joint)
+    root = description.root
+    described = [joint.type for joint in children.get(root, [])] == ["floating"]
+
+    links: dict[str, LinkFrame] = {}
+    joints: list[tuple[Joint, int, Frame]] = []
+    pending: list[tuple[str, int, Frame, Joint | None]] = [(root, 0, IDENTITY, None)]
+    if floating_base and not described:
+        base_joint = Joint(FLOATING_BASE, "floating", parent="world", child=root)
+        pending = [(root, 0, IDENTITY, base_joint)]
+    while pending:
+        link, body, frame, joint = pending.pop()
+        if joint is not None:
+            align = Frame(joint_axes(joint), np.zeros(3))
+            joints.append((joint, body, frame @ align))
+            body, frame = len(joints), align.inverse()
+        links[link] = LinkFrame(body, frame)
+        for child in reversed(children.get(link, [])):
+            moves = None if child.type == "fixed" else child
+            pending.append((child.child, body, frame @ frame_of(child.origin), moves))
+
+    inertias = _lump(description, links, len(joints))
+    bodies = tuple(
+        Body(joint.child, joint, parent, frame.transform(), inertias[i], inertias[i][5, 5])
+        for i, (joint, parent, frame) in enumerate(joints, start=1)
+    )
+    return SpanningTree(bodies, links, floating_base or described)
+
+
+def joint_axes(joint: Joint) -> NDArray[np.float64]:
+    """(3, 3) axes of the body frame in the link's frame: z on the joint axis where it has one."""
+    return align_z(np.array(joint.axis)) if joint.type in AXIS_TYPES else np.eye(3)
+
+
+def _lump(
+    description: RobotDescription, links: Mapping[str, LinkFrame], body_count: int
+) -> list[NDArray[np.float64]]:
+    """(6, 6) inertia of each body, from those of its links; entry 0 is the fixed base."""
+    inertias = [np.zeros((6, 6)) for _ in range(body_count + 1)]
+    for link in description.links:
+        if link.inertia is not None:
+            place = links[link.name]
+            inertias[place.body] += link_inertia(link.inertia, place.frame)
+    return inertias
+
+
+def link_inertia(inertia: Inertia, frame: Frame) -> NDArray[np.float64]:
+    """(6, 6) of a link in the axes, and about the origin, of the frame that ``frame`` is in."""
+    inertial = frame @ frame_of(inertia.origin)
+    i = inertia
+    about_com = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
+    return spatial_inertia(i.mass, inertial.p, inertial.R @ about_com @ inertial.R.T)

@@ -1,0 +1,44 @@
+"""The named errors of rbda_ros: each says which element is wrong and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a description: where it is, why it is wrong, what to change.
+
+    Attributes:
+        element: what the user wrote, e.g. ``joint 'knee'`` or ``constraint 'knee_gear'``.
+        reason: why it cannot be used.
+        remedy: what to change.
+    """
+
+    element: str
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.element}: {self.reason}; {self.remedy}"
+
+
+class ModelError(Exception):
+    """A robot cannot be built from its description."""
+
+
+class DescriptionError(ModelError):
+    """The URDF or the loop file is wrong; carries every problem found, not only the first."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ClosureError(ModelError):
+    """No position satisfies the loops for the joints that were given."""
+
+
+class InputError(ValueError):
+    """An argument has the wrong names, the wrong length, or a value that is not finite."""

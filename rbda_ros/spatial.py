@@ -1,0 +1,148 @@
+"""Spatial (6-D) vector algebra: the few functions of Featherstone 2010, Table 1.
+
+Spatial vectors are angular first: motion ``[w; v]``, force ``[n; f]``. Every function takes
+CasADi matrices (SX for tracing, DM for numbers); constants may be numpy arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = Any
+"""A CasADi SX or DM matrix (CasADi ships no types of its own)."""
+
+SNAP = 1e-10
+"""Entries of constant rotations this close to 0 or +-1 are meant to be 0 or +-1: URDFs write
+pi/2 with twelve digits. Torques stay within 1e-10 of those of the unrounded numbers."""
+
+
+def constant(array: Any) -> ca.DM:
+    """A numpy array as a CasADi constant whose zeros are structural."""
+    return ca.sparsify(ca.DM(np.asarray(array, dtype=float)))
+
+
+def skew(r: Matrix) -> Matrix:
+    """The 3x3 matrix with ``skew(r) @ x = r x x``."""
+    return ca.skew(r)
+
+
+def cross_motion(v: Matrix, m: Matrix) -> Matrix:
+    """``v x m`` (6): the rate of a motion vector m that moves with velocity v."""
+    w, vo = v[:3], v[3:]
+    return ca.vertcat(ca.cross(w, m[:3]), ca.cross(vo, m[:3]) + ca.cross(w, m[3:]))
+
+
+def cross_force(v: Matrix, f: Matrix) -> Matrix:
+    """``v x* f`` (6): the rate of a force vector f that moves with velocity v."""
+    w, vo = v[:3], v[3:]
+    return ca.vertcat(ca.cross(w, f[:3]) + ca.cross(vo, f[3:]), ca.cross(w, f[3:]))
+
+
+def spatial_inertia(
+    mass: float, com: NDArray[np.float64], rotational: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The 6x6 inertia about a frame's origin (Featherstone 2010, Table 1, ``mcI``).
+
+    Args:
+        mass: [kg].
+        com: (3,) centre of mass in the frame [m].
+        rotational: (3, 3) inertia about the centre of mass, in the frame's axes [kg m^2].
+    """
+    c = np.array([[0, -com[2], com[1]], [com[2], 0, -com[0]], [-com[1], com[0], 0]])
+    return np.block([[rotational - mass * c @ c, mass * c], [-mass * c, mass * np.eye(3)]])
+
+
+def rotation_from_rpy(rpy: tuple[float, float, float]) -> NDArray[np.float64]:
+    """(3, 3) child-to-parent rotation of URDF's fixed-axis roll, pitch, yaw [rad], snapped."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    rx = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
+    ry = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
+    rz = np.array([[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]])
+    return snap(rz @ ry @ rx)
+
+
+def snap(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Entries within SNAP of 0 or +-1 made exact: URDFs round pi/2."""
+    nearest = np.round(rotation)
+    return np.where(np.abs(rotation - nearest) < SNAP, nearest, rotation) + 0.0
+
+
+def align_z(axis: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(3, 3) rotation whose third column is the unit vector ``axis``.
+
+    For an axis along +-x, +-y or +-z it is a signed permutation, so that products with it cost
+    no arithmetic.
+    """
+    axis = snap(axis / np.linalg.norm(axis))
+    x = np.zeros(3)
+    x[(int(np.argmax(np.abs(axis))) + 1) % 3] = 1.0
+    x = x - (x @ axis) * axis
+    x = snap(x / np.linalg.norm(x))
+    return np.column_stack([x, snap(np.cross(axis, x)), axis])
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A Pluecker transform B_X_A, kept as steps and applied one after the other.
+
+    Each step (E, r) is ``rot(E) @ xlt(r)``: r (3) the new origin in old axes, E (3x3) the old
+    axes to new axes rotation; None stands for nothing to do. Applying "translate, then turn
+    about z" step by step costs less than multiplying by the 6x6 matrix of both.
+    """
+
+    steps: tuple[tuple[Matrix | None, Matrix | None], ...]
+
+    def __matmul__(self, other: Any) -> Any:
+        """Compose with a Transform, or take motion vectors (6 x n) from A to B coordinates."""
+        if isinstance(other, Transform):
+            return Transform(other.steps + self.steps)
+        angular, linear = other[:3, :], other[3:, :]
+        for E, r in self.steps:
+            if r is not None:
+                linear = linear - skew(r) @ angular
+            if E is not None:
+                angular, linear = E @ angular, E @ linear
+        return ca.vertcat(angular, linear)
+
+    @property
+    def T(self) -> TransposedTransform:
+        """The transpose, which takes forces from B to A coordinates."""
+        return TransposedTransform(self)
+
+    def pose(self) -> tuple[Matrix, Matrix]:
+        """Rotation (3x3, B axes to A axes) and origin (3) of frame B in frame A."""
+        R, p = ca.DM.eye(3), ca.DM.zeros(3)
+        for E, r in self.steps:
+            if r is not None:
+                p = p + R @ r
+            if E is not None:
+                R = R @ E.T
+        return R, p
+
+
+@dataclass(frozen=True)
+class TransposedTransform:
+    """``X.T``: force vectors (6 x n) from B to A coordinates."""
+
+    X: Transform
+
+    def __matmul__(self, other: Matrix) -> Matrix:
+        angular, linear = other[:3, :], other[3:, :]
+        for E, r in reversed(self.X.steps):
+            if E is not None:
+                angular, linear = E.T @ angular, E.T @ linear
+            if r is not None:
+                angular = angular + skew(r) @ linear
+        return ca.vertcat(angular, linear)
+
+
+def frame_transform(R: NDArray[np.float64], p: NDArray[np.float64]) -> Transform:
+    """Transform to a frame with axes R (3, 3, its axes to ours) and origin p (3) in ours."""
+    E = None if np.array_equal(R, np.eye(3)) else constant(R.T)
+    r = None if not np.any(p) else constant(p)
+    return Transform(((E, r),))

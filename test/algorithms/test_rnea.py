@@ -1,0 +1,22 @@
+"""Inverse dynamics against Pinocchio's RNEA on real robots, fixed and floating."""
+
+import numpy as np
+import pytest
+from pinocchio_oracle import PinocchioOracle, example_robots, random_state
+
+from rbda_ros import load_robot
+
+ROBOTS = example_robots()
+
+
+@pytest.mark.parametrize("floating_base", [False, True], ids=["fixed", "floating"])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_equals_pinocchio(name, floating_base):
+    robot = load_robot(ROBOTS[name], floating_base=floating_base)
+    oracle = PinocchioOracle(ROBOTS[name], robot)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        q, qd, qdd = random_state(robot, rng)
+        expected = oracle.rnea(q, qd, qdd)
+        tolerance = 1e-10 * np.abs(expected).max(initial=1.0)
+        np.testing.assert_allclose(robot.inverse_dynamics(q, qd, qdd), expected, 0, tolerance)
