@@ -40,6 +40,18 @@ lint: install
 	$(STEP) mypy "Types (mypy)" $(VENV)/python -m mypy
 	$(STEP) imports "Direction of imports (import-linter)" $(VENV)/lint-imports
 
+# --paths and not --base-paths: colcon would take the packages inside .venv for its own.
+colcon: install
+	$(STEP) colcon "Building with colcon" env PATH="$(CURDIR)/$(VENV):$$PATH" \
+	  AMENT_PREFIX_PATH="$(CURDIR)/.venv" CMAKE_PREFIX_PATH="$(CURDIR)/.venv" \
+	  colcon --log-base $(COLCON)/log build --paths . \
+	  --build-base $(COLCON)/build --install-base $(COLCON)/install \
+	  --event-handlers console_direct+ --cmake-args -GNinja -DBUILD_TESTING=OFF \
+	  -DCMAKE_PROJECT_INCLUDE="$(CURDIR)/cmake/ros_wheels.cmake" \
+	  -DPython3_EXECUTABLE="$(CURDIR)/$(VENV)/python"
+	$(STEP) install-space "Running the node of the install space" \
+	  $(VENV)/python tools/try_install_space.py $(COLCON)/install
+
 bench: install
 	@$(VENV)/python -m benchmark
 

@@ -1,8 +1,8 @@
 """`pip install .`: runs CMake for the generated interfaces, then packs what CMake installs.
 
-CMakeLists.txt decides what is installed and where, here as under colcon. The Python package goes into
-site-packages; `lib`, `share` and `include` go into the prefix of the virtual environment, where the
-ROS wheels of PyPI keep theirs. Everything else about the distribution stands in pyproject.toml.
+CMakeLists.txt decides what is installed and where, here as under colcon. The Python package goes
+into site-packages; `lib`, `share` and `include` go into the prefix of the environment, where
+the ROS wheels of PyPI keep theirs. Everything else about the distribution is in pyproject.toml.
 """
 
 import os
@@ -39,6 +39,12 @@ def environment(prefixes):
     }
 
 
+def run_cmake(env, *arguments):
+    """Run CMake; on failure end with what it printed, without a Python traceback."""
+    if subprocess.run(["cmake", *arguments], env=env).returncode != 0:
+        sys.exit(f"cmake {arguments[0]} failed")
+
+
 class BuildWithCMake(build_py):
     """Installs with CMake into a staging folder, and takes the package from there."""
 
@@ -60,32 +66,30 @@ class BuildWithCMake(build_py):
         owner = folder / "belongs_to.txt"
         if not owner.is_file() or owner.read_text() != belongs_to:
             shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run(
-                [
-                    "cmake",
-                    f"-S{HERE}",
-                    f"-B{folder}",
-                    "-GNinja",
-                    "-DCMAKE_BUILD_TYPE=Release",
-                    "-DBUILD_TESTING=OFF",
-                    f"-DCMAKE_PROJECT_INCLUDE={HERE / 'cmake' / 'ros_wheels.cmake'}",
-                    f"-DPython3_EXECUTABLE={sys.executable}",
-                    "-DRBDA_ROS_WHEEL=ON",
-                ],
-                env=env,
-                check=True,
+            run_cmake(
+                env,
+                f"-S{HERE}",
+                f"-B{folder}",
+                "-GNinja",
+                "-DCMAKE_BUILD_TYPE=Release",
+                "-DBUILD_TESTING=OFF",
+                f"-DCMAKE_PROJECT_INCLUDE={HERE / 'cmake' / 'ros_wheels.cmake'}",
+                f"-DPython3_EXECUTABLE={sys.executable}",
+                "-DRBDA_ROS_WHEEL=ON",
             )
             owner.write_text(belongs_to)
-        subprocess.run(["cmake", "--build", folder], env=env, check=True)
+        run_cmake(env, "--build", folder)
         shutil.rmtree(stage, ignore_errors=True)
-        subprocess.run(["cmake", "--install", folder, "--prefix", stage], env=env, check=True)
+        run_cmake(env, "--install", folder, "--prefix", stage)
         return stage
 
     def take_python_package(self, stage):
         (package,) = stage.glob("lib/python3*/site-packages/rbda_ros")
         shutil.rmtree(self.build_lib, ignore_errors=True)
         shutil.copytree(
-            package, Path(self.build_lib) / "rbda_ros", ignore=shutil.ignore_patterns("__pycache__", "*.c")
+            package,
+            Path(self.build_lib) / "rbda_ros",
+            ignore=shutil.ignore_patterns("__pycache__", "*.c"),
         )
 
     def get_outputs(self, include_bytecode=True):

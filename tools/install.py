@@ -10,8 +10,8 @@ import shutil
 import sys
 from pathlib import Path
 
-if sys.version_info < (3, 11):
-    sys.exit(f"rbda_ros needs Python 3.11 or newer, this is {sys.version.split()[0]}: make PYTHON=...")
+if sys.version_info < (3, 11):  # noqa: UP036 - whoever starts this may have an older one
+    sys.exit(f"rbda_ros needs Python 3.11, this is {sys.version.split()[0]}. Use make PYTHON=...")
 
 import tomllib
 
@@ -29,9 +29,7 @@ def requirements():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = settings["project"]
     extras = project["optional-dependencies"].values()
-    return sorted(
-        {*settings["build-system"]["requires"], *project["dependencies"]}.union(*extras)
-    )
+    return sorted({*settings["build-system"]["requires"], *project["dependencies"]}.union(*extras))
 
 
 def package_digest():
