@@ -6,11 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from lxml import etree
+
+from rbda_ros.description import source, xml, yaml_text
+from rbda_ros.description.assemble import assemble
+from rbda_ros.description.loop_file import read_loop_file
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.description.report import Report
-from rbda_ros.description.source import urdf_text
-from rbda_ros.description.urdf import read_joints, read_links, read_name
-from rbda_ros.description.xml import LARGEST_TEXT, parse_xml
 
 __all__ = ["read_description"]
 
@@ -23,21 +25,35 @@ def read_description(
 
     Args:
         urdf: a path or XML text; URDF or URDF+.
-        loops: a path, YAML text or a mapping; None or "" for none.
+        loops: a path, YAML text or a mapping, as docs and DESIGN describe; None or "" for none.
 
     Raises:
         DescriptionError: with every problem found, each naming element, reason and remedy.
     """
     report = Report()
-    text = urdf_text(urdf, LARGEST_TEXT, report)
-    root = None if text is None else parse_xml(text, report)
-    report.raise_problems()
-    assert root is not None
-    description = RobotDescription(
-        name=read_name(root, report),
-        links=read_links(root, report),
-        joints=read_joints(root, report),
-        warnings=tuple(report.warnings),
-    )
+    root = _read_urdf(urdf, report)
+    loop_file = read_loop_file(_read_loops(loops, report), report)
+    if root is None:
+        report.raise_problems()
+    assert root is not None  # else there was a problem
+    description = assemble(root, loop_file, report)
     report.raise_problems()
     return description
+
+
+def _read_urdf(urdf: str | os.PathLike[str], report: Report) -> etree._Element | None:
+    text = source.urdf_text(urdf, xml.LARGEST_TEXT, report)
+    root = None if text is None else xml.parse_xml(text, report)
+    if root is not None and root.tag != "robot":
+        report.problem(f"<{root.tag}>", "is not a URDF", "start the description with <robot>")
+        return None
+    return root
+
+
+def _read_loops(loops: str | os.PathLike[str] | Mapping[str, Any] | None, report: Report) -> object:
+    if loops is None or isinstance(loops, Mapping):
+        return loops
+    if isinstance(loops, str) and not loops.strip():
+        return None
+    text = source.loop_text(loops, yaml_text.LARGEST_TEXT, report)
+    return None if text is None else yaml_text.parse_yaml(text, report)

@@ -18,7 +18,7 @@ _DECLARED_ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding=["']([A-Za-z0-9._
 
 
 def urdf_text(source: str | os.PathLike[str], largest: int, report: Report) -> str | None:
-    """The XML text that ``source`` is or names; None after noting why it cannot be read."""
+    """Return the XML text that ``source`` is or names; None after noting why it cannot be read."""
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         return source
     if isinstance(source, str) and "\n" in source.strip():
@@ -28,7 +28,7 @@ def urdf_text(source: str | os.PathLike[str], largest: int, report: Report) -> s
 
 
 def loop_text(source: str | os.PathLike[str], largest: int, report: Report) -> str | None:
-    """The YAML text that ``source`` is or names; None after noting why it cannot be read."""
+    """Return the YAML text that ``source`` is or names; None after noting why it cannot be read."""
     if isinstance(source, str) and _is_yaml(source):
         return source
     return read_text(source, "loop file", largest, report)
@@ -49,10 +49,8 @@ def _exists(path: str) -> bool:
         return False
 
 
-def read_text(
-    path: str | os.PathLike[str], what: str, largest: int, report: Report
-) -> str | None:
-    """A file's text; None after noting why it cannot be read."""
+def read_text(path: str | os.PathLike[str], what: str, largest: int, report: Report) -> str | None:
+    """Return a file's text; None after noting why it cannot be read."""
     try:
         file = Path(path)
         if not file.is_file():

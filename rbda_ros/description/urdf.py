@@ -1,30 +1,20 @@
-"""Links and joints of a URDF; everything that draws or simulates it is ignored."""
+"""Links, joints and mimics of a URDF; everything that draws or simulates it is ignored."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import get_args
+from typing import cast, get_args
 
 from lxml import etree
 
-from rbda_ros.description.model import (
-    Inertia,
-    Joint,
-    JointType,
-    Limits,
-    Link,
-    Pose,
-)
+from rbda_ros.description.model import Inertia, Joint, JointType, Limits, Link, Pose, Vector3
 from rbda_ros.description.report import Report
-from rbda_ros.description.values import brief, to_number, to_unit_vector, to_vector
-from rbda_ros.description.xml import attribute, child, children
+from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector, to_vector
+from rbda_ros.description.xml import attribute, child, children, line, required
 
-LARGEST_COUNT = 10_000
 URDF_TYPES = tuple(t for t in get_args(JointType) if t not in ("helical", "spherical"))
 ZERO = (0.0, 0.0, 0.0)
 X_AXIS = (1.0, 0.0, 0.0)
-to_bound = partial(to_number, allow_infinite=True)
 
 
 @dataclass(frozen=True)
@@ -38,7 +28,7 @@ class Mimic:
 
 
 def read_name(xml: etree._Element, report: Report) -> str:
-    """The robot's name; a default with a warning where there is none."""
+    """Read the robot's name; a default with a warning where there is none."""
     name = xml.get("name", "").strip()
     if not name:
         report.warn("<robot>", "has no name; it is called 'robot'")
@@ -46,39 +36,30 @@ def read_name(xml: etree._Element, report: Report) -> str:
 
 
 def read_links(xml: etree._Element, report: Report) -> tuple[Link, ...]:
-    """All links, in the order of the file."""
-    elements = list(children(xml, "link"))
-    if len(elements) > LARGEST_COUNT:
-        report.problem(
-            "URDF", f"has {len(elements)} links", f"use at most {LARGEST_COUNT} links"
-        )
-        return ()
-    return tuple(_link(element, report) for element in elements)
+    """Read all links, in the order of the file."""
+    return tuple(_link(element, report) for element in bounded(xml, "link", report))
 
 
 def read_joints(xml: etree._Element, report: Report) -> tuple[Joint, ...]:
-    """All joints that can be made out, in the order of the file."""
-    elements = list(children(xml, "joint"))
-    if len(elements) > LARGEST_COUNT:
-        report.problem(
-            "URDF", f"has {len(elements)} joints", f"use at most {LARGEST_COUNT} joints"
-        )
-        return ()
-    joints = (_joint(element, report) for element in elements)
-    return tuple(joint for joint in joints if joint is not None)
+    """Read all joints, in the order of the file; what is unreadable is noted, and is ''."""
+    return tuple(_joint(element, report) for element in bounded(xml, "joint", report))
 
 
 def read_mimics(xml: etree._Element, report: Report) -> tuple[Mimic, ...]:
-    """All <mimic> elements, in the order of the file."""
+    """Read all <mimic> elements, in the order of the file."""
     mimics = []
-    for element in children(xml, "joint"):
-        mimic = child(element, "mimic")
+    for joint in children(xml, "joint"):
+        mimic = child(joint, "mimic")
+        name = joint.get("name", "")
         if mimic is None:
             continue
-        where = f"joint {element.get('name', '')!r}"
+        where = f"joint {brief(name)}"
+        if joint.get("type", "").strip() == "fixed":
+            report.warn(where, "<mimic> is ignored, as a fixed joint does not move")
+            continue
         mimics.append(
             Mimic(
-                joint=element.get("name", ""),
+                joint=name,
                 master=required(mimic, "joint", where, report),
                 multiplier=attribute(mimic, "multiplier", to_number, 1.0, where, report),
                 offset=attribute(mimic, "offset", to_number, 0.0, where, report),
@@ -87,27 +68,33 @@ def read_mimics(xml: etree._Element, report: Report) -> tuple[Mimic, ...]:
     return tuple(mimics)
 
 
-def required(xml: etree._Element, name: str, where: str, report: Report) -> str:
-    """An attribute that must be there and not be empty; '' after noting that it is not."""
-    value = xml.get(name, "")
-    if not value.strip():
-        place = f"<{xml.tag}> on line {xml.sourceline} has no {name}"
-        report.problem(where, place, f"write <{xml.tag} {name}='...'>")
-        return ""
-    return value
-
-
-def read_pose(xml: etree._Element | None, where: str, report: Report) -> Pose:
-    """The <origin> inside an element; the identity where there is none."""
-    origin = None if xml is None else child(xml, "origin")
+def read_pose(xml: etree._Element, where: str, report: Report) -> Pose:
+    """Read the <origin> inside an element; the identity where there is none."""
+    origin = child(xml, "origin")
     return Pose(
         xyz=attribute(origin, "xyz", to_vector, ZERO, where, report),
         rpy=attribute(origin, "rpy", to_vector, ZERO, where, report),
     )
 
 
+def read_axis(xml: etree._Element, where: str, report: Report) -> Vector3:
+    """Read the unit <axis> inside an element; x where there is none."""
+    return attribute(child(xml, "axis"), "xyz", to_unit_vector, X_AXIS, where, report)
+
+
+def bounded(
+    xml: etree._Element, tag: str, report: Report, most: int = 10_000
+) -> list[etree._Element]:
+    """Return the children of that tag; none, with a note, where there are too many."""
+    elements = list(children(xml, tag))
+    if len(elements) > most:
+        report.problem("URDF", f"has {len(elements)} {tag}s", f"use at most {most}")
+        return []
+    return elements
+
+
 def _link(xml: etree._Element, report: Report) -> Link:
-    where = f"link {xml.get('name', '')!r}"
+    where = f"link {brief(xml.get('name', ''))}"
     name = required(xml, "name", where, report)
     inertial = child(xml, "inertial")
     return Link(name, None if inertial is None else _inertia(inertial, where, report))
@@ -116,15 +103,13 @@ def _link(xml: etree._Element, report: Report) -> Link:
 def _inertia(xml: etree._Element, where: str, report: Report) -> Inertia:
     mass = child(xml, "mass")
     if mass is None or mass.get("value") is None:
-        report.problem(
-            where, f"<inertial> on line {xml.sourceline} has no mass", "write <mass value='...'/>"
-        )
-    moments = child(xml, "inertia")
-    if moments is None:
+        report.problem(where, f"<inertial> has no mass ({line(xml)})", "write <mass value='...'/>")
+    tensor = child(xml, "inertia")
+    if tensor is None:
         report.warn(where, "<inertial> has no <inertia>; it is taken as a point mass")
 
     def moment(name: str) -> float:
-        return attribute(moments, name, to_number, 0.0, where, report)
+        return attribute(tensor, name, to_number, 0.0, where, report)
 
     return Inertia(
         mass=attribute(mass, "value", to_number, 0.0, where, report),
@@ -138,29 +123,18 @@ def _inertia(xml: etree._Element, where: str, report: Report) -> Inertia:
     )
 
 
-def _joint(xml: etree._Element, report: Report) -> Joint | None:
-    where = f"joint {xml.get('name', '')!r}"
-    name = required(xml, "name", where, report)
-    kind = xml.get("type", "").strip()
-    if kind not in URDF_TYPES:
-        report.problem(
-            where,
-            f"type {brief(kind)} (line {xml.sourceline}) is unknown",
-            f"use one of {', '.join(URDF_TYPES)}; helical and spherical are set in the loop file",
-        )
-    parent = _end(xml, "parent", where, report)
-    joint_child = _end(xml, "child", where, report)
-    if kind not in URDF_TYPES or not (name and parent and joint_child):
-        return None
+def _joint(xml: etree._Element, report: Report) -> Joint:
+    where = f"joint {brief(xml.get('name', ''))}"
     dynamics = child(xml, "dynamics")
-    moves_along_axis = kind not in ("fixed", "floating")
+    kind = _joint_type(xml, where, report)
+    has_axis = kind not in ("fixed", "floating")
     return Joint(
-        name=name,
-        type=kind,  # type: ignore[arg-type]  # checked against URDF_TYPES above
-        parent=parent,
-        child=joint_child,
+        name=required(xml, "name", where, report),
+        type=kind,
+        parent=_end(xml, "parent", where, report),
+        child=_end(xml, "child", where, report),
         origin=read_pose(xml, where, report),
-        axis=read_axis(xml, where, report) if moves_along_axis else X_AXIS,
+        axis=read_axis(xml, where, report) if has_axis else X_AXIS,
         limits=_limits(child(xml, "limit"), kind, where, report),
         damping=attribute(dynamics, "damping", to_number, 0.0, where, report),
         friction=attribute(dynamics, "friction", to_number, 0.0, where, report),
@@ -168,27 +142,35 @@ def _joint(xml: etree._Element, report: Report) -> Joint | None:
     )
 
 
-def read_axis(xml: etree._Element, where: str, report: Report) -> tuple[float, float, float]:
-    """The unit <axis> inside an element; x where there is none."""
-    return attribute(child(xml, "axis"), "xyz", to_unit_vector, X_AXIS, where, report)
+def _joint_type(xml: etree._Element, where: str, report: Report) -> JointType:
+    kind = xml.get("type", "").strip()
+    if kind in URDF_TYPES:
+        return cast(JointType, kind)
+    report.problem(
+        where,
+        f"type {brief(kind)} is unknown ({line(xml)})",
+        f"use one of {', '.join(URDF_TYPES)}; the loop file sets helical and spherical",
+    )
+    return "revolute"  # so that what names this joint is still checked
 
 
 def _end(xml: etree._Element, tag: str, where: str, report: Report) -> str:
     end = child(xml, tag)
     if end is None:
-        report.problem(
-            where, f"has no <{tag}> (line {xml.sourceline})", f"write <{tag} link='...'/>"
-        )
+        report.problem(where, f"has no <{tag}> ({line(xml)})", f"write <{tag} link='...'/>")
         return ""
     return required(end, "link", where, report)
 
 
-def _limits(xml: etree._Element | None, kind: str, where: str, report: Report) -> Limits:
-    """Bounds; where a <limit> leaves a position bound out, URDF means zero."""
+def _limits(xml: etree._Element | None, kind: JointType, where: str, report: Report) -> Limits:
+    """Bounds; positions are bounded for revolute and prismatic joints only."""
     none = Limits()
-    if xml is None:
-        return none
     bounded = kind in ("revolute", "prismatic")
+    given = () if xml is None else xml.keys()
+    if bounded and "lower" not in given and "upper" not in given:
+        report.warn(where, "has no position limits; it is taken as unbounded")
+        bounded = False
+    # URDF: a bound that is left out beside the other is zero.
     lower = attribute(xml, "lower", to_bound, 0.0, where, report) if bounded else none.lower
     upper = attribute(xml, "upper", to_bound, 0.0, where, report) if bounded else none.upper
     return Limits(
@@ -200,7 +182,7 @@ def _limits(xml: etree._Element | None, kind: str, where: str, report: Report) -
 
 
 def _to_bool(text: str) -> bool | None:
-    """URDF+ writes true and false, xacro writes True and False."""
+    """URDF+ writes true and false; files that come from xacro, True and False."""
     values = {"true": True, "1": True, "false": False, "0": False}
     if text.strip().lower() not in values:
         raise ValueError(f"{brief(text)} is neither true nor false")

@@ -17,13 +17,17 @@ LARGEST = 1e50
 SHORTEST_AXIS = 1e-9
 
 
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 120
+
+
 def brief(value: object) -> str:
-    """A short form of any value, for messages."""
-    return reprlib.repr(value)
+    """Return a short form of any value, for messages; names in quotes."""
+    return _short.repr(value)
 
 
 def to_number(value: object, *, allow_infinite: bool = False) -> float:
-    """The value as a finite float; ValueError says why it is none.
+    """Return the value as a finite float; ValueError says why it is none.
 
     Args:
         value: a number or its text.
@@ -42,8 +46,13 @@ def to_number(value: object, *, allow_infinite: bool = False) -> float:
     return number
 
 
+def to_bound(value: object) -> float:
+    """Return a limit, which may be infinite; ValueError says why it is none."""
+    return to_number(value, allow_infinite=True)
+
+
 def to_vector(value: object) -> Vector3:
-    """Three numbers from a list or from text such as ``"0 0 1"``; ValueError says why not."""
+    """Return three numbers of a list or of text such as ``"0 0 1"``; ValueError says why not."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     parts = value.split() if isinstance(value, str) else value
@@ -54,7 +63,7 @@ def to_vector(value: object) -> Vector3:
 
 
 def to_unit_vector(value: object) -> Vector3:
-    """A direction of length one from three numbers; ValueError says why not."""
+    """Return a direction of length one from three numbers; ValueError says why not."""
     vector = to_vector(value)
     length = math.hypot(*vector)
     if length < SHORTEST_AXIS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lxml import etree
 
@@ -14,8 +14,11 @@ T = TypeVar("T")
 
 
 def parse_xml(text: str, report: Report) -> etree._Element | None:
-    """The root element, or None after noting why the text cannot be read."""
-    text = text.lstrip("\ufeff \t\r\n")
+    """Return the root element, or None after noting why the text cannot be read."""
+    stripped = text.lstrip("\ufeff \t\r\n")
+    if stripped.startswith("<?xml"):
+        text = stripped  # XML allows nothing before it
+    text = text.removeprefix("\ufeff")
     if len(text) > LARGEST_TEXT:
         report.problem(
             "URDF", f"has more than {LARGEST_TEXT} characters", "give the description of one robot"
@@ -45,8 +48,8 @@ def _parse(data: bytes) -> etree._Element | None:
     try:
         return etree.fromstring(data, _parser(recover=False))
     except etree.XMLSyntaxError as error:
-        namespaces = etree.ErrorDomains.NAMESPACE
-        if any(entry.domain != namespaces for entry in error.error_log):
+        entries: Any = error.error_log
+        if any(entry.domain != etree.ErrorDomains.NAMESPACE for entry in entries):
             raise
         return etree.fromstring(data, _parser(recover=True))
 
@@ -76,17 +79,17 @@ def _drop_default_namespace(root: etree._Element) -> None:
 
 
 def children(element: etree._Element, tag: str) -> Iterator[etree._Element]:
-    """The direct children of that tag, in the order of the file."""
+    """Return the direct children of that tag, in the order of the file."""
     return element.iterchildren(tag)
 
 
 def child(element: etree._Element, tag: str) -> etree._Element | None:
-    """The first direct child of that tag."""
+    """Return the first direct child of that tag."""
     return next(element.iterchildren(tag), None)
 
 
 def text_of(element: etree._Element | None) -> str | None:
-    """The text inside an element, without surrounding space; None if there is none."""
+    """Return the text inside an element, without surrounding space; None if there is none."""
     text = None if element is None else element.text
     return text.strip() or None if text else None
 
@@ -99,7 +102,7 @@ def attribute(
     where: str,
     report: Report,
 ) -> T:
-    """One attribute, converted; the default where it is absent, or after noting why it is wrong.
+    """Convert one attribute; return the default where it is absent, or noted as wrong.
 
     Args:
         element: may be None, which reads as an element without attributes.
@@ -115,6 +118,24 @@ def attribute(
     try:
         return convert(text)
     except ValueError as error:
-        place = f"<{element.tag} {name}> (line {element.sourceline})"
-        report.problem(where, f"{place}: {error}", "write a valid value")
+        place = f"{name} of <{element.tag}> ({line(element)})"
+        report.problem(where, f"{place}: {error}", "correct it")
         return default
+
+
+def required(element: etree._Element, name: str, where: str, report: Report) -> str:
+    """Return an attribute that must be there and not be empty; '' after noting that it is not."""
+    value = element.get(name, "")
+    if not value.strip():
+        report.problem(
+            where,
+            f"<{element.tag}> has no {name} ({line(element)})",
+            f"write <{element.tag} {name}='...'>",
+        )
+        return ""
+    return value
+
+
+def line(element: etree._Element) -> str:
+    """Where an element stands in the file, for messages."""
+    return f"line {element.sourceline}"

@@ -1,0 +1,107 @@
+"""Walking the links and joints as a tree, at zero configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rbda_ros.description.model import Joint, Vector3
+
+ONE_DOF = ("revolute", "continuous", "prismatic", "helical")
+
+
+class Tree:
+    """Which joint moves each link; where a broken file gives two, the first."""
+
+    def __init__(self, joints: Iterable[Joint]) -> None:
+        self.moved_by: dict[str, Joint] = {}
+        self._rotations: dict[str, NDArray[np.float64]] = {}
+        for joint in joints:
+            self.moved_by.setdefault(joint.child, joint)
+
+    def path(self, link: str) -> list[Joint]:
+        """Return the joints from the root to a link; cut short where they run in a circle."""
+        joints: list[Joint] = []
+        visited = {link}
+        while link in self.moved_by:
+            joint = self.moved_by[link]
+            joints.append(joint)
+            link = joint.parent
+            if link in visited:
+                break
+            visited.add(link)
+        return joints[::-1]
+
+    def paths_from_common_ancestor(
+        self, first: str, second: str
+    ) -> tuple[list[Joint], list[Joint]]:
+        """Return the joints from two links' nearest common ancestor to each of them."""
+        to_first, to_second = self.path(first), self.path(second)
+        shared = 0
+        for a, b in zip(to_first, to_second, strict=False):
+            if a is not b:
+                break
+            shared += 1
+        return to_first[shared:], to_second[shared:]
+
+    def body_of(self, links: Iterable[str]) -> dict[str, str]:
+        """Return for each link the one that stands for its rigid body, nearest the root."""
+        body: dict[str, str] = {}
+        for link in links:
+            chain: dict[str, None] = {}
+            while link not in body and link not in chain:
+                chain[link] = None
+                joint = self.moved_by.get(link)
+                if joint is None or joint.type != "fixed":
+                    break
+                link = joint.parent
+            body.update(dict.fromkeys(chain, body.get(link, link)))
+        return body
+
+    def rotation(self, link: str) -> NDArray[np.float64]:
+        """Return the rotation from a link's axes to the root's, at zero configuration."""
+        chain: list[Joint] = []
+        while link not in self._rotations:
+            self._rotations[link] = np.eye(3)  # the root's; also ends a circle
+            if link not in self.moved_by:
+                break
+            chain.append(self.moved_by[link])
+            link = chain[-1].parent
+        rotation = self._rotations[link]
+        for joint in reversed(chain):
+            rotation = rotation @ rpy_matrix(joint.origin.rpy)
+            self._rotations[joint.child] = rotation
+        return rotation
+
+    def axis_in(self, joint: Joint, link: str) -> Vector3:
+        """Return a joint's axis in the axes of any link, at zero configuration."""
+        if link == joint.parent:
+            axis = rpy_matrix(joint.origin.rpy) @ joint.axis
+        else:
+            to_root = self.rotation(joint.parent) @ rpy_matrix(joint.origin.rpy)
+            axis = self.rotation(link).T @ to_root @ joint.axis
+        axis = np.where(np.abs(axis) < 1e-15, 0.0, axis)  # what rounding left of a zero
+        x, y, z = (float(component) for component in axis / np.linalg.norm(axis))
+        return (x, y, z)
+
+
+def rpy_matrix(rpy: Vector3) -> NDArray[np.float64]:
+    """Rotation Rz(yaw) Ry(pitch) Rx(roll), from the turned axes to the fixed ones."""
+    (sr, sp, sy), (cr, cp, cy) = np.sin(rpy), np.cos(rpy)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def joints_by_name(joints: Iterable[Joint]) -> Mapping[str, Joint]:
+    """Put the joints under their names; of two with one name, the first."""
+    named: dict[str, Joint] = {}
+    for joint in joints:
+        named.setdefault(joint.name, joint)
+    return named

@@ -1,0 +1,160 @@
+"""Checks over the whole description: names are unique and resolve, the joints are a tree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from rbda_ros.description import expression
+from rbda_ros.description.model import Constraint, Coupling, CutJoint, Joint, Link
+from rbda_ros.description.report import Report
+from rbda_ros.description.tree import ONE_DOF, Tree
+from rbda_ros.description.values import brief
+
+
+def check_unique(kind: str, names: Iterable[str], report: Report) -> None:
+    """Note each name that stands for two things."""
+    for name, count in Counter(filter(None, names)).items():
+        if count > 1:
+            report.problem(f"{kind} {brief(name)}", f"is defined {count} times", "rename one")
+
+
+def check_tree(links: Sequence[Link], joints: Sequence[Joint], report: Report) -> None:
+    """Note joints whose links do not exist, links with two parents, roots and circles."""
+    names = {link.name for link in links}
+    whole = True
+    for joint in joints:
+        for end in (joint.parent, joint.child):
+            if end and end not in names:
+                remedy = report.suggest(end, names, "add that link")
+                report.problem(f"joint {brief(joint.name)}", f"unknown link {brief(end)}", remedy)
+            whole = whole and end in names
+        if joint.parent and joint.parent == joint.child:
+            report.problem(
+                f"joint {brief(joint.name)}", "joins a link to itself", "correct parent or child"
+            )
+            whole = False
+    _check_parents(joints, report)
+    if not names:
+        report.problem("URDF", "has no link", "add <link name='...'/> inside <robot>")
+    elif whole:  # else links only seem loose, and saying so would mislead
+        _check_roots(links, joints, report)
+
+
+def _check_parents(joints: Sequence[Joint], report: Report) -> None:
+    movers: dict[str, list[str]] = {}
+    for joint in joints:
+        movers.setdefault(joint.child, []).append(joint.name)
+    for link, names in movers.items():
+        if link and len(names) > 1:
+            report.problem(
+                f"link {brief(link)}",
+                f"is the child of joints {', '.join(map(brief, names[:5]))}",
+                "keep one of them, and close the loop with a constraint",
+            )
+
+
+def _check_roots(links: Sequence[Link], joints: Sequence[Joint], report: Report) -> None:
+    children: dict[str, list[str]] = {}
+    for joint in joints:
+        children.setdefault(joint.parent, []).append(joint.child)
+    moved = {joint.child for joint in joints}
+    roots = list(dict.fromkeys(link.name for link in links if link.name not in moved))
+    reached = set(roots)
+    frontier = list(roots)
+    while frontier:
+        new = [child for child in children.get(frontier.pop(), ()) if child not in reached]
+        reached.update(new)
+        frontier.extend(new)
+    if len(roots) > 1:
+        report.problem(
+            "URDF",
+            f"has {len(roots)} roots: {', '.join(map(brief, roots[:5]))}",
+            "join them with fixed or floating joints",
+        )
+    circle = [link.name for link in links if link.name and link.name not in reached]
+    if circle:
+        report.problem(
+            "URDF",
+            f"links {', '.join(map(brief, circle[:5]))} hang from each other in a circle",
+            "remove a joint, and close the loop with a constraint",
+        )
+
+
+def check_limits(joints: Iterable[Joint], report: Report) -> None:
+    """Warn of bounds that leave no position."""
+    for joint in joints:
+        if joint.limits.lower > joint.limits.upper:
+            report.warn(
+                f"joint {brief(joint.name)}",
+                f"lower limit {joint.limits.lower} is above upper limit {joint.limits.upper}",
+            )
+
+
+def check_constraints(
+    constraints: Iterable[Constraint],
+    links: Collection[str],
+    joints: Mapping[str, Joint],
+    tree: Tree,
+    report: Report,
+) -> None:
+    """Note constraints over unknown, fixed or many-axed joints, and loops within one body."""
+    body_of = tree.body_of(links)
+    for constraint in constraints:
+        where = f"constraint {brief(constraint.name)}"
+        if isinstance(constraint, CutJoint):
+            _check_cut(constraint, body_of, where, report)
+            continue
+        if isinstance(constraint, Coupling):
+            names = tuple(constraint.terms)
+        else:
+            names = expression.names(constraint.tree)
+            if not names:
+                report.problem(where, "names no joint", "write an equation in joint names")
+        for name in names:
+            check_single_position(name, joints, where, report)
+
+
+def _check_cut(cut: CutJoint, body_of: Mapping[str, str], where: str, report: Report) -> None:
+    ends = [end.link for end in (cut.predecessor, cut.successor)]
+    for link in ends:
+        if link and link not in body_of:
+            remedy = report.suggest(link, body_of, "name an existing link")
+            report.problem(where, f"unknown link {brief(link)}", remedy)
+    first, second = (body_of.get(link) for link in ends)
+    if first is not None and first == second:
+        reason = "joins a link to itself"
+        if ends[0] != ends[1]:
+            reason = f"joins {brief(ends[0])} and {brief(ends[1])}, which are fixed to each other"
+        report.problem(where, reason, "name two links that move to each other")
+
+
+def check_single_position(
+    name: str, joints: Mapping[str, Joint], where: str, report: Report
+) -> None:
+    """Note a joint that is unknown or whose position is not one number."""
+    joint = joints.get(name)
+    if joint is None:
+        otherwise = "name an existing joint (a name that is no identifier, in backquotes)"
+        remedy = report.suggest(name, joints, otherwise)
+        report.problem(where, f"unknown joint {brief(name)}", remedy)
+    elif joint.type not in ONE_DOF:
+        report.problem(
+            where,
+            f"{joint.type} joint {brief(name)} has no single position",
+            "name a revolute, continuous, prismatic or helical joint",
+        )
+
+
+def check_joint_list(
+    key: str, names: Sequence[str] | None, joints: Mapping[str, Joint], report: Report
+) -> None:
+    """Note listed joints that are unknown, fixed or repeated."""
+    for name, count in Counter(names or ()).items():
+        if count > 1:
+            report.problem(key, f"lists {brief(name)} {count} times", "list it once")
+        if name not in joints:
+            remedy = report.suggest(name, joints, "name an existing joint")
+            report.problem(key, f"unknown joint {brief(name)}", remedy)
+        elif joints[name].type == "fixed":
+            report.problem(key, f"joint {brief(name)} is fixed", "list joints that move")
