@@ -58,11 +58,12 @@ def bring_up_to_date(part, wanted, *steps):
 
 
 def main():
-    # An environment cannot be moved, nor used with another Python.
+    # An environment cannot be moved, nor used with another Python; nor can what was built with it.
     identity = f"{VENV}\n{sys.base_prefix}\n{sys.version}\n"
     stamp = VENV / "made_from_python.txt"
     if VENV.exists() and not (stamp.is_file() and stamp.read_text() == identity):
         shutil.rmtree(VENV)
+        shutil.rmtree(ROOT / "build" / "colcon", ignore_errors=True)
     bring_up_to_date(
         "python",
         identity,
