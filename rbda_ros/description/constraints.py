@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from rbda_ros.description.expression import Number, parse
+from rbda_ros.description.expression import parse
 from rbda_ros.description.fields import Fields, to_mapping, to_name
 from rbda_ros.description.model import (
     Attachment,
@@ -72,12 +72,10 @@ def _coupling(fields: Fields, name: str) -> Coupling:
     )
 
 
-def _expression(fields: Fields, name: str) -> Expression:
-    return Expression(
-        name=name,
-        equation=fields.require("equation", _to_text, ""),
-        tree=fields.get("equation", lambda text: parse(_to_text(text)), Number(0.0)),
-    )
+def _expression(fields: Fields, name: str) -> Expression | None:
+    equation = fields.require("equation", _to_text, "")
+    tree = fields.get("equation", lambda text: parse(_to_text(text)), None)
+    return None if tree is None else Expression(name, equation, tree)
 
 
 def _cut_joint(fields: Fields, name: str, kind: CutType) -> CutJoint:
@@ -93,8 +91,8 @@ def _cut_joint(fields: Fields, name: str, kind: CutType) -> CutJoint:
 
 
 def _attachment(fields: Fields, key: str) -> Attachment:
-    value = fields.require(key, to_mapping, {})
-    if not value:
+    value = fields.require(key, to_mapping, None)
+    if value is None:
         return Attachment("")
     end = Fields(value, f"{fields.where} {key}", ("link", "xyz", "rpy"), fields.report)
     return Attachment(

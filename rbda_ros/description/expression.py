@@ -125,7 +125,8 @@ def _depth(tree: lark.Tree) -> int:
 
 
 def _node(tree: lark.Tree) -> Node:
-    token: Any = tree.children[0]  # a token in leaves and calls
+    children: list[Any] = tree.children
+    token = children[0]
     match tree.data:
         case "number":
             return Number(_number(token))
@@ -134,9 +135,8 @@ def _node(tree: lark.Tree) -> Node:
         case "quoted":
             return Name(str(token)[1:-1])
         case "call":
-            return _call(token, [child for child in tree.children[1:] if child is not None])
+            return _call(token, [child for child in children[1:] if child is not None])
         case operator:
-            children: list[Any] = tree.children
             return Call(cast(Function, operator), tuple(_node(child) for child in children))
 
 

@@ -19,6 +19,7 @@ class Fields:
         self.where = where
         self.report = report
         self._values: dict[str, object] = {}
+        self._is_mapping = isinstance(value, Mapping)
         if not isinstance(value, Mapping):
             report.problem(
                 where, f"{brief(value)} is not a mapping", f"give the keys {', '.join(keys)}"
@@ -43,7 +44,7 @@ class Fields:
 
     def require(self, key: str, convert: Callable[[object], T], default: D) -> T | D:
         """Like get, but notes where it is absent."""
-        if key not in self._values:
+        if key not in self._values and self._is_mapping:
             self.report.problem(self.where, f"has no {key}", f"add {key}")
         return self.get(key, convert, default)
 

@@ -29,11 +29,12 @@ class Report:
 
     def problem(self, element: str, reason: str, remedy: str) -> None:
         """Note something that cannot be used; noting it again changes nothing."""
-        self._problems[Problem(element, reason, remedy)] = None
+        texts = (_printable(text) for text in (element, reason, remedy))
+        self._problems[Problem(*texts)] = None
 
     def warn(self, element: str, text: str) -> None:
         """Note something that is odd but usable."""
-        self._warnings[f"{element}: {text}"] = None
+        self._warnings[_printable(f"{element}: {text}")] = None
 
     def suggest(self, name: str, known: Collection[str], otherwise: str) -> str:
         """Return a remedy for an unknown name: the most similar known one, if there is any."""
@@ -50,3 +51,8 @@ class Report:
         """Raise DescriptionError if anything cannot be used."""
         if self._problems:
             raise DescriptionError(self._problems)
+
+
+def _printable(text: str) -> str:
+    """Escape what would garble a terminal or cannot be encoded at all."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

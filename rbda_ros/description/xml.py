@@ -45,10 +45,12 @@ def parse_xml(text: str, report: Report) -> etree._Element | None:
 
 def _parse(data: bytes) -> etree._Element | None:
     """Parse strictly, but let undeclared prefixes pass: old Gazebo files are full of them."""
+    parser = _parser(recover=False)
     try:
-        return etree.fromstring(data, _parser(recover=False))
-    except etree.XMLSyntaxError as error:
-        entries: Any = error.error_log
+        return etree.fromstring(data, parser)
+    except etree.XMLSyntaxError:
+        # The parser's own log: the one of the exception also holds errors of earlier files.
+        entries: Any = parser.error_log
         if any(entry.domain != etree.ErrorDomains.NAMESPACE for entry in entries):
             raise
         return etree.fromstring(data, _parser(recover=True))

@@ -1,0 +1,212 @@
+"""Ten thousand mutated files: a valid description or a DescriptionError, nothing else, quickly."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from description_texts import link, robot
+from lxml import etree
+
+from rbda_ros.description import read_description
+from rbda_ros.description.model import Coupling, RobotDescription
+from rbda_ros.errors import DescriptionError
+
+URDF = robot(
+    *(link(name) + "\n" for name in ("base", "thigh", "shank", "rod", "rotor")),
+    "<joint name='hip' type='revolute' independent='true'><parent link='base'/>"
+    "<child link='thigh'/><origin xyz='0 0.1 0' rpy='0 0 1.57'/><axis xyz='0 1 0'/>"
+    "<limit lower='-1' upper='1' effort='5' velocity='3'/><dynamics damping='0.1'/></joint>\n"
+    "<joint name='knee' type='continuous'><parent link='thigh'/><child link='shank'/></joint>\n"
+    "<joint name='crank' type='prismatic'><parent link='base'/><child link='rod'/>"
+    "<mimic joint='knee' multiplier='2'/></joint>\n"
+    "<joint name='spin' type='planar'><parent link='base'/><child link='rotor'/></joint>\n"
+    "<loop name='l' type='revolute'><predecessor link='shank'><origin xyz='1 0 0'/></predecessor>"
+    "<successor link='rod'/><axis xyz='0 1 0'/></loop>\n"
+    "<coupling name='c'><predecessor link='thigh'/><successor link='rod'/><ratio value='6'/>"
+    "</coupling>\n"
+    "<transmission name='t'><joint name='hip'><offset>1</offset></joint><actuator name='m'>"
+    "<mechanicalReduction>9</mechanicalReduction><rotorInertia>1e-4</rotorInertia></actuator>"
+    "</transmission>",
+)
+LOOPS = """
+independent_joints: [hip, knee_rotor]
+actuated_joints: [knee]
+constraints:
+  - {name: g, type: coupling, terms: {hip: 1.0, knee: -2}, offset: 0.5}
+  - name: u
+    type: universal
+    predecessor: {link: shank, xyz: [0.3, 0, 0], rpy: [0, 0, 0]}
+    successor: {link: rod}
+    axis: [0, 1, 0]
+    second_axis: [1, 0, 0]
+  - {type: expression, equation: "hip - 0.1*cos(`knee`)^2"}
+  - {type: distance, predecessor: {link: base}, successor: {link: shank}, length: 0.2}
+assembly: {hip: 0.4, knee: -1.2}
+joints: {crank: {type: helical, pitch: 0.002}}
+rotors: {knee: {ratio: 12.0, inertia: 5.5e-4, on_link: base, xyz: [0, 0, 0]}}
+"""
+MAPPING = yaml.safe_load(LOOPS)
+COUNT = 10_000
+NASTY = (
+    *("nan", "inf", "-inf", "1e999", "1e308", "-0", "0", "1e-320", "1 2", "1 2 3", "", " ", "~"),
+    *("true", "null", "\0", "\ud800", "\ufeff", "é", "&amp;", "&x;", "<", "]]>", "*a", "&a", "!!x"),
+    *(
+        "{",
+        "[[[[",
+        "}",
+        ": ",
+        "- ",
+        "\t",
+        "\n",
+        "`",
+        "hip",
+        "base",
+        "x" * 300,
+        "(" * 200,
+        "9" * 400,
+    ),
+    *("hip_rotor", "knee_rotor_link", "crank_mimic", "<!DOCTYPE x>", "<!--", "fixed", "floating"),
+)
+ODD = (None, True, 3, -1.5, math.nan, "", "hip", [], {}, [[]], {"a": 1}, (0, 0, 1), {1: 2}, b"x")
+
+
+def mutate_characters(text: str, rng: random.Random) -> str:
+    """Change, drop, double or insert a few characters."""
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(text) + 1)
+        end = at + rng.choice([0, 1, 1, rng.randint(1, 40)])
+        new = rng.choice(
+            ["", text[at:end] * 2, chr(rng.choice([0, 9, 60, 62, 39, 38, 58, 0xD800]))]
+        )
+        text = text[:at] + new + text[end:]
+    return text
+
+
+def mutate_tokens(text: str, rng: random.Random) -> str:
+    """Replace words, numbers and signs by nasty ones or by each other."""
+    tokens = re.findall(r"\w+|[-+.\d]+|\s+|.", text)
+    for _ in range(rng.randint(1, 4)):
+        tokens[rng.randrange(len(tokens))] = rng.choice([rng.choice(NASTY), rng.choice(tokens)])
+    return "".join(tokens)
+
+
+def mutate_elements(text: str, rng: random.Random) -> str:
+    """Drop, double, move and rename elements and attributes."""
+    root = etree.fromstring(text)
+    for _ in range(rng.randint(1, 3)):
+        elements = list(root.iter())
+        element, other = rng.choice(elements), rng.choice(elements)
+        parent = element.getparent()
+        action = rng.randrange(6)
+        if action == 0 and parent is not None:
+            parent.remove(element)
+        elif action == 1 and parent is not None:
+            parent.append(copy.deepcopy(element))
+        elif action == 2:
+            other.append(copy.deepcopy(element))
+        elif action == 3:
+            element.tag = other.tag
+        elif element.attrib:
+            name = rng.choice(element.keys())
+            values = [value for item in elements for value in item.values()]
+            nasty = [value for value in NASTY if re.fullmatch(r"[\t\n -~]*", value)]
+            element.set(name, rng.choice([rng.choice(values), rng.choice(nasty)]))
+            if action == 5:
+                del element.attrib[name]
+    return etree.tostring(root, encoding="unicode")
+
+
+def mutate_mapping(mapping: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Drop, replace and add values anywhere in a nested mapping."""
+    mapping = copy.deepcopy(mapping)
+    for _ in range(rng.randint(1, 3)):
+        places: list[tuple[Any, Any]] = []
+        pending: list[Any] = [mapping]
+        while pending:
+            item = pending.pop()
+            keys = list(item) if isinstance(item, dict) else range(len(item))
+            places.extend((item, key) for key in keys)
+            pending.extend(item[key] for key in keys if isinstance(item[key], dict | list))
+        if not places:
+            break
+        container, key = rng.choice(places)
+        donor, donor_key = rng.choice(places)
+        action = rng.randrange(4)
+        if action == 0:
+            del container[key]
+        elif action == 1:
+            container[key] = copy.deepcopy(donor[donor_key])
+        elif action == 2:
+            container[key] = rng.choice([*ODD, *NASTY])
+        elif isinstance(container, dict):
+            container[rng.choice([*NASTY, str(donor_key)])] = container.pop(key)
+    return mapping
+
+
+def read(urdf: Any, loops: Any) -> RobotDescription | None:
+    """The description, if it is accepted; anything but a DescriptionError goes through."""
+    try:
+        description = read_description(urdf, loops)
+    except DescriptionError as error:
+        assert error.problems
+        assert all(line.isprintable() for line in str(error).splitlines())
+        return None
+    check(description)
+    return description
+
+
+def check(description: RobotDescription) -> None:
+    """What an accepted description promises."""
+    links = {item.name for item in description.links}
+    joints = {item.name for item in description.joints}
+    assert len(links) == len(description.links) == len(description.joints) + 1
+    assert len(joints) == len(description.joints)
+    assert description.root in links
+    for item in description.joints:
+        assert {item.parent, item.child} <= links
+        assert math.hypot(*item.axis) == pytest.approx(1.0)
+        assert all(map(math.isfinite, (*item.origin.xyz, *item.origin.rpy, item.damping)))
+    for item in description.constraints:
+        if isinstance(item, Coupling):
+            assert set(item.terms) <= joints
+            assert all(math.isfinite(value) and value for value in item.terms.values())
+
+
+MUTATIONS: tuple[tuple[str, Callable[[random.Random], tuple[Any, Any]]], ...] = (
+    ("characters of the URDF", lambda rng: (mutate_characters(URDF, rng), None)),
+    ("tokens of the URDF", lambda rng: (mutate_tokens(URDF, rng), None)),
+    ("elements of the URDF", lambda rng: (mutate_elements(URDF, rng), None)),
+    ("characters of the loop file", lambda rng: (URDF, mutate_characters(LOOPS, rng))),
+    ("tokens of the loop file", lambda rng: (URDF, mutate_tokens(LOOPS, rng))),
+    ("mapping", lambda rng: (URDF, mutate_mapping(MAPPING, rng))),
+    ("both", lambda rng: (mutate_elements(URDF, rng), mutate_mapping(MAPPING, rng))),
+)
+
+
+def test_the_files_are_accepted_unchanged():
+    assert read(URDF, LOOPS) == read(URDF, MAPPING) is not None
+
+
+@pytest.mark.parametrize(
+    ("what", "mutate"), MUTATIONS, ids=[what.replace(" ", "_") for what, _ in MUTATIONS]
+)
+def test_mutated_files_are_read_or_refused(what: str, mutate):
+    rng = random.Random(what)
+    accepted = slowest = 0.0
+    count = math.ceil(COUNT / len(MUTATIONS))
+    for _ in range(count):
+        urdf, loops = mutate(rng)
+        start = time.perf_counter()
+        accepted += read(urdf, loops) is not None
+        slowest = max(slowest, time.perf_counter() - start)
+    print(f"{what}: {accepted:.0f} of {count} accepted, the slowest took {slowest:.3f} s")
+    assert 0 < accepted < count  # else the mutations are too tame or too wild to test anything
+    assert slowest < 5.0
