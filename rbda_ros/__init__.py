@@ -12,18 +12,18 @@ from pkgutil import extend_path
 # The generated msg and srv lie in the installed package, also when this is the source tree.
 __path__ = extend_path(__path__, __name__)
 
-from rbda_ros.errors import (  # noqa: E402
+from rbda_ros.errors import (
     ClosureError,
     DescriptionError,
     InputError,
     ModelError,
     Problem,
 )
-from rbda_ros.robot import Cluster, Robot, load_robot  # noqa: E402
+from rbda_ros.robot import Cluster, Robot, load_robot
 
 __all__ = [
-    "Cluster",
     "ClosureError",
+    "Cluster",
     "DescriptionError",
     "InputError",
     "ModelError",

@@ -60,7 +60,7 @@ class PinocchioOracle:
         return theirs
 
     def rnea(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-        """Inverse dynamics of the spanning tree, in our order."""
+        """Inverse dynamics of the spanning tree (nv,), in our order."""
         tau = pin.rnea(
             self.model, self.data, self.position(q), self.velocity(qd), self.velocity(qdd)
         )
@@ -68,8 +68,14 @@ class PinocchioOracle:
 
 
 def random_state(robot: Robot, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """q, qd and an acceleration of a robot without loops, with entries of order one."""
-    q = rng.uniform(-2.0, 2.0, robot.nq)
+    """Closed q (nq), consistent qd (nv) and independent ydd (ny), with entries of order one."""
+    y = rng.uniform(-2.0, 2.0, robot.nq - (robot.nv - robot.ny))
     if robot.floating_base:
-        q[3:7] /= np.linalg.norm(q[3:7])
-    return q, rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+        y[3:7] /= np.linalg.norm(y[3:7])
+    q = robot.close(y)
+    return q, robot.spanning_velocity(q, rng.normal(size=robot.ny)), rng.normal(size=robot.ny)
+
+
+def explicit_jacobian(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """G (nv, ny) at q."""
+    return np.array([robot.spanning_velocity(q, e) for e in np.eye(robot.ny)]).T

@@ -1,0 +1,1 @@
+"""One file per algorithm, each reading like its paper's pseudo-code."""

@@ -1,0 +1,1 @@
+"""Connectivity graph to spanning tree to clusters; tree joints, loops, cluster joints."""

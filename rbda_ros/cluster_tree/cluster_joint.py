@@ -5,9 +5,12 @@ A clustered vector stacks one 6-vector per body of the cluster, each in its body
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.cluster_tree.spanning_tree import Body
@@ -28,6 +31,10 @@ class ClusterNode:
             cluster; None for the others.
         loop: the constraints; None where there are none.
         independent: positions, among the cluster's velocity coordinates, of y_k.
+        home: (nq,) a position that closes the loops: the assembly, or zero.
+        branch_unclear: whether the assembly guess was singular, where branches meet.
+        actuated: positions, among the velocity coordinates, of those that actuators act on.
+        driven: positions in y_k, as many as the actuators can drive independently.
     """
 
     name: str
@@ -38,6 +45,10 @@ class ClusterNode:
     output: tuple[int | None, ...]
     loop: Loop | None
     independent: tuple[int, ...]
+    home: NDArray[np.float64]
+    branch_unclear: bool
+    actuated: tuple[int, ...]
+    driven: tuple[int, ...]
 
     @property
     def nq(self) -> int:
@@ -59,18 +70,30 @@ class ClusterNode:
         """I_k = diag(I_i), 6n x 6n."""
         return ca.diagcat(*(constant(body.inertia) for body in self.bodies))
 
-    def split_positions(self, q: Matrix) -> list[Matrix]:
-        """q_k as one vector per body."""
-        return _split(q, [body.model.nq for body in self.bodies])
+    def velocity_map(self, q: Matrix) -> Matrix:
+        """G_k (nv x ny), with qd_k = G_k yd_k (6)."""
+        if self.loop is None:
+            return ca.DM.eye(self.nv)
+        return self.loop.velocity_map(q, self.independent)
 
-    def split_velocities(self, qd: Matrix) -> list[Matrix]:
-        """qd_k as one vector per body."""
-        return _split(qd, [body.model.nv for body in self.bodies])
+    def bias(self, q: Matrix, qd: Matrix) -> Matrix:
+        """g_k (nv), with qdd_k = G_k ydd_k + g_k (3)."""
+        return ca.DM(self.nv, 1) if self.loop is None else self.loop.bias(q, qd, self.independent)
+
+    @property
+    def position_ranges(self) -> list[range]:
+        """Where each body's joint position is in q_k."""
+        return _ranges([body.model.nq for body in self.bodies])
+
+    @property
+    def velocity_ranges(self) -> list[range]:
+        """Where each body's joint velocity is in qd_k."""
+        return _ranges([body.model.nv for body in self.bodies])
 
 
-def _split(vector: Matrix, sizes: list[int]) -> list[Matrix]:
-    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
-    return [vector[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+def _ranges(sizes: list[int]) -> list[range]:
+    ends = list(itertools.accumulate(sizes))
+    return [range(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
 
 def stack_cross_motion(v: Matrix, m: Matrix) -> Matrix:
@@ -165,7 +188,7 @@ class ClusterJoint:
     """A cluster joint at one state.
 
     Attributes:
-        qd: spanning velocity G yd (6).
+        qd: spanning velocity G yd (nv).
         J: tree-joint motions to cluster motions (13).
         E: connector to the parent cluster; the cluster transform is J E (35).
         S: diag(S_i) of the tree joints (6n x nv); the cluster's motion subspace is J S G (15).
@@ -196,14 +219,13 @@ def cluster_joint(node: ClusterNode, parent_rows: int, q: Matrix, yd: Matrix) ->
         q: (nq) spanning position of the cluster, on the constraint manifold.
         yd: (ny) independent velocity.
     """
-    if node.loop is None:
-        G, g, qd = ca.DM.eye(node.nv), ca.DM(node.nv, 1), yd
-    else:
-        G, g, qd = node.loop.explicit(q, yd, node.independent)
+    G = node.velocity_map(q)
+    qd = G @ yd
     X_up, S, ring_S_qd = [], [], []
-    parts = zip(node.bodies, node.split_positions(q), node.split_velocities(qd), strict=True)
-    for body, q_i, qd_i in parts:
-        X_J, S_i, ring_S_i = body.model.jcalc(q_i, qd_i, body.joint.pitch)
+    parts = zip(node.bodies, node.position_ranges, node.velocity_ranges, strict=True)
+    for body, in_q, in_qd in parts:
+        qd_i = qd[in_qd.start : in_qd.stop]
+        X_J, S_i, ring_S_i = body.model.jcalc(q[in_q.start : in_q.stop], qd_i, body.joint.pitch)
         X_up.append(X_J @ body.X_tree)
         S.append(S_i)
         ring_S_qd.append(ring_S_i @ qd_i)
@@ -214,5 +236,5 @@ def cluster_joint(node: ClusterNode, parent_rows: int, q: Matrix, yd: Matrix) ->
         S=ca.diagcat(*S),
         ring_S_qd=ca.vertcat(*ring_S_qd),
         G=G,
-        g=g,
+        g=node.bias(q, qd),
     )

@@ -1,5 +1,151 @@
-"""Loop."""
+"""The loop constraints of one cluster: implicit phi, K, k (2) and explicit G, g (3)."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from rbda_ros.cluster_tree.constraints import Positions, alignment, residual
+from rbda_ros.cluster_tree.joints import integrate
+from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree
+from rbda_ros.cluster_tree.straight_line import least_squares
+from rbda_ros.description.model import Constraint
+from rbda_ros.spatial import Matrix
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
 class Loop:
-    def explicit(self, q, yd, independent):
-        raise AssertionError
+    """The constraints among a cluster's joints, as functions of its spanning position.
+
+    Attributes:
+        constraints: as described.
+        bodies: of the cluster, ascending.
+        row_constraint: for each row of phi, the position of its constraint.
+        phi: ``q -> phi`` (rows), zero on the constraint manifold.
+        K: ``q -> K`` (rows x nv), with d(phi)/dt = K qd.
+        k: ``q, qd -> k`` (rows), with K qdd = k.
+        alignment: ``q -> cosines`` that are positive in a correct assembly.
+        constant: whether K is a constant, as for gears and belts.
+    """
+
+    constraints: tuple[Constraint, ...]
+    bodies: tuple[Body, ...]
+    row_constraint: tuple[int, ...]
+    phi: ca.Function
+    K: ca.Function
+    k: ca.Function
+    alignment: ca.Function
+    constant: bool
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates of the cluster."""
+        return self.K.size2_out(0)
+
+    def velocity_map(self, q: Matrix, independent: Sequence[int]) -> Matrix:
+        """G (nv x ny), with qd = G yd (3).
+
+        With the columns of K split into those of y and the dependent ones, K_d qd_d = -K_y yd.
+        """
+        K_y, K_d, dependent = self._columns(q, independent)
+        G = _rows(self.nv, independent, ca.DM.eye(len(independent)))
+        return G + _rows(self.nv, dependent, least_squares(K_d, -K_y))
+
+    def bias(self, q: Matrix, qd: Matrix, independent: Sequence[int]) -> Matrix:
+        """g (nv), with qdd = G ydd + g (3): K_d qdd_d = k - K_y ydd."""
+        if self.constant:
+            return ca.DM(self.nv, 1)
+        _, K_d, dependent = self._columns(q, independent)
+        return _rows(self.nv, dependent, least_squares(K_d, self.k(q, qd)))
+
+    def _columns(self, q: Matrix, independent: Sequence[int]) -> tuple[Matrix, Matrix, list[int]]:
+        """Independent columns of K, dependent ones, and which these are."""
+        dependent = [j for j in range(self.nv) if j not in independent]
+        K = self.K(ca.DM(*self.K.size_in(0))) if self.constant else self.K(q)
+        return K[:, list(independent)], K[:, dependent], dependent
+
+    def integrate(self, q: Array, step: Array) -> Array:
+        """The position reached from q (nq,) with velocity ``step`` (nv,) for unit time."""
+        parts, iq, iv = [], 0, 0
+        for body in self.bodies:
+            nq, nv = body.model.nq, body.model.nv
+            parts.append(integrate(body.joint.type, q[iq : iq + nq], step[iv : iv + nv]))
+            iq, iv = iq + nq, iv + nv
+        return np.concatenate(parts)
+
+    def residual(self, q: Array) -> Array:
+        """phi (rows,) at a position (nq,)."""
+        return np.asarray(self.phi(q)).ravel()
+
+    def jacobian(self, q: Array) -> Array:
+        """K (rows, nv) at a position (nq,)."""
+        return np.asarray(self.K(q))
+
+    def with_rows(self, rows: Sequence[int]) -> Loop:
+        """The same loop with only the given rows, where the others are redundant."""
+        q, qd = self.phi.sx_in(0), self.k.sx_in(1)
+        kept = list(rows)
+        return Loop(
+            self.constraints,
+            self.bodies,
+            tuple(self.row_constraint[i] for i in kept),
+            ca.Function("phi", [q], [self.phi(q)[kept]]),
+            ca.Function("K", [q], [self.K(q)[kept, :]]),
+            ca.Function("k", [q, qd], [self.k(q, qd)[kept]]),
+            self.alignment,
+            self.constant,
+        )
+
+
+def _rows(count: int, rows: Sequence[int], block: Matrix) -> Matrix:
+    """A matrix of ``count`` rows that has ``block`` in the given ones and zeros elsewhere."""
+    place = ca.DM(ca.Sparsity.triplet(count, len(rows), list(rows), list(range(len(rows)))), 1)
+    return place @ block
+
+
+def build_loop(
+    tree: SpanningTree,
+    numbers: Sequence[int],
+    constraints: Sequence[Constraint],
+    guess: Positions,
+) -> Loop:
+    """Trace the constraints of one cluster; rows that are zero by structure are left out.
+
+    Args:
+        tree: the spanning tree.
+        numbers: regular numbers of the cluster's bodies, ascending.
+        constraints: the ones among these bodies.
+        guess: position of each body's joint at the assembly guess.
+    """
+    bodies = tuple(tree.bodies[i - 1] for i in numbers)
+    sizes = [(body.model.nq, body.model.nv) for body in bodies]
+    q = [ca.SX.sym(f"q{i}", nq) for i, (nq, _) in zip(numbers, sizes, strict=True)]
+    qd = [ca.SX.sym(f"qd{i}", nv) for i, (_, nv) in zip(numbers, sizes, strict=True)]
+    position = dict(zip(numbers, q, strict=True))
+    q_all, qd_all = ca.vertcat(*q), ca.vertcat(*qd)
+    q_rate = ca.vertcat(*(b.model.rate(x, v) for b, x, v in zip(bodies, q, qd, strict=True)))
+
+    parts = [ca.SX(residual(tree, c, position, guess)) for c in constraints]
+    owners = [i for i, part in enumerate(parts) for _ in range(part.rows())]
+    phi = ca.densify(ca.vertcat(*parts))
+    kept = [i for i in range(phi.rows()) if not phi[i].is_zero()]
+    phi = phi[kept]
+    phi_rate = ca.jtimes(phi, q_all, q_rate)
+    K = ca.simplify(ca.jacobian(phi_rate, qd_all))
+    cosines = [ca.SX(alignment(tree, c, position)) for c in constraints]
+    return Loop(
+        tuple(constraints),
+        bodies,
+        tuple(owners[i] for i in kept),
+        ca.Function("phi", [q_all], [phi]),
+        ca.Function("K", [q_all], [K]),
+        ca.Function("k", [q_all, qd_all], [-ca.jtimes(phi_rate, q_all, q_rate)]),
+        ca.Function("alignment", [q_all], [ca.vertcat(*cosines)]),
+        not ca.symvar(K),
+    )

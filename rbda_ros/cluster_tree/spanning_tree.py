@@ -64,6 +64,12 @@ class Body:
         """Kinematics of the tree joint."""
         return JOINT_MODELS[self.joint.type]
 
+    @property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Names of its velocity coordinates: the joint's, with a suffix where it has several."""
+        name = self.joint.name
+        return tuple(f"{name}.{c}" if c else name for c in self.model.coordinates)
+
 
 @dataclass(frozen=True, eq=False)
 class LinkFrame:
@@ -105,15 +111,17 @@ def frame_of(pose: DescribedPose) -> Frame:
 def build_spanning_tree(description: RobotDescription, floating_base: bool) -> SpanningTree:
     """Number the bodies depth first in the order of the file, and lump fixed joints.
 
-    A floating joint alone on the root link is the floating base, whether or not
+    The one floating joint on the root link is the floating base, whether or not
     ``floating_base`` asks for one; otherwise ``floating_base=True`` puts one under the root.
-    The mass of what is fixed to the base does not enter the dynamics.
+    The mass of what is fixed to the world does not enter the dynamics.
     """
     children: dict[str, list[Joint]] = {}
     for joint in description.joints:
         children.setdefault(joint.parent, []).append(joint)
     root = description.root
-    described = [joint.type for joint in children.get(root, [])] == ["floating"]
+    described = [joint.type for joint in children.get(root, [])].count("floating") == 1
+    if described:
+        children[root].sort(key=lambda joint: joint.type != "floating")
 
     links: dict[str, LinkFrame] = {}
     joints: list[tuple[Joint, int, Frame]] = []
@@ -122,10 +130,10 @@ def build_spanning_tree(description: RobotDescription, floating_base: bool) -> S
         base_joint = Joint(FLOATING_BASE, "floating", parent="world", child=root)
         pending = [(root, 0, IDENTITY, base_joint)]
     while pending:
-        link, body, frame, joint = pending.pop()
-        if joint is not None:
-            align = Frame(joint_axes(joint), np.zeros(3))
-            joints.append((joint, body, frame @ align))
+        link, body, frame, mover = pending.pop()
+        if mover is not None:
+            align = Frame(joint_axes(mover), np.zeros(3))
+            joints.append((mover, body, frame @ align))
             body, frame = len(joints), align.inverse()
         links[link] = LinkFrame(body, frame)
         for child in reversed(children.get(link, [])):

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
 
+from rbda_ros.cluster_tree.actuation import driven_coordinates
+from rbda_ros.cluster_tree.assembly import AssemblyError, Wishes, assemble
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
-from rbda_ros.cluster_tree.spanning_tree import LinkFrame, SpanningTree, build_spanning_tree
-from rbda_ros.description.model import RobotDescription
+from rbda_ros.cluster_tree.constraints import bodies_tied
+from rbda_ros.cluster_tree.loops import build_loop
+from rbda_ros.cluster_tree.spanning_tree import (
+    Body,
+    LinkFrame,
+    SpanningTree,
+    build_spanning_tree,
+)
+from rbda_ros.description.model import Constraint, Joint, RobotDescription
+from rbda_ros.errors import DescriptionError, Problem
 from rbda_ros.spatial import Matrix
 
 
@@ -43,12 +57,51 @@ class ClusterTree:
     @property
     def nv(self) -> int:
         """Number of spanning velocities."""
-        return sum(node.nv for node in self.clusters)
+        return len(self.velocity_names)
 
     @property
     def ny(self) -> int:
         """Number of independent velocities."""
-        return sum(node.ny for node in self.clusters)
+        return len(self.independent)
+
+    @cached_property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Name of each spanning velocity coordinate."""
+        return tuple(name for body in self.spanning.bodies for name in body.velocity_names)
+
+    @cached_property
+    def independent(self) -> tuple[int, ...]:
+        """Which spanning velocity coordinates are y."""
+        return self._in_tree(lambda node: node.independent)
+
+    @cached_property
+    def actuated(self) -> tuple[int, ...]:
+        """Which spanning velocity coordinates actuators act on."""
+        return self._in_tree(lambda node: node.actuated)
+
+    def _in_tree(self, coordinates: Callable[[ClusterNode], tuple[int, ...]]) -> tuple[int, ...]:
+        starts = _offsets(node.nv for node in self.clusters)
+        return tuple(
+            start + j
+            for start, node in zip(starts, self.clusters, strict=False)
+            for j in coordinates(node)
+        )
+
+    @cached_property
+    def home(self) -> NDArray[np.float64]:
+        """(nq,) the assembly: a position that closes every loop."""
+        return np.concatenate([np.zeros(0), *(node.home for node in self.clusters)])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the description, or about its assembly, but usable."""
+        unclear = (
+            f"cluster {node.name!r}: its loop is singular where it was assembled, so that the"
+            " branch is a matter of chance; give an 'assembly' guess"
+            for node in self.clusters
+            if node.branch_unclear
+        )
+        return (*self.description.warnings, *unclear)
 
     def rows(self, k: int | None) -> int:
         """Rows of cluster k's clustered vectors: six a body, six for the fixed base (None)."""
@@ -63,11 +116,8 @@ class ClusterTree:
         return ca.vertsplit(y, _offsets(node.ny for node in self.clusters))
 
 
-def _offsets(sizes: Iterator[int]) -> list[int]:
-    offsets = [0]
-    for size in sizes:
-        offsets.append(offsets[-1] + size)
-    return offsets
+def _offsets(sizes: Iterable[int]) -> list[int]:
+    return list(itertools.accumulate(sizes, initial=0))
 
 
 def build_cluster_tree(
@@ -81,30 +131,123 @@ def build_cluster_tree(
         description: links, joints and constraints.
         floating_base: put a floating joint under the root link.
         gravity: acceleration of gravity in world axes [m/s^2].
+
+    Raises:
+        DescriptionError: loops that do not close, contradict each other, leave no freedom, or
+            have the wrong number of independent joints; all clusters are reported at once.
     """
     tree = build_spanning_tree(description, floating_base)
-    parents = [body.parent for body in tree.bodies]
-    numbers = find_clusters(parents, [])
-    tree, numbers = renumber(tree, numbers)
-    parents = [body.parent for body in tree.bodies]
-    nodes = []
-    for cluster, above in zip(numbers, parent_clusters(numbers, parents), strict=True):
-        bodies = tuple(tree.bodies[i - 1] for i in cluster)
-        inside = {i: position for position, i in enumerate(cluster)}
-        outside = {i: position for position, i in enumerate(numbers[above])} if above is not None else {0: 0}
-        nodes.append(
-            ClusterNode(
-                name=bodies[0].name,
-                bodies=bodies,
-                numbers=cluster,
-                parent=above,
-                inside=tuple(inside.get(body.parent) for body in bodies),
-                output=tuple(outside.get(body.parent) for body in bodies),
-                loop=None,
-                independent=tuple(range(sum(b.model.nv for b in bodies))),
-            )
-        )
+    _check_constraints(tree, description.constraints)
+    tied = [bodies_tied(tree, constraint) for constraint in description.constraints]
+    tree, clusters = renumber(tree, find_clusters([body.parent for body in tree.bodies], tied))
+
+    nodes, problems = [], []
+    above = parent_clusters(clusters, [body.parent for body in tree.bodies])
+    for numbers, parent in zip(clusters, above, strict=True):
+        outside = (0,) if parent is None else clusters[parent]
+        try:
+            nodes.append(_node(description, tree, numbers, parent, outside))
+        except AssemblyError as failed:
+            problems.append(failed.problem)
+    if problems:
+        raise DescriptionError(problems)
     return ClusterTree(description, tree, tuple(nodes), gravity)
+
+
+def _check_constraints(tree: SpanningTree, constraints: Sequence[Constraint]) -> None:
+    """What can be wrong with a loop only once fixed joints are lumped."""
+    problems = []
+    for constraint in constraints:
+        tied = bodies_tied(tree, constraint)
+        element = f"constraint {constraint.name!r}"
+        if not tied:
+            reason = "its links are fixed to each other"
+            problems.append(Problem(element, reason, "attach it to links that move apart"))
+        elif tree.floating_base and 1 in tied:
+            reason = "it ties the floating base to the world"
+            problems.append(Problem(element, reason, "remove it, or load without floating base"))
+    if problems:
+        raise DescriptionError(problems)
+
+
+def _node(
+    description: RobotDescription,
+    tree: SpanningTree,
+    numbers: tuple[int, ...],
+    parent: int | None,
+    outside: tuple[int, ...],
+) -> ClusterNode:
+    """One cluster, assembled if it has constraints."""
+    bodies = tuple(tree.bodies[i - 1] for i in numbers)
+    constraints = [c for c in description.constraints if bodies_tied(tree, c) <= set(numbers)]
+    guess = {i: _guess(description, body) for i, body in zip(numbers, bodies, strict=True)}
+    home = np.concatenate([guess[i] for i in numbers])
+    loop, branch_unclear = None, False
+    independent = tuple(range(sum(body.model.nv for body in bodies)))
+    if constraints:
+        names = [name for body in bodies for name in body.velocity_names]
+        assembly = assemble(
+            build_loop(tree, numbers, constraints, guess), home, _wishes(description, bodies), names
+        )
+        home, loop, independent = assembly.home, assembly.loop, assembly.independent
+        branch_unclear = assembly.singular_guess
+    node = ClusterNode(
+        name=bodies[0].name,
+        bodies=bodies,
+        numbers=numbers,
+        parent=parent,
+        inside=tuple(_position(numbers, body.parent) for body in bodies),
+        output=tuple(_position(outside, body.parent) for body in bodies),
+        loop=loop,
+        independent=independent,
+        home=home,
+        branch_unclear=branch_unclear,
+        actuated=_actuated(description, bodies, independent),
+        driven=(),
+    )
+    G = np.asarray(ca.DM(ca.densify(node.velocity_map(ca.DM(home)))))
+    return replace(node, driven=driven_coordinates(G, node.actuated))
+
+
+def _actuated(
+    description: RobotDescription, bodies: Sequence[Body], independent: Sequence[int]
+) -> tuple[int, ...]:
+    """Velocity coordinates that actuators act on; never those of a floating joint."""
+    joints = [body.joint for body in bodies for _ in range(body.model.nv)]
+    if description.actuated_joints is None:
+        return tuple(j for j in independent if joints[j].type != "floating")
+    return tuple(j for j, joint in enumerate(joints) if joint.name in description.actuated_joints)
+
+
+def _position(numbers: tuple[int, ...], number: int) -> int | None:
+    return numbers.index(number) if number in numbers else None
+
+
+def _guess(description: RobotDescription, body: Body) -> NDArray[np.float64]:
+    """Position of a body's joint at the assembly guess."""
+    neutral = np.array(body.model.neutral)
+    if body.model.nq == 1:
+        neutral[0] = description.assembly.get(body.joint.name, neutral[0])
+    return neutral
+
+
+def _wishes(description: RobotDescription, bodies: Sequence[Body]) -> Wishes:
+    """What loop file and URDF+ say about a cluster's independent joints."""
+    coordinates = [body.joint for body in bodies for _ in range(body.model.nv)]
+
+    def where(accept: Callable[[Joint], bool]) -> frozenset[int]:
+        return frozenset(j for j, joint in enumerate(coordinates) if accept(joint))
+
+    actuated = where(lambda joint: joint.name in (description.actuated_joints or ()))
+    listed = where(lambda joint: joint.name in (description.independent_joints or ()))
+    if listed:
+        return Wishes(required=listed, allowed=listed, preferred=actuated, listed=True)
+    return Wishes(
+        required=where(lambda joint: joint.independent is True),
+        allowed=where(lambda joint: joint.independent is not False),
+        preferred=actuated,
+        listed=False,
+    )
 
 
 def renumber(

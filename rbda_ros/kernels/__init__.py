@@ -1,0 +1,1 @@
+"""Algorithms traced once per robot, and called with numpy arrays."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from rbda_ros.algorithms.actuation import actuator_efforts
+from rbda_ros.algorithms.loops import loop_residual, spanning_motion
 from rbda_ros.algorithms.rnea import inverse_dynamics
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.kernel import Kernel
@@ -29,7 +31,18 @@ def _motion_and_wrenches(tree: ClusterTree) -> dict[str, tuple[int, int]]:
     return _motion(tree) | {"wrenches": (6, len(tree.spanning.bodies))}
 
 
+def _position_and_force(tree: ClusterTree) -> dict[str, tuple[int, int]]:
+    return {"q": (tree.nq, 1), "tau": (tree.ny, 1)}
+
+
+def _position(tree: ClusterTree) -> dict[str, tuple[int, int]]:
+    return {"q": (tree.nq, 1)}
+
+
 KERNELS: dict[str, Traceable] = {
+    "actuator_efforts": Traceable(_position_and_force, actuator_efforts),
+    "loop_residual": Traceable(_position, loop_residual),
+    "spanning_motion": Traceable(_motion, spanning_motion),
     "inverse_dynamics": Traceable(_motion, inverse_dynamics),
     "inverse_dynamics_with_wrenches": Traceable(_motion_and_wrenches, inverse_dynamics),
 }
@@ -43,4 +56,4 @@ def trace(tree: ClusterTree, name: str) -> Kernel:
     outputs = traceable.algorithm(tree, *symbols)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     dense = [ca.densify(ca.SX(output)) for output in ca.cse(list(outputs))]
-    return Kernel(ca.Function(name, symbols, dense, list(inputs), [f"o{i}" for i in range(len(dense))]))
+    return Kernel(ca.Function(name, symbols, dense))
