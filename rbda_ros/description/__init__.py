@@ -25,7 +25,7 @@ def read_description(
 
     Args:
         urdf: a path or XML text; URDF or URDF+.
-        loops: a path, YAML text or a mapping, as docs and DESIGN describe; None or "" for none.
+        loops: the loop-constraint file, as a path, YAML text or a mapping; None or "" for none.
 
     Raises:
         DescriptionError: with every problem found, each naming element, reason and remedy.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rbda_ros.description.model import Coupling, Joint
@@ -17,10 +17,10 @@ LONGEST_PATH = 1000
 
 
 def expand_mimics(
-    mimics: Iterable[Mimic], joints: Mapping[str, Joint], report: Report
+    mimics: Sequence[Mimic], joints: Mapping[str, Joint], report: Report
 ) -> list[Coupling]:
     """Make one coupling ``joint - multiplier * master = offset`` per mimic joint."""
-    masters = {mimic.joint: mimic.master for mimic in mimics}
+    circular = _circles({mimic.joint: mimic.master for mimic in mimics})
     couplings = []
     for mimic in mimics:
         where = f"joint {brief(mimic.joint)}"
@@ -31,7 +31,7 @@ def expand_mimics(
             hint = report.suggest(mimic.master, joints, "name an existing joint")
             reason = f"mimics unknown joint {brief(mimic.master)}"
             report.warn(where, f"{reason} and is taken as free to move; {hint}")
-        elif _is_circular(mimic.joint, masters):
+        elif mimic.joint in circular:
             report.problem(where, "mimics itself through other joints", "break the circle")
         elif mimic.master:
             couplings.append(_mimic_coupling(mimic, report))
@@ -49,13 +49,19 @@ def _mimic_coupling(mimic: Mimic, report: Report) -> Coupling:
     return Coupling(f"{mimic.joint}_mimic", terms, mimic.offset)
 
 
-def _is_circular(joint: str, masters: Mapping[str, str]) -> bool:
-    visited = {joint}
-    master = masters.get(joint)
-    while master is not None and master not in visited:
-        visited.add(master)
-        master = masters.get(master)
-    return master == joint
+def _circles(masters: Mapping[str, str]) -> set[str]:
+    """Find the joints that follow themselves through others, each joint visited once."""
+    circular: set[str] = set()
+    done: set[str] = set()
+    for joint in masters:
+        path: dict[str, int] = {}
+        while joint in masters and joint not in done and joint not in path:
+            path[joint] = len(path)
+            joint = masters[joint]
+        if joint in path:
+            circular.update(list(path)[path[joint] :])
+        done.update(path)
+    return circular
 
 
 def expand_path_couplings(

@@ -33,8 +33,8 @@ def parse_xml(text: str, report: Report) -> etree._Element | None:
     except UnicodeEncodeError as error:
         report.problem("URDF", f"is not valid Unicode ({error.reason})", "save it as UTF-8")
         return None
-    except etree.XMLSyntaxError as error:
-        report.problem("URDF", f"is not XML: {error.msg}", "correct the XML there")
+    except ValueError as error:
+        report.problem("URDF", f"is not XML: {error}", "correct the XML there")
         return None
     if root is None:
         report.problem("URDF", "has no element", "start it with <robot name='...'>")
@@ -44,15 +44,20 @@ def parse_xml(text: str, report: Report) -> etree._Element | None:
 
 
 def _parse(data: bytes) -> etree._Element | None:
-    """Parse strictly, but let undeclared prefixes pass: old Gazebo files are full of them."""
+    """Parse strictly, but let undeclared prefixes pass: old Gazebo files are full of them.
+
+    ValueError says what else is wrong, and where.
+    """
     parser = _parser(recover=False)
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError:
         # The parser's own log: the one of the exception also holds errors of earlier files.
         entries: Any = parser.error_log
-        if any(entry.domain != etree.ErrorDomains.NAMESPACE for entry in entries):
-            raise
+        for entry in entries:
+            if entry.domain != etree.ErrorDomains.NAMESPACE:
+                place = f"line {entry.line}, column {entry.column}"
+                raise ValueError(f"{entry.message.strip()} ({place})") from None
         return etree.fromstring(data, _parser(recover=True))
 
 

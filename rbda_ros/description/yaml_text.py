@@ -8,7 +8,8 @@ import yaml
 
 from rbda_ros.description.report import Report
 
-LARGEST_TEXT = 1024 * 1024
+# Some 1000 constraints; PyYAML takes seconds for it.
+LARGEST_TEXT = 256 * 1024
 _DEEPEST = 20
 _PLAIN_TAGS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
 _NULLS = ("", "~", "null", "Null", "NULL")

@@ -130,6 +130,8 @@ def test_namespaces_are_harmless():
 
 def test_undeclared_prefix_is_ignored_as_old_gazebo_files_need():
     assert leg("<gazebo><sensor:camera name='c'/></gazebo>").joints == leg().joints
+    message = only_problem(problems("<robot name='r'><a:b/></robo>"))
+    assert "Opening and ending tag mismatch" in message  # not the prefix
 
 
 def test_prolog_byte_order_mark_and_declared_encodings(tmp_path: Path):
