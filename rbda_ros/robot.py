@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rbda_ros.cluster_tree.closure import close_cluster
 from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
-from rbda_ros.errors import DescriptionError, InputError, Problem
+from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityError
+from rbda_ros.inputs import FrameName, Inputs
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.trace import KERNELS, trace
 
 Array = NDArray[np.float64]
 
-QUATERNION_TOLERANCE = 1e-3
-"""Quaternions are normalised when they are this close to unit length, and refused otherwise."""
 LOOP_TOLERANCE = 1e-6
 """Largest loop residual of a spanning position that is taken as it is [m, sine of an angle]."""
+SINGULAR = 1e-8
+"""Conditioning of a loop below which nothing is computed: half of the digits would be lost."""
+RANK_TOLERANCE = 1e-9
+"""Eigenvalues of the inverse OSIM below this share of the largest count as zero."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,40 @@ class Cluster:
     independent_joints: tuple[str, ...]
     constraints: tuple[str, ...]
     parent: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class OperationalSpace:
+    """The inertia felt at some frames; rows and columns frame by frame, linear first.
+
+    Attributes:
+        inertia: (m, m) Lambda, the inverse of ``inverse_inertia`` plus the damping; where that
+            is singular, the pseudo-inverse.
+        inverse_inertia: (m, m) ``J H^-1 J'``.
+        jacobian: (m, ny) of the frames, world-aligned.
+        rank: of ``inverse_inertia``.
+        condition: largest over smallest eigenvalue of ``inverse_inertia``; infinite where
+            rank-deficient.
+    """
+
+    inertia: Array
+    inverse_inertia: Array
+    jacobian: Array
+    rank: int
+    condition: float
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """Partial derivatives (ny, ny) with respect to position, velocity, and the third argument.
+
+    Positions vary along the constraint manifold; those of a floating base along its twist,
+    linear then angular, in the base frame.
+    """
+
+    position: Array
+    velocity: Array
+    third: Array
 
 
 def load_robot(
@@ -61,7 +97,10 @@ def load_robot(
     Raises:
         ModelError: the files cannot be used; it names every element and what to change.
     """
-    g = np.asarray(gravity, dtype=float)
+    try:
+        g = np.asarray(gravity, dtype=float)
+    except (TypeError, ValueError):
+        g = np.zeros(0)
     if g.shape != (3,) or not np.all(np.isfinite(g)):
         remedy = "give three finite numbers, m/s^2 in world axes"
         raise DescriptionError([Problem("gravity", f"{gravity!r} is no vector", remedy)])
@@ -75,18 +114,19 @@ class Robot:
     Positions and velocities may be spanning vectors (every joint) or independent ones (y); the
     length decides. With a floating base, ``q`` starts with ``x y z qx qy qz qw``, and ``qd``,
     accelerations and forces with the base twist or wrench, linear then angular, in the base
-    frame. Every vector may carry a leading batch axis.
+    frame. Every vector may carry a leading batch axis, and so does the answer then.
+
+    Every method raises `InputError` for arguments of wrong shape, with values that are not
+    finite, or off the loops, and `SingularityError` at a dead point of a loop.
     """
 
     def __init__(self, tree: ClusterTree) -> None:
-        self._tree = tree
-        self._kernels: dict[str, Kernel] = {}
+        self._inputs = Inputs(tree)
+        self._kernels: dict[tuple[Any, ...], Kernel] = {}
         self._tracing = threading.Lock()
-        self._independent = list(tree.independent)
-        self._independent_positions = _independent_positions(tree)
-        self._quaternions = _quaternions(tree)
         self._has_loops = any(node.loop for node in tree.clusters)
 
+        self.tree: ClusterTree = tree
         self.description: RobotDescription = tree.description
         self.name: str = tree.description.name
         self.warnings: tuple[str, ...] = tree.warnings
@@ -104,14 +144,47 @@ class Robot:
         self.actuated_joint_names: tuple[str, ...] = tuple(names[j] for j in tree.actuated)
         self.clusters: tuple[Cluster, ...] = _clusters(tree)
 
-    def kernel(self, name: str) -> Kernel:
-        """The traced kernel of an algorithm, e.g. ``"inverse_dynamics"``; traced once."""
+    def kernel(self, name: str, *frames: FrameName, linear_only: bool = False) -> Kernel:
+        """The traced kernel of an algorithm, e.g. ``"inverse_dynamics"``; traced once.
+
+        Args:
+            name: one of ``rbda_ros.kernels.trace.KERNELS``.
+            frames: for the kernels that are about frames.
+            linear_only: for the inverse operational-space inertia.
+        """
         if name not in KERNELS:
             raise InputError(f"there is no kernel {name!r}; there are {', '.join(KERNELS)}")
+        if KERNELS[name].needs_frames != bool(frames):
+            raise InputError(f"kernel {name!r}: name its frames, and only for kernels about frames")
+        keys_and_frames = [self._inputs.frame(frame) for frame in frames]
+        key = (name, *(key for key, _ in keys_and_frames), linear_only)
         with self._tracing:
-            if name not in self._kernels:
-                self._kernels[name] = trace(self._tree, name)
-            return self._kernels[name]
+            if key not in self._kernels:
+                bodies = tuple(frame for _, frame in keys_and_frames)
+                options: tuple[Any, ...] = bodies
+                if name == "inverse_operational_space_inertia":
+                    options = (bodies, linear_only)
+                self._kernels[key] = trace(self.tree, name, *options)
+            return self._kernels[key]
+
+    def close(
+        self,
+        y_or_partial: ArrayLike | Mapping[str, ArrayLike],
+        guess: ArrayLike | None = None,
+    ) -> Array:
+        """The spanning position (nq,) that satisfies every loop.
+
+        Args:
+            y_or_partial: independent position, or spanning position to be closed, or joint names
+                to positions of any joints that determine the others [rad, m].
+            guess: (nq,) where to start, e.g. the last position; it also picks the branch of the
+                assembly, and gives the pose of a floating base where only joints are named.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+            ClosureError: the loops cannot be closed there; it names the loop and the gap.
+        """
+        return self._inputs.close(y_or_partial, guess)
 
     def inverse_dynamics(
         self,
@@ -119,11 +192,13 @@ class Robot:
         qd: ArrayLike,
         ydd: ArrayLike,
         external_wrenches: Mapping[str, ArrayLike] | None = None,
+        *,
+        friction: bool = False,
     ) -> Array:
         """The generalized force on y that gives ydd: constraint-embedding RNEA.
 
         ``tau = H(y) ydd + C(y, yd) - J' w`` (Chignoli 2024, Sec. V): with gravity, Coriolis and
-        centrifugal forces, rotors and linkages; without friction.
+        centrifugal forces, rotors and linkages.
 
         Args:
             q: (nq,) spanning position, or independent position [rad, m].
@@ -131,15 +206,50 @@ class Robot:
             ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
             external_wrenches: link name to (6,) force then moment that acts on the link, in the
                 link's frame, at its origin [N, N m].
+            friction: whether to add what overcomes the URDF's joint friction and damping.
 
         Returns:
             (ny,) force on the independent coordinates [N m, N].
         """
-        state = self._position(q), self._velocity(qd), self._vector("ydd", ydd, self.ny)
-        if not external_wrenches:
-            return self._evaluate("inverse_dynamics", *state)[0]
-        wrenches = self._body_wrenches(external_wrenches)
-        return self._evaluate("inverse_dynamics_with_wrenches", *state, wrenches)[0]
+        state = self._position(q), self._inputs.velocity(qd), self._independent("ydd", ydd)
+        tau = self._dynamics("inverse_dynamics", state, external_wrenches)
+        return tau + self._evaluate("friction_force", *state[:2])[0] if friction else tau
+
+    def forward_dynamics(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        tau: ArrayLike,
+        external_wrenches: Mapping[str, ArrayLike] | None = None,
+        *,
+        friction: bool = False,
+    ) -> Array:
+        """The independent acceleration that forces give: constraint-embedding ABA.
+
+        Chignoli 2024, Algorithm 1: ``H(y) ydd = tau - C(y, yd) + J' w``.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
+            tau: (ny,) force on y, or (nv,) forces on every joint of the spanning tree [N m, N].
+            external_wrenches: as for `inverse_dynamics`.
+            friction: whether the URDF's joint friction and damping act.
+
+        Returns:
+            (ny,) acceleration; `spanning_acceleration` gives that of every joint.
+        """
+        q, yd = self._position(q), self._inputs.velocity(qd)
+        tau = self._inputs.vector("tau", tau, self.ny, self.nv)
+        if tau.shape[-1] != self.ny:
+            tau = self._evaluate("generalized_force", q, tau)[0]
+        if friction:
+            tau = tau - self._evaluate("friction_force", q, yd)[0]
+        ydd = self._dynamics("forward_dynamics", (q, yd, tau), external_wrenches)
+        if not np.isfinite(ydd).all():
+            raise SingularityError(
+                f"{self.name}: the mass matrix is singular here; a movable link may have no inertia"
+            )
+        return ydd
 
     def actuator_efforts(self, q: ArrayLike, tau: ArrayLike) -> Array:
         """Efforts on the actuated joints that give the generalized force tau on y.
@@ -155,104 +265,159 @@ class Robot:
         Returns:
             (actuated,) efforts in the order of ``actuated_joint_names`` [N m, N].
         """
-        state = self._position(q), self._vector("tau", tau, self.ny)
-        return self._evaluate("actuator_efforts", *state)[0]
+        return self._evaluate(
+            "actuator_efforts", self._position(q), self._independent("tau", tau)
+        )[0]
+
+    def generalized_force(self, q: ArrayLike, spanning_tau: ArrayLike) -> Array:
+        """The force ``G' tau`` (ny,) on y that forces (nv,) on all joints amount to [N m, N]."""
+        tau = self._inputs.vector("spanning_tau", spanning_tau, self.nv)
+        return self._evaluate("generalized_force", self._position(q), tau)[0]
+
+    def spanning_velocity(self, q: ArrayLike, yd: ArrayLike) -> Array:
+        """The velocity of every joint, ``qd = G yd`` (nv,) (Chignoli 2024, Eq. 3)."""
+        state = self._position(q), self._inputs.velocity(yd), np.zeros(self.ny)
+        return self._evaluate("spanning_motion", *state)[0]
 
     def spanning_acceleration(self, q: ArrayLike, qd: ArrayLike, ydd: ArrayLike) -> Array:
-        """The acceleration of every joint, ``qdd = G ydd + g`` (Chignoli 2024, Eq. 3).
+        """The acceleration of every joint, ``qdd = G ydd + g`` (nv,) (Chignoli 2024, Eq. 3).
 
         Args:
             q: (nq,) spanning position, or independent position [rad, m].
             qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
             ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
-
-        Returns:
-            (nv,) spanning acceleration.
         """
-        state = self._position(q), self._velocity(qd), self._vector("ydd", ydd, self.ny)
+        state = self._position(q), self._inputs.velocity(qd), self._independent("ydd", ydd)
         return self._evaluate("spanning_motion", *state)[1]
 
-    def spanning_velocity(self, q: ArrayLike, yd: ArrayLike) -> Array:
-        """The velocity of every joint, ``qd = G yd`` (nv,) (Chignoli 2024, Eq. 3)."""
-        yd = self._velocity(yd)
-        return self._evaluate("spanning_motion", self._position(q), yd, np.zeros(self.ny))[0]
+    def mass_matrix(self, q: ArrayLike) -> Array:
+        """H(y) (ny, ny), by composite rigid bodies on the cluster tree (Featherstone 2010)."""
+        H = self._evaluate("mass_matrix", self._position(q))[0]
+        return H.reshape(*H.shape[:-1], self.ny, self.ny)
 
-    def close(
+    def bias_force(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """C(y, yd) (ny,): inverse dynamics at zero acceleration, gravity included [N m, N]."""
+        return self._evaluate("bias_force", self._position(q), self._inputs.velocity(qd))[0]
+
+    def gravity_force(self, q: ArrayLike) -> Array:
+        """The force (ny,) on y that holds the robot still against gravity [N m, N]."""
+        return self._evaluate("gravity_force", self._position(q))[0]
+
+    def friction_force(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """The force (ny,) on y that overcomes the URDF's joint friction and damping [N m, N]."""
+        return self._evaluate("friction_force", self._position(q), self._inputs.velocity(qd))[0]
+
+    def frame_pose(self, q: ArrayLike, frame: FrameName) -> Array:
+        """The pose (4, 4) of a frame in the world: rotation, and origin [m]."""
+        R, p = self._evaluate("frame_pose", self._position(q), frames=(frame,))
+        pose = np.zeros((*p.shape[:-1], 4, 4))
+        pose[..., :3, :3] = R.reshape(*R.shape[:-1], 3, 3)
+        pose[..., :3, 3] = p
+        pose[..., 3, 3] = 1.0
+        return pose
+
+    def jacobian(self, q: ArrayLike, frame: FrameName) -> Array:
+        """The Jacobian (6, ny) of a frame with respect to y.
+
+        World-aligned axes at the frame's origin, linear rows first: ``[v; w] = J yd``.
+        """
+        J = self._evaluate("jacobian", self._position(q), frames=(frame,))[0]
+        return J.reshape(*J.shape[:-1], 6, self.ny)
+
+    def frame_bias_acceleration(self, q: ArrayLike, qd: ArrayLike, frame: FrameName) -> Array:
+        """``J-dot yd`` (6,): acceleration of the frame's origin, then angular, at ydd = 0."""
+        state = self._position(q), self._inputs.velocity(qd)
+        return self._evaluate("frame_bias_acceleration", *state, frames=(frame,))[0]
+
+    def operational_space_inertia(
         self,
-        y_or_partial: ArrayLike | Mapping[str, float],
-        guess: ArrayLike | None = None,
-    ) -> Array:
-        """The spanning position (nq,) that satisfies every loop.
+        q: ArrayLike,
+        frames: FrameName | Sequence[FrameName],
+        damping: float = 0.0,
+        linear_only: bool = False,
+    ) -> OperationalSpace:
+        """The operational-space inertia of some frames, by cluster force propagators (C-EFPA).
 
         Args:
-            y_or_partial: independent position, or spanning position to be closed, or joint names
-                to positions of any joints that determine the others [rad, m].
-            guess: (nq,) where to start, e.g. the last position; it also picks the branch of the
-                assembly, and gives the pose of a floating base where only joints are named.
-
-        Raises:
-            InputError: unknown names, or joints that do not determine the others.
-            ClosureError: the loops cannot be closed there; it names the loop and the gap.
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            frames: links, or links with offsets.
+            damping: added to the diagonal of the inverse inertia before it is inverted
+                [1/kg, 1/(kg m^2)].
+            linear_only: leave out the angular rows.
         """
-        start = self._tree.home if guess is None else self._vector("guess", guess, self.nq)
-        if start.ndim != 1:
-            raise InputError("guess: give one position, not a batch")
-        if isinstance(y_or_partial, Mapping):
-            return self._close(self._known_by_name(y_or_partial, start), start)
-        rows = self._vector("y", y_or_partial, self.nq, self._independent_size())
-        closed = []
-        for row in np.atleast_2d(rows):
-            start = self._close(self._known_in(row), start)
-            closed.append(start)
-        return np.array(closed).reshape(*rows.shape[:-1], self.nq)
+        if isinstance(frames, str):
+            frames = (frames,)
+        if not frames:
+            raise InputError("frames: name at least one link")
+        if not np.isfinite(damping) or damping < 0.0:
+            raise InputError(f"damping is {damping!r}; give a number that is not negative")
+        position = self._position(q)
+        if position.ndim != 1:
+            raise InputError("q: give one position, not a batch")
+        kernel = self.kernel(
+            "inverse_operational_space_inertia", *frames, linear_only=linear_only
+        )
+        flat = kernel.call(position)[0]
+        rows = 3 if linear_only else 6
+        inverse = flat.reshape(rows * len(frames), -1)
+        jacobian = np.vstack([self.jacobian(position, frame)[:rows] for frame in frames])
+        values, vectors = np.linalg.eigh(inverse)
+        regular = values > RANK_TOLERANCE * values.max(initial=0.0)
+        damped = values + damping
+        reciprocal = np.divide(1.0, damped, where=regular | (damping > 0.0), out=0.0 * values)
+        return OperationalSpace(
+            inertia=(vectors * reciprocal) @ vectors.T,
+            inverse_inertia=inverse,
+            jacobian=jacobian,
+            rank=int(regular.sum()),
+            condition=float(values[-1] / values[0]) if regular.all() else np.inf,
+        )
 
-    def _close(self, known: Mapping[int, Array], guess: Array) -> Array:
-        """Close every cluster; ``known`` has positions by body number."""
-        parts = []
-        start = 0
-        for node in self._tree.clusters:
-            inside = {i: known[n] for i, n in enumerate(node.numbers) if n in known}
-            parts.append(close_cluster(node, inside, guess[start : start + node.nq]))
-            start += node.nq
-        return self._normalized(np.concatenate([np.zeros(0), *parts]))
+    def inverse_dynamics_derivatives(
+        self, q: ArrayLike, qd: ArrayLike, ydd: ArrayLike
+    ) -> Derivatives:
+        """Partial derivatives of `inverse_dynamics`; the third, with respect to ydd, is H."""
+        state = self._position(q), self._inputs.velocity(qd), self._independent("ydd", ydd)
+        by_y, by_yd = self._evaluate("inverse_dynamics_derivatives", *state)
+        H = self._evaluate("mass_matrix", *np.broadcast_arrays(state[0]))[0]
+        shape = (*by_y.shape[:-1], self.ny, self.ny)
+        return Derivatives(
+            by_y.reshape(shape), by_yd.reshape(shape), H.reshape(*H.shape[:-1], self.ny, self.ny)
+        )
 
-    def _known_by_name(self, positions: Mapping[str, float], base: Array) -> dict[int, Array]:
-        number_of = self._tree.spanning.body_of_joint()
-        unknown = sorted(set(positions) - set(self.joint_names))
-        if unknown:
-            raise InputError(
-                f"{self.name} has no moving joint {', '.join(unknown)};"
-                f" its joints are {', '.join(self.joint_names)}"
-            )
-        known = {1: base[:7]} if self.floating_base else {}
-        for name, position in positions.items():
-            size = self._tree.spanning.bodies[number_of[name] - 1].model.nq
-            known[number_of[name]] = self._vector(name, np.atleast_1d(position), size)
-        for node in self._tree.clusters:
-            if node.loop is None and node.numbers[0] not in known:
-                name = node.bodies[0].joint.name
-                raise InputError(f"joint {name} is not given, and no loop determines it")
-        return known
+    def forward_dynamics_derivatives(
+        self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike
+    ) -> Derivatives:
+        """Partial derivatives of `forward_dynamics`; the third, with respect to tau, is H^-1.
 
-    def _known_in(self, row: Array) -> dict[int, Array]:
-        """Positions by body number, from a spanning or an independent vector."""
-        indices = range(self.nq) if row.size == self.nq else self._independent_positions or ()
-        value = dict(zip(indices, row, strict=True))
-        known, start = {}, 0
-        for number, body in enumerate(self._tree.spanning.bodies, start=1):
-            if start in value:
-                known[number] = np.array([value[start + i] for i in range(body.model.nq)])
-            start += body.model.nq
-        return known
+        From ``ID(y, yd, FD(y, yd, tau)) = tau``: the others are ``-H^-1`` times those of inverse
+        dynamics at the same motion.
+        """
+        ydd = self.forward_dynamics(q, qd, tau)
+        of_inverse = self.inverse_dynamics_derivatives(q, qd, ydd)
+        H_inverse = np.linalg.inv(of_inverse.third)
+        return Derivatives(
+            -H_inverse @ of_inverse.position, -H_inverse @ of_inverse.velocity, H_inverse
+        )
 
-    def _independent_size(self) -> int:
-        """Length of an independent position; that of q where only spanning ones will do."""
-        positions = self._independent_positions
-        return self.nq if positions is None else len(positions)
+    def _independent(self, name: str, value: ArrayLike) -> Array:
+        return self._inputs.vector(name, value, self.ny)
 
-    def _evaluate(self, name: str, *inputs: Array) -> tuple[Array, ...]:
+    def _dynamics(
+        self, name: str, state: Sequence[Array], wrenches: Mapping[str, ArrayLike] | None
+    ) -> Array:
+        """Call a kernel, or its twin with external wrenches where there are any."""
+        if not wrenches:
+            return self._evaluate(name, *state)[0]
+        return self._evaluate(f"{name}_with_wrenches", *state, self._inputs.body_wrenches(wrenches))[
+            0
+        ]
+
+    def _evaluate(
+        self, name: str, *inputs: Array, frames: Sequence[FrameName] = ()
+    ) -> tuple[Array, ...]:
         """Call a kernel at one state, or at each of a batch; inputs broadcast along the batch."""
-        kernel = self.kernel(name)
+        kernel = self.kernel(name, *frames)
         if all(array.ndim == 1 for array in inputs):
             return kernel.call(*inputs)
         sizes = {len(array) for array in inputs if array.ndim == 2}
@@ -262,92 +427,28 @@ class Robot:
         return kernel.batch(*(np.broadcast_to(a, (count, a.shape[-1])) for a in inputs))
 
     def _position(self, q: ArrayLike) -> Array:
-        """A spanning position on the constraint manifold, from a spanning or independent one."""
-        q = self._vector("q", q, self.nq, self._independent_size())
-        if q.shape[-1] != self.nq:
-            return self.close(q)
-        q = self._normalized(q)
+        """A spanning position on the constraint manifold and away from its dead points."""
+        q = self._inputs.position(q)
         if self._has_loops:
-            residual = np.abs(self._evaluate("loop_residual", q)[0]).max(initial=0.0)
+            phi, conditioning = self._evaluate("loop_state", q)
+            residual = np.abs(phi).max(initial=0.0)
             if residual > LOOP_TOLERANCE:
                 raise InputError(
                     f"q does not satisfy the loops: residual {residual:.3g}; close it with"
                     " close(), or give the independent positions"
                 )
+            if conditioning.size and conditioning.min() < SINGULAR:
+                raise SingularityError(self._dead_point(conditioning))
         return q
 
-    def _normalized(self, q: Array) -> Array:
-        """q with unit quaternions."""
-        if not self._quaternions:
-            return q
-        q = q.copy()
-        for start, joint in self._quaternions:
-            quaternion = q[..., start : start + 4]
-            size = np.linalg.norm(quaternion, axis=-1, keepdims=True)
-            if np.any(np.abs(size - 1.0) > QUATERNION_TOLERANCE):
-                raise InputError(
-                    f"q: the quaternion (qx, qy, qz, qw) of {joint} has length"
-                    f" {np.ravel(size)[0]:.6g}; give a unit quaternion"
-                )
-            quaternion /= size
-        return q
-
-    def _velocity(self, qd: ArrayLike) -> Array:
-        """The independent velocity, from a spanning or independent one."""
-        qd = self._vector("qd", qd, self.nv, self.ny)
-        return qd if qd.shape[-1] == self.ny else qd[..., self._independent]
-
-    def _vector(self, name: str, value: ArrayLike, *sizes: int) -> Array:
-        """The argument as (size,) or (N, size) finite floats, for one of the sizes."""
-        try:
-            array = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError(f"{name}: {value!r} is not an array of numbers") from None
-        if array.ndim not in (1, 2) or array.shape[-1] not in sizes:
-            wanted = " or ".join(f"({size},)" for size in dict.fromkeys(sizes))
-            raise InputError(f"{name} has shape {array.shape}; {self.name} needs {wanted}")
-        if not np.all(np.isfinite(array)):
-            index = int(np.argwhere(~np.isfinite(array))[0][-1])
-            raise InputError(f"{name}[{index}] is not finite")
-        return array
-
-    def _body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
-        """(6 * bodies,) wrenches in body frames, angular first, from link wrenches by name."""
-        total = np.zeros((len(self._tree.spanning.bodies), 6))
-        for link, wrench in wrenches.items():
-            place = self._tree.spanning.links.get(link)
-            if place is None:
-                raise InputError(f"external_wrenches: {self.name} has no link {link!r}")
-            force, moment = np.split(self._vector(f"external_wrenches[{link!r}]", wrench, 6), 2)
-            if place.body:
-                R, p = place.frame.R, place.frame.p
-                total[place.body - 1, :3] += R @ moment + np.cross(p, R @ force)
-                total[place.body - 1, 3:] += R @ force
-        return total.ravel()
-
-
-def _independent_positions(tree: ClusterTree) -> list[int] | None:
-    """Which entries of q are the position of y; None where y has only part of some joint."""
-    positions: list[int] = []
-    iq, iv = 0, 0
-    for body in tree.spanning.bodies:
-        coordinates = [iv + j in tree.independent for j in range(body.model.nv)]
-        if any(coordinates):
-            if not all(coordinates):
-                return None
-            positions.extend(range(iq, iq + body.model.nq))
-        iq, iv = iq + body.model.nq, iv + body.model.nv
-    return positions
-
-
-def _quaternions(tree: ClusterTree) -> list[tuple[int, str]]:
-    """Where quaternions start in q, and the joints they belong to."""
-    found, iq = [], 0
-    for body in tree.spanning.bodies:
-        iq += body.model.nq
-        if body.joint.type in ("floating", "spherical"):
-            found.append((iq - 4, body.joint.name))
-    return found
+    def _dead_point(self, conditioning: Array) -> str:
+        varying = [n for n in self.tree.clusters if n.loop is not None and not n.loop.constant]
+        node = varying[int(np.argmin(conditioning)) % len(varying)]
+        loops = ", ".join(constraint.name for constraint in node.loop.constraints)  # type: ignore[union-attr]
+        return (
+            f"loop {loops} is at a dead point: its independent joints do not determine its motion;"
+            " move away from it, or choose other independent joints"
+        )
 
 
 def _clusters(tree: ClusterTree) -> tuple[Cluster, ...]:
