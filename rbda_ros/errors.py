@@ -42,3 +42,7 @@ class ClosureError(ModelError):
 
 class InputError(ValueError):
     """An argument has the wrong names, the wrong length, or a value that is not finite."""
+
+
+class SingularityError(InputError):
+    """A loop is at, or too close to, a dead point, where its velocities are not determined."""

@@ -265,9 +265,9 @@ class Robot:
         Returns:
             (actuated,) efforts in the order of ``actuated_joint_names`` [N m, N].
         """
-        return self._evaluate(
-            "actuator_efforts", self._position(q), self._independent("tau", tau)
-        )[0]
+        return self._evaluate("actuator_efforts", self._position(q), self._independent("tau", tau))[
+            0
+        ]
 
     def generalized_force(self, q: ArrayLike, spanning_tau: ArrayLike) -> Array:
         """The force ``G' tau`` (ny,) on y that forces (nv,) on all joints amount to [N m, N]."""
@@ -354,9 +354,7 @@ class Robot:
         position = self._position(q)
         if position.ndim != 1:
             raise InputError("q: give one position, not a batch")
-        kernel = self.kernel(
-            "inverse_operational_space_inertia", *frames, linear_only=linear_only
-        )
+        kernel = self.kernel("inverse_operational_space_inertia", *frames, linear_only=linear_only)
         flat = kernel.call(position)[0]
         rows = 3 if linear_only else 6
         inverse = flat.reshape(rows * len(frames), -1)
@@ -409,9 +407,9 @@ class Robot:
         """Call a kernel, or its twin with external wrenches where there are any."""
         if not wrenches:
             return self._evaluate(name, *state)[0]
-        return self._evaluate(f"{name}_with_wrenches", *state, self._inputs.body_wrenches(wrenches))[
-            0
-        ]
+        return self._evaluate(
+            f"{name}_with_wrenches", *state, self._inputs.body_wrenches(wrenches)
+        )[0]
 
     def _evaluate(
         self, name: str, *inputs: Array, frames: Sequence[FrameName] = ()

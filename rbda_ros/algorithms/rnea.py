@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import casadi as ca
 
-from rbda_ros.cluster_tree.cluster_joint import cluster_joint, stack_cross_force
+from rbda_ros.algorithms.motion import (
+    Clustered,
+    base_acceleration,
+    cluster_joints,
+    external_forces,
+    velocities,
+)
+from rbda_ros.cluster_tree.cluster_joint import stack_cross_force
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
@@ -25,35 +32,35 @@ def inverse_dynamics(
         wrenches: (6 x bodies) external force on each body in its frame, angular first
             [N m, N]; None for none.
     """
-    q, yd, ydd = (split(x) for split, x in zip(_splits(tree), (q, yd, ydd), strict=True))
-    # Entry None is the fixed base, which accelerates upward in place of gravity.
-    v: dict[int | None, Matrix] = {None: ca.DM(6, 1)}
-    a: dict[int | None, Matrix] = {None: ca.sparsify(-ca.DM([0, 0, 0, *tree.gravity]))}
-    f: dict[int | None, Matrix] = {None: ca.DM(6, 1)}
-    joints, tau = [], [ca.DM(0, 1)] * len(tree.clusters)
+    joints = cluster_joints(tree, q, yd)
+    v = velocities(tree, joints)
+    a: Clustered = {None: base_acceleration(tree)}
+    f: Clustered = {None: ca.DM(6, 1)}
+    tau = [ca.DM(0, 1)] * len(tree.clusters)
+    ydd = tree.split_independent(ydd)
 
-    # Outward pass: motion of every body, and the force it takes.
+    # Outward pass: acceleration of every body, and the force it takes.
     for k in tree.outward():
-        node = tree.clusters[k]
-        l = node.parent
-        joint = cluster_joint(node, tree.rows(l), q[k], yd[k])
-        J, E, S, G, g, qd = joint.J, joint.E, joint.S, joint.G, joint.g, joint.qd
-        v[k] = J @ (E @ v[l] + S @ qd)  # (38)
-        c = joint.velocity_product(v[k])  # (19)
-        a[k] = J @ (E @ a[l] + S @ (G @ ydd[k] + g) + c)  # (39)
+        node, joint = tree.clusters[k], joints[k]
+        c = joint.bias_at_joints(v[k])  # (19)
+        a[k] = joint.J @ (joint.E @ a[node.parent] + joint.SG @ ydd[k] + c)  # (39)
         f[k] = node.inertia @ a[k] + stack_cross_force(v[k], node.inertia @ v[k])  # (63)
-        if wrenches is not None:
-            f[k] -= ca.vertcat(*(wrenches[:, i - 1] for i in node.numbers))
-        joints.append(joint)
+        f[k] -= external_forces(tree, k, wrenches)
 
     # Inward pass: force across every tree joint, and its part along y.
     for k in tree.inward():
         l, joint = tree.clusters[k].parent, joints[k]
         across = joint.J.T @ f[k]  # (26), (29)
-        tau[k] = joint.G.T @ (joint.S.T @ across)  # (23)
+        tau[k] = joint.SG.T @ across  # (23)
         f[l] = f[l] + joint.E.T @ across  # (65)
-    return ca.vertcat(*tau)
+    return ca.vertcat(ca.DM(0, 1), *tau)
 
 
-def _splits(tree: ClusterTree):
-    return tree.split_positions, tree.split_independent, tree.split_independent
+def bias_force(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
+    """C(y, yd) (ny): the force that holds yd constant, gravity included."""
+    return inverse_dynamics(tree, q, yd, ca.DM(tree.ny, 1))
+
+
+def gravity_force(tree: ClusterTree, q: Matrix) -> Matrix:
+    """The force (ny) that holds the robot still against gravity."""
+    return inverse_dynamics(tree, q, ca.DM(tree.ny, 1), ca.DM(tree.ny, 1))

@@ -195,6 +195,9 @@ class ClusterJoint:
         ring_S_qd: stack of ring-S_i qd_i (6n).
         G: independent to spanning velocities (nv x ny).
         g: spanning acceleration at ydd = 0 (nv): qdd = G ydd + g (3).
+
+    Algorithms work "at the tree joints" where they can: with I' = J' I J and S' = S G, the
+    products of the paper come out the same, ``S_k' I S_k = S'' I' S'``, for less arithmetic.
     """
 
     qd: Matrix
@@ -204,6 +207,15 @@ class ClusterJoint:
     ring_S_qd: Matrix
     G: Matrix
     g: Matrix
+
+    @property
+    def SG(self) -> Matrix:
+        """Motion subspace at the tree joints (6n x ny); J S G is S_k of (15)."""
+        return self.S @ self.G
+
+    def bias_at_joints(self, v: Matrix) -> Matrix:
+        """c (6n) at the tree joints; J c is S-dot_k yd_k of (19)."""
+        return self.S @ self.g + self.velocity_product(v)
 
     def velocity_product(self, v: Matrix) -> Matrix:
         """stack(ring-S_i qd_i + v_i x S_i qd_i) of the tree joints: the second part of (19)."""

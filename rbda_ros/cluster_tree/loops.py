@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rbda_ros.cluster_tree.constraints import Positions, alignment, residual
 from rbda_ros.cluster_tree.joints import integrate
 from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree
-from rbda_ros.cluster_tree.straight_line import least_squares
+from rbda_ros.cluster_tree.straight_line import conditioning, least_squares
 from rbda_ros.description.model import Constraint
 from rbda_ros.spatial import Matrix
 
@@ -63,6 +63,10 @@ class Loop:
             return ca.DM(self.nv, 1)
         _, K_d, dependent = self._columns(q, independent)
         return _rows(self.nv, dependent, least_squares(K_d, self.k(q, qd)))
+
+    def conditioning(self, q: Matrix, independent: Sequence[int]) -> Matrix:
+        """How well y determines the other velocities: near 0 at a dead point, else up to 1."""
+        return conditioning(self._columns(q, independent)[1])
 
     def _columns(self, q: Matrix, independent: Sequence[int]) -> tuple[Matrix, Matrix, list[int]]:
         """Independent columns of K, dependent ones, and which these are."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import casadi as ca
 import numpy as np
 
@@ -33,6 +35,59 @@ def least_squares(A: Matrix, B: Matrix) -> Matrix:
     return ca.vertcat(*solved)[np.argsort(columns).tolist(), :]
 
 
+def symmetric(A: Matrix) -> Matrix:
+    """A symmetric matrix of which only the upper triangle is ever computed."""
+    return ca.triu2symm(ca.triu(A))
+
+
+@dataclass(frozen=True, eq=False)
+class SymmetricFactor:
+    """``A = L diag(d) L'`` of a positive definite A, with unit lower triangular L."""
+
+    L: Matrix
+    d: Matrix
+
+    def forward(self, B: Matrix) -> Matrix:
+        """``L^-1 B``."""
+        rows: list[Matrix] = []
+        for i in range(self.L.rows()):
+            rows.append(B[i, :] - sum((self.L[i, j] * rows[j] for j in range(i)), 0))
+        return ca.vertcat(ca.DM(0, B.columns()), *rows)
+
+    def solve(self, B: Matrix) -> Matrix:
+        """``A^-1 B``."""
+        Y = self.forward(B) / ca.repmat(self.d, 1, B.columns())
+        n = self.L.rows()
+        rows: list[Matrix] = [None] * n
+        for i in reversed(range(n)):
+            rows[i] = Y[i, :] - sum((self.L[j, i] * rows[j] for j in range(i + 1, n)), 0)
+        return ca.vertcat(ca.DM(0, B.columns()), *rows)
+
+    def quadratic(self, B: Matrix) -> Matrix:
+        """``B' A^-1 B``, symmetric."""
+        Y = self.forward(B)
+        return symmetric(Y.T @ (Y / ca.repmat(self.d, 1, B.columns())))
+
+
+def factor_symmetric(A: Matrix) -> SymmetricFactor:
+    """Factor a positive definite A (n x n), of which the upper triangle is read.
+
+    No pivots and no square roots; stable because A is positive definite.
+    """
+    n = A.rows()
+    L, d = [[0] * n for _ in range(n)], []
+    for i in range(n):
+        L[i][i] = 1
+        scaled = [L[i][j] * d[j] for j in range(i)]
+        for j in range(i):
+            # L[i][j] d[j] = A[j, i] - sum over earlier columns
+            scaled[j] = A[j, i] - sum((scaled[k] * L[j][k] for k in range(j)), 0)
+            L[i][j] = scaled[j] / d[j]
+        d.append(A[i, i] - sum((scaled[k] * L[i][k] for k in range(i)), 0))
+    rows = [ca.horzcat(*row) for row in L]
+    return SymmetricFactor(ca.vertcat(ca.DM(0, n), *rows), ca.vertcat(ca.DM(0, 1), *d))
+
+
 def _by_orthogonalization(A: Matrix, B: Matrix) -> Matrix:
     """Modified Gram-Schmidt on [A B], then back substitution.
 
@@ -58,6 +113,26 @@ def _by_orthogonalization(A: Matrix, B: Matrix) -> Matrix:
     for j in reversed(range(n)):
         X[j] = (C[j] - sum((R[j, l] * X[l] for l in range(j + 1, n)), 0)) / R[j, j]
     return ca.vertcat(*X)
+
+
+def conditioning(A: Matrix) -> Matrix:
+    """A number in [0, 1] that is near 0 where the columns of A are nearly dependent.
+
+    The smallest over the largest diagonal entry of R in a QR factorization of A with rows of
+    unit length: cheap, and scale-free.
+    """
+    sizes: list[Matrix] = []
+    lengths = ca.sqrt(ca.sum2(A * A))
+    columns = ca.horzsplit(A / ca.repmat(ca.fmax(lengths, 1e-300), 1, A.columns()))
+    for j, column in enumerate(columns):
+        sizes.append(ca.sqrt(ca.sumsqr(column)))
+        e = column / ca.fmax(sizes[j], 1e-300)
+        for l in range(j + 1, len(columns)):
+            columns[l] = columns[l] - ca.dot(e, columns[l]) * e
+    smallest, largest = sizes[0], sizes[0]
+    for size in sizes[1:]:
+        smallest, largest = ca.fmin(smallest, size), ca.fmax(largest, size)
+    return smallest / ca.fmax(largest, 1e-300)
 
 
 def _tidy(array: np.ndarray) -> np.ndarray:

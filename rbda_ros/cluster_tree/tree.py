@@ -107,6 +107,26 @@ class ClusterTree:
         """Rows of cluster k's clustered vectors: six a body, six for the fixed base (None)."""
         return 6 if k is None else 6 * len(self.clusters[k].bodies)
 
+    def place_of(self, body: int) -> tuple[int, int]:
+        """Index of a body's cluster, and the body's position in it."""
+        return self._places[body]
+
+    @cached_property
+    def _places(self) -> dict[int, tuple[int, int]]:
+        return {
+            number: (k, position)
+            for k, node in enumerate(self.clusters)
+            for position, number in enumerate(node.numbers)
+        }
+
+    def position_rate(self, q: Matrix, qd: Matrix) -> Matrix:
+        """dq/dt (nq) of a spanning velocity (nv)."""
+        bodies = self.spanning.bodies
+        q_parts = ca.vertsplit(q, _offsets(body.model.nq for body in bodies))
+        qd_parts = ca.vertsplit(qd, _offsets(body.model.nv for body in bodies))
+        parts = zip(bodies, q_parts, qd_parts, strict=True)
+        return ca.vertcat(ca.DM(0, 1), *(b.model.rate(q_i, qd_i) for b, q_i, qd_i in parts))
+
     def split_positions(self, q: Matrix) -> list[Matrix]:
         """A spanning position (nq) as one vector per cluster."""
         return ca.vertsplit(q, _offsets(node.nq for node in self.clusters))

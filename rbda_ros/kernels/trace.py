@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 
+from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.actuation import actuator_efforts
-from rbda_ros.algorithms.loops import loop_residual, spanning_motion
-from rbda_ros.algorithms.rnea import inverse_dynamics
+from rbda_ros.algorithms.crba import mass_matrix
+from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
+from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
+from rbda_ros.algorithms.friction import friction_force
+from rbda_ros.algorithms.kinematics import frame_bias_acceleration, frame_pose, jacobian
+from rbda_ros.algorithms.loops import generalized_force, loop_state, spanning_motion
+from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.spatial import Matrix
@@ -17,43 +24,54 @@ from rbda_ros.spatial import Matrix
 
 @dataclass(frozen=True)
 class Traceable:
-    """An algorithm ``(tree, *inputs) -> outputs`` and the shapes of its inputs."""
+    """An algorithm ``(tree, *inputs, *options) -> outputs`` and the names of its inputs.
 
-    inputs: Callable[[ClusterTree], dict[str, tuple[int, int]]]
-    algorithm: Callable[..., Matrix]
+    Options are not traced: they choose the program. ``needs_frames`` tells that there are some.
+    """
 
-
-def _motion(tree: ClusterTree) -> dict[str, tuple[int, int]]:
-    return {"q": (tree.nq, 1), "yd": (tree.ny, 1), "ydd": (tree.ny, 1)}
-
-
-def _motion_and_wrenches(tree: ClusterTree) -> dict[str, tuple[int, int]]:
-    return _motion(tree) | {"wrenches": (6, len(tree.spanning.bodies))}
-
-
-def _position_and_force(tree: ClusterTree) -> dict[str, tuple[int, int]]:
-    return {"q": (tree.nq, 1), "tau": (tree.ny, 1)}
-
-
-def _position(tree: ClusterTree) -> dict[str, tuple[int, int]]:
-    return {"q": (tree.nq, 1)}
+    inputs: tuple[str, ...]
+    algorithm: Callable[..., Matrix | tuple[Matrix, ...]]
+    needs_frames: bool = False
 
 
 KERNELS: dict[str, Traceable] = {
-    "actuator_efforts": Traceable(_position_and_force, actuator_efforts),
-    "loop_residual": Traceable(_position, loop_residual),
-    "spanning_motion": Traceable(_motion, spanning_motion),
-    "inverse_dynamics": Traceable(_motion, inverse_dynamics),
-    "inverse_dynamics_with_wrenches": Traceable(_motion_and_wrenches, inverse_dynamics),
+    "inverse_dynamics": Traceable(("q", "yd", "ydd"), inverse_dynamics),
+    "inverse_dynamics_with_wrenches": Traceable(("q", "yd", "ydd", "wrenches"), inverse_dynamics),
+    "forward_dynamics": Traceable(("q", "yd", "tau"), forward_dynamics),
+    "forward_dynamics_with_wrenches": Traceable(("q", "yd", "tau", "wrenches"), forward_dynamics),
+    "mass_matrix": Traceable(("q",), mass_matrix),
+    "bias_force": Traceable(("q", "yd"), bias_force),
+    "gravity_force": Traceable(("q",), gravity_force),
+    "friction_force": Traceable(("q", "yd"), friction_force),
+    "actuator_efforts": Traceable(("q", "tau"), actuator_efforts),
+    "generalized_force": Traceable(("q", "spanning_tau"), generalized_force),
+    "spanning_motion": Traceable(("q", "yd", "ydd"), spanning_motion),
+    "loop_state": Traceable(("q",), loop_state),
+    "inverse_dynamics_derivatives": Traceable(("q", "yd", "ydd"), inverse_dynamics_derivatives),
+    "frame_pose": Traceable(("q",), frame_pose, needs_frames=True),
+    "jacobian": Traceable(("q",), jacobian, needs_frames=True),
+    "frame_bias_acceleration": Traceable(("q", "yd"), frame_bias_acceleration, needs_frames=True),
+    "inverse_operational_space_inertia": Traceable(
+        ("q",), inverse_operational_space_inertia, needs_frames=True
+    ),
 }
 
 
-def trace(tree: ClusterTree, name: str) -> Kernel:
-    """Run an algorithm on symbols and keep the program, common subexpressions shared."""
+def input_shape(tree: ClusterTree, name: str) -> tuple[int, int]:
+    """Rows and columns of a kernel's input."""
+    if name == "wrenches":
+        return 6, len(tree.spanning.bodies)
+    return {"q": tree.nq, "spanning_tau": tree.nv}.get(name, tree.ny), 1
+
+
+def trace(tree: ClusterTree, name: str, *options: Any) -> Kernel:
+    """Run an algorithm on symbols and keep the program, common subexpressions shared.
+
+    Outputs come flat, matrices row by row.
+    """
     traceable = KERNELS[name]
-    inputs = traceable.inputs(tree)
-    symbols = [ca.SX.sym(symbol, *shape) for symbol, shape in inputs.items()]
-    outputs = traceable.algorithm(tree, *symbols)
+    symbols = [ca.SX.sym(symbol, *input_shape(tree, symbol)) for symbol in traceable.inputs]
+    outputs = traceable.algorithm(tree, *symbols, *options)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    dense = [ca.densify(ca.SX(output)) for output in ca.cse(list(outputs))]
-    return Kernel(ca.Function(name, symbols, dense))
+    flat = [ca.vec(ca.densify(ca.SX(output)).T) for output in outputs]
+    return Kernel(ca.Function(name, symbols, ca.cse(flat)))

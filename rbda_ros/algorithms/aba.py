@@ -1,0 +1,108 @@
+"""Forward dynamics by the constraint-embedding ABA (Chignoli 2024, Algorithm 1).
+
+The inward pass is in the order of Eq. 55: inertia and U = I S go to the parent first, and
+``(X'U) D^-1 (X'U)'`` is subtracted there, which costs less than in the pseudo-code's order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from rbda_ros.algorithms.motion import (
+    Clustered,
+    base_acceleration,
+    cluster_joints,
+    external_forces,
+    velocities,
+)
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, stack_cross_force
+from rbda_ros.cluster_tree.straight_line import SymmetricFactor, factor_symmetric, symmetric
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Articulated:
+    """What the inward pass leaves of a cluster, at its tree joints.
+
+    Attributes:
+        IA: articulated inertia (6n x 6n).
+        U: IA S (6n x ny).
+        D: factors of S' IA S (ny x ny).
+    """
+
+    IA: Matrix
+    U: Matrix
+    D: SymmetricFactor
+
+
+def articulated_inertias(tree: ClusterTree, joints: list[ClusterJoint]) -> list[Articulated]:
+    """The part of the inward pass that depends on the position alone."""
+    IA: Clustered = {k: node.inertia for k, node in enumerate(tree.clusters)} | {None: 0}
+    left: list[Articulated] = [None] * len(tree.clusters)  # type: ignore[list-item]
+    for k in tree.inward():
+        l, joint = tree.clusters[k].parent, joints[k]
+        at_joints = congruence(joint.J, IA[k])
+        U = at_joints @ joint.SG  # line 3
+        D = factor_symmetric(joint.SG.T @ U)  # line 4
+        left[k] = Articulated(at_joints, U, D)
+        if l is not None:
+            up = congruence(joint.E, at_joints)
+            IA[l] = symmetric(IA[l] + up - D.quadratic((joint.E.T @ U).T))  # (55), (59)
+    return left
+
+
+def congruence(X: Matrix, inertia: Matrix) -> Matrix:
+    """``X' I X`` of a symmetric I."""
+    return symmetric(X.T @ (X.T @ inertia).T)
+
+
+def forward_dynamics(
+    tree: ClusterTree, q: Matrix, yd: Matrix, tau: Matrix, wrenches: Matrix | None = None
+) -> Matrix:
+    """The acceleration ydd (ny) that the generalized force tau on y gives.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+        yd: (ny) independent velocity [rad/s, m/s].
+        tau: (ny) generalized force [N m, N].
+        wrenches: (6 x bodies) external force on each body in its frame, angular first
+            [N m, N]; None for none.
+    """
+    # Outward pass 1: velocities and bias forces.
+    joints = cluster_joints(tree, q, yd)
+    v = velocities(tree, joints)
+    pA: Clustered = {None: ca.DM(6, 1)}
+    c, u = [], [ca.DM(0, 1)] * len(tree.clusters)
+    for k in tree.outward():
+        c.append(joints[k].bias_at_joints(v[k]))  # lines 15, 16
+        pA[k] = stack_cross_force(v[k], tree.clusters[k].inertia @ v[k])  # line 18
+        pA[k] -= external_forces(tree, k, wrenches)
+
+    # Inward pass: articulated inertias and bias forces.
+    tau = tree.split_independent(tau)
+    articulated = articulated_inertias(tree, joints)
+    for k in tree.inward():
+        l, joint, (IA, U, D) = tree.clusters[k].parent, joints[k], _fields(articulated[k])
+        p = joint.J.T @ pA[k]
+        u[k] = tau[k] - joint.SG.T @ p  # line 5
+        if l is not None:
+            p = p + IA @ c[k] + U @ D.solve(u[k] - U.T @ c[k])  # line 8
+            pA[l] = pA[l] + joint.E.T @ p  # line 10
+
+    # Outward pass 2: accelerations.
+    a: Clustered = {None: base_acceleration(tree)}
+    ydd = []
+    for k in tree.outward():
+        joint, (_, U, D) = joints[k], _fields(articulated[k])
+        a_free = joint.E @ a[tree.clusters[k].parent] + c[k]  # line 3
+        ydd.append(D.solve(u[k] - U.T @ a_free))  # line 4
+        a[k] = joint.J @ (a_free + joint.SG @ ydd[k])  # line 5
+    return ca.vertcat(ca.DM(0, 1), *ydd)
+
+
+def _fields(articulated: Articulated) -> tuple[Matrix, Matrix, SymmetricFactor]:
+    return articulated.IA, articulated.U, articulated.D

@@ -1,0 +1,52 @@
+"""The mass matrix in y: composite rigid bodies on the cluster tree.
+
+Featherstone 2010, Eqs. 44 to 48, with clusters in place of bodies.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from rbda_ros.algorithms.aba import congruence
+from rbda_ros.algorithms.motion import Clustered, cluster_joints
+from rbda_ros.cluster_tree.straight_line import symmetric
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix
+
+
+def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
+    """H(y) (ny x ny), with kinetic energy ``yd' H yd / 2``.
+
+    Blocks of clusters on different branches are zero by structure.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+    """
+    joints = cluster_joints(tree, q)
+    Ic: Clustered = {k: node.inertia for k, node in enumerate(tree.clusters)} | {None: 0}
+    blocks: dict[tuple[int, int], Matrix] = {}
+    for k in tree.inward():
+        l, joint = tree.clusters[k].parent, joints[k]
+        at_joints = congruence(joint.J, Ic[k])
+        if l is not None:
+            Ic[l] = symmetric(Ic[l] + congruence(joint.E, at_joints))  # (44)
+        F = at_joints @ joint.SG  # (46)
+        blocks[k, k] = symmetric(joint.SG.T @ F)  # (45)
+        while l is not None:
+            F = joint.E.T @ F  # (47)
+            joint = joints[l]
+            F = joint.J.T @ F
+            blocks[l, k] = joint.SG.T @ F  # (48)
+            l = tree.clusters[l].parent
+    return _assemble(tree, blocks)
+
+
+def _assemble(tree: ClusterTree, blocks: dict[tuple[int, int], Matrix]) -> Matrix:
+    """The symmetric matrix with the given upper blocks."""
+    sizes = [node.ny for node in tree.clusters]
+    rows = [
+        ca.horzcat(*(blocks.get((i, j), ca.DM(n, m)) for j, m in enumerate(sizes)))
+        for i, n in enumerate(sizes)
+    ]
+    return symmetric(ca.vertcat(*rows)) if rows else ca.DM(0, 0)

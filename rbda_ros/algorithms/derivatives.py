@@ -1,0 +1,33 @@
+"""Derivatives of inverse dynamics by algorithmic differentiation, exact on the manifold.
+
+Along the constraint manifold the spanning position moves with ``qd = G yd``: a derivative with
+respect to y is the derivative with respect to q along the columns of G. For a floating base the
+direction is the base twist, linear then angular, in the base frame.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from rbda_ros.algorithms.loops import spanning_motion
+from rbda_ros.algorithms.rnea import inverse_dynamics
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix
+
+
+def inverse_dynamics_derivatives(
+    tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix
+) -> tuple[Matrix, Matrix]:
+    """``d tau / d y`` and ``d tau / d yd`` (ny x ny each); ``d tau / d ydd`` is H.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position symbols, on the constraint manifold.
+        yd: (ny) independent velocity symbols.
+        ydd: (ny) independent acceleration.
+    """
+    tau = inverse_dynamics(tree, q, yd, ydd)
+    along = ca.SX.sym("along", tree.ny)
+    qd, _ = spanning_motion(tree, q, along, ca.DM(tree.ny, 1))
+    directions = ca.jacobian(tree.position_rate(q, qd), along)
+    return ca.jacobian(tau, q) @ directions, ca.jacobian(tau, yd)

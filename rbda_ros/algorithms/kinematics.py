@@ -1,0 +1,120 @@
+"""Poses, Jacobians and bias accelerations of frames.
+
+World-aligned axes at the frame's origin, linear rows first, as controllers want them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from rbda_ros.algorithms.motion import Clustered, cluster_joints, velocities
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
+from rbda_ros.cluster_tree.spanning_tree import Frame
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix, Transform, constant, skew
+
+
+@dataclass(frozen=True, eq=False)
+class BodyFrame:
+    """A frame fixed to a body; body 0 is the fixed base."""
+
+    body: int
+    frame: Frame
+
+
+def pose(
+    tree: ClusterTree, joints: list[ClusterJoint], at: BodyFrame
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Rotation (3x3, frame to world) and origin (3) of a frame, and of its body the rotation."""
+    X = Transform(())
+    body = at.body
+    while body:
+        k, position = tree.place_of(body)
+        X = X @ joints[k].J.X_up[position]
+        body = tree.spanning.bodies[body - 1].parent
+    R_body, p_body = X.pose()
+    R = R_body @ constant(at.frame.R)
+    return R, p_body + R_body @ constant(at.frame.p), R_body
+
+
+def frame_pose(tree: ClusterTree, q: Matrix, at: BodyFrame) -> tuple[Matrix, Matrix]:
+    """Rotation (3x3, frame axes to world axes) and origin (3) of a frame in the world [m].
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        at: the frame.
+    """
+    R, p, _ = pose(tree, cluster_joints(tree, q), at)
+    return R, p
+
+
+def unit_wrenches(
+    tree: ClusterTree, joints: list[ClusterJoint], at: BodyFrame, linear_only: bool = False
+) -> Matrix:
+    """Unit forces, then unit moments, along world axes at a frame's origin.
+
+    Returns:
+        (6 x 6), or (6 x 3) for the forces alone, in the body's frame, angular first.
+    """
+    _, _, R_body = pose(tree, joints, at)
+    axes = R_body.T
+    forces = ca.vertcat(skew(constant(at.frame.p)) @ axes, axes)
+    moments = ca.vertcat(axes, ca.DM(3, 3))
+    return forces if linear_only else ca.horzcat(forces, moments)
+
+
+def on_cluster(tree: ClusterTree, body: int, wrenches: Matrix) -> tuple[int, Matrix]:
+    """The cluster of a body, and wrenches (6 x m) on it as clustered forces (6n x m)."""
+    k, position = tree.place_of(body)
+    blocks = [ca.DM(6, wrenches.columns())] * len(tree.clusters[k].bodies)
+    blocks[position] = wrenches
+    return k, ca.vertcat(*blocks)
+
+
+def jacobian(tree: ClusterTree, q: Matrix, at: BodyFrame) -> Matrix:
+    """The Jacobian (6 x ny) with ``[velocity; angular velocity] = J yd``.
+
+    By duality: column i of J' is the force on y that balances unit wrench i, so the inward pass
+    of inverse dynamics gives it (Featherstone 2010, body Jacobians).
+    """
+    joints = cluster_joints(tree, q)
+    columns = [ca.DM(node.ny, 6) for node in tree.clusters]
+    if at.body:
+        k: int | None
+        k, F = on_cluster(tree, at.body, unit_wrenches(tree, joints, at))
+        while k is not None:
+            across = joints[k].J.T @ F
+            columns[k] = joints[k].SG.T @ across  # (23)
+            F = joints[k].E.T @ across  # (65)
+            k = tree.clusters[k].parent
+    return ca.vertcat(ca.DM(0, 6), *columns).T
+
+
+def frame_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix, at: BodyFrame) -> Matrix:
+    """``J-dot yd`` (6): acceleration of the frame's origin, and angular, at ydd = 0.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+        at: the frame.
+    """
+    if not at.body:
+        return ca.DM(6, 1)
+    joints = cluster_joints(tree, q, yd)
+    v = velocities(tree, joints)
+    a: Clustered = {None: ca.DM(6, 1)}
+    for k in tree.outward():
+        parent = tree.clusters[k].parent
+        a[k] = joints[k].J @ (joints[k].E @ a[parent] + joints[k].bias_at_joints(v[k]))  # (39)
+    k, position = tree.place_of(at.body)
+    _, _, R = pose(tree, joints, at)
+    v_i, a_i = (x[6 * position : 6 * position + 6] for x in (v[k], a[k]))
+    p = constant(at.frame.p)
+    w, velocity = v_i[:3], v_i[3:] + ca.cross(v_i[:3], p)
+    # A spatial acceleration is not that of a point: the point's velocity turns with the body.
+    acceleration = a_i[3:] + ca.cross(a_i[:3], p) + ca.cross(w, velocity)
+    return ca.vertcat(R @ acceleration, R @ a_i[:3])

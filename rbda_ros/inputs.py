@@ -1,0 +1,196 @@
+"""Arguments as users give them, checked and turned into what kernels take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rbda_ros.algorithms.kinematics import BodyFrame
+from rbda_ros.cluster_tree.closure import close_cluster
+from rbda_ros.cluster_tree.spanning_tree import Frame, frame_of
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.description.model import Pose
+from rbda_ros.errors import InputError
+
+Array = NDArray[np.float64]
+FrameName = str | tuple[str, Sequence[float]] | tuple[str, Sequence[float], Sequence[float]]
+"""A link, or a link with an offset: (link, xyz) or (link, xyz, rpy) in the link's frame."""
+
+QUATERNION_TOLERANCE = 1e-3
+"""Quaternions are normalised when they are this close to unit length, and refused otherwise."""
+
+
+class Inputs:
+    """Reads the arguments of one robot's methods. Every refusal is an `InputError`."""
+
+    def __init__(self, tree: ClusterTree) -> None:
+        self._tree = tree
+        self._name = tree.description.name
+        self._independent = list(tree.independent)
+        self._quaternions = _quaternions(tree)
+        self.independent_positions = _independent_positions(tree)
+
+    def vector(self, name: str, value: ArrayLike, *sizes: int) -> Array:
+        """The argument as (size,) or (N, size) finite floats, for one of the sizes."""
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(f"{name}: {value!r} is not an array of numbers") from None
+        if array.ndim not in (1, 2) or array.shape[-1] not in sizes:
+            wanted = " or ".join(f"({size},)" for size in dict.fromkeys(sizes))
+            raise InputError(f"{name} has shape {array.shape}; {self._name} needs {wanted}")
+        if not np.isfinite(array).all():
+            index = int(np.argwhere(~np.isfinite(array))[0][-1])
+            raise InputError(f"{name}[{index}] is not finite")
+        return array
+
+    def position(self, q: ArrayLike) -> Array:
+        """A spanning position (nq,) with unit quaternions; independent ones are closed.
+
+        A spanning position is not checked against the loops here.
+        """
+        q = self.vector("q", q, self._tree.nq, self.independent_size)
+        return self.normalized(q) if q.shape[-1] == self._tree.nq else self.close(q, None)
+
+    def velocity(self, qd: ArrayLike) -> Array:
+        """The independent velocity (ny,), from a spanning or independent one."""
+        qd = self.vector("qd", qd, self._tree.nv, self._tree.ny)
+        return qd if qd.shape[-1] == self._tree.ny else qd[..., self._independent]
+
+    @property
+    def independent_size(self) -> int:
+        """Length of an independent position; that of q where only spanning ones will do."""
+        positions = self.independent_positions
+        return self._tree.nq if positions is None else len(positions)
+
+    def normalized(self, q: Array) -> Array:
+        """q with unit quaternions."""
+        if not self._quaternions:
+            return q
+        q = q.copy()
+        for start, joint in self._quaternions:
+            quaternion = q[..., start : start + 4]
+            size = np.linalg.norm(quaternion, axis=-1, keepdims=True)
+            if np.any(np.abs(size - 1.0) > QUATERNION_TOLERANCE):
+                raise InputError(
+                    f"q: the quaternion (qx, qy, qz, qw) of {joint} has length"
+                    f" {np.ravel(size)[0]:.6g}; give a unit quaternion"
+                )
+            quaternion /= size
+        return q
+
+    def close(
+        self, y_or_partial: ArrayLike | Mapping[str, ArrayLike], guess: ArrayLike | None
+    ) -> Array:
+        """See `Robot.close`."""
+        tree = self._tree
+        start = tree.home if guess is None else self.vector("guess", guess, tree.nq)
+        if start.ndim != 1:
+            raise InputError("guess: give one position, not a batch")
+        if isinstance(y_or_partial, Mapping):
+            return self._close(self._known_by_name(y_or_partial, start), start)
+        rows = self.vector("y", y_or_partial, tree.nq, self.independent_size)
+        closed = []
+        for row in np.atleast_2d(rows):
+            start = self._close(self._known_in(row), start)
+            closed.append(start)
+        return np.array(closed).reshape(*rows.shape[:-1], tree.nq)
+
+    def _close(self, known: Mapping[int, Array], guess: Array) -> Array:
+        """Close every cluster; ``known`` has positions by body number."""
+        parts, start = [np.zeros(0)], 0
+        for node in self._tree.clusters:
+            inside = {i: known[n] for i, n in enumerate(node.numbers) if n in known}
+            parts.append(close_cluster(node, inside, guess[start : start + node.nq]))
+            start += node.nq
+        return self.normalized(np.concatenate(parts))
+
+    def _known_by_name(self, positions: Mapping[str, ArrayLike], base: Array) -> dict[int, Array]:
+        """Positions by body number; a floating base is where the guess has it."""
+        bodies = self._tree.spanning.bodies
+        floating = self._tree.spanning.floating_base
+        number_of = self._tree.spanning.body_of_joint()
+        names = [body.joint.name for body in bodies[1 if floating else 0 :]]
+        unknown = sorted(set(positions) - set(names))
+        if unknown:
+            raise InputError(
+                f"{self._name} has no moving joint {', '.join(unknown)};"
+                f" its joints are {', '.join(names)}"
+            )
+        known = {1: base[:7]} if floating else {}
+        for name, position in positions.items():
+            size = bodies[number_of[name] - 1].model.nq
+            known[number_of[name]] = self.vector(name, np.atleast_1d(position), size)
+        for node in self._tree.clusters:
+            if node.loop is None and any(number not in known for number in node.numbers):
+                missing = [b.joint.name for b in node.bodies if b.joint.name not in positions]
+                raise InputError(f"no position for {', '.join(missing)}; no loop determines it")
+        return known
+
+    def _known_in(self, row: Array) -> dict[int, Array]:
+        """Positions by body number, from a spanning or an independent vector."""
+        whole = row.size == self._tree.nq
+        value = dict(zip(range(row.size) if whole else self.independent_positions or (), row))
+        known, start = {}, 0
+        for number, body in enumerate(self._tree.spanning.bodies, start=1):
+            if start in value:
+                known[number] = np.array([value[start + i] for i in range(body.model.nq)])
+            start += body.model.nq
+        return known
+
+    def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
+        """(6 * bodies,) wrenches in body frames, angular first, from link wrenches by name."""
+        total = np.zeros((len(self._tree.spanning.bodies), 6))
+        for link, wrench in wrenches.items():
+            place = self._tree.spanning.links.get(link)
+            if place is None:
+                raise InputError(f"external_wrenches: {self._name} has no link {link!r}")
+            force, moment = np.split(self.vector(f"external_wrenches[{link!r}]", wrench, 6), 2)
+            if place.body:
+                R, p = place.frame.R, place.frame.p
+                total[place.body - 1, :3] += R @ moment + np.cross(p, R @ force)
+                total[place.body - 1, 3:] += R @ force
+        return total.ravel()
+
+    def frame(self, frame: FrameName) -> tuple[str, BodyFrame]:
+        """A key for the frame, and the frame on its body."""
+        link, *offset = (frame,) if isinstance(frame, str) else tuple(frame)
+        place = self._tree.spanning.links.get(link)
+        if place is None or len(offset) > 2:
+            raise InputError(
+                f"frame {frame!r}: give a link of {self._name}, or (link, xyz) or (link, xyz, rpy)"
+            )
+        xyz, rpy = ([*offset, (0.0,) * 3, (0.0,) * 3])[:2] if offset else ((0.0,) * 3,) * 2
+        pose = Pose(
+            tuple(self.vector(f"offset of {link}", xyz, 3)),  # type: ignore[arg-type]
+            tuple(self.vector(f"offset of {link}", rpy, 3)),  # type: ignore[arg-type]
+        )
+        at: Frame = place.frame @ frame_of(pose)
+        return f"{link} {pose.xyz} {pose.rpy}", BodyFrame(place.body, at)
+
+
+def _independent_positions(tree: ClusterTree) -> list[int] | None:
+    """Which entries of q are the position of y; None where y has only part of some joint."""
+    independent = set(tree.independent)
+    positions: list[int] = []
+    iq, iv = 0, 0
+    for body in tree.spanning.bodies:
+        coordinates = [iv + j in independent for j in range(body.model.nv)]
+        if any(coordinates):
+            if not all(coordinates):
+                return None
+            positions.extend(range(iq, iq + body.model.nq))
+        iq, iv = iq + body.model.nq, iv + body.model.nv
+    return positions
+
+
+def _quaternions(tree: ClusterTree) -> list[tuple[int, str]]:
+    """Where quaternions start in q, and the joints they belong to."""
+    found, iq = [], 0
+    for body in tree.spanning.bodies:
+        iq += body.model.nq
+        if body.joint.type in ("floating", "spherical"):
+            found.append((iq - 4, body.joint.name))
+    return found
