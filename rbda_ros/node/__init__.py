@@ -1,0 +1,1 @@
+"""The ROS side: everything that imports rclpy. It holds no mathematics."""

@@ -1,0 +1,191 @@
+"""`rbda_ros demo`: the real node on a bundled robot that moves, and what comes out of it.
+
+Three processes, as on a robot: a source of joint states, the node, and this one, which listens
+to the efforts and calls a service.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import rclpy
+import yaml
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import qos_profile_sensor_data
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+
+from rbda_ros.node.demo_source import DEMO_ROBOT
+from rbda_ros.node.demo_view import Pace, View
+from rbda_ros.node.resources import share_file
+from rbda_ros.srv import InverseDynamics
+
+PATIENCE = 30.0  # [s] until the first effort, on a slow machine
+FRAME = 0.25  # [s] between two pictures
+ENOUGH = 100  # efforts that give a rate and a latency worth showing
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl
+
+
+class DemoError(Exception):
+    """The demo cannot go on; says why."""
+
+
+class Monitor(Node):
+    """Listens to the joint states and to the efforts, and measures the way between them."""
+
+    def __init__(self) -> None:
+        super().__init__("demo_monitor")
+        self.state: JointState | None = None
+        self.effort: JointState | None = None
+        self.pace = Pace()
+        self._inverse_dynamics = self.create_client(InverseDynamics, "dynamics/inverse_dynamics")
+        self.create_subscription(
+            JointState, "joint_states", self._on_state, qos_profile_sensor_data
+        )
+        self.create_subscription(
+            JointState, "dynamics/feedforward", self._on_effort, qos_profile_sensor_data
+        )
+
+    def _on_state(self, message: JointState) -> None:
+        self.state = message
+
+    def _on_effort(self, message: JointState) -> None:
+        stamp = message.header.stamp
+        now = self.get_clock().now().nanoseconds
+        self.pace.add(now * 1e-9, now * 1e-9 - (stamp.sec + stamp.nanosec * 1e-9))
+        self.effort = message
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything has been heard of: joint states, efforts, and the service."""
+        return None not in (self.state, self.effort) and self._inverse_dynamics.service_is_ready()
+
+    def ask(self) -> Any:
+        """Call ~/inverse_dynamics at the present position, at rest; the answer is a future."""
+        assert self.state is not None
+        request = InverseDynamics.Request()
+        request.state.joint_names = self.state.name
+        request.state.position = self.state.position
+        return self._inverse_dynamics.call_async(request)
+
+
+def run(seconds: float | None = None, once: bool = False) -> int:
+    """Show the demo until Ctrl-C, for some seconds, or until all was shown once."""
+    # A domain of its own, on this machine only: the demo must not stir a robot in the lab.
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    # Both end it cleanly; a shell starts background jobs with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with tempfile.TemporaryDirectory(prefix="rbda_ros_demo_") as folder:
+            logs = Path(folder)
+            parameters = logs / "parameters.yaml"
+            description = share_file(DEMO_ROBOT).read_text()
+            parameters.write_text(
+                yaml.safe_dump({"/**": {"ros__parameters": {"robot_description": description}}})
+            )
+            node = ["rbda_ros.cli", "serve", "--ros-args", "--params-file", str(parameters)]
+            with (
+                _program(logs / "node.log", *node) as serving,
+                _program(logs / "source.log", "rbda_ros.node.demo_source") as moving,
+                _monitor() as (monitor, executor),
+            ):
+                _show(monitor, executor, {"node": serving, "source": moving}, seconds, once)
+    except KeyboardInterrupt:
+        return 0
+    except DemoError as error:
+        print(f"rbda_ros demo: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _show(
+    monitor: Monitor,
+    executor: Any,
+    programs: dict[str, tuple[subprocess.Popen[bytes], Path]],
+    seconds: float | None,
+    once: bool,
+) -> None:
+    asked, sent, answered = None, 0.0, False
+    next_frame = time.monotonic()
+    end = next_frame + PATIENCE
+    with View(robot=Path(DEMO_ROBOT).stem, domain=os.environ["ROS_DOMAIN_ID"]) as view:
+        while (now := time.monotonic()) < end:
+            executor.spin_once(0.05)
+            for name, (process, log) in programs.items():
+                if process.poll() is not None:
+                    raise DemoError(f"the {name} ended: {_last_line(log)}")
+            if asked is None:
+                if not monitor.ready:
+                    continue
+                asked, sent = monitor.ask(), time.perf_counter()
+                end = now + seconds if seconds else float("inf")
+            if asked.done() and not answered:
+                answered = True
+                view.answer(asked.result(), time.perf_counter() - sent)
+            if once and answered and monitor.pace.count >= ENOUGH:
+                break
+            if now >= next_frame:
+                next_frame = now + FRAME
+                view.frame(monitor.state, monitor.effort, monitor.pace)
+        if asked is None:
+            raise DemoError(f"no efforts within {PATIENCE:.0f} s")
+        view.frame(monitor.state, monitor.effort, monitor.pace, last=True)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
+
+
+@contextmanager
+def _program(log: Path, *command: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Run a module of ours as a program of its own, which ends with us."""
+    # In its own session, Ctrl-C reaches it only through us, once.
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGINT),
+        )
+    try:
+        yield process, log
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave it behind
+        for ask in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            process.send_signal(ask)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5.0)
+                break
+
+
+@contextmanager
+def _monitor() -> Iterator[tuple[Monitor, Any]]:
+    # Python's own handler turns Ctrl-C into KeyboardInterrupt; rclpy's would end the context first.
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    monitor = Monitor()
+    executor = SingleThreadedExecutor()
+    executor.add_node(monitor)
+    try:
+        yield monitor, executor
+    finally:
+        executor.shutdown()
+        monitor.destroy_node()
+        rclpy.try_shutdown()

@@ -1,0 +1,316 @@
+"""The lifecycle node ``dynamics``: when there is a model, and when it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future as BuildFuture
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from nav_msgs.msg import Odometry
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from rclpy.task import Future
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from rbda_ros.errors import ModelError
+from rbda_ros.node import parameters, services
+from rbda_ros.node.diagnostics import Diagnostics
+from rbda_ros.node.feedforward import Feedforward
+from rbda_ros.node.meter import Meter
+from rbda_ros.node.model import ModelBuilder, ModelSource, one_line
+from rbda_ros.node.refusals import Refusals
+
+if TYPE_CHECKING:
+    from rbda_ros.robot import Robot
+
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+Transition = Callable[["DynamicsNode", LifecycleState], TransitionCallbackReturn]
+
+
+def _reported(transition: Transition) -> Transition:
+    """Report what goes wrong in a transition; rclpy would turn it into ERROR in silence."""
+
+    @wraps(transition)
+    def run(node: DynamicsNode, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            return transition(node, state)
+        except Exception as error:
+            node.get_logger().error(
+                f"{transition.__name__} failed: {type(error).__name__}: {one_line(error)}"
+            )
+            return TransitionCallbackReturn.ERROR
+
+    return run
+
+
+class DynamicsNode(LifecycleNode):
+    """Holds one model; serves it over services, and answers joint states with efforts.
+
+    Attributes:
+        robot: the model in use; None while unconfigured.
+        active: whether joint states and services are answered.
+        settings: the parameters.
+        refusals: input that was not answered, by reason.
+        meter: how often and how fast the rest was.
+        given_up: completes with a message if the node cannot start with its parameters.
+
+    Raises:
+        ParameterError: a parameter it was started with cannot be used.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__("dynamics", **kwargs)
+        self.settings = parameters.declare(self)
+        self.add_on_set_parameters_callback(self._on_parameters)
+        self.robot: Robot | None = None
+        self.active = False
+        self.refusals = Refusals()
+        self.meter = Meter()
+        self.given_up: Future = Future()
+
+        self._builder = ModelBuilder()
+        self._source: ModelSource | None = None  # the newest that was not refused
+        self._built: Robot | None = None  # by the autostart, for on_configure
+        self._starting = False
+        self._generation = 0  # counts up when the model is let go
+        self._feedforward: Feedforward | None = None
+        self._inputs: list[Any] = []
+        self._efforts = self.create_lifecycle_publisher(JointState, "~/feedforward", 10)
+        self._descriptions = self.create_subscription(
+            String, "robot_description", self._on_description, LATCHED
+        )
+        services.advertise(self)
+        Diagnostics(self)
+        self._guard_change_state()
+
+    def start(self) -> None:
+        """Autostart: go to active as soon as there is a description. Call once it spins."""
+        if not self.settings.autostart:
+            return
+        self._starting = True
+        if self.settings.robot_description:
+            self._begin(ModelSource.of(self.settings.robot_description, self.settings))
+        elif self._source is not None:
+            self._begin(self._source)
+        else:
+            self.get_logger().info(
+                f"waiting for a robot_description on {self._descriptions.topic_name}"
+            )
+
+    def destroy_node(self) -> None:
+        """Free everything."""
+        self._builder.close()
+        super().destroy_node()
+
+    # The model: from a description to one that is in use.
+
+    def _on_description(self, message: String) -> None:
+        source = ModelSource.of(message.data, self.settings)
+        if source == self._source:
+            return
+        if self.robot is None and not self._starting:
+            self._source = source  # for on_configure
+        else:
+            self._begin(source)
+
+    def _begin(self, source: ModelSource) -> None:
+        """Build beside the executor; ``_finish`` runs on it afterwards."""
+        self._source = source
+        generation = self._generation
+
+        def done(building: BuildFuture[Robot]) -> None:
+            if not building.cancelled() and self.executor is not None:
+                self.executor.create_task(self._finish, source, generation, building)
+
+        self._builder.build(source).add_done_callback(done)
+
+    def _finish(self, source: ModelSource, generation: int, building: BuildFuture[Robot]) -> None:
+        if generation != self._generation:
+            return  # the node was cleaned up meanwhile
+        try:
+            robot = building.result()
+        except Exception as error:
+            self._refuse(source, error)
+            return
+        if self.robot is not None:
+            self._use(robot)
+            self.get_logger().info(f"the model is now '{robot.name}'")
+        elif self._starting:
+            self._starting = False
+            self._built = robot
+            if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
+                self.trigger_activate()
+
+    def _refuse(self, source: ModelSource, error: Exception) -> None:
+        if self._source == source:
+            self._source = None
+        reason = _reason(error)
+        if self.robot is not None:
+            self.get_logger().error(
+                f"new robot_description refused, '{self.robot.name}' stays: {reason}"
+            )
+        elif source.robot_description == self.settings.robot_description:
+            self.given_up.set_result(f"robot_description cannot be used: {reason}")
+        else:
+            self.get_logger().error(
+                f"robot_description refused: {reason}; waiting for another on "
+                f"{self._descriptions.topic_name}"
+            )
+
+    def _use(self, robot: Robot) -> None:
+        """Swap the model in, between two messages."""
+        clock = self.get_clock()
+        self.robot = robot
+        self._feedforward = Feedforward(
+            robot,
+            self.settings,
+            self._efforts.publish,
+            lambda: clock.now().nanoseconds,
+            self.refusals,
+            self.meter,
+        )
+        for warning in robot.description.warnings:
+            self.get_logger().warning(warning)
+
+    # Lifecycle.
+
+    @_reported
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Take the model, or build it. Called by hand, it answers only when the model is there."""
+        robot, self._built = self._built, None
+        self._starting = False
+        if robot is None:
+            source = self._configuration_source()
+            if source is None:
+                self.get_logger().error(
+                    "no robot_description: set the parameter, or publish it on "
+                    f"{self._descriptions.topic_name}, and configure again"
+                )
+                return TransitionCallbackReturn.FAILURE
+            try:
+                robot = self._builder.build(source).result()
+            except Exception as error:
+                self.get_logger().error(f"robot_description cannot be used: {_reason(error)}")
+                return TransitionCallbackReturn.FAILURE
+            self._source = source
+        self._use(robot)
+        self.get_logger().info(f"configured for '{robot.name}', {len(robot.joint_names)} joints")
+        return super().on_configure(state)
+
+    def _configuration_source(self) -> ModelSource | None:
+        """Choose what to configure from: what came by topic, else the parameter."""
+        by_topic = self._source.robot_description if self._source else ""
+        description = by_topic or self.settings.robot_description
+        return ModelSource.of(description, self.settings) if description else None
+
+    @_reported
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin to answer."""
+        fast = qos_profile_sensor_data  # matches best-effort and reliable publishers
+        self._inputs = [
+            self.create_subscription(JointState, "joint_states", self._on_joint_states, fast),
+            self.create_subscription(JointTrajectory, "~/reference", self._on_reference, fast),
+            self.create_subscription(Odometry, "~/base_state", self._on_base_state, fast),
+        ]
+        result = super().on_activate(state)
+        self.active = result == TransitionCallbackReturn.SUCCESS
+        self.get_logger().info(f"active: efforts on {self._efforts.topic_name}")
+        return result
+
+    @_reported
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop answering; the model stays."""
+        self._stop()
+        return super().on_deactivate(state)
+
+    @_reported
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let go of the model."""
+        self._free()
+        return super().on_cleanup(state)
+
+    @_reported
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let go of everything."""
+        self._stop()
+        self._free()
+        return super().on_shutdown(state)
+
+    @_reported
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Back to unconfigured, from where the node can be configured again."""
+        self._stop()
+        self._free()
+        return super().on_error(state)
+
+    def _stop(self) -> None:
+        self.active = False
+        for subscription in self._inputs:
+            self.destroy_subscription(subscription)
+        self._inputs = []
+
+    def _free(self) -> None:
+        self.robot = self._feedforward = self._built = None
+        self._generation += 1
+
+    def _guard_change_state(self) -> None:
+        """Answer impossible transitions with success=false.
+
+        rclpy lets the error leave the callback, which ends the executor's spin, and the caller
+        waits for ever.
+        """
+        change_state = self._service_change_state.callback
+
+        def guarded(request: Any, response: Any) -> Any:
+            try:
+                return change_state(request, response)
+            except Exception as error:
+                self.get_logger().error(f"transition refused: {one_line(error)}")
+                response.success = False
+                return response
+
+        self._service_change_state.callback = guarded
+
+    # Callbacks.
+
+    def _on_joint_states(self, message: JointState) -> None:
+        self._guarded("joint_states", Feedforward.on_joint_states, message)
+
+    def _on_reference(self, message: JointTrajectory) -> None:
+        self._guarded("reference", Feedforward.on_reference, message)
+
+    def _on_base_state(self, message: Odometry) -> None:
+        self._guarded("base_state", Feedforward.on_base_state, message)
+
+    def _guarded(
+        self, topic: str, handle: Callable[[Feedforward, Any], None], message: Any
+    ) -> None:
+        # An exception that leaves a callback ends the executor's spin: none may.
+        try:
+            if self.active and self._feedforward is not None:
+                handle(self._feedforward, message)
+        except Exception as error:
+            self.get_logger().error(
+                f"{topic} not answered: {type(error).__name__}: {one_line(error)}",
+                throttle_duration_sec=1.0,
+            )
+
+    def _on_parameters(self, changed: list[Any]) -> SetParametersResult:
+        settings, result = parameters.change(self.settings, changed, self.robot is not None)
+        if settings.robot_description != self.settings.robot_description:
+            self._source = None  # the parameter is newer than what came by topic
+        self.settings = settings
+        if self._feedforward is not None:
+            self._feedforward.settings = settings
+        return result
+
+
+def _reason(error: Exception) -> str:
+    """Why a model could not be built; a bug of ours keeps the name of its exception."""
+    name = "" if isinstance(error, ModelError) else f"{type(error).__name__}: "
+    return name + one_line(error)

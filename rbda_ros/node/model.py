@@ -1,0 +1,76 @@
+"""Building the model beside the executor: tracing a large robot takes a moment."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rbda_ros import load_robot
+from rbda_ros.errors import ModelError, Problem
+from rbda_ros.node.parameters import Settings
+
+if TYPE_CHECKING:
+    from rbda_ros.robot import Robot
+
+# Traced while the model is built, so that no message has to wait for it.
+WARM = ("inverse_dynamics", "inverse_dynamics_with_wrenches")
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Everything a model is made from; equal sources give equal models."""
+
+    robot_description: str
+    loop_constraints: str
+    floating_base: bool
+    gravity: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, description: str, settings: Settings) -> ModelSource:
+        """Put a description together with the settings that go with it."""
+        return cls(description, settings.loop_constraints, settings.floating_base, settings.gravity)
+
+
+class ModelBuilder:
+    """Builds models one after the other, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
+
+    def build(self, source: ModelSource) -> Future[Robot]:
+        """Begin to build; the future holds the robot or the ModelError."""
+        return self._worker.submit(_build, source)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._worker.shutdown(wait=False, cancel_futures=True)
+
+
+def _build(source: ModelSource) -> Robot:
+    # load_robot takes a path too, but a parameter or topic that holds one is a mistake here.
+    if not source.robot_description.lstrip("\ufeff \t\r\n").startswith("<"):
+        beginning = " ".join(source.robot_description.split())[:40]
+        raise ModelError(
+            str(
+                Problem(
+                    "robot_description",
+                    f"'{beginning}' is not XML" if beginning else "is empty",
+                    "give the text of a URDF, not its path",
+                )
+            )
+        )
+    robot = load_robot(
+        source.robot_description,
+        loops=source.loop_constraints or None,
+        floating_base=source.floating_base,
+        gravity=source.gravity,
+    )
+    for kernel in WARM:
+        robot.kernel(kernel)
+    return robot
+
+
+def one_line(error: BaseException) -> str:
+    """Put what an error says on one line."""
+    return " | ".join(line.strip() for line in str(error).splitlines() if line.strip())

@@ -1,0 +1,49 @@
+"""Input that gives no torque: why it is refused, and how often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+
+from rbda_ros.errors import InputError
+
+
+class Reason(StrEnum):
+    """Why an input is refused; the value is what diagnostics show."""
+
+    MISNAMED = "misnamed joints"
+    PARTIAL = "joints missing"
+    WRONG_SIZE = "wrong size"
+    NOT_FINITE = "not finite"
+    NOT_A_ROTATION = "not a rotation"
+    STALE = "stale"
+    NO_VELOCITY = "no velocity"
+    NO_REFERENCE = "no fresh reference"
+    NO_BASE_STATE = "no fresh base state"
+    MODEL = "outside the model"
+
+
+class RefusalError(InputError):
+    """Input that must not be answered with a number."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        self.reason = reason
+        super().__init__(message)
+
+
+class Refusals:
+    """Counts refused inputs by reason, and keeps the last message."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Reason] = Counter()
+        self.last_message = ""
+
+    def add(self, refused: RefusalError) -> None:
+        """Count one."""
+        self.counts[refused.reason] += 1
+        self.last_message = str(refused)
+
+    @property
+    def total(self) -> int:
+        """How many there were in all."""
+        return sum(self.counts.values())
