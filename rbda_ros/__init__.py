@@ -18,16 +18,21 @@ from rbda_ros.errors import (
     InputError,
     ModelError,
     Problem,
+    SingularityError,
 )
-from rbda_ros.robot import Cluster, Robot, load_robot
+from rbda_ros.results import Cluster, Derivatives, OperationalSpace
+from rbda_ros.robot import Robot, load_robot
 
 __all__ = [
     "ClosureError",
     "Cluster",
+    "Derivatives",
     "DescriptionError",
     "InputError",
     "ModelError",
+    "OperationalSpace",
     "Problem",
     "Robot",
+    "SingularityError",
     "load_robot",
 ]

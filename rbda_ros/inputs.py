@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rbda_ros.algorithms.kinematics import BodyFrame
 from rbda_ros.cluster_tree.closure import close_cluster
-from rbda_ros.cluster_tree.spanning_tree import Frame, frame_of
+from rbda_ros.cluster_tree.spanning_tree import frame_of
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.description.model import Pose
 from rbda_ros.errors import InputError
@@ -18,6 +19,7 @@ Array = NDArray[np.float64]
 FrameName = str | tuple[str, Sequence[float]] | tuple[str, Sequence[float], Sequence[float]]
 """A link, or a link with an offset: (link, xyz) or (link, xyz, rpy) in the link's frame."""
 
+NOWHERE = (0.0, 0.0, 0.0)
 QUATERNION_TOLERANCE = 1e-3
 """Quaternions are normalised when they are this close to unit length, and refused otherwise."""
 
@@ -132,7 +134,8 @@ class Inputs:
     def _known_in(self, row: Array) -> dict[int, Array]:
         """Positions by body number, from a spanning or an independent vector."""
         whole = row.size == self._tree.nq
-        value = dict(zip(range(row.size) if whole else self.independent_positions or (), row))
+        indices = range(row.size) if whole else self.independent_positions or ()
+        value = dict(zip(indices, row, strict=True))
         known, start = {}, 0
         for number, body in enumerate(self._tree.spanning.bodies, start=1):
             if start in value:
@@ -156,19 +159,21 @@ class Inputs:
 
     def frame(self, frame: FrameName) -> tuple[str, BodyFrame]:
         """A key for the frame, and the frame on its body."""
-        link, *offset = (frame,) if isinstance(frame, str) else tuple(frame)
+        link, xyz, rpy = (frame, NOWHERE, NOWHERE) if isinstance(frame, str) else _three(frame)
         place = self._tree.spanning.links.get(link)
-        if place is None or len(offset) > 2:
-            raise InputError(
-                f"frame {frame!r}: give a link of {self._name}, or (link, xyz) or (link, xyz, rpy)"
-            )
-        xyz, rpy = ([*offset, (0.0,) * 3, (0.0,) * 3])[:2] if offset else ((0.0,) * 3,) * 2
-        pose = Pose(
-            tuple(self.vector(f"offset of {link}", xyz, 3)),  # type: ignore[arg-type]
-            tuple(self.vector(f"offset of {link}", rpy, 3)),  # type: ignore[arg-type]
-        )
-        at: Frame = place.frame @ frame_of(pose)
-        return f"{link} {pose.xyz} {pose.rpy}", BodyFrame(place.body, at)
+        if place is None:
+            raise InputError(f"frame {frame!r}: {self._name} has no link {link!r}")
+        x, y, z = self.vector(f"xyz of frame {link}", xyz, 3).tolist()
+        roll, pitch, yaw = self.vector(f"rpy of frame {link}", rpy, 3).tolist()
+        at = place.frame @ frame_of(Pose((x, y, z), (roll, pitch, yaw)))
+        return f"{link} {x} {y} {z} {roll} {pitch} {yaw}", BodyFrame(place.body, at)
+
+
+def _three(frame: Sequence[Any]) -> tuple[str, Sequence[float], Sequence[float]]:
+    if not 1 <= len(frame) <= 3 or not isinstance(frame[0], str):
+        raise InputError(f"frame {frame!r}: give a link, (link, xyz) or (link, xyz, rpy)")
+    link, xyz, rpy = (*frame, NOWHERE, NOWHERE)[:3] if len(frame) < 3 else frame
+    return link, xyz, rpy
 
 
 def _independent_positions(tree: ClusterTree) -> list[int] | None:

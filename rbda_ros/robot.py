@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityEr
 from rbda_ros.inputs import FrameName, Inputs
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.trace import KERNELS, trace
+from rbda_ros.reaching import Reached, reach
+from rbda_ros.results import Cluster, Derivatives, OperationalSpace, clusters_of
 
 Array = NDArray[np.float64]
 
@@ -27,55 +28,6 @@ SINGULAR = 1e-8
 """Conditioning of a loop below which nothing is computed: half of the digits would be lost."""
 RANK_TOLERANCE = 1e-9
 """Eigenvalues of the inverse OSIM below this share of the largest count as zero."""
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Bodies that loop constraints tie together, by name.
-
-    ``parent`` is the name of the parent cluster, None for one that hangs from the fixed base.
-    """
-
-    name: str
-    links: tuple[str, ...]
-    joints: tuple[str, ...]
-    independent_joints: tuple[str, ...]
-    constraints: tuple[str, ...]
-    parent: str | None
-
-
-@dataclass(frozen=True, eq=False)
-class OperationalSpace:
-    """The inertia felt at some frames; rows and columns frame by frame, linear first.
-
-    Attributes:
-        inertia: (m, m) Lambda, the inverse of ``inverse_inertia`` plus the damping; where that
-            is singular, the pseudo-inverse.
-        inverse_inertia: (m, m) ``J H^-1 J'``.
-        jacobian: (m, ny) of the frames, world-aligned.
-        rank: of ``inverse_inertia``.
-        condition: largest over smallest eigenvalue of ``inverse_inertia``; infinite where
-            rank-deficient.
-    """
-
-    inertia: Array
-    inverse_inertia: Array
-    jacobian: Array
-    rank: int
-    condition: float
-
-
-@dataclass(frozen=True, eq=False)
-class Derivatives:
-    """Partial derivatives (ny, ny) with respect to position, velocity, and the third argument.
-
-    Positions vary along the constraint manifold; those of a floating base along its twist,
-    linear then angular, in the base frame.
-    """
-
-    position: Array
-    velocity: Array
-    third: Array
 
 
 def load_robot(
@@ -142,7 +94,7 @@ class Robot:
             names[j] for j in tree.independent[6 * base :]
         )
         self.actuated_joint_names: tuple[str, ...] = tuple(names[j] for j in tree.actuated)
-        self.clusters: tuple[Cluster, ...] = _clusters(tree)
+        self.clusters: tuple[Cluster, ...] = clusters_of(tree)
 
     def kernel(self, name: str, *frames: FrameName, linear_only: bool = False) -> Kernel:
         """The traced kernel of an algorithm, e.g. ``"inverse_dynamics"``; traced once.
@@ -332,7 +284,7 @@ class Robot:
     def operational_space_inertia(
         self,
         q: ArrayLike,
-        frames: FrameName | Sequence[FrameName],
+        frames: str | Sequence[FrameName],
         damping: float = 0.0,
         linear_only: bool = False,
     ) -> OperationalSpace:
@@ -345,8 +297,7 @@ class Robot:
                 [1/kg, 1/(kg m^2)].
             linear_only: leave out the angular rows.
         """
-        if isinstance(frames, str):
-            frames = (frames,)
+        frames = [frames] if isinstance(frames, str) else list(frames)
         if not frames:
             raise InputError("frames: name at least one link")
         if not np.isfinite(damping) or damping < 0.0:
@@ -371,17 +322,36 @@ class Robot:
             condition=float(values[-1] / values[0]) if regular.all() else np.inf,
         )
 
+    def inverse_kinematics(
+        self,
+        frame: FrameName,
+        target: ArrayLike,
+        guess: ArrayLike | None = None,
+        *,
+        tolerance: float = 1e-8,
+    ) -> Reached:
+        """A position that puts a frame where it should be (Featherstone 2010, Fig. 6).
+
+        Within the joint limits; a floating base stays where the guess has it. A target out of
+        reach gives the nearest position found, with ``reached`` False and the error that is left.
+
+        Args:
+            frame: a link, or a link with an offset.
+            target: (4, 4) pose in the world, or (3,) position alone [m].
+            guess: (nq,) spanning or independent position to start from.
+            tolerance: largest error of any coordinate [m, rad].
+        """
+        start = self.close(self.tree.home if guess is None else guess)
+        return reach(self, frame, target, start, tolerance)
+
     def inverse_dynamics_derivatives(
         self, q: ArrayLike, qd: ArrayLike, ydd: ArrayLike
     ) -> Derivatives:
         """Partial derivatives of `inverse_dynamics`; the third, with respect to ydd, is H."""
         state = self._position(q), self._inputs.velocity(qd), self._independent("ydd", ydd)
         by_y, by_yd = self._evaluate("inverse_dynamics_derivatives", *state)
-        H = self._evaluate("mass_matrix", *np.broadcast_arrays(state[0]))[0]
         shape = (*by_y.shape[:-1], self.ny, self.ny)
-        return Derivatives(
-            by_y.reshape(shape), by_yd.reshape(shape), H.reshape(*H.shape[:-1], self.ny, self.ny)
-        )
+        return Derivatives(by_y.reshape(shape), by_yd.reshape(shape), self.mass_matrix(state[0]))
 
     def forward_dynamics_derivatives(
         self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike
@@ -393,7 +363,7 @@ class Robot:
         """
         ydd = self.forward_dynamics(q, qd, tau)
         of_inverse = self.inverse_dynamics_derivatives(q, qd, ydd)
-        H_inverse = np.linalg.inv(of_inverse.third)
+        H_inverse = np.asarray(np.linalg.inv(of_inverse.third), float)
         return Derivatives(
             -H_inverse @ of_inverse.position, -H_inverse @ of_inverse.velocity, H_inverse
         )
@@ -447,23 +417,3 @@ class Robot:
             f"loop {loops} is at a dead point: its independent joints do not determine its motion;"
             " move away from it, or choose other independent joints"
         )
-
-
-def _clusters(tree: ClusterTree) -> tuple[Cluster, ...]:
-    links: dict[int, list[str]] = {}
-    for link, place in tree.spanning.links.items():
-        links.setdefault(place.body, []).append(link)
-    clusters = []
-    for node in tree.clusters:
-        names = [name for body in node.bodies for name in body.velocity_names]
-        clusters.append(
-            Cluster(
-                name=node.name,
-                links=tuple(link for i in node.numbers for link in links[i]),
-                joints=tuple(body.joint.name for body in node.bodies),
-                independent_joints=tuple(names[j] for j in node.independent),
-                constraints=tuple(c.name for c in node.loop.constraints) if node.loop else (),
-                parent=None if node.parent is None else tree.clusters[node.parent].name,
-            )
-        )
-    return tuple(clusters)

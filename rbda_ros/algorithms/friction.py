@@ -9,7 +9,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
 STICTION_SPEED = 0.01
-"""Coulomb friction is ``friction * tanh(qd / STICTION_SPEED)``: smooth through zero [rad/s, m/s]."""
+"""Coulomb friction is ``friction * tanh(qd / STICTION_SPEED)``, smooth at zero [rad/s, m/s]."""
 
 
 def friction_force(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:

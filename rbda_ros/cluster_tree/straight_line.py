@@ -75,7 +75,8 @@ def factor_symmetric(A: Matrix) -> SymmetricFactor:
     No pivots and no square roots; stable because A is positive definite.
     """
     n = A.rows()
-    L, d = [[0] * n for _ in range(n)], []
+    L: list[list[Matrix]] = [[0] * n for _ in range(n)]
+    d: list[Matrix] = []
     for i in range(n):
         L[i][i] = 1
         scaled = [L[i][j] * d[j] for j in range(i)]

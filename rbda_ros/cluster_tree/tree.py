@@ -16,6 +16,7 @@ from rbda_ros.cluster_tree.assembly import AssemblyError, Wishes, assemble
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
 from rbda_ros.cluster_tree.constraints import bodies_tied
+from rbda_ros.cluster_tree.joints import integrate
 from rbda_ros.cluster_tree.loops import build_loop
 from rbda_ros.cluster_tree.spanning_tree import (
     Body,
@@ -126,6 +127,18 @@ class ClusterTree:
         qd_parts = ca.vertsplit(qd, _offsets(body.model.nv for body in bodies))
         parts = zip(bodies, q_parts, qd_parts, strict=True)
         return ca.vertcat(ca.DM(0, 1), *(b.model.rate(q_i, qd_i) for b, q_i, qd_i in parts))
+
+    def integrate(self, q: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The position reached from q (nq,) with spanning velocity ``step`` (nv,) for unit time.
+
+        It satisfies the loops only to first order.
+        """
+        parts, iq, iv = [np.zeros(0)], 0, 0
+        for body in self.spanning.bodies:
+            nq, nv = body.model.nq, body.model.nv
+            parts.append(integrate(body.joint.type, q[iq : iq + nq], step[iv : iv + nv]))
+            iq, iv = iq + nq, iv + nv
+        return np.concatenate(parts)
 
     def split_positions(self, q: Matrix) -> list[Matrix]:
         """A spanning position (nq) as one vector per cluster."""

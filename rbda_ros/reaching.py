@@ -1,0 +1,93 @@
+"""Inverse kinematics of a robot: errors of poses, joint limits, restarts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+from rbda_ros.algorithms.inverse_kinematics import Problem, Reached, solve
+from rbda_ros.errors import ClosureError, InputError
+from rbda_ros.inputs import FrameName
+
+if TYPE_CHECKING:
+    from rbda_ros.robot import Robot
+
+Array = NDArray[np.float64]
+
+ITERATIONS = 200
+RESTARTS = 20
+"""Searches from random positions within the limits, where the first does not reach."""
+
+
+def reach(
+    robot: Robot, frame: FrameName, target: ArrayLike, start: Array, tolerance: float
+) -> Reached:
+    """See `Robot.inverse_kinematics`; ``start`` is a closed spanning position (nq,)."""
+    goal = np.asarray(target, dtype=float)
+    if goal.shape not in ((4, 4), (3,)) or not np.isfinite(goal).all():
+        raise InputError("target: give a finite (4, 4) pose or (3,) position")
+    rows = 6 if goal.shape == (4, 4) else 3
+    first = 6 if robot.floating_base else 0  # the base stays
+    lower, upper = _limits(robot)
+
+    def error(q: Array) -> Array:
+        pose = robot.frame_pose(q, frame)
+        if rows == 3:
+            return goal - pose[:3, 3]
+        turn = Rotation.from_matrix(goal[:3, :3] @ pose[:3, :3].T).as_rotvec()
+        return np.concatenate([goal[:3, 3] - pose[:3, 3], turn])
+
+    def jacobian(q: Array) -> Array:
+        J = robot.jacobian(q, frame)[:rows].copy()
+        J[:, :first] = 0.0
+        return J
+
+    def move(q: Array, dy: Array) -> Array | None:
+        guess = robot.tree.integrate(q, robot.spanning_velocity(q, dy))
+        try:
+            moved = robot.close(np.clip(guess, lower, upper), guess=q)
+        except (ClosureError, InputError):
+            return None
+        within = np.all(moved >= lower - 1e-9) and np.all(moved <= upper + 1e-9)
+        return moved if within else None
+
+    problem = Problem(error, jacobian, move)
+    best = solve(problem, start, tolerance, ITERATIONS)
+    rng = np.random.default_rng(0)
+    for _ in range(RESTARTS):
+        if best.reached:
+            break
+        another = _random_start(robot, start, lower, upper, rng)
+        if another is not None:
+            found = solve(problem, another, tolerance, ITERATIONS)
+            best = min(best, found, key=lambda r: float(np.linalg.norm(r.error)))
+    return best
+
+
+def _limits(robot: Robot) -> tuple[Array, Array]:
+    """Bounds (nq,) of q; infinite for joints of several degrees of freedom."""
+    lower, upper = [], []
+    for body in robot.tree.spanning.bodies:
+        limits, nq = body.joint.limits, body.model.nq
+        bounded = nq == 1 and limits.lower <= limits.upper
+        lower += [limits.lower if bounded else -np.inf] * nq
+        upper += [limits.upper if bounded else np.inf] * nq
+    return np.array(lower), np.array(upper)
+
+
+def _random_start(
+    robot: Robot, start: Array, lower: Array, upper: Array, rng: np.random.Generator
+) -> Array | None:
+    """A closed position with independent joints anywhere within their limits, or within pi."""
+    step = rng.uniform(-np.pi, np.pi, robot.ny)
+    step[: 6 if robot.floating_base else 0] = 0.0
+    guess = robot.tree.integrate(start, robot.spanning_velocity(start, step))
+    low, high = np.maximum(lower, start - np.pi), np.minimum(upper, start + np.pi)
+    guess = np.where((guess < low) | (guess > high), rng.uniform(low, np.maximum(low, high)), guess)
+    try:
+        return robot.close(guess, guess=start)
+    except (ClosureError, InputError):
+        return None
