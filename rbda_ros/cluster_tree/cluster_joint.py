@@ -238,7 +238,7 @@ def cluster_joint(node: ClusterNode, parent_rows: int, q: Matrix, yd: Matrix) ->
     for body, in_q, in_qd in parts:
         qd_i = qd[in_qd.start : in_qd.stop]
         X_J, S_i, ring_S_i = body.model.jcalc(q[in_q.start : in_q.stop], qd_i, body.joint.pitch)
-        X_up.append(X_J @ body.X_tree)
+        X_up.append(X_J @ body.X_tree if body.turns else body.X_tree)
         S.append(S_i)
         ring_S_qd.append(ring_S_i @ qd_i)
     return ClusterJoint(

@@ -50,6 +50,7 @@ class Body:
         X_tree: parent body frame to joint frame (the body frame at zero); a constant.
         inertia: (6, 6) of all its links about the body frame's origin, in its axes.
         mass: of all its links [kg].
+        turns: whether its frame turns with it; see `regroup`.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Body:
     X_tree: Transform
     inertia: NDArray[np.float64]
     mass: float
+    turns: bool = True
 
     @property
     def model(self) -> JointModel:

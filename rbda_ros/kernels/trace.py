@@ -17,6 +17,7 @@ from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import frame_bias_acceleration, frame_pose, jacobian
 from rbda_ros.algorithms.loops import generalized_force, loop_state, spanning_motion
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
+from rbda_ros.cluster_tree.regroup import regroup
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.spatial import Matrix
@@ -71,7 +72,10 @@ def trace(tree: ClusterTree, name: str, *options: Any) -> Kernel:
     """
     traceable = KERNELS[name]
     symbols = [ca.SX.sym(symbol, *input_shape(tree, symbol)) for symbol in traceable.inputs]
-    outputs = traceable.algorithm(tree, *symbols, *options)
+    # Where wrenches or frames on bodies are asked for, their frames must turn with them.
+    turning = range(len(tree.spanning.bodies) + 1)
+    plain = "wrenches" not in traceable.inputs and not traceable.needs_frames
+    outputs = traceable.algorithm(regroup(tree, () if plain else turning), *symbols, *options)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     flat = [ca.vec(ca.densify(ca.SX(output)).T) for output in outputs]
     return Kernel(ca.Function(name, symbols, ca.cse(flat)))

@@ -1,0 +1,92 @@
+"""Inertia that a joint cannot see, moved to the body before it: the same dynamics for less work.
+
+About its axis z, a revolute joint cannot feel an inertia R with ``R S = 0`` that looks the same
+when turned about z: a mass and first moment on the axis, and diag(I_yy, I_yy, 0). Such a part
+might as well be fixed to the parent body. For a prismatic joint it is the whole rotational
+inertia. Kinetic and potential energy stay what they are, so torques and accelerations are exact;
+only the wrenches inside single bodies are not.
+
+What is left of a symmetric rotor is its spin inertia, which looks the same at every angle: its
+frame need not turn, and its angle's sine and cosine are never computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rbda_ros.cluster_tree.spanning_tree import Body
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Transform
+
+Array = NDArray[np.float64]
+
+NEGLIGIBLE = 1e-14
+"""Share of a body's inertia below which an entry is rounding left over from moving it."""
+
+
+def regroup(tree: ClusterTree, turning: Container[int] = ()) -> ClusterTree:
+    """The same robot with inertia moved towards the base, leaf to base.
+
+    Args:
+        tree: the cluster tree.
+        turning: numbers of bodies whose frames must turn with them all the same, because forces
+            on them or frames on them are asked for.
+    """
+    bodies = tree.spanning.bodies
+    inertias = {0: np.zeros((6, 6))} | {i: b.inertia.copy() for i, b in enumerate(bodies, start=1)}
+    for i in reversed(range(1, len(bodies) + 1)):
+        body = bodies[i - 1]
+        unseen = _unseen(body, inertias[i])
+        scale = np.abs(inertias[i]).max()
+        inertias[i] = _tidy(inertias[i] - unseen, scale)
+        inertias[body.parent] += _at_parent(body.X_tree, unseen)
+    has_children = {body.parent for body in bodies}
+    regrouped = tuple(
+        replace(
+            body,
+            inertia=inertias[i],
+            turns=i in has_children or i in turning or not _looks_the_same(body, inertias[i]),
+        )
+        for i, body in enumerate(bodies, start=1)
+    )
+    clusters = tuple(
+        replace(node, bodies=tuple(regrouped[i - 1] for i in node.numbers))
+        for node in tree.clusters
+    )
+    return replace(tree, spanning=replace(tree.spanning, bodies=regrouped), clusters=clusters)
+
+
+def _unseen(body: Body, inertia: Array) -> Array:
+    """The part (6, 6) of an inertia that the body's joint cannot feel."""
+    unseen = np.zeros((6, 6))
+    if body.joint.type in ("revolute", "continuous"):
+        mass, mz, iyy = inertia[5, 5], inertia[1, 3], inertia[1, 1]
+        unseen[0, 0] = unseen[1, 1] = iyy
+        unseen[0, 4] = unseen[4, 0] = -mz
+        unseen[1, 3] = unseen[3, 1] = mz
+        unseen[3, 3] = unseen[4, 4] = unseen[5, 5] = mass
+    elif body.joint.type == "prismatic":
+        unseen[:3, :3] = inertia[:3, :3]
+    return unseen
+
+
+def _at_parent(X_tree: Transform, inertia: Array) -> Array:
+    """``X' I X`` in numbers."""
+    X = np.asarray(X_tree @ np.eye(6))
+    moved = X.T @ inertia @ X
+    return (moved + moved.T) / 2
+
+
+def _looks_the_same(body: Body, inertia: Array) -> bool:
+    """Whether an inertia is a spin inertia about the joint axis alone."""
+    spin = np.zeros((6, 6))
+    spin[2, 2] = inertia[2, 2]
+    return body.joint.type in ("revolute", "continuous") and np.array_equal(inertia, spin)
+
+
+def _tidy(inertia: Array, scale: float) -> Array:
+    return np.where(np.abs(inertia) < NEGLIGIBLE * scale, 0.0, inertia)
