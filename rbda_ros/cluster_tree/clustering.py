@@ -8,12 +8,15 @@ the paper leaves to future work (its footnote 2); that keeps clusters smaller.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
 
-Partition = frozenset[frozenset[int]]
+Bodies = frozenset[int]
+Partition = frozenset[Bodies]
 
-SEARCH_LIMIT = 2000
-"""Partitions looked at before the best one so far is taken. Robots need fewer than ten."""
+MOST_VISITS = 100_000
+"""Bodies visited in the search of one region before the best partition so far is taken. Robots
+need a few hundred; the bound keeps loading quick where a file asks for the impossible."""
 
 
 def find_clusters(
@@ -26,27 +29,77 @@ def find_clusters(
             Parents come before children.
         constraint_sets: for each constraint, the bodies whose joints it ties together.
 
-    Cost is the sum of cubed cluster sizes, as dense factorizations have it. Whenever two
-    parents P and Q of a cluster C differ, every valid clustering merges P with Q, C with P, or C
-    with Q: the search branches over these three and is exact until SEARCH_LIMIT.
+    Cost is the sum of cubed cluster sizes, as dense factorizations have it. The search is made
+    region by region, so that the legs of a robot do not multiply each other's choices.
     """
+    parent = dict(enumerate(parents, start=1))
     start = _tied_together(len(parents), constraint_sets)
+    clusters: list[Bodies] = []
+    for region, tied in _regions(start, parent).items():
+        # Seen from inside a region, everything outside is the base.
+        inside = {i: parent[i] if parent[i] in region else 0 for i in region}
+        clusters.extend(_cheapest(frozenset(tied), inside))
+    return _regular_order(clusters, parents)
+
+
+def _regions(start: Partition, parent: Mapping[int, int]) -> dict[Bodies, list[Bodies]]:
+    """Sets of bodies that need not be merged with each other, and what is tied in each.
+
+    A cluster whose bodies hang from different ones can be repaired with the bodies on the paths
+    up to their nearest common ancestor, and with that ancestor, so these are a region; regions
+    that meet are one. Then every body of a region but its top has its parent in the region, and
+    intersecting a valid clustering with the regions leaves it valid and makes it no dearer.
+    """
+    region_of = {i: cluster for cluster in start for i in cluster}
+    pending = [c for c in sorted(start, key=min) if len({parent[i] for i in c} - c) > 1]
+    while pending:
+        closed = _with_paths(pending.pop(), parent)
+        met = frozenset().union(*(region_of[i] for i in closed))
+        region_of.update(dict.fromkeys(met, met))
+        if met != closed:
+            pending.append(met)
+    regions: dict[Bodies, list[Bodies]] = {}
+    for cluster in start:
+        regions.setdefault(region_of[min(cluster)], []).append(cluster)
+    return regions
+
+
+def _with_paths(bodies: Bodies, parent: Mapping[int, int]) -> Bodies:
+    """The bodies, and those between them up to their nearest common ancestor and with it."""
+    found = set(bodies)
+    tips = [-i for i in bodies]  # the heap gives the smallest, and we need the last body
+    heapq.heapify(tips)
+    while len(tips) > 1:
+        above = parent[-heapq.heappop(tips)]
+        if above not in found:
+            found.add(above)
+            heapq.heappush(tips, -above)
+    return frozenset(found - {0})
+
+
+def _cheapest(start: Partition, parent: Mapping[int, int]) -> Partition:
+    """The cheapest coarsening of ``start`` whose quotient is a tree.
+
+    Whenever two parents P and Q of a cluster C differ, every valid clustering merges P with Q, C
+    with P, or C with Q: the search branches over these three and is exact until MOST_VISITS.
+    """
     best: Partition | None = None
-    best_cost = float("inf")
+    best_cost, visits = float("inf"), 0
     seen: set[Partition] = set()
     pending = [start]
-    while pending and (best is None or len(seen) < SEARCH_LIMIT):
+    while pending and (best is None or visits < MOST_VISITS):
         partition = pending.pop()
         if partition in seen or _cost(partition) >= best_cost:
             continue
         seen.add(partition)
-        options = _repairs(partition, parents)
+        visits += len(parent)
+        options = _repairs(partition, parent)
         if not options:
             best, best_cost = partition, _cost(partition)
         # The cheapest repair is tried first, so that a good bound is there early.
         pending.extend(sorted(options, key=_order, reverse=True))
     assert best is not None  # one cluster of all bodies is always valid
-    return _regular_order(best, parents)
+    return best
 
 
 def _tied_together(count: int, constraint_sets: Iterable[Iterable[int]]) -> Partition:
@@ -66,13 +119,13 @@ def _order(partition: Partition) -> tuple[int, list[list[int]]]:
     return _cost(partition), sorted(sorted(cluster) for cluster in partition)
 
 
-def _repairs(partition: Partition, parents: Sequence[int]) -> list[Partition]:
+def _repairs(partition: Partition, parent: Mapping[int, int]) -> list[Partition]:
     """Merges of which every valid coarsening makes at least one; none if the quotient is a tree."""
     base = frozenset([0])
     cluster_of = {i: cluster for cluster in partition for i in cluster} | {0: base}
-    parent_of: dict[frozenset[int], frozenset[int]] = {}
+    parent_of: dict[Bodies, Bodies] = {}
     for cluster in sorted(partition, key=min):
-        above = sorted({cluster_of[parents[i - 1]] for i in cluster} - {cluster}, key=min)
+        above = sorted({cluster_of[parent[i]] for i in cluster} - {cluster}, key=min)
         if len(above) > 1:
             p, q = above[:2]
             pairs = [(p, q), (cluster, p), (cluster, q)]
@@ -83,11 +136,11 @@ def _repairs(partition: Partition, parents: Sequence[int]) -> list[Partition]:
     return [_merge(partition, *ring)] if ring else []
 
 
-def _ring(parent_of: dict[frozenset[int], frozenset[int]]) -> list[frozenset[int]]:
+def _ring(parent_of: Mapping[Bodies, Bodies]) -> list[Bodies]:
     """Clusters that are each other's ancestors; empty where all descend from the base."""
-    descends: set[frozenset[int]] = set()
+    descends: set[Bodies] = set()
     for cluster in sorted(parent_of, key=min):
-        walk: dict[frozenset[int], None] = {}
+        walk: dict[Bodies, None] = {}
         while cluster in parent_of and cluster not in descends and cluster not in walk:
             walk[cluster] = None
             cluster = parent_of[cluster]
@@ -98,7 +151,7 @@ def _ring(parent_of: dict[frozenset[int], frozenset[int]]) -> list[frozenset[int
     return []
 
 
-def _merge(partition: Partition, *clusters: frozenset[int]) -> Partition:
+def _merge(partition: Partition, *clusters: Bodies) -> Partition:
     return (partition - set(clusters)) | {frozenset().union(*clusters)}
 
 
@@ -111,7 +164,9 @@ def parent_clusters(
     return tuple(next(iter(indices - {k}), None) for k, indices in enumerate(above))
 
 
-def _regular_order(partition: Partition, parents: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def _regular_order(
+    partition: Iterable[Bodies], parents: Sequence[int]
+) -> tuple[tuple[int, ...], ...]:
     """Clusters depth first, children by their lowest body."""
     clusters = sorted(tuple(sorted(cluster)) for cluster in partition)
     children: dict[int | None, list[int]] = {}
