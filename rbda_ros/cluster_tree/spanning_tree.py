@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from rbda_ros.cluster_tree.joints import AXIS_TYPES, JOINT_MODELS, JointModel
 from rbda_ros.description.model import Inertia, Joint, RobotDescription
 from rbda_ros.description.model import Pose as DescribedPose
-from rbda_ros.spatial import Transform, align_z, frame_transform, rotation_from_rpy, spatial_inertia
+from rbda_ros.spatial import (
+    Transform,
+    align_z,
+    frame_transform,
+    rotation_from_rpy,
+    snap,
+    spatial_inertia,
+)
 
 FLOATING_BASE = "floating_base"
 """Name of the joint that ``floating_base=True`` puts under the root link."""
@@ -37,6 +44,8 @@ class Frame:
 
 
 IDENTITY = Frame(np.eye(3), np.zeros(3))
+NO_OFFSET = 1e-14
+"""Offsets below this [m] are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +143,8 @@ def build_spanning_tree(description: RobotDescription, floating_base: bool) -> S
     while pending:
         link, body, frame, mover = pending.pop()
         if mover is not None:
-            align = Frame(joint_axes(mover), np.zeros(3))
-            joints.append((mover, body, frame @ align))
+            align = body_frame(mover, frame)
+            joints.append((mover, body, _tidy(frame @ align)))
             body, frame = len(joints), align.inverse()
         links[link] = LinkFrame(body, frame)
         for child in reversed(children.get(link, [])):
@@ -150,9 +159,33 @@ def build_spanning_tree(description: RobotDescription, floating_base: bool) -> S
     return SpanningTree(bodies, links, floating_base or described)
 
 
-def joint_axes(joint: Joint) -> NDArray[np.float64]:
-    """(3, 3) axes of the body frame in the link's frame: z on the joint axis where it has one."""
-    return align_z(np.array(joint.axis)) if joint.type in AXIS_TYPES else np.eye(3)
+def body_frame(joint: Joint, at_zero: Frame) -> Frame:
+    """The body frame in the frame of the link that the joint moves.
+
+    Its z axis is on the joint axis, where there is one. Along a revolute joint's axis the origin
+    may lie anywhere: it lies where its offset from the parent body has the most zeros.
+
+    Args:
+        joint: the tree joint.
+        at_zero: the link's frame at zero, in the parent body's frame.
+    """
+    if joint.type not in AXIS_TYPES:
+        return IDENTITY
+    axes = Frame(align_z(np.array(joint.axis)), np.zeros(3))
+    if joint.type not in ("revolute", "continuous"):
+        return axes
+    along = snap(at_zero.R @ axes.R[:, 2])
+    steep = np.abs(along) > 0.5  # along a shallow component the origin would go far away
+    shifts = [0.0, *(-at_zero.p[steep] / along[steep])]
+    offsets = [at_zero.p + shift * along for shift in shifts]
+    zeros = [int(np.sum(np.abs(offset) < NO_OFFSET)) for offset in offsets]
+    shift = shifts[int(np.argmax(zeros))]
+    return Frame(axes.R, shift * axes.R[:, 2])
+
+
+def _tidy(frame: Frame) -> Frame:
+    """The frame without the rounding that products of rotations and shifts leave."""
+    return Frame(snap(frame.R), np.where(np.abs(frame.p) < NO_OFFSET, 0.0, frame.p))
 
 
 def _lump(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import casadi as ca
@@ -25,14 +26,13 @@ def least_squares(A: Matrix, B: Matrix) -> Matrix:
         return _by_orthogonalization(A, B)
     _, rows, columns, row_ends, column_ends, _, _ = A.sparsity().btf()
     A, B = A[rows, columns], B[rows, :]
-    solved = [ca.DM(0, B.columns())] * (len(row_ends) - 1)
-    # Upper block-triangular: the last block stands alone.
-    for block in reversed(range(len(row_ends) - 1)):
-        r, c = slice(*row_ends[block : block + 2]), slice(*column_ends[block : block + 2])
-        known = ca.vertcat(*solved[block + 1 :])
-        rest = B[r, :] - A[r, column_ends[block + 1] :] @ known if known.rows() else B[r, :]
-        solved[block] = _by_orthogonalization(A[r, c], rest)
-    return ca.vertcat(*solved)[np.argsort(columns).tolist(), :]
+    X: Matrix = ca.DM(0, B.columns())
+    # CasADi's form is lower block-triangular: the first block stands alone.
+    for r, c in zip(itertools.pairwise(row_ends), itertools.pairwise(column_ends), strict=True):
+        rows_k, known = slice(*r), slice(0, c[0])
+        rest = B[rows_k, :] - A[rows_k, known] @ X if c[0] else B[rows_k, :]
+        X = ca.vertcat(X, _by_orthogonalization(A[rows_k, slice(*c)], rest))
+    return X[np.argsort(columns).tolist(), :]
 
 
 def symmetric(A: Matrix) -> Matrix:
