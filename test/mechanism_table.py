@@ -157,9 +157,12 @@ def moved(tree: ClusterTree, q: np.ndarray, step: np.ndarray) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def closed_states(robot: Robot, count: int, seed: int = 0, spread: float = 0.3) -> list[np.ndarray]:
+@functools.cache
+def closed_states(
+    mechanism: Mechanism, count: int, seed: int = 0, spread: float = 0.3
+) -> tuple[np.ndarray, ...]:
     """Closed spanning positions (nq,) around the assembly, none of them near a singularity."""
-    tree = robot._tree
+    tree, robot = mechanism.tree(), mechanism.load()
     rng = np.random.default_rng(seed)
     scale = np.concatenate(
         [_SCALE.get(b.joint.type, np.ones(b.model.nv)) for b in tree.spanning.bodies]
@@ -167,7 +170,7 @@ def closed_states(robot: Robot, count: int, seed: int = 0, spread: float = 0.3) 
     states: list[np.ndarray] = []
     for _ in range(50 * count):
         if len(states) == count:
-            return states
+            return tuple(states)
         near = moved(tree, tree.home, rng.normal(0.0, spread, robot.nv) * scale)
         try:
             q = robot.close(near, guess=near)
@@ -175,7 +178,7 @@ def closed_states(robot: Robot, count: int, seed: int = 0, spread: float = 0.3) 
             continue  # out of reach
         if _is_regular(tree, q):
             states.append(q)
-    raise AssertionError(f"{robot.name}: too few closed states")
+    raise AssertionError(f"{mechanism.name}: too few closed states")
 
 
 def cluster_positions(tree: ClusterTree, q: np.ndarray) -> list[np.ndarray]:
