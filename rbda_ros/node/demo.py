@@ -26,7 +26,7 @@ from rclpy.qos import qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
-from rbda_ros.node.demo_source import DEMO_ROBOT
+from rbda_ros.node.demo_source import DEMO_LOOPS, DEMO_ROBOT
 from rbda_ros.node.demo_view import Pace, View
 from rbda_ros.node.resources import share_file
 from rbda_ros.srv import InverseDynamics
@@ -94,10 +94,11 @@ def run(seconds: float | None = None, once: bool = False) -> int:
         with tempfile.TemporaryDirectory(prefix="rbda_ros_demo_") as folder:
             logs = Path(folder)
             parameters = logs / "parameters.yaml"
-            description = share_file(DEMO_ROBOT).read_text()
-            parameters.write_text(
-                yaml.safe_dump({"/**": {"ros__parameters": {"robot_description": description}}})
-            )
+            values = {
+                "robot_description": share_file(DEMO_ROBOT).read_text(),
+                "loop_constraints": str(share_file(DEMO_LOOPS)),
+            }
+            parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
             node = ["rbda_ros.cli", "serve", "--ros-args", "--params-file", str(parameters)]
             with (
                 _program(logs / "node.log", *node) as serving,

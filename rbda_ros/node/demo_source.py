@@ -16,6 +16,7 @@ from rbda_ros.node.resources import share_file
 from rbda_ros.node.spin import spin
 
 DEMO_ROBOT = "config/robots/demo_leg.urdf"
+DEMO_LOOPS = "config/robots/demo_leg_loops.yaml"
 RATE = 200.0  # [Hz]
 
 
@@ -46,7 +47,7 @@ class DemoSource(Node):
 def main(argv: Sequence[str] | None = None) -> int:
     """Publish until told to stop."""
     rclpy.init(args=list(sys.argv[1:] if argv is None else argv))
-    spin(DemoSource(load_robot(share_file(DEMO_ROBOT))), done=Future())
+    spin(DemoSource(load_robot(share_file(DEMO_ROBOT), share_file(DEMO_LOOPS))), done=Future())
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -88,7 +89,7 @@ class View:
         """Draw the present."""
         if self._console.is_terminal:
             self._live.update(
-                Group(_table(self._title, state, effort), Text(str(pace)), Text(self._answer)),
+                Group(_tables(self._title, state, effort), Text(str(pace)), Text(self._answer)),
                 refresh=True,
             )
         elif time.monotonic() >= self._next_line or last:
@@ -101,14 +102,25 @@ class View:
         print(line, flush=True)
 
 
-def _table(title: str, state: Any, effort: Any) -> Table:
+def _tables(title: str, state: Any, effort: Any) -> Table:
+    """What goes into the node beside what comes out of it."""
+    both = Table.grid(padding=(0, 2))
+    moving = zip(state.name, state.position, state.velocity, strict=True)
+    driving = zip(effort.name, effort.effort, strict=True)
+    both.add_row(
+        _table("joint_states", ("joint", "position [rad]", "velocity [rad/s]"), moving),
+        _table("dynamics/feedforward", ("joint", "effort [N m]"), driving),
+    )
+    both.title, both.title_justify = title, "left"
+    return both
+
+
+def _table(title: str, headings: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Table:
     table = Table(title=title, title_justify="left")
-    table.add_column("joint")
-    for heading in ("position [rad]", "velocity [rad/s]", "effort [N m]"):
-        table.add_column(Text(heading), justify="right", width=len(heading))
-    place = {name: k for k, name in enumerate(state.name)}
-    for name, value in zip(effort.name, effort.effort, strict=True):
-        k = place.get(name)
-        measured = ("", "") if k is None else (state.position[k], state.velocity[k])
-        table.add_row(name, *(x if x == "" else f"{x:+.3f}" for x in measured), f"{value:+.3f}")
+    table.add_column(headings[0])
+    for heading in headings[1:]:
+        # Text: rich would take [rad] for markup.
+        table.add_column(Text(heading), justify="right", min_width=len(heading))
+    for name, *values in rows:
+        table.add_row(name, *(f"{value:+.3f}" for value in values))
     return table

@@ -174,7 +174,7 @@ class DynamicsNode(LifecycleNode):
             self.refusals,
             self.meter,
         )
-        for warning in robot.description.warnings:
+        for warning in robot.warnings:
             self.get_logger().warning(warning)
 
     # Lifecycle.

@@ -18,8 +18,17 @@ from sensor_msgs.msg import JointState
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node.meter import Meter
 from rbda_ros.node.parameters import Settings
-from rbda_ros.node.refusals import Reason, RefusalError, Refusals
-from rbda_ros.node.state import Vector, base_position, map_joints, numbers, six
+from rbda_ros.node.refusals import Reason, RefusalError, Refusals, refusal
+from rbda_ros.node.state import (
+    Vector,
+    base_position,
+    has_loops,
+    independent,
+    listed,
+    map_joints,
+    numbers,
+    six,
+)
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
@@ -65,6 +74,8 @@ class Feedforward:
         self._reference: _Timed | None = None
         self._base: _Timed | None = None
 
+        self._loops = has_loops(robot)
+        self._last_position: Vector | None = None
         self._no_acceleration = np.zeros(robot.ny)
         self._answer = JointState(name=list(robot.actuated_joint_names))
         self._answer.effort = array.array("d", bytes(8 * len(robot.actuated_joint_names)))
@@ -78,11 +89,8 @@ class Feedforward:
         began = perf_counter()
         try:
             self._effort[:] = self._efforts(message)
-        except RefusalError as refused:
-            self._refusals.add(refused)
-            return
         except (InputError, ModelError) as error:
-            self._refusals.add(RefusalError(Reason.MODEL, str(error)))
+            self._refusals.add(refusal(error))
             return
         self._answer.header.stamp = message.header.stamp
         self._publish(self._answer)
@@ -96,7 +104,8 @@ class Feedforward:
             joints = map_joints(self._robot, message.joint_names, others_allowed=True)
             wanted = numbers(
                 "reference.points[0].accelerations", message.points[0].accelerations, joints.size
-            )[joints.independent]
+            )
+            wanted = independent("reference", wanted, joints)
             if self._robot.floating_base:
                 wanted = np.concatenate([np.zeros(BASE_VELOCITY), wanted])
         except RefusalError as refused:
@@ -123,14 +132,22 @@ class Feedforward:
                 f"joint_states are {age * 1e-9:.3g} s old by their stamp; check the clocks, or "
                 "raise joint_state_timeout (0: any age)",
             )
-        q, qd = self._joint_state(message)
+        y, yd = self._joint_state(message)
         if self._robot.floating_base:
             pose, twist = self._fresh(now, self._base, Reason.NO_BASE_STATE, "~/base_state").values
-            q[:BASE_POSITION], qd[:BASE_VELOCITY] = pose, twist
+            y[:BASE_POSITION], yd[:BASE_VELOCITY] = pose, twist
         ydd = self._no_acceleration
         if self.settings.acceleration_source == "reference":
             (ydd,) = self._fresh(now, self._reference, Reason.NO_REFERENCE, "~/reference").values
-        return self._robot.actuator_efforts(q, self._robot.inverse_dynamics(q, qd, ydd))
+        q = self._closed(y)
+        return self._robot.actuator_efforts(q, self._robot.inverse_dynamics(q, yd, ydd))
+
+    def _closed(self, y: Vector) -> Vector:
+        """The spanning position; the search for it starts from the last one."""
+        if self._loops:
+            self._last_position = self._robot.close(y, self._last_position)
+            return self._last_position
+        return y
 
     def _joint_state(self, message: JointState) -> tuple[Vector, Vector]:
         if message.name != self._names:
@@ -147,12 +164,12 @@ class Feedforward:
                 f"joint_states name {self._size} joints but have {len(message.position)} positions "
                 f"and {len(message.velocity)} velocities",
             )
-        q, qd = self._q, self._qd
-        q[self._joint_q] = np.frombuffer(message.position)[self._places]
-        qd[self._joint_qd] = np.frombuffer(message.velocity)[self._places]
-        if not (np.isfinite(q).all() and np.isfinite(qd).all()):
+        y, yd = self._y, self._yd
+        y[self._joint_y] = np.frombuffer(message.position)[self._places]
+        yd[self._joint_yd] = np.frombuffer(message.velocity)[self._places]
+        if not (np.isfinite(y).all() and np.isfinite(yd).all()):
             raise RefusalError(Reason.NOT_FINITE, "joint_states hold a number that is not finite")
-        return q, qd
+        return y, yd
 
     def _learn_names(self, names: list[str]) -> None:
         """Match the names of the messages with the model; they seldom change."""
@@ -161,14 +178,20 @@ class Feedforward:
             if not names:
                 raise RefusalError(Reason.MISNAMED, "joint_states have no names; name every joint")
             joints = map_joints(self._robot, names, others_allowed=True)
+            if joints.missing:
+                raise RefusalError(
+                    Reason.PARTIAL,
+                    f"joint_states lack {listed(joints.missing)}; publish all of "
+                    f"{listed(self._robot.independent_joint_names)} in one message",
+                )
         except RefusalError as refused:
             self._misfit = refused
             return
         base = (BASE_POSITION, BASE_VELOCITY) if self._robot.floating_base else (0, 0)
-        self._size, self._places = joints.size, joints.state
-        self._q = np.zeros(base[0] + len(joints.state))
-        self._qd = np.zeros(base[1] + len(joints.state))
-        self._joint_q, self._joint_qd = slice(base[0], None), slice(base[1], None)
+        self._size, self._places = joints.size, joints.independent
+        self._y = np.zeros(base[0] + len(self._places))
+        self._yd = np.zeros(base[1] + len(self._places))
+        self._joint_y, self._joint_yd = slice(base[0], None), slice(base[1], None)
 
     def _fresh(self, now: int, kept: _Timed | None, reason: Reason, topic: str) -> _Timed:
         if kept is None or self._too_old(now, kept.time):

@@ -20,12 +20,10 @@ CANNOT_START, BAD_USAGE = 1, 2  # exit codes
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the node until it is told to stop; the exit code says whether it could start."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    others = remove_ros_args(["dynamics", *arguments])[1:]
-    if others:
-        wants_help = others[0] in ("-h", "--help")
-        print(USAGE if wants_help else f"{USAGE}\nunknown: {' '.join(others)}", file=sys.stderr)
-        return 0 if wants_help else BAD_USAGE
     try:
+        others = remove_ros_args(["dynamics", *arguments])[1:]
+        if others:
+            return _usage(others)
         rclpy.init(args=arguments)
     except RuntimeError as error:
         print(f"dynamics: {one_line(error)}", file=sys.stderr)
@@ -41,6 +39,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dynamics: {node.given_up.result()}", file=sys.stderr)
         return CANNOT_START
     return 0
+
+
+def _usage(others: Sequence[str]) -> int:
+    if others[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0
+    print(f"{USAGE}\ndynamics: unknown: {' '.join(others)}", file=sys.stderr)
+    return BAD_USAGE
 
 
 if __name__ == "__main__":

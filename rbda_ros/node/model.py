@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 # Traced while the model is built, so that no message has to wait for it.
-WARM = ("inverse_dynamics", "inverse_dynamics_with_wrenches")
+WARM = (
+    "loop_state",
+    "inverse_dynamics",
+    "inverse_dynamics_with_wrenches",
+    "actuator_efforts",
+    "forward_dynamics",
+    "forward_dynamics_with_wrenches",
+    "generalized_force",
+    "spanning_motion",
+    "mass_matrix",
+    "bias_force",
+    "gravity_force",
+)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from enum import StrEnum
 
-from rbda_ros.errors import InputError
+from rbda_ros.errors import ClosureError, InputError, SingularityError
 
 
 class Reason(StrEnum):
@@ -20,7 +20,9 @@ class Reason(StrEnum):
     NO_VELOCITY = "no velocity"
     NO_REFERENCE = "no fresh reference"
     NO_BASE_STATE = "no fresh base state"
-    MODEL = "outside the model"
+    NOT_CLOSING = "loops do not close"
+    SINGULAR = "loop at a dead point"
+    MODEL = "refused by the model"
 
 
 class RefusalError(InputError):
@@ -29,6 +31,18 @@ class RefusalError(InputError):
     def __init__(self, reason: Reason, message: str) -> None:
         self.reason = reason
         super().__init__(message)
+
+
+def refusal(error: Exception) -> RefusalError:
+    """An error of the model as a refusal with its reason."""
+    if isinstance(error, RefusalError):
+        return error
+    reason = Reason.MODEL
+    if isinstance(error, ClosureError):
+        reason = Reason.NOT_CLOSING
+    elif isinstance(error, SingularityError):
+        reason = Reason.SINGULAR
+    return RefusalError(reason, str(error))
 
 
 class Refusals:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rbda_ros.errors import InputError, ModelError
+from rbda_ros.msg import Matrix
 from rbda_ros.node import describe, state
 from rbda_ros.node.model import one_line
 from rbda_ros.srv import (
@@ -23,18 +24,78 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Robot", Any, Any], None]
 
+AXES = ("x", "y", "z", "rx", "ry", "rz")
+
 
 def inverse_dynamics(robot: Robot, request: Any, response: Any) -> None:
     """Answer with the efforts on the actuated joints that give an acceleration."""
-    q, qd, joints = state.state_vectors(robot, request.state)
+    q, yd, joints = state.state_vectors(robot, request.state)
     ydd = state.acceleration_vector(robot, joints, request.acceleration, request.base_acceleration)
     wrenches = state.wrench_vectors(robot, request.external_wrenches)
-    tau = robot.inverse_dynamics(q, qd, ydd, wrenches)
+    tau = robot.inverse_dynamics(q, yd, ydd, wrenches)
     response.joint_names = list(robot.actuated_joint_names)
     response.effort = robot.actuator_efforts(q, tau).tolist()
     if robot.floating_base:
-        force, torque = response.base_wrench.force, response.base_wrench.torque
-        force.x, force.y, force.z, torque.x, torque.y, torque.z = tau[:6].tolist()
+        state.fill(response.base_wrench.force, response.base_wrench.torque, tau[:6])
+
+
+def forward_dynamics(robot: Robot, request: Any, response: Any) -> None:
+    """Answer with the acceleration of every joint that efforts give."""
+    q, yd, _ = state.state_vectors(robot, request.state)
+    names = request.effort_joint_names or robot.actuated_joint_names
+    efforts = state.numbers_or_zero("effort", request.effort, len(names))
+    wrenches = state.wrench_vectors(robot, request.external_wrenches)
+    tau = state.spanning_efforts(robot, names, efforts)
+    ydd = robot.forward_dynamics(q, yd, tau, wrenches)
+    qdd = robot.spanning_acceleration(q, yd, ydd)
+    if robot.floating_base:
+        base = response.base_acceleration
+        state.fill(base.linear, base.angular, qdd[:6])
+        qdd = qdd[6:]
+    response.joint_names = list(robot.joint_names)
+    response.acceleration = qdd.tolist()
+
+
+def mass_matrix(robot: Robot, request: Any, response: Any) -> None:
+    """Answer with the terms of the equation of motion."""
+    q, yd, _ = state.state_vectors(robot, request.state)
+    names = _coordinates(robot)
+    response.joint_names = list(robot.independent_joint_names)
+    response.mass_matrix = _matrix(robot.mass_matrix(q), names, names)
+    response.bias = robot.bias_force(q, yd).tolist()
+    response.gravity = robot.gravity_force(q).tolist()
+
+
+def operational_space_inertia(robot: Robot, request: Any, response: Any) -> None:
+    """Answer with the inertia that frames show to an outside force."""
+    q, _, _ = state.state_vectors(robot, request.state)
+    space = robot.operational_space_inertia(
+        q, list(request.frames), request.damping, request.linear_only
+    )
+    axes = AXES[:3] if request.linear_only else AXES
+    rows = [f"{frame}.{axis}" for frame in request.frames for axis in axes]
+    response.inertia = _matrix(space.inertia, rows, rows)
+    response.inverse_inertia = _matrix(space.inverse_inertia, rows, rows)
+    response.jacobian = _matrix(space.jacobian, rows, _coordinates(robot))
+    response.rank = space.rank
+    if space.rank < len(rows):
+        response.message = (
+            f"the frames move in {space.rank} of {len(rows)} directions; inertia is the "
+            + ("damped inverse" if request.damping else "pseudo-inverse")
+        )
+
+
+def _coordinates(robot: Robot) -> list[str]:
+    """Names of the independent coordinates: the floating base's six, if any, then the joints."""
+    base = [f"{robot.description.root}.{axis}" for axis in AXES] if robot.floating_base else []
+    return [*base, *robot.independent_joint_names]
+
+
+def _matrix(values: Any, row_names: list[str], col_names: list[str]) -> Matrix:
+    rows, cols = values.shape
+    return Matrix(
+        rows=rows, cols=cols, row_names=row_names, col_names=col_names, data=values.ravel().tolist()
+    )
 
 
 def _not_yet(what: str) -> Handler:
@@ -48,13 +109,9 @@ def _not_yet(what: str) -> Handler:
 SERVICES: dict[str, tuple[Any, Handler, bool]] = {
     "describe_model": (DescribeModel, describe.describe_model, False),
     "inverse_dynamics": (InverseDynamics, inverse_dynamics, True),
-    "forward_dynamics": (ForwardDynamics, _not_yet("forward dynamics"), True),
-    "operational_space_inertia": (
-        OperationalSpaceInertia,
-        _not_yet("the operational-space inertia"),
-        True,
-    ),
-    "mass_matrix": (MassMatrix, _not_yet("the mass matrix"), True),
+    "forward_dynamics": (ForwardDynamics, forward_dynamics, True),
+    "mass_matrix": (MassMatrix, mass_matrix, True),
+    "operational_space_inertia": (OperationalSpaceInertia, operational_space_inertia, True),
     "trajectory_inverse_dynamics": (
         TrajectoryInverseDynamics,
         _not_yet("inverse dynamics of trajectories"),

@@ -1,4 +1,4 @@
-"""Joint names and ROS messages to the vectors of the model."""
+"""Joint names and ROS messages to the vectors of the model, and back."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ Vector = np.ndarray
 
 @dataclass(frozen=True)
 class JointMap:
-    """Where the joints of a message stand in it.
+    """Where the joints of the model stand in a message.
 
     Attributes:
         size: number of joints in the message.
-        state: places of the joints that make up the model's position and velocity; all moving
-            joints where the message has them, else the independent ones.
-        independent: places of the independent joints, for accelerations.
+        place: of each joint of the model that the message names.
+        missing: independent joints that it does not name.
+        independent: places of the independent joints; without those that are missing.
     """
 
     size: int
-    state: Vector
+    place: dict[str, int]
+    missing: tuple[str, ...]
     independent: Vector
 
 
@@ -43,66 +44,92 @@ def map_joints(robot: Robot, names: Sequence[str], *, others_allowed: bool) -> J
             what others need too) or refused (in a request they are a mistake).
 
     Raises:
-        RefusalError: names are unknown, repeated, or do not determine the state.
+        RefusalError: names are unknown or repeated, or none is of this model.
     """
     names = names or robot.independent_joint_names
     place = {name: k for k, name in enumerate(names)}
     if len(place) < len(names):
         repeated = sorted({name for name in names if list(names).count(name) > 1})
         raise RefusalError(
-            Reason.MISNAMED, f"joints named twice: {_listed(repeated)}; name each once"
+            Reason.MISNAMED, f"joints named twice: {listed(repeated)}; name each once"
         )
-
-    known = set(robot.joint_names)
+    known = {*robot.joint_names, *robot.independent_joint_names}
     unknown = [name for name in names if name not in known]
-    if unknown and not others_allowed:
+    if unknown and (not others_allowed or len(unknown) == len(names)):
         raise RefusalError(
             Reason.MISNAMED,
-            f"unknown joints: {_listed(unknown)}; '{robot.name}' has {_listed(robot.joint_names)}",
+            f"unknown joints: {listed(unknown)}; '{robot.name}' has {listed(robot.joint_names)}",
         )
-    missing = [name for name in robot.independent_joint_names if name not in place]
-    if missing:
-        reason = Reason.MISNAMED if len(unknown) == len(names) else Reason.PARTIAL
-        raise RefusalError(
-            reason,
-            f"joints missing: {_listed(missing)}; give all of "
-            f"{_listed(robot.independent_joint_names)}",
-        )
-
-    spanning = all(name in place for name in robot.joint_names)
-    chosen = robot.joint_names if spanning else robot.independent_joint_names
+    wanted = robot.independent_joint_names
     return JointMap(
         size=len(names),
-        state=_places(place, chosen),
-        independent=_places(place, robot.independent_joint_names),
+        place={name: k for name, k in place.items() if name in known},
+        missing=tuple(name for name in wanted if name not in place),
+        independent=np.array([place[name] for name in wanted if name in place], dtype=np.intp),
     )
-
-
-def _places(place: dict[str, int], names: Iterable[str]) -> Vector:
-    return np.array([place[name] for name in names], dtype=np.intp)
 
 
 def state_vectors(robot: Robot, state: Any) -> tuple[Vector, Vector, JointMap]:
     """Position, velocity and joint map of a ``rbda_ros/State``.
 
+    Returns:
+        The spanning position, loops closed; the independent velocity; where the joints stand.
+
     Raises:
-        RefusalError: the message does not say a state of this robot.
+        RefusalError, InputError, ClosureError: the message does not say a state of this robot.
     """
     joints = map_joints(robot, state.joint_names, others_allowed=False)
-    q = numbers("position", state.position, joints.size)[joints.state]
-    qd = numbers_or_zero("velocity", state.velocity, joints.size)[joints.state]
+    positions = numbers("position", state.position, joints.size)
+    if has_loops(robot):
+        q = robot.close({name: positions[k] for name, k in joints.place.items()})
+        q = q[7:] if robot.floating_base else q
+    else:
+        q = independent("position", positions, joints)
+    velocities = numbers_or_zero("velocity", state.velocity, joints.size)
+    yd = independent("velocity", velocities, joints)
     if robot.floating_base:
         q = np.concatenate([base_position("base_pose", state.base_pose), q])
-        qd = np.concatenate([six("base_twist", state.base_twist), qd])
-    return q, qd, joints
+        yd = np.concatenate([six("base_twist", state.base_twist), yd])
+    return q, yd, joints
 
 
 def acceleration_vector(robot: Robot, joints: JointMap, values: Any, base: Any) -> Vector:
     """Acceleration of the independent coordinates; joints as in the state, empty is zero."""
-    ydd = numbers_or_zero("acceleration", values, joints.size)[joints.independent]
+    ydd = independent("acceleration", numbers_or_zero("acceleration", values, joints.size), joints)
     if robot.floating_base:
         ydd = np.concatenate([six("base_acceleration", base), ydd])
     return ydd
+
+
+def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vector:
+    """Forces on every coordinate of the spanning tree, from efforts on some joints."""
+    place = {name: k for k, name in enumerate(robot.joint_names, 6 if robot.floating_base else 0)}
+    unknown = [name for name in names if name not in place]
+    if unknown or len(set(names)) < len(names):
+        raise RefusalError(
+            Reason.MISNAMED,
+            f"effort_joint_names: {listed(unknown or names)}; name joints of '{robot.name}', "
+            f"each once: {listed(robot.joint_names)}",
+        )
+    tau = np.zeros(robot.nv)
+    tau[[place[name] for name in names]] = efforts
+    return tau
+
+
+def independent(what: str, values: Vector, joints: JointMap) -> Vector:
+    """Pick the independent joints; those that a message leaves out must be nothing but zero."""
+    if not joints.missing:
+        return values[joints.independent]
+    if what == "position" or values.any():
+        raise RefusalError(
+            Reason.PARTIAL, f"{what}: joints missing: {listed(joints.missing)}; name them too"
+        )
+    return np.zeros(len(joints.independent) + len(joints.missing))
+
+
+def has_loops(robot: Robot) -> bool:
+    """Whether some joints follow from others."""
+    return robot.nv > robot.ny
 
 
 def wrench_vectors(robot: Robot, wrenches: Iterable[Any]) -> dict[str, Vector] | None:
@@ -162,6 +189,16 @@ def six(what: str, twist: Any) -> Vector:
     return vector
 
 
+def fill(linear: Any, angular: Any, vector: Vector) -> None:
+    """Write six numbers into the two halves of a Wrench, Twist or Accel."""
+    linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = vector.tolist()
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a sentence has them."""
+    return ", ".join(names)
+
+
 def _xyz(vector: Any) -> tuple[float, float, float]:
     return vector.x, vector.y, vector.z
 
@@ -169,7 +206,3 @@ def _xyz(vector: Any) -> tuple[float, float, float]:
 def _must_be_finite(what: str, vector: Vector) -> None:
     if not np.isfinite(vector).all():
         raise RefusalError(Reason.NOT_FINITE, f"{what} is not finite: {vector.tolist()}")
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
