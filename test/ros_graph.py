@@ -1,0 +1,224 @@
+"""A ROS graph of real processes, on a domain that nothing else uses, and a client to talk to it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import rclpy
+import yaml
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.srv import SetParameters
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+import rbda_ros
+
+PATIENCE = 20.0  # [s]; a loaded machine is slow, and nothing waits this long when all is well
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+@contextmanager
+def own_domain() -> Iterator[int]:
+    """A ROS_DOMAIN_ID that no other test on this machine uses, in whatever process."""
+    domains = list(range(1, 102))  # above, ports collide with those of other programs
+    random.shuffle(domains)
+    for domain in domains:
+        path = Path(tempfile.gettempdir()) / f"rbda_ros_test_domain_{domain}.lock"
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue
+            yield domain
+            return
+    raise RuntimeError("every ROS domain is in use")
+
+
+class Program:
+    """A process of ours, and what it says."""
+
+    def __init__(self, arguments: Sequence[str], log: Path, environment: dict[str, str]) -> None:
+        self.log_file = log
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "rbda_ros.cli", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=os.environ | environment,
+                cwd=log.parent,
+            )
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text(errors="replace")
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def wait(self) -> int:
+        """The exit code."""
+        return self.process.wait(PATIENCE)
+
+    def stop(self, how: int = signal.SIGINT) -> int:
+        """Ask it to end; the exit code."""
+        self.process.send_signal(how)
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+
+class Graph:
+    """Programs and clients on one domain; ends them all."""
+
+    alive: ClassVar[list[Graph]] = []  # for the logs of failed tests
+
+    def __init__(self, domain: int, folder: Path) -> None:
+        self.folder = folder
+        self.programs: list[Program] = []
+        self.clients: list[Client] = []
+        self._domain = domain
+        self._environment = {
+            "ROS_DOMAIN_ID": str(domain),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "ROS_LOG_DIR": str(folder / "ros_log"),
+            # The package that the test imports, be it installed or the source tree.
+            "PYTHONPATH": str(Path(rbda_ros.__file__).parents[1]),
+        }
+        Graph.alive.append(self)
+
+    def run(self, *arguments: str) -> Program:
+        """Start `rbda_ros ...`."""
+        log = self.folder / f"program_{len(self.programs)}.log"
+        program = Program(arguments, log, self._environment)
+        self.programs.append(program)
+        return program
+
+    def serve(self, *ros_args: str, **parameters: Any) -> Program:
+        """Start the node with parameters."""
+        file = self.folder / f"parameters_{len(self.programs)}.yaml"
+        if parameters:
+            file.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))
+            ros_args = ("--params-file", str(file), *ros_args)
+        return self.run("serve", "--ros-args", *ros_args)
+
+    def client(self, namespace: str = "") -> Client:
+        """Someone who talks to the node of a namespace."""
+        client = Client(self._domain, namespace)
+        self.clients.append(client)
+        return client
+
+    def logs(self) -> str:
+        return "\n".join(f"{p.process.args}\n{p.log}" for p in self.programs)
+
+    def close(self) -> None:
+        Graph.alive.remove(self)
+        for client in self.clients:
+            client.close()
+        for program in self.programs:
+            if program.running:
+                program.stop()
+
+
+class Client:
+    """Calls services of `dynamics`, publishes to it and listens."""
+
+    def __init__(self, domain: int, namespace: str = "") -> None:
+        os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        self._context = rclpy.Context()
+        self._context.init(domain_id=domain)
+        name = f"client_{time.monotonic_ns()}"  # logs of nodes with one name would get mixed up
+        self.node = rclpy.create_node(name, namespace=namespace, context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._services: dict[str, Any] = {}
+
+    def close(self) -> None:
+        self._executor.shutdown()
+        self.node.destroy_node()
+        self._context.try_shutdown()
+
+    def spin(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            self._executor.spin_once(min(left, 0.1))
+
+    def until(self, condition: Callable[[], Any], seconds: float = PATIENCE) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, "waited in vain"
+            self._executor.spin_once(0.05)
+
+    def call(self, kind: Any, name: str, request: Any = None) -> Any:
+        """Call a service of the node, e.g. `~/inverse_dynamics`."""
+        service = self._services.get(name)
+        if service is None:
+            service = self.node.create_client(kind, name.replace("~", "dynamics"))
+            self._services[name] = service
+        self.until(service.service_is_ready)
+        future = service.call_async(request or kind.Request())
+        self.until(future.done)
+        return future.result()
+
+    def publisher(self, kind: Any, topic: str, qos: Any = 10) -> Any:
+        """A publisher that the node has heard of."""
+        publisher = self.node.create_publisher(kind, topic.replace("~", "dynamics"), qos)
+        self.until(lambda: publisher.get_subscription_count() > 0)
+        return publisher
+
+    def listen(self, kind: Any, topic: str) -> list[Any]:
+        """A list that messages come into."""
+        heard: list[Any] = []
+        self.node.create_subscription(kind, topic.replace("~", "dynamics"), heard.append, 10)
+        self.until(lambda: self.node.count_publishers(topic.replace("~", "dynamics")) > 0)
+        return heard
+
+    def describe(self, urdf: str) -> Any:
+        """Publish a description as robot_state_publisher does; keep the publisher alive."""
+        publisher = self.node.create_publisher(String, "robot_description", LATCHED)
+        publisher.publish(String(data=urdf))
+        return publisher
+
+    def joint_states(self, names: Any, position: Any, velocity: Any, age: float = 0.0) -> Any:
+        """A JointState of now, or somewhat older [s]."""
+        message = JointState(name=list(names))
+        message.position, message.velocity = [*map(float, position)], [*map(float, velocity)]
+        now = self.node.get_clock().now().nanoseconds - int(age * 1e9)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(now, 1_000_000_000)
+        return message
+
+    @property
+    def state(self) -> str:
+        return self.call(GetState, "~/get_state").current_state.label
+
+    def until_active(self) -> None:
+        self.until(lambda: self.state == "active")
+
+    def change_state(self, transition: int) -> bool:
+        request = ChangeState.Request(transition=Transition(id=transition))
+        return self.call(ChangeState, "~/change_state", request).success
+
+    def set_parameter(self, name: str, value: Any) -> Any:
+        request = SetParameters.Request(
+            parameters=[Parameter(name, value=value).to_parameter_msg()]
+        )
+        return self.call(SetParameters, "~/set_parameters", request).results[0]
