@@ -2,62 +2,179 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rbda_ros.errors import InputError
+from rbda_ros.kernels.background import Lazy
+from rbda_ros.kernels.program import Program, read_program
+
+if TYPE_CHECKING:
+    from rbda_ros.kernels.machine import BatchMachine, Machine
+
+Array = NDArray[np.float64]
+
+COMPILE_PAYS = 16384
+"""States from which a batch waits for machine code: interpreting them takes longer."""
+
 
 class Kernel:
-    """A straight-line program evaluated by CasADi's virtual machine through kept buffers.
+    """A straight-line program. CasADi's virtual machine answers until machine code is there.
 
-    Threads may share a kernel: each gets buffers of its own.
+    The first use has the program compiled in a background thread; from then on the same calls
+    are answered by machine code. Nothing is kept on disk. With ``RBDA_ROS_COMPILE=0`` in the
+    environment, or ``compiled=False``, the virtual machine answers always. Threads may share a
+    kernel.
     """
 
-    def __init__(self, function: ca.Function) -> None:
+    def __init__(self, function: ca.Function, *, compiled: bool = True) -> None:
         self._function = function
         self._local = threading.local()
+        self._may_compile = compiled and os.environ.get("RBDA_ROS_COMPILE", "1") != "0"
+        self._machine: Lazy[Machine] = Lazy(function.name(), lambda: _compile(function))
+        self._batch_machine: Lazy[BatchMachine] = Lazy(
+            f"{function.name()} for batches", lambda: _compile_batch(function)
+        )
+
+    @property
+    def name(self) -> str:
+        """The name of the algorithm."""
+        return str(self._function.name())
 
     @property
     def instructions(self) -> int:
         """Length of the program, in CasADi's count."""
         return int(self._function.n_instructions())
 
+    @cached_property
+    def program(self) -> Program:
+        """The program itself, e.g. to write it in another language."""
+        return read_program(self._function)
+
     @property
     def compiled(self) -> bool:
         """Whether machine code answers; False while the virtual machine does."""
-        return False
+        return self._machine.value is not None
 
-    def call(self, *inputs: ArrayLike) -> tuple[NDArray[np.float64], ...]:
-        """Evaluate at one state: one array per input, in column order; new arrays returned."""
+    @property
+    def error(self) -> Exception | None:
+        """Why there will be no machine code; None if there is, or may be."""
+        return self._machine.error
+
+    def compile(self, *, batch: bool = False) -> bool:
+        """Wait for machine code, with `batch` also for that of `batch`; whether it is there."""
+        if not self._may_compile:
+            return False
+        ready = self._machine.wait() is not None
+        return (self._batch_machine.wait() is not None and ready) if batch else ready
+
+    def call(self, *inputs: ArrayLike) -> tuple[Array, ...]:
+        """Evaluate at one state: a vector per input, in column order; new arrays returned."""
+        machine = self._machine.value
+        if machine is not None:
+            # From here on the built-in function stands in the place of this method.
+            self.__dict__["call"] = machine.call
+            return machine.call(*inputs)
+        self._request()
         buffers = self._buffers()
-        for kept, given in zip(buffers.inputs, inputs, strict=True):
-            np.copyto(kept, given)
+        buffers.fill(self.name, inputs)
         buffers.evaluate()
         return tuple(output.copy() for output in buffers.outputs)
 
-    def batch(self, *inputs: ArrayLike) -> tuple[NDArray[np.float64], ...]:
-        """Evaluate at N states: each input (N, n); each output (N, m)."""
-        arrays = [np.asarray(given, dtype=float) for given in inputs]
-        results = [self.call(*row) for row in zip(*arrays, strict=True)]
-        sizes = (self._function.numel_out(i) for i in range(self._function.n_out()))
-        return tuple(
-            np.array([result[i] for result in results]).reshape(len(results), size)
-            for i, size in enumerate(sizes)
-        )
+    def bind(self) -> BoundCall:
+        """A call with arrays of its own, for loops that must not allocate. One per thread."""
+        return BoundCall(self)
 
-    def _buffers(self) -> Any:
+    def batch(self, *inputs: ArrayLike) -> tuple[Array, ...]:
+        """Evaluate at N states: each input (N, n); each output (N, m)."""
+        rows, states = self._rows(inputs)
+        outputs = tuple(
+            np.empty((states, self._function.numel_out(i))) for i in range(self._function.n_out())
+        )
+        machine = self._batch_machine.value
+        if machine is None and self._may_compile:
+            if states >= COMPILE_PAYS:
+                machine = self._batch_machine.wait()
+            else:
+                self._batch_machine.request()
+        if machine is not None:
+            machine(rows, outputs, states)
+        else:
+            self._one_by_one(rows, outputs, states)
+        return outputs
+
+    def _rows(self, inputs: tuple[ArrayLike, ...]) -> tuple[list[Array], int]:
+        """Contiguous (N, n) inputs, and N."""
+        function = self._function
+        _check_count(function, inputs)
+        rows = [np.ascontiguousarray(given, dtype=np.float64) for given in inputs]
+        states = len(rows[0]) if rows and rows[0].ndim else 0
+        for i, array in enumerate(rows):
+            if array.shape != (states, function.numel_in(i)):
+                raise InputError(
+                    f"{self.name}: {function.name_in(i)} has shape {array.shape},"
+                    f" not ({states}, {function.numel_in(i)})"
+                )
+        return rows, states
+
+    def _one_by_one(self, rows: list[Array], outputs: tuple[Array, ...], states: int) -> None:
+        machine = self._machine.value
+        if machine is not None:
+            for k in range(states):
+                machine.into(*(array[k] for array in (*rows, *outputs)))
+            return
+        buffers = self._buffers()
+        for k in range(states):
+            for kept, array in zip(buffers.inputs, rows, strict=True):
+                kept[:] = array[k]
+            buffers.evaluate()
+            for array, result in zip(outputs, buffers.outputs, strict=True):
+                array[k] = result
+
+    def _request(self) -> None:
+        if self._may_compile:
+            self._machine.request()
+
+    def _buffers(self) -> _Buffers:
         if not hasattr(self._local, "buffers"):
             self._local.buffers = _Buffers(self._function)
         return self._local.buffers
+
+
+class BoundCall:
+    """A call of a kernel with arrays of its own: fill `inputs`, call, read `outputs`.
+
+    Calling allocates nothing. The arrays stay the same ones; copy what must be kept.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._buffers = _Buffers(kernel._function)
+        self.inputs: tuple[Array, ...] = tuple(self._buffers.inputs)
+        self.outputs: tuple[Array, ...] = tuple(self._buffers.outputs)
+        self._arrays = (*self.inputs, *self.outputs)
+
+    def __call__(self) -> None:
+        """Evaluate `inputs` into `outputs`."""
+        machine = self._kernel._machine.value
+        if machine is not None:
+            machine.into(*self._arrays)
+        else:
+            self._kernel._request()
+            self._buffers.evaluate()
 
 
 class _Buffers:
     """Arrays bound to one evaluation context of a CasADi function."""
 
     def __init__(self, function: ca.Function) -> None:
+        self.function = function
         self.inputs = [np.zeros(function.numel_in(i)) for i in range(function.n_in())]
         self.outputs = [np.zeros(function.numel_out(i)) for i in range(function.n_out())]
         # CasADi keeps no reference to the buffer that `evaluate` works on: we do.
@@ -66,3 +183,34 @@ class _Buffers:
             self._buffer.set_arg(i, memoryview(array))
         for i, array in enumerate(self.outputs):
             self._buffer.set_res(i, memoryview(array))
+
+    def fill(self, name: str, inputs: tuple[ArrayLike, ...]) -> None:
+        """Copy one vector into each input."""
+        _check_count(self.function, inputs)
+        for i, (kept, given) in enumerate(zip(self.inputs, inputs, strict=True)):
+            if np.shape(given) != kept.shape:
+                raise InputError(
+                    f"{name}: {self.function.name_in(i)} has shape {np.shape(given)},"
+                    f" not {kept.shape}"
+                )
+            kept[:] = given
+
+
+def _check_count(function: ca.Function, inputs: tuple[ArrayLike, ...]) -> None:
+    if len(inputs) != function.n_in():
+        wanted = ", ".join(function.name_in())
+        raise InputError(
+            f"{function.name()} takes {function.n_in()} arrays ({wanted}), not {len(inputs)}"
+        )
+
+
+def _compile(function: ca.Function) -> Machine:
+    from rbda_ros.kernels.machine import compile_program
+
+    return compile_program(read_program(function))
+
+
+def _compile_batch(function: ca.Function) -> BatchMachine:
+    from rbda_ros.kernels.machine import BatchMachine
+
+    return BatchMachine(read_program(function))

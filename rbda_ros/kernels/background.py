@@ -1,0 +1,113 @@
+"""Things that take a while to build: in the background, or now for whoever cannot wait.
+
+One daemon thread builds what was asked for, in order. It holds what waits only weakly, so that a
+robot that is dropped is not compiled. Building is serial: LLVM would be locked anyway.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from rbda_ros.kernels.compile import CompilationStoppedError, stopping
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+_building = threading.RLock()
+"""Held while something is built, and taken before a fork, so that no child inherits half of it."""
+
+
+class Lazy(Generic[T]):
+    """A value that is built once.
+
+    Attributes:
+        value: None until it is there; set at once and never taken back.
+        error: why it will never be there.
+    """
+
+    def __init__(self, name: str, build: Callable[[], T]) -> None:
+        self.name = name
+        self.value: T | None = None
+        self.error: Exception | None = None
+        self._build = build
+        self._worker: _Worker | None = None
+
+    def request(self) -> None:
+        """Have it built in the background; asking again costs nothing."""
+        if self._worker is not _worker and self.value is None and self.error is None:
+            self._worker = _worker
+            _worker.add(self)
+
+    def wait(self) -> T | None:
+        """The value, built here and now if it must be; None if it cannot be built."""
+        with _building:
+            if self.value is None and self.error is None:
+                try:
+                    self.value = self._build()
+                except CompilationStoppedError:
+                    return None
+                except Exception as error:  # whatever it is, the virtual machine goes on
+                    self.error = error
+                    _log.warning("%s is not compiled and stays slow: %s", self.name, error)
+            return self.value
+
+
+class _Worker:
+    """The thread, started when there is something to build, and what waits for it."""
+
+    def __init__(self) -> None:
+        self.waiting: collections.deque[weakref.ref[Lazy]] = collections.deque()
+        self.lock = threading.Lock()
+        self.thread: threading.Thread | None = None
+
+    def add(self, lazy: Lazy) -> None:
+        with self.lock:
+            self.waiting.append(weakref.ref(lazy))
+            if self.thread is None and not stopping.is_set():
+                self.thread = threading.Thread(
+                    target=self.run, name="rbda_ros compiler", daemon=True
+                )
+                self.thread.start()
+
+    def run(self) -> None:
+        while not stopping.is_set():
+            with self.lock:
+                if not self.waiting:
+                    self.thread = None
+                    return
+                reference = self.waiting.popleft()
+            lazy = reference()
+            if lazy is not None:
+                lazy.wait()
+            del lazy
+
+    def end(self) -> None:
+        """Let the function that LLVM is at finish: the process must not end beneath it."""
+        stopping.set()
+        thread = self.thread
+        if thread is not None:
+            thread.join(timeout=10.0)
+
+
+_worker = _Worker()
+
+
+def _in_child() -> None:
+    """Start afresh after a fork, where the thread does not exist; requests are made again."""
+    global _worker
+    _worker = _Worker()
+    _building.release()
+
+
+atexit.register(lambda: _worker.end())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_building.acquire, after_in_parent=_building.release, after_in_child=_in_child
+    )

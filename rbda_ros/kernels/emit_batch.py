@@ -1,0 +1,202 @@
+"""LLVM IR that runs a plan over many states: tiles of one state per lane, blocks of tiles.
+
+A tile holds its inputs, outputs and work array transposed: one vector per entry, one state per
+lane. The chunks of a long program do not fit the processor's instruction cache together, so each
+chunk runs over all tiles of a block before the next chunk starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rbda_ros.kernels.emit import parameters
+from rbda_ros.kernels.llvm_text import Lanes, at_address
+from rbda_ros.kernels.plan import Plan
+
+CACHE = 192 * 1024
+"""Bytes that a block of tiles may take: what fits the second-level cache of small processors."""
+MOST_TILES = 16
+"""Tiles in a block: more win nothing."""
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Where things are in the memory of a block, counted in vectors."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    work: int
+    size: int
+    tiles: int
+    spare: int
+
+    @property
+    def vectors(self) -> int:
+        """Length of the memory: the tiles, then room for outputs of lanes that have no state."""
+        return self.size * self.tiles + self.spare
+
+
+def make_tiling(plan: Plan, lanes: Lanes) -> Tiling:
+    """Lay out a block of tiles."""
+    starts, end = [], 0
+    for port in (*plan.program.inputs, *plan.program.outputs):
+        starts.append(end)
+        end += port.size
+    size = end + plan.work
+    count = len(plan.program.inputs)
+    return Tiling(
+        inputs=tuple(starts[:count]),
+        outputs=tuple(starts[count:]),
+        work=end,
+        size=size,
+        tiles=max(1, min(MOST_TILES, CACHE // (8 * lanes.count * max(size, 1)))),
+        spare=max((port.size for port in plan.program.outputs), default=0),
+    )
+
+
+def batch_module(plan: Plan, lanes: Lanes, tiling: Tiling, functions: Iterable[int]) -> str:
+    """The IR of ``void batch(inputs..., outputs..., memory, i64 states)``.
+
+    Inputs and outputs are row-major, a state per row. The memory is aligned to a vector and has
+    `tiling.vectors` vectors. `functions` are the addresses of the plan's functions.
+    """
+    program, W = plan.program, lanes.count
+    ir: list[str] = []
+    ir.append(f"define void @batch({parameters(program)}, i64 %n) nounwind {lanes.attributes} {{")
+    ir.append("entry:")
+    ir.append(f"  %spare = getelementptr {lanes.type}, ptr %w, i64 {tiling.size * tiling.tiles}")
+    ir.append("  %last = sub i64 %n, 1")
+    ir.append("  %some = icmp sgt i64 %n, 0")
+    ir.append("  br i1 %some, label %block, label %end")
+    ir.append("block:")
+    ir.append("  %row = phi i64 [ 0, %entry ], [ %nextrow, %next ]")
+    ir.append("  %left = sub i64 %n, %row")
+    ir.append(f"  %full = add i64 %left, {W - 1}")
+    ir.append(f"  %many = udiv i64 %full, {W}")
+    ir.append(f"  %tiles = call i64 @llvm.umin.i64(i64 %many, i64 {tiling.tiles})")
+
+    steps = {"gather": _transposed(plan, lanes, tiling, "gather")}
+    for k, address in enumerate(functions):
+        steps[f"f{k}"] = _call(lanes, tiling, f"f{k}", address)
+    steps["scatter"] = _transposed(plan, lanes, tiling, "scatter")
+    before = "block"
+    for step, body in steps.items():
+        ir.extend(_over_tiles(lanes, tiling, step, before, body))
+        before = f"{step}.done"
+    ir.append("  br label %next")
+    ir.append("next:")
+    ir.append(f"  %nextrow = add i64 %row, {W * tiling.tiles}")
+    ir.append("  %more = icmp slt i64 %nextrow, %n")
+    ir.append("  br i1 %more, label %block, label %end")
+    ir.append("end:")
+    ir.append("  ret void")
+    ir.append("}")
+    ir.append("declare i64 @llvm.umin.i64(i64, i64)")
+    return "\n".join(ir)
+
+
+def _over_tiles(
+    lanes: Lanes, tiling: Tiling, step: str, before: str, body: Iterable[str]
+) -> list[str]:
+    """A loop over the tiles of a block; in the body ``%{step}.p`` is the tile."""
+    return [
+        f"  br label %{step}",
+        f"{step}:",
+        f"  %{step}.t = phi i64 [ 0, %{before} ], [ %{step}.u, %{step}.end ]",
+        f"  %{step}.at = mul i64 %{step}.t, {tiling.size}",
+        f"  %{step}.p = getelementptr {lanes.type}, ptr %w, i64 %{step}.at",
+        *body,
+        f"  br label %{step}.end",
+        f"{step}.end:",
+        f"  %{step}.u = add i64 %{step}.t, 1",
+        f"  %{step}.more = icmp ult i64 %{step}.u, %tiles",
+        f"  br i1 %{step}.more, label %{step}, label %{step}.done",
+        f"{step}.done:",
+    ]
+
+
+def _call(lanes: Lanes, tiling: Tiling, step: str, address: int) -> list[str]:
+    """Run one function of the plan on a tile."""
+    starts = (*tiling.inputs, *tiling.outputs, tiling.work)
+    lines = [
+        f"  %{step}.p{i} = getelementptr {lanes.type}, ptr %{step}.p, i64 {start}"
+        for i, start in enumerate(starts)
+    ]
+    pointers = [f"ptr %{step}.p{i}" for i in range(len(starts))]
+    pointers.insert(-1, "ptr %k")
+    given = ", ".join(pointers)
+    return [*lines, f"  call void {at_address(address)}({given})"]
+
+
+def _transposed(plan: Plan, lanes: Lanes, tiling: Tiling, step: str) -> list[str]:
+    """Bring rows of inputs into a tile, or a tile's outputs into rows.
+
+    Lanes beyond the last state compute it again, and their outputs go to the spare room.
+    """
+    gather = step == "gather"
+    ports = plan.program.inputs if gather else plan.program.outputs
+    starts = tiling.inputs if gather else tiling.outputs
+    lines = [
+        f"  %{step}.tr = mul i64 %{step}.t, {lanes.count}",
+        f"  %{step}.first = add i64 %row, %{step}.tr",
+    ]
+    for k in range(lanes.count):
+        lines += [
+            f"  %{step}.lane{k} = add i64 %{step}.first, {k}",
+            f"  %{step}.in{k} = icmp slt i64 %{step}.lane{k}, %n",
+            f"  %{step}.row{k} = select i1 %{step}.in{k}, i64 %{step}.lane{k}, i64 %last",
+        ]
+    before = step
+    for i, port in enumerate(ports):
+        if port.size:
+            lines += _port_loop(lanes, f"{step}{i}", step, before, i, port.size, starts[i])
+            before = f"{step}{i}.done"
+    return lines
+
+
+def _port_loop(
+    lanes: Lanes, loop: str, step: str, before: str, i: int, size: int, start: int
+) -> list[str]:
+    """Transpose one input or output of a tile: a loop over its entries."""
+    gather = step == "gather"
+    base = f"%{'i' if gather else 'o'}{i}"
+    lines = [f"  %{loop}.tile = getelementptr {lanes.type}, ptr %{step}.p, i64 {start}"]
+    for k in range(lanes.count):
+        lines += [
+            f"  %{loop}.m{k} = mul i64 %{step}.row{k}, {size}",
+            f"  %{loop}.q{k} = getelementptr double, ptr {base}, i64 %{loop}.m{k}",
+            f"  %{loop}.r{k} = select i1 %{step}.in{k}, ptr %{loop}.q{k}, ptr"
+            f" {f'%{loop}.q{k}' if gather else '%spare'}",
+        ]
+    lines += [
+        f"  br label %{loop}",
+        f"{loop}:",
+        f"  %{loop}.j = phi i64 [ 0, %{before} ], [ %{loop}.next, %{loop} ]",
+        f"  %{loop}.at = getelementptr {lanes.type}, ptr %{loop}.tile, i64 %{loop}.j",
+    ]
+    T, align, vector = lanes.type, 8 * lanes.count, "poison"
+    if not gather:
+        lines.append(f"  %{loop}.v = load {T}, ptr %{loop}.at, align {align}")
+    for k in range(lanes.count):
+        lines.append(f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.j")
+        if gather:
+            lines += [
+                f"  %{loop}.x{k} = load double, ptr %{loop}.e{k}",
+                f"  %{loop}.v{k} = insertelement {T} {vector}, double %{loop}.x{k}, i64 {k}",
+            ]
+            vector = f"%{loop}.v{k}"
+        else:
+            lines += [
+                f"  %{loop}.x{k} = extractelement {T} %{loop}.v, i64 {k}",
+                f"  store double %{loop}.x{k}, ptr %{loop}.e{k}",
+            ]
+    if gather:
+        lines.append(f"  store {T} {vector}, ptr %{loop}.at, align {align}")
+    return [
+        *lines,
+        f"  %{loop}.next = add i64 %{loop}.j, 1",
+        f"  %{loop}.more = icmp ult i64 %{loop}.next, {size}",
+        f"  br i1 %{loop}.more, label %{loop}, label %{loop}.done",
+        f"{loop}.done:",
+    ]

@@ -1,0 +1,100 @@
+"""Pieces of LLVM IR as text: vectors of lanes, literals, calls by address."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How many states a number stands for: 1 is a plain double, more a vector of them."""
+
+    count: int
+
+    @property
+    def type(self) -> str:
+        """The type of a number."""
+        return self._of("double")
+
+    @property
+    def integer(self) -> str:
+        """The type of its bits."""
+        return self._of("i64")
+
+    @property
+    def boolean(self) -> str:
+        """The type of a comparison."""
+        return self._of("i1")
+
+    @property
+    def suffix(self) -> str:
+        """The ending of an intrinsic's name."""
+        return "f64" if self.count == 1 else f"v{self.count}f64"
+
+    @property
+    def attributes(self) -> str:
+        """Function attributes that let vectors of this width stay in one register."""
+        if self.count < 8:
+            return ""
+        width = 64 * self.count
+        return f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"'
+
+    def repeat(self, typed: str) -> str:
+        """A constant, given with its type, in every lane; without the vector's type."""
+        if self.count == 1:
+            return typed.split(" ", 1)[1]
+        return "<" + ", ".join([typed] * self.count) + ">"
+
+    def _of(self, scalar: str) -> str:
+        return scalar if self.count == 1 else f"<{self.count} x {scalar}>"
+
+
+def literal(value: float, lanes: Lanes = Lanes(1)) -> str:  # noqa: B008  (frozen)
+    """A constant to the last bit, in every lane."""
+    (bits,) = struct.unpack("<Q", struct.pack("<d", value))
+    return lanes.repeat(f"double 0x{bits:016X}")
+
+
+def at_address(address: int) -> str:
+    """A pointer that is known now: code is never moved to another process."""
+    return f"inttoptr (i64 {address} to ptr)"
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(ctypes.util.find_library("m"))
+
+
+@cache
+def library_address(function: str) -> int:
+    """Where a function of the C library's <math.h> is in this process."""
+    address = ctypes.cast(getattr(_library(), function), ctypes.c_void_p).value
+    assert address
+    return address
+
+
+def library_call(function: str, result: str, arguments: Sequence[str], lanes: Lanes) -> list[str]:
+    """Lines that call a function of doubles for every lane."""
+    target = at_address(library_address(function))
+    if lanes.count == 1:
+        scalars = ", ".join(f"double {a}" for a in arguments)
+        return [f"  {result} = call double {target}({scalars})"]
+    lines: list[str] = []
+    vector = "poison"
+    for k in range(lanes.count):
+        given = []
+        for i, argument in enumerate(arguments):
+            lines.append(f"  {result}a{i}x{k} = extractelement {lanes.type} {argument}, i64 {k}")
+            given.append(f"double {result}a{i}x{k}")
+        lines.append(f"  {result}r{k} = call double {target}({', '.join(given)})")
+        name = result if k == lanes.count - 1 else f"{result}v{k}"
+        lines.append(
+            f"  {name} = insertelement {lanes.type} {vector}, double {result}r{k}, i64 {k}"
+        )
+        vector = name
+    return lines

@@ -1,0 +1,155 @@
+"""A straight-line program: what a traced algorithm computes, free of CasADi.
+
+Every value has a number: first the entries of the inputs, then the constants, then the results of
+the instructions in their order. An instruction reads only values with smaller numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import casadi as ca
+
+
+class UnsupportedOperationError(Exception):
+    """A function has an operation that a program cannot express; the message names it."""
+
+
+class Port(NamedTuple):
+    """An input or output vector: its name and its number of entries, in column order."""
+
+    name: str
+    size: int
+
+
+class Instruction(NamedTuple):
+    """An operation (a key of `OPERATIONS`) and the numbers of the values it reads."""
+
+    operation: str
+    arguments: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Inputs, constants, instructions, and the value that each entry of an output takes."""
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    constants: tuple[float, ...]
+    instructions: tuple[Instruction, ...]
+    results: tuple[tuple[int, ...], ...]
+
+    @property
+    def first_constant(self) -> int:
+        """Number of the first constant: how many entries the inputs have."""
+        return sum(port.size for port in self.inputs)
+
+    @property
+    def first_result(self) -> int:
+        """Number of the first instruction's result."""
+        return self.first_constant + len(self.constants)
+
+
+_UNARY = """neg sq twice inv sqrt fabs sign floor ceil not sin cos tan asin acos atan
+    sinh cosh tanh asinh acosh atanh exp expm1 log log1p erf"""
+_BINARY = """add sub mul div pow fmin fmax lt le eq ne and or if_else_zero copysign atan2 hypot
+    fmod remainder"""
+
+OPERATIONS: dict[str, int] = dict.fromkeys(_UNARY.split(), 1) | dict.fromkeys(_BINARY.split(), 2)
+"""Operations an instruction may have, and how many arguments they take.
+
+They mean what they mean in C; truth is any value but zero.
+
+``sq``: x*x, ``twice``: x+x, ``inv``: 1/x, ``if_else_zero``: y where x is true, else 0;
+``sign`` keeps zeros and NaN; ``fmin`` and ``fmax`` prefer a number to a NaN.
+"""
+
+_NAMES = {getattr(ca, name): name[3:].lower() for name in dir(ca) if name.startswith("OP_")}
+_SAME = {"constpow": "pow"}
+_COPIES = {"assign", "lift"}
+
+
+def read_program(function: ca.Function) -> Program:
+    """The program of a CasADi SX function with dense inputs and outputs.
+
+    Raises:
+        UnsupportedOperationError: an operation has no counterpart in `OPERATIONS`.
+    """
+    if not function.is_a("SXFunction"):
+        raise UnsupportedOperationError(f"{function.name()} is no SX function")
+    inputs = tuple(_port(function, i, "in") for i in range(function.n_in()))
+    outputs = tuple(_port(function, i, "out") for i in range(function.n_out()))
+    return _Reader(function, inputs, outputs).read()
+
+
+def _port(function: ca.Function, i: int, direction: str) -> Port:
+    name = getattr(function, f"name_{direction}")(i)
+    size = getattr(function, f"numel_{direction}")(i)
+    if getattr(function, f"nnz_{direction}")(i) != size:
+        raise UnsupportedOperationError(f"{name} of {function.name()} is sparse")
+    return Port(name, size)
+
+
+class _Reader:
+    """Follows CasADi's registers, which are written many times, and names each value once."""
+
+    def __init__(
+        self, function: ca.Function, inputs: tuple[Port, ...], outputs: tuple[Port, ...]
+    ) -> None:
+        self.function, self.inputs, self.outputs = function, inputs, outputs
+        count = function.n_instructions()
+        self.names = [
+            _NAMES.get(i, f"number {i}") for i in map(function.instruction_id, range(count))
+        ]
+        self.constants: dict[str, tuple[int, float]] = {}  # by hex: tells -0.0 from 0.0
+        self.known: dict[Instruction, int] = {}
+
+    def read(self) -> Program:
+        function, register = self.function, dict[int, int]()
+        self.number_constants()
+        start = [sum(port.size for port in self.inputs[:i]) for i in range(len(self.inputs))]
+        results = [[-1] * port.size for port in self.outputs]
+        for k, name in enumerate(self.names):
+            source, target = function.instruction_input(k), function.instruction_output(k)
+            if name == "input":
+                register[target[0]] = start[source[0]] + source[1]
+            elif name == "const":
+                constant = float(function.instruction_constant(k))
+                register[target[0]] = self.constants[constant.hex()][0]
+            elif name == "output":
+                results[target[0]][target[1]] = register[source[0]]
+            elif name in _COPIES:
+                register[target[0]] = register[source[0]]
+            else:
+                register[target[0]] = self.number(name, [register[i] for i in source])
+        if any(-1 in entries for entries in results):
+            raise UnsupportedOperationError(f"{function.name()} leaves part of an output unset")
+        constants = tuple(value for _, value in self.constants.values())
+        return Program(
+            name=function.name(),
+            inputs=self.inputs,
+            outputs=self.outputs,
+            constants=constants,
+            instructions=tuple(self.known),
+            results=tuple(map(tuple, results)),
+        )
+
+    def number_constants(self) -> None:
+        first = sum(port.size for port in self.inputs)
+        for k, name in enumerate(self.names):
+            if name == "const":
+                value = float(self.function.instruction_constant(k))
+                self.constants.setdefault(value.hex(), (first + len(self.constants), value))
+
+    def number(self, name: str, arguments: list[int]) -> int:
+        """The number of an instruction's result; that of an equal one that came before."""
+        name = _SAME.get(name, name)
+        if name not in OPERATIONS:
+            raise UnsupportedOperationError(
+                f"{self.function.name()} has the operation {name}, which cannot be compiled"
+            )
+        instruction = Instruction(name, tuple(arguments[: OPERATIONS[name]]))
+        first = sum(port.size for port in self.inputs) + len(self.constants)
+        return self.known.setdefault(instruction, first + len(self.known))
