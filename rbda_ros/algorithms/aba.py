@@ -12,9 +12,10 @@ import casadi as ca
 
 from rbda_ros.algorithms.motion import (
     Clustered,
-    base_acceleration,
+    bias_at_joints,
     cluster_joints,
     external_forces,
+    gravity,
     velocities,
 )
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, stack_cross_force
@@ -78,7 +79,7 @@ def forward_dynamics(
     pA: Clustered = {None: ca.DM(6, 1)}
     c, u = [], [ca.DM(0, 1)] * len(tree.clusters)
     for k in tree.outward():
-        c.append(joints[k].bias_at_joints(v[k]))  # lines 15, 16
+        c.append(bias_at_joints(tree, joints, v, k))  # lines 15, 16
         pA[k] = stack_cross_force(v[k], tree.clusters[k].inertia @ v[k])  # line 18
         pA[k] -= external_forces(tree, k, wrenches)
 
@@ -94,7 +95,7 @@ def forward_dynamics(
             pA[l] = pA[l] + joint.E.T @ p  # line 10
 
     # Outward pass 2: accelerations.
-    a: Clustered = {None: base_acceleration(tree)}
+    a: Clustered = {None: gravity(tree)}
     ydd = []
     for k in tree.outward():
         joint, (_, U, D) = joints[k], _fields(articulated[k])

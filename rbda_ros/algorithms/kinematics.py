@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from rbda_ros.algorithms.motion import Clustered, cluster_joints, velocities
+from rbda_ros.algorithms.motion import accelerations, cluster_joints, velocities
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.spanning_tree import Frame
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -106,15 +106,10 @@ def frame_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix, at: BodyFr
         return ca.DM(6, 1)
     joints = cluster_joints(tree, q, yd)
     v = velocities(tree, joints)
-    a: Clustered = {None: ca.DM(6, 1)}
-    for k in tree.outward():
-        parent = tree.clusters[k].parent
-        a[k] = joints[k].J @ (joints[k].E @ a[parent] + joints[k].bias_at_joints(v[k]))  # (39)
+    a = accelerations(tree, joints, v, ca.DM(tree.ny, 1), ca.DM(6, 1))  # (39)
     k, position = tree.place_of(at.body)
     _, _, R = pose(tree, joints, at)
-    v_i, a_i = (x[6 * position : 6 * position + 6] for x in (v[k], a[k]))
-    p = constant(at.frame.p)
-    w, velocity = v_i[:3], v_i[3:] + ca.cross(v_i[:3], p)
-    # A spatial acceleration is not that of a point: the point's velocity turns with the body.
-    acceleration = a_i[3:] + ca.cross(a_i[:3], p) + ca.cross(w, velocity)
+    w, a_i = (x[6 * position : 6 * position + 6] for x in (v[k], a[k]))
+    w, p = w[:3], constant(at.frame.p)
+    acceleration = a_i[3:] + ca.cross(a_i[:3], p) + ca.cross(w, ca.cross(w, p))
     return ca.vertcat(R @ acceleration, R @ a_i[:3])

@@ -6,9 +6,10 @@ import casadi as ca
 
 from rbda_ros.algorithms.motion import (
     Clustered,
-    base_acceleration,
+    accelerations,
     cluster_joints,
     external_forces,
+    gravity,
     velocities,
 )
 from rbda_ros.cluster_tree.cluster_joint import stack_cross_force
@@ -32,22 +33,18 @@ def inverse_dynamics(
         wrenches: (6 x bodies) external force on each body in its frame, angular first
             [N m, N]; None for none.
     """
+    # Outward pass: motion of every body, and the force it takes.
     joints = cluster_joints(tree, q, yd)
-    v = velocities(tree, joints)
-    a: Clustered = {None: base_acceleration(tree)}
+    v = velocities(tree, joints)  # (38)
+    a = accelerations(tree, joints, v, ydd, gravity(tree))  # (39)
     f: Clustered = {None: ca.DM(6, 1)}
-    tau = [ca.DM(0, 1)] * len(tree.clusters)
-    ydd = tree.split_independent(ydd)
-
-    # Outward pass: acceleration of every body, and the force it takes.
     for k in tree.outward():
-        node, joint = tree.clusters[k], joints[k]
-        c = joint.bias_at_joints(v[k])  # (19)
-        a[k] = joint.J @ (joint.E @ a[node.parent] + joint.SG @ ydd[k] + c)  # (39)
-        f[k] = node.inertia @ a[k] + stack_cross_force(v[k], node.inertia @ v[k])  # (63)
+        I = tree.clusters[k].inertia
+        f[k] = I @ a[k] + stack_cross_force(v[k], I @ v[k])  # (63)
         f[k] -= external_forces(tree, k, wrenches)
 
     # Inward pass: force across every tree joint, and its part along y.
+    tau = [ca.DM(0, 1)] * len(tree.clusters)
     for k in tree.inward():
         l, joint = tree.clusters[k].parent, joints[k]
         across = joint.J.T @ f[k]  # (26), (29)
