@@ -3,13 +3,18 @@
 import argparse
 import io
 import re
+from pathlib import Path
 
 import pytest
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import example_robots
 from rich.console import Console
 
-from rbda_ros import load_robot
+from rbda_ros import inspection, load_robot
+from rbda_ros.description.constraints import CONSTRAINT_TYPES
+from rbda_ros.description.loop_file import read_loop_file
+from rbda_ros.description.report import Report
+from rbda_ros.description.yaml_text import parse_yaml
 from rbda_ros.inspection import add_parser, constraint_facts, output_bodies, run, table
 
 DEMO = ("config/robots/demo_leg.urdf", "--loops", "config/robots/demo_leg_loops.yaml")
@@ -179,6 +184,24 @@ def test_floating_base(at_root, capsys):
     assert "floating base" in text and "nq 17 · nv 16 · ny 10 · 4 actuated" in text
     assert re.search(r"0 +world +fixed base", text)
     assert re.search(r"1 +stand +floating_base +floating +●", text)
+
+
+def test_the_page_on_clusters_is_true(at_root, capsys):
+    page = Path("docs/clusters.md").read_text()
+    example = next(block for block in re.findall(r"```\n(.*?)```", page, re.S) if "nq 10" in block)
+    assert inspect(*DEMO) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in example.splitlines() if line != "..." and line not in printed] == []
+
+    report, stated = Report(), {}
+    for block in re.findall(r"```yaml\n(.*?)```", page, re.S):
+        loop_file = read_loop_file(parse_yaml(block, report), report)
+        stated |= dict(map(inspection._stated, loop_file.constraints))
+    report.raise_problems()
+    assert set(stated) == set(CONSTRAINT_TYPES)
+    for kind, rows in re.findall(r"^\| `(\w+)` \|.*\| (\d) \|$", page, re.M):
+        assert stated.pop(kind) == int(rows)
+    assert stated == {"coupling": 1, "expression": 1}
 
 
 def test_draws(at_root, tmp_path, capsys):
