@@ -114,6 +114,21 @@ class Transform:
         """The transpose, which takes forces from B to A coordinates."""
         return TransposedTransform(self)
 
+    def congruence(self, inertia: Matrix) -> Matrix:
+        """``X' I X`` of a symmetric I (6 x 6): an inertia from B to A coordinates.
+
+        Only the upper triangle of I is read, and only that of the result computed.
+        """
+        A, B, C = inertia[:3, :3], inertia[:3, 3:], inertia[3:, 3:]
+        for E, r in reversed(self.steps):
+            if E is not None:
+                A, B, C = _turned(E, mirrored(A)), _turned(E, B), _turned(E, mirrored(C))
+            if r is not None:
+                moment = skew(r)
+                half = B + moment @ mirrored(C)
+                A, B = mirrored(A) + moment @ B.T + (moment @ half.T).T, half
+        return mirrored(ca.vertcat(ca.horzcat(A, B), ca.horzcat(B.T, C)))
+
     def pose(self) -> tuple[Matrix, Matrix]:
         """Rotation (3x3, B axes to A axes) and origin (3) of frame B in frame A."""
         R, p = ca.DM.eye(3), ca.DM.zeros(3)
@@ -139,6 +154,36 @@ class TransposedTransform:
             if r is not None:
                 angular = angular + skew(r) @ linear
         return ca.vertcat(angular, linear)
+
+
+def mirrored(A: Matrix) -> Matrix:
+    """A symmetric matrix of which only the upper triangle is read."""
+    return ca.triu2symm(ca.triu(A))
+
+
+def _about_z(E: Matrix) -> bool:
+    """Whether a rotation is one about z that is not a constant."""
+    fixed = E[2, 2].is_one() if isinstance(E, ca.SX) else False
+    return bool(fixed) and all(E[i, j].is_zero() for i, j in ((0, 2), (1, 2), (2, 0), (2, 1)))
+
+
+def _turned(E: Matrix, B: Matrix) -> Matrix:
+    """``E' B E`` of any B (3 x 3).
+
+    About z, the 2x2 corner is turned by way of the difference of its diagonal and the sum of its
+    other entries, whose own difference stays: half the work of two products.
+    """
+    if not _about_z(E):
+        return E.T @ B @ E
+    c, s = E[0, 0], E[0, 1]
+    change = s * (B[0, 0] - B[1, 1]) + c * (B[0, 1] + B[1, 0])
+    along, across = s * change, c * change
+    column, row = E[:2, :2].T @ B[:2, 2], B[2, :2] @ E[:2, :2]
+    return ca.vertcat(
+        ca.horzcat(B[0, 0] - along, across - B[1, 0], column[0]),
+        ca.horzcat(across - B[0, 1], B[1, 1] + along, column[1]),
+        ca.horzcat(row, B[2, 2]),
+    )
 
 
 def frame_transform(R: NDArray[np.float64], p: NDArray[np.float64]) -> Transform:

@@ -1,7 +1,9 @@
 """Forward dynamics by the constraint-embedding ABA (Chignoli 2024, Algorithm 1).
 
-The inward pass is in the order of Eq. 55: inertia and U = I S go to the parent first, and
-``(X'U) D^-1 (X'U)'`` is subtracted there, which costs less than in the pseudo-code's order.
+For clusters of several bodies the inward pass is in the order of Eq. 55: inertia and U = I S go
+to the parent first, and ``(X'U) D^-1 (X'U)'`` is subtracted there; what a rotor adds is then
+mostly constant. For a body alone it is in the order of the pseudo-code, where ``I^a S = 0`` makes
+rows and columns of what goes to the parent zero.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from rbda_ros.algorithms.motion import (
     velocities,
 )
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, stack_cross_force
-from rbda_ros.cluster_tree.straight_line import SymmetricFactor, factor_symmetric, symmetric
+from rbda_ros.cluster_tree.straight_line import SymmetricFactor, factor_symmetric
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix
+from rbda_ros.spatial import Matrix, mirrored
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +47,29 @@ def articulated_inertias(tree: ClusterTree, joints: list[ClusterJoint]) -> list[
     left: list[Articulated] = [None] * len(tree.clusters)  # type: ignore[list-item]
     for k in tree.inward():
         l, joint = tree.clusters[k].parent, joints[k]
-        at_joints = congruence(joint.J, IA[k])
+        at_joints = joint.J.congruence(IA[k])
         U = at_joints @ joint.SG  # line 3
         D = factor_symmetric(joint.SG.T @ U)  # line 4
         left[k] = Articulated(at_joints, U, D)
-        if l is not None:
-            up = congruence(joint.E, at_joints)
-            IA[l] = symmetric(IA[l] + up - D.quadratic((joint.E.T @ U).T))  # (55), (59)
+        if l is None:
+            continue
+        if len(tree.clusters[k].bodies) == 1:
+            Ia = _without(joint.SG, at_joints - D.quadratic(U.T))  # line 7
+            IA[l] = mirrored(IA[l] + joint.E.congruence(Ia))  # line 9
+        else:
+            up = joint.E.congruence(at_joints)
+            IA[l] = mirrored(IA[l] + up - D.quadratic((joint.E.T @ U).T))  # (55), (59)
     return left
 
 
-def congruence(X: Matrix, inertia: Matrix) -> Matrix:
-    """``X' I X`` of a symmetric I."""
-    return symmetric(X.T @ (X.T @ inertia).T)
+def _without(S: Matrix, Ia: Matrix) -> Matrix:
+    """Ia with ``Ia S = 0`` made structural, where S points along coordinate axes."""
+    kept = ca.DM.ones(Ia.rows())
+    for column in ca.horzsplit(S):
+        rows = column.sparsity().row()
+        if len(rows) == 1:
+            kept[rows[0]] = 0
+    return mirrored(ca.sparsify(kept @ kept.T) * Ia)
 
 
 def forward_dynamics(

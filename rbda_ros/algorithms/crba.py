@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import casadi as ca
 
-from rbda_ros.algorithms.aba import congruence
 from rbda_ros.algorithms.motion import Clustered, cluster_joints
-from rbda_ros.cluster_tree.straight_line import symmetric
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix
+from rbda_ros.spatial import Matrix, mirrored
 
 
 def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
@@ -28,11 +26,11 @@ def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
     blocks: dict[tuple[int, int], Matrix] = {}
     for k in tree.inward():
         l, joint = tree.clusters[k].parent, joints[k]
-        at_joints = congruence(joint.J, Ic[k])
+        at_joints = joint.J.congruence(Ic[k])
         if l is not None:
-            Ic[l] = symmetric(Ic[l] + congruence(joint.E, at_joints))  # (44)
+            Ic[l] = mirrored(Ic[l] + joint.E.congruence(at_joints))  # (44)
         F = at_joints @ joint.SG  # (46)
-        blocks[k, k] = symmetric(joint.SG.T @ F)  # (45)
+        blocks[k, k] = mirrored(joint.SG.T @ F)  # (45)
         while l is not None:
             F = joint.E.T @ F  # (47)
             joint = joints[l]
@@ -49,4 +47,4 @@ def _assemble(tree: ClusterTree, blocks: dict[tuple[int, int], Matrix]) -> Matri
         ca.horzcat(*(blocks.get((i, j), ca.DM(n, m)) for j, m in enumerate(sizes)))
         for i, n in enumerate(sizes)
     ]
-    return symmetric(ca.vertcat(*rows)) if rows else ca.DM(0, 0)
+    return mirrored(ca.vertcat(*rows)) if rows else ca.DM(0, 0)

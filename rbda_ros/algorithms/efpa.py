@@ -15,9 +15,8 @@ import casadi as ca
 from rbda_ros.algorithms.aba import articulated_inertias
 from rbda_ros.algorithms.kinematics import BodyFrame, on_cluster, unit_wrenches
 from rbda_ros.algorithms.motion import cluster_joints
-from rbda_ros.cluster_tree.straight_line import symmetric
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix
+from rbda_ros.spatial import Matrix, mirrored
 
 
 def inverse_operational_space_inertia(
@@ -56,7 +55,7 @@ def inverse_operational_space_inertia(
                 if i in of and j in of:
                     d = ca.repmat(articulated[k].D.d, 1, rows)
                     block = block + of[i].T @ (of[j] / d)
-            blocks[i, j] = symmetric(block) if i == j else block
+            blocks[i, j] = mirrored(block) if i == j else block
     count = range(len(frames))
     upper = [ca.horzcat(*(blocks.get((i, j), ca.DM(rows, rows)) for j in count)) for i in count]
-    return symmetric(ca.vertcat(*upper)) if upper else ca.DM(0, 0)
+    return mirrored(ca.vertcat(*upper)) if upper else ca.DM(0, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +19,20 @@ Array = NDArray[np.float64]
 CLOSED = 1e-9
 """Largest |phi| of a loop that counts as closed [m, or sine of an angle]."""
 ITERATIONS = 60
+MOST_STALLED = 6
+"""Steps in a row that gain less than a tenth before a search is given up: out of reach."""
 LONGEST_STEP = 0.5
 """Newton steps are shortened to this [rad, m], so that they stay on their branch."""
-FOLLOW_STEP = 0.05
-"""How far joints move [rad, m] between two closures when a branch is followed."""
-MOST_FOLLOW_STEPS = 2000
+FOLLOW_STEP = 0.25
+"""How far the known joints move at first [rad, m] when a branch is followed."""
+FOLLOW_ERROR = 0.1
+"""Most that the others may end up from where their rates took them [rad, m]; else the step was
+too long to be sure of the branch."""
+SHORTEST_FOLLOW_STEP = 1e-4
+LONGEST_FOLLOW = 100.0
+"""Joints that have farther to go are not followed there [rad, m]: it would take seconds."""
+MOST_FOLLOW_STEPS = 500
+RESTARTS = 24
 RANK_TOLERANCE = 1e-7
 
 
@@ -52,14 +61,16 @@ def solve(loop: Loop, start: Array, free: Sequence[int]) -> Closed:
     """
     q, columns, nv = start, list(free), loop.nv
     phi = loop.residual(q)
+    stalled = 0
     for _ in range(ITERATIONS):
-        if not columns or not np.any(phi):
+        if not columns or not np.any(phi) or stalled == MOST_STALLED:
             break
         step = np.zeros(nv)
         step[columns] = _shortest(loop.jacobian(q)[:, columns], -phi)
         improved = _line_search(loop, q, phi, step)
         if improved is None:
             break
+        stalled = stalled + 1 if np.linalg.norm(improved[1]) > 0.9 * np.linalg.norm(phi) else 0
         q, phi = improved
     error = float(np.abs(phi).max(initial=0.0))
     turned_over = bool(np.any(np.asarray(loop.alignment(q)) < 0.0))
@@ -88,6 +99,7 @@ def close_cluster(node: ClusterNode, known: Mapping[int, Array], guess: Array) -
 
     The assembly branch is that of ``guess``, else that of the assembly: where a plain Newton
     search fails or lands on another branch, the known joints are moved there in small steps.
+    Where that leads nowhere, as from a dead point, the search starts again from near there.
 
     Args:
         node: the cluster.
@@ -114,9 +126,26 @@ def close_cluster(node: ClusterNode, known: Mapping[int, Array], guess: Array) -
         followed = _follow(node, start, target, held, free)
         if followed is not None and followed.ok:
             return followed.q
-    if direct.ok:
-        return direct.q
-    raise ClosureError(_failure(node, direct))
+    best = _restarted(node.loop, target, free, _side(node.loop, guess, free), direct)
+    if best.ok:
+        return best.q
+    raise ClosureError(_failure(node, best))
+
+
+def _restarted(
+    loop: Loop, target: Array, free: Sequence[int], side: float, direct: Closed
+) -> Closed:
+    """The best of several searches from near the target, on the given side if possible."""
+    rng = np.random.default_rng(0)
+    attempts = [direct]
+    for restart in range(RESTARTS):
+        step = np.zeros(loop.nv)
+        step[list(free)] = rng.normal(0.0, 0.2 * 1.12**restart, len(free))
+        closed = solve(loop, loop.integrate(target, step), free)
+        if closed.ok and _side(loop, closed.q, free) == side:
+            return closed
+        attempts.append(closed)
+    return min(attempts, key=lambda closed: (not closed.ok, closed.error))
 
 
 def _failure(node: ClusterNode, closed: Closed) -> str:
@@ -140,7 +169,7 @@ def _held(node: ClusterNode, known: Mapping[int, Array], target: Array) -> list[
         return list(node.independent)
     unknown = [j for j in range(node.nv) if j not in given]
     rank = node.nv - node.ny
-    for q in (target, node.home):
+    for q in (target, node.home, *_around(node)):  # each may be a dead point
         K = node.loop.jacobian(q)
         basis, triangle = scipy.linalg.qr(K[:, unknown], mode="economic")
         if unknown and np.abs(np.diag(triangle)).min() < RANK_TOLERANCE:
@@ -164,26 +193,73 @@ def _side(loop: Loop, q: Array, free: Sequence[int]) -> float:
     return float(np.sign(np.linalg.det(K))) if K.shape[0] == K.shape[1] else 0.0
 
 
+def _around(node: ClusterNode) -> Iterator[Array]:
+    """A few closed positions near the assembly."""
+    assert node.loop is not None
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        near = node.loop.integrate(node.home, rng.normal(0.0, 0.1, node.nv))
+        closed = solve(node.loop, near, range(node.nv))
+        if closed.ok:
+            yield closed.q
+
+
 def _follow(
     node: ClusterNode, start: Array, target: Array, held: Sequence[int], free: Sequence[int]
 ) -> Closed | None:
-    """Move the held joints from a closed start to their targets in small steps."""
+    """Move the held joints from a closed start to their targets, never leaving the branch.
+
+    Steps are predicted with the rates of the free joints, then closed; they grow while the
+    prediction is good and are halved where it is not. None where no branch can be followed.
+    """
     assert node.loop is not None
-    if node.nq != node.nv:
-        return None  # joints with quaternions are not moved along straight lines
-    move = np.zeros(node.nv)
-    move[list(held)] = (target - start)[list(held)]
-    steps = math.ceil(np.abs(move).max(initial=0.0) / FOLLOW_STEP) + 1
-    if steps > MOST_FOLLOW_STEPS:
+    loop = node.loop
+    move, start = _straight_move(node, start, target, held)
+    length = np.abs(move).max(initial=0.0)
+    closed = solve(loop, start, free)
+    if not closed.ok or not length <= LONGEST_FOLLOW:
         return None
-    closed = solve(node.loop, start, free)
-    for _ in range(steps):
-        if not closed.ok:
-            return closed
-        closed = solve(node.loop, closed.q + move / steps, free)
+    side = _side(loop, closed.q, free)
+    done, part = 0.0, 1.0 if length <= FOLLOW_STEP else FOLLOW_STEP / length
+    for _ in range(MOST_FOLLOW_STEPS):
+        part = min(part, 1.0 - done)
+        if part <= 0.0:
+            break
+        step = part * move
+        K = loop.jacobian(closed.q)
+        step[list(free)] = np.linalg.lstsq(K[:, list(free)], -K @ step, rcond=1e-8)[0]
+        predicted = loop.integrate(closed.q, step)
+        trial = solve(loop, predicted, free)
+        error = np.abs(trial.q - predicted).max(initial=0.0)
+        if trial.ok and error <= FOLLOW_ERROR and _side(loop, trial.q, free) == side:
+            closed, done, part = trial, done + part, 2 * part
+        elif part * length < SHORTEST_FOLLOW_STEP:
+            return None
+        else:
+            part /= 2
+    if done < 1.0:
+        return None
     arrived = closed.q.copy()
-    arrived[list(held)] = target[list(held)]  # without the rounding of many steps
-    return solve(node.loop, arrived, free)
+    for i, body_range in enumerate(node.velocity_ranges):  # without the rounding of many steps
+        if set(body_range) <= set(held):
+            arrived[node.position_ranges[i]] = target[node.position_ranges[i]]
+    return solve(loop, arrived, free)
+
+
+def _straight_move(
+    node: ClusterNode, start: Array, target: Array, held: Sequence[int]
+) -> tuple[Array, Array]:
+    """The way (nv,) of the held joints, and the start; joints with quaternions jump at once."""
+    move, start = np.zeros(node.nv), start.copy()
+    ranges = zip(node.bodies, node.position_ranges, node.velocity_ranges, strict=True)
+    for body, in_q, in_qd in ranges:
+        is_held = [j for j in in_qd if j in held]
+        if body.model.nq == body.model.nv:
+            in_q_held = [in_q[j - in_qd.start] for j in is_held]
+            move[is_held] = target[in_q_held] - start[in_q_held]
+        elif is_held:
+            start[in_q] = target[in_q]
+    return move, start
 
 
 def worst_constraint(loop: Loop, q: Array) -> tuple[str, float]:

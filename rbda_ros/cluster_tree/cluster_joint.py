@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.cluster_tree.spanning_tree import Body
-from rbda_ros.spatial import Matrix, Transform, constant, cross_force, cross_motion
+from rbda_ros.spatial import Matrix, Transform, constant, cross_force, cross_motion, mirrored
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +124,12 @@ class Propagator:
             moved.append(own if parent is None else own + X @ moved[parent])
         return ca.vertcat(*moved)
 
+    def congruence(self, inertia: Matrix) -> Matrix:
+        """``J' I J`` of a symmetric I (6n x 6n)."""
+        if all(parent is None for parent in self.inside):
+            return inertia
+        return mirrored(self.T @ (self.T @ inertia).T)
+
     @property
     def T(self) -> TransposedPropagator:
         """The transpose: cluster forces to the forces across tree joints."""
@@ -162,6 +168,19 @@ class Connector:
                 for X, j in zip(self.X_up, self.output, strict=True)
             )
         )
+
+    def congruence(self, inertia: Matrix) -> Matrix:
+        """``E' I E`` of a symmetric I (6n x 6n), onto the parent's output bodies."""
+        onto = [[ca.DM(6, 6)] * (self.parent_rows // 6) for _ in range(self.parent_rows // 6)]
+        base = [(i, j) for i, j in enumerate(self.output) if j is not None]
+        for i, a in base:
+            X = self.X_up[i]
+            onto[a][a] = onto[a][a] + X.congruence(inertia[6 * i : 6 * i + 6, 6 * i : 6 * i + 6])
+            for j, b in base:
+                block = inertia[6 * i : 6 * i + 6, 6 * j : 6 * j + 6]
+                if i != j and block.nnz():
+                    onto[a][b] = onto[a][b] + X.T @ (self.X_up[j].T @ block.T).T
+        return mirrored(ca.vertcat(*(ca.horzcat(*row) for row in onto)))
 
     @property
     def T(self) -> TransposedConnector:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from rbda_ros.spatial import Matrix, constant
+from rbda_ros.spatial import Matrix, constant, mirrored
 
 
 def least_squares(A: Matrix, B: Matrix) -> Matrix:
@@ -33,11 +33,6 @@ def least_squares(A: Matrix, B: Matrix) -> Matrix:
         rest = B[rows_k, :] - A[rows_k, known] @ X if c[0] else B[rows_k, :]
         X = ca.vertcat(X, _by_orthogonalization(A[rows_k, slice(*c)], rest))
     return X[np.argsort(columns).tolist(), :]
-
-
-def symmetric(A: Matrix) -> Matrix:
-    """A symmetric matrix of which only the upper triangle is ever computed."""
-    return ca.triu2symm(ca.triu(A))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +61,7 @@ class SymmetricFactor:
     def quadratic(self, B: Matrix) -> Matrix:
         """``B' A^-1 B``, symmetric."""
         Y = self.forward(B)
-        return symmetric(Y.T @ (Y / ca.repmat(self.d, 1, B.columns())))
+        return mirrored(Y.T @ (Y / ca.repmat(self.d, 1, B.columns())))
 
 
 def factor_symmetric(A: Matrix) -> SymmetricFactor:
