@@ -170,12 +170,14 @@ class Client:
 
     def call(self, kind: Any, name: str, request: Any = None) -> Any:
         """Call a service of the node, e.g. `~/inverse_dynamics`."""
-        service = self._services.get(name)
-        if service is None:
+        if name not in self._services:
             service = self.node.create_client(kind, name.replace("~", "dynamics"))
+            self.until(service.service_is_ready)
+            # Ready says that we know the server, not that it knows where to send its answer;
+            # it gives up on that after 0.1 s.
+            self.spin(0.2)
             self._services[name] = service
-        self.until(service.service_is_ready)
-        future = service.call_async(request or kind.Request())
+        future = self._services[name].call_async(request or kind.Request())
         self.until(future.done)
         return future.result()
 

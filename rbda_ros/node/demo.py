@@ -33,6 +33,7 @@ from rbda_ros.srv import InverseDynamics
 
 PATIENCE = 30.0  # [s] until the first effort, on a slow machine
 FRAME = 0.25  # [s] between two pictures
+ASK_AGAIN = 2.0  # [s]; an answer can get lost while the processes are still finding each other
 ENOUGH = 100  # efforts that give a rate and a latency worth showing
 
 _LIBC = ctypes.CDLL(None)
@@ -135,6 +136,8 @@ def _show(
                     continue
                 asked, sent = monitor.ask(), time.perf_counter()
                 end = now + seconds if seconds else float("inf")
+            if not answered and not asked.done() and time.perf_counter() - sent > ASK_AGAIN:
+                asked, sent = monitor.ask(), time.perf_counter()
             if asked.done() and not answered:
                 answered = True
                 view.answer(asked.result(), time.perf_counter() - sent)

@@ -6,14 +6,13 @@ import math
 import sys
 from collections.abc import Sequence
 
-import rclpy
 from rclpy.node import Node
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from rbda_ros import Robot, load_robot
 from rbda_ros.node.resources import share_file
-from rbda_ros.node.spin import spin
+from rbda_ros.node.spin import init, spin
 
 DEMO_ROBOT = "config/robots/demo_leg.urdf"
 DEMO_LOOPS = "config/robots/demo_leg_loops.yaml"
@@ -46,8 +45,8 @@ class DemoSource(Node):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Publish until told to stop."""
-    rclpy.init(args=list(sys.argv[1:] if argv is None else argv))
-    spin(DemoSource(load_robot(share_file(DEMO_ROBOT), share_file(DEMO_LOOPS))), done=Future())
+    signals = init(sys.argv[1:] if argv is None else argv)
+    spin(DemoSource(load_robot(share_file(DEMO_ROBOT), share_file(DEMO_LOOPS))), Future(), signals)
     return 0
 
 

@@ -295,6 +295,8 @@ class DynamicsNode(LifecycleNode):
             if self.active and self._feedforward is not None:
                 handle(self._feedforward, message)
         except Exception as error:
+            if not self.context.ok():
+                return  # the process is ending
             self.get_logger().error(
                 f"{topic} not answered: {type(error).__name__}: {one_line(error)}",
                 throttle_duration_sec=1.0,

@@ -11,7 +11,7 @@ from rclpy.utilities import remove_ros_args
 from rbda_ros.node.dynamics_node import DynamicsNode
 from rbda_ros.node.model import one_line
 from rbda_ros.node.parameters import ParameterError
-from rbda_ros.node.spin import spin
+from rbda_ros.node.spin import init, spin
 
 USAGE = "usage: dynamics [--ros-args ...]"
 CANNOT_START, BAD_USAGE = 1, 2  # exit codes
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         others = remove_ros_args(["dynamics", *arguments])[1:]
         if others:
             return _usage(others)
-        rclpy.init(args=arguments)
+        signals = init(arguments)
     except RuntimeError as error:
         print(f"dynamics: {one_line(error)}", file=sys.stderr)
         return BAD_USAGE
@@ -34,9 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dynamics: {one_line(error)}", file=sys.stderr)
         rclpy.try_shutdown()
         return CANNOT_START
-    spin(node, done=node.given_up, first=node.start)
-    if node.given_up.done():
-        print(f"dynamics: {node.given_up.result()}", file=sys.stderr)
+    spin(node, node.given_up, signals, first=node.start)
+    if why := node.given_up.result():
+        print(f"dynamics: {why}", file=sys.stderr)
         return CANNOT_START
     return 0
 

@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
 from rbda_ros.node.model import one_line
 
 FOREVER = 1e8  # [s]
+
+
+class StopSignals:
+    """Ctrl-C and SIGTERM, kept until someone waits for them.
+
+    rclpy's handlers shut ROS down in the middle of a callback, which then fails loudly, and
+    Python's raises KeyboardInterrupt there. This lets the callback end first.
+    """
+
+    def __init__(self) -> None:
+        self._received, written = os.pipe()
+        os.set_blocking(written, False)
+        # Written to at once, also while the main thread is inside the executor.
+        signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+
+    def then(self, act: Callable[[], Any]) -> None:
+        """Call ``act`` in a thread of its own when one has come."""
+
+        def wait() -> None:
+            os.read(self._received, 1)
+            act()
+
+        threading.Thread(target=wait, name="signals", daemon=True).start()
+
+
+def init(arguments: Sequence[str]) -> StopSignals:
+    """Initialize ROS; ``spin`` takes what it returns."""
+    signals = StopSignals()
+    rclpy.init(args=list(arguments), signal_handler_options=SignalHandlerOptions.NO)
+    return signals
 
 
 def make_executor() -> Any:
@@ -24,26 +59,26 @@ def make_executor() -> Any:
     return EventsExecutor()
 
 
-def spin(node: Any, done: Future, first: Callable[[], None] | None = None) -> None:
-    """Spin until ``done``, or until Ctrl-C or SIGTERM; then destroy the node.
+def spin(
+    node: Any, done: Future, signals: StopSignals, first: Callable[[], None] | None = None
+) -> None:
+    """Spin until ``done``, then destroy the node and shut ROS down.
 
     Args:
         node: the only node of the executor.
-        done: ends the spin when it completes.
+        done: ends the spin when it completes; completed with None when told to stop.
+        signals: what tells it to stop.
         first: run on the executor before anything else.
     """
     executor = make_executor()
+    executor.add_node(node)
+    signals.then(lambda: executor.create_task(done.set_result, None))
+    if first is not None:
+        executor.create_task(first)
     try:
-        executor.add_node(node)
-        if first is not None:
-            executor.create_task(first)
         while not done.done() and rclpy.ok():
             _spin_some(executor, node, done)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
     finally:
-        # Ctrl-C under a launcher comes twice: from the terminal, and from the launcher.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         executor.shutdown()
         node.destroy_node()
         rclpy.try_shutdown()
@@ -53,8 +88,6 @@ def _spin_some(executor: Any, node: Any, done: Future) -> None:
     try:
         # EventsExecutor.spin() of rclpy 7.1 burns a core and runs nothing; this works.
         executor.spin_until_future_complete(done, FOREVER)
-    except ExternalShutdownException:
-        raise
     except Exception as error:  # out of a callback; one bad message must not end the process
         if rclpy.ok():
             node.get_logger().error(f"{type(error).__name__}: {one_line(error)}")
