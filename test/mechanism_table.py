@@ -7,13 +7,17 @@ The numbers in the table are what a mechanical engineer counts by hand, not what
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from rbda_ros import ModelError, Robot
+from rbda_ros import Robot
+from rbda_ros.cluster_tree.closure import solve
+from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.joints import integrate
+from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
 from rbda_ros.description import read_description
 
@@ -149,8 +153,12 @@ _SCALE = {"prismatic": np.array([0.1]), "planar": np.array([0.1, 0.1, 1.0])}
 
 def moved(tree: ClusterTree, q: np.ndarray, step: np.ndarray) -> np.ndarray:
     """The spanning position (nq,) reached from q with velocity ``step`` (nv,) in unit time."""
+    return _moved(tree.spanning.bodies, q, step)
+
+
+def _moved(bodies: Sequence[Body], q: np.ndarray, step: np.ndarray) -> np.ndarray:
     parts, iq, iv = [np.zeros(0)], 0, 0
-    for body in tree.spanning.bodies:
+    for body in bodies:
         nq, nv = body.model.nq, body.model.nv
         parts.append(integrate(body.joint.type, q[iq : iq + nq], step[iv : iv + nv]))
         iq, iv = iq + nq, iv + nv
@@ -162,23 +170,24 @@ def closed_states(
     mechanism: Mechanism, count: int, seed: int = 0, spread: float = 0.3
 ) -> tuple[np.ndarray, ...]:
     """Closed spanning positions (nq,) around the assembly, none of them near a singularity."""
-    tree, robot = mechanism.tree(), mechanism.load()
     rng = np.random.default_rng(seed)
-    scale = np.concatenate(
-        [_SCALE.get(b.joint.type, np.ones(b.model.nv)) for b in tree.spanning.bodies]
+    return tuple(
+        np.concatenate([_closed(node, spread, rng) for node in mechanism.tree().clusters])
+        for _ in range(count)
     )
-    states: list[np.ndarray] = []
-    for _ in range(50 * count):
-        if len(states) == count:
-            return tuple(states)
-        near = moved(tree, tree.home, rng.normal(0.0, spread, robot.nv) * scale)
-        try:
-            q = robot.close(near, guess=near)
-        except ModelError:
-            continue  # out of reach
-        if _is_regular(tree, q):
-            states.append(q)
-    raise AssertionError(f"{mechanism.name}: too few closed states")
+
+
+def _closed(node: ClusterNode, spread: float, rng: np.random.Generator) -> np.ndarray:
+    """A closed position of one cluster: a random one, moved the shortest way to the manifold."""
+    scale = np.concatenate([_SCALE.get(b.joint.type, np.ones(b.model.nv)) for b in node.bodies])
+    for _ in range(100):
+        near = _moved(node.bodies, node.home, rng.normal(0.0, spread, node.nv) * scale)
+        if node.loop is None:
+            return near
+        closed = solve(node.loop, near, range(node.nv))
+        if closed.ok and _is_regular(node, closed.q):
+            return closed.q
+    raise AssertionError(f"{node.name}: no closed position found")
 
 
 def cluster_positions(tree: ClusterTree, q: np.ndarray) -> list[np.ndarray]:
@@ -186,12 +195,8 @@ def cluster_positions(tree: ClusterTree, q: np.ndarray) -> list[np.ndarray]:
     return np.split(q, np.cumsum([node.nq for node in tree.clusters])[:-1])
 
 
-def _is_regular(tree: ClusterTree, q: np.ndarray) -> bool:
-    """Whether the dependent joints follow y with ratios below 100, and finitely many."""
-    for node, q_k in zip(tree.clusters, cluster_positions(tree, q), strict=True):
-        if node.loop is None:
-            continue
-        dependent = [j for j in range(node.nv) if j not in node.independent]
-        if np.linalg.cond(node.loop.jacobian(q_k)[:, dependent]) > 100.0 and not node.loop.constant:
-            return False
-    return True
+def _is_regular(node: ClusterNode, q: np.ndarray) -> bool:
+    """Whether the dependent joints are well determined by the independent ones."""
+    assert node.loop is not None
+    dependent = [j for j in range(node.nv) if j not in node.independent]
+    return node.loop.constant or np.linalg.cond(node.loop.jacobian(q)[:, dependent]) < 100.0

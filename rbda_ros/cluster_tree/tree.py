@@ -219,9 +219,9 @@ def _node(
     independent = tuple(range(sum(body.model.nv for body in bodies)))
     if constraints:
         names = [name for body in bodies for name in body.velocity_names]
-        assembly = assemble(
-            build_loop(tree, numbers, constraints, guess), home, _wishes(description, bodies), names
-        )
+        loop = build_loop(tree, numbers, constraints, guess)
+        wishes = _wishes(description, bodies, tree.floating_base and 1 in numbers)
+        assembly = assemble(loop, home, wishes, names)
         home, loop, independent = assembly.home, assembly.loop, assembly.independent
         branch_unclear = assembly.singular_guess
     node = ClusterNode(
@@ -264,19 +264,26 @@ def _guess(description: RobotDescription, body: Body) -> NDArray[np.float64]:
     return neutral
 
 
-def _wishes(description: RobotDescription, bodies: Sequence[Body]) -> Wishes:
-    """What loop file and URDF+ say about a cluster's independent joints."""
+def _wishes(
+    description: RobotDescription, bodies: Sequence[Body], has_floating_base: bool
+) -> Wishes:
+    """What loop file and URDF+ say about a cluster's independent joints.
+
+    The floating base is always independent: no loop ties it, and no file can list it.
+    """
     coordinates = [body.joint for body in bodies for _ in range(body.model.nv)]
 
     def where(accept: Callable[[Joint], bool]) -> frozenset[int]:
         return frozenset(j for j, joint in enumerate(coordinates) if accept(joint))
 
     actuated = where(lambda joint: joint.name in (description.actuated_joints or ()))
+    base = where(lambda joint: has_floating_base and joint is bodies[0].joint)
     listed = where(lambda joint: joint.name in (description.independent_joints or ()))
     if listed:
-        return Wishes(required=listed, allowed=listed, preferred=actuated, listed=True)
+        required = listed | base
+        return Wishes(required=required, allowed=required, preferred=actuated, listed=True)
     return Wishes(
-        required=where(lambda joint: joint.independent is True),
+        required=where(lambda joint: joint.independent is True) | base,
         allowed=where(lambda joint: joint.independent is not False),
         preferred=actuated,
         listed=False,
