@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -31,17 +32,17 @@ class Code:
         )
         self._engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._machine)
 
-    def add(self, name: str, text: str) -> int:
-        """Compile a module of IR; the address of its function `name`."""
-        if stopping.is_set():
-            raise CompilationStoppedError
-        module = llvm.parse_assembly(text)
-        object_code = self._machine.emit_object(module)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
+    def add(self, functions: Mapping[str, str]) -> list[int]:
+        """Compile functions, each given by name and a module of IR; their addresses."""
+        for text in functions.values():
+            if stopping.is_set():
+                raise CompilationStoppedError
+            object_code = self._machine.emit_object(llvm.parse_assembly(text))
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
         self._engine.finalize_object()
-        address = self._engine.get_function_address(name)
-        assert address, name
-        return int(address)
+        addresses = [int(self._engine.get_function_address(name)) for name in functions]
+        assert all(addresses)
+        return addresses
 
 
 @cache

@@ -46,8 +46,12 @@ def compile_program(program: Program) -> Machine:
     except entry.LayoutError:
         return Machine(careful.call, careful.into)
     ports = program.inputs, program.outputs
-    call = careful.code.add("call", entry.call_module(*ports, careful.address))
-    into = careful.code.add("into", entry.into_module(*ports, careful.address))
+    call, into = careful.code.add(
+        {
+            "call": entry.call_module(*ports, careful.address),
+            "into": entry.into_module(*ports, careful.address),
+        }
+    )
     return Machine(
         entry.builtin(program.name, call, careful.call),
         entry.builtin(program.name, into, careful.into),
@@ -65,10 +69,9 @@ class _Careful:
         self.program = program
         self.constants = np.array(program.constants)
         self.code = Code()
-        parts = emit.functions(plan, Lanes(1), lanes.count)
-        addresses = [self.code.add(name, text) for name, text in parts.items()]
+        addresses = self.code.add(emit.functions(plan, Lanes(1), lanes.count))
         module = _evaluate_module(plan, addresses, self.constants.ctypes.data)
-        self.address = self.code.add("evaluate", module)
+        (self.address,) = self.code.add({"evaluate": module})
         pointers = [ctypes.c_void_p] * (len(program.inputs) + len(program.outputs))
         self.evaluate: Any = ctypes.CFUNCTYPE(None, *pointers)(self.address)
 
@@ -130,14 +133,12 @@ class BatchMachine:
         self._lanes = lanes.count
         self._tiling = emit_batch.make_tiling(plan, lanes)
         self._code = Code()
-        parts = emit.functions(plan, lanes, 1)
-        addresses = [self._code.add(name, text) for name, text in parts.items()]
+        addresses = self._code.add(emit.functions(plan, lanes, 1))
         module = emit_batch.batch_module(plan, lanes, self._tiling, addresses)
         pointers = [ctypes.c_void_p] * (len(program.inputs) + len(program.outputs) + 2)
+        (address,) = self._code.add({"batch": module})
         # Through ctypes the GIL is released, and what the call costs is shared by many states.
-        self._batch: Any = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(
-            self._code.add("batch", module)
-        )
+        self._batch: Any = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(address)
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array], states: int) -> None:
         """Evaluate contiguous (states, n) inputs into (states, m) outputs."""

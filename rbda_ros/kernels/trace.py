@@ -78,4 +78,5 @@ def trace(tree: ClusterTree, name: str, *options: Any) -> Kernel:
     outputs = traceable.algorithm(regroup(tree, () if plain else turning), *symbols, *options)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     flat = [ca.vec(ca.densify(ca.SX(output)).T) for output in outputs]
-    return Kernel(ca.Function(name, symbols, ca.cse(flat)))
+    names = list(traceable.inputs), [f"o{i}" for i in range(len(flat))]
+    return Kernel(ca.Function(name, symbols, ca.cse(flat), *names))

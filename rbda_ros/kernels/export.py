@@ -1,0 +1,239 @@
+"""Kernels as plain C99: no dependency but <math.h>, no memory but the stack."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rbda_ros.errors import InputError
+from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.plan import Plan, make_plan
+from rbda_ros.kernels.program import OPERATIONS, Port, Program
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_COMPARISONS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
+_FORMS = {
+    "neg": "-{0}",
+    "sq": "{0} * {0}",
+    "twice": "{0} + {0}",
+    "inv": "1.0 / {0}",
+    "sign": "{0} < 0.0 ? -1.0 : ({0} > 0.0 ? 1.0 : {0})",
+    "not": "(double)({0} == 0.0)",
+    "and": "(double)({0} != 0.0 && {1} != 0.0)",
+    "or": "(double)({0} != 0.0 || {1} != 0.0)",
+    "if_else_zero": "{0} != 0.0 ? {1} : 0.0",
+}
+# Words that a parameter must not be called, beside its own function's local names.
+_RESERVED = {"double", "const", "void", "static", "int", "if", "else", "return", "w", *OPERATIONS}
+
+
+def export_c(
+    functions: Mapping[str, Program | Kernel],
+    name: str,
+    directory: str | Path,
+    *,
+    about: Sequence[str] = (),
+    meanings: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[Path, Path]:
+    """Write kernels as C99, to be compiled into a real-time loop.
+
+    The functions allocate nothing, keep no state and may run in several threads at once.
+
+    Args:
+        functions: what each function is called, and what it computes.
+        name: a C identifier: the files are ``<name>.c`` and ``<name>.h``, the functions
+            ``<name>_<function>``.
+        directory: where the files go; it must exist.
+        about: lines for the top of the header.
+        meanings: for the names of inputs and outputs, lines that tell what their entries are.
+
+    Returns:
+        The paths of the C file and of the header.
+
+    Raises:
+        InputError: a name is no C identifier.
+        UnsupportedOperationError: a kernel has an operation that a program cannot express.
+    """
+    for identifier in (name, *functions):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", identifier):
+            raise InputError(f"{identifier!r} is no C identifier; use letters, digits and _")
+    programs = {
+        key: value.program if isinstance(value, Kernel) else value
+        for key, value in functions.items()
+    }
+    plans = {key: make_plan(program) for key, program in programs.items()}
+    source = Path(directory) / f"{name}.c"
+    header = Path(directory) / f"{name}.h"
+    source.write_text(_source(plans, name), encoding="utf-8")
+    header.write_text(_header(plans, name, about, meanings or {}), encoding="utf-8")
+    return source, header
+
+
+def _header(
+    plans: Mapping[str, Plan],
+    name: str,
+    about: Sequence[str],
+    meanings: Mapping[str, Sequence[str]],
+) -> str:
+    guard = f"{name.upper()}_H"
+    top = [
+        *about,
+        "",
+        "Every array is a vector of doubles; matrices are stored row by row. Inputs and outputs",
+        "must not overlap. The functions allocate nothing, keep no state, call <math.h> only, and",
+        "may run in several threads at once. Work arrays are on the stack; each function tells",
+        "how much.",
+    ]
+    used = {
+        p.name for plan in plans.values() for p in (*plan.program.inputs, *plan.program.outputs)
+    }
+    for port, lines in meanings.items():
+        if port in used:
+            top += ["", f"{port}:", *(f"  {line}" for line in lines)]
+    lines = [*_comment(top), f"#ifndef {guard}", f"#define {guard}", ""]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    for key, plan in plans.items():
+        program = plan.program
+        ports = _names(program)
+        sizes = [
+            f"{port}: {size} {'entry' if size == 1 else 'entries'}, {way}"
+            for (port, size), way in zip(
+                ports,
+                ["in"] * len(program.inputs) + ["out"] * len(program.outputs),
+                strict=True,
+            )
+        ]
+        steps = f"{len(program.instructions)} operations, {8 * plan.work} bytes of stack for work."
+        lines += _comment([f"{key.replace('_', ' ')}: {steps}", *sizes])
+        prefix = f"{name}_{key}".upper()
+        lines += [f"#define {prefix}_{port.upper()} {size}" for port, size in ports]
+        lines += [f"void {name}_{key}({_parameters(program)});", ""]
+    return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""])
+
+
+def _source(plans: Mapping[str, Plan], name: str) -> str:
+    lines = [f'#include "{name}.h"', "", "#include <math.h>", ""]
+    for key, plan in plans.items():
+        lines += _function(plan, f"{name}_{key}")
+    return "\n".join(lines)
+
+
+def _function(plan: Plan, name: str) -> list[str]:
+    """The parts of a kernel as static functions over a work array, and the one that calls them."""
+    program = plan.program
+    ports = [port for port, _ in _names(program)]
+    parameters = _parameters(program, restrict="restrict ")
+    unused = [f"  (void){port};" for port in (*ports, "w")]
+    parts = [_angles(plan)] if plan.angles else []
+    parts += [_chunk(plan, k) for k in range(len(plan.chunks))]
+    inner = ", ".join(part for part in (parameters, "double *restrict w") if part)
+    lines = []
+    for i, part in enumerate(parts):
+        lines += [f"static void {name}_part{i}({inner})", "{", *unused, *part, "}", ""]
+    lines += [f"void {name}({parameters or 'void'})", "{", f"  double w[{max(plan.work, 1)}];"]
+    given = ", ".join([*ports, "w"])
+    return [*lines, *(f"  {name}_part{i}({given});" for i in range(len(parts))), "}", ""]
+
+
+def _angles(plan: Plan) -> list[str]:
+    """Sines and cosines that the inputs alone determine."""
+    program = plan.program
+    writer = _Writer(plan)
+    lines = [writer.statement(value) for value in plan.before]
+    for value, slot in plan.slots.items():
+        operation, (angle, *_) = program.instructions[value - program.first_result]
+        if angle in plan.angles and operation in ("sin", "cos"):
+            lines.append(f"  w[{slot}] = {operation}({writer.operand(angle)});")
+    return lines
+
+
+def _chunk(plan: Plan, k: int) -> list[str]:
+    writer = _Writer(plan)
+    program, lines = plan.program, []
+    for value in plan.chunks[k]:
+        lines.append(writer.statement(value))
+        if value in plan.slots:
+            lines.append(f"  w[{plan.slots[value]}] = v{value};")
+    here, last = set(plan.chunks[k]), k == len(plan.chunks) - 1
+    computed = {value for chunk in plan.chunks for value in chunk}
+    names = _names(program)[len(program.inputs) :]
+    for (port, _), results in zip(names, program.results, strict=True):
+        for j, value in enumerate(results):
+            if value in here or (last and value not in computed):
+                lines.append(f"  {port}[{j}] = {writer.operand(value)};")
+    return lines
+
+
+class _Writer:
+    """Statements of one C function; a local variable per value that it computes."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.program = plan, plan.program
+        self.local: set[int] = set()
+        names = _names(self.program)[: len(self.program.inputs)]
+        self.inputs = [f"{port}[{j}]" for port, size in names for j in range(size)]
+
+    def operand(self, value: int) -> str:
+        if value in self.local:
+            return f"v{value}"
+        if value < self.program.first_constant:
+            return self.inputs[value]
+        if value < self.program.first_result:
+            return _literal(self.program.constants[value - self.program.first_constant])
+        return f"w[{self.plan.slots[value]}]"
+
+    def statement(self, value: int) -> str:
+        operation, arguments = self.program.instructions[value - self.program.first_result]
+        x = [self.operand(argument) for argument in arguments]
+        if operation in _INFIX:
+            text = f"{x[0]} {_INFIX[operation]} {x[1]}"
+        elif operation in _COMPARISONS:
+            text = f"(double)({x[0]} {_COMPARISONS[operation]} {x[1]})"
+        elif operation in _FORMS:
+            text = _FORMS[operation].format(*x)
+        else:
+            text = f"{operation}({', '.join(x)})"
+        self.local.add(value)
+        return f"  const double v{value} = {text};"
+
+
+def _literal(value: float) -> str:
+    """A constant that a C compiler reads back to the last bit."""
+    if math.isnan(value):
+        return "NAN"
+    text = "INFINITY" if math.isinf(value) else repr(abs(value))
+    return text if math.copysign(1.0, value) > 0 else f"(-{text})"
+
+
+def _names(program: Program) -> list[Port]:
+    """Inputs and outputs under names that C takes, each different."""
+    found: list[Port] = []
+    for port in (*program.inputs, *program.outputs):
+        name = re.sub(r"\W", "_", port.name, flags=re.ASCII)
+        taken = {other.name for other in found} | _RESERVED
+        while name in taken or not re.match(r"[A-Za-z_]", name) or re.fullmatch(r"v\d+", name):
+            name = f"x_{name}"
+        found.append(Port(name, port.size))
+    return found
+
+
+def _parameters(program: Program, restrict: str = "") -> str:
+    names = [port for port, _ in _names(program)]
+    count = len(program.inputs)
+    inputs = [f"const double *{restrict}{port}" for port in names[:count]]
+    return ", ".join([*inputs, *(f"double *{restrict}{port}" for port in names[count:])])
+
+
+def _comment(lines: Sequence[str]) -> list[str]:
+    """A C comment; nothing in the lines can end it early."""
+    safe = [line.replace("*/", "* /").replace("/*", "/ *") for line in lines]
+    wrapped = [part for line in safe for part in _wrap(line)]
+    return ["/*", *(f" * {line}".rstrip() for line in wrapped), " */"]
+
+
+def _wrap(line: str) -> list[str]:
+    indent = line[: len(line) - len(line.lstrip())] + "  "
+    return textwrap.wrap(line, 95, subsequent_indent=indent, break_long_words=False) or [""]

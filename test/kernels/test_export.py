@@ -1,0 +1,149 @@
+"""The exported C, compiled by the system's compiler, against the robot and the virtual machine."""
+
+import argparse
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+from pinocchio_oracle import example_robots
+
+from rbda_ros import export_cli, load_robot
+from rbda_ros.errors import InputError
+from rbda_ros.kernels.export import export_c
+from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.program import read_program
+
+COMPILER = shutil.which("cc")
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-fPIC", "-shared"]
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler `cc`")
+
+
+def build(source):
+    library = source.with_suffix(".so")
+    subprocess.run([COMPILER, *STRICT, str(source), "-o", str(library), "-lm"], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def evaluate(function, inputs, sizes):
+    outputs = [np.full(size, np.nan) for size in sizes]
+    function(*(ctypes.c_void_p(array.ctypes.data) for array in (*inputs, *outputs)))
+    return outputs
+
+
+def command(*arguments):
+    parser = argparse.ArgumentParser()
+    export_cli.add_parser(parser.add_subparsers(dest="command"))
+    return export_cli.run(parser.parse_args(["export-c", *map(str, arguments)]))
+
+
+@needs_compiler
+@pytest.mark.parametrize("floating_base", [False, True], ids=["fixed", "floating"])
+def test_robot(tmp_path, floating_base):
+    urdf = example_robots()["solo12"]
+    options = ["--floating-base"] if floating_base else []
+    assert command(urdf, *options, "-o", tmp_path / "new" / "solo") == 0
+    library = build(tmp_path / "new" / "solo.c")
+    robot = load_robot(urdf, floating_base=floating_base)
+    rng = np.random.default_rng(8)
+    q, qd, given = rng.normal(size=robot.nq), rng.normal(size=robot.nv), rng.normal(size=robot.ny)
+    if floating_base:
+        q[3:7] /= np.linalg.norm(q[3:7])
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        (result,) = evaluate(getattr(library, f"solo_{name}"), (q, qd, given), [robot.ny])
+        expected = getattr(robot, name)(q, qd, given)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@needs_compiler
+def test_loop_robot_with_a_loop_file(tmp_path):
+    urdf = Path(__file__).parents[3] / "shared" / "robots" / "mit_humanoid_leg.urdf"
+    if not urdf.exists():
+        pytest.skip("the shared robots are not here")
+    loops = tmp_path / "loops.yaml"
+    loops.write_text("constraints: []\n")
+    functions = "inverse_dynamics,forward_dynamics,mass_matrix,spanning_motion,jacobian"
+    frame = list(load_robot(urdf).tree.spanning.links)[-1]
+    code = command(
+        urdf, "--loops", loops, "--functions", functions, "--frames", frame, "-o", tmp_path / "leg"
+    )
+    assert code == 0
+    library = build(tmp_path / "leg.c")
+    robot = load_robot(urdf)
+    for name in functions.split(","):
+        kernel = robot.kernel(name, *([frame] if name == "jacobian" else []))
+        interpreted = Kernel(kernel._function, compiled=False)
+        inputs = [np.full(port.size, 0.3) for port in kernel.program.inputs]
+        inputs[0] = robot.tree.home.copy()
+        expected = interpreted.call(*inputs)
+        results = evaluate(getattr(library, f"leg_{name}"), inputs, [e.size for e in expected])
+        for result, right in zip(results, expected, strict=True):
+            np.testing.assert_allclose(result, right, 0, 1e-12 * np.abs(right).max(initial=0))
+    header = (tmp_path / "leg.h").read_text()
+    for joint in robot.joint_names:
+        assert joint in header
+    assert f"#define LEG_INVERSE_DYNAMICS_TAU {robot.ny}\n" in header
+
+
+@needs_compiler
+def test_every_operation_and_odd_names(tmp_path):
+    x = ca.SX.sym("x", 2)
+    a, b = x[0], x[1]
+    every = [-a, a**2, 2 * a, 1 / a, ca.sqrt(b), ca.fabs(a), ca.sign(a), ca.floor(a), ca.ceil(a)]
+    every += [ca.logic_not(a), ca.sin(a), ca.cos(a), ca.tan(a), ca.sin(a * b), ca.cos(ca.exp(a))]
+    every += [f(a / 10) for f in (ca.asin, ca.acos, ca.atan, ca.sinh, ca.cosh, ca.tanh, ca.asinh)]
+    every += [ca.acosh(b), ca.atanh(a / 10), ca.exp(a), ca.expm1(a), ca.log(b), ca.log1p(b)]
+    every += [ca.erf(a), a + b, a - b, a * b, a / b, b**a, ca.fmin(a, b), ca.fmax(a, b), a < b]
+    every += [a <= b, a == b, a != b, ca.logic_and(a, b), ca.logic_or(a, b), ca.if_else(a, b, 0)]
+    every += [ca.copysign(b, a), ca.atan2(a, b), ca.hypot(a, b), ca.fmod(b, a), ca.remainder(b, a)]
+    every += [a, ca.SX(-2.5) * a, ca.SX(np.inf), -ca.SX(np.inf) + a, ca.SX(0.1)]
+    function = ca.Function("f", [x], [ca.vertcat(*every), ca.SX(0, 1)], ["double"], ["w", "sin"])
+    source, _ = export_c({"all": read_program(function)}, "odd", tmp_path)
+    library = build(source)
+    for given in ([-1.3, 2.7], [2.5, 1.25], [0.5, 3.0]):
+        (expected, _) = Kernel(function, compiled=False).call(given)
+        result, _ = evaluate(library.odd_all, [np.array(given)], [len(every), 0])
+        np.testing.assert_allclose(result, expected, rtol=1e-15)
+
+
+@needs_compiler
+def test_header_compiles_as_cpp(tmp_path):
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler `c++`")
+    x = ca.SX.sym("x")
+    meaning = {"i0": ["joint */ evil /* name"]}
+    export_c({"f": Kernel(ca.Function("f", [x], [x]))}, "plain", tmp_path, meanings=meaning)
+    user = tmp_path / "user.cpp"
+    user.write_text('#include "plain.h"\nint main() { double x = 1, y; plain_f(&x, &y); }\n')
+    subprocess.run([compiler, "-Wall", "-Werror", "-fsyntax-only", str(user)], check=True)
+
+
+def test_names_must_be_identifiers(tmp_path):
+    x = ca.SX.sym("x")
+    program = read_program(ca.Function("f", [x], [x]))
+    for functions, name in (({"f": program}, "my robot"), ({"a b": program}, "robot")):
+        with pytest.raises(InputError, match="is no C identifier"):
+            export_c(functions, name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--functions", "inverse_dynamics,levitate"], "no function levitate; there are inverse_"),
+        (["--functions", ""], "name a function; there are inverse_dynamics"),
+        (["--functions", "jacobian"], "jacobian is about frames: name links with --frames"),
+        (["--functions", "jacobian", "--frames", "nowhere"], "nowhere"),
+        (["--loops", "no_such_file.yaml"], "no_such_file.yaml"),
+    ],
+)
+def test_refusals_are_one_line(tmp_path, capsys, arguments, message):
+    urdf = example_robots()["panda"]
+    assert command(urdf, *arguments, "-o", tmp_path / "panda") == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

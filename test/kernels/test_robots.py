@@ -1,0 +1,86 @@
+"""Every kernel on real robots: machine code and batches against CasADi's virtual machine."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pinocchio_oracle import example_robots
+
+from rbda_ros import load_robot
+from rbda_ros.errors import ModelError
+from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.trace import KERNELS
+
+EXAMPLES = example_robots()
+LOOPS = Path(__file__).parents[3] / "shared" / "robots"
+OPEN_CHAINS = ["panda", "ur5_robot", "solo12", "go2", "talos_reduced"]
+LONGEST = 12_000  # instructions: longer ones take long to compile, and are short elsewhere
+LOOP_ROBOTS = [
+    "four_bar",
+    "four_bar_branch_2_2",
+    "mini_cheetah",
+    "mit_humanoid",
+    "mit_humanoid_leg",
+    "parallel_explicit_depth5_loop_size10",
+    "parallel_implicit_depth5_loop_size5",
+    "revolute_rotor_pair_branch_2_4",
+]
+
+
+def load(name):
+    if name in EXAMPLES:
+        return load_robot(EXAMPLES[name], floating_base=name in ("solo12", "talos_reduced"))
+    path = LOOPS / f"{name}.urdf"
+    if not path.exists():
+        pytest.skip(f"the shared robot {name} is not here")
+    return load_robot(path, floating_base=name in ("mini_cheetah", "mit_humanoid"))
+
+
+def position(robot, rng):
+    """A closed position."""
+    size = robot.nq - (robot.nv - robot.ny)
+    for _ in range(20):
+        y = rng.uniform(-0.5, 0.5, size)
+        if robot.floating_base:
+            y[3:7] /= np.linalg.norm(y[3:7])
+        try:
+            return robot.close(y)
+        except ModelError:  # that far the linkage does not reach
+            continue
+    return robot.tree.home
+
+
+def kernels(robot):
+    """Every kernel of a robot, those about frames for its last link."""
+    frame = list(robot.tree.spanning.links)[-1]
+    for name, traceable in KERNELS.items():
+        yield robot.kernel(name, *([frame] if traceable.needs_frames else []))
+
+
+def assert_close(result, expected):
+    """Equal to 1e-12 of the largest entry, or of one: loop residuals are sums of lengths."""
+    scale = np.abs(expected).max(initial=1.0)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("name", OPEN_CHAINS + LOOP_ROBOTS)
+def test_machine_code_equals_virtual_machine(name):
+    robot = load(name)
+    rng = np.random.default_rng(6)
+    states = [position(robot, rng) for _ in range(6)]
+    for kernel in kernels(robot):
+        if kernel.instructions > LONGEST:
+            continue
+        assert kernel.compile(batch=True), kernel.error
+        interpreted = Kernel(kernel._function, compiled=False)
+        inputs = [
+            np.array(states) if port.name == "q" else rng.normal(size=(6, port.size))
+            for port in kernel.program.inputs
+        ]
+        expected = interpreted.batch(*inputs)
+        together = kernel.batch(*inputs)
+        for k in range(6):
+            alone = kernel.call(*(array[k] for array in inputs))
+            for result, batch, reference in zip(alone, together, expected, strict=True):
+                assert_close(result, reference[k])
+                assert_close(batch[k], reference[k])
