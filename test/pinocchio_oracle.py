@@ -1,4 +1,4 @@
-"""Pinocchio as the oracle: the same URDF read by another library, states matched by name."""
+"""Pinocchio as the oracle: the same robot in another library, states matched by name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 import pinocchio as pin
 
 from rbda_ros import Robot
+from rbda_ros.description.model import Inertia, Joint, Pose, RobotDescription
+from rbda_ros.inputs import FrameName
 
 
 def example_robots() -> dict[str, Path]:
@@ -26,12 +28,82 @@ def _readable(urdf: Path) -> bool:
     return True
 
 
-class PinocchioOracle:
-    """Pinocchio's model of a URDF, in the order of our vectors."""
+def spanning_model(description: RobotDescription, floating_base: bool) -> pin.Model:
+    """Pinocchio's model of a described spanning tree, with rotors and screws, without loops.
 
-    def __init__(self, urdf: Path, robot: Robot) -> None:
+    Pinocchio's URDF reader knows neither of them, so the joints are added one by one.
+    """
+    model = pin.Model()
+    children: dict[str, list[Joint]] = {}
+    for joint in description.joints:
+        children.setdefault(joint.parent, []).append(joint)
+    inertia = {link.name: link.inertia for link in description.links}
+
+    def add(link: str, joint_id: int, placement: pin.SE3) -> None:
+        if inertia[link] is not None:
+            model.appendBodyToJoint(joint_id, _inertia(inertia[link]), placement)
+        model.addBodyFrame(link, joint_id, placement, 0)
+        for joint in children.get(link, []):
+            at = placement * se3(joint.origin)
+            if joint.type == "fixed":
+                add(joint.child, joint_id, at)
+            else:
+                moved = model.addJoint(joint_id, _joint_model(joint), at, joint.name)
+                add(joint.child, moved, pin.SE3.Identity())
+
+    root = 0
+    if floating_base:
+        root = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root_joint")
+    add(description.root, root, pin.SE3.Identity())
+    return model
+
+
+def se3(pose: Pose) -> pin.SE3:
+    return pin.SE3(pin.rpy.rpyToMatrix(*pose.rpy), np.array(pose.xyz))
+
+
+def _inertia(i: Inertia) -> pin.Inertia:
+    about_com = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
+    place = se3(i.origin)
+    return pin.Inertia(i.mass, place.translation, place.rotation @ about_com @ place.rotation.T)
+
+
+def _joint_model(joint: Joint) -> pin.JointModel:
+    axis = np.array(joint.axis)
+    match joint.type:
+        case "revolute" | "continuous":
+            return pin.JointModelRevoluteUnaligned(axis)
+        case "prismatic":
+            return pin.JointModelPrismaticUnaligned(axis)
+        case "helical":
+            return pin.JointModelHelicalUnaligned(axis, joint.pitch)
+        case "spherical":
+            return pin.JointModelSpherical()
+        case "floating":
+            return pin.JointModelFreeFlyer()
+        case "planar":  # Pinocchio's own has its velocity in the body's axes
+            assert np.array_equal(axis, [0, 0, 1])
+            composite = pin.JointModelComposite(pin.JointModelPX())
+            composite.addJoint(pin.JointModelPY())
+            composite.addJoint(pin.JointModelRZ())
+            return composite
+    raise NotImplementedError(joint.type)
+
+
+class PinocchioOracle:
+    """Pinocchio's model of a spanning tree; vectors in our order, matrices (nv, nv) too.
+
+    Args:
+        source: a URDF that Pinocchio reads, or a model.
+        robot: whose order is ours.
+    """
+
+    def __init__(self, source: Path | pin.Model, robot: Robot) -> None:
         root = (pin.JointModelFreeFlyer(),) if robot.floating_base else ()
-        self.model = pin.buildModelFromUrdf(str(urdf), *root)
+        self.model = source
+        if not isinstance(source, pin.Model):
+            self.model = pin.buildModelFromUrdf(str(source), *root)
+        self.model.gravity.linear = np.array(robot.tree.gravity)
         self.data = self.model.createData()
         base = 1 if robot.floating_base else 0
         self.joints = [self.model.joints[i + 1] for i in range(base)]
@@ -54,17 +126,74 @@ class PinocchioOracle:
         return theirs
 
     def velocity(self, qd: np.ndarray) -> np.ndarray:
-        """Our qd, or acceleration, as Pinocchio's."""
+        """Our qd, acceleration or force as Pinocchio's."""
         theirs = np.zeros(self.model.nv)
         theirs[self.velocity_index] = qd
         return theirs
 
     def rnea(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-        """Inverse dynamics of the spanning tree (nv,), in our order."""
+        """Inverse dynamics of the spanning tree (nv,)."""
         tau = pin.rnea(
             self.model, self.data, self.position(q), self.velocity(qd), self.velocity(qdd)
         )
         return tau[self.velocity_index]
+
+    def bias(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """C of the spanning tree (nv,)."""
+        return self.rnea(q, qd, np.zeros(len(self.velocity_index)))
+
+    def aba(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """Forward dynamics of the spanning tree (nv,)."""
+        qdd = pin.aba(
+            self.model, self.data, self.position(q), self.velocity(qd), self.velocity(tau)
+        )
+        return qdd[self.velocity_index]
+
+    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
+        """H of the spanning tree (nv, nv)."""
+        H = np.triu(pin.crba(self.model, self.data, self.position(q)))
+        H = H + np.triu(H, 1).T
+        return H[np.ix_(self.velocity_index, self.velocity_index)]
+
+    def frame(self, frame: FrameName) -> tuple[int, pin.SE3]:
+        """Pinocchio's number of a link's frame, and the offset on it."""
+        link, *offset = (frame,) if isinstance(frame, str) else frame
+        xyz, rpy = (*offset, (0, 0, 0), (0, 0, 0))[:2]
+        return self.model.getFrameId(link, pin.BODY), se3(Pose(tuple(xyz), tuple(rpy)))
+
+    def frame_pose(self, q: np.ndarray, frame: FrameName) -> np.ndarray:
+        """(4, 4) in the world."""
+        number, offset = self.frame(frame)
+        pin.framesForwardKinematics(self.model, self.data, self.position(q))
+        return (self.data.oMf[number] * offset).homogeneous
+
+    def jacobian(self, q: np.ndarray, frame: FrameName) -> np.ndarray:
+        """(6, nv), world-aligned at the frame's origin, linear first."""
+        number, offset = self.frame(frame)
+        pin.computeJointJacobians(self.model, self.data, self.position(q))
+        pin.updateFramePlacements(self.model, self.data)
+        J = pin.getFrameJacobian(
+            self.model, self.data, number, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        )
+        lever = self.data.oMf[number].rotation @ offset.translation
+        shift = np.eye(6)
+        shift[:3, 3:] = -pin.skew(lever)
+        return (shift @ J)[:, self.velocity_index]
+
+    def frame_acceleration(
+        self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, frame: FrameName
+    ) -> np.ndarray:
+        """(6,) of the frame's origin, then angular, in world axes."""
+        number, offset = self.frame(frame)
+        motion = self.position(q), self.velocity(qd), self.velocity(qdd)
+        pin.forwardKinematics(self.model, self.data, *motion)
+        pin.updateFramePlacements(self.model, self.data)
+        aligned = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        at_link = pin.getFrameClassicalAcceleration(self.model, self.data, number, aligned)
+        w = pin.getFrameVelocity(self.model, self.data, number, aligned).angular
+        lever = self.data.oMf[number].rotation @ offset.translation
+        linear = at_link.linear + np.cross(at_link.angular, lever) + np.cross(w, np.cross(w, lever))
+        return np.concatenate([linear, at_link.angular])
 
 
 def random_state(robot: Robot, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -79,3 +208,15 @@ def random_state(robot: Robot, rng: np.random.Generator) -> tuple[np.ndarray, ..
 def explicit_jacobian(robot: Robot, q: np.ndarray) -> np.ndarray:
     """G (nv, ny) at q."""
     return np.array([robot.spanning_velocity(q, e) for e in np.eye(robot.ny)]).T
+
+
+def assert_close(actual: np.ndarray, expected: np.ndarray, relative: float, size: float = 1.0):
+    """Every entry right to a share of the largest one.
+
+    Entries that should be zero are judged against the others; where all of them are small,
+    against ``size`` in SI units.
+    """
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape
+    tolerance = relative * np.abs(expected).max(initial=size)
+    np.testing.assert_allclose(actual, expected, 0, tolerance)
