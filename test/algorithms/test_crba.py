@@ -1,0 +1,69 @@
+"""The mass matrix against Pinocchio's CRBA, inverse dynamics and generalized_rbda."""
+
+import numpy as np
+import pytest
+from loop_oracle import mechanism_states
+from mechanism_table import MECHANISMS
+from pinocchio_oracle import (
+    PinocchioOracle,
+    assert_close,
+    example_robots,
+    explicit_jacobian,
+    random_state,
+)
+from reference_data import REFERENCE_ROBOTS, reference
+
+from rbda_ros import load_robot
+
+ROBOTS = example_robots()
+
+
+# H of a fixed base is a block of that of a floating one: every robot floats, some are fixed too.
+CASES = [(name, True) for name in ROBOTS] + [(name, False) for name in ("panda", "talos_full_v2")]
+
+
+@pytest.mark.parametrize(("name", "floating_base"), CASES)
+def test_equals_pinocchio(name, floating_base):
+    robot = load_robot(ROBOTS[name], floating_base=floating_base)
+    oracle = PinocchioOracle(ROBOTS[name], robot)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        q, _, _ = random_state(robot, rng)
+        G = explicit_jacobian(robot, q) if robot.nv != robot.ny else np.eye(robot.nv)
+        assert_close(robot.mass_matrix(q), G.T @ oracle.mass_matrix(q) @ G, 1e-10)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_equals_pinocchio_projected_onto_the_loops(name):
+    robot, oracle, states = mechanism_states(name)
+    for s in states:
+        expected = s.G.T @ oracle.mass_matrix(s.q) @ s.G
+        H = robot.mass_matrix(s.q)
+        assert_close(H, expected, 1e-10, size=np.abs(expected).max())
+        assert np.array_equal(H, H.T)
+        assert np.linalg.eigvalsh(H)[0] > 0.0
+
+
+@pytest.mark.parametrize("name", REFERENCE_ROBOTS)
+def test_equals_reference(name):
+    ref = reference(name)
+    for state in ref.states:
+        expected = ref.matrix(state["H"])
+        size = np.abs(expected).max()
+        assert_close(ref.robot.mass_matrix(ref.position(state)), expected, 1e-9, size)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_columns_are_forces_of_unit_accelerations(name):
+    robot, _, states = mechanism_states(name)
+    zero = np.zeros(robot.ny)
+    for s in states[:5]:
+        still = robot.gravity_force(s.q)
+        columns = [robot.inverse_dynamics(s.q, zero, e) - still for e in np.eye(robot.ny)]
+        assert_close(robot.mass_matrix(s.q), np.array(columns).T, 1e-12)
+
+
+def test_branches_do_not_feel_each_other():
+    robot = load_robot(ROBOTS["solo12"])
+    H = robot.mass_matrix(np.full(robot.nq, 0.3))
+    assert np.count_nonzero(H) == 4 * 9  # four legs of three joints
