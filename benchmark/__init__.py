@@ -1,0 +1,1 @@
+"""Our kernels beside their peers, in one run: ``python -m benchmark``."""

@@ -1,0 +1,99 @@
+"""Print, and write to docs/, how fast the kernels are beside their peers."""
+
+from __future__ import annotations
+
+import csv
+import platform
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmark import calls, counts
+from benchmark.robots import example_pairs
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+console = Console()
+
+
+def main() -> None:
+    """Run everything; about two minutes."""
+    console.print(
+        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}"
+    )
+    count_rows = counts.rows()
+    _show("Instructions (CasADi count); theirs: generalized_rbda", count_rows)
+    chain = counts.linearity()
+    slope = (chain[-1][1] - chain[-2][1]) / (chain[-1][0] - chain[-2][0])
+    console.print(
+        "geared chains, FD instructions: "
+        + ", ".join(f"{n} links {count}" for n, count in chain)
+        + f"; {slope:.0f} a link from {chain[-2][0]} to {chain[-1][0]}"
+    )
+    rows = []
+    for section in (
+        calls.trees, calls.geared_chains, calls.four_bar_chains, calls.operational_space,
+        calls.mujoco_chains,
+    ):  # fmt: skip
+        with console.status(section.__doc__ or section.__name__):
+            rows += list(section())
+    _show("Time per call from Python [us]; ratio: peer over ours", rows)
+    _start_up()
+    _write(DOCS / "instruction_counts.csv", count_rows)
+    _write(DOCS / "performance.csv", rows)
+    _plot(rows)
+
+
+def _start_up() -> None:
+    """How long talos takes from file to first answer, and to machine code."""
+    robot = next(p for p in example_pairs() if p.name == "talos_reduced").robot
+    began = time.perf_counter()
+    kernel = robot.kernel("inverse_dynamics")
+    traced = time.perf_counter()
+    kernel.compile()
+    compiled = time.perf_counter()
+    times = f"traced in {traced - began:.2f} s, compiled in {compiled - traced:.2f} s"
+    console.print(f"talos_reduced RNEA: {times}")
+
+
+def _show(title: str, rows: list[dict[str, object]]) -> None:
+    table = Table(title=title, title_justify="left")
+    for column in rows[0] if rows else ():
+        table.add_column(column, justify="left" if isinstance(rows[0][column], str) else "right")
+    for row in rows:
+        table.add_row(*(f"{x:.2f}" if isinstance(x, float) else str(x) for x in row.values()))
+    console.print(table)
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> None:
+    if not rows:
+        return
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({k: f"{x:.4g}" if isinstance(x, float) else x for k, x in row.items()})
+
+
+def _plot(rows: list[dict[str, object]]) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "rbda_ros"
+    from matplotlib import pyplot as plt
+
+    labels = [f"{row['work']}: {row['robot']}" for row in rows]
+    figure, axes = plt.subplots(figsize=(8, 0.26 * len(rows) + 1.2))
+    axes.barh(labels, [float(str(row["ratio"])) for row in rows], color="#3b7dd8")
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlabel("times faster than the peer (log scale)")
+    axes.invert_yaxis()
+    axes.margins(y=0.01)
+    figure.tight_layout()
+    figure.savefig(DOCS / "pictures" / "performance.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
