@@ -1,10 +1,12 @@
-"""The command line: ``rbda_ros serve`` and ``rbda_ros demo``."""
+"""The command line: ``rbda_ros serve``, ``demo`` and ``inspect``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+
+from rbda_ros import inspection
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,13 +47,16 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--once", action="store_true", help="show one set of torques and one answer, then end"
     )
+    inspection.add_parser(commands)
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from rbda_ros.node.demo import run
+    if arguments.command == "inspect":
+        return inspection.run(arguments)
+    from rbda_ros.node import demo
 
-    return run(seconds=arguments.seconds, once=arguments.once)
+    return demo.run(seconds=arguments.seconds, once=arguments.once)
 
 
 def _positive(text: str) -> float:

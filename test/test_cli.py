@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,8 +38,21 @@ def test_help_names_the_commands(capsys):
         cli.main(["--help"])
     assert ended.value.code == 0
     said = capsys.readouterr().out
-    assert "serve" in said
-    assert "demo" in said
+    assert all(command in said for command in ("serve", "demo", "inspect"))
+
+
+def test_inspects_a_robot(capsys):
+    robots = Path(__file__).resolve().parents[1] / "config" / "robots"
+    loops = str(robots / "demo_leg_loops.yaml")
+    assert cli.main(["inspect", str(robots / "demo_leg.urdf"), "--loops", loops]) == 0
+    assert "ankle_linkage" in capsys.readouterr().out
+
+
+def test_says_in_one_line_that_there_is_no_robot(capsys):
+    assert cli.main(["inspect", "/no/such.urdf"]) == 1
+    said = capsys.readouterr().err
+    assert "/no/such.urdf" in said
+    assert len(said.splitlines()) == 1
 
 
 def test_imports_no_ros():
