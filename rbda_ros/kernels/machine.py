@@ -131,6 +131,7 @@ class BatchMachine:
         self._program = program
         self._constants = np.array(program.constants)
         self._lanes = lanes.count
+        self._local = threading.local()
         self._tiling = emit_batch.make_tiling(plan, lanes)
         self._code = Code()
         addresses = self._code.add(emit.functions(plan, lanes, 1))
@@ -163,7 +164,9 @@ class BatchMachine:
     def _run(
         self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, states: int
     ) -> None:
-        memory = np.empty(self._tiling.vectors * self._lanes + 8)
+        memory = getattr(self._local, "memory", None)
+        if memory is None:
+            memory = self._local.memory = np.empty(self._tiling.vectors * self._lanes + 8)
         aligned = -(-memory.ctypes.data // 64) * 64
         rows = [array.ctypes.data + start * array.strides[0] for array in (*inputs, *outputs)]
         self._batch(*rows, self._constants.ctypes.data, aligned, states)

@@ -89,11 +89,12 @@ class _Body:
         return s, self.sub(self.sub(x, self.sub(s, z)), self.add(y, z))
 
     def polynomial(self, z: str, coefficients: tuple[float, ...]) -> str:
-        """c0 + c1 z + ... by Horner."""
-        value: float | str = coefficients[-1]
+        """c0 + c1 z + ... by Horner, fused where the processor can."""
+        T, value = self.lanes.type, self.number(coefficients[-1])
         for c in coefficients[-2::-1]:
-            value = self.add(self.mul(value, z), c)
-        return str(value)
+            product = self(f"fmul contract {T} {value}, {z}")
+            value = self(f"fadd contract {T} {product}, {self.number(c)}")
+        return value
 
 
 def _reduced_sincos(ir: _Body, x: str) -> tuple[str, str]:
@@ -103,7 +104,9 @@ def _reduced_sincos(ir: _Body, x: str) -> tuple[str, str]:
     n = ir.sub(shifted, _ROUND)
     first, second, third, rest = _PI_OVER_2
     a = ir.sub(x, ir.mul(n, first))
-    b, lost_b = ir.minus(a, ir.mul(n, second))
+    w = ir.mul(n, second)
+    b = ir.sub(a, w)
+    lost_b = ir.sub(ir.sub(a, b), w)  # where w is the larger, nothing is lost
     c, lost_c = ir.minus(b, ir.mul(n, third))
     low = ir.sub(ir.add(lost_b, lost_c), ir.mul(n, rest))
     r = ir.add(c, low)
@@ -118,9 +121,9 @@ def _reduced_sincos(ir: _Body, x: str) -> tuple[str, str]:
     # cos: w + (((1 - w) - z/2) + (z z q - r t)), w = 1 - z/2
     q = ir.polynomial(z, _COS)
     half = ir.mul(z, 0.5)
-    w = ir.sub(1.0, half)
+    near = ir.sub(1.0, half)
     tail = ir.sub(ir.mul(z, ir.mul(z, q)), ir.mul(r, t))
-    cosine = ir.add(w, ir.add(ir.sub(ir.sub(1.0, w), half), tail))
+    cosine = ir.add(near, ir.add(ir.sub(ir.sub(1.0, near), half), tail))
 
     # Quadrant n mod 4: odd swaps the two; the sine changes sign in 2 and 3, the cosine in 1 and 2.
     bits = ir(f"bitcast {lanes.type} {shifted} to {lanes.integer}")
