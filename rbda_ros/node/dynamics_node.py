@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+# Best effort matches reliable publishers too; a queue would only make efforts late.
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 Transition = Callable[["DynamicsNode", LifecycleState], TransitionCallbackReturn]
 
@@ -211,11 +213,10 @@ class DynamicsNode(LifecycleNode):
     @_reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to answer."""
-        fast = qos_profile_sensor_data  # matches best-effort and reliable publishers
         self._inputs = [
-            self.create_subscription(JointState, "joint_states", self._on_joint_states, fast),
-            self.create_subscription(JointTrajectory, "~/reference", self._on_reference, fast),
-            self.create_subscription(Odometry, "~/base_state", self._on_base_state, fast),
+            self.create_subscription(JointState, "joint_states", self._on_joint_states, NEWEST),
+            self.create_subscription(JointTrajectory, "~/reference", self._on_reference, NEWEST),
+            self.create_subscription(Odometry, "~/base_state", self._on_base_state, NEWEST),
         ]
         result = super().on_activate(state)
         self.active = result == TransitionCallbackReturn.SUCCESS
