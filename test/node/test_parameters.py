@@ -1,0 +1,29 @@
+"""The parameter file and the README keep up with the parameters."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import yaml
+
+from rbda_ros.node.parameters import Settings
+from rbda_ros.node.resources import share_file
+
+
+def test_the_parameter_file_has_every_parameter_with_its_default():
+    (file,) = yaml.safe_load(share_file("config/dynamics.yaml").read_text()).values()
+    defaults = {field.name: field.default for field in fields(Settings)}
+    defaults["gravity"] = list(defaults["gravity"])
+    assert file["ros__parameters"] == defaults
+
+
+def test_the_parameter_file_can_be_used(graph):
+    node = graph.serve("--params-file", str(share_file("config/dynamics.yaml")))
+    client = graph.client()
+    assert client.state == "unconfigured"
+    assert "waiting for a robot_description" in node.log
+
+
+def test_the_readme_names_every_parameter():
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    for field in fields(Settings):
+        assert f"* `{field.name}` (" in readme
