@@ -36,16 +36,20 @@ class Inputs:
 
     def vector(self, name: str, value: ArrayLike, *sizes: int) -> Array:
         """The argument as (size,) or (N, size) finite floats, for one of the sizes."""
-        try:
-            array = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError(f"{name}: {value!r} is not an array of numbers") from None
+        array = numbers(name, value)
         if array.ndim not in (1, 2) or array.shape[-1] not in sizes:
             wanted = " or ".join(f"({size},)" for size in dict.fromkeys(sizes))
             raise InputError(f"{name} has shape {array.shape}; {self._name} needs {wanted}")
         if not np.isfinite(array).all():
             index = int(np.argwhere(~np.isfinite(array))[0][-1])
             raise InputError(f"{name}[{index}] is not finite")
+        return array
+
+    def single(self, name: str, value: ArrayLike, *sizes: int) -> Array:
+        """The argument as (size,) finite floats; batches are refused."""
+        array = self.vector(name, value, *sizes)
+        if array.ndim != 1:
+            raise InputError(f"{name} has shape {array.shape}; give one vector, not a batch")
         return array
 
     def position(self, q: ArrayLike) -> Array:
@@ -76,9 +80,10 @@ class Inputs:
             quaternion = q[..., start : start + 4]
             size = np.linalg.norm(quaternion, axis=-1, keepdims=True)
             if np.any(np.abs(size - 1.0) > QUATERNION_TOLERANCE):
+                worst = size.flat[np.argmax(np.abs(size - 1.0))]
                 raise InputError(
                     f"q: the quaternion (qx, qy, qz, qw) of {joint} has length"
-                    f" {np.ravel(size)[0]:.6g}; give a unit quaternion"
+                    f" {worst:.6g}; give a unit quaternion"
                 )
             quaternion /= size
         return q
@@ -88,9 +93,7 @@ class Inputs:
     ) -> Array:
         """See `Robot.close`."""
         tree = self._tree
-        start = tree.home if guess is None else self.vector("guess", guess, tree.nq)
-        if start.ndim != 1:
-            raise InputError("guess: give one position, not a batch")
+        start = tree.home if guess is None else self.single("guess", guess, tree.nq)
         if isinstance(y_or_partial, Mapping):
             return self._close(self._known_by_name(y_or_partial, start), start)
         rows = self.vector("y", y_or_partial, tree.nq, self.independent_size)
@@ -124,7 +127,7 @@ class Inputs:
         known = {1: base[:7]} if floating else {}
         for name, position in positions.items():
             size = bodies[number_of[name] - 1].model.nq
-            known[number_of[name]] = self.vector(name, np.atleast_1d(position), size)
+            known[number_of[name]] = self.single(name, np.atleast_1d(position), size)
         for node in self._tree.clusters:
             if node.loop is None and any(number not in known for number in node.numbers):
                 missing = [b.joint.name for b in node.bodies if b.joint.name not in positions]
@@ -144,35 +147,61 @@ class Inputs:
         return known
 
     def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
-        """(6 * bodies,) wrenches in body frames, angular first, from link wrenches by name."""
-        total = np.zeros((len(self._tree.spanning.bodies), 6))
-        for link, wrench in wrenches.items():
+        """(6 * bodies,) wrenches in body frames, angular first, from link wrenches by name.
+
+        Where any of them is a batch (N, 6), so is the answer.
+        """
+        if not isinstance(wrenches, Mapping):
+            raise InputError(f"external_wrenches: {wrenches!r} does not map links to wrenches")
+        given = {
+            link: self.vector(f"external_wrenches[{link!r}]", wrench, 6)
+            for link, wrench in wrenches.items()
+        }
+        sizes = {array.shape[:-1] for array in given.values() if array.ndim == 2}
+        if len(sizes) > 1:
+            lengths = sorted(size for (size,) in sizes)
+            raise InputError(f"external_wrenches: batches of different lengths, {lengths}")
+        batch = sizes.pop() if sizes else ()
+        total = np.zeros((*batch, len(self._tree.spanning.bodies), 6))
+        for link, wrench in given.items():
             place = self._tree.spanning.links.get(link)
             if place is None:
                 raise InputError(f"external_wrenches: {self._name} has no link {link!r}")
-            force, moment = np.split(self.vector(f"external_wrenches[{link!r}]", wrench, 6), 2)
             if place.body:
                 R, p = place.frame.R, place.frame.p
-                total[place.body - 1, :3] += R @ moment + np.cross(p, R @ force)
-                total[place.body - 1, 3:] += R @ force
-        return total.ravel()
+                force, moment = wrench[..., :3] @ R.T, wrench[..., 3:] @ R.T
+                total[..., place.body - 1, :3] += moment + np.cross(p, force)
+                total[..., place.body - 1, 3:] += force
+        return total.reshape(*batch, -1)
 
     def frame(self, frame: FrameName) -> tuple[str, BodyFrame]:
         """A key for the frame, and the frame on its body."""
-        link, xyz, rpy = (frame, NOWHERE, NOWHERE) if isinstance(frame, str) else _three(frame)
+        link, xyz, rpy = _three(frame)
         place = self._tree.spanning.links.get(link)
         if place is None:
             raise InputError(f"frame {frame!r}: {self._name} has no link {link!r}")
-        x, y, z = self.vector(f"xyz of frame {link}", xyz, 3).tolist()
-        roll, pitch, yaw = self.vector(f"rpy of frame {link}", rpy, 3).tolist()
+        x, y, z = self.single(f"xyz of frame {link}", xyz, 3).tolist()
+        roll, pitch, yaw = self.single(f"rpy of frame {link}", rpy, 3).tolist()
         at = place.frame @ frame_of(Pose((x, y, z), (roll, pitch, yaw)))
         return f"{link} {x} {y} {z} {roll} {pitch} {yaw}", BodyFrame(place.body, at)
 
 
-def _three(frame: Sequence[Any]) -> tuple[str, Sequence[float], Sequence[float]]:
-    if not 1 <= len(frame) <= 3 or not isinstance(frame[0], str):
+def numbers(name: str, value: ArrayLike) -> Array:
+    """The argument as floats; complex numbers and text that looks like numbers are refused."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name}: {value!r} is not an array of numbers")
+    return array.astype(float, copy=False)
+
+
+def _three(frame: FrameName) -> tuple[str, Sequence[float], Sequence[float]]:
+    parts: Any = (frame,) if isinstance(frame, str) else frame
+    if not isinstance(parts, Sequence) or not 1 <= len(parts) <= 3 or not isinstance(parts[0], str):
         raise InputError(f"frame {frame!r}: give a link, (link, xyz) or (link, xyz, rpy)")
-    link, xyz, rpy = (*frame, NOWHERE, NOWHERE)[:3] if len(frame) < 3 else frame
+    link, xyz, rpy = (*parts, NOWHERE, NOWHERE)[:3]
     return link, xyz, rpy
 
 

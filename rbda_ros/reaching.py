@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from rbda_ros.algorithms.inverse_kinematics import Problem, Reached, solve
 from rbda_ros.errors import ClosureError, InputError
-from rbda_ros.inputs import FrameName
+from rbda_ros.inputs import FrameName, numbers
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ITERATIONS = 200
+ROTATION_TOLERANCE = 1e-3
+"""Largest error of a target's rotation matrix; it is orthogonalized below, refused above."""
 RESTARTS = 20
 """Searches from random positions within the limits, where the first does not reach."""
 
@@ -26,9 +28,9 @@ def reach(
     robot: Robot, frame: FrameName, target: ArrayLike, start: Array, tolerance: float
 ) -> Reached:
     """See `Robot.inverse_kinematics`; ``start`` is a closed spanning position (nq,)."""
-    goal = np.asarray(target, dtype=float)
-    if goal.shape not in ((4, 4), (3,)) or not np.isfinite(goal).all():
-        raise InputError("target: give a finite (4, 4) pose or (3,) position")
+    goal = _target(target)
+    if not tolerance > 0.0:
+        raise InputError(f"tolerance is {tolerance!r}; give a positive number")
     rows = 6 if goal.shape == (4, 4) else 3
     first = 6 if robot.floating_base else 0  # the base stays
     lower, upper = _limits(robot)
@@ -65,6 +67,18 @@ def reach(
             found = solve(problem, another, tolerance, ITERATIONS)
             best = min(best, found, key=lambda r: float(np.linalg.norm(r.error)))
     return best
+
+
+def _target(target: ArrayLike) -> Array:
+    """A checked pose (4, 4) or position (3,)."""
+    goal = numbers("target", target)
+    if goal.shape not in ((4, 4), (3,)) or not np.isfinite(goal).all():
+        raise InputError("target: give a finite (4, 4) pose or (3,) position")
+    if goal.shape == (4, 4):
+        R = goal[:3, :3]
+        if not np.allclose(R @ R.T, np.eye(3), atol=ROTATION_TOLERANCE) or np.linalg.det(R) < 0.0:
+            raise InputError("target: its upper left (3, 3) block is no rotation")
+    return goal
 
 
 def _limits(robot: Robot) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityError
-from rbda_ros.inputs import FrameName, Inputs
+from rbda_ros.inputs import FrameName, Inputs, numbers
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.trace import KERNELS, trace
 from rbda_ros.reaching import Reached, reach
@@ -198,9 +198,7 @@ class Robot:
             tau = tau - self._evaluate("friction_force", q, yd)[0]
         ydd = self._dynamics("forward_dynamics", (q, yd, tau), external_wrenches)
         if not np.isfinite(ydd).all():
-            raise SingularityError(
-                f"{self.name}: the mass matrix is singular here; a movable link may have no inertia"
-            )
+            raise SingularityError(self._no_inertia())
         return ydd
 
     def actuator_efforts(self, q: ArrayLike, tau: ArrayLike) -> Array:
@@ -300,7 +298,7 @@ class Robot:
         frames = [frames] if isinstance(frames, str) else list(frames)
         if not frames:
             raise InputError("frames: name at least one link")
-        if not np.isfinite(damping) or damping < 0.0:
+        if np.ndim(numbers("damping", damping)) or not 0.0 <= damping < np.inf:
             raise InputError(f"damping is {damping!r}; give a number that is not negative")
         position = self._position(q)
         if position.ndim != 1:
@@ -308,6 +306,8 @@ class Robot:
         kernel = self.kernel("inverse_operational_space_inertia", *frames, linear_only=linear_only)
         flat = kernel.call(position)[0]
         rows = 3 if linear_only else 6
+        if not np.isfinite(flat).all():
+            raise SingularityError(self._no_inertia())
         inverse = flat.reshape(rows * len(frames), -1)
         jacobian = np.vstack([self.jacobian(position, frame)[:rows] for frame in frames])
         values, vectors = np.linalg.eigh(inverse)
@@ -341,7 +341,9 @@ class Robot:
             guess: (nq,) spanning or independent position to start from.
             tolerance: largest error of any coordinate [m, rad].
         """
-        start = self.close(self.tree.home if guess is None else guess)
+        sizes = self.nq, self._inputs.independent_size
+        given = self.tree.home if guess is None else self._inputs.single("guess", guess, *sizes)
+        start = self.close(given)
         return reach(self, frame, target, start, tolerance)
 
     def inverse_dynamics_derivatives(
@@ -408,6 +410,9 @@ class Robot:
             if conditioning.size and conditioning.min() < SINGULAR:
                 raise SingularityError(self._dead_point(conditioning))
         return q
+
+    def _no_inertia(self) -> str:
+        return f"{self.name}: the mass matrix is singular here; a movable link may have no inertia"
 
     def _dead_point(self, conditioning: Array) -> str:
         varying = [n for n in self.tree.clusters if n.loop is not None and not n.loop.constant]
