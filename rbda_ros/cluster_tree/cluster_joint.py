@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -50,17 +51,17 @@ class ClusterNode:
     actuated: tuple[int, ...]
     driven: tuple[int, ...]
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """Number of spanning positions."""
         return sum(body.model.nq for body in self.bodies)
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Number of spanning velocities."""
         return sum(body.model.nv for body in self.bodies)
 
-    @property
+    @cached_property
     def ny(self) -> int:
         """Number of independent velocities."""
         return len(self.independent)

@@ -50,17 +50,17 @@ class ClusterTree:
         """Cluster indices from the tips to the base."""
         return iter(reversed(range(len(self.clusters))))
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """Number of spanning positions."""
         return sum(node.nq for node in self.clusters)
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Number of spanning velocities."""
         return len(self.velocity_names)
 
-    @property
+    @cached_property
     def ny(self) -> int:
         """Number of independent velocities."""
         return len(self.independent)

@@ -10,6 +10,7 @@ import casadi as ca
 
 from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.actuation import actuator_efforts
+from rbda_ros.algorithms.closure import closure
 from rbda_ros.algorithms.crba import mass_matrix
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
@@ -80,3 +81,12 @@ def trace(tree: ClusterTree, name: str, *options: Any) -> Kernel:
     flat = [ca.vec(ca.densify(ca.SX(output)).T) for output in outputs]
     names = list(traceable.inputs), [f"o{i}" for i in range(len(flat))]
     return Kernel(ca.Function(name, symbols, ca.cse(flat), *names))
+
+
+def trace_closure(tree: ClusterTree, positions: tuple[int, ...]) -> Kernel:
+    """The closure kernel ``known, guess -> q, phi`` for one choice of known positions."""
+    known, guess = ca.SX.sym("known", len(positions)), ca.SX.sym("guess", tree.nq)
+    outputs = [ca.densify(ca.SX(output)) for output in closure(tree, known, guess, positions)]
+    return Kernel(
+        ca.Function("closure", [known, guess], ca.cse(outputs), ["known", "guess"], ["q", "phi"])
+    )
