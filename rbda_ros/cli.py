@@ -1,4 +1,4 @@
-"""The command line: ``rbda_ros serve``, ``demo`` and ``inspect``."""
+"""The command line: ``rbda_ros serve``, ``demo``, ``inspect`` and ``export-c``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rbda_ros import inspection
+from rbda_ros import export_cli, inspection
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,12 +48,15 @@ def _parser() -> argparse.ArgumentParser:
         "--once", action="store_true", help="show one set of torques and one answer, then end"
     )
     inspection.add_parser(commands)
+    export_cli.add_parser(commands)
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "inspect":
         return inspection.run(arguments)
+    if arguments.command == "export-c":
+        return export_cli.run(arguments)
     from rbda_ros.node import demo
 
     return demo.run(seconds=arguments.seconds, once=arguments.once)

@@ -15,8 +15,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from rbda_ros.cluster_tree.closure import solve, worst_constraint
+from rbda_ros.cluster_tree.closure import CLOSED, solve, worst_constraint
 from rbda_ros.cluster_tree.loops import Loop
+from rbda_ros.description.model import CutJoint
 from rbda_ros.errors import Problem
 
 Array = NDArray[np.float64]
@@ -24,6 +25,8 @@ Array = NDArray[np.float64]
 SAMPLES = 8
 RESTARTS = 40
 RANK_TOLERANCE = 1e-7
+ROUNDED = 1e-4
+"""Rows of a cut smaller than this [m, sine of an angle], beside the others, are rounding."""
 USABLE = 1e-4
 """Worst conditioning of the dependent columns that a choice of independent joints may have."""
 MOST_CHOICES = 3000
@@ -38,14 +41,13 @@ class Assembly:
         home: (nq,) a closed position that is not singular.
         loop: the constraints without redundant rows.
         independent: velocity coordinates that are y.
-        singular_guess: whether the position nearest to the guess was singular, so that its
-            branch was not clear.
+        warnings: what is odd but usable.
     """
 
     home: Array
     loop: Loop
     independent: tuple[int, ...]
-    singular_guess: bool
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> 
     """
     _check_consistent(loop)
     rng = np.random.default_rng(0)
+    loop, warnings = _without_rounding(loop, guess, rng)
     home = _close(loop, guess, rng)
     positions = [home, *_nearby(loop, home, rng)]
     jacobians = [_unit_rows(loop.jacobian(q)) for q in positions]
@@ -105,7 +108,39 @@ def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> 
         )
     rows = _full_rank_rows(jacobians, rank)
     independent = _choose([K[rows] for K in jacobians], freedom, wishes, names)
-    return Assembly(home, loop.with_rows(rows), independent, singular_guess=regular[0] > 0)
+    if regular[0] > 0:
+        warnings.append(
+            f"constraints {_names(loop)}: the loop is singular where it was assembled, so that"
+            " its branch is a matter of chance; give an 'assembly' guess"
+        )
+    return Assembly(home, loop.with_rows(rows), independent, tuple(warnings))
+
+
+def _without_rounding(loop: Loop, guess: Array, rng: np.random.Generator) -> tuple[Loop, list[str]]:
+    """The loop without rows that only rounding makes.
+
+    A planar linkage has rows out of its plane, zero in exact numbers. Where a file rounds an
+    angle to 1.5708 they are not quite zero, and would lock the linkage or keep it from closing.
+    """
+    near = [loop.integrate(guess, rng.normal(0.0, 0.3, loop.nv)) for _ in range(SAMPLES)]
+    sizes = np.max([np.linalg.norm(loop.jacobian(q), axis=1) for q in near], axis=0, initial=0.0)
+    gaps = np.max([np.abs(loop.residual(q)) for q in near], axis=0, initial=0.0)
+    rounded = [
+        i
+        for i, (size, gap) in enumerate(zip(sizes, gaps, strict=True))
+        if isinstance(loop.constraints[loop.row_constraint[i]], CutJoint)
+        and size < ROUNDED * sizes.max()
+        and gap < ROUNDED
+    ]
+    if not rounded:
+        return loop, []
+    named = sorted({loop.constraints[loop.row_constraint[i]].name for i in rounded})
+    warning = (
+        f"constraints {', '.join(map(repr, named))}: the loop is planar but for rounding in its"
+        f" frames ({gaps[rounded].max():.1g} out of plane), which is ignored"
+    )
+    kept = [i for i in range(len(sizes)) if i not in rounded]
+    return loop.with_rows(kept), [warning] if gaps[rounded].max() > CLOSED else []
 
 
 def _names(loop: Loop) -> str:

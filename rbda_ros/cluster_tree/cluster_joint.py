@@ -33,7 +33,7 @@ class ClusterNode:
         loop: the constraints; None where there are none.
         independent: positions, among the cluster's velocity coordinates, of y_k.
         home: (nq,) a position that closes the loops: the assembly, or zero.
-        branch_unclear: whether the assembly guess was singular, where branches meet.
+        warnings: what was odd about its assembly.
         actuated: positions, among the velocity coordinates, of those that actuators act on.
         driven: positions in y_k, as many as the actuators can drive independently.
     """
@@ -47,7 +47,7 @@ class ClusterNode:
     loop: Loop | None
     independent: tuple[int, ...]
     home: NDArray[np.float64]
-    branch_unclear: bool
+    warnings: tuple[str, ...]
     actuated: tuple[int, ...]
     driven: tuple[int, ...]
 

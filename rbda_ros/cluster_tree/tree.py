@@ -17,7 +17,7 @@ from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
 from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.joints import integrate
-from rbda_ros.cluster_tree.loops import build_loop
+from rbda_ros.cluster_tree.loops import Loop, build_loop
 from rbda_ros.cluster_tree.spanning_tree import (
     Body,
     LinkFrame,
@@ -96,13 +96,8 @@ class ClusterTree:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the description, or about its assembly, but usable."""
-        unclear = (
-            f"cluster {node.name!r}: its loop is singular where it was assembled, so that the"
-            " branch is a matter of chance; give an 'assembly' guess"
-            for node in self.clusters
-            if node.branch_unclear
-        )
-        return (*self.description.warnings, *unclear)
+        of_clusters = (warning for node in self.clusters for warning in node.warnings)
+        return (*self.description.warnings, *of_clusters)
 
     def rows(self, k: int | None) -> int:
         """Rows of cluster k's clustered vectors: six a body, six for the fixed base (None)."""
@@ -215,15 +210,15 @@ def _node(
     constraints = [c for c in description.constraints if bodies_tied(tree, c) <= set(numbers)]
     guess = {i: _guess(description, body) for i, body in zip(numbers, bodies, strict=True)}
     home = np.concatenate([guess[i] for i in numbers])
-    loop, branch_unclear = None, False
+    loop: Loop | None = None
+    warnings: tuple[str, ...] = ()
     independent = tuple(range(sum(body.model.nv for body in bodies)))
     if constraints:
         names = [name for body in bodies for name in body.velocity_names]
-        loop = build_loop(tree, numbers, constraints, guess)
         wishes = _wishes(description, bodies, tree.floating_base and 1 in numbers)
-        assembly = assemble(loop, home, wishes, names)
+        assembly = assemble(build_loop(tree, numbers, constraints, guess), home, wishes, names)
         home, loop, independent = assembly.home, assembly.loop, assembly.independent
-        branch_unclear = assembly.singular_guess
+        warnings = assembly.warnings
     node = ClusterNode(
         name=bodies[0].name,
         bodies=bodies,
@@ -234,7 +229,7 @@ def _node(
         loop=loop,
         independent=independent,
         home=home,
-        branch_unclear=branch_unclear,
+        warnings=warnings,
         actuated=_actuated(description, bodies, independent),
         driven=(),
     )

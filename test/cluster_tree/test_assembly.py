@@ -311,3 +311,38 @@ PARALLELOGRAM = (
         ]
     },
 )
+
+
+def _rounded_four_bar(angle):
+    """A planar four-bar whose plane is turned by an angle, once as written and once by pi/2."""
+    inertial = (
+        '<inertial><mass value="1"/><origin xyz="0.1 0 0"/>'
+        '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    joint = (
+        '<joint name="{0}" type="continuous"><parent link="{1}"/><child link="{0}_link"/>'
+        '<origin xyz="{2}" rpy="{3} 0 0"/><axis xyz="0 0 1"/></joint>'
+        f'<link name="{{0}}_link">{inertial}</link>'
+    )
+    return (
+        '<robot name="rounded"><link name="base"/>'
+        + joint.format("crank", "base", "0 0 0", angle)
+        + joint.format("coupler", "crank_link", "0.2 0 0", 0)
+        + joint.format("rocker", "base", "0.5 0 0", np.pi / 2)
+        + '<loop name="pin" type="revolute"><predecessor link="coupler_link">'
+        '<origin xyz="0.4 0 0"/></predecessor><successor link="rocker_link"><origin xyz="0.3 0 0"/></successor>'
+        '<axis xyz="0 0 1"/></loop></robot>'
+    )
+
+
+@pytest.mark.parametrize("angle", [1.5708, 1.570796, 1.57079632679])
+def test_rounded_planar_loops_assemble(angle):
+    assembly = {"crank": 1.0, "coupler": -0.5, "rocker": 1.5}
+    exact = load_robot(_rounded_four_bar(np.pi / 2), {"assembly": assembly})
+    robot = load_robot(_rounded_four_bar(angle), {"assembly": assembly})
+    assert robot.ny == 1
+    assert any("rounding" in warning for warning in robot.warnings) == (angle != 1.57079632679)
+    q = exact.close({"crank": 1.2})
+    np.testing.assert_allclose(robot.close({"crank": 1.2}), q, atol=1e-4)  # by rounding, 4e-6
+    tau = [r.inverse_dynamics(r.close({"crank": 1.2}), [0.5], [1.0]) for r in (exact, robot)]
+    np.testing.assert_allclose(tau[1], tau[0], rtol=1e-3)
