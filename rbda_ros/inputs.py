@@ -33,6 +33,18 @@ class Inputs:
         self._independent = list(tree.independent)
         self._quaternions = _quaternions(tree)
         self.independent_positions = _independent_positions(tree)
+        # Where joints in loops have several coordinates, it takes more than adding Newton steps.
+        looped = (body for node in tree.clusters if node.loop for body in node.bodies)
+        simple = all(body.model.nq == 1 for body in looped)
+        self._independent_in_loops = (
+            tuple(self.independent_positions)
+            if simple and self.independent_positions is not None
+            else None
+        )
+        self._joints = {body.joint.name for body in tree.spanning.bodies}
+        self._determining: dict[
+            tuple[str, ...], tuple[tuple[str, ...], tuple[int, ...]] | None
+        ] = {}
 
     def vector(self, name: str, value: ArrayLike, *sizes: int) -> Array:
         """The argument as (size,) or (N, size) finite floats, for one of the sizes."""
@@ -102,6 +114,54 @@ class Inputs:
             start = self._close(self._known_in(row), start)
             closed.append(start)
         return np.array(closed).reshape(*rows.shape[:-1], tree.nq)
+
+    def determining(
+        self, y_or_partial: ArrayLike | Mapping[str, ArrayLike]
+    ) -> tuple[tuple[int, ...], Array] | None:
+        """Which entries of q are known, and their values, if these just determine the others.
+
+        None where it takes a closer look: a batch, joints too few or too many, joints of
+        several coordinates in loops, or mistakes.
+        """
+        values: Any = y_or_partial
+        positions = self._independent_in_loops
+        if isinstance(y_or_partial, Mapping):
+            names = tuple(y_or_partial)
+            if names not in self._determining:
+                self._determining[names] = self._determining_positions(names)
+            chosen = self._determining[names]
+            if chosen is None:
+                return None
+            values, positions = [y_or_partial[name] for name in chosen[0]], chosen[1]
+        try:
+            known = np.asarray(values, dtype=float)
+        except (TypeError, ValueError):
+            return None
+        if positions is None or known.shape != (len(positions),):
+            return None
+        return positions, known
+
+    def _determining_positions(
+        self, names: tuple[str, ...]
+    ) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
+        """Names and entries of q to hold: in each cluster y if it is there, else what is."""
+        if self._independent_in_loops is None:
+            return None
+        start, held = 0, {}
+        base = 1 if self._tree.spanning.floating_base else 0
+        for k, node in enumerate(self._tree.clusters):
+            joints = [body.joint.name for body in node.bodies]
+            given = [i for i, joint in enumerate(joints) if joint in names]
+            if k >= base:
+                if node.nq != len(node.bodies):
+                    return None
+                if set(node.independent) <= set(given):
+                    given = list(node.independent)
+                if len(given) != node.ny:
+                    return None
+                held.update({joints[i]: start + i for i in given})
+            start += node.nq
+        return (tuple(held), tuple(held.values())) if set(names) <= self._joints else None
 
     def _close(self, known: Mapping[int, Array], guess: Array) -> Array:
         """Close every cluster; ``known`` has positions by body number."""

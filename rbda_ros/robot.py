@@ -10,18 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rbda_ros.cluster_tree.closure import CLOSED
 from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityError
 from rbda_ros.inputs import FrameName, Inputs, numbers
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.kernels.trace import KERNELS, trace
+from rbda_ros.kernels.trace import KERNELS, trace, trace_closure
 from rbda_ros.reaching import Reached, reach
 from rbda_ros.results import Cluster, Derivatives, OperationalSpace, clusters_of
 
 Array = NDArray[np.float64]
 
+NEARBY = 0.3
+"""How far a few Newton steps may lead from a guess [rad, m]: not onto another branch."""
 LOOP_TOLERANCE = 1e-6
 """Largest loop residual of a spanning position that is taken as it is [m, sine of an angle]."""
 SINGULAR = 1e-8
@@ -136,7 +139,27 @@ class Robot:
             InputError: unknown names, or joints that do not determine the others.
             ClosureError: the loops cannot be closed there; it names the loop and the gap.
         """
-        return self._inputs.close(y_or_partial, guess)
+        nearby = self._close_nearby(y_or_partial, guess)
+        return self._inputs.close(y_or_partial, guess) if nearby is None else nearby
+
+    def _close_nearby(
+        self, y_or_partial: ArrayLike | Mapping[str, ArrayLike], guess: ArrayLike | None
+    ) -> Array | None:
+        """Closure by the kernel, where joints have moved little from a guess; else None."""
+        if guess is None or not self._has_loops:
+            return None
+        known = self._inputs.determining(y_or_partial)
+        if known is None:
+            return None
+        positions, values = known
+        start = self._inputs.single("guess", guess, self.nq)
+        key = ("closure", positions)
+        if key not in self._kernels:
+            with self._tracing:
+                self._kernels[key] = trace_closure(self.tree, positions)
+        q, phi = self._kernels[key].call(values, start)
+        near = np.abs(q - start).max() <= NEARBY and np.abs(phi).max() <= CLOSED
+        return self._inputs.normalized(q) if near else None
 
     def inverse_dynamics(
         self,

@@ -329,8 +329,9 @@ def _rounded_four_bar(angle):
         + joint.format("crank", "base", "0 0 0", angle)
         + joint.format("coupler", "crank_link", "0.2 0 0", 0)
         + joint.format("rocker", "base", "0.5 0 0", np.pi / 2)
-        + '<loop name="pin" type="revolute"><predecessor link="coupler_link">'
-        '<origin xyz="0.4 0 0"/></predecessor><successor link="rocker_link"><origin xyz="0.3 0 0"/></successor>'
+        + '<loop name="pin" type="revolute">'
+        '<predecessor link="coupler_link"><origin xyz="0.4 0 0"/></predecessor>'
+        '<successor link="rocker_link"><origin xyz="0.3 0 0"/></successor>'
         '<axis xyz="0 0 1"/></loop></robot>'
     )
 
