@@ -25,14 +25,11 @@ def _share_folders() -> Iterator[Path]:
     if (source_tree / "package.xml").is_file():
         yield source_tree
     try:
-        from ament_index_python.packages import (
-            PackageNotFoundError,
-            get_package_share_directory,
-        )
+        from ament_index_python.packages import get_package_share_directory
     except ImportError:
         pass
     else:
-        # The wheels of PyPI do not set AMENT_PREFIX_PATH.
-        with suppress(PackageNotFoundError, LookupError):
+        # The wheels of PyPI do not set AMENT_PREFIX_PATH, which is an OSError here.
+        with suppress(LookupError, OSError):
             yield Path(get_package_share_directory("rbda_ros"))
     yield Path(sys.prefix) / "share" / "rbda_ros"
