@@ -22,6 +22,9 @@ ROTATION_TOLERANCE = 1e-3
 """Largest error of a target's rotation matrix; it is orthogonalized below, refused above."""
 RESTARTS = 20
 """Searches from random positions within the limits, where the first does not reach."""
+DRAWS = 20
+"""Random positions tried for one that closes the loops with dependent joints in limits, too."""
+LIMIT_TOLERANCE = 1e-9
 
 
 def reach(
@@ -34,6 +37,7 @@ def reach(
     rows = 6 if goal.shape == (4, 4) else 3
     first = 6 if robot.floating_base else 0  # the base stays
     lower, upper = _limits(robot)
+    positions, velocities = _bounded(robot)
 
     def error(q: Array) -> Array:
         pose = robot.frame_pose(q, frame)
@@ -48,13 +52,17 @@ def reach(
         return J
 
     def move(q: Array, dy: Array) -> Array | None:
-        guess = robot.tree.integrate(q, robot.spanning_velocity(q, dy))
+        dq = robot.spanning_velocity(q, dy)
+        below, above = lower[positions] - q[positions], upper[positions] - q[positions]
+        if np.any(dq[velocities] < below) or np.any(dq[velocities] > above):
+            G = robot.spanning_velocity(q, np.eye(robot.ny)).T
+            dq = G @ _along_limits(G[velocities], below, above, dy)
+        guess = robot.tree.integrate(q, dq)
         try:
             moved = robot.close(np.clip(guess, lower, upper), guess=q)
         except (ClosureError, InputError):
             return None
-        within = np.all(moved >= lower - 1e-9) and np.all(moved <= upper + 1e-9)
-        return moved if within else None
+        return moved if _within(moved, lower, upper) else None
 
     problem = Problem(error, jacobian, move)
     best = solve(problem, start, tolerance, ITERATIONS)
@@ -92,16 +100,56 @@ def _limits(robot: Robot) -> tuple[Array, Array]:
     return np.array(lower), np.array(upper)
 
 
+def _bounded(robot: Robot) -> tuple[list[int], list[int]]:
+    """Where joints of one degree of freedom are in q, and where in qd."""
+    positions, velocities, iq, iv = [], [], 0, 0
+    for body in robot.tree.spanning.bodies:
+        if body.model.nq == 1:
+            positions.append(iq)
+            velocities.append(iv)
+        iq, iv = iq + body.model.nq, iv + body.model.nv
+    return positions, velocities
+
+
+def _along_limits(G: Array, below: Array, above: Array, dy: Array) -> Array:
+    """The step nearest to dy that keeps ``below <= G dy <= above``, where one is found.
+
+    Limits of dependent joints, such as rotors, are limits of y too: the step slides along them.
+    """
+    active: list[int] = []
+    stop = np.zeros(len(G))
+    step = dy
+    for _ in range(len(dy)):
+        excess = np.maximum(G @ step - above, below - G @ step)
+        worst = int(np.argmax(excess))
+        if excess[worst] <= LIMIT_TOLERANCE / 10:
+            break
+        stop[worst] = above[worst] if G[worst] @ step > above[worst] else below[worst]
+        active.append(worst)
+        A = G[active]
+        step = dy - np.linalg.lstsq(A, A @ dy - stop[active], rcond=1e-10)[0]
+    return step
+
+
 def _random_start(
     robot: Robot, start: Array, lower: Array, upper: Array, rng: np.random.Generator
 ) -> Array | None:
-    """A closed position with independent joints anywhere within their limits, or within pi."""
-    step = rng.uniform(-np.pi, np.pi, robot.ny)
-    step[: 6 if robot.floating_base else 0] = 0.0
-    guess = robot.tree.integrate(start, robot.spanning_velocity(start, step))
-    low, high = np.maximum(lower, start - np.pi), np.minimum(upper, start + np.pi)
-    guess = np.where((guess < low) | (guess > high), rng.uniform(low, np.maximum(low, high)), guess)
-    try:
-        return robot.close(guess, guess=start)
-    except (ClosureError, InputError):
-        return None
+    """A closed position with every joint within its limits, anywhere within pi of ``start``."""
+    for _ in range(DRAWS):
+        step = rng.uniform(-np.pi, np.pi, robot.ny)
+        step[: 6 if robot.floating_base else 0] = 0.0
+        guess = robot.tree.integrate(start, robot.spanning_velocity(start, step))
+        low, high = np.maximum(lower, start - np.pi), np.minimum(upper, start + np.pi)
+        outside = (guess < low) | (guess > high)
+        guess = np.where(outside, rng.uniform(low, np.maximum(low, high)), guess)
+        try:
+            closed = robot.close(guess, guess=start)
+        except (ClosureError, InputError):
+            continue
+        if _within(closed, lower, upper):
+            return closed
+    return None
+
+
+def _within(q: Array, lower: Array, upper: Array) -> bool:
+    return bool(np.all(q >= lower - LIMIT_TOLERANCE) and np.all(q <= upper + LIMIT_TOLERANCE))
