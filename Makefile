@@ -31,8 +31,10 @@ run: install
 
 test: lint pytest colcon
 
+# The node's tests wait for messages: they run alone, when nothing else takes the cores.
 pytest: install
-	$(VENV)/python -m pytest
+	$(VENV)/python -m pytest -q -n auto --dist worksteal --ignore test/node
+	$(VENV)/python -m pytest -q test/node
 
 lint: install
 	$(STEP) ruff-format "Formatting (ruff)" $(VENV)/ruff format --check .

@@ -3,10 +3,9 @@
 import sys
 from pathlib import Path
 
+from launch import LaunchDescription
 from launch.actions import ExecuteProcess, IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-
-from launch import LaunchDescription
 
 HERE = Path(__file__).resolve().parent
 ROBOTS = HERE.parent / "config" / "robots"

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
+from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import Command, LaunchConfiguration
 from launch_ros.actions import LifecycleNode
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
-
-from launch import LaunchContext, LaunchDescription
 
 ARGUMENTS = [
     DeclareLaunchArgument(

@@ -64,14 +64,6 @@ class Inputs:
             raise InputError(f"{name} has shape {array.shape}; give one vector, not a batch")
         return array
 
-    def position(self, q: ArrayLike) -> Array:
-        """A spanning position (nq,) with unit quaternions; independent ones are closed.
-
-        A spanning position is not checked against the loops here.
-        """
-        q = self.vector("q", q, self._tree.nq, self.independent_size)
-        return self.normalized(q) if q.shape[-1] == self._tree.nq else self.close(q, None)
-
     def velocity(self, qd: ArrayLike) -> Array:
         """The independent velocity (ny,), from a spanning or independent one."""
         qd = self.vector("qd", qd, self._tree.nv, self._tree.ny)
@@ -108,12 +100,8 @@ class Inputs:
         start = tree.home if guess is None else self.single("guess", guess, tree.nq)
         if isinstance(y_or_partial, Mapping):
             return self._close(self._known_by_name(y_or_partial, start), start)
-        rows = self.vector("y", y_or_partial, tree.nq, self.independent_size)
-        closed = []
-        for row in np.atleast_2d(rows):
-            start = self._close(self._known_in(row), start)
-            closed.append(start)
-        return np.array(closed).reshape(*rows.shape[:-1], tree.nq)
+        row = self.single("y", y_or_partial, tree.nq, self.independent_size)
+        return self._close(self._known_in(row), start)
 
     def determining(
         self, y_or_partial: ArrayLike | Mapping[str, ArrayLike]

@@ -139,6 +139,11 @@ class Robot:
             InputError: unknown names, or joints that do not determine the others.
             ClosureError: the loops cannot be closed there; it names the loop and the gap.
         """
+        if not isinstance(y_or_partial, Mapping) and np.ndim(y_or_partial) == 2:
+            rows: list[Array] = []
+            for row in np.asarray(y_or_partial):
+                rows.append(self.close(row, rows[-1] if rows else guess))
+            return np.array(rows).reshape(-1, self.nq)
         nearby = self._close_nearby(y_or_partial, guess)
         return self._inputs.close(y_or_partial, guess) if nearby is None else nearby
 
@@ -160,6 +165,13 @@ class Robot:
         q, phi = self._kernels[key].call(values, start)
         near = np.abs(q - start).max() <= NEARBY and np.abs(phi).max() <= CLOSED
         return self._inputs.normalized(q) if near else None
+
+    def independent_position(self, q: ArrayLike) -> Array:
+        """The entries of a spanning position (nq,) that are the position of y."""
+        positions = self._inputs.independent_positions
+        if positions is None:
+            raise InputError(f"{self.name}: y has only part of some joint, so it has no position")
+        return self._inputs.vector("q", q, self.nq)[..., positions]
 
     def inverse_dynamics(
         self,
@@ -421,7 +433,8 @@ class Robot:
 
     def _position(self, q: ArrayLike) -> Array:
         """A spanning position on the constraint manifold and away from its dead points."""
-        q = self._inputs.position(q)
+        q = self._inputs.vector("q", q, self.nq, self._inputs.independent_size)
+        q = self._inputs.normalized(q) if q.shape[-1] == self.nq else self.close(q)
         if self._has_loops:
             phi, conditioning = self._evaluate("loop_state", q)
             residual = np.abs(phi).max(initial=0.0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rbda_ros import load_robot
-from rbda_ros.errors import ModelError, Problem
+from rbda_ros.errors import InputError, ModelError, Problem
 from rbda_ros.node.parameters import Settings
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def _build(source: ModelSource) -> Robot:
     )
     for kernel in WARM:
         robot.kernel(kernel)
+    with suppress(InputError):  # where y has no position of its own
+        robot.close(robot.independent_position(robot.tree.home), guess=robot.tree.home)
     return robot
 
 
