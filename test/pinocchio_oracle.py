@@ -20,6 +20,21 @@ def example_robots() -> dict[str, Path]:
     return {name: path for name, path in robots.items() if _readable(path)}
 
 
+VARIANTS = {
+    "alex_psyonic_hands", "alex_sake_hands", "double_pendulum_continuous", "g1_29dof_rev_1_0",
+    "icub_reduced", "iris_simple", "panda_collision", "romeo_small", "simple_humanoid_classical",
+    "talos_full_v2_box", "talos_reduced", "talos_reduced_box", "talos_reduced_corrected", "tiago",
+    "tiago_no_hand", "ur10_joint_limited_robot", "ur3_joint_limited_robot",
+    "ur5_joint_limited_robot",
+}  # fmt: skip
+"""Robots that differ from others in hands, limits or shapes alone."""
+
+
+def distinct_robots() -> dict[str, Path]:
+    """The example robots without variants: for what costs more than a trace."""
+    return {name: path for name, path in example_robots().items() if name not in VARIANTS}
+
+
 def _readable(urdf: Path) -> bool:
     try:
         pin.buildModelFromUrdf(str(urdf))

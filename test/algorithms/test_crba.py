@@ -7,7 +7,7 @@ from mechanism_table import MECHANISMS
 from pinocchio_oracle import (
     PinocchioOracle,
     assert_close,
-    example_robots,
+    distinct_robots,
     explicit_jacobian,
     random_state,
 )
@@ -15,10 +15,10 @@ from reference_data import REFERENCE_ROBOTS, reference
 
 from rbda_ros import load_robot
 
-ROBOTS = example_robots()
+ROBOTS = distinct_robots()
 
 
-# H of a fixed base is a block of that of a floating one: every robot floats, some are fixed too.
+# H of a fixed base is a block of that of a floating one: every robot floats, two are fixed too.
 CASES = [(name, True) for name in ROBOTS] + [(name, False) for name in ("panda", "talos_full_v2")]
 
 

@@ -7,7 +7,7 @@ from mechanism_table import MECHANISMS
 from pinocchio_oracle import (
     PinocchioOracle,
     assert_close,
-    example_robots,
+    distinct_robots,
     explicit_jacobian,
     random_state,
 )
@@ -15,7 +15,7 @@ from reference_data import ANGULAR_FIRST, REFERENCE_ROBOTS, reference
 
 from rbda_ros import load_robot
 
-ROBOTS = example_robots()
+ROBOTS = distinct_robots()
 OFFSET = ((0.1, -0.2, 0.3), (0.4, -0.5, 0.6))
 
 
@@ -36,7 +36,7 @@ def check(robot, oracle, q, qd, frame, G, g):
 
 # Fixed bases are the mechanisms' and the chosen robots' here; every robot floats.
 CASES = [(name, True) for name in ROBOTS] + [
-    (name, False) for name in ("panda", "ur5_robot", "talos_full_v2", "tiago")
+    (name, False) for name in ("panda", "ur5_robot", "talos_full_v2", "tiago_pro")
 ]
 
 
