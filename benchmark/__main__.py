@@ -38,7 +38,7 @@ def main() -> None:
     ):  # fmt: skip
         with console.status(section.__doc__ or section.__name__):
             rows += list(section())
-    _show("Time per call from Python [us]; ratio: peer over ours", rows)
+    _show("Time per call from Python (us); ratio: peer over ours", rows)
     _start_up()
     _write(DOCS / "instruction_counts.csv", count_rows)
     _write(DOCS / "performance.csv", rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -69,8 +70,8 @@ def _batches(both: Pair) -> Iterator[Row]:
             "ours": lambda k=kernel: k.batch(*states),
             "theirs": lambda p=peer: [p(model, data, *row) for row in zip(*theirs, strict=True)],
         }
-        taken = interleaved(calls)
-        # Thread-CPU time counts one core only: the batch may use more, so it is measured alone.
+        # Batches may use several threads: the CPU time of all of them counts.
+        taken = interleaved(calls, clock=time.process_time)
         ours, peers = taken["ours"] / BATCH, taken["theirs"] / 256
         yield {
             "work": f"{work}, batch of {BATCH}", "robot": both.name, "peer": f"pin.{peer.__name__}",

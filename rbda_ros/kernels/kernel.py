@@ -71,15 +71,17 @@ class Kernel:
         """Wait for machine code, with `batch` also for that of `batch`; whether it is there."""
         if not self._may_compile:
             return False
-        ready = self._machine.wait() is not None
+        machine = self._machine.wait()
+        if machine is not None:
+            self.__dict__["call"] = machine.call  # the built-in function in place of the method
+        ready = machine is not None
         return (self._batch_machine.wait() is not None and ready) if batch else ready
 
     def call(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """Evaluate at one state: a vector per input, in column order; new arrays returned."""
         machine = self._machine.value
         if machine is not None:
-            # From here on the built-in function stands in the place of this method.
-            self.__dict__["call"] = machine.call
+            self.__dict__["call"] = machine.call  # from here on in the place of this method
             return machine.call(*inputs)
         self._request()
         buffers = self._buffers()
