@@ -66,10 +66,15 @@ def rotation_from_rpy(rpy: tuple[float, float, float]) -> NDArray[np.float64]:
     return snap(rz @ ry @ rx)
 
 
-def snap(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Entries within SNAP of 0 or +-1 made exact: URDFs round pi/2."""
-    nearest = np.round(rotation)
-    return np.where(np.abs(rotation - nearest) < SNAP, nearest, rotation) + 0.0
+def snap(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rotations, or unit vectors, without the rounding of URDFs.
+
+    Entries within SNAP of 0 become 0; those within SNAP of +-1 become +-1 where all others of
+    their row are 0. (A turn by 1e-5 has a cosine nearer to 1 than SNAP, but is no rounding.)
+    """
+    zero = np.abs(array) < SNAP
+    unit = (np.abs(np.abs(array) - 1.0) < SNAP) & (zero.sum(axis=-1, keepdims=True) == 2)
+    return np.where(zero, 0.0, np.where(unit, np.sign(array), array))
 
 
 def align_z(axis: NDArray[np.float64]) -> NDArray[np.float64]:
