@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv/bin
 STEP := @$(PYTHON) tools/step.py
 COLCON := build/colcon
+# The C++ interfaces take half of the colcon build and nothing here uses them: make colcon CXX_INTERFACES=ON.
+CXX_INTERFACES ?= OFF
 
 # What a sourced ROS, another environment or a parent process left behind would be mixed with ours.
 unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH LD_LIBRARY_PATH
@@ -31,10 +33,10 @@ run: install
 
 test: lint pytest colcon
 
-# The node's tests wait for messages: they run alone, when nothing else takes the cores.
+# The node's tests wait for messages: they run when nothing else takes the cores.
 pytest: install
 	$(VENV)/python -m pytest -q -n auto --dist worksteal --ignore test/node
-	$(VENV)/python -m pytest -q test/node
+	$(VENV)/python -m pytest -q -n 2 --dist loadfile test/node
 
 lint: install
 	$(STEP) ruff-format "Formatting (ruff)" $(VENV)/ruff format --check .
@@ -50,7 +52,7 @@ colcon: install
 	  --build-base $(COLCON)/build --install-base $(COLCON)/install \
 	  --event-handlers console_direct+ --cmake-args -GNinja -DBUILD_TESTING=OFF \
 	  -DCMAKE_PROJECT_INCLUDE="$(CURDIR)/cmake/ros_wheels.cmake" \
-	  -DPython3_EXECUTABLE="$(CURDIR)/$(VENV)/python"
+	  -DPython3_EXECUTABLE="$(CURDIR)/$(VENV)/python" -DRBDA_ROS_CPP=$(CXX_INTERFACES)
 	$(STEP) install-space "Running the node of the install space" \
 	  $(VENV)/python tools/try_install_space.py $(COLCON)/install
 

@@ -76,6 +76,7 @@ class BuildWithCMake(build_py):
                 f"-DCMAKE_PROJECT_INCLUDE={HERE / 'cmake' / 'ros_wheels.cmake'}",
                 f"-DPython3_EXECUTABLE={sys.executable}",
                 "-DRBDA_ROS_WHEEL=ON",
+                "-DRBDA_ROS_CPP=OFF",
             )
             owner.write_text(belongs_to)
         run_cmake(env, "--build", folder)

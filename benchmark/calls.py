@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import mujoco
@@ -58,6 +59,17 @@ def trees() -> Iterator[Row]:
             yield from _batches(both)
 
 
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """Batches would use several threads."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
 def _batches(both: Pair) -> Iterator[Row]:
     model, data = both.model, both.model.createData()
     rng = np.random.default_rng(1)
@@ -70,8 +82,8 @@ def _batches(both: Pair) -> Iterator[Row]:
             "ours": lambda k=kernel: k.batch(*states),
             "theirs": lambda p=peer: [p(model, data, *row) for row in zip(*theirs, strict=True)],
         }
-        # Batches may use several threads: the CPU time of all of them counts.
-        taken = interleaved(calls, clock=time.process_time)
+        with _one_core():
+            taken = interleaved(calls)
         ours, peers = taken["ours"] / BATCH, taken["theirs"] / 256
         yield {
             "work": f"{work}, batch of {BATCH}", "robot": both.name, "peer": f"pin.{peer.__name__}",

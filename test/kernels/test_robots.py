@@ -13,7 +13,7 @@ from rbda_ros.kernels.trace import KERNELS
 
 EXAMPLES = example_robots()
 LOOPS = Path(__file__).parents[3] / "shared" / "robots"
-OPEN_CHAINS = ["panda", "ur5_robot", "solo12", "go2", "talos_reduced"]
+OPEN_CHAINS = ["panda", "solo12", "talos_reduced"]
 # Instructions: longer kernels take long to compile, and are short on other robots.
 LONGEST = 2_500
 LONGEST_DYNAMICS = 10_000
