@@ -18,6 +18,7 @@ _OUTPUTS = {
     "forward_dynamics": ("ydd",),
     "forward_dynamics_with_wrenches": ("ydd",),
     "mass_matrix": ("mass_matrix",),
+    "mass_matrix_factor": ("factor",),
     "bias_force": ("tau",),
     "gravity_force": ("tau",),
     "friction_force": ("tau",),

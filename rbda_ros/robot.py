@@ -280,6 +280,17 @@ class Robot:
         H = self._evaluate("mass_matrix", self._position(q))[0]
         return H.reshape(*H.shape[:-1], self.ny, self.ny)
 
+    def mass_matrix_factor(self, q: ArrayLike) -> Array:
+        """L (ny, ny), lower triangular, with ``H = L' L``, as sparse as the branches make H.
+
+        Raises:
+            SingularityError: H is singular here.
+        """
+        L = self._evaluate("mass_matrix_factor", self._position(q))[0]
+        if not np.isfinite(L).all():
+            raise SingularityError(self._no_inertia())
+        return L.reshape(*L.shape[:-1], self.ny, self.ny)
+
     def bias_force(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """C(y, yd) (ny,): inverse dynamics at zero acceleration, gravity included [N m, N]."""
         return self._evaluate("bias_force", self._position(q), self._inputs.velocity(qd))[0]

@@ -1,4 +1,4 @@
-"""The mass matrix in y: composite rigid bodies on the cluster tree.
+"""The mass matrix in y: composite rigid bodies on the cluster tree; and its factorization.
 
 Featherstone 2010, Eqs. 44 to 48, with clusters in place of bodies.
 """
@@ -38,6 +38,46 @@ def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
             blocks[l, k] = joint.SG.T @ F  # (48)
             l = tree.clusters[l].parent
     return _assemble(tree, blocks)
+
+
+def mass_matrix_factor(tree: ClusterTree, q: Matrix) -> Matrix:
+    """L (ny x ny), lower triangular, with ``H = L' L``, and zero where H is by structure.
+
+    Eliminated from the tips to the base, H fills in no zero of its branches: the LTL factorization
+    of Featherstone, "Efficient Factorization of the Joint-Space Inertia Matrix for Branched
+    Kinematic Trees" (2005), on the coordinates of the clusters.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+    """
+    H = mass_matrix(tree, q)
+    above = _coordinates_above(tree)
+    A = {(k, i): H[k, i] for k in range(tree.ny) for i in (k, *above[k])}
+    for k in reversed(range(tree.ny)):
+        A[k, k] = ca.sqrt(A[k, k])
+        for i in above[k]:
+            A[k, i] = A[k, i] / A[k, k]
+        for i in above[k]:
+            for j in (i, *above[i]):
+                A[i, j] = A[i, j] - A[k, i] * A[k, j]
+    L = ca.SX(tree.ny, tree.ny)
+    for (k, i), entry in A.items():
+        L[k, i] = entry
+    return L
+
+
+def _coordinates_above(tree: ClusterTree) -> list[list[int]]:
+    """For each coordinate of y, those that support it, nearest first: kappa without itself."""
+    above: list[list[int]] = []
+    last: dict[int | None, list[int]] = {None: []}
+    for k, node in enumerate(tree.clusters):
+        supporting = last[node.parent]
+        for _ in range(node.ny):
+            above.append(supporting)
+            supporting = [len(above) - 1, *supporting]
+        last[k] = supporting
+    return above
 
 
 def _assemble(tree: ClusterTree, blocks: dict[tuple[int, int], Matrix]) -> Matrix:

@@ -11,7 +11,7 @@ import casadi as ca
 from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.actuation import actuator_efforts
 from rbda_ros.algorithms.closure import closure
-from rbda_ros.algorithms.crba import mass_matrix
+from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
 from rbda_ros.algorithms.friction import friction_force
@@ -42,6 +42,7 @@ KERNELS: dict[str, Traceable] = {
     "forward_dynamics": Traceable(("q", "yd", "tau"), forward_dynamics),
     "forward_dynamics_with_wrenches": Traceable(("q", "yd", "tau", "wrenches"), forward_dynamics),
     "mass_matrix": Traceable(("q",), mass_matrix),
+    "mass_matrix_factor": Traceable(("q",), mass_matrix_factor),
     "bias_force": Traceable(("q", "yd"), bias_force),
     "gravity_force": Traceable(("q",), gravity_force),
     "friction_force": Traceable(("q", "yd"), friction_force),

@@ -67,3 +67,23 @@ def test_branches_do_not_feel_each_other():
     robot = load_robot(ROBOTS["solo12"])
     H = robot.mass_matrix(np.full(robot.nq, 0.3))
     assert np.count_nonzero(H) == 4 * 9  # four legs of three joints
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_factor_gives_the_mass_matrix(name):
+    robot, _, states = mechanism_states(name)
+    for s in states[:5]:
+        H, L = robot.mass_matrix(s.q), robot.mass_matrix_factor(s.q)
+        assert_close(L.T @ L, H, 1e-12, size=np.abs(H).max())
+        assert np.array_equal(L, np.tril(L))
+
+
+def test_factor_fills_in_no_zero():
+    robot = load_robot(ROBOTS["solo12"], floating_base=True)
+    q = np.concatenate([[0.1, 0.2, 0.3, 0.0, 0.0, 0.6, 0.8], np.full(12, 0.4)])
+    H, L = robot.mass_matrix(q), robot.mass_matrix_factor(q)
+    assert_close(L.T @ L, H, 1e-12, size=np.abs(H).max())
+    legs = L[6:, 6:].copy()  # below the floating base
+    for leg in range(0, 12, 3):
+        legs[leg : leg + 3, leg : leg + 3] = 0.0
+    assert not legs.any()
