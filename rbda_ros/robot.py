@@ -67,7 +67,8 @@ class Robot:
     """The dynamics of one robot. Threads may share it.
 
     Positions and velocities may be spanning vectors (every joint) or independent ones (y); the
-    length decides. With a floating base, ``q`` starts with ``x y z qx qy qz qw``, and ``qd``,
+    length decides. Of a spanning velocity only the independent entries are read: measured ones
+    never fit the loops exactly. With a floating base, ``q`` starts with ``x y z qx qy qz qw``, and ``qd``,
     accelerations and forces with the base twist or wrench, linear then angular, in the base
     frame. Every vector may carry a leading batch axis, and so does the answer then.
 

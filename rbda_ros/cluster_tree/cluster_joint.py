@@ -233,12 +233,11 @@ class ClusterJoint:
         """Motion subspace at the tree joints (6n x ny); J S G is S_k of (15)."""
         return self.S @ self.G
 
-    def bias_at_joints(self, v: Matrix) -> Matrix:
-        """c (6n) at the tree joints; J c is S-dot_k yd_k of (19)."""
-        return self.S @ self.g + self.velocity_product(v)
-
     def velocity_product(self, v: Matrix) -> Matrix:
-        """stack(ring-S_i qd_i + v_i x S_i qd_i) of the tree joints: the second part of (19)."""
+        """stack(ring-S_i qd_i + v_i x S_i qd_i) of the tree joints: the second part of (19).
+
+        In the paper's velocities; the algorithms use those of `algorithms.motion`.
+        """
         return self.ring_S_qd + stack_cross_motion(v, self.S @ self.qd)
 
 
