@@ -68,9 +68,9 @@ class Robot:
 
     Positions and velocities may be spanning vectors (every joint) or independent ones (y); the
     length decides. Of a spanning velocity only the independent entries are read: measured ones
-    never fit the loops exactly. With a floating base, ``q`` starts with ``x y z qx qy qz qw``, and ``qd``,
-    accelerations and forces with the base twist or wrench, linear then angular, in the base
-    frame. Every vector may carry a leading batch axis, and so does the answer then.
+    never fit the loops exactly. With a floating base, ``q`` starts with ``x y z qx qy qz qw``,
+    and ``qd``, accelerations and forces with the base twist or wrench, linear then angular, in
+    the base frame. Every vector may carry a leading batch axis, and so does the answer then.
 
     Every method raises `InputError` for arguments of wrong shape, with values that are not
     finite, or off the loops, and `SingularityError` at a dead point of a loop.
