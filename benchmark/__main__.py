@@ -83,8 +83,8 @@ def _plot(rows: list[dict[str, object]]) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "rbda_ros"
     from matplotlib import pyplot as plt
 
-    labels = [f"{row['work']}: {row['robot']}" for row in rows]
-    figure, axes = plt.subplots(figsize=(8, 0.26 * len(rows) + 1.2))
+    labels = [f"{row['work']}: {row['robot']} / {row['peer']}" for row in rows]
+    figure, axes = plt.subplots(figsize=(10, 0.26 * len(rows) + 1.2))
     axes.barh(labels, [float(str(row["ratio"])) for row in rows], color="#3b7dd8")
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
