@@ -160,8 +160,8 @@ class Robot:
         positions, values = known
         start = self._inputs.single("guess", guess, self.nq)
         key = ("closure", positions)
-        if key not in self._kernels:
-            with self._tracing:
+        with self._tracing:
+            if key not in self._kernels:
                 self._kernels[key] = trace_closure(self.tree, positions)
         q, phi = self._kernels[key].call(values, start)
         near = np.abs(q - start).max() <= NEARBY and np.abs(phi).max() <= CLOSED

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.constraints import Positions, alignment, residual
-from rbda_ros.cluster_tree.joints import integrate
-from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree
+from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, integrate_bodies
 from rbda_ros.cluster_tree.straight_line import conditioning, least_squares
 from rbda_ros.description.model import Constraint
 from rbda_ros.spatial import Matrix
@@ -76,12 +75,7 @@ class Loop:
 
     def integrate(self, q: Array, step: Array) -> Array:
         """The position reached from q (nq,) with velocity ``step`` (nv,) for unit time."""
-        parts, iq, iv = [], 0, 0
-        for body in self.bodies:
-            nq, nv = body.model.nq, body.model.nv
-            parts.append(integrate(body.joint.type, q[iq : iq + nq], step[iv : iv + nv]))
-            iq, iv = iq + nq, iv + nv
-        return np.concatenate(parts)
+        return integrate_bodies(self.bodies, q, step)
 
     def residual(self, q: Array) -> Array:
         """phi (rows,) at a position (nq,)."""

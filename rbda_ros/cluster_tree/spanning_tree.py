@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.cluster_tree.joints import AXIS_TYPES, JOINT_MODELS, JointModel
+from rbda_ros.cluster_tree.joints import AXIS_TYPES, JOINT_MODELS, JointModel, integrate
 from rbda_ros.description.model import Inertia, Joint, RobotDescription
 from rbda_ros.description.model import Pose as DescribedPose
 from rbda_ros.spatial import (
@@ -112,6 +112,21 @@ class SpanningTree:
     def body_of_joint(self) -> dict[str, int]:
         """Number of the body that each moving joint moves."""
         return {body.joint.name: i for i, body in enumerate(self.bodies, start=1)}
+
+
+def integrate_bodies(
+    bodies: Sequence[Body], q: NDArray[np.float64], step: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The position reached from q (nq,) with velocity ``step`` (nv,) for unit time.
+
+    Both stack the joints of the bodies. Loops are satisfied only to first order.
+    """
+    parts, iq, iv = [np.zeros(0)], 0, 0
+    for body in bodies:
+        nq, nv = body.model.nq, body.model.nv
+        parts.append(integrate(body.joint.type, q[iq : iq + nq], step[iv : iv + nv]))
+        iq, iv = iq + nq, iv + nv
+    return np.concatenate(parts)
 
 
 def frame_of(pose: DescribedPose) -> Frame:

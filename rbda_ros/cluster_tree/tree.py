@@ -16,13 +16,13 @@ from rbda_ros.cluster_tree.assembly import AssemblyError, Wishes, assemble
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
 from rbda_ros.cluster_tree.constraints import bodies_tied
-from rbda_ros.cluster_tree.joints import integrate
 from rbda_ros.cluster_tree.loops import Loop, build_loop
 from rbda_ros.cluster_tree.spanning_tree import (
     Body,
     LinkFrame,
     SpanningTree,
     build_spanning_tree,
+    integrate_bodies,
 )
 from rbda_ros.description.model import Constraint, Joint, RobotDescription
 from rbda_ros.errors import DescriptionError, Problem
@@ -128,12 +128,7 @@ class ClusterTree:
 
         It satisfies the loops only to first order.
         """
-        parts, iq, iv = [np.zeros(0)], 0, 0
-        for body in self.spanning.bodies:
-            nq, nv = body.model.nq, body.model.nv
-            parts.append(integrate(body.joint.type, q[iq : iq + nq], step[iv : iv + nv]))
-            iq, iv = iq + nq, iv + nv
-        return np.concatenate(parts)
+        return integrate_bodies(self.spanning.bodies, q, step)
 
     def split_positions(self, q: Matrix) -> list[Matrix]:
         """A spanning position (nq) as one vector per cluster."""
