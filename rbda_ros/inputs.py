@@ -13,6 +13,7 @@ from rbda_ros.cluster_tree.closure import close_cluster
 from rbda_ros.cluster_tree.spanning_tree import frame_of
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.description.model import Pose
+from rbda_ros.determining import Determining
 from rbda_ros.errors import InputError
 
 Array = NDArray[np.float64]
@@ -33,18 +34,7 @@ class Inputs:
         self._independent = list(tree.independent)
         self._quaternions = _quaternions(tree)
         self.independent_positions = _independent_positions(tree)
-        # Where joints in loops have several coordinates, it takes more than adding Newton steps.
-        looped = (body for node in tree.clusters if node.loop for body in node.bodies)
-        simple = all(body.model.nq == 1 for body in looped)
-        self._independent_in_loops = (
-            tuple(self.independent_positions)
-            if simple and self.independent_positions is not None
-            else None
-        )
-        self._joints = {body.joint.name for body in tree.spanning.bodies}
-        self._determining: dict[
-            tuple[str, ...], tuple[tuple[str, ...], tuple[int, ...]] | None
-        ] = {}
+        self._determining = Determining(tree, self.independent_positions)
 
     def vector(self, name: str, value: ArrayLike, *sizes: int) -> Array:
         """The argument as (size,) or (N, size) finite floats, for one of the sizes."""
@@ -112,12 +102,9 @@ class Inputs:
         several coordinates in loops, or mistakes.
         """
         values: Any = y_or_partial
-        positions = self._independent_in_loops
+        positions = self._determining.independent
         if isinstance(y_or_partial, Mapping):
-            names = tuple(y_or_partial)
-            if names not in self._determining:
-                self._determining[names] = self._determining_positions(names)
-            chosen = self._determining[names]
+            chosen = self._determining.positions(tuple(y_or_partial))
             if chosen is None:
                 return None
             values, positions = [y_or_partial[name] for name in chosen[0]], chosen[1]
@@ -129,27 +116,36 @@ class Inputs:
             return None
         return positions, known
 
-    def _determining_positions(
-        self, names: tuple[str, ...]
-    ) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
-        """Names and entries of q to hold: in each cluster y if it is there, else what is."""
-        if self._independent_in_loops is None:
-            return None
-        start, held = 0, {}
-        base = 1 if self._tree.spanning.floating_base else 0
-        for k, node in enumerate(self._tree.clusters):
-            joints = [body.joint.name for body in node.bodies]
-            given = [i for i, joint in enumerate(joints) if joint in names]
-            if k >= base:
-                if node.nq != len(node.bodies):
-                    return None
-                if set(node.independent) <= set(given):
-                    given = list(node.independent)
-                if len(given) != node.ny:
-                    return None
-                held.update({joints[i]: start + i for i in given})
-            start += node.nq
-        return (tuple(held), tuple(held.values())) if set(names) <= self._joints else None
+    def known_rates(
+        self, what: str, rates: Mapping[str, ArrayLike], base: ArrayLike | None, q: Array
+    ) -> tuple[tuple[int, ...], Array]:
+        """Which spanning velocities (or accelerations) are known, and their values (..., ny).
+
+        Args:
+            what: "velocity" or "acceleration", for messages.
+            rates: by joint name; one number, or one per coordinate, or a batch of these.
+            base: (6,) of the floating base; None for zero.
+            q: (..., nq) spanning position, closed.
+        """
+        tree = self._tree
+        if not isinstance(rates, Mapping):
+            raise InputError(f"{what}: {rates!r} does not map joints to numbers")
+        if base is not None and not tree.spanning.floating_base:
+            raise InputError(f"{what} of the base: {self._name} has no floating base; leave it out")
+        held = self._determining.coordinates(what, rates, q if q.ndim == 1 else q[0])
+        columns: list[Array] = []
+        for number, body in enumerate(tree.spanning.bodies, start=1):
+            name, size = body.joint.name, body.model.nv
+            if number == 1 and tree.spanning.floating_base:
+                given = self.vector(f"{what} of the base", np.zeros(6) if base is None else base, 6)
+            elif name in rates:
+                given = numbers(name, rates[name])
+                given = given[..., None] if size == 1 and given.shape != (1,) else given
+                given = self.vector(f"{what} of {name}", given, size)
+            else:
+                given = np.full(size, np.nan)  # not held
+            columns.extend(given[..., j] for j in range(size))
+        return held, np.stack(np.broadcast_arrays(*(columns[j] for j in held)), axis=-1)
 
     def _close(self, known: Mapping[int, Array], guess: Array) -> Array:
         """Close every cluster; ``known`` has positions by body number."""
@@ -163,16 +159,9 @@ class Inputs:
     def _known_by_name(self, positions: Mapping[str, ArrayLike], base: Array) -> dict[int, Array]:
         """Positions by body number; a floating base is where the guess has it."""
         bodies = self._tree.spanning.bodies
-        floating = self._tree.spanning.floating_base
         number_of = self._tree.spanning.body_of_joint()
-        names = [body.joint.name for body in bodies[1 if floating else 0 :]]
-        unknown = sorted(set(positions) - set(names))
-        if unknown:
-            raise InputError(
-                f"{self._name} has no moving joint {', '.join(unknown)};"
-                f" its joints are {', '.join(names)}"
-            )
-        known = {1: base[:7]} if floating else {}
+        self._determining.check_names(positions)
+        known = {1: base[:7]} if self._tree.spanning.floating_base else {}
         for name, position in positions.items():
             size = bodies[number_of[name] - 1].model.nq
             known[number_of[name]] = self.single(name, np.atleast_1d(position), size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,13 @@ from rbda_ros.description.model import RobotDescription
 from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityError
 from rbda_ros.inputs import FrameName, Inputs, numbers
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.kernels.trace import KERNELS, trace, trace_closure
+from rbda_ros.kernels.trace import (
+    KERNELS,
+    trace,
+    trace_closure,
+    trace_independent_acceleration,
+    trace_independent_velocity,
+)
 from rbda_ros.reaching import Reached, reach
 from rbda_ros.results import Cluster, Derivatives, OperationalSpace, clusters_of
 
@@ -159,11 +165,7 @@ class Robot:
             return None
         positions, values = known
         start = self._inputs.single("guess", guess, self.nq)
-        key = ("closure", positions)
-        with self._tracing:
-            if key not in self._kernels:
-                self._kernels[key] = trace_closure(self.tree, positions)
-        q, phi = self._kernels[key].call(values, start)
+        q, phi = self._traced(trace_closure, positions).call(values, start)
         near = np.abs(q - start).max() <= NEARBY and np.abs(phi).max() <= CLOSED
         return self._inputs.normalized(q) if near else None
 
@@ -173,6 +175,52 @@ class Robot:
         if positions is None:
             raise InputError(f"{self.name}: y has only part of some joint, so it has no position")
         return self._inputs.vector("q", q, self.nq)[..., positions]
+
+    def independent_velocity(
+        self,
+        q: ArrayLike,
+        velocities: Mapping[str, ArrayLike],
+        base_twist: ArrayLike | None = None,
+    ) -> Array:
+        """The independent velocity yd (ny,) from those of any joints that determine the others.
+
+        ``qd = G_x xd`` (Chignoli 2024, Eq. 3) with the given joints x in the place of y. Where
+        more are given than needed, the independent joints go first and nothing is averaged.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            velocities: joint names to velocities [rad/s, m/s]; a number each, or one per
+                coordinate of a joint that has several.
+            base_twist: (6,) of a floating base, linear then angular, in its frame; None for zero.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+            SingularityError: the joints given, or y, are at a dead point of a loop.
+        """
+        q = self._position(q)
+        held, known = self._inputs.known_rates("velocity", velocities, base_twist, q)
+        return self._known_rates(trace_independent_velocity, held, q, known)
+
+    def independent_acceleration(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        accelerations: Mapping[str, ArrayLike],
+        base_acceleration: ArrayLike | None = None,
+    ) -> Array:
+        """The independent acceleration ydd (ny,); as `independent_velocity`, one rate further.
+
+        ``qdd = G_x xdd + g_x`` (Chignoli 2024, Eq. 3) with the given joints x in the place of y.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
+            accelerations: joint names to accelerations [rad/s^2, m/s^2].
+            base_acceleration: (6,) of a floating base, as its twist; None for zero.
+        """
+        q, yd = self._position(q), self._inputs.velocity(qd)
+        held, known = self._inputs.known_rates("acceleration", accelerations, base_acceleration, q)
+        return self._known_rates(trace_independent_acceleration, held, q, yd, known)
 
     def inverse_dynamics(
         self,
@@ -417,6 +465,26 @@ class Robot:
             -H_inverse @ of_inverse.position, -H_inverse @ of_inverse.velocity, H_inverse
         )
 
+    def _traced(
+        self, trace_one: Callable[[ClusterTree, tuple[int, ...]], Kernel], choice: tuple[int, ...]
+    ) -> Kernel:
+        """The kernel for one choice of known coordinates; traced once."""
+        key = (trace_one, choice)
+        with self._tracing:
+            if key not in self._kernels:
+                self._kernels[key] = trace_one(self.tree, choice)
+            return self._kernels[key]
+
+    def _known_rates(
+        self,
+        trace_one: Callable[[ClusterTree, tuple[int, ...]], Kernel],
+        held: tuple[int, ...],
+        *inputs: Array,
+    ) -> Array:
+        rates, conditioning = self._evaluate(self._traced(trace_one, held), *inputs)
+        self._refuse_dead_points(conditioning, "given")
+        return rates
+
     def _independent(self, name: str, value: ArrayLike) -> Array:
         return self._inputs.vector(name, value, self.ny)
 
@@ -431,10 +499,10 @@ class Robot:
         )[0]
 
     def _evaluate(
-        self, name: str, *inputs: Array, frames: Sequence[FrameName] = ()
+        self, name: str | Kernel, *inputs: Array, frames: Sequence[FrameName] = ()
     ) -> tuple[Array, ...]:
         """Call a kernel at one state, or at each of a batch; inputs broadcast along the batch."""
-        kernel = self.kernel(name, *frames)
+        kernel = self.kernel(name, *frames) if isinstance(name, str) else name
         if all(array.ndim == 1 for array in inputs):
             return kernel.call(*inputs)
         sizes = {len(array) for array in inputs if array.ndim == 2}
@@ -455,18 +523,20 @@ class Robot:
                     f"q does not satisfy the loops: residual {residual:.3g}; close it with"
                     " close(), or give the independent positions"
                 )
-            if conditioning.size and conditioning.min() < SINGULAR:
-                raise SingularityError(self._dead_point(conditioning))
+            self._refuse_dead_points(conditioning, "independent")
         return q
 
     def _no_inertia(self) -> str:
         return f"{self.name}: the mass matrix is singular here; a movable link may have no inertia"
 
-    def _dead_point(self, conditioning: Array) -> str:
+    def _refuse_dead_points(self, conditioning: Array, which: str) -> None:
+        """Raise where the independent joints, or those given, hardly determine the others."""
+        if not conditioning.size or conditioning.min() >= SINGULAR:
+            return
         varying = [n for n in self.tree.clusters if n.loop is not None and not n.loop.constant]
         node = varying[int(np.argmin(conditioning)) % len(varying)]
         loops = ", ".join(constraint.name for constraint in node.loop.constraints)  # type: ignore[union-attr]
-        return (
-            f"loop {loops} is at a dead point: its independent joints do not determine its motion;"
-            " move away from it, or choose other independent joints"
+        raise SingularityError(
+            f"loop {loops} is at a dead point: its {which} joints do not determine its motion;"
+            f" move away from it, or choose other {which} joints"
         )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Sequence
 
 import casadi as ca
 
+from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
@@ -68,3 +70,68 @@ def spanning_motion(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> tu
         velocity.append(qd_k)
         acceleration.append(G @ ydd_k + node.bias(q_k, qd_k))
     return ca.vertcat(*velocity), ca.vertcat(*acceleration)
+
+
+def independent_velocity(
+    tree: ClusterTree, q: Matrix, known: Matrix, coordinates: Sequence[int]
+) -> tuple[Matrix, Matrix]:
+    """Independent velocity yd (ny), from velocities of others that determine it.
+
+    Coordinates x that determine the others may take the place of y: ``qd = G_x xd`` (3), and yd
+    is part of that.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        known: (ny) velocity of x.
+        coordinates: which spanning velocities are x, ascending; in each cluster as many as y.
+
+    Returns:
+        yd; and for each cluster whose Jacobian varies how well x determines the others there,
+        in [0, 1], near 0 at a dead point of x.
+    """
+    velocity, conditioning = [ca.DM(0, 1)], [ca.DM(0, 1)]
+    for node, q_k, xd_k, held in _held(tree, q, known, coordinates):
+        velocity.append((node.velocity_map(q_k, held) @ xd_k)[list(node.independent)])
+        if node.loop is not None and not node.loop.constant:
+            conditioning.append(node.loop.conditioning(q_k, held))
+    return ca.vertcat(*velocity), ca.vertcat(*conditioning)
+
+
+def independent_acceleration(
+    tree: ClusterTree, q: Matrix, yd: Matrix, known: Matrix, coordinates: Sequence[int]
+) -> tuple[Matrix, Matrix]:
+    """Independent acceleration ydd (ny), from accelerations of others that determine it.
+
+    As `independent_velocity`, with ``qdd = G_x xdd + g_x`` (3).
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+        known: (ny) acceleration of x.
+        coordinates: which spanning velocities are x, ascending; in each cluster as many as y.
+
+    Returns:
+        ydd; and how well x determines the others, as for `independent_velocity`.
+    """
+    acceleration, conditioning = [ca.DM(0, 1)], [ca.DM(0, 1)]
+    parts = zip(_held(tree, q, known, coordinates), tree.split_independent(yd), strict=True)
+    for (node, q_k, xdd_k, held), yd_k in parts:
+        qd_k = node.velocity_map(q_k) @ yd_k
+        qdd_k = node.velocity_map(q_k, held) @ xdd_k + node.bias(q_k, qd_k, held)
+        acceleration.append(qdd_k[list(node.independent)])
+        if node.loop is not None and not node.loop.constant:
+            conditioning.append(node.loop.conditioning(q_k, held))
+    return ca.vertcat(*acceleration), ca.vertcat(*conditioning)
+
+
+def _held(
+    tree: ClusterTree, q: Matrix, known: Matrix, coordinates: Sequence[int]
+) -> Iterator[tuple[ClusterNode, Matrix, Matrix, list[int]]]:
+    """For each cluster: its position, its part of what is known, and which coordinates that is."""
+    start = 0
+    parts = zip(tree.clusters, tree.split_positions(q), tree.split_independent(known), strict=True)
+    for node, q_k, known_k in parts:
+        yield node, q_k, known_k, [j - start for j in coordinates if 0 <= j - start < node.nv]
+        start += node.nv

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,7 +117,7 @@ def close_cluster(node: ClusterNode, known: Mapping[int, Array], guess: Array) -
         target[node.position_ranges[i]] = position
     if node.loop is None:
         return target
-    held = _held(node, known, target)
+    held = held_coordinates(node, known, target)
     free = [j for j in range(node.nv) if j not in held]
     direct = solve(node.loop, target, free)
     if direct.ok and _side(node.loop, direct.q, free) == _side(node.loop, guess, free):
@@ -159,8 +159,17 @@ def _failure(node: ClusterNode, closed: Closed) -> str:
     )
 
 
-def _held(node: ClusterNode, known: Mapping[int, Array], target: Array) -> list[int]:
-    """The known velocity coordinates that stay as given: as many as determine the rest."""
+def held_coordinates(node: ClusterNode, known: Collection[int], near: Array) -> list[int]:
+    """The known velocity coordinates to go by: as many as determine the rest, y if it is there.
+
+    Args:
+        node: the cluster; it has a loop.
+        known: places in the cluster of the joints that are known.
+        near: (nq,) position at which they should determine the rest well.
+
+    Raises:
+        InputError: they determine the others nowhere; it names them.
+    """
     assert node.loop is not None
     given = [
         j for i, body_range in enumerate(node.velocity_ranges) if i in known for j in body_range
@@ -169,7 +178,7 @@ def _held(node: ClusterNode, known: Mapping[int, Array], target: Array) -> list[
         return list(node.independent)
     unknown = [j for j in range(node.nv) if j not in given]
     rank = node.nv - node.ny
-    for q in (target, node.home, *_around(node)):  # each may be a dead point
+    for q in (near, node.home, *_around(node)):  # each may be a dead point
         K = node.loop.jacobian(q)
         basis, triangle = scipy.linalg.qr(K[:, unknown], mode="economic")
         if unknown and np.abs(np.diag(triangle)).min() < RANK_TOLERANCE:

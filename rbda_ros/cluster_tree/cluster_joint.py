@@ -6,6 +6,7 @@ A clustered vector stacks one 6-vector per body of the cluster, each in its body
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -71,15 +72,17 @@ class ClusterNode:
         """I_k = diag(I_i), 6n x 6n."""
         return ca.diagcat(*(constant(body.inertia) for body in self.bodies))
 
-    def velocity_map(self, q: Matrix) -> Matrix:
-        """G_k (nv x ny), with qd_k = G_k yd_k (6)."""
+    def velocity_map(self, q: Matrix, independent: Sequence[int] | None = None) -> Matrix:
+        """G_k (nv x ny), with qd_k = G_k yd_k (6); of y_k, or of others in its place."""
         if self.loop is None:
             return ca.DM.eye(self.nv)
-        return self.loop.velocity_map(q, self.independent)
+        return self.loop.velocity_map(q, self.independent if independent is None else independent)
 
-    def bias(self, q: Matrix, qd: Matrix) -> Matrix:
-        """g_k (nv), with qdd_k = G_k ydd_k + g_k (3)."""
-        return ca.DM(self.nv, 1) if self.loop is None else self.loop.bias(q, qd, self.independent)
+    def bias(self, q: Matrix, qd: Matrix, independent: Sequence[int] | None = None) -> Matrix:
+        """g_k (nv), with qdd_k = G_k ydd_k + g_k (3); of y_k, or of others in its place."""
+        if self.loop is None:
+            return ca.DM(self.nv, 1)
+        return self.loop.bias(q, qd, self.independent if independent is None else independent)
 
     @property
     def position_ranges(self) -> list[range]:

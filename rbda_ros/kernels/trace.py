@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -16,7 +17,13 @@ from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import frame_bias_acceleration, frame_pose, jacobian
-from rbda_ros.algorithms.loops import generalized_force, loop_state, spanning_motion
+from rbda_ros.algorithms.loops import (
+    generalized_force,
+    independent_acceleration,
+    independent_velocity,
+    loop_state,
+    spanning_motion,
+)
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
 from rbda_ros.cluster_tree.regroup import regroup
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -86,8 +93,29 @@ def trace(tree: ClusterTree, name: str, *options: Any) -> Kernel:
 
 def trace_closure(tree: ClusterTree, positions: tuple[int, ...]) -> Kernel:
     """The closure kernel ``known, guess -> q, phi`` for one choice of known positions."""
-    known, guess = ca.SX.sym("known", len(positions)), ca.SX.sym("guess", tree.nq)
-    outputs = [ca.densify(ca.SX(output)) for output in closure(tree, known, guess, positions)]
-    return Kernel(
-        ca.Function("closure", [known, guess], ca.cse(outputs), ["known", "guess"], ["q", "phi"])
-    )
+    sizes = {"known": len(positions), "guess": tree.nq}
+    return _traced("closure", sizes, partial(closure, tree, positions=positions))
+
+
+def trace_independent_velocity(tree: ClusterTree, coordinates: tuple[int, ...]) -> Kernel:
+    """The kernel ``q, known -> yd, conditioning`` for one choice of known velocities."""
+    sizes = {"q": tree.nq, "known": tree.ny}
+    algorithm = partial(independent_velocity, tree, coordinates=coordinates)
+    return _traced("independent_velocity", sizes, algorithm)
+
+
+def trace_independent_acceleration(tree: ClusterTree, coordinates: tuple[int, ...]) -> Kernel:
+    """The kernel ``q, yd, known -> ydd, conditioning`` for one choice of known accelerations."""
+    sizes = {"q": tree.nq, "yd": tree.ny, "known": tree.ny}
+    algorithm = partial(independent_acceleration, tree, coordinates=coordinates)
+    return _traced("independent_acceleration", sizes, algorithm)
+
+
+def _traced(
+    name: str, sizes: Mapping[str, int], algorithm: Callable[..., tuple[Matrix, ...]]
+) -> Kernel:
+    """The program of an algorithm whose inputs and outputs are vectors."""
+    symbols = [ca.SX.sym(symbol, size) for symbol, size in sizes.items()]
+    outputs = [ca.densify(ca.SX(output)) for output in algorithm(*symbols)]
+    names = list(sizes), [f"o{i}" for i in range(len(outputs))]
+    return Kernel(ca.Function(name, symbols, ca.cse(outputs), *names))

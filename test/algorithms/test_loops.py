@@ -6,7 +6,7 @@ from loop_oracle import mechanism_states
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import assert_close
 
-from rbda_ros import ClosureError, SingularityError, load_robot
+from rbda_ros import ClosureError, InputError, SingularityError, load_robot
 
 FOUR_BAR = MECHANISMS["four_bar"]
 COUPLER_STRETCHED = -0.6
@@ -138,3 +138,85 @@ def test_beyond_the_dead_point_there_is_no_position():
     beyond = furthest + 0.05 * np.sign(furthest - home)
     with pytest.raises(ClosureError, match="pin"):
         robot.mass_matrix([beyond, 0.2])
+
+
+def determining_sets(robot, s, rng, count=2):
+    """Joints that determine the rest at s, by a full-rank choice of rows of the oracle's G."""
+    base = 6 if robot.floating_base else 0
+    names, place = [], base
+    for body in robot.tree.spanning.bodies[1 if base else 0 :]:
+        names.append((body.joint.name, range(place, place + body.model.nv)))
+        place += body.model.nv
+    found = []
+    for _ in range(count):
+        rows, joints = list(range(base)), {}
+        for k in rng.permutation(len(names)):
+            name, columns = names[k]
+            more = [*rows, *columns]
+            if np.linalg.matrix_rank(s.G[more], tol=1e-2) > len(rows):
+                rows, joints = more, joints | {name: columns}
+            if np.linalg.matrix_rank(s.G[rows], tol=1e-2) == robot.ny:
+                found.append(joints)
+                break
+    return found
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_any_joints_that_determine_the_others_give_the_motion(name):
+    robot, _, states = mechanism_states(name)
+    rng = np.random.default_rng(3)
+    base = 6 if robot.floating_base else 0
+    sets = 0
+    for s in states[:2]:
+        ydd = rng.normal(size=robot.ny)
+        qd, qdd = s.G @ s.yd, s.G @ ydd + s.g  # of the oracle
+        for joints in determining_sets(robot, s, rng):
+            sets += 1
+            velocities = {joint: qd[list(place)] for joint, place in joints.items()}
+            yd = robot.independent_velocity(s.q, velocities, qd[:6] if base else None)
+            assert_close(yd, s.yd, 1e-9)
+            accelerations = {joint: qdd[list(place)] for joint, place in joints.items()}
+            got = robot.independent_acceleration(s.q, yd, accelerations, qdd[:6] if base else None)
+            assert_close(got, ydd, 1e-8)
+    assert sets
+
+
+def test_known_rates_in_batches():
+    robot, _, states = mechanism_states("geared_four_bar")
+    q = np.array([s.q for s in states])
+    qd = np.array([s.qd for s in states])
+    rocker, twists = qd[:, robot.tree.velocity_names.index("rocker")], qd[:, :6]
+    yd = robot.independent_velocity(q, {"rocker": rocker}, twists)
+    assert_close(yd, np.array([s.yd for s in states]), 1e-9)
+    one = robot.independent_velocity(q[0], {"rocker": rocker[0]}, twists[0])
+    assert_close(yd[0], one, 1e-14)
+
+
+def test_independent_joints_go_before_others_that_are_given_too():
+    robot = driven_by_the_crank()
+    q = robot.close({"crank": 1.0, "flag": 0.2})
+    measured = {"crank": 2.0, "coupler": 99.0, "rocker": -99.0, "flag": 3.0}
+    assert robot.independent_velocity(q, measured).tolist() == [2.0, 3.0]
+    assert robot.independent_acceleration(q, [2.0, 3.0], measured).tolist() == [2.0, 3.0]
+
+
+def test_joints_that_do_not_determine_the_others_are_named():
+    robot = driven_by_the_crank()
+    q = robot.close({"crank": 1.0, "flag": 0.2})
+    with pytest.raises(InputError, match="no velocity for flag"):
+        robot.independent_velocity(q, {"crank": 1.0})
+    with pytest.raises(InputError, match=r"joints \(none\) do not determine crank, coupler"):
+        robot.independent_acceleration(q, [1.0, 0.0], {"flag": 1.0})
+    with pytest.raises(InputError, match="no moving joint elbow"):
+        robot.independent_velocity(q, {"crank": 1.0, "flag": 1.0, "elbow": 1.0})
+    with pytest.raises(InputError, match=r"velocity of crank.* is not finite"):
+        robot.independent_velocity(q, {"crank": np.nan, "flag": 1.0})
+    with pytest.raises(InputError, match="no floating base"):
+        robot.independent_velocity(q, {"crank": 1.0, "flag": 1.0}, np.zeros(6))
+
+
+def test_given_joints_at_their_dead_point_are_refused():
+    robot = driven_by_the_crank()
+    q = robot.close({"coupler": COUPLER_STRETCHED, "flag": 0.2}, guess=robot.tree.home)
+    with pytest.raises(SingularityError, match=r"loop pin .* its given joints"):
+        robot.independent_velocity(q, {"rocker": 1.0, "flag": 0.0})

@@ -1,0 +1,102 @@
+"""Which joints to go by, where any that determine the others may be given."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rbda_ros.cluster_tree.closure import held_coordinates
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+class Determining:
+    """Chooses, in each cluster, the independent joints if all are given, else what is.
+
+    Attributes:
+        independent: entries of q that are y, where a few Newton steps can close the loops from
+            them: joints in loops have one coordinate each. Else None.
+    """
+
+    def __init__(self, tree: ClusterTree, independent_positions: Sequence[int] | None) -> None:
+        looped = (body for node in tree.clusters if node.loop for body in node.bodies)
+        simple = all(body.model.nq == 1 for body in looped)
+        self.independent: tuple[int, ...] | None = None
+        if simple and independent_positions is not None:
+            self.independent = tuple(independent_positions)
+        self._tree = tree
+        self._base = 1 if tree.spanning.floating_base else 0
+        self._joints = [body.joint.name for body in tree.spanning.bodies[self._base :]]
+        self._positions: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[int, ...]] | None] = {}
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuse names that are no moving joints."""
+        unknown = sorted(set(names) - set(self._joints))
+        if unknown:
+            raise InputError(
+                f"{self._tree.description.name} has no moving joint {', '.join(unknown)};"
+                f" its joints are {', '.join(self._joints)}"
+            )
+
+    def positions(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
+        """Names and entries of q to hold, where a few Newton steps can do the rest; else None."""
+        if names not in self._positions:
+            self._positions[names] = self._choose_positions(names)
+        return self._positions[names]
+
+    def _choose_positions(
+        self, names: tuple[str, ...]
+    ) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
+        if self.independent is None:
+            return None
+        start, held = 0, {}
+        for k, node in enumerate(self._tree.clusters):
+            joints = [body.joint.name for body in node.bodies]
+            given = [i for i, joint in enumerate(joints) if joint in names]
+            if k >= self._base:
+                if node.nq != len(node.bodies):
+                    return None
+                if set(node.independent) <= set(given):
+                    given = list(node.independent)
+                if len(given) != node.ny:
+                    return None
+                held.update({joints[i]: start + i for i in given})
+            start += node.nq
+        return (tuple(held), tuple(held.values())) if set(names) <= set(self._joints) else None
+
+    def coordinates(self, what: str, names: Collection[str], q: Array) -> tuple[int, ...]:
+        """Spanning velocity coordinates to hold, ascending; as many in each cluster as y has.
+
+        Args:
+            what: they are, velocity or acceleration, for the message.
+            names: of the joints that are given; the floating base always is.
+            q: (nq,) closed position; where too many are given without y, those that determine
+                the others best here are held.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+        """
+        self.check_names(names)
+        held: list[int] = []
+        iq = iv = 0
+        for node in self._tree.clusters:
+            joints = [body.joint.name for body in node.bodies]
+            known = [
+                i
+                for i, number in enumerate(node.numbers)
+                if number == self._base or joints[i] in names
+            ]
+            if node.loop is not None:
+                chosen = held_coordinates(node, known, q[iq : iq + node.nq])
+            elif len(known) == len(joints):
+                chosen = list(range(node.nv))
+            else:
+                missing = [joint for i, joint in enumerate(joints) if i not in known]
+                raise InputError(f"no {what} for {', '.join(missing)}; no loop determines it")
+            held.extend(iv + j for j in sorted(chosen))
+            iq, iv = iq + node.nq, iv + node.nv
+        return tuple(held)
