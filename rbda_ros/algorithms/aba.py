@@ -8,6 +8,7 @@ rows and columns of what goes to the parent zero.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -41,9 +42,18 @@ class Articulated:
     D: SymmetricFactor
 
 
-def articulated_inertias(tree: ClusterTree, joints: list[ClusterJoint]) -> list[Articulated]:
-    """The part of the inward pass that depends on the position alone."""
+def articulated_inertias(
+    tree: ClusterTree, joints: list[ClusterJoint], added: Mapping[int, Matrix] | None = None
+) -> list[Articulated]:
+    """The part of the inward pass that depends on the position alone.
+
+    Args:
+        tree: the cluster tree.
+        joints: its cluster joints.
+        added: what to add to the inertia (6n x 6n) of some clusters.
+    """
     IA: Clustered = {k: node.inertia for k, node in enumerate(tree.clusters)} | {None: 0}
+    IA |= {k: IA[k] + inertia for k, inertia in (added or {}).items()}
     left: list[Articulated] = [None] * len(tree.clusters)  # type: ignore[list-item]
     for k in tree.inward():
         l, joint = tree.clusters[k].parent, joints[k]
@@ -85,19 +95,45 @@ def forward_dynamics(
         wrenches: (6 x bodies) external force on each body in its frame, angular first
             [N m, N]; None for none.
     """
-    # Outward pass 1: velocities and bias forces.
     joints = cluster_joints(tree, q, yd)
     v = velocities(tree, joints)
+    c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]  # lines 15, 16
+    pA = bias_forces(tree, v, wrenches)
+    articulated = articulated_inertias(tree, joints)
+    u = carry_inward(tree, joints, articulated, c, pA, tree.split_independent(tau))
+    ydd, _ = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
+    return ca.vertcat(ca.DM(0, 1), *ydd)
+
+
+def bias_forces(tree: ClusterTree, v: Clustered, wrenches: Matrix | None = None) -> Clustered:
+    """pA (6n) of every cluster before the inward pass: velocity products less outside forces."""
     pA: Clustered = {None: ca.DM(6, 1)}
-    c, u = [], [ca.DM(0, 1)] * len(tree.clusters)
     for k in tree.outward():
-        c.append(bias_at_joints(tree, joints, v, k))  # lines 15, 16
         pA[k] = stack_cross_force(v[k], tree.clusters[k].inertia @ v[k])  # line 18
         pA[k] -= external_forces(tree, k, wrenches)
+    return pA
 
-    # Inward pass: articulated inertias and bias forces.
-    tau = tree.split_independent(tau)
-    articulated = articulated_inertias(tree, joints)
+
+def carry_inward(
+    tree: ClusterTree,
+    joints: list[ClusterJoint],
+    articulated: list[Articulated],
+    c: Sequence[Matrix],
+    pA: Clustered,
+    tau: Sequence[Matrix],
+) -> list[Matrix]:
+    """u_k (ny) of every cluster: force along y that is left to accelerate it.
+
+    Args:
+        tree: the cluster tree.
+        joints: its cluster joints.
+        articulated: what `articulated_inertias` left.
+        c: (6n) bias acceleration at the joints of each cluster.
+        pA: (6n) bias force on each cluster; zero where it is missing.
+        tau: (ny) generalized force on each cluster.
+    """
+    pA = {k: pA.get(k, ca.DM(tree.rows(k), 1)) for k in (None, *tree.outward())}
+    u: list[Matrix] = [None] * len(tree.clusters)
     for k in tree.inward():
         l, joint, (IA, U, D) = tree.clusters[k].parent, joints[k], _fields(articulated[k])
         p = joint.J.T @ pA[k]
@@ -105,16 +141,26 @@ def forward_dynamics(
         if l is not None:
             p = p + IA @ c[k] + U @ D.solve(u[k] - U.T @ c[k])  # line 8
             pA[l] = pA[l] + joint.E.T @ p  # line 10
+    return u
 
-    # Outward pass 2: accelerations.
-    a: Clustered = {None: gravity(tree)}
+
+def accelerate_outward(
+    tree: ClusterTree,
+    joints: list[ClusterJoint],
+    articulated: list[Articulated],
+    c: Sequence[Matrix],
+    u: Sequence[Matrix],
+    base: Matrix,
+) -> tuple[list[Matrix], Clustered]:
+    """ydd_k (ny) and a_k (6n) of every cluster; ``base`` (6) is the fixed base's acceleration."""
+    a: Clustered = {None: base}
     ydd = []
     for k in tree.outward():
         joint, (_, U, D) = joints[k], _fields(articulated[k])
         a_free = joint.E @ a[tree.clusters[k].parent] + c[k]  # line 3
         ydd.append(D.solve(u[k] - U.T @ a_free))  # line 4
         a[k] = joint.J @ (a_free + joint.SG @ ydd[k])  # line 5
-    return ca.vertcat(ca.DM(0, 1), *ydd)
+    return ydd, a
 
 
 def _fields(articulated: Articulated) -> tuple[Matrix, Matrix, SymmetricFactor]:
