@@ -20,6 +20,7 @@ from rbda_ros.errors import (
     Problem,
     SingularityError,
 )
+from rbda_ros.payloads import Payload
 from rbda_ros.results import Cluster, Derivatives, OperationalSpace
 from rbda_ros.robot import Robot, load_robot
 
@@ -31,6 +32,7 @@ __all__ = [
     "InputError",
     "ModelError",
     "OperationalSpace",
+    "Payload",
     "Problem",
     "Robot",
     "SingularityError",

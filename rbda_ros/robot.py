@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from rbda_ros.kernels.trace import (
     trace_independent_acceleration,
     trace_independent_velocity,
 )
+from rbda_ros.payloads import Payload, with_payloads
 from rbda_ros.reaching import Reached, reach
 from rbda_ros.results import Cluster, Derivatives, OperationalSpace, clusters_of
 
@@ -37,6 +39,9 @@ SINGULAR = 1e-8
 """Conditioning of a loop below which nothing is computed: half of the digits would be lost."""
 RANK_TOLERANCE = 1e-9
 """Eigenvalues of the inverse OSIM below this share of the largest count as zero."""
+
+WITHOUT_INERTIA = (trace_closure, trace_independent_velocity, trace_independent_acceleration)
+"""Kernels that payloads do not change."""
 
 
 def load_robot(
@@ -82,8 +87,14 @@ class Robot:
     finite, or off the loops, and `SingularityError` at a dead point of a loop.
     """
 
-    def __init__(self, tree: ClusterTree) -> None:
+    def __init__(
+        self,
+        tree: ClusterTree,
+        bare: Robot | None = None,
+        payloads: Mapping[str, Payload] | None = None,
+    ) -> None:
         self._inputs = Inputs(tree)
+        self._bare = bare or self  # the same robot without payloads
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
         self._tracing = threading.Lock()
         self._has_loops = any(node.loop for node in tree.clusters)
@@ -94,6 +105,7 @@ class Robot:
         self.warnings: tuple[str, ...] = tree.warnings
         self.floating_base: bool = tree.spanning.floating_base
         self.nq, self.nv, self.ny = tree.nq, tree.nv, tree.ny
+        self.payloads: Mapping[str, Payload] = MappingProxyType(dict(payloads or {}))
         self.mass: float = float(sum(body.mass for body in tree.spanning.bodies))
         base = 1 if self.floating_base else 0
         names = tree.velocity_names
@@ -105,6 +117,18 @@ class Robot:
         )
         self.actuated_joint_names: tuple[str, ...] = tuple(names[j] for j in tree.actuated)
         self.clusters: tuple[Cluster, ...] = clusters_of(tree)
+
+    def with_payloads(self, payloads: Mapping[str, Payload]) -> Robot:
+        """The same robot carrying these payloads, by name, in place of those it carries now.
+
+        Only inertias change: clusters, loops and the kernels that do not see inertia are shared.
+        Without payloads it is the very robot that was loaded.
+
+        Raises:
+            InputError: a payload that no body can be, or on no link of this robot.
+        """
+        bare = self._bare
+        return Robot(with_payloads(bare.tree, payloads), bare, payloads) if payloads else bare
 
     def kernel(self, name: str, *frames: FrameName, linear_only: bool = False) -> Kernel:
         """The traced kernel of an algorithm, e.g. ``"inverse_dynamics"``; traced once.
@@ -118,6 +142,8 @@ class Robot:
             raise InputError(f"there is no kernel {name!r}; there are {', '.join(KERNELS)}")
         if KERNELS[name].needs_frames != bool(frames):
             raise InputError(f"kernel {name!r}: name its frames, and only for kernels about frames")
+        if self is not self._bare and not KERNELS[name].sees_inertia:
+            return self._bare.kernel(name, *frames, linear_only=linear_only)
         keys_and_frames = [self._inputs.frame(frame) for frame in frames]
         key = (name, *(key for key, _ in keys_and_frames), linear_only)
         with self._tracing:
@@ -469,6 +495,8 @@ class Robot:
         self, trace_one: Callable[[ClusterTree, tuple[int, ...]], Kernel], choice: tuple[int, ...]
     ) -> Kernel:
         """The kernel for one choice of known coordinates; traced once."""
+        if self is not self._bare and trace_one in WITHOUT_INERTIA:
+            return self._bare._traced(trace_one, choice)
         key = (trace_one, choice)
         with self._tracing:
             if key not in self._kernels:

@@ -45,19 +45,15 @@ def regroup(tree: ClusterTree, turning: Container[int] = ()) -> ClusterTree:
         inertias[i] = _tidy(inertias[i] - unseen, scale)
         inertias[body.parent] += _at_parent(body.X_tree, unseen)
     has_children = {body.parent for body in bodies}
-    regrouped = tuple(
+    regrouped = [
         replace(
             body,
             inertia=inertias[i],
             turns=i in has_children or i in turning or not _looks_the_same(body, inertias[i]),
         )
         for i, body in enumerate(bodies, start=1)
-    )
-    clusters = tuple(
-        replace(node, bodies=tuple(regrouped[i - 1] for i in node.numbers))
-        for node in tree.clusters
-    )
-    return replace(tree, spanning=replace(tree.spanning, bodies=regrouped), clusters=clusters)
+    ]
+    return tree.with_bodies(regrouped)
 
 
 def _unseen(body: Body, inertia: Array) -> Array:

@@ -115,6 +115,15 @@ class ClusterTree:
             for position, number in enumerate(node.numbers)
         }
 
+    def with_bodies(self, bodies: Sequence[Body]) -> ClusterTree:
+        """The same tree of other bodies: their inertias may differ, not their joints."""
+        clusters = tuple(
+            replace(node, bodies=tuple(bodies[i - 1] for i in node.numbers))
+            for node in self.clusters
+        )
+        spanning = replace(self.spanning, bodies=tuple(bodies))
+        return replace(self, spanning=spanning, clusters=clusters)
+
     def position_rate(self, q: Matrix, qd: Matrix) -> Matrix:
         """dq/dt (nq) of a spanning velocity (nv)."""
         bodies = self.spanning.bodies

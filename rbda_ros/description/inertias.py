@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rbda_ros.description.model import Inertia, Joint, Link
 from rbda_ros.description.report import Report
@@ -27,23 +28,29 @@ def check_inertias(links: Iterable[Link], report: Report) -> None:
         return
     tensors = np.array([_tensor(inertia) for _, inertia in given])
     moments = np.linalg.eigvalsh(tensors)
-    for (link, inertia), (small, middle, large) in zip(given, moments, strict=True):
+    for (link, inertia), principal in zip(given, moments, strict=True):
         where = f"link {brief(link.name)}"
         if inertia.mass < 0.0:
             report.problem(where, f"mass {inertia.mass} is negative", "give a mass of zero or more")
-        tolerance = _TOLERANCE * max(abs(small), abs(large)) + _NOISE
-        if small < -tolerance:
-            report.warn(
-                where,
-                f"its inertia has a negative principal moment ({small:.2g} kg m^2): no body has"
-                " it, and forward dynamics may fail",
-            )
-        elif small + middle < large - tolerance:
-            report.warn(
-                where,
-                "its inertia breaks the triangle inequality"
-                f" ({small:.2g} + {middle:.2g} < {large:.2g} kg m^2): no body has it",
-            )
+        if fault := moments_fault(principal):
+            report.warn(where, f"its inertia {fault}")
+
+
+def moments_fault(moments: NDArray[np.floating]) -> str | None:
+    """Why no body has these principal moments (3,), ascending [kg m^2]; None if one may."""
+    small, middle, large = moments
+    tolerance = _TOLERANCE * max(abs(small), abs(large)) + _NOISE
+    if small < -tolerance:
+        return (
+            f"has a negative principal moment ({small:.2g} kg m^2): no body has it, and forward"
+            " dynamics may fail"
+        )
+    if small + middle < large - tolerance:
+        return (
+            "breaks the triangle inequality"
+            f" ({small:.2g} + {middle:.2g} < {large:.2g} kg m^2): no body has it"
+        )
+    return None
 
 
 def _tensor(inertia: Inertia) -> list[list[float]]:

@@ -36,11 +36,13 @@ class Traceable:
     """An algorithm ``(tree, *inputs, *options) -> outputs`` and the names of its inputs.
 
     Options are not traced: they choose the program. ``needs_frames`` tells that there are some.
+    ``sees_inertia`` tells that payloads change the program.
     """
 
     inputs: tuple[str, ...]
     algorithm: Callable[..., Matrix | tuple[Matrix, ...]]
     needs_frames: bool = False
+    sees_inertia: bool = True
 
 
 KERNELS: dict[str, Traceable] = {
@@ -52,15 +54,17 @@ KERNELS: dict[str, Traceable] = {
     "mass_matrix_factor": Traceable(("q",), mass_matrix_factor),
     "bias_force": Traceable(("q", "yd"), bias_force),
     "gravity_force": Traceable(("q",), gravity_force),
-    "friction_force": Traceable(("q", "yd"), friction_force),
-    "actuator_efforts": Traceable(("q", "tau"), actuator_efforts),
-    "generalized_force": Traceable(("q", "spanning_tau"), generalized_force),
-    "spanning_motion": Traceable(("q", "yd", "ydd"), spanning_motion),
-    "loop_state": Traceable(("q",), loop_state),
+    "friction_force": Traceable(("q", "yd"), friction_force, sees_inertia=False),
+    "actuator_efforts": Traceable(("q", "tau"), actuator_efforts, sees_inertia=False),
+    "generalized_force": Traceable(("q", "spanning_tau"), generalized_force, sees_inertia=False),
+    "spanning_motion": Traceable(("q", "yd", "ydd"), spanning_motion, sees_inertia=False),
+    "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
     "inverse_dynamics_derivatives": Traceable(("q", "yd", "ydd"), inverse_dynamics_derivatives),
-    "frame_pose": Traceable(("q",), frame_pose, needs_frames=True),
-    "jacobian": Traceable(("q",), jacobian, needs_frames=True),
-    "frame_bias_acceleration": Traceable(("q", "yd"), frame_bias_acceleration, needs_frames=True),
+    "frame_pose": Traceable(("q",), frame_pose, needs_frames=True, sees_inertia=False),
+    "jacobian": Traceable(("q",), jacobian, needs_frames=True, sees_inertia=False),
+    "frame_bias_acceleration": Traceable(
+        ("q", "yd"), frame_bias_acceleration, needs_frames=True, sees_inertia=False
+    ),
     "inverse_operational_space_inertia": Traceable(
         ("q",), inverse_operational_space_inertia, needs_frames=True
     ),
