@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,20 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import InputError
 
 Array = NDArray[np.float64]
+
+
+class Measured(NamedTuple):
+    """Joints of one coordinate each that determine all others.
+
+    Attributes:
+        joints: their names, in the order of the spanning vectors.
+        coordinates: their spanning velocity coordinates, after those of a floating base.
+        positions: their entries of q, where a few Newton steps can close the loops from them.
+    """
+
+    joints: tuple[str, ...]
+    coordinates: tuple[int, ...]
+    positions: tuple[int, ...] | None
 
 
 class Determining:
@@ -29,6 +45,7 @@ class Determining:
         if simple and independent_positions is not None:
             self.independent = tuple(independent_positions)
         self._tree = tree
+        self._simple = simple
         self._base = 1 if tree.spanning.floating_base else 0
         self._joints = [body.joint.name for body in tree.spanning.bodies[self._base :]]
         self._positions: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[int, ...]] | None] = {}
@@ -100,3 +117,18 @@ class Determining:
             held.extend(iv + j for j in sorted(chosen))
             iq, iv = iq + node.nq, iv + node.nv
         return tuple(held)
+
+    def measured(self, what: str, names: Collection[str]) -> Measured:
+        """Of the joints that are measured or given, one number each, those to go by.
+
+        The choice holds for every position; where it must be made, it is made at the assembly.
+        """
+        self.check_names(names)
+        bodies = self._tree.spanning.bodies
+        starts = list(itertools.accumulate((b.model.nq for b in bodies), initial=0))
+        owners = [i for i, body in enumerate(bodies) for _ in range(body.model.nv)]
+        of_one = [b.joint.name for b in bodies if b.model.nv == 1 and b.joint.name in names]
+        coordinates = self.coordinates(what, of_one, self._tree.home)
+        held = [owners[j] for j in coordinates[6 * self._base :]]
+        positions = tuple(starts[i] for i in held) if self._simple else None
+        return Measured(tuple(bodies[i].joint.name for i in held), coordinates, positions)

@@ -34,7 +34,7 @@ class Inputs:
         self._independent = list(tree.independent)
         self._quaternions = _quaternions(tree)
         self.independent_positions = _independent_positions(tree)
-        self._determining = Determining(tree, self.independent_positions)
+        self.determining_joints = Determining(tree, self.independent_positions)
 
     def vector(self, name: str, value: ArrayLike, *sizes: int) -> Array:
         """The argument as (size,) or (N, size) finite floats, for one of the sizes."""
@@ -102,9 +102,9 @@ class Inputs:
         several coordinates in loops, or mistakes.
         """
         values: Any = y_or_partial
-        positions = self._determining.independent
+        positions = self.determining_joints.independent
         if isinstance(y_or_partial, Mapping):
-            chosen = self._determining.positions(tuple(y_or_partial))
+            chosen = self.determining_joints.positions(tuple(y_or_partial))
             if chosen is None:
                 return None
             values, positions = [y_or_partial[name] for name in chosen[0]], chosen[1]
@@ -132,7 +132,7 @@ class Inputs:
             raise InputError(f"{what}: {rates!r} does not map joints to numbers")
         if base is not None and not tree.spanning.floating_base:
             raise InputError(f"{what} of the base: {self._name} has no floating base; leave it out")
-        held = self._determining.coordinates(what, rates, q if q.ndim == 1 else q[0])
+        held = self.determining_joints.coordinates(what, rates, q if q.ndim == 1 else q[0])
         columns: list[Array] = []
         for number, body in enumerate(tree.spanning.bodies, start=1):
             name, size = body.joint.name, body.model.nv
@@ -160,7 +160,7 @@ class Inputs:
         """Positions by body number; a floating base is where the guess has it."""
         bodies = self._tree.spanning.bodies
         number_of = self._tree.spanning.body_of_joint()
-        self._determining.check_names(positions)
+        self.determining_joints.check_names(positions)
         known = {1: base[:7]} if self._tree.spanning.floating_base else {}
         for name, position in positions.items():
             size = bodies[number_of[name] - 1].model.nq

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rbda_ros.algorithms.feedforward import TERMS, Choice
 from rbda_ros.cluster_tree.closure import CLOSED
 from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityError
+from rbda_ros.feedforward import NEARBY, Feedforward
 from rbda_ros.inputs import FrameName, Inputs, numbers
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.trace import (
     KERNELS,
     trace,
     trace_closure,
+    trace_feedforward,
     trace_independent_acceleration,
     trace_independent_velocity,
 )
@@ -31,8 +34,6 @@ from rbda_ros.results import Cluster, Derivatives, OperationalSpace, clusters_of
 
 Array = NDArray[np.float64]
 
-NEARBY = 0.3
-"""How far a few Newton steps may lead from a guess [rad, m]: not onto another branch."""
 LOOP_TOLERANCE = 1e-6
 """Largest loop residual of a spanning position that is taken as it is [m, sine of an angle]."""
 SINGULAR = 1e-8
@@ -277,6 +278,46 @@ class Robot:
         tau = self._dynamics("inverse_dynamics", state, external_wrenches)
         return tau + self._evaluate("friction_force", *state[:2])[0] if friction else tau
 
+    def feedforward(
+        self,
+        joints: Collection[str],
+        acceleration_joints: Collection[str] | None = None,
+        *,
+        terms: Collection[str] = ("gravity", "coriolis", "inertial"),
+        wrenches: bool = False,
+    ) -> Feedforward:
+        """Efforts from joint states as they come, again and again, by one kernel.
+
+        Closure, velocities and accelerations of y, RNEA and actuator efforts in one program: the
+        same numbers as from the methods, without their checks and copies in between.
+
+        Args:
+            joints: that will be measured; of these, as many are used as determine the others.
+            acceleration_joints: that accelerations will be given for; None for y.
+            terms: what efforts are made of, some of gravity, coriolis, inertial and friction.
+            wrenches: whether external wrenches will be given.
+
+        Raises:
+            InputError: unknown names or terms, or joints that do not determine the others.
+        """
+        unknown = sorted(set(terms) - set(TERMS))
+        if unknown:
+            raise InputError(f"terms: {', '.join(unknown)}; there are {', '.join(TERMS)}")
+        determining = self._inputs.determining_joints
+        measured = determining.measured("position", joints)
+        wanted, coordinates = self.independent_joint_names, self.tree.independent
+        if acceleration_joints is not None:
+            wanted, coordinates, _ = determining.measured("acceleration", acceleration_joints)
+        choice = Choice(
+            measured.positions, measured.coordinates, coordinates, frozenset(terms), wrenches
+        )
+        kernel = self._traced(trace_feedforward, choice)
+        return Feedforward(kernel, self.tree, measured, wanted, self.close)
+
+    def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
+        """(6 * bodies,) wrenches on bodies, as kernels take them, from wrenches on links."""
+        return self._inputs.body_wrenches(wrenches)
+
     def forward_dynamics(
         self,
         q: ArrayLike,
@@ -491,9 +532,7 @@ class Robot:
             -H_inverse @ of_inverse.position, -H_inverse @ of_inverse.velocity, H_inverse
         )
 
-    def _traced(
-        self, trace_one: Callable[[ClusterTree, tuple[int, ...]], Kernel], choice: tuple[int, ...]
-    ) -> Kernel:
+    def _traced(self, trace_one: Callable[[ClusterTree, Any], Kernel], choice: Any) -> Kernel:
         """The kernel for one choice of known coordinates; traced once."""
         if self is not self._bare and trace_one in WITHOUT_INERTIA:
             return self._bare._traced(trace_one, choice)

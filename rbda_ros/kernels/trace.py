@@ -15,6 +15,7 @@ from rbda_ros.algorithms.closure import closure
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
+from rbda_ros.algorithms.feedforward import Choice, feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import frame_bias_acceleration, frame_pose, jacobian
 from rbda_ros.algorithms.loops import (
@@ -113,6 +114,22 @@ def trace_independent_acceleration(tree: ClusterTree, coordinates: tuple[int, ..
     sizes = {"q": tree.nq, "yd": tree.ny, "known": tree.ny}
     algorithm = partial(independent_acceleration, tree, coordinates=coordinates)
     return _traced("independent_acceleration", sizes, algorithm)
+
+
+def trace_feedforward(tree: ClusterTree, choice: Choice) -> Kernel:
+    """The kernel of `feedforward`, ``position, velocity, ... -> efforts, q, health``."""
+    positions = len(choice.positions) if choice.positions is not None else 0
+    bodies = len(tree.spanning.bodies)
+    sizes = {"position": positions, "velocity": tree.ny, "acceleration": tree.ny}
+    sizes |= {"guess": tree.nq, "limit": len(tree.actuated)}
+    sizes |= {"wrenches": 6 * bodies} if choice.wrenches else {}
+    regrouped = regroup(tree, range(bodies + 1) if choice.wrenches else ())
+
+    def algorithm(*inputs: ca.SX) -> tuple[Matrix, ...]:
+        state, wrenches = inputs[:5], [ca.reshape(w, 6, bodies) for w in inputs[5:]]
+        return feedforward(regrouped, *state, *wrenches, choice=choice)
+
+    return _traced("feedforward", sizes, algorithm)
 
 
 def _traced(

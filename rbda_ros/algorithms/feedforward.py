@@ -1,0 +1,129 @@
+"""Feedforward: from what is measured at some joints to the efforts of the actuators, in one go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import NamedTuple
+
+import casadi as ca
+
+from rbda_ros.algorithms.actuation import actuator_efforts
+from rbda_ros.algorithms.closure import closure
+from rbda_ros.algorithms.friction import friction_force
+from rbda_ros.algorithms.loops import independent_acceleration, independent_velocity, loop_state
+from rbda_ros.algorithms.rnea import inverse_dynamics
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix
+
+TERMS = ("gravity", "coriolis", "inertial", "friction")
+"""What an effort may be made of."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a feedforward program goes by and adds up; another choice is another program.
+
+    Attributes:
+        positions: entries of q that are measured, as `closure` takes them; None where the
+            position comes closed, as the guess.
+        velocities: spanning velocity coordinates that are measured, ascending.
+        accelerations: spanning velocity coordinates whose acceleration is given, ascending.
+        terms: some of ``TERMS``.
+        wrenches: whether external wrenches act.
+    """
+
+    positions: tuple[int, ...] | None
+    velocities: tuple[int, ...]
+    accelerations: tuple[int, ...]
+    terms: frozenset[str]
+    wrenches: bool
+
+
+class Health(NamedTuple):
+    """How far the efforts can be trusted.
+
+    Attributes:
+        inputs: sum of squares of what is measured and wanted; not finite if any of it is not.
+        moved: longest way of a coordinate of a loop from its guess [rad, m].
+        residual: |phi| of the loops that are left open [m, or sine of an angle].
+        conditioning: how well the coordinates determine each other in the worst loop, 0 to 1.
+        efforts: sum of squares of the efforts before they are limited.
+        limited: how many efforts were beyond their limit.
+    """
+
+    inputs: float
+    moved: float
+    residual: float
+    conditioning: float
+    efforts: float
+    limited: float
+
+
+def feedforward(
+    tree: ClusterTree,
+    position: Matrix,
+    velocity: Matrix,
+    acceleration: Matrix,
+    guess: Matrix,
+    limit: Matrix,
+    wrenches: Matrix | None = None,
+    *,
+    choice: Choice,
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Efforts (actuated) of the chosen terms, the spanning position (nq) they are for, `Health`.
+
+    With terms left out of ``tau = H(y) ydd + C(y, yd)``: gravity is C at rest, Coriolis forces
+    are the rest of C, and H ydd is inertial; tau is linear in these, so each can go by itself.
+
+    Args:
+        tree: the cluster tree.
+        position: of the measured coordinates [rad, m].
+        velocity: (ny) of the measured coordinates [rad/s, m/s].
+        acceleration: (ny) of the coordinates it is given for [rad/s^2, m/s^2].
+        guess: (nq) spanning position near the measured one; it has the floating base's pose.
+        limit: (actuated) largest effort of each actuator; infinite for none [N m, N].
+        wrenches: (6 x bodies) external force on each body in its frame, angular first.
+        choice: which coordinates and terms.
+    """
+    q = guess
+    if choice.positions is not None:
+        q, _ = closure(tree, position, guess, choice.positions)
+    yd, as_measured = independent_velocity(tree, q, velocity, choice.velocities)
+    ydd, as_wanted = independent_acceleration(tree, q, yd, acceleration, choice.accelerations)
+
+    none = ca.DM(tree.ny, 1)
+    weightless = replace(tree, gravity=(0.0, 0.0, 0.0))
+    tau = inverse_dynamics(
+        tree if "gravity" in choice.terms else weightless,
+        q,
+        yd if "coriolis" in choice.terms else none,
+        ydd if "inertial" in choice.terms else none,
+        wrenches,
+    )
+    if "friction" in choice.terms:
+        tau += friction_force(tree, q, yd)
+    efforts = actuator_efforts(tree, q, tau)
+
+    phi, as_independent = loop_state(tree, q)
+    conditioning = ca.vertcat(1.0, as_independent, as_measured, as_wanted)
+    health = Health(
+        inputs=ca.sumsqr(ca.vertcat(position, velocity, acceleration)),
+        moved=_moved(tree, q, guess),
+        residual=ca.sqrt(ca.sumsqr(phi)),
+        conditioning=reduce(ca.fmin, ca.vertsplit(conditioning)),
+        efforts=ca.sumsqr(efforts),
+        limited=ca.sum1(ca.fabs(efforts) > limit),
+    )
+    return ca.fmax(-limit, ca.fmin(efforts, limit)), q, ca.vertcat(*health)
+
+
+def _moved(tree: ClusterTree, q: Matrix, guess: Matrix) -> Matrix:
+    """The longest way from the guess, where loops have more than one position to be in."""
+    parts = zip(tree.clusters, tree.split_positions(q), tree.split_positions(guess), strict=True)
+    ways = [
+        ca.fabs(q_k - guess_k)
+        for node, q_k, guess_k in parts
+        if node.loop is not None and not node.loop.constant
+    ]
+    return reduce(ca.fmax, ca.vertsplit(ca.vertcat(0.0, *ways)))
