@@ -8,9 +8,11 @@ fast-math flag, and the floating-point state of the thread is never touched.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from rbda_ros.kernels.llvm_text import Lanes, library_call, literal
+from rbda_ros.kernels.packing import Pack
 from rbda_ros.kernels.plan import Plan
 from rbda_ros.kernels.program import Program
 from rbda_ros.kernels.sincos import sincos_definition
@@ -18,6 +20,7 @@ from rbda_ros.kernels.sincos import sincos_definition
 _ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
 _COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 _SMOOTH = {"add", "sub", "mul", "sq", "twice", "neg", "div", "inv", "sin", "cos"}
+_NEVER_WRITTEN = "!invariant.load !0"
 _INTRINSICS = {
     "sqrt": "sqrt",
     "fabs": "fabs",
@@ -66,7 +69,7 @@ def functions(plan: Plan, lanes: Lanes, together: int) -> dict[str, str]:
 def _angles(plan: Plan, lanes: Lanes, together: int) -> str:
     writer = _Writer(plan, lanes)
     for value in plan.before:
-        writer.compute(value)
+        writer.compute((value,))
     if lanes.count > 1:
         for i, angle in enumerate(plan.angles):
             sine, cosine = writer.sincos(angle)
@@ -80,7 +83,7 @@ def _angles(plan: Plan, lanes: Lanes, together: int) -> str:
     for start in range(0, len(plan.angles), together):
         vector = literal(0.0, wide)
         for k, angle in enumerate(plan.angles[start : start + together]):
-            x = writer.operand(angle)
+            x = writer.operand((angle,))
             if together == 1:
                 vector = x
             else:
@@ -95,37 +98,51 @@ def _angles(plan: Plan, lanes: Lanes, together: int) -> str:
 
 def _chunk(plan: Plan, k: int, lanes: Lanes) -> str:
     writer, program = _Writer(plan, lanes), plan.program
-    for value in plan.chunks[k]:
-        writer.compute(value)
-        if value in plan.slots:
-            writer.store(writer.operand(value), "%w", plan.slots[value])
-    here, last = set(plan.chunks[k]), k == len(plan.chunks) - 1
-    computed = {value for chunk in plan.chunks for value in chunk}
+    where: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for i, results in enumerate(program.results):
         for j, value in enumerate(results):
-            # Inputs, constants and early sines are given out at the end.
-            if value in here or (last and value not in computed):
-                writer.store(writer.operand(value), f"%o{i}", j)
+            where[value].append((i, j))
+    for pack in plan.chunks[k]:
+        writer.compute(pack)
+        if pack[0] in plan.slots:
+            writer.store(writer.operand(pack), "%w", plan.slots[pack[0]], writer.of(pack))
+        for value in pack:
+            for i, j in where.pop(value, ()):
+                writer.store(writer.operand((value,)), f"%o{i}", j)
+    if k == len(plan.chunks) - 1:  # inputs, constants and early sines are given out at the end
+        computed = {value for chunk in plan.chunks for pack in chunk for value in pack}
+        for value in where.keys() - computed:
+            for i, j in where[value]:
+                writer.store(writer.operand((value,)), f"%o{i}", j)
     return writer.module(f"chunk{k}")
 
 
 class _Writer:
-    """The body of one function; values are loaded at their first use."""
+    """The body of one function; values are loaded at their first use.
+
+    Operands are given by the values in their lanes. A pack of one stands for a number, which in
+    a batch is one for each of several states; there nothing else is packed.
+    """
 
     def __init__(self, plan: Plan, lanes: Lanes) -> None:
         self.plan, self.lanes = plan, lanes
         self.program = plan.program
         self.lines: list[str] = []
         self.count = 0
-        self.operands: dict[int, str] = {}
+        self.operands: dict[Pack, str] = {}
+        self.lane_of: dict[int, tuple[Pack, int]] = {}
         self.pairs: dict[int, tuple[str, str]] = {}
-        self.intrinsics: dict[str, int] = {}
+        self.intrinsics: dict[tuple[str, Lanes], int] = {}
         self.has_sincos = False
         operations = {instruction.operation for instruction in self.program.instructions}
         self.fused = "contract" if operations <= _SMOOTH else ""
         self.places = [
             (f"%i{i}", j) for i, port in enumerate(self.program.inputs) for j in range(port.size)
         ]
+
+    def of(self, pack: Pack) -> Lanes:
+        """The vectors that a pack is computed in."""
+        return self.lanes if len(pack) == 1 else Lanes(len(pack))
 
     def module(self, name: str, sincos: Lanes | None = None) -> str:
         """The finished function, with what it calls."""
@@ -138,11 +155,9 @@ class _Writer:
         wide = sincos or self.lanes
         if sincos or self.has_sincos:
             lines.append(sincos_definition(wide))
-            lines.append(_declare("fabs", 1, wide))
+            self.intrinsics["fabs", wide] = 1
         lines.append("!0 = !{}")
-        for intrinsic, count in self.intrinsics.items():
-            if not (intrinsic == "fabs" and self.has_sincos):
-                lines.append(_declare(intrinsic, count, self.lanes))
+        lines += [_declare(*key, count) for key, count in self.intrinsics.items()]
         return "\n".join(lines)
 
     def name(self, text: str) -> str:
@@ -156,63 +171,113 @@ class _Writer:
             return base
         return self.name(f"getelementptr {self.lanes.type}, ptr {base}, i64 {index}")
 
-    def store(self, value: str, base: str, index: int) -> None:
-        where = self.pointer(base, index)
+    def store(self, value: str, base: str, index: int, lanes: Lanes | None = None) -> None:
+        where, T = self.pointer(base, index), (lanes or self.lanes).type
         align = 8 * self.lanes.count
-        self.lines.append(f"  store {self.lanes.type} {value}, ptr {where}, align {align}")
+        self.lines.append(f"  store {T} {value}, ptr {where}, align {align}")
 
-    def operand(self, value: int) -> str:
-        """The text that stands for a value."""
-        if value not in self.operands:
-            program = self.program
-            if program.first_constant <= value < program.first_result:
-                self.operands[value] = self.constant(value - program.first_constant)
-            else:
-                early = value < program.first_constant
-                base, index = self.places[value] if early else ("%w", self.plan.slots[value])
-                where, align = self.pointer(base, index), 8 * self.lanes.count
-                self.operands[value] = self.name(
-                    f"load {self.lanes.type}, ptr {where}, align {align}"
-                )
-        return self.operands[value]
+    def operand(self, lanes: Pack) -> str:
+        """The text that stands for a value, or for a vector of some."""
+        if lanes not in self.operands:
+            alone = len(lanes) == 1
+            self.operands[lanes] = self.scalar(*lanes) if alone else self.vector(lanes)
+        return self.operands[lanes]
+
+    def scalar(self, value: int) -> str:
+        program, T = self.program, self.lanes.type
+        if value in self.lane_of:
+            pack, lane = self.lane_of[value]
+            return self.name(
+                f"extractelement {self.of(pack).type} {self.operands[pack]}, i64 {lane}"
+            )
+        if program.first_constant <= value < program.first_result:
+            return self.constant(value - program.first_constant)
+        where, align = self.pointer(*self.place(value)), 8 * self.lanes.count
+        return self.name(f"load {T}, ptr {where}, align {align}")
+
+    def place(self, value: int) -> tuple[str, int]:
+        """Where an input, or a value of an earlier chunk, is in memory."""
+        early = value < self.program.first_constant
+        return self.places[value] if early else ("%w", self.plan.slots[value])
+
+    def vector(self, lanes: Pack) -> str:
+        """A vector: one value in every lane, a row in memory, or put together."""
+        wide = self.of(lanes)
+        if len(set(lanes)) == 1:
+            return self.spread(self.operand(lanes[:1]), wide)
+        if lanes in self.plan.packed_constants:
+            where = self.pointer("%k", self.plan.packed_constants[lanes])
+            return self.name(f"load {wide.type}, ptr {where}, align 8, {_NEVER_WRITTEN}")
+        if self.in_a_row(lanes):
+            where = self.pointer(*self.place(lanes[0]))
+            return self.name(f"load {wide.type}, ptr {where}, align 8")
+        vector = "poison"
+        for k, value in enumerate(lanes):
+            x = self.operand((value,))
+            vector = self.name(f"insertelement {wide.type} {vector}, double {x}, i64 {k}")
+        return vector
+
+    def signed(self, lanes: Pack, signs: tuple[int, ...]) -> str:
+        """A vector with some of its lanes negative."""
+        x, T = self.operand(lanes), self.of(lanes).type
+        if len(set(signs)) == 1:
+            return x if signs[0] > 0 else self.name(f"fneg {T} {x}")
+        # A product, which a sum can take in; with +-1 it is exact.
+        factors = ", ".join(f"double {literal(float(sign))}" for sign in signs)
+        return self.name(f"fmul {self.fused} {T} {x}, <{factors}>")
+
+    def in_a_row(self, lanes: Pack) -> bool:
+        """Whether values from before this function are side by side in memory."""
+        first, end = self.program.first_constant, self.program.first_result
+        if any(first <= value < end or value in self.lane_of for value in lanes):
+            return False
+        base, start = self.place(lanes[0])
+        return [self.place(v) for v in lanes] == [(base, start + k) for k in range(len(lanes))]
+
+    def spread(self, x: str, lanes: Lanes) -> str:
+        """A double in every lane."""
+        T = lanes.type
+        x = self.name(f"insertelement {T} poison, double {x}, i64 0")
+        mask = f"<{lanes.count} x i32> zeroinitializer"
+        return self.name(f"shufflevector {T} {x}, {T} poison, {mask}")
 
     def constant(self, index: int) -> str:
         """A constant of the program, in every lane."""
-        T, count = self.lanes.type, self.lanes.count
         where = self.name(f"getelementptr double, ptr %k, i64 {index}")
-        x = self.name(f"load double, ptr {where}, !invariant.load !0")
-        if count > 1:
-            x = self.name(f"insertelement {T} poison, double {x}, i64 0")
-            mask = f"<{count} x i32> zeroinitializer"
-            x = self.name(f"shufflevector {T} {x}, {T} poison, {mask}")
-        return x
+        x = self.name(f"load double, ptr {where}, {_NEVER_WRITTEN}")
+        return x if self.lanes.count == 1 else self.spread(x, self.lanes)
 
-    def compute(self, value: int) -> None:
+    def compute(self, pack: Pack) -> None:
         """Append an instruction of the program."""
-        instruction = self.program.instructions[value - self.program.first_result]
+        instruction = self.program.instructions[pack[0] - self.program.first_result]
         if instruction.operation in ("sin", "cos"):
             pair = self.sincos(instruction.arguments[0])
-            self.operands[value] = pair[instruction.operation == "cos"]
+            self.operands[pack] = pair[instruction.operation == "cos"]
+        elif len(pack) == 1:
+            given = [self.operand((argument,)) for argument in instruction.arguments]
+            self.operands[pack] = self.operation(instruction.operation, self.lanes, *given)
         else:
-            given = [self.operand(argument) for argument in instruction.arguments]
-            self.operands[value] = self.operation(instruction.operation, *given)
+            given = [self.signed(*operand) for operand in self.plan.operands(pack)]
+            operation = "add" if instruction.operation == "sub" else instruction.operation
+            self.operands[pack] = self.operation(operation, self.of(pack), *given)
+        self.lane_of |= {value: (pack, k) for k, value in enumerate(pack)}
 
     def sincos(self, angle: int) -> tuple[str, str]:
         """Sine and cosine of a value, evaluated together."""
         if angle not in self.pairs:
             self.has_sincos = True
             T = self.lanes.type
-            both = self.name(f"call {{ {T}, {T} }} @sincos({T} {self.operand(angle)})")
+            both = self.name(f"call {{ {T}, {T} }} @sincos({T} {self.operand((angle,))})")
             sine, cosine = (
                 self.name(f"extractvalue {{ {T}, {T} }} {both}, {part}") for part in (0, 1)
             )
             self.pairs[angle] = sine, cosine
         return self.pairs[angle]
 
-    def operation(self, operation: str, x: str, y: str = "") -> str:
+    def operation(self, operation: str, lanes: Lanes, x: str, y: str = "") -> str:
         """Append an operation on operands, with the meaning that `OPERATIONS` tells."""
-        T, B = self.lanes.type, self.lanes.boolean
-        zero, one = literal(0.0, self.lanes), literal(1.0, self.lanes)
+        T, B = lanes.type, lanes.boolean
+        zero, one = literal(0.0, lanes), literal(1.0, lanes)
         match operation:
             case "add" | "sub" | "mul":
                 return self.name(f"{_ARITHMETIC[operation]} {self.fused} {T} {x}, {y}")
@@ -227,38 +292,38 @@ class _Writer:
             case "neg":
                 return self.name(f"fneg {T} {x}")
             case "lt" | "le" | "eq" | "ne":
-                return self.number(self.name(f"fcmp {_COMPARISONS[operation]} {T} {x}, {y}"))
+                return self.number(self.name(f"fcmp {_COMPARISONS[operation]} {T} {x}, {y}"), lanes)
             case "not":
-                return self.number(self.name(f"fcmp oeq {T} {x}, {zero}"))
+                return self.number(self.name(f"fcmp oeq {T} {x}, {zero}"), lanes)
             case "and" | "or":
-                both = f"{operation} {B} {self.truth(x)}, {self.truth(y)}"
-                return self.number(self.name(both))
+                both = f"{operation} {B} {self.truth(x, lanes)}, {self.truth(y, lanes)}"
+                return self.number(self.name(both), lanes)
             case "if_else_zero":
-                return self.name(f"select {B} {self.truth(x)}, {T} {y}, {T} {zero}")
+                return self.name(f"select {B} {self.truth(x, lanes)}, {T} {y}, {T} {zero}")
             case "sign":
-                size = self.intrinsic("copysign", one, x)
+                size = self.intrinsic("copysign", lanes, one, x)
                 nonzero = self.name(f"fcmp one {T} {x}, {zero}")
                 return self.name(f"select {B} {nonzero}, {T} {size}, {T} {x}")
         if operation in _INTRINSICS:
-            return self.intrinsic(_INTRINSICS[operation], x, *([y] if y else []))
+            return self.intrinsic(_INTRINSICS[operation], lanes, x, *([y] if y else []))
         self.count += 1
         result = f"%t{self.count}"
-        self.lines += library_call(operation, result, [x, y] if y else [x], self.lanes)
+        self.lines += library_call(operation, result, [x, y] if y else [x], lanes)
         return result
 
-    def truth(self, x: str) -> str:
-        return self.name(f"fcmp une {self.lanes.type} {x}, {literal(0.0, self.lanes)}")
+    def truth(self, x: str, lanes: Lanes) -> str:
+        return self.name(f"fcmp une {lanes.type} {x}, {literal(0.0, lanes)}")
 
-    def number(self, boolean: str) -> str:
-        return self.name(f"uitofp {self.lanes.boolean} {boolean} to {self.lanes.type}")
+    def number(self, boolean: str, lanes: Lanes) -> str:
+        return self.name(f"uitofp {lanes.boolean} {boolean} to {lanes.type}")
 
-    def intrinsic(self, name: str, *operands: str) -> str:
-        self.intrinsics[name] = len(operands)
-        T = self.lanes.type
+    def intrinsic(self, name: str, lanes: Lanes, *operands: str) -> str:
+        self.intrinsics[name, lanes] = len(operands)
+        T = lanes.type
         given = ", ".join(f"{T} {x}" for x in operands)
-        return self.name(f"call {T} @llvm.{name}.{self.lanes.suffix}({given})")
+        return self.name(f"call {T} @llvm.{name}.{lanes.suffix}({given})")
 
 
-def _declare(intrinsic: str, count: int, lanes: Lanes) -> str:
+def _declare(intrinsic: str, lanes: Lanes, count: int) -> str:
     types: Iterable[str] = [lanes.type] * count
     return f"declare {lanes.type} @llvm.{intrinsic}.{lanes.suffix}({', '.join(types)})"

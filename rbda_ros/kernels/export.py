@@ -153,12 +153,12 @@ def _angles(plan: Plan) -> list[str]:
 def _chunk(plan: Plan, k: int) -> list[str]:
     writer = _Writer(plan)
     program, lines = plan.program, []
-    for value in plan.chunks[k]:
+    for (value,) in plan.chunks[k]:
         lines.append(writer.statement(value))
         if value in plan.slots:
             lines.append(f"  w[{plan.slots[value]}] = v{value};")
-    here, last = set(plan.chunks[k]), k == len(plan.chunks) - 1
-    computed = {value for chunk in plan.chunks for value in chunk}
+    here, last = {value for (value,) in plan.chunks[k]}, k == len(plan.chunks) - 1
+    computed = {value for chunk in plan.chunks for (value,) in chunk}
     names = _names(program)[len(program.inputs) :]
     for (port, _), results in zip(names, program.results, strict=True):
         for j, value in enumerate(results):

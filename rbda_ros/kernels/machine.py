@@ -63,11 +63,11 @@ class _Careful:
 
     def __init__(self, program: Program) -> None:
         lanes = vector_lanes()
-        plan = make_plan(program, pad=lanes.count)
+        plan = make_plan(program, lanes=lanes.count)
         if plan.work > MOST_WORK:
             raise UnsupportedOperationError(f"{program.name} needs {plan.work} words of work")
         self.program = program
-        self.constants = np.array(program.constants)
+        self.constants = np.array(plan.constants)
         self.code = Code()
         addresses = self.code.add(emit.functions(plan, Lanes(1), lanes.count))
         module = _evaluate_module(plan, addresses, self.constants.ctypes.data)

@@ -1,4 +1,4 @@
-"""How a program is laid out as code: chunks, sines first, and the work array between them.
+"""How a program is laid out as code: packs, chunks, sines first, and the work array between them.
 
 One straight-line function of many thousand instructions compiles ever slower and runs slower, so
 a program is cut into chunks. A value that one chunk computes and another reads passes through a
@@ -8,8 +8,11 @@ slot of a work array; all others stay in registers.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
+from rbda_ros.kernels.packing import Operand, Pack, Packs, find_packs
 from rbda_ros.kernels.program import Program
 
 CHUNK = 1000
@@ -22,59 +25,79 @@ class Plan:
 
     Attributes:
         program: what is laid out.
+        packs: values that one vector instruction computes, and its operands.
         angles: values whose sine and cosine are needed and known from the inputs alone. They are
             evaluated first and together: the sine of ``angles[i]`` goes to slot ``i``, its cosine
-            to slot ``len(angles) + i``; both rounded up to `pad`.
+            to slot ``len(angles) + i``; both rounded up to the vectors' lanes.
         before: instructions that the angles need, e.g. the ratio of a gear.
-        chunks: the instructions of each chunk, by the numbers of their results.
-        slots: where values that pass from chunk to chunk are kept.
+        chunks: the instructions of each chunk, by the numbers of their results; a value alone is
+            a pack of one.
+        slots: where values that pass from chunk to chunk are kept, those of a pack in a row.
         work: number of slots.
     """
 
     program: Program
+    packs: Packs
     angles: tuple[int, ...]
     before: tuple[int, ...]
-    chunks: tuple[tuple[int, ...], ...]
+    chunks: tuple[tuple[Pack, ...], ...]
     slots: dict[int, int]
     work: int
 
+    def operands(self, pack: Pack) -> tuple[Operand, ...]:
+        """What an instruction reads."""
+        return self.packs.get(pack) or _alone(self.program, pack)
 
-def make_plan(program: Program, chunk: int = CHUNK, pad: int = 1) -> Plan:
-    """Lay out a program; `pad` is the number of angles that are evaluated at once."""
-    angles, before, trigonometry = _angles(program)
-    order = [v for v in _sines_in_pairs(program) if v not in trigonometry]
+    @cached_property
+    def packed_constants(self) -> dict[Pack, int]:
+        """Where operands of constants are, in a row, behind the constants of the program."""
+        program, found = self.program, dict[Pack, int]()
+        end = len(program.constants)
+        for operands in self.packs.values():
+            for lanes, _ in operands:
+                constant = all(program.first_constant <= v < program.first_result for v in lanes)
+                if constant and len(set(lanes)) > 1 and lanes not in found:
+                    found[lanes] = end
+                    end += len(lanes)
+        return found
+
+    @property
+    def constants(self) -> tuple[float, ...]:
+        """The constants of the program, then those of packed operands."""
+        values, first = self.program.constants, self.program.first_constant
+        packed = (values[v - first] for lanes in self.packed_constants for v in lanes)
+        return (*values, *packed)
+
+
+def make_plan(program: Program, chunk: int = CHUNK, lanes: int = 1) -> Plan:
+    """Lay out a program for vectors of as many lanes; with one, nothing is packed."""
+    packs = find_packs(program, lanes) if lanes > 1 else {}
+    angles, before, trigonometry = _angles(program, packs)
+    order = _in_packs(program, packs, trigonometry)
     chunks = tuple(tuple(order[i : i + chunk]) for i in range(0, len(order), chunk)) or ((),)
 
-    padded = -(-len(angles) // pad) * pad
+    padded = -(-len(angles) // lanes) * lanes
     slots = {}
     for value, (operation, place) in trigonometry.items():
         slots[value] = place + (padded if operation == "cos" else 0)
-    last_use = _last_uses(program, chunks)
-    home = {value: k for k, members in enumerate(chunks) for value in members}
-    free: list[int] = []
-    ending: dict[int, list[int]] = defaultdict(list)
-    work = 2 * padded
-    for k, members in enumerate(chunks):
-        for value in members:
-            if last_use.get(value, home[value]) > k:
-                if not free:
-                    free.append(work)
-                    work += 1
-                slots[value] = free.pop()
-                ending[last_use[value]].append(slots[value])
-        # A slot is free only once its last reader has ended: within a chunk, order is free.
-        free.extend(ending.pop(k, ()))
-    return Plan(program, angles, before, chunks, slots, work)
+    plan = Plan(program, packs, angles, before, chunks, slots, 0)
+    return Plan(program, packs, angles, before, chunks, slots, _allot(plan, 2 * padded))
+
+
+def _alone(program: Program, pack: Pack) -> tuple[Operand, ...]:
+    (value,) = pack
+    return tuple(
+        Operand((v,), (1,)) for v in program.instructions[value - program.first_result].arguments
+    )
 
 
 def _angles(
-    program: Program,
+    program: Program, packs: Packs
 ) -> tuple[tuple[int, ...], tuple[int, ...], dict[int, tuple[str, int]]]:
     """Angles, the instructions before them, and each early sine or cosine with its place."""
     first = program.first_result
-    place: dict[int, int] = {}
+    angle_of: dict[int, tuple[str, int]] = {}
     before: dict[int, None] = {}
-    trigonometry: dict[int, tuple[str, int]] = {}
     for value, (operation, arguments) in enumerate(program.instructions, start=first):
         if operation not in ("sin", "cos"):
             continue
@@ -83,8 +106,45 @@ def _angles(
             if any(v >= first for v in program.instructions[angle - first].arguments):
                 continue
             before[angle] = None
-        trigonometry[value] = operation, place.setdefault(angle, len(place))
+        angle_of[value] = operation, angle
+
+    place: dict[int, int] = {}
+    rows = [
+        [angle_of[v][1] for v in lanes]
+        for operands in packs.values()
+        for lanes, _ in operands
+        if all(v in angle_of for v in lanes)
+    ]
+    for row in sorted(rows, key=len, reverse=True):  # packed angles first, the widest in front
+        if len(set(row)) == len(row) and place.keys().isdisjoint(row):
+            place |= {angle: len(place) + i for i, angle in enumerate(row)}
+    for _, angle in angle_of.values():
+        place.setdefault(angle, len(place))
+    trigonometry = {value: (name, place[angle]) for value, (name, angle) in angle_of.items()}
     return tuple(place), tuple(before), trigonometry
+
+
+def _in_packs(program: Program, packs: Packs, early: Iterable[int]) -> list[Pack]:
+    """Every instruction, packed, after those it reads: near where it is in the program."""
+    pack_of = {value: pack for pack in packs for value in pack}
+    order: dict[Pack, None] = {}
+    done = set(early)
+    for start in _sines_in_pairs(program):
+        waiting = [start]
+        while waiting:
+            value = waiting[-1]
+            pack = pack_of.get(value, (value,))
+            operands = packs.get(pack) or _alone(program, pack)
+            read = (v for lanes, _ in operands for v in lanes)
+            missing = [v for v in read if v >= program.first_result and v not in done]
+            if value in done or not missing:
+                waiting.pop()
+                if value not in done:
+                    order[pack] = None
+                    done.update(pack)
+            else:
+                waiting += reversed(missing)
+    return list(order)
 
 
 def _sines_in_pairs(program: Program) -> list[int]:
@@ -104,11 +164,26 @@ def _sines_in_pairs(program: Program) -> list[int]:
     return list(order)
 
 
-def _last_uses(program: Program, chunks: tuple[tuple[int, ...], ...]) -> dict[int, int]:
-    """The last chunk that reads each value."""
-    last: dict[int, int] = {}
-    for k, members in enumerate(chunks):
-        for value in members:
-            for argument in program.instructions[value - program.first_result].arguments:
-                last[argument] = k
-    return last
+def _allot(plan: Plan, work: int) -> int:
+    """Give slots to values that pass from chunk to chunk; the length of the work array."""
+    last_use: dict[int, int] = {}
+    for k, members in enumerate(plan.chunks):
+        for pack in members:
+            last_use |= {v: k for lanes, _ in plan.operands(pack) for v in lanes}
+    free: dict[int, list[int]] = defaultdict(list)
+    ending: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for k, members in enumerate(plan.chunks):
+        for pack in members:
+            last, width = max(last_use.get(v, k) for v in pack), len(pack)
+            if last > k:
+                if not free[width]:
+                    work = -(-work // width) * width  # so that no vector lies across cache lines
+                    free[width].append(work)
+                    work += width
+                slot = free[width].pop()
+                plan.slots.update({v: slot + i for i, v in enumerate(pack)})
+                ending[last].append((width, slot))
+        # A slot is free only once its last reader has ended: within a chunk, order is free.
+        for width, slot in ending.pop(k, ()):
+            free[width].append(slot)
+    return work
