@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rbda_ros.description.model import Constraint, Coupling, CutJoint
-from rbda_ros.msg import ClusterInfo, ConstraintInfo, JointInfo
+from rbda_ros.msg import ClusterInfo, ConstraintInfo, JointInfo, PayloadInfo
+from rbda_ros.payloads import Payload
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
@@ -28,6 +29,7 @@ def describe_model(robot: Robot, request: Any, response: Any) -> None:
     response.constraints = [
         _constraint(constraint, joints_of) for constraint in description.constraints
     ]
+    response.payloads = [_payload(*item) for item in robot.payloads.items()]
 
 
 def _cluster(cluster: Any) -> ClusterInfo:
@@ -81,4 +83,12 @@ def _constraint(constraint: Constraint, joints_of: dict[str, list[str]]) -> Cons
         info.links = [constraint.predecessor.link, constraint.successor.link]
     else:
         info.type = "expression"
+    return info
+
+
+def _payload(name: str, payload: Payload) -> PayloadInfo:
+    info = PayloadInfo(name=name, link=payload.link)
+    i, com = info.inertia, info.inertia.com
+    i.m, (com.x, com.y, com.z) = payload.mass, payload.com
+    i.ixx, i.ixy, i.ixz, i.iyy, i.iyz, i.izz = payload.inertia
     return info

@@ -86,7 +86,7 @@ class DynamicsNode(LifecycleNode):
         self._descriptions = self.create_subscription(
             String, "robot_description", self._on_description, LATCHED
         )
-        services.advertise(self)
+        self._slow_services = services.advertise(self)
         Diagnostics(self)
         self._guard_change_state()
 
@@ -106,6 +106,7 @@ class DynamicsNode(LifecycleNode):
 
     def destroy_node(self) -> None:
         """Free everything."""
+        self._slow_services.close()
         self._builder.close()
         super().destroy_node()
 
@@ -123,13 +124,16 @@ class DynamicsNode(LifecycleNode):
     def _begin(self, source: ModelSource) -> None:
         """Build beside the executor; ``_finish`` runs on it afterwards."""
         self._source = source
+        self._await(source, self._builder.build(source))
+
+    def _await(self, source: ModelSource, building: BuildFuture[Robot]) -> None:
         generation = self._generation
 
         def done(building: BuildFuture[Robot]) -> None:
             if not building.cancelled() and self.executor is not None:
                 self.executor.create_task(self._finish, source, generation, building)
 
-        self._builder.build(source).add_done_callback(done)
+        building.add_done_callback(done)
 
     def _finish(self, source: ModelSource, generation: int, building: BuildFuture[Robot]) -> None:
         if generation != self._generation:
@@ -140,6 +144,13 @@ class DynamicsNode(LifecycleNode):
             self._refuse(source, error)
             return
         if self.robot is not None:
+            links = robot.tree.spanning.links
+            kept = {n: load for n, load in self.robot.payloads.items() if load.link in links}
+            if robot.payloads != kept:  # this build does not carry them, or others by now
+                self._await(source, self._builder.load(robot, kept))
+                return
+            for name in self.robot.payloads.keys() - kept.keys():
+                self.get_logger().warning(f"load '{name}' is off: the new model lacks its link")
             self._use(robot)
             self.get_logger().info(f"the model is now '{robot.name}'")
         elif self._starting:
@@ -163,6 +174,13 @@ class DynamicsNode(LifecycleNode):
                 f"robot_description refused: {reason}; waiting for another on "
                 f"{self._descriptions.topic_name}"
             )
+
+    def replace_model(self, old: Robot, new: Robot) -> bool:
+        """Put a model in the place of another, if that is still in use. On the executor only."""
+        if self.robot is not old:
+            return False
+        self._use(new)
+        return True
 
     def _use(self, robot: Robot) -> None:
         """Swap the model in, between two messages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from rbda_ros import load_robot
 from rbda_ros.errors import InputError, ModelError, Problem
 from rbda_ros.node.parameters import Settings
+from rbda_ros.payloads import Payload
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
@@ -55,6 +57,10 @@ class ModelBuilder:
         """Begin to build; the future holds the robot or the ModelError."""
         return self._worker.submit(_build, source)
 
+    def load(self, robot: Robot, payloads: Mapping[str, Payload]) -> Future[Robot]:
+        """Begin to load a robot that was built; the future holds the loaded one."""
+        return self._worker.submit(lambda: warm(robot.with_payloads(payloads)))
+
     def close(self) -> None:
         """Begin nothing more."""
         self._worker.shutdown(wait=False, cancel_futures=True)
@@ -79,6 +85,11 @@ def _build(source: ModelSource) -> Robot:
         floating_base=source.floating_base,
         gravity=source.gravity,
     )
+    return warm(robot)
+
+
+def warm(robot: Robot) -> Robot:
+    """Trace what messages will ask for, so that none has to wait for it."""
     for kernel in WARM:
         robot.kernel(kernel)
     with suppress(InputError):  # where y has no position of its own

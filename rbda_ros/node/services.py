@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.msg import Matrix
 from rbda_ros.node import describe, state
 from rbda_ros.node.model import one_line
+from rbda_ros.node.payload import set_payload
+from rbda_ros.node.slow import SlowServices
+from rbda_ros.node.trajectory import trajectory_inverse_dynamics
 from rbda_ros.srv import (
     DescribeModel,
     ForwardDynamics,
@@ -30,7 +34,10 @@ AXES = ("x", "y", "z", "rx", "ry", "rz")
 def inverse_dynamics(robot: Robot, request: Any, response: Any) -> None:
     """Answer with the efforts on the actuated joints that give an acceleration."""
     q, yd, joints = state.state_vectors(robot, request.state)
-    ydd = state.acceleration_vector(robot, joints, request.acceleration, request.base_acceleration)
+    wanted = state.numbers_or_zero("acceleration", request.acceleration, joints.size)
+    base = request.base_acceleration
+    of_base = state.six("base_acceleration", base) if robot.floating_base else None
+    ydd = state.acceleration_vector(robot, joints, q, yd, wanted, of_base)
     wrenches = state.wrench_vectors(robot, request.external_wrenches)
     tau = robot.inverse_dynamics(q, yd, ydd, wrenches)
     response.joint_names = list(robot.actuated_joint_names)
@@ -69,9 +76,8 @@ def mass_matrix(robot: Robot, request: Any, response: Any) -> None:
 def operational_space_inertia(robot: Robot, request: Any, response: Any) -> None:
     """Answer with the inertia that frames show to an outside force."""
     q, _, _ = state.state_vectors(robot, request.state)
-    space = robot.operational_space_inertia(
-        q, list(request.frames), request.damping, request.linear_only
-    )
+    frames = state.frames(request.frames, request.offsets)
+    space = robot.operational_space_inertia(q, frames, request.damping, request.linear_only)
     axes = AXES[:3] if request.linear_only else AXES
     rows = [f"{frame}.{axis}" for frame in request.frames for axis in axes]
     response.inertia = _matrix(space.inertia, rows, rows)
@@ -98,33 +104,36 @@ def _matrix(values: Any, row_names: list[str], col_names: list[str]) -> Matrix:
     )
 
 
-def _not_yet(what: str) -> Handler:
-    def refuse(robot: Robot, request: Any, response: Any) -> None:
-        raise InputError(f"{what} is not implemented yet in this version of rbda_ros")
-
-    return refuse
-
-
 # Service name: (type, handler, whether the node must be active).
 SERVICES: dict[str, tuple[Any, Handler, bool]] = {
     "describe_model": (DescribeModel, describe.describe_model, False),
     "inverse_dynamics": (InverseDynamics, inverse_dynamics, True),
     "forward_dynamics": (ForwardDynamics, forward_dynamics, True),
     "mass_matrix": (MassMatrix, mass_matrix, True),
+}
+
+# Those that trace kernels on the way, or batch.
+SLOW_SERVICES: dict[str, tuple[Any, Handler, bool]] = {
     "operational_space_inertia": (OperationalSpaceInertia, operational_space_inertia, True),
-    "trajectory_inverse_dynamics": (
-        TrajectoryInverseDynamics,
-        _not_yet("inverse dynamics of trajectories"),
-        True,
-    ),
-    "set_payload": (SetPayload, _not_yet("changing payloads"), True),
+    "trajectory_inverse_dynamics": (TrajectoryInverseDynamics, trajectory_inverse_dynamics, True),
 }
 
 
-def advertise(node: Any) -> None:
-    """Create every service on the node; it asks the node for its model at each call."""
+def advertise(node: Any) -> SlowServices:
+    """Create every service of the node; they ask it for its model at each call.
+
+    Returns:
+        Those that are answered in another thread; to be closed with the node.
+    """
     for name, (kind, handler, needs_active) in SERVICES.items():
         node.create_service(kind, f"~/{name}", _answer(node, handler, needs_active))
+
+    slow = SlowServices(node)
+    for name, (kind, handler, needs_active) in SLOW_SERVICES.items():
+        slow.add(kind, f"~/{name}", _answer(node, handler, needs_active))
+    slow.add(SetPayload, "~/set_payload", _answer(node, partial(set_payload, node), False))
+    slow.start()
+    return slow
 
 
 def _answer(node: Any, handler: Handler, needs_active: bool) -> Callable[[Any, Any], Any]:

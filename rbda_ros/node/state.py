@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rbda_ros.inputs import FrameName
 from rbda_ros.node.refusals import Reason, RefusalError
 
 if TYPE_CHECKING:
@@ -32,6 +33,16 @@ class JointMap:
     place: dict[str, int]
     missing: tuple[str, ...]
     independent: Vector
+
+    def by_name(self, values: Vector) -> dict[str, Vector]:
+        """Numbers of a message (..., size) by joint name: a number each, or a column."""
+        return {name: values[..., k] for name, k in self.place.items()}
+
+    def pick(self, values: Vector) -> Vector:
+        """The independent ones (..., n) of these numbers (..., size); zero if some are missing."""
+        if not self.missing:
+            return values[..., self.independent]
+        return np.zeros((*values.shape[:-1], len(self.independent) + len(self.missing)))
 
 
 def map_joints(robot: Robot, names: Sequence[str], *, others_allowed: bool) -> JointMap:
@@ -79,26 +90,77 @@ def state_vectors(robot: Robot, state: Any) -> tuple[Vector, Vector, JointMap]:
         RefusalError, InputError, ClosureError: the message does not say a state of this robot.
     """
     joints = map_joints(robot, state.joint_names, others_allowed=False)
-    positions = numbers("position", state.position, joints.size)
+    pose = base_position("base_pose", state.base_pose) if robot.floating_base else None
+    twist = six("base_twist", state.base_twist) if robot.floating_base else None
+    q = closed_position(robot, joints, numbers("position", state.position, joints.size), pose)
+    velocity = numbers_or_zero("velocity", state.velocity, joints.size)
+    return q, velocity_vector(robot, joints, q, velocity, twist), joints
+
+
+def closed_position(
+    robot: Robot,
+    joints: JointMap,
+    position: Vector,
+    base: Vector | None,
+    guess: Vector | None = None,
+) -> Vector:
+    """The spanning position (nq,) at which named joints are, loops closed.
+
+    Args:
+        robot: the model.
+        joints: where they stand in ``position``.
+        position: (size,) in the order of the message.
+        base: (7,) pose of the floating base.
+        guess: (nq,) where to start, e.g. the last position; None for the assembly.
+    """
     if has_loops(robot):
-        q = robot.close({name: positions[k] for name, k in joints.place.items()})
-        q = q[7:] if robot.floating_base else q
+        q = robot.close({name: position[k] for name, k in joints.place.items()}, guess)
+        q = q[7:] if base is not None else q
     else:
-        q = independent("position", positions, joints)
-    velocities = numbers_or_zero("velocity", state.velocity, joints.size)
-    yd = independent("velocity", velocities, joints)
-    if robot.floating_base:
-        q = np.concatenate([base_position("base_pose", state.base_pose), q])
-        yd = np.concatenate([six("base_twist", state.base_twist), yd])
-    return q, yd, joints
+        q = independent("position", position, joints)
+    return with_base(base, q)
 
 
-def acceleration_vector(robot: Robot, joints: JointMap, values: Any, base: Any) -> Vector:
-    """Acceleration of the independent coordinates; joints as in the state, empty is zero."""
-    ydd = independent("acceleration", numbers_or_zero("acceleration", values, joints.size), joints)
-    if robot.floating_base:
-        ydd = np.concatenate([six("base_acceleration", base), ydd])
-    return ydd
+def velocity_vector(
+    robot: Robot, joints: JointMap, q: Vector, velocity: Vector, base: Vector | None
+) -> Vector:
+    """Independent velocity (..., ny) that velocities of named joints (..., size) mean.
+
+    They may be any joints that determine the others; the independent ones go first.
+    """
+    if joints.missing and velocity.any():
+        return robot.independent_velocity(q, joints.by_name(velocity), base)
+    return with_base(base, joints.pick(velocity))
+
+
+def acceleration_vector(
+    robot: Robot,
+    joints: JointMap,
+    q: Vector,
+    yd: Vector,
+    acceleration: Vector,
+    base: Vector | None,
+) -> Vector:
+    """Independent acceleration (..., ny) that those of named joints (..., size) mean."""
+    # Joints that move at a constant rate need not have others that do.
+    if joints.missing and (acceleration.any() or yd.any()):
+        return robot.independent_acceleration(q, yd, joints.by_name(acceleration), base)
+    return with_base(base, joints.pick(acceleration))
+
+
+def with_base(base: Vector | None, joints: Vector) -> Vector:
+    """Put the numbers (..., n) of a floating base, if there is one, before those of the joints."""
+    return joints if base is None else np.concatenate([base, joints], axis=-1)
+
+
+def places_in_q(robot: Robot) -> dict[str, int]:
+    """Where the position of each joint stands in q; without joints that have several."""
+    places, start = {}, 0
+    for body in robot.tree.spanning.bodies:
+        if body.model.nq == 1:
+            places[body.joint.name] = start
+        start += body.model.nq
+    return places
 
 
 def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vector:
@@ -149,6 +211,21 @@ def wrench_vectors(robot: Robot, wrenches: Iterable[Any]) -> dict[str, Vector] |
         _must_be_finite(f"external_wrenches[{k}]", six_numbers)
         total[link] = total.get(link, 0.0) + six_numbers
     return total or None
+
+
+def frames(links: Sequence[str], offsets: Sequence[Any]) -> list[FrameName]:
+    """Frames on links, offset by Points; no offsets: at the links' origins."""
+    if not len(offsets):
+        return list(links)
+    if len(offsets) != len(links):
+        raise RefusalError(
+            Reason.WRONG_SIZE,
+            f"offsets has {len(offsets)} points for {len(links)} frames; give one each, or none",
+        )
+    places = [np.array(_xyz(point)) for point in offsets]
+    for k, place in enumerate(places):
+        _must_be_finite(f"offsets[{k}]", place)
+    return [(link, place.tolist()) for link, place in zip(links, places, strict=True)]
 
 
 def numbers(what: str, values: Any, size: int) -> Vector:

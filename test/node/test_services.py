@@ -3,7 +3,6 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from geometry_msgs.msg import Point, Pose, Quaternion, WrenchStamped
 from pinocchio_oracle import PinocchioOracle, random_state
 from rbda_ros.msg import State
 from rbda_ros.srv import (
@@ -12,46 +11,10 @@ from rbda_ros.srv import (
     InverseDynamics,
     MassMatrix,
     OperationalSpaceInertia,
-    SetPayload,
-    TrajectoryInverseDynamics,
 )
+from ros_requests import request_of, wrench_on
 
 TOLERANCE = 1e-9
-
-
-def request_of(robot, q, qd, ydd, order=None):
-    """An InverseDynamics request for an open chain, joints in some order."""
-    base = 7 if robot.floating_base else 0
-    order = np.arange(len(robot.joint_names)) if order is None else order
-    names = [robot.joint_names[k] for k in order]
-    state = State(joint_names=names, position=q[base:][order].tolist())
-    qdd = ydd
-    if base:
-        x, y, z, *quaternion = q[:7].tolist()
-        state.base_pose = Pose(
-            position=Point(x=x, y=y, z=z),
-            orientation=Quaternion(**dict(zip("xyzw", quaternion, strict=True))),
-        )
-        set_six(state.base_twist, qd[:6])
-        qd, qdd = qd[6:], ydd[6:]
-    state.velocity = qd[order].tolist()
-    request = InverseDynamics.Request(state=state, acceleration=qdd[order].tolist())
-    if base:
-        set_six(request.base_acceleration, ydd[:6])
-    return request
-
-
-def set_six(message, vector):
-    linear, angular = message.linear, message.angular
-    linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = map(float, vector)
-
-
-def wrench_on(link, vector):
-    stamped = WrenchStamped()
-    stamped.header.frame_id = link
-    force, torque = stamped.wrench.force, stamped.wrench.torque
-    force.x, force.y, force.z, torque.x, torque.y, torque.z = map(float, vector)
-    return stamped
 
 
 def matrix(message):
@@ -297,17 +260,3 @@ def test_ignores_the_base_pose_of_a_fixed_base(arm):
         InverseDynamics, "~/inverse_dynamics", InverseDynamics.Request(state=state)
     )
     assert answer.success, answer.message
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        (SetPayload, "~/set_payload"),
-        (TrajectoryInverseDynamics, "~/trajectory_inverse_dynamics"),
-    ],
-)
-def test_says_what_is_not_there_yet(arm, kind, name):
-    client, _, _ = arm
-    answer = client.call(kind, name)
-    assert not answer.success
-    assert "not implemented yet" in answer.message
