@@ -95,7 +95,7 @@ class Robot:
         payloads: Mapping[str, Payload] | None = None,
     ) -> None:
         self._inputs = Inputs(tree)
-        self._bare = bare or self  # the same robot without payloads
+        self._bare = bare  # the same robot without payloads; None if this is it
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
         self._tracing = threading.Lock()
         self._has_loops = any(node.loop for node in tree.clusters)
@@ -128,7 +128,7 @@ class Robot:
         Raises:
             InputError: a payload that no body can be, or on no link of this robot.
         """
-        bare = self._bare
+        bare = self._bare or self
         return Robot(with_payloads(bare.tree, payloads), bare, payloads) if payloads else bare
 
     def kernel(self, name: str, *frames: FrameName, linear_only: bool = False) -> Kernel:
@@ -143,7 +143,7 @@ class Robot:
             raise InputError(f"there is no kernel {name!r}; there are {', '.join(KERNELS)}")
         if KERNELS[name].needs_frames != bool(frames):
             raise InputError(f"kernel {name!r}: name its frames, and only for kernels about frames")
-        if self is not self._bare and not KERNELS[name].sees_inertia:
+        if self._bare is not None and not KERNELS[name].sees_inertia:
             return self._bare.kernel(name, *frames, linear_only=linear_only)
         keys_and_frames = [self._inputs.frame(frame) for frame in frames]
         key = (name, *(key for key, _ in keys_and_frames), linear_only)
@@ -534,7 +534,7 @@ class Robot:
 
     def _traced(self, trace_one: Callable[[ClusterTree, Any], Kernel], choice: Any) -> Kernel:
         """The kernel for one choice of known coordinates; traced once."""
-        if self is not self._bare and trace_one in WITHOUT_INERTIA:
+        if self._bare is not None and trace_one in WITHOUT_INERTIA:
             return self._bare._traced(trace_one, choice)
         key = (trace_one, choice)
         with self._tracing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from concurrent.futures import Future as BuildFuture
 from functools import wraps
@@ -184,6 +185,8 @@ class DynamicsNode(LifecycleNode):
 
     def _use(self, robot: Robot) -> None:
         """Swap the model in, between two messages."""
+        # Else looking for garbage in all that a model is made of takes 50 ms now and then.
+        gc.freeze()
         clock = self.get_clock()
         self.robot = robot
         self._feedforward = Feedforward(
