@@ -48,6 +48,8 @@ class Determining:
         self._simple = simple
         self._base = 1 if tree.spanning.floating_base else 0
         self._joints = [body.joint.name for body in tree.spanning.bodies[self._base :]]
+        starts = itertools.accumulate((b.model.nq for b in tree.spanning.bodies), initial=0)
+        self._entry = dict(zip(self._joints, list(starts)[self._base :], strict=False))
         self._positions: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[int, ...]] | None] = {}
 
     def check_names(self, names: Iterable[str]) -> None:
@@ -84,6 +86,10 @@ class Determining:
                 held.update({joints[i]: start + i for i in given})
             start += node.nq
         return (tuple(held), tuple(held.values())) if set(names) <= set(self._joints) else None
+
+    def entries(self, names: Iterable[str]) -> list[int]:
+        """Entries of q of some joints that have one each."""
+        return [self._entry[name] for name in names]
 
     def coordinates(self, what: str, names: Collection[str], q: Array) -> tuple[int, ...]:
         """Spanning velocity coordinates to hold, ascending; as many in each cluster as y has.

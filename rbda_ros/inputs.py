@@ -95,26 +95,35 @@ class Inputs:
 
     def determining(
         self, y_or_partial: ArrayLike | Mapping[str, ArrayLike]
-    ) -> tuple[tuple[int, ...], Array] | None:
+    ) -> tuple[tuple[int, ...], Array, Array | None] | None:
         """Which entries of q are known, and their values, if these just determine the others.
+
+        The third is None, or where more is given the assembly (nq,) with all of it put in.
 
         None where it takes a closer look: a batch, joints too few or too many, joints of
         several coordinates in loops, or mistakes.
         """
-        values: Any = y_or_partial
-        positions = self.determining_joints.independent
-        if isinstance(y_or_partial, Mapping):
-            chosen = self.determining_joints.positions(tuple(y_or_partial))
-            if chosen is None:
-                return None
-            values, positions = [y_or_partial[name] for name in chosen[0]], chosen[1]
+        joints, values = self.determining_joints, y_or_partial
+        positions, more = joints.independent, None
         try:
-            known = np.asarray(values, dtype=float)
+            if isinstance(values, Mapping):
+                chosen = joints.positions(tuple(values))
+                if chosen is None:
+                    return None
+                positions = chosen[1]
+                if len(values) > len(chosen[0]):
+                    more = self._tree.home.copy()
+                    more[joints.entries(values)] = np.array([*values.values()], dtype=float)
+                known = np.asarray([values[name] for name in chosen[0]], dtype=float)
+            else:
+                known = np.asarray(values, dtype=float)
+                if positions is not None and known.shape == (self._tree.nq,):
+                    known, more = known[list(positions)], known
         except (TypeError, ValueError):
             return None
         if positions is None or known.shape != (len(positions),):
             return None
-        return positions, known
+        return positions, known, more
 
     def known_rates(
         self, what: str, rates: Mapping[str, ArrayLike], base: ArrayLike | None, q: Array

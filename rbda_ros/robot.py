@@ -34,6 +34,8 @@ from rbda_ros.results import Cluster, Derivatives, OperationalSpace, clusters_of
 
 Array = NDArray[np.float64]
 
+CLOSURE_STEPS = (1, 4, 16)
+"""In how many steps the known joints may go from a guess to where they are."""
 LOOP_TOLERANCE = 1e-6
 """Largest loop residual of a spanning position that is taken as it is [m, sine of an angle]."""
 SINGULAR = 1e-8
@@ -178,23 +180,37 @@ class Robot:
             for row in np.asarray(y_or_partial):
                 rows.append(self.close(row, rows[-1] if rows else guess))
             return np.array(rows).reshape(-1, self.nq)
-        nearby = self._close_nearby(y_or_partial, guess)
-        return self._inputs.close(y_or_partial, guess) if nearby is None else nearby
+        closed = self._close_by_kernel(y_or_partial, guess)
+        return self._inputs.close(y_or_partial, guess) if closed is None else closed
 
-    def _close_nearby(
+    def _close_by_kernel(
         self, y_or_partial: ArrayLike | Mapping[str, ArrayLike], guess: ArrayLike | None
     ) -> Array | None:
-        """Closure by the kernel, where joints have moved little from a guess; else None."""
-        if guess is None or not self._has_loops:
-            return None
-        known = self._inputs.determining(y_or_partial)
+        """Closure by the kernel, from a guess or the assembly; None where that leads nowhere.
+
+        The known joints go there in one step or, where the others would move too far to be sure
+        of the branch, in several.
+        """
+        known = self._inputs.determining(y_or_partial) if self._has_loops else None
         if known is None:
             return None
-        positions, values = known
-        start = self._inputs.single("guess", guess, self.nq)
-        q, phi = self._traced(trace_closure, positions).call(values, start)
-        near = np.abs(q - start).max() <= NEARBY and np.abs(phi).max() <= CLOSED
-        return self._inputs.normalized(q) if near else None
+        positions, values, given = known
+        if guess is not None:
+            start = self._inputs.single("guess", guess, self.nq)
+        else:
+            start = self.tree.home if given is None else given
+        kernel = self._traced(trace_closure, positions)
+        way = values - start[list(positions)]
+        for steps in CLOSURE_STEPS:
+            q = start
+            for left in range(steps - 1, -1, -1):
+                last, (q, phi) = q, kernel.call(values - way * (left / steps), q)
+                moved = np.abs(q - last)[self.tree.curved].max(initial=0.0)
+                if not (np.abs(phi).max() <= CLOSED and moved <= NEARBY):
+                    break
+            else:
+                return self._inputs.normalized(q)
+        return None
 
     def independent_position(self, q: ArrayLike) -> Array:
         """The entries of a spanning position (nq,) that are the position of y."""

@@ -155,3 +155,15 @@ def test_floating_base_of_the_urdf_or_of_the_caller():
     q = np.full(fixed.nq, 0.03)
     at_origin = np.concatenate([[0, 0, 0, 0, 0, 0, 1], q])
     assert_close(floating.mass_matrix(at_origin)[6:, 6:], fixed.mass_matrix(q), 1e-12)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_closure_by_the_kernel_stays_on_the_branch_that_the_search_takes(name):
+    robot, _, states = mechanism_states(name)
+    positions = robot.tree.independent if robot.nq == robot.nv else None
+    for state in states:
+        if positions is not None:
+            y = state.q[list(positions)]
+            np.testing.assert_allclose(robot.close(y), robot._inputs.close(y, None), 0, 1e-8)
+        # Given whole, a position stays where it is, whatever the branch of the assembly.
+        np.testing.assert_allclose(robot.close(state.q), state.q, 0, 1e-8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -46,6 +47,12 @@ class Loop:
     def nv(self) -> int:
         """Number of velocity coordinates of the cluster."""
         return self.K.size2_out(0)
+
+    @cached_property
+    def curved(self) -> NDArray[np.bool_]:
+        """(nq,) which positions K depends on."""
+        q = self.K.sx_in(0)
+        return np.array(ca.which_depends(ca.vec(ca.densify(self.K(q))), q, 1), bool)
 
     def velocity_map(self, q: Matrix, independent: Sequence[int]) -> Matrix:
         """G (nv x ny), with qd = G yd (3).

@@ -93,6 +93,14 @@ class ClusterTree:
         """(nq,) the assembly: a position that closes every loop."""
         return np.concatenate([np.zeros(0), *(node.home for node in self.clusters)])
 
+    @cached_property
+    def curved(self) -> NDArray[np.bool_]:
+        """(nq,) which entries of q loops are not linear in: those of linkages, not of gears."""
+        return np.concatenate(
+            [np.zeros(0, bool)]
+            + [node.loop.curved if node.loop else np.zeros(node.nq, bool) for node in self.clusters]
+        )
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the description, or about its assembly, but usable."""
