@@ -44,5 +44,9 @@ class InputError(ValueError):
     """An argument has the wrong names, the wrong length, or a value that is not finite."""
 
 
+class NotFiniteError(InputError):
+    """A measured or wanted number is infinite, or none at all."""
+
+
 class SingularityError(InputError):
     """A loop is at, or too close to, a dead point, where its velocities are not determined."""

@@ -12,7 +12,7 @@ from rbda_ros.algorithms.feedforward import Health
 from rbda_ros.cluster_tree.closure import CLOSED
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.determining import Measured
-from rbda_ros.errors import ClosureError, InputError, SingularityError
+from rbda_ros.errors import ClosureError, NotFiniteError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
 
 Array = NDArray[np.float64]
@@ -71,15 +71,19 @@ class Feedforward:
         self.limit[:] = inf
         self.forget()
 
+    def start_from(self, q: Array) -> None:
+        """Start the next search from a spanning position (nq,)."""
+        self._guess[:] = q
+
     def forget(self) -> None:
         """Start the next search from the assembly."""
-        self._guess[:] = self._home
+        self.start_from(self._home)
 
     def __call__(self) -> None:
         """Compute the efforts for the inputs.
 
         Raises:
-            InputError: a number is not finite.
+            NotFiniteError: a number is not finite.
             ClosureError: the loops do not close at the measured positions.
             SingularityError: a loop is at a dead point, or too near to one.
         """
@@ -89,7 +93,7 @@ class Feedforward:
             self._search()
         inputs, moved, residual, conditioning, efforts, _ = health = self._health.tolist()
         if not inputs < inf:
-            raise InputError("the measured motion, or the acceleration, is not finite")
+            raise NotFiniteError("the measured motion, or the acceleration, is not finite")
         if not (moved <= NEARBY and residual <= CLOSED):
             self._search()
             inputs, moved, residual, conditioning, efforts, _ = health = self._health.tolist()

@@ -330,6 +330,14 @@ class Robot:
         kernel = self._traced(trace_feedforward, choice)
         return Feedforward(kernel, self.tree, measured, wanted, self.close)
 
+    def determining_joints(self, joints: Collection[str]) -> tuple[str, ...]:
+        """Of joints that are measured, those that `feedforward` goes by: y, or what there is.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+        """
+        return self._inputs.determining_joints.measured("position", joints).joints
+
     def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
         """(6 * bodies,) wrenches on bodies, as kernels take them, from wrenches on links."""
         return self._inputs.body_wrenches(wrenches)

@@ -169,7 +169,13 @@ class Client:
             self._executor.spin_once(0.05)
 
     def call(self, kind: Any, name: str, request: Any = None) -> Any:
-        """Call a service of the node, e.g. `~/inverse_dynamics`."""
+        """Call a service of the node, e.g. `~/inverse_dynamics`, and wait for its answer."""
+        future = self.begin_call(kind, name, request)
+        self.until(future.done)
+        return future.result()
+
+    def begin_call(self, kind: Any, name: str, request: Any = None) -> Any:
+        """Call a service of the node; the answer is a future."""
         if name not in self._services:
             service = self.node.create_client(kind, name.replace("~", "dynamics"))
             self.until(service.service_is_ready)
@@ -177,9 +183,7 @@ class Client:
             # it gives up on that after 0.1 s.
             self.spin(0.2)
             self._services[name] = service
-        future = self._services[name].call_async(request or kind.Request())
-        self.until(future.done)
-        return future.result()
+        return self._services[name].call_async(request or kind.Request())
 
     def publisher(self, kind: Any, topic: str, qos: Any = 10) -> Any:
         """A publisher that the node has heard of."""
@@ -216,8 +220,13 @@ class Client:
         self.until(lambda: self.state == "active")
 
     def change_state(self, transition: int) -> bool:
+        changing = self.begin_change_state(transition)
+        self.until(changing.done)
+        return changing.result().success
+
+    def begin_change_state(self, transition: int) -> Any:
         request = ChangeState.Request(transition=Transition(id=transition))
-        return self.call(ChangeState, "~/change_state", request).success
+        return self.begin_call(ChangeState, "~/change_state", request)
 
     def set_parameter(self, name: str, value: Any) -> Any:
         request = SetParameters.Request(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -9,14 +10,17 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 
 from rbda_ros.node.meter import Reading
+from rbda_ros.node.refusals import Reason
+
+REPEAT = 10.0  # [s] until the log says the same again
 
 
 class Diagnostics:
-    """Publishes the state of a dynamics node."""
+    """Publishes the state of a dynamics node, and logs what is wrong with it."""
 
     def __init__(self, node: Any) -> None:
         self._node = node
-        self._refused_before = 0
+        self._refused_before: dict[Reason, int] = {}
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         # A steady clock: with simulated time, a clock that stands still must be reported too.
         node.create_timer(1.0, self.publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -24,18 +28,21 @@ class Diagnostics:
     def publish(self) -> None:
         """Publish one message about the time since the last."""
         node, reading = self._node, self._node.meter.read()
-        refused = node.refusals.total - self._refused_before
-        self._refused_before = node.refusals.total
-
         status = DiagnosticStatus(name=f"{node.get_fully_qualified_name()[1:]}: feedforward")
         status.hardware_id = node.robot.name if node.robot else ""
-        status.level, status.message = self._judge(reading, refused)
+        status.level, status.message = self._judge(reading, self._newly_refused())
         values = {
             "model": node.robot.name if node.robot else "none",
             "active": str(node.active),
+            "kernel": node.kernel_state,
             "rate [Hz]": f"{reading.rate:.1f}",
-            "processing time, mean [us]": f"{reading.mean * 1e6:.0f}",
-            "processing time, 99th percentile [us]": f"{reading.p99 * 1e6:.0f}",
+            "processing time, median [us]": _microseconds(reading.processing[0]),
+            "processing time, 99th percentile [us]": _microseconds(reading.processing[1]),
+            "latency, median [us]": _microseconds(reading.latency[0]),
+            "latency, 99th percentile [us]": _microseconds(reading.latency[1]),
+            "loop residual": _number(reading.residual, ".1e"),
+            "condition number": _number(reading.condition, ".3g"),
+            "saturated": str(node.meter.limited),
             "refused": str(node.refusals.total),
         }
         values |= {f"refused: {reason.value}": str(n) for reason, n in node.refusals.counts.items()}
@@ -47,15 +54,36 @@ class Diagnostics:
         message.header.stamp = node.get_clock().now().to_msg()
         self._publisher.publish(message)
 
-    def _judge(self, reading: Reading, refused: int) -> tuple[bytes, str]:
-        node = self._node
+    def _newly_refused(self) -> set[Reason]:
+        """Reasons of the last second."""
+        counts, before = self._node.refusals.counts, self._refused_before
+        self._refused_before = dict(counts)
+        return {reason for reason, count in counts.items() if count > before.get(reason, 0)}
+
+    def _judge(self, reading: Reading, refused: set[Reason]) -> tuple[bytes, str]:
+        node, log = self._node, self._node.get_logger()
         if node.robot is None:
             return DiagnosticStatus.WARN, "no model: waiting for a robot_description"
         if not node.active:
             return DiagnosticStatus.OK, "inactive"
+        if reading.answers:
+            refused -= {Reason.MISNAMED}  # others may share the topic
         if refused:
-            level = DiagnosticStatus.WARN if reading.answers else DiagnosticStatus.ERROR
-            return level, f"input refused: {node.refusals.last_message}"
+            text = f"input refused: {node.refusals.last_message}"
+            log.warning(text, throttle_duration_sec=REPEAT)
+            return DiagnosticStatus.WARN if reading.answers else DiagnosticStatus.ERROR, text
         if not reading.answers:
             return DiagnosticStatus.STALE, "no joint_states"
+        if reading.limited:
+            text = f"efforts clipped at their limits in {reading.limited} of {reading.answers}"
+            log.warning(text, throttle_duration_sec=REPEAT)
+            return DiagnosticStatus.WARN, text
         return DiagnosticStatus.OK, "publishing efforts"
+
+
+def _microseconds(seconds: float) -> str:
+    return _number(seconds * 1e6, ".0f")
+
+
+def _number(value: float, form: str) -> str:
+    return "none" if math.isnan(value) else format(value, form)

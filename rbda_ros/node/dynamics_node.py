@@ -8,19 +8,22 @@ from concurrent.futures import Future as BuildFuture
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
 from rbda_ros.errors import ModelError
 from rbda_ros.node import parameters, services
+from rbda_ros.node.change_state import guard_change_state
 from rbda_ros.node.diagnostics import Diagnostics
-from rbda_ros.node.feedforward import Feedforward
+from rbda_ros.node.feedforward import Feedforward, Surroundings
 from rbda_ros.node.meter import Meter
 from rbda_ros.node.model import ModelBuilder, ModelSource, one_line
 from rbda_ros.node.refusals import Refusals
@@ -29,8 +32,9 @@ if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-# Best effort matches reliable publishers too; a queue would only make efforts late.
-NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Best effort matches reliable publishers too. Deep enough for joint states in several parts that
+# come at the same moment; what is too old by the time it is taken is refused.
+NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 Transition = Callable[["DynamicsNode", LifecycleState], TransitionCallbackReturn]
 
@@ -78,10 +82,11 @@ class DynamicsNode(LifecycleNode):
 
         self._builder = ModelBuilder()
         self._source: ModelSource | None = None  # the newest that was not refused
-        self._built: Robot | None = None  # by the autostart, for on_configure
+        self._built: BuildFuture[Robot] | None = None  # for on_configure
         self._starting = False
         self._generation = 0  # counts up when the model is let go
         self._feedforward: Feedforward | None = None
+        self._commands: Publisher | None = None
         self._inputs: list[Any] = []
         self._efforts = self.create_lifecycle_publisher(JointState, "~/feedforward", 10)
         self._descriptions = self.create_subscription(
@@ -89,7 +94,7 @@ class DynamicsNode(LifecycleNode):
         )
         self._slow_services = services.advertise(self)
         Diagnostics(self)
-        self._guard_change_state()
+        guard_change_state(self, self._prepare)
 
     def start(self) -> None:
         """Autostart: go to active as soon as there is a description. Call once it spins."""
@@ -141,6 +146,7 @@ class DynamicsNode(LifecycleNode):
             return  # the node was cleaned up meanwhile
         try:
             robot = building.result()
+            parameters.check_model(self.settings, robot)
         except Exception as error:
             self._refuse(source, error)
             return
@@ -156,7 +162,7 @@ class DynamicsNode(LifecycleNode):
             self.get_logger().info(f"the model is now '{robot.name}'")
         elif self._starting:
             self._starting = False
-            self._built = robot
+            self._built = building
             if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
                 self.trigger_activate()
 
@@ -189,47 +195,62 @@ class DynamicsNode(LifecycleNode):
         gc.freeze()
         clock = self.get_clock()
         self.robot = robot
-        self._feedforward = Feedforward(
-            robot,
-            self.settings,
-            self._efforts.publish,
-            lambda: clock.now().nanoseconds,
-            self.refusals,
-            self.meter,
+        around = Surroundings(
+            publish=self._efforts.publish,
+            publish_commands=self._publish_commands,
+            now=lambda: clock.now().nanoseconds,
+            aside=self._builder.aside,
+            refusals=self.refusals,
+            meter=self.meter,
         )
+        self._feedforward = Feedforward(robot, self.settings, around, self._feedforward)
         for warning in robot.warnings:
             self.get_logger().warning(warning)
+
+    def _publish_commands(self, commands: Float64MultiArray) -> None:
+        if self._commands is None:  # off unless asked for
+            self._commands = self.create_publisher(Float64MultiArray, "~/effort_commands", 10)
+        self._commands.publish(commands)
+
+    @property
+    def kernel_state(self) -> str:
+        """How efforts are computed: by machine code, or not yet."""
+        return "none" if self._feedforward is None else self._feedforward.kernel_state
 
     # Lifecycle.
 
     @_reported
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Take the model, or build it. Called by hand, it answers only when the model is there."""
-        robot, self._built = self._built, None
+        """Take the model that was built for it; it may have been refused."""
+        built, self._built = self._built or self._prepare(), None
         self._starting = False
-        if robot is None:
-            source = self._configuration_source()
-            if source is None:
-                self.get_logger().error(
-                    "no robot_description: set the parameter, or publish it on "
-                    f"{self._descriptions.topic_name}, and configure again"
-                )
-                return TransitionCallbackReturn.FAILURE
-            try:
-                robot = self._builder.build(source).result()
-            except Exception as error:
-                self.get_logger().error(f"robot_description cannot be used: {_reason(error)}")
-                return TransitionCallbackReturn.FAILURE
-            self._source = source
+        if built is None:
+            self.get_logger().error(
+                "no robot_description: set the parameter, or publish it on "
+                f"{self._descriptions.topic_name}, and configure again"
+            )
+            return TransitionCallbackReturn.FAILURE
+        try:
+            robot = built.result()
+            parameters.check_model(self.settings, robot)
+        except Exception as error:
+            self.get_logger().error(f"robot_description cannot be used: {_reason(error)}")
+            return TransitionCallbackReturn.FAILURE
         self._use(robot)
         self.get_logger().info(f"configured for '{robot.name}', {len(robot.joint_names)} joints")
         return super().on_configure(state)
 
-    def _configuration_source(self) -> ModelSource | None:
-        """Choose what to configure from: what came by topic, else the parameter."""
+    def _prepare(self) -> BuildFuture[Robot] | None:
+        """Begin to build what to configure from: what came by topic, else the parameter."""
+        if self.robot is not None:
+            return None
         by_topic = self._source.robot_description if self._source else ""
         description = by_topic or self.settings.robot_description
-        return ModelSource.of(description, self.settings) if description else None
+        if not description:
+            return None
+        self._source = ModelSource.of(description, self.settings)
+        self._built = self._builder.build(self._source)
+        return self._built
 
     @_reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -238,6 +259,7 @@ class DynamicsNode(LifecycleNode):
             self.create_subscription(JointState, "joint_states", self._on_joint_states, NEWEST),
             self.create_subscription(JointTrajectory, "~/reference", self._on_reference, NEWEST),
             self.create_subscription(Odometry, "~/base_state", self._on_base_state, NEWEST),
+            self.create_subscription(WrenchStamped, "~/external_wrench", self._on_wrench, NEWEST),
         ]
         result = super().on_activate(state)
         self.active = result == TransitionCallbackReturn.SUCCESS
@@ -272,6 +294,8 @@ class DynamicsNode(LifecycleNode):
 
     def _stop(self) -> None:
         self.active = False
+        if self._feedforward is not None:
+            self._feedforward.forget()
         for subscription in self._inputs:
             self.destroy_subscription(subscription)
         self._inputs = []
@@ -279,24 +303,9 @@ class DynamicsNode(LifecycleNode):
     def _free(self) -> None:
         self.robot = self._feedforward = self._built = None
         self._generation += 1
-
-    def _guard_change_state(self) -> None:
-        """Answer impossible transitions with success=false.
-
-        rclpy lets the error leave the callback, which ends the executor's spin, and the caller
-        waits for ever.
-        """
-        change_state = self._service_change_state.callback
-
-        def guarded(request: Any, response: Any) -> Any:
-            try:
-                return change_state(request, response)
-            except Exception as error:
-                self.get_logger().error(f"transition refused: {one_line(error)}")
-                response.success = False
-                return response
-
-        self._service_change_state.callback = guarded
+        if self._commands is not None:
+            self.destroy_publisher(self._commands)
+            self._commands = None
 
     # Callbacks.
 
@@ -308,6 +317,9 @@ class DynamicsNode(LifecycleNode):
 
     def _on_base_state(self, message: Odometry) -> None:
         self._guarded("base_state", Feedforward.on_base_state, message)
+
+    def _on_wrench(self, message: WrenchStamped) -> None:
+        self._guarded("external_wrench", Feedforward.on_external_wrench, message)
 
     def _guarded(
         self, topic: str, handle: Callable[[Feedforward, Any], None], message: Any
@@ -325,16 +337,17 @@ class DynamicsNode(LifecycleNode):
             )
 
     def _on_parameters(self, changed: list[Any]) -> SetParametersResult:
-        settings, result = parameters.change(self.settings, changed, self.robot is not None)
+        settings, result = parameters.change(self.settings, changed, self.robot)
         if settings.robot_description != self.settings.robot_description:
             self._source = None  # the parameter is newer than what came by topic
         self.settings = settings
         if self._feedforward is not None:
-            self._feedforward.settings = settings
+            self._feedforward.apply(settings)
         return result
 
 
 def _reason(error: Exception) -> str:
     """Why a model could not be built; a bug of ours keeps the name of its exception."""
-    name = "" if isinstance(error, ModelError) else f"{type(error).__name__}: "
+    known = isinstance(error, ModelError | parameters.ParameterError)
+    name = "" if known else f"{type(error).__name__}: "
     return name + one_line(error)

@@ -1,47 +1,64 @@
 """From joint states to the efforts that they need: the hot path of the node.
 
 At 1 kHz the messages cost more than the arithmetic, so names are matched once, numbers are read
-in place, and one output message is kept and written through a view.
+in place, one kernel is called, and one output message is kept and written through a view.
 """
 
 from __future__ import annotations
 
 import array
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
 
-from rbda_ros.errors import InputError, ModelError
+from rbda_ros.errors import InputError, ModelError, NotFiniteError
+from rbda_ros.node.measured import Measured
 from rbda_ros.node.meter import Meter
+from rbda_ros.node.other_inputs import OtherInputs
 from rbda_ros.node.parameters import Settings
+from rbda_ros.node.rates import NEVER
 from rbda_ros.node.refusals import Reason, RefusalError, Refusals, refusal
-from rbda_ros.node.state import (
-    Vector,
-    base_position,
-    has_loops,
-    independent,
-    listed,
-    map_joints,
-    numbers,
-    six,
-)
 
 if TYPE_CHECKING:
+    from rbda_ros.feedforward import Feedforward as Call
     from rbda_ros.robot import Robot
 
-BASE_POSITION, BASE_VELOCITY = 7, 6  # numbers of a floating base in q and in qd
+Joints = tuple[str, ...]
+Publish = Callable[[Any], None]
+
+JUMP = 10_000_000
+"""How far time goes back before it counts as a jump, and not as a clock being set right [ns]."""
+MOST_CALLS = 30
+"""Choices of joints and terms whose kernels are kept."""
 
 
 @dataclass(frozen=True)
-class _Timed:
-    """Numbers, and the time that they are from [ns]."""
+class Surroundings:
+    """What a node gives to its feedforward.
 
-    time: int
-    values: tuple[Vector, ...]
+    Attributes:
+        publish: takes efforts, as JointState.
+        publish_commands: takes commands, as Float64MultiArray.
+        now: present time [ns], of the clock that stamps are from.
+        aside: runs something in another thread.
+        refusals: counts what is not answered.
+        meter: measures what is.
+    """
+
+    publish: Publish
+    publish_commands: Publish
+    now: Callable[[], int]
+    aside: Callable[[Callable[[], Call]], Future[Call]]
+    refusals: Refusals
+    meter: Meter
 
 
 class Feedforward:
@@ -49,163 +66,223 @@ class Feedforward:
 
     Args:
         robot: the model.
-        settings: where accelerations come from, and how old input may be.
-        publish: takes each answer, a JointState.
-        now: present time [ns], of the clock that stamps are from.
-        refusals: counts what is not answered.
-        meter: measures what is.
+        settings: the parameters of the node.
+        around: what the node has.
+        before: what answered until now; if for the same joints, this goes on where it was.
     """
 
     def __init__(
         self,
         robot: Robot,
         settings: Settings,
-        publish: Callable[[JointState], None],
-        now: Callable[[], int],
-        refusals: Refusals,
-        meter: Meter,
+        around: Surroundings,
+        before: Feedforward | None = None,
     ) -> None:
-        self.settings = settings
         self._robot = robot
-        self._publish = publish
-        self._now = now
-        self._refusals = refusals
-        self._meter = meter
-        self._reference: _Timed | None = None
-        self._base: _Timed | None = None
+        self._around = around
+        self._settings = settings
+        self._latest = NEVER  # time that was seen
+        self._measured = Measured(robot, settings.joint_prefix)
+        self._others = OtherInputs(robot)
 
-        self._loops = has_loops(robot)
-        self._last_position: Vector | None = None
-        self._no_acceleration = np.zeros(robot.ny)
-        self._answer = JointState(name=list(robot.actuated_joint_names))
-        self._answer.effort = array.array("d", bytes(8 * len(robot.actuated_joint_names)))
-        self._effort = np.frombuffer(self._answer.effort)
+        self._call: Call | None = None  # in use
+        self._joints: Joints = ()  # that it goes by
+        self._kind: tuple[Any, ...] = ()  # what its inputs mean
+        self._unsettled = True  # whether the settings may want another
+        self._calls: dict[tuple[Any, ...], Future[Call]] = {}
 
-        self._names: list[str] | None = None
-        self._misfit: RefusalError | None = None  # what is wrong with these names
+        limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
+        self._limit = np.array([limits.get(n, math.inf) for n in robot.actuated_joint_names])
+        self._answer, self._command = JointState(), Float64MultiArray()
+        self._answer.effort = _zeros(len(self._limit))
+        self._effort = _view(self._answer.effort)
+        self.apply(settings)
+        self._prefetch()
+        if before is not None and before._robot.joint_names == robot.joint_names:
+            self._take_over(before)
+
+    def apply(self, settings: Settings) -> None:
+        """Go on with other settings; a kernel that they need is made aside."""
+        robot = self._robot
+        if settings.joint_prefix != self._settings.joint_prefix:
+            self._measured = Measured(robot, settings.joint_prefix)
+            self._others.forget()
+        self._settings = settings
+        self._unsettled = True
+        self._timeout = int(settings.joint_state_timeout * 1e9)
+        self._answer.name = [settings.joint_prefix + name for name in robot.actuated_joint_names]
+        order = [robot.actuated_joint_names.index(name) for name in settings.command_joints]
+        self._command_order = np.array(order, np.intp)
+        self._command.data = _zeros(len(order))
+        self._commanded = _view(self._command.data)
+
+    def forget(self) -> None:
+        """Let go of everything that was heard, and wait for it anew."""
+        self._measured.forget()
+        self._others.forget()
+        self._latest = NEVER
+
+    @property
+    def kernel_state(self) -> str:
+        """Whether machine code answers, or still an interpreter."""
+        if self._call is None:
+            return "none in use yet"
+        kernel = self._call.kernel
+        if kernel.compiled:
+            return "compiled"
+        return f"interpreted: {kernel.error}" if kernel.error else "interpreted"
+
+    # Joint states.
 
     def on_joint_states(self, message: JointState) -> None:
         """Answer one message, or count why not."""
         began = perf_counter()
         try:
-            self._effort[:] = self._efforts(message)
+            call, age = self._respond(message)
         except (InputError, ModelError) as error:
-            self._refusals.add(refusal(error))
+            self._around.refusals.add(refusal(error))
             return
-        self._answer.header.stamp = message.header.stamp
-        self._publish(self._answer)
-        self._meter.add(perf_counter() - began)
+        self._around.meter.add(perf_counter() - began, age, call.health)
+
+    def _respond(self, message: JointState) -> tuple[Call, int]:
+        """Publish the answer; by which call, and how old the message was [ns]; -1: no stamp."""
+        now = self._present()
+        stamp = message.header.stamp
+        time = stamp.sec * 1_000_000_000 + stamp.nanosec
+        if self._timeout and abs(now - time) > self._timeout:
+            raise RefusalError(
+                Reason.STALE,
+                f"joint_states are {(now - time) * 1e-9:.3g} s old by their stamp; check the "
+                "clocks, or raise joint_state_timeout (0: any age)",
+            )
+        layout = self._measured.take(message, time or now, self._settings)
+        oldest = now - self._timeout if self._timeout else NEVER + 1
+        joints = self._measured.determining(layout, oldest)
+        call = self._call
+        if call is None or self._unsettled or joints is not self._joints:
+            call = self._settle(joints, now)
+        self._measured.give(joints, call.position, call.velocity)
+        if self._settings.acceleration_source == "estimate":
+            self._measured.give_accelerations(call.acceleration)
+        self._others.fill(call, now, self._timeout, self._settings)
+        try:
+            call()
+        except NotFiniteError as error:
+            raise self._not_finite(call) from error
+        self._effort[:] = call.efforts
+        self._answer.header.stamp = stamp
+        self._around.publish(self._answer)
+        if len(self._commanded):
+            self._commanded[:] = self._effort[self._command_order]
+            self._around.publish_commands(self._command)
+        return call, now - time if time else -1
+
+    def _not_finite(self, call: Call) -> RefusalError:
+        """Which numbers are not finite: measured ones, or rates that are not known yet."""
+        later = "comes from differences, and is known from the next message on"
+        bad = _not_finite_at(call.joints, call.position)
+        if not bad:
+            bad = _not_finite_at(call.joints, call.velocity)
+            if bad and self._settings.velocity_source == "differentiate":
+                return RefusalError(Reason.NO_VELOCITY, f"the velocity {later}")
+        if not bad and self._settings.acceleration_source == "estimate":
+            return RefusalError(Reason.NO_ACCELERATION, f"the acceleration {later}")
+        return RefusalError(
+            Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
+        )
+
+    # Which kernel.
+
+    def _settle(self, joints: Joints, now: int) -> Call:
+        """The call that settings and joints want; while it is being made, one as good as it."""
+        settings = self._settings
+        wanted: Joints | None = None
+        if settings.acceleration_source == "estimate":
+            wanted = joints
+        elif settings.acceleration_source == "reference":
+            wanted = self._others.acceleration_joints(now, self._timeout)
+        kind = joints, wanted, settings.external_wrench
+        making = self._make(*kind)
+        if not making.done():
+            if self._call is not None and kind == self._kind:
+                return self._call  # of other terms, or of another load: better than none
+            raise RefusalError(Reason.NOT_READY, "the kernel for these joints is being made")
+        call = making.result()
+        if self._call is not None and call is not self._call:
+            call.start_from(self._call.q)
+        call.limit[:] = self._limit if settings.saturate else math.inf
+        call.max_condition_number = settings.max_condition_number
+        call.acceleration[:] = 0.0
+        call.base_acceleration[:] = 0.0
+        self._call, self._joints, self._kind, self._unsettled = call, joints, kind, False
+        return call
+
+    def _make(self, joints: Joints, wanted: Joints | None, wrenches: bool) -> Future[Call]:
+        robot, terms = self._robot, self._settings.terms
+        key = joints, wanted, wrenches, terms
+        if key not in self._calls:
+            if len(self._calls) >= MOST_CALLS:
+                self._calls.clear()
+            self._calls[key] = self._around.aside(
+                lambda: robot.feedforward(joints, wanted, terms=terms, wrenches=wrenches)
+            )
+        return self._calls[key]
+
+    def _prefetch(self) -> None:
+        """Have the kernel ready that the first message will most likely need."""
+        with suppress(InputError):  # where joints of one coordinate do not determine the others
+            joints = self._robot.determining_joints(self._robot.independent_joint_names)
+            estimated = self._settings.acceleration_source == "estimate"
+            self._make(joints, joints if estimated else None, self._settings.external_wrench)
+
+    def _take_over(self, before: Feedforward) -> None:
+        """Go on from what was heard, and with the old kernel until there is a new one."""
+        self._measured, self._others = before._measured, before._others
+        self._call, self._joints, self._kind = before._call, before._joints, before._kind
+        self._latest = before._latest
+
+    # The other topics.
 
     def on_reference(self, message: Any) -> None:
         """Keep the acceleration of a JointTrajectory's first point."""
-        try:
-            if not message.points:
-                raise RefusalError(Reason.WRONG_SIZE, "reference has no point; give one")
-            joints = map_joints(self._robot, message.joint_names, others_allowed=True)
-            wanted = numbers(
-                "reference.points[0].accelerations", message.points[0].accelerations, joints.size
-            )
-            wanted = independent("reference", wanted, joints)
-            if self._robot.floating_base:
-                wanted = np.concatenate([np.zeros(BASE_VELOCITY), wanted])
-        except RefusalError as refused:
-            self._refusals.add(refused)
-            return
-        # By arrival: the stamp of a trajectory is when it begins, and may be zero for "now".
-        self._reference = _Timed(self._now(), (wanted,))
+        with self._counted():
+            if self._others.take_reference(message, self._present(), self._settings):
+                self._unsettled = True
 
     def on_base_state(self, message: Any) -> None:
         """Keep the pose and twist of the floating base from an Odometry message."""
+        with self._counted():
+            self._others.take_base_state(message, self._present(), self._settings)
+
+    def on_external_wrench(self, message: Any) -> None:
+        """Keep the wrench that acts on a link, from a WrenchStamped message."""
+        with self._counted():
+            self._others.take_wrench(message, self._present())
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
         try:
-            pose = base_position("base_state.pose", message.pose.pose)
-            twist = six("base_state.twist", message.twist.twist)
-        except RefusalError as refused:
-            self._refusals.add(refused)
-            return
-        self._base = _Timed(_nanoseconds(message.header.stamp), (pose, twist))
+            yield
+        except (InputError, ModelError) as error:
+            self._around.refusals.add(refusal(error))
 
-    def _efforts(self, message: JointState) -> Vector:
-        now = self._now()
-        if age := self._too_old(now, _nanoseconds(message.header.stamp)):
-            raise RefusalError(
-                Reason.STALE,
-                f"joint_states are {age * 1e-9:.3g} s old by their stamp; check the clocks, or "
-                "raise joint_state_timeout (0: any age)",
-            )
-        y, yd = self._joint_state(message)
-        if self._robot.floating_base:
-            pose, twist = self._fresh(now, self._base, Reason.NO_BASE_STATE, "~/base_state").values
-            y[:BASE_POSITION], yd[:BASE_VELOCITY] = pose, twist
-        ydd = self._no_acceleration
-        if self.settings.acceleration_source == "reference":
-            (ydd,) = self._fresh(now, self._reference, Reason.NO_REFERENCE, "~/reference").values
-        q = self._closed(y)
-        return self._robot.actuator_efforts(q, self._robot.inverse_dynamics(q, yd, ydd))
-
-    def _closed(self, y: Vector) -> Vector:
-        """The spanning position; the search for it starts from the last one."""
-        if self._loops:
-            self._last_position = self._robot.close(y, self._last_position)
-            return self._last_position
-        return y
-
-    def _joint_state(self, message: JointState) -> tuple[Vector, Vector]:
-        if message.name != self._names:
-            self._learn_names(list(message.name))
-        if self._misfit is not None:
-            raise self._misfit
-        if not message.velocity:
-            raise RefusalError(
-                Reason.NO_VELOCITY, "joint_states have no velocity; publish velocities"
-            )
-        if len(message.position) != self._size or len(message.velocity) != self._size:
-            raise RefusalError(
-                Reason.WRONG_SIZE,
-                f"joint_states name {self._size} joints but have {len(message.position)} positions "
-                f"and {len(message.velocity)} velocities",
-            )
-        y, yd = self._y, self._yd
-        y[self._joint_y] = np.frombuffer(message.position)[self._places]
-        yd[self._joint_yd] = np.frombuffer(message.velocity)[self._places]
-        if not (np.isfinite(y).all() and np.isfinite(yd).all()):
-            raise RefusalError(Reason.NOT_FINITE, "joint_states hold a number that is not finite")
-        return y, yd
-
-    def _learn_names(self, names: list[str]) -> None:
-        """Match the names of the messages with the model; they seldom change."""
-        self._names, self._misfit = names, None
-        try:
-            if not names:
-                raise RefusalError(Reason.MISNAMED, "joint_states have no names; name every joint")
-            joints = map_joints(self._robot, names, others_allowed=True)
-            if joints.missing:
-                raise RefusalError(
-                    Reason.PARTIAL,
-                    f"joint_states lack {listed(joints.missing)}; publish all of "
-                    f"{listed(self._robot.independent_joint_names)} in one message",
-                )
-        except RefusalError as refused:
-            self._misfit = refused
-            return
-        base = (BASE_POSITION, BASE_VELOCITY) if self._robot.floating_base else (0, 0)
-        self._size, self._places = joints.size, joints.independent
-        self._y = np.zeros(base[0] + len(self._places))
-        self._yd = np.zeros(base[1] + len(self._places))
-        self._joint_y, self._joint_yd = slice(base[0], None), slice(base[1], None)
-
-    def _fresh(self, now: int, kept: _Timed | None, reason: Reason, topic: str) -> _Timed:
-        if kept is None or self._too_old(now, kept.time):
-            raise RefusalError(
-                reason, f"no fresh message on {topic}; publish it as often as joint_states"
-            )
-        return kept
-
-    def _too_old(self, now: int, time: int) -> int:
-        """Age [ns] if it is beyond the timeout, else 0. A stamp from the future counts too."""
-        age = now - time
-        timeout = self.settings.joint_state_timeout
-        return age if timeout and abs(age) > timeout * 1e9 else 0
+    def _present(self) -> int:
+        """The time [ns]; where it has jumped back, all that was heard is from the future."""
+        now = self._around.now()
+        if now < self._latest - JUMP:
+            self.forget()
+        self._latest = now
+        return now
 
 
-def _nanoseconds(stamp: Any) -> int:
-    return stamp.sec * 1_000_000_000 + stamp.nanosec
+def _zeros(size: int) -> array.array[float]:
+    return array.array("d", bytes(8 * size))
+
+
+def _view(kept: array.array[float]) -> Any:
+    """A way to write into the array that a message keeps."""
+    return np.frombuffer(kept) if kept else np.zeros(0)
+
+
+def _not_finite_at(joints: Joints, values: Any) -> str:
+    return ", ".join(name for name, x in zip(joints, values, strict=True) if not np.isfinite(x))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rbda_ros import load_robot
 from rbda_ros.errors import InputError, ModelError, Problem
@@ -15,6 +15,8 @@ from rbda_ros.payloads import Payload
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
+
+T = TypeVar("T")
 
 # Traced while the model is built, so that no message has to wait for it.
 WARM = (
@@ -61,6 +63,10 @@ class ModelBuilder:
         """Begin to load a robot that was built; the future holds the loaded one."""
         return self._worker.submit(lambda: warm(robot.with_payloads(payloads)))
 
+    def aside(self, make: Callable[[], T]) -> Future[T]:
+        """Begin to make something else, e.g. another kernel."""
+        return self._worker.submit(make)
+
     def close(self) -> None:
         """Begin nothing more."""
         self._worker.shutdown(wait=False, cancel_futures=True)
@@ -94,6 +100,8 @@ def warm(robot: Robot) -> Robot:
         robot.kernel(kernel)
     with suppress(InputError):  # where y has no position of its own
         robot.close(robot.independent_position(robot.tree.home), guess=robot.tree.home)
+    with suppress(InputError, ModelError):  # called once, it is compiled too
+        robot.feedforward(robot.independent_joint_names)()
     return robot
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import ParameterException
 
-ACCELERATION_SOURCES = ("zero", "reference")
+from rbda_ros.algorithms.feedforward import TERMS
+
+if TYPE_CHECKING:
+    from rbda_ros.robot import Robot
+
+ACCELERATION_SOURCES = ("zero", "reference", "estimate")
+VELOCITY_SOURCES = ("message", "differentiate")
 LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
 
 
@@ -26,13 +32,24 @@ class Settings:
     loop_constraints: str = ""
     floating_base: bool = False
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    joint_prefix: str = ""
+    velocity_source: str = "message"
+    velocity_cutoff: float = 50.0
     acceleration_source: str = "zero"
+    acceleration_cutoff: float = 20.0
+    external_wrench: bool = False
+    terms: tuple[str, ...] = ("gravity", "coriolis", "inertial")
+    saturate: bool = False
+    command_joints: tuple[str, ...] = ()
     joint_state_timeout: float = 0.1
+    max_condition_number: float = 1e4
     autostart: bool = True
 
 
 # What the model is made from: these wait for the next configuration.
 MODEL_PARAMETERS = frozenset({"robot_description", "loop_constraints", "floating_base", "gravity"})
+
+CUTOFF_RANGE = [FloatingPointRange(from_value=0.01, to_value=10000.0)]
 
 _DESCRIPTORS = {
     "robot_description": ParameterDescriptor(
@@ -55,14 +72,53 @@ _DESCRIPTORS = {
         additional_constraints="Three finite numbers, together no longer than "
         f"{LARGEST_GRAVITY:g}. Changes only while unconfigured.",
     ),
+    "joint_prefix": ParameterDescriptor(
+        description="What joint names in messages begin with and the model's do not: taken off "
+        "names that come in, and put before those that go out.",
+    ),
+    "velocity_source": ParameterDescriptor(
+        description="Joint velocities: 'message' (of joint_states; refused without), or "
+        "'differentiate' (filtered differences of the positions).",
+        additional_constraints=f"One of: {', '.join(VELOCITY_SOURCES)}.",
+    ),
+    "velocity_cutoff": ParameterDescriptor(
+        description="Corner frequency of the filter of 'differentiate' [Hz].",
+        floating_point_range=CUTOFF_RANGE,
+    ),
     "acceleration_source": ParameterDescriptor(
         description="Acceleration that the feedforward effort is for: 'zero' (holds the "
-        "present velocity), or 'reference' (first point of the topic ~/reference).",
+        "present velocity), 'reference' (first point of the topic ~/reference), or 'estimate' "
+        "(filtered differences of the velocities).",
         additional_constraints=f"One of: {', '.join(ACCELERATION_SOURCES)}.",
+    ),
+    "acceleration_cutoff": ParameterDescriptor(
+        description="Corner frequency of the filter of 'estimate' [Hz].",
+        floating_point_range=CUTOFF_RANGE,
+    ),
+    "external_wrench": ParameterDescriptor(
+        description="Whether efforts hold against the wrenches on the topic ~/external_wrench; "
+        "then there is no effort without a fresh one.",
+    ),
+    "terms": ParameterDescriptor(
+        description="What efforts are made of.",
+        additional_constraints=f"Some of: {', '.join(TERMS)}; at least one.",
+    ),
+    "saturate": ParameterDescriptor(
+        description="Whether efforts are clipped at the URDF's effort limits.",
+    ),
+    "command_joints": ParameterDescriptor(
+        description="Joints, by the model's names, whose efforts go to ~/effort_commands too, in "
+        "this order, for forward_command_controller. [''] for none.",
+        additional_constraints="Each actuated, and named once.",
     ),
     "joint_state_timeout": ParameterDescriptor(
         description="Oldest input that is answered [s], by its stamp. 0: any age, stamped or not.",
         floating_point_range=[FloatingPointRange(from_value=0.0, to_value=10.0)],
+    ),
+    "max_condition_number": ParameterDescriptor(
+        description="Condition number of a loop from which on it is too near to a dead point "
+        "for an effort.",
+        floating_point_range=[FloatingPointRange(from_value=1.0, to_value=1e8)],
     ),
     "autostart": ParameterDescriptor(
         description="Whether the node configures and activates itself once it has a "
@@ -82,9 +138,9 @@ def declare(node: Any) -> Settings:
     try:
         for name, descriptor in _DESCRIPTORS.items():
             default = getattr(defaults, name)
-            node.declare_parameter(
-                name, list(default) if isinstance(default, tuple) else default, descriptor
-            )
+            if isinstance(default, tuple):
+                default = list(default) or [""]  # an empty list has no type in ROS
+            node.declare_parameter(name, default, descriptor)
     except ParameterException as error:
         raise ParameterError(f"parameter refused: {error}") from error
     return read(node)
@@ -96,38 +152,77 @@ def read(node: Any) -> Settings:
 
 
 def change(
-    settings: Settings, parameters: Iterable[Any], configured: bool
+    settings: Settings, parameters: Iterable[Any], robot: Robot | None
 ) -> tuple[Settings, SetParametersResult]:
-    """Give the settings after a change, and whether ROS may apply it: all of it or nothing."""
+    """Give the settings after a change, and whether ROS may apply it: all of it or nothing.
+
+    Args:
+        settings: the present ones.
+        parameters: those that change.
+        robot: the model in use; None while the node is unconfigured.
+    """
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     changed = {
         parameter.name: parameter.value for parameter in parameters if parameter.name in values
     }
     late = sorted(MODEL_PARAMETERS & changed.keys())
-    if configured and late:
+    if robot is not None and late:
         reason = (
             f"{', '.join(late)}: changes only while unconfigured; deactivate and clean up first"
         )
         return settings, SetParametersResult(successful=False, reason=reason)
     try:
-        return _settings(values | changed), SetParametersResult(successful=True)
+        wanted = _settings(values | changed)
+        if robot is not None:
+            check_model(wanted, robot)
     except ParameterError as error:
         return settings, SetParametersResult(successful=False, reason=str(error))
+    return wanted, SetParametersResult(successful=True)
+
+
+def check_model(settings: Settings, robot: Robot) -> None:
+    """Refuse settings that do not fit a model."""
+    unknown = [n for n in settings.command_joints if n not in robot.actuated_joint_names]
+    if unknown:
+        raise ParameterError(
+            f"command_joints: {', '.join(unknown)} not actuated in '{robot.name}'; use some of "
+            f"{', '.join(robot.actuated_joint_names)}"
+        )
 
 
 def _settings(values: Mapping[str, Any]) -> Settings:
-    gravity = tuple(values["gravity"])
+    kept = dict(values)
+    for name in ("gravity", "terms", "command_joints"):
+        kept[name] = tuple(values[name])
+    settings = Settings(**kept)
+    gravity = settings.gravity
     if len(gravity) != 3 or not math.hypot(*gravity) <= LARGEST_GRAVITY:
         raise ParameterError(
             f"gravity: {list(gravity)} is not an acceleration; give three finite numbers "
             f"[m/s^2], together no longer than {LARGEST_GRAVITY:g}"
         )
-    source = values["acceleration_source"]
-    if source not in ACCELERATION_SOURCES:
-        raise ParameterError(
-            f"acceleration_source: '{source}' is unknown; use one of "
-            f"{', '.join(ACCELERATION_SOURCES)}"
-        )
-    if not math.isfinite(values["joint_state_timeout"]):
-        raise ParameterError("joint_state_timeout: give a finite number of seconds")
-    return Settings(**{**values, "gravity": gravity})
+    for name, allowed in (
+        ("acceleration_source", ACCELERATION_SOURCES),
+        ("velocity_source", VELOCITY_SOURCES),
+    ):
+        if values[name] not in allowed:
+            raise ParameterError(
+                f"{name}: '{values[name]}' is unknown; use one of {', '.join(allowed)}"
+            )
+    for field in fields(settings):
+        if isinstance(values[field.name], float) and not math.isfinite(values[field.name]):
+            raise ParameterError(f"{field.name}: give a finite number")
+    commands = tuple(name for name in settings.command_joints if name)
+    _check_list("terms", settings.terms, TERMS)
+    _check_list("command_joints", commands, commands)
+    if not settings.terms:
+        raise ParameterError(f"terms: none; name some of {', '.join(TERMS)}")
+    return replace(settings, command_joints=commands)
+
+
+def _check_list(name: str, values: Sequence[str], allowed: Sequence[str]) -> None:
+    unknown = [value for value in values if value not in allowed]
+    if unknown:
+        raise ParameterError(f"{name}: '{unknown[0]}' is unknown; use some of {', '.join(allowed)}")
+    if len(set(values)) < len(values):
+        raise ParameterError(f"{name}: {', '.join(values)}; name each once")

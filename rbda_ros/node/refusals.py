@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from enum import StrEnum
 
-from rbda_ros.errors import ClosureError, InputError, SingularityError
+from rbda_ros.errors import ClosureError, InputError, NotFiniteError, SingularityError
 
 
 class Reason(StrEnum):
@@ -17,9 +17,13 @@ class Reason(StrEnum):
     NOT_FINITE = "not finite"
     NOT_A_ROTATION = "not a rotation"
     STALE = "stale"
+    OUT_OF_ORDER = "out of order"
     NO_VELOCITY = "no velocity"
+    NO_ACCELERATION = "no acceleration"
     NO_REFERENCE = "no fresh reference"
     NO_BASE_STATE = "no fresh base state"
+    NO_WRENCH = "no fresh external wrench"
+    NOT_READY = "kernel not ready"
     NOT_CLOSING = "loops do not close"
     SINGULAR = "loop at a dead point"
     MODEL = "refused by the model"
@@ -38,7 +42,9 @@ def refusal(error: Exception) -> RefusalError:
     if isinstance(error, RefusalError):
         return error
     reason = Reason.MODEL
-    if isinstance(error, ClosureError):
+    if isinstance(error, NotFiniteError):
+        reason = Reason.NOT_FINITE
+    elif isinstance(error, ClosureError):
         reason = Reason.NOT_CLOSING
     elif isinstance(error, SingularityError):
         reason = Reason.SINGULAR

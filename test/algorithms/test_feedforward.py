@@ -100,7 +100,7 @@ def geared():
 
 
 def motion(robot, crank=0.9):
-    """Near the assembly: farther away, the rocker has a second position for the crank."""
+    """Near the assembly: farther away, a rocker position has a second crank position."""
     q = robot.close({"crank": crank})
     qd = robot.spanning_velocity(q, [1.5])
     return q, qd, np.array([-2.0])

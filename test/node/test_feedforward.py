@@ -1,44 +1,16 @@
 """Joint states in, efforts out, between two processes."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
+from conversation import Conversation, parameters
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import Transition
 from nav_msgs.msg import Odometry
 from pinocchio_oracle import PinocchioOracle, random_state
-from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-SILENCE = 0.5  # [s] that a wrong answer would come in
 TOLERANCE = 1e-9
-
-
-class Conversation:
-    """Publishes joint states to a node and hears its efforts."""
-
-    def __init__(self, client):
-        self.client = client
-        self.publisher = client.publisher(JointState, "joint_states")
-        self.heard = client.listen(JointState, "~/feedforward")
-
-    def answer_to(self, *state):
-        """The effort that answers a good state; repeated, since the topic is best-effort."""
-        self.heard.clear()
-        for _ in range(20):
-            message = self.client.joint_states(*state)
-            self.publisher.publish(message)
-            self.client.spin(0.1)
-            for heard in self.heard:
-                if heard.header.stamp == message.header.stamp:
-                    return heard
-        raise AssertionError("no effort")
-
-    def silence_after(self, message):
-        """Whether a message is not answered."""
-        self.heard.clear()
-        self.publisher.publish(message)
-        self.client.spin(SILENCE)
-        return not self.heard
 
 
 @pytest.fixture(scope="module")
@@ -60,95 +32,128 @@ def test_equals_pinocchio_and_carries_the_stamp(arm, arm_talk):
         np.testing.assert_allclose(answer.effort, expected, TOLERANCE, TOLERANCE)
 
 
-def _bad(client, names, what):
-    q, qd = [0.1] * len(names), [0.2] * len(names)
-    return {
-        "not finite": lambda: client.joint_states(names, [float("nan"), *q[1:]], qd),
-        "joints missing": lambda: client.joint_states(names[1:], q[1:], qd[1:]),
-        "misnamed joints": lambda: client.joint_states([f"left_{n}" for n in names], q, qd),
-        "stale": lambda: client.joint_states(names, q, qd, age=1.0),
-        "wrong size": lambda: client.joint_states(names, q[1:], qd[1:]),
-        "no velocity": lambda: client.joint_states(names, q, []),
-    }[what]()
+class Diagnoses:
+    """What a node says of itself."""
+
+    def __init__(self, client):
+        self._client = client
+        self._heard = client.listen(DiagnosticArray, "/diagnostics")
+
+    def next(self):
+        """Level, message and values of the next status."""
+        self._heard.clear()
+        self._client.until(lambda: self._heard)
+        status = self._heard[-1].status[0]
+        assert status.name == "dynamics: feedforward"
+        return status, {value.key: value.value for value in status.values}
+
+    def refusals(self):
+        """How many there were, by reason."""
+        self.next()  # the one after is about all that was sent by now
+        _, values = self.next()
+        return Counter(
+            {k[9:]: int(v) for k, v in values.items() if k.startswith("refused: ") and int(v)}
+        )
 
 
-@pytest.mark.parametrize(
-    "what",
-    ["not finite", "joints missing", "misnamed joints", "stale", "wrong size", "no velocity"],
-)
-def test_refuses_and_recovers(arm, arm_talk, what):
+def bad(client, names):
+    """Messages that must not be answered, and the reason that is counted."""
+    q, qd, nan, inf = [0.1] * len(names), [0.2] * len(names), float("nan"), float("inf")
+
+    def states(*state, **age):
+        return lambda: client.joint_states(*state, **age)
+
+    return [
+        (states(names, [nan, *q[1:]], qd), "not finite"),
+        (states(names, q, [inf, *qd[1:]]), "not finite"),
+        (states([f"left_{n}" for n in names], q, qd), "misnamed joints"),
+        (states([*names, names[0]], [*q, 0.1], [*qd, 0.2]), "misnamed joints"),
+        (states([], [], []), "misnamed joints"),
+        (states(names, q, qd, age=1.0), "stale"),
+        (states(names, q, qd, age=-1.0), "stale"),
+        (states(names, q, qd, age=0.05), "out of order"),
+        (states(names, q[1:], qd), "wrong size"),
+        (states(names, q, qd[1:]), "wrong size"),
+        (states(names, q, []), "no velocity"),
+    ]
+
+
+def test_refuses_counts_and_recovers(arm, arm_talk):
     client, _, robot = arm
     good = robot.joint_names, [0.1] * 6, [0.2] * 6
-    arm_talk.answer_to(*good)
-    assert arm_talk.silence_after(_bad(client, robot.joint_names, what))
-    arm_talk.answer_to(*good)
+    diagnoses = Diagnoses(client)
+    before = diagnoses.refusals()
+    for make, reason in bad(client, robot.joint_names):
+        assert arm_talk.refuses(make, *good), reason
+    expected = Counter(reason for _, reason in bad(client, robot.joint_names))
+    assert diagnoses.refusals() - before == expected
 
 
-def test_from_the_future_and_unstamped_are_stale(arm, arm_talk):
+def test_unstamped_is_stale_unless_any_age_will_do(arm, arm_talk):
     client, _, robot = arm
     good = robot.joint_names, [0.1] * 6, [0.2] * 6
-    assert arm_talk.silence_after(client.joint_states(*good, age=-1.0))
     unstamped = client.joint_states(*good)
     unstamped.header.stamp.sec = unstamped.header.stamp.nanosec = 0
-    assert arm_talk.silence_after(unstamped)
+    assert arm_talk.refuses(lambda: unstamped, *good)
+    with parameters(client, joint_state_timeout=0.0):
+        arm_talk.publisher.publish(unstamped)
+        client.until(lambda: arm_talk.answered(unstamped))
 
-    assert client.set_parameter("joint_state_timeout", 0.0).successful
-    assert not arm_talk.silence_after(unstamped)
-    assert client.set_parameter("joint_state_timeout", 0.1).successful
 
-
-def test_diagnostics_count_refusals_by_reason(arm, arm_talk):
+def test_diagnostics(arm, arm_talk):
     client, _, robot = arm
-    heard = client.listen(DiagnosticArray, "/diagnostics")
+    diagnoses = Diagnoses(client)
+    status, values = diagnoses.next()
+    status, values = diagnoses.next()
+    assert (status.level, status.message) == (DiagnosticStatus.STALE, "no joint_states")
+    assert values["rate [Hz]"] == "0.0"
+    assert values["latency, median [us]"] == "none"
+    refused = int(values.get("refused: not finite", 0))
 
-    def status():
-        heard.clear()
-        client.until(lambda: heard)
-        return heard[-1].status[0]
-
-    def count():
-        values = {v.key: v.value for v in status().values}
-        return int(values.get("refused: not finite", 0))
-
-    before = count()
     for _ in range(3):
-        arm_talk.publisher.publish(_bad(client, robot.joint_names, "not finite"))
-        client.spin(0.05)
-    found = status()
-    values = {value.key: value.value for value in found.values}
-    assert found.name == "dynamics: feedforward"
-    assert found.hardware_id == values["model"] == robot.name
-    assert found.level in (DiagnosticStatus.ERROR, DiagnosticStatus.STALE)
-    assert int(values["refused: not finite"]) >= before + 1
+        arm_talk.publisher.publish(client.joint_states(robot.joint_names, [np.nan] * 6, [0.0] * 6))
+    status, values = diagnoses.next()
+    assert status.level == DiagnosticStatus.ERROR
+    listed = ", ".join(robot.joint_names)
+    assert status.message == f"input refused: joint_states are not finite: {listed}"
+    assert int(values["refused: not finite"]) == refused + 3
+
+    for _ in range(10):
+        arm_talk.answer_to(robot.joint_names, [0.1] * 6, [0.2] * 6)
+    arm_talk.publisher.publish(client.joint_states(["gripper"], [0.1], [0.2]))  # of someone else
+    status, values = diagnoses.next()
+    assert (status.level, status.message) == (DiagnosticStatus.OK, "publishing efforts")
+    assert status.hardware_id == values["model"] == robot.name
+    assert values["kernel"] == "compiled"
+    assert float(values["rate [Hz]"]) > 0.0
+    for what in ("processing time", "latency"):
+        median, p99 = (float(values[f"{what}, {of} [us]"]) for of in ("median", "99th percentile"))
+        assert 0.0 < median <= p99
+    assert float(values["latency, median [us]"]) > float(values["processing time, median [us]"])
+    assert float(values["loop residual"]) == 0.0
+    assert float(values["condition number"]) == 1.0
 
 
-def test_acceleration_comes_from_the_reference(arm, arm_talk):
+def test_saturates_at_the_limits_and_says_so(arm, arm_talk):
     client, urdf, robot = arm
-    q, qd, ydd = random_state(robot, np.random.default_rng(2))
-    wanted = client.publisher(JointTrajectory, "~/reference")
-    assert client.set_parameter("acceleration_source", "reference").successful
-    try:
-        # Without a reference there is no acceleration, and so no effort.
-        assert arm_talk.silence_after(client.joint_states(robot.joint_names, q, qd))
-
-        order = np.array([3, 1, 5, 0, 2, 4])
-        point = JointTrajectoryPoint(accelerations=ydd[order].tolist())
-        reference = JointTrajectory(
-            joint_names=[robot.joint_names[k] for k in order], points=[point]
-        )
-        arm_talk.heard.clear()
-        for _ in range(20):
-            wanted.publish(reference)
-            client.spin(0.02)
-            arm_talk.publisher.publish(client.joint_states(robot.joint_names, q, qd))
-            client.spin(0.02)
-        expected = PinocchioOracle(urdf, robot).rnea(q, qd, ydd)
-        np.testing.assert_allclose(arm_talk.heard[-1].effort, expected, TOLERANCE, TOLERANCE)
-
-        client.spin(0.2)  # longer than joint_state_timeout
-        assert arm_talk.silence_after(client.joint_states(robot.joint_names, q, qd))
-    finally:
-        assert client.set_parameter("acceleration_source", "zero").successful
+    q, qd = [0.1, -1.0, 1.0, 0.5, 0.2, 0.1], [6.0, 40.0, -50.0, 3.0, 30.0, 0.0]
+    free = PinocchioOracle(urdf, robot).rnea(np.array(q), np.array(qd), np.zeros(6))
+    limit = np.array([j.limits.effort for j in robot.description.joints if j.type == "revolute"])
+    assert (np.abs(free) > limit).any()
+    assert (np.abs(free) < limit).any()
+    with parameters(client, saturate=True):
+        answer = arm_talk.answer_to(robot.joint_names, q, qd)
+        expected = np.clip(free, -limit, limit)
+        np.testing.assert_allclose(answer.effort, expected, TOLERANCE, TOLERANCE)
+        diagnoses = Diagnoses(client)
+        for _ in range(3):
+            arm_talk.answer_to(robot.joint_names, q, qd)
+        status, values = diagnoses.next()
+        assert status.level == DiagnosticStatus.WARN
+        assert "efforts clipped at their limits" in status.message
+        assert int(values["saturated"]) > 0
+    answer = arm_talk.answer_to(robot.joint_names, q, qd)
+    np.testing.assert_allclose(answer.effort, free, TOLERANCE, TOLERANCE)
 
 
 def test_deactivate_stops_efforts_and_activate_brings_them_back(arm, arm_talk):
@@ -186,15 +191,3 @@ def test_floating_base_needs_its_state(solo):
         client.spin(0.02)
     expected = PinocchioOracle(urdf, robot).rnea(q, qd, np.zeros(robot.nv))[6:]
     np.testing.assert_allclose(talk.heard[-1].effort, expected, TOLERANCE, TOLERANCE)
-
-
-def test_loops_give_efforts_on_the_motors(leg):
-    client, _, robot = leg
-    talk = Conversation(client)
-    for ankle in (-0.2, 0.0, 0.1):
-        y, yd = np.array([0.1, 0.3, 0.9, ankle]), np.array([0.5, -1.0, 2.0, 1.0])
-        answer = talk.answer_to(robot.independent_joint_names, y, yd)
-        assert tuple(answer.name) == robot.actuated_joint_names
-        q = robot.close(y)
-        expected = robot.actuator_efforts(q, robot.inverse_dynamics(q, yd, np.zeros(4)))
-        np.testing.assert_allclose(answer.effort, expected, 1e-7, 1e-7)

@@ -116,7 +116,11 @@ def test_by_hand(graph):
     assert one_clear_line(node, "not XML")
 
     assert client.set_parameter("robot_description", LEG).successful
-    assert client.change_state(Transition.TRANSITION_CONFIGURE)
+    configuring = client.begin_change_state(Transition.TRANSITION_CONFIGURE)
+    assert client.state == "unconfigured"  # it answers while the model is built
+    assert not configuring.done()
+    client.until(configuring.done)
+    assert configuring.result().success
     assert client.state == "inactive"
     assert model_name(client) == "demo_leg"
     answer = client.call(InverseDynamics, "~/inverse_dynamics")

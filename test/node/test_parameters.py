@@ -12,7 +12,9 @@ from rbda_ros.node.resources import share_file
 def test_the_parameter_file_has_every_parameter_with_its_default():
     (file,) = yaml.safe_load(share_file("config/dynamics.yaml").read_text()).values()
     defaults = {field.name: field.default for field in fields(Settings)}
-    defaults["gravity"] = list(defaults["gravity"])
+    for name, default in defaults.items():
+        if isinstance(default, tuple):
+            defaults[name] = list(default) or [""]
     assert file["ros__parameters"] == defaults
 
 

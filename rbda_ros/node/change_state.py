@@ -1,0 +1,69 @@
+"""The service ~/change_state, made safe: nothing leaves it, and nothing waits in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from lifecycle_msgs.msg import Transition
+
+from rbda_ros.node.model import one_line
+
+Respond = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class _Later:
+    """In the place of a response that is not there yet."""
+
+    prepared: Future[Any]
+    request: Any
+    response: Any
+
+
+def guard_change_state(node: Any, prepare: Callable[[], Future[Any] | None]) -> None:
+    """Answer impossible transitions with success=false, and configure without waiting.
+
+    rclpy lets the error of an impossible transition leave the callback, which ends the
+    executor's spin, and the caller waits for ever. And the executor would stand still while a
+    model is built: so the model is built first, beside it, and the transition made then.
+
+    Args:
+        node: the lifecycle node.
+        prepare: called before the transition `configure`; begins what it needs, or returns None.
+    """
+    service = node._service_change_state
+    change_state, send = service.callback, service.send_response
+
+    def guarded(request: Any, response: Any) -> Any:
+        try:
+            return change_state(request, response)
+        except Exception as error:
+            node.get_logger().error(f"transition refused: {one_line(error)}")
+            response.success = False
+            return response
+
+    def prepared_first(request: Any, response: Any) -> Any:
+        wanted = request.transition
+        if wanted.id == Transition.TRANSITION_CONFIGURE or wanted.label == "configure":
+            prepared = prepare()
+            if prepared is not None:
+                return _Later(prepared, request, response)
+        return guarded(request, response)
+
+    def send_when_there(response: Any, header: Any) -> None:
+        if not isinstance(response, _Later):
+            send(response, header)
+            return
+        later = response
+
+        def finish() -> None:
+            send(guarded(later.request, later.response), header)
+
+        later.prepared.add_done_callback(
+            lambda _: node.executor and node.executor.create_task(finish)
+        )
+
+    service.callback, service.send_response = prepared_first, send_when_there

@@ -1,0 +1,96 @@
+"""Talking with a running node: joint states in, efforts out."""
+
+from contextlib import contextmanager
+
+import numpy as np
+from sensor_msgs.msg import JointState
+
+SILENCE = 0.3  # [s] that a wrong answer would come in, where no good one can be waited for
+
+
+class Conversation:
+    """Publishes joint states to a node and hears its efforts."""
+
+    def __init__(self, client):
+        self.client = client
+        self.publisher = client.publisher(JointState, "joint_states")
+        self.heard = client.listen(JointState, "~/feedforward")
+
+    def answer_to(self, names, position, velocity):
+        """The effort that answers a good state; repeated, since the topic is best-effort."""
+        self.heard.clear()
+        for _ in range(100):
+            message = self.client.joint_states(names, position, velocity)
+            self.publisher.publish(message)
+            for _ in range(4):
+                self.client.spin(0.01)
+                if found := self.answered(message):
+                    return found
+        raise AssertionError("no effort")
+
+    def answered(self, message):
+        """The effort that was heard in answer to a message, if any."""
+        found = [heard for heard in self.heard if heard.header.stamp == message.header.stamp]
+        return found[0] if found else None
+
+    def refuses(self, make, *good):
+        """Whether a message is not answered while a good one right after it is."""
+        self.answer_to(*good)
+        message = make()  # only now: it must be the newest
+        self.publisher.publish(message)
+        heard = [*self.heard]
+        self.answer_to(*good)
+        self.heard[:0] = heard
+        return self.answered(message) is None
+
+    def silence_after(self, message):
+        """Whether a message is not answered for a while."""
+        self.heard.clear()
+        self.publisher.publish(message)
+        self.client.spin(SILENCE)
+        return not self.heard
+
+    def stream(self, states, period=0.01):
+        """Publish states ``(names, position, velocity)`` with stamps just so far apart."""
+        self.heard.clear()
+        sent = []
+        now = self.client.node.get_clock().now().nanoseconds
+        for k, state in enumerate(states):
+            message = self.client.joint_states(*state)
+            stamp = now + int(k * period * 1e9)
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+            self.publisher.publish(message)
+            sent.append(message)
+            self.client.spin(0.003)
+        self.client.until(lambda: self.answered(sent[-1]))
+        return [self.answered(message) for message in sent]
+
+
+@contextmanager
+def parameters(client, **values):
+    """Other parameters for a while."""
+    defaults = {
+        "acceleration_source": "zero",
+        "command_joints": [""],
+        "external_wrench": False,
+        "joint_prefix": "",
+        "joint_state_timeout": 0.1,
+        "max_condition_number": 1e4,
+        "saturate": False,
+        "terms": ["gravity", "coriolis", "inertial"],
+        "velocity_source": "message",
+    }
+    for name, value in values.items():
+        result = client.set_parameter(name, value)
+        assert result.successful, result.reason
+    try:
+        yield
+    finally:
+        for name in values:
+            assert client.set_parameter(name, defaults[name]).successful
+
+
+def efforts(robot, q, qd, ydd=None, wrenches=None):
+    """What the methods of the robot give."""
+    ydd = np.zeros(robot.ny) if ydd is None else ydd
+    return robot.actuator_efforts(q, robot.inverse_dynamics(q, qd, ydd, wrenches))
