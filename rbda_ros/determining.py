@@ -50,6 +50,7 @@ class Determining:
         self._joints = [body.joint.name for body in tree.spanning.bodies[self._base :]]
         starts = itertools.accumulate((b.model.nq for b in tree.spanning.bodies), initial=0)
         self._entry = dict(zip(self._joints, list(starts)[self._base :], strict=False))
+        self._coordinates: dict[frozenset[str], tuple[int, ...]] = {}
         self._positions: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[int, ...]] | None] = {}
 
     def check_names(self, names: Iterable[str]) -> None:
@@ -103,9 +104,13 @@ class Determining:
         Raises:
             InputError: unknown names, or joints that do not determine the others.
         """
+        key = frozenset(names)
+        if key in self._coordinates:
+            return self._coordinates[key]
         self.check_names(names)
         held: list[int] = []
         iq = iv = 0
+        everywhere = True  # whether the choice is the same at every position
         for node in self._tree.clusters:
             joints = [body.joint.name for body in node.bodies]
             known = [
@@ -115,6 +120,8 @@ class Determining:
             ]
             if node.loop is not None:
                 chosen = held_coordinates(node, known, q[iq : iq + node.nq])
+                given = sum(node.bodies[i].model.nv for i in known)
+                everywhere &= given == node.ny or set(chosen) == set(node.independent)
             elif len(known) == len(joints):
                 chosen = list(range(node.nv))
             else:
@@ -122,6 +129,8 @@ class Determining:
                 raise InputError(f"no {what} for {', '.join(missing)}; no loop determines it")
             held.extend(iv + j for j in sorted(chosen))
             iq, iv = iq + node.nq, iv + node.nv
+        if everywhere:
+            self._coordinates[key] = tuple(held)
         return tuple(held)
 
     def measured(self, what: str, names: Collection[str]) -> Measured:

@@ -141,6 +141,8 @@ class Robot:
             frames: for the kernels that are about frames.
             linear_only: for the inverse operational-space inertia.
         """
+        if not frames and (kernel := self._kernels.get((name, linear_only))) is not None:
+            return kernel
         if name not in KERNELS:
             raise InputError(f"there is no kernel {name!r}; there are {', '.join(KERNELS)}")
         if KERNELS[name].needs_frames != bool(frames):
@@ -293,6 +295,28 @@ class Robot:
         state = self._position(q), self._inputs.velocity(qd), self._independent("ydd", ydd)
         tau = self._dynamics("inverse_dynamics", state, external_wrenches)
         return tau + self._evaluate("friction_force", *state[:2])[0] if friction else tau
+
+    def inverse_dynamics_efforts(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        ydd: ArrayLike,
+        external_wrenches: Mapping[str, ArrayLike] | None = None,
+        *,
+        friction: bool = False,
+    ) -> tuple[Array, Array]:
+        """Efforts on the actuated joints that give ydd, and the generalized force they amount to.
+
+        `actuator_efforts` of `inverse_dynamics`, with the same arguments, checked once.
+
+        Returns:
+            (actuated,) efforts in the order of ``actuated_joint_names``, (ny,) tau [N m, N].
+        """
+        state = self._position(q), self._inputs.velocity(qd), self._independent("ydd", ydd)
+        tau = self._dynamics("inverse_dynamics", state, external_wrenches)
+        if friction:
+            tau = tau + self._evaluate("friction_force", *state[:2])[0]
+        return self._evaluate("actuator_efforts", state[0], tau)[0], tau
 
     def feedforward(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import scipy.linalg
@@ -178,7 +179,7 @@ def held_coordinates(node: ClusterNode, known: Collection[int], near: Array) -> 
         return list(node.independent)
     unknown = [j for j in range(node.nv) if j not in given]
     rank = node.nv - node.ny
-    for q in (near, node.home, *_around(node)):  # each may be a dead point
+    for q in chain((near, node.home), _around(node)):  # each may be a dead point
         K = node.loop.jacobian(q)
         basis, triangle = scipy.linalg.qr(K[:, unknown], mode="economic")
         if unknown and np.abs(np.diag(triangle)).min() < RANK_TOLERANCE:

@@ -39,9 +39,9 @@ def inverse_dynamics(robot: Robot, request: Any, response: Any) -> None:
     of_base = state.six("base_acceleration", base) if robot.floating_base else None
     ydd = state.acceleration_vector(robot, joints, q, yd, wanted, of_base)
     wrenches = state.wrench_vectors(robot, request.external_wrenches)
-    tau = robot.inverse_dynamics(q, yd, ydd, wrenches)
+    efforts, tau = robot.inverse_dynamics_efforts(q, yd, ydd, wrenches)
     response.joint_names = list(robot.actuated_joint_names)
-    response.effort = robot.actuator_efforts(q, tau).tolist()
+    response.effort = state.sequence(efforts)
     if robot.floating_base:
         state.fill(response.base_wrench.force, response.base_wrench.torque, tau[:6])
 
@@ -60,7 +60,7 @@ def forward_dynamics(robot: Robot, request: Any, response: Any) -> None:
         state.fill(base.linear, base.angular, qdd[:6])
         qdd = qdd[6:]
     response.joint_names = list(robot.joint_names)
-    response.acceleration = qdd.tolist()
+    response.acceleration = state.sequence(qdd)
 
 
 def mass_matrix(robot: Robot, request: Any, response: Any) -> None:
@@ -69,8 +69,8 @@ def mass_matrix(robot: Robot, request: Any, response: Any) -> None:
     names = _coordinates(robot)
     response.joint_names = list(robot.independent_joint_names)
     response.mass_matrix = _matrix(robot.mass_matrix(q), names, names)
-    response.bias = robot.bias_force(q, yd).tolist()
-    response.gravity = robot.gravity_force(q).tolist()
+    response.bias = state.sequence(robot.bias_force(q, yd))
+    response.gravity = state.sequence(robot.gravity_force(q))
 
 
 def operational_space_inertia(robot: Robot, request: Any, response: Any) -> None:
@@ -99,9 +99,8 @@ def _coordinates(robot: Robot) -> list[str]:
 
 def _matrix(values: Any, row_names: list[str], col_names: list[str]) -> Matrix:
     rows, cols = values.shape
-    return Matrix(
-        rows=rows, cols=cols, row_names=row_names, col_names=col_names, data=values.ravel().tolist()
-    )
+    data = state.sequence(values)
+    return Matrix(rows=rows, cols=cols, row_names=row_names, col_names=col_names, data=data)
 
 
 # Service name: (type, handler, whether the node must be active).

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 Vector = np.ndarray
+
+MOST_MAPS = 256
+"""Orders of joints that are kept for each robot; clients mostly use one."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,9 @@ class JointMap:
         return np.zeros((*values.shape[:-1], len(self.independent) + len(self.missing)))
 
 
+_maps: WeakKeyDictionary[Robot, dict[tuple, JointMap]] = WeakKeyDictionary()
+
+
 def map_joints(robot: Robot, names: Sequence[str], *, others_allowed: bool) -> JointMap:
     """Find the joints of the model among the names of a message.
 
@@ -57,6 +65,16 @@ def map_joints(robot: Robot, names: Sequence[str], *, others_allowed: bool) -> J
     Raises:
         RefusalError: names are unknown or repeated, or none is of this model.
     """
+    maps = _maps.setdefault(robot, {})
+    key = (others_allowed, *names)
+    if key not in maps:
+        if len(maps) >= MOST_MAPS:
+            maps.clear()
+        maps[key] = _map_joints(robot, names, others_allowed)
+    return maps[key]
+
+
+def _map_joints(robot: Robot, names: Sequence[str], others_allowed: bool) -> JointMap:
     names = names or robot.independent_joint_names
     place = {name: k for k, name in enumerate(names)}
     if len(place) < len(names):
@@ -194,8 +212,10 @@ def has_loops(robot: Robot) -> bool:
     return robot.nv > robot.ny
 
 
-def wrench_vectors(robot: Robot, wrenches: Iterable[Any]) -> dict[str, Vector] | None:
+def wrench_vectors(robot: Robot, wrenches: Sequence[Any]) -> dict[str, Vector] | None:
     """Wrench on each link, linear then angular, in the link's frame; several on one link add."""
+    if not len(wrenches):
+        return None
     links = {link.name for link in robot.description.links}
     total: dict[str, Vector] = {}
     for k, stamped in enumerate(wrenches):
@@ -210,7 +230,7 @@ def wrench_vectors(robot: Robot, wrenches: Iterable[Any]) -> dict[str, Vector] |
         six_numbers = np.array([*_xyz(wrench.force), *_xyz(wrench.torque)])
         _must_be_finite(f"external_wrenches[{k}]", six_numbers)
         total[link] = total.get(link, 0.0) + six_numbers
-    return total or None
+    return total
 
 
 def frames(links: Sequence[str], offsets: Sequence[Any]) -> list[FrameName]:
@@ -235,9 +255,14 @@ def numbers(what: str, values: Any, size: int) -> Vector:
             Reason.WRONG_SIZE,
             f"{what} has {len(values)} numbers for {size} joints; give one per joint",
         )
-    vector = np.array(values, dtype=float)
+    vector = np.frombuffer(values) if size else np.zeros(0)
     _must_be_finite(what, vector)
     return vector
+
+
+def sequence(vector: Vector) -> array.array:
+    """Numbers as a message field wants them, without a Python object for each."""
+    return array.array("d", vector.tobytes())
 
 
 def numbers_or_zero(what: str, values: Any, size: int) -> Vector:

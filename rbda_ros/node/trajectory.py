@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +35,7 @@ def trajectory_inverse_dynamics(robot: Robot, request: Any, response: Any) -> No
         base = [None if rows is None else rows[part] for rows in (twist, acceleration)]
         yd = state.velocity_vector(robot, joints, q[part], velocities[part], base[0])
         ydd = state.acceleration_vector(robot, joints, q[part], yd, accelerations[part], base[1])
-        tau = robot.inverse_dynamics(q[part], yd, ydd, wrenches)
-        efforts = robot.actuator_efforts(q[part], tau)
+        efforts, tau = robot.inverse_dynamics_efforts(q[part], yd, ydd, wrenches)
         if not np.isfinite(efforts).all():
             raise InputError("no finite efforts give this motion")
         return yd, ydd, tau, efforts
@@ -188,16 +186,12 @@ def _answer(
         joint_names=list(names),
         points=[
             JointTrajectoryPoint(
-                positions=_numbers(position[k]),
-                velocities=_numbers(qd[k]),
-                accelerations=_numbers(qdd[k]),
-                effort=_numbers(effort[k]),
+                positions=state.sequence(position[k]),
+                velocities=state.sequence(qd[k]),
+                accelerations=state.sequence(qdd[k]),
+                effort=state.sequence(effort[k]),
                 time_from_start=point.time_from_start,
             )
             for k, point in enumerate(asked.points)
         ],
     )
-
-
-def _numbers(row: Vector) -> array.array:
-    return array.array("d", row.tobytes())
