@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from rbda_ros.description.model import Constraint, Coupling, CutJoint
 from rbda_ros.msg import ClusterInfo, ConstraintInfo, JointInfo, PayloadInfo
+from rbda_ros.node.parameters import Settings
 from rbda_ros.payloads import Payload
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 
-def describe_model(robot: Robot, request: Any, response: Any) -> None:
+def describe_model(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Fill in a DescribeModel response."""
     description = robot.description
     response.robot_name = robot.name

@@ -15,6 +15,8 @@ from rbda_ros.algorithms.feedforward import TERMS
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
+from rbda_ros.node.end_effectors import FORM, Point, end_effectors
+
 ACCELERATION_SOURCES = ("zero", "reference", "estimate")
 VELOCITY_SOURCES = ("message", "differentiate")
 LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
@@ -43,6 +45,7 @@ class Settings:
     command_joints: tuple[str, ...] = ()
     joint_state_timeout: float = 0.1
     max_condition_number: float = 1e4
+    end_effectors: str = ""
     autostart: bool = True
 
 
@@ -120,6 +123,10 @@ _DESCRIPTORS = {
         "for an effort.",
         floating_point_range=[FloatingPointRange(from_value=1.0, to_value=1e8)],
     ),
+    "end_effectors": ParameterDescriptor(
+        description="Points on links that ~/operational_space_inertia knows by name, as YAML text: "
+        f"{FORM}, in the frame of the link [m].",
+    ),
     "autostart": ParameterDescriptor(
         description="Whether the node configures and activates itself once it has a "
         "description. Without it, use the lifecycle services.",
@@ -188,6 +195,18 @@ def check_model(settings: Settings, robot: Robot) -> None:
             f"command_joints: {', '.join(unknown)} not actuated in '{robot.name}'; use some of "
             f"{', '.join(robot.actuated_joint_names)}"
         )
+    for name, (link, _) in _points(settings.end_effectors).items():
+        if link not in robot.tree.spanning.links:
+            raise ParameterError(
+                f"end_effectors: '{name}' is on '{link}', which is no link of '{robot.name}'"
+            )
+
+
+def _points(text: str) -> dict[str, Point]:
+    try:
+        return end_effectors(text)
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
 
 
 def _settings(values: Mapping[str, Any]) -> Settings:
@@ -212,6 +231,7 @@ def _settings(values: Mapping[str, Any]) -> Settings:
     for field in fields(settings):
         if isinstance(values[field.name], float) and not math.isfinite(values[field.name]):
             raise ParameterError(f"{field.name}: give a finite number")
+    _points(settings.end_effectors)
     commands = tuple(name for name in settings.command_joints if name)
     _check_list("terms", settings.terms, TERMS)
     _check_list("command_joints", commands, commands)

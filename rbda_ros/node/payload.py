@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rbda_ros.errors import InputError
 from rbda_ros.node.model import warm
+from rbda_ros.node.parameters import Settings
 from rbda_ros.node.state import listed
 from rbda_ros.payloads import Payload
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 
-def set_payload(node: Any, robot: Robot, request: Any, response: Any) -> None:
+def set_payload(node: Any, robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Put a robot with other payloads in the place of the node's. Not on the node's executor."""
     loaded = warm(robot.with_payloads(_wanted(robot, request)))
     if not _swap(node, robot, loaded):

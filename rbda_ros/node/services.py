@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.msg import Matrix
 from rbda_ros.node import describe, state
+from rbda_ros.node.end_effectors import end_effectors
 from rbda_ros.node.model import one_line
+from rbda_ros.node.parameters import Settings
 from rbda_ros.node.payload import set_payload
 from rbda_ros.node.slow import SlowServices
 from rbda_ros.node.trajectory import trajectory_inverse_dynamics
@@ -26,12 +28,12 @@ from rbda_ros.srv import (
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
-Handler = Callable[["Robot", Any, Any], None]
+Handler = Callable[["Robot", Settings, Any, Any], None]
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
-def inverse_dynamics(robot: Robot, request: Any, response: Any) -> None:
+def inverse_dynamics(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Answer with the efforts on the actuated joints that give an acceleration."""
     q, yd, joints = state.state_vectors(robot, request.state)
     wanted = state.numbers_or_zero("acceleration", request.acceleration, joints.size)
@@ -39,21 +41,23 @@ def inverse_dynamics(robot: Robot, request: Any, response: Any) -> None:
     of_base = state.six("base_acceleration", base) if robot.floating_base else None
     ydd = state.acceleration_vector(robot, joints, q, yd, wanted, of_base)
     wrenches = state.wrench_vectors(robot, request.external_wrenches)
-    efforts, tau = robot.inverse_dynamics_efforts(q, yd, ydd, wrenches)
+    friction = "friction" in settings.terms
+    efforts, tau = robot.inverse_dynamics_efforts(q, yd, ydd, wrenches, friction=friction)
     response.joint_names = list(robot.actuated_joint_names)
     response.effort = state.sequence(efforts)
     if robot.floating_base:
         state.fill(response.base_wrench.force, response.base_wrench.torque, tau[:6])
 
 
-def forward_dynamics(robot: Robot, request: Any, response: Any) -> None:
+def forward_dynamics(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Answer with the acceleration of every joint that efforts give."""
     q, yd, _ = state.state_vectors(robot, request.state)
     names = request.effort_joint_names or robot.actuated_joint_names
     efforts = state.numbers_or_zero("effort", request.effort, len(names))
     wrenches = state.wrench_vectors(robot, request.external_wrenches)
     tau = state.spanning_efforts(robot, names, efforts)
-    ydd = robot.forward_dynamics(q, yd, tau, wrenches)
+    friction = "friction" in settings.terms
+    ydd = robot.forward_dynamics(q, yd, tau, wrenches, friction=friction)
     qdd = robot.spanning_acceleration(q, yd, ydd)
     if robot.floating_base:
         base = response.base_acceleration
@@ -63,7 +67,7 @@ def forward_dynamics(robot: Robot, request: Any, response: Any) -> None:
     response.acceleration = state.sequence(qdd)
 
 
-def mass_matrix(robot: Robot, request: Any, response: Any) -> None:
+def mass_matrix(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Answer with the terms of the equation of motion."""
     q, yd, _ = state.state_vectors(robot, request.state)
     names = _coordinates(robot)
@@ -73,10 +77,13 @@ def mass_matrix(robot: Robot, request: Any, response: Any) -> None:
     response.gravity = state.sequence(robot.gravity_force(q))
 
 
-def operational_space_inertia(robot: Robot, request: Any, response: Any) -> None:
+def operational_space_inertia(
+    robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
     """Answer with the inertia that frames show to an outside force."""
     q, _, _ = state.state_vectors(robot, request.state)
-    frames = state.frames(request.frames, request.offsets)
+    points = end_effectors(settings.end_effectors)
+    frames = state.frames(request.frames, request.offsets, points)
     space = robot.operational_space_inertia(q, frames, request.damping, request.linear_only)
     axes = AXES[:3] if request.linear_only else AXES
     rows = [f"{frame}.{axis}" for frame in request.frames for axis in axes]
@@ -93,7 +100,8 @@ def operational_space_inertia(robot: Robot, request: Any, response: Any) -> None
 
 def _coordinates(robot: Robot) -> list[str]:
     """Names of the independent coordinates: the floating base's six, if any, then the joints."""
-    base = [f"{robot.description.root}.{axis}" for axis in AXES] if robot.floating_base else []
+    link = robot.tree.spanning.bodies[0].name if robot.floating_base else ""
+    base = [f"{link}.{axis}" for axis in AXES] if link else []
     return [*base, *robot.independent_joint_names]
 
 
@@ -139,7 +147,7 @@ def _answer(node: Any, handler: Handler, needs_active: bool) -> Callable[[Any, A
     def answer(request: Any, response: Any) -> Any:
         # An exception that leaves a callback ends the executor's spin: none may.
         try:
-            handler(_model(node, needs_active), request, response)
+            handler(_model(node, needs_active), node.settings, request, response)
             response.success = True
         except (InputError, ModelError) as error:
             response.success, response.message = False, str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from rbda_ros.inputs import FrameName
+from rbda_ros.node.end_effectors import Point
 from rbda_ros.node.refusals import Reason, RefusalError
 
 if TYPE_CHECKING:
@@ -233,19 +234,29 @@ def wrench_vectors(robot: Robot, wrenches: Sequence[Any]) -> dict[str, Vector] |
     return total
 
 
-def frames(links: Sequence[str], offsets: Sequence[Any]) -> list[FrameName]:
-    """Frames on links, offset by Points; no offsets: at the links' origins."""
+def frames(
+    names: Sequence[str], offsets: Sequence[Any], points: Mapping[str, Point]
+) -> list[FrameName]:
+    """Frames by name, shifted by Points in the frame of their link.
+
+    Args:
+        names: of links, or of points on links.
+        offsets: one each, or none.
+        points: links and places on them, by name.
+    """
+    placed = [points.get(name, (name, [0.0, 0.0, 0.0])) for name in names]
     if not len(offsets):
-        return list(links)
-    if len(offsets) != len(links):
+        return list(placed)
+    if len(offsets) != len(names):
         raise RefusalError(
             Reason.WRONG_SIZE,
-            f"offsets has {len(offsets)} points for {len(links)} frames; give one each, or none",
+            f"offsets has {len(offsets)} points for {len(names)} frames; give one each, or none",
         )
-    places = [np.array(_xyz(point)) for point in offsets]
-    for k, place in enumerate(places):
-        _must_be_finite(f"offsets[{k}]", place)
-    return [(link, place.tolist()) for link, place in zip(links, places, strict=True)]
+    shifts = [np.array(_xyz(point)) for point in offsets]
+    for k, shift in enumerate(shifts):
+        _must_be_finite(f"offsets[{k}]", shift)
+    together = zip(placed, shifts, strict=True)
+    return [(link, (np.array(xyz) + shift).tolist()) for (link, xyz), shift in together]
 
 
 def numbers(what: str, values: Any, size: int) -> Vector:

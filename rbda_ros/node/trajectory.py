@@ -12,6 +12,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import state
+from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError, refusal
 from rbda_ros.node.state import JointMap, Vector
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 
-def trajectory_inverse_dynamics(robot: Robot, request: Any, response: Any) -> None:
+def trajectory_inverse_dynamics(
+    robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
     """Answer with the trajectory of the actuated joints, efforts filled in."""
     points = request.trajectory.points
     if not points:
@@ -30,12 +33,13 @@ def trajectory_inverse_dynamics(robot: Robot, request: Any, response: Any) -> No
     positions, velocities, accelerations = _joint_motion(points, joints, request.differentiate)
 
     q = _closed(robot, joints, positions, pose)
+    friction = "friction" in settings.terms
 
     def efforts(part: slice) -> tuple[Vector, ...]:
         base = [None if rows is None else rows[part] for rows in (twist, acceleration)]
         yd = state.velocity_vector(robot, joints, q[part], velocities[part], base[0])
         ydd = state.acceleration_vector(robot, joints, q[part], yd, accelerations[part], base[1])
-        efforts, tau = robot.inverse_dynamics_efforts(q[part], yd, ydd, wrenches)
+        efforts, tau = robot.inverse_dynamics_efforts(q[part], yd, ydd, wrenches, friction=friction)
         if not np.isfinite(efforts).all():
             raise InputError("no finite efforts give this motion")
         return yd, ydd, tau, efforts

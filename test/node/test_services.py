@@ -3,6 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
+from geometry_msgs.msg import Point
 from pinocchio_oracle import PinocchioOracle, random_state
 from rbda_ros.msg import State
 from rbda_ros.srv import (
@@ -147,6 +148,43 @@ def test_other_joints_of_a_loop_may_say_where_it_is(leg):
     np.testing.assert_allclose(answer.effort, expected, 1e-6, 1e-6)
 
 
+def test_other_joints_of_a_loop_may_say_how_it_moves(leg):
+    client, _, robot = leg
+    q = robot.close([0.1, 0.3, 0.9, -0.2])
+    ydd = np.array([1.0, 2.0, -3.0, 4.0])
+    qd = robot.spanning_velocity(q, [0.5, -1.0, 2.0, 1.0])
+    qdd = robot.spanning_acceleration(q, qd, ydd)
+    expected, _ = robot.inverse_dynamics_efforts(q, qd, ydd)
+    for seen in (
+        [*robot.actuated_joint_names],
+        ["knee_rotor", "ankle_rod", "hip_flexion", "hip_abduction_rotor"],
+        [*robot.joint_names[::-1]],
+    ):
+        columns = [robot.joint_names.index(name) for name in seen]
+        state = State(joint_names=seen, position=q[columns].tolist(), velocity=qd[columns].tolist())
+        request = InverseDynamics.Request(state=state, acceleration=qdd[columns].tolist())
+        answer = client.call(InverseDynamics, "~/inverse_dynamics", request)
+        assert answer.success, answer.message
+        np.testing.assert_allclose(answer.effort, expected, 1e-7, 1e-7)
+
+
+def test_joints_that_keep_their_speed_may_make_others_change_theirs(leg):
+    """Without accelerations those of the named joints are zero, not those of y."""
+    client, _, robot = leg
+    q = robot.close([0.1, 0.3, 0.9, -0.2])
+    qd = robot.spanning_velocity(q, [0.5, -1.0, 2.0, 1.0])
+    seen = ["hip_abduction", "hip_flexion", "knee", "ankle_rod"]
+    columns = [robot.joint_names.index(name) for name in seen]
+    state = State(joint_names=seen, position=q[columns].tolist(), velocity=qd[columns].tolist())
+    answer = client.call(
+        InverseDynamics, "~/inverse_dynamics", InverseDynamics.Request(state=state)
+    )
+    ydd = robot.independent_acceleration(q, qd, dict.fromkeys(seen, 0.0))
+    assert abs(ydd[3]) > 0.01
+    expected, _ = robot.inverse_dynamics_efforts(q, qd, ydd)
+    np.testing.assert_allclose(answer.effort, expected, 1e-7, 1e-7)
+
+
 def test_forward_dynamics_undoes_inverse_dynamics(solo):
     client, _, robot = solo
     q, qd, ydd = random_state(robot, np.random.default_rng(4))
@@ -201,6 +239,43 @@ def test_operational_space_inertia(arm):
     np.testing.assert_allclose(matrix(answer.inverse_inertia), inverse, 1e-8, 1e-8)
     np.testing.assert_allclose(matrix(answer.inertia) @ inverse, np.eye(3), 0, 1e-7)
     assert answer.rank == 3
+
+
+def test_operational_space_inertia_of_points_on_links(arm):
+    client, urdf, robot = arm
+    q, _, _ = random_state(robot, np.random.default_rng(7))
+    point = [0.1, -0.2, 0.3]
+    text = f"{{tip: {{link: tool0, xyz: {point}}}}}"
+    assert client.set_parameter("end_effectors", text).successful
+    J = PinocchioOracle(urdf, robot).jacobian(q, ("tool0", point))
+    for frame, shift in (("tip", []), ("tool0", [Point(x=0.1, y=-0.2, z=0.3)])):
+        request = OperationalSpaceInertia.Request(
+            state=State(position=q.tolist()), frames=[frame], offsets=shift
+        )
+        answer = client.call(OperationalSpaceInertia, "~/operational_space_inertia", request)
+        assert answer.success, answer.message
+        np.testing.assert_allclose(matrix(answer.jacobian), J, TOLERANCE, TOLERANCE)
+        assert answer.jacobian.row_names[0] == f"{frame}.x"
+    request.offsets = [Point(), Point()]
+    answer = client.call(OperationalSpaceInertia, "~/operational_space_inertia", request)
+    assert not answer.success and "offsets has 2 points for 1 frames" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{tip: tool0}", "'tip' is tool0; write"),
+        ("{tip: {link: tool0, xyz: [0, 0]}}", "'tip'"),
+        ("[tip]", "no mapping"),
+        ("{tip: [", "not YAML"),
+        ("{tip: {link: hand}}", "no link of"),
+    ],
+)
+def test_refuses_end_effectors_that_are_nowhere(arm, text, says):
+    client, _, _ = arm
+    result = client.set_parameter("end_effectors", text)
+    assert not result.successful
+    assert says in result.reason
 
 
 GOOD = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
