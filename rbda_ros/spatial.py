@@ -119,6 +119,11 @@ class Transform:
         """The transpose, which takes forces from B to A coordinates."""
         return TransposedTransform(self)
 
+    @property
+    def rotation(self) -> Transform:
+        """The transform without its translations."""
+        return Transform(tuple((E, None) for E, _ in self.steps))
+
     def congruence(self, inertia: Matrix) -> Matrix:
         """``X' I X`` of a symmetric I (6 x 6): an inertia from B to A coordinates.
 

@@ -1,15 +1,15 @@
 """Forward dynamics by the constraint-embedding ABA (Chignoli 2024, Algorithm 1).
 
-For clusters of several bodies the inward pass is in the order of Eq. 55: inertia and U = I S go
-to the parent first, and ``(X'U) D^-1 (X'U)'`` is subtracted there; what a rotor adds is then
-mostly constant. For a body alone it is in the order of the pseudo-code, where ``I^a S = 0`` makes
-rows and columns of what goes to the parent zero.
+Where several bodies of a cluster hang from its parent, the inward pass is in the order of Eq. 55:
+inertia and U = I S go to the parent first, and ``(X'U) D^-1 (X'U)'`` is subtracted there. Where all
+hang from one of them, it is in the order of the pseudo-code, and what is known of the result along
+the joint is not computed: for a body alone, ``Ia S = 0`` and ``S' pa = tau``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import casadi as ca
 
@@ -35,11 +35,14 @@ class Articulated:
         IA: articulated inertia (6n x 6n).
         U: IA S (6n x ny).
         D: factors of S' IA S (ny x ny).
+        Ia: what of the inertia goes to the parent (6n x 6n), by the pseudo-code; None where it
+            goes there by Eq. 55.
     """
 
     IA: Matrix
     U: Matrix
     D: SymmetricFactor
+    Ia: Matrix | None = None
 
 
 def articulated_inertias(
@@ -63,8 +66,9 @@ def articulated_inertias(
         left[k] = Articulated(at_joints, U, D)
         if l is None:
             continue
-        if len(tree.clusters[k].bodies) == 1:
-            Ia = _without(joint.SG, at_joints - D.quadratic(U.T))  # line 7
+        if tree.clusters[k].inside.count(None) == 1:
+            Ia = _of_base_body(joint.SG, left[k])  # line 7
+            left[k] = replace(left[k], Ia=Ia)
             IA[l] = mirrored(IA[l] + joint.E.congruence(Ia))  # line 9
         else:
             up = joint.E.congruence(at_joints)
@@ -72,14 +76,20 @@ def articulated_inertias(
     return left
 
 
-def _without(S: Matrix, Ia: Matrix) -> Matrix:
-    """Ia with ``Ia S = 0`` made structural, where S points along coordinate axes."""
-    kept = ca.DM.ones(Ia.rows())
-    for column in ca.horzsplit(S):
-        rows = column.sparsity().row()
-        if len(rows) == 1:
-            kept[rows[0]] = 0
-    return mirrored(ca.sparsify(kept @ kept.T) * Ia)
+def _of_base_body(S: Matrix, left: Articulated) -> Matrix:
+    """Ia (6n x 6n) of a cluster whose bodies all hang from its first one: of that one alone.
+
+    With base body b and the others r, ``Ia S_b = U_b D^-1 U_r' S_r - IA_br S_r``: zero for a body
+    alone, and mostly constant where the others are rotors. It replaces rows and columns of Ia
+    where S_b points along a coordinate axis.
+    """
+    IA, U, D = left.IA, left.U, left.D
+    Ia = mirrored(IA[:6, :6] - D.quadratic(U[:6, :].T))
+    along = U[:6, :] @ D.solve(U[6:, :].T @ S[6:, :]) - IA[:6, 6:] @ S[6:, :]
+    for row, j in _axes(S[:6, :]):
+        Ia[row, :] = along[:, j].T
+        Ia[:, row] = along[:, j]
+    return ca.diagcat(Ia, ca.DM(IA.rows() - 6, IA.rows() - 6))
 
 
 def forward_dynamics(
@@ -135,13 +145,38 @@ def carry_inward(
     pA = {k: pA.get(k, ca.DM(tree.rows(k), 1)) for k in (None, *tree.outward())}
     u: list[Matrix] = [None] * len(tree.clusters)
     for k in tree.inward():
-        l, joint, (IA, U, D) = tree.clusters[k].parent, joints[k], _fields(articulated[k])
+        l, joint = tree.clusters[k].parent, joints[k]
         p = joint.J.T @ pA[k]
         u[k] = tau[k] - joint.SG.T @ p  # line 5
         if l is not None:
-            p = p + IA @ c[k] + U @ D.solve(u[k] - U.T @ c[k])  # line 8
-            pA[l] = pA[l] + joint.E.T @ p  # line 10
+            pa = _across_joint(joint.SG, articulated[k], c[k], p, u[k], tau[k])  # line 8
+            pA[l] = pA[l] + joint.E.T @ pa  # line 10
     return u
+
+
+def _across_joint(
+    S: Matrix, left: Articulated, c: Matrix, p: Matrix, u: Matrix, tau: Matrix
+) -> Matrix:
+    """pa (6n): ``p + Ia c + U D^-1 u``, where Ia is ``IA - U D^-1 U'``.
+
+    Of a body alone, ``S' pa = tau``: that much the joint transmits.
+    """
+    IA, U, D, Ia = left.IA, left.U, left.D, left.Ia
+    if IA.rows() > 6 or Ia is None:
+        return p + IA @ c + U @ D.solve(u - U.T @ c)
+    constant = isinstance(IA, ca.DM) or IA.is_constant()  # with many zeros, as at the tips
+    pa = p + IA @ c + U @ D.solve(u - U.T @ c) if constant else p + Ia @ c + U @ D.solve(u)
+    for row, j in _axes(S):
+        pa[row] = tau[j]
+    return pa
+
+
+def _axes(S: Matrix) -> Iterator[tuple[int, int]]:
+    """Rows and columns of S (6 x ny) where a column is the unit vector of a row."""
+    for j, column in enumerate(ca.horzsplit(S)):
+        rows = column.sparsity().row()
+        if len(rows) == 1 and column[rows[0]].is_one():
+            yield rows[0], j
 
 
 def accelerate_outward(
@@ -156,12 +191,24 @@ def accelerate_outward(
     a: Clustered = {None: base}
     ydd = []
     for k in tree.outward():
-        joint, (_, U, D) = joints[k], _fields(articulated[k])
+        joint, U, D = joints[k], articulated[k].U, articulated[k].D
         a_free = joint.E @ a[tree.clusters[k].parent] + c[k]  # line 3
-        ydd.append(D.solve(u[k] - U.T @ a_free))  # line 4
-        a[k] = joint.J @ (a_free + joint.SG @ ydd[k])  # line 5
+        across, along = _split(joint.SG, a_free)
+        total = D.solve(u[k] - U.T @ across)
+        ydd.append(total - along)  # line 4
+        a[k] = joint.J @ (across + joint.SG @ total)  # line 5
     return ydd, a
 
 
-def _fields(articulated: Articulated) -> tuple[Matrix, Matrix, SymmetricFactor]:
-    return articulated.IA, articulated.U, articulated.D
+def _split(S: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
+    """``a = across + S along``: what a joint takes over is left out of its equation of motion.
+
+    Only for a body alone whose S has unit vectors, where ``U' S = D``; else along is zero.
+    """
+    axes = list(_axes(S))
+    if a.rows() > 6 or len(axes) < S.columns():
+        return a, ca.DM(S.columns(), 1)
+    rows = [row for row, _ in axes]
+    across = type(a)(a)
+    across[rows] = 0
+    return ca.sparsify(across), a[rows]

@@ -9,11 +9,13 @@ the way from a parent to its child, whose origin lies at p, only the centripetal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
 
-from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, cluster_joint
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, ClusterNode, cluster_joint
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix
+from rbda_ros.spatial import Matrix, cross_force, mirrored
 
 Clustered = dict[int | None, Matrix]
 """A clustered vector or matrix for each cluster index; None is the fixed base."""
@@ -37,7 +39,7 @@ def velocities(tree: ClusterTree, joints: list[ClusterJoint]) -> Clustered:
     v: Clustered = {None: ca.DM(6, 1)}
     for k in tree.outward():
         joint = joints[k]
-        moved = joint.J @ (joint.E @ v[tree.clusters[k].parent] + joint.S @ joint.qd)  # (38)
+        moved = joint.J @ (joint.E @ v[tree.clusters[k].parent] + joint.S_qd)  # (38)
         v[k] = ca.vertcat(*(_angular(part) for part in ca.vertsplit(moved, 6)))
     return v
 
@@ -59,13 +61,57 @@ def accelerations(
     for k in tree.outward():
         node, joint = tree.clusters[k], joints[k]
         own = ca.vertsplit(joint.SG @ ydd[k] + _across_joints(tree, joints, v, k), 6)
-        turning = _centripetal(tree, joints, v, k)
         moved: list[Matrix] = []
-        for i, (inside, output) in enumerate(zip(node.inside, node.output, strict=True)):
-            before = moved[inside] if inside is not None else _part(a[node.parent], output)
-            moved.append(joint.J.X_up[i] @ (before + turning[i]) + own[i])
+        for i, X in enumerate(joint.J.X_up):
+            v_before = _before(node, i, ca.vertsplit(v[k], 6), v[node.parent])
+            a_before = _before(node, i, moved, a[node.parent])
+            w, alpha, (_, p) = v_before[:3], a_before[:3], X.pose()
+            origin = a_before[3:] + turning(w, alpha) @ p
+            moved.append(X.rotation @ ca.vertcat(alpha, origin) + own[i])
         a[k] = ca.vertcat(*moved)
     return a
+
+
+def turning(w: Matrix, alpha: Matrix) -> Matrix:
+    """Omega (3x3): a point at r of a turning body accelerates by ``Omega r`` against its origin.
+
+    ``Omega r = alpha x r + w x (w x r)``, with w the angular velocity and alpha its rate.
+    """
+    x, y, z = ca.vertsplit(w)
+    Omega = ca.skew(alpha)
+    Omega += mirrored(
+        ca.vertcat(
+            ca.horzcat(-(y * y + z * z), x * y, x * z),
+            ca.horzcat(0, -(x * x + z * z), y * z),
+            ca.horzcat(0, 0, -(x * x + y * y)),
+        )
+    )
+    return Omega
+
+
+def inertial_force(inertia: Matrix, v: Matrix, a: Matrix) -> Matrix:
+    """``I a + v x* I v`` (6) of a body, in the velocities and accelerations of this module.
+
+    From products of w that force, moment and the origins of children share: ``f = m a + Omega mc``
+    and ``n = mc x a + I alpha + w x I w``, where an I_xy goes with entries of Omega, such as
+    ``w_x w_z - alpha_y``. A rotor, which has a spin inertia alone, shares nothing.
+    """
+    if inertia.nnz() <= 1:
+        return inertia @ a + cross_force(v, inertia @ v)
+    I, mass = inertia[:3, :3], inertia[3, 3]
+    mc = ca.vertcat(inertia[2, 4], inertia[0, 5], inertia[1, 3])
+    w, alpha, a_o = v[:3], a[:3], a[3:]
+    Omega = turning(w, alpha)
+    n = []
+    for x, y, z in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        n.append(
+            I[x, x] * alpha[x]
+            + (I[z, z] - I[y, y]) * (w[y] * w[z])
+            + I[y, z] * (w[y] * w[y] - w[z] * w[z])
+            + I[x, z] * Omega[y, x]
+            - I[x, y] * Omega[z, x]
+        )
+    return ca.vertcat(ca.cross(mc, a_o) + ca.vertcat(*n), mass * a_o + Omega @ mc)
 
 
 def bias_at_joints(tree: ClusterTree, joints: list[ClusterJoint], v: Clustered, k: int) -> Matrix:
@@ -79,7 +125,7 @@ def _across_joints(tree: ClusterTree, joints: list[ClusterJoint], v: Clustered, 
     """S g, ring-S qd and the velocity products of the tree joints of cluster k."""
     joint = joints[k]
     products = []
-    motions = ca.vertsplit(joint.S @ joint.qd, 6)
+    motions = ca.vertsplit(joint.S_qd, 6)
     for v_i, m in zip(ca.vertsplit(v[k], 6), motions, strict=True):
         w, turn, slide = v_i[:3], m[:3], m[3:]
         # Once w with the body, once w without the joint's own turn, with the body before it.
@@ -91,18 +137,22 @@ def _centripetal(
     tree: ClusterTree, joints: list[ClusterJoint], v: Clustered, k: int
 ) -> list[Matrix]:
     """``[0; w x (w x p)]`` for each body, of the body before it and in that body's frame."""
-    node = tree.clusters[k]
     terms = []
-    for i, (inside, output) in enumerate(zip(node.inside, node.output, strict=True)):
-        before = _part(v[k], inside) if inside is not None else _part(v[node.parent], output)
-        w, (_, p) = before[:3], joints[k].J.X_up[i].pose()
+    for i, X in enumerate(joints[k].J.X_up):
+        node = tree.clusters[k]
+        w = _before(node, i, ca.vertsplit(v[k], 6), v[node.parent])[:3]
+        _, p = X.pose()
         terms.append(ca.vertcat(ca.DM(3, 1), ca.cross(w, ca.cross(w, p))))
     return terms
 
 
-def _part(clustered: Matrix, position: int | None) -> Matrix:
+def _before(node: ClusterNode, i: int, inside: Sequence[Matrix], outside: Matrix) -> Matrix:
+    """The part (6) of the body before body i: of those in the cluster, or of the parent's."""
+    if (parent := node.inside[i]) is not None:
+        return inside[parent]
+    position = node.output[i]
     assert position is not None  # a body's parent is in its cluster or in the parent cluster
-    return clustered[6 * position : 6 * position + 6]
+    return outside[6 * position : 6 * position + 6]
 
 
 def _angular(v: Matrix) -> Matrix:

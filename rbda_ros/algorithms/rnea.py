@@ -10,11 +10,11 @@ from rbda_ros.algorithms.motion import (
     cluster_joints,
     external_forces,
     gravity,
+    inertial_force,
     velocities,
 )
-from rbda_ros.cluster_tree.cluster_joint import stack_cross_force
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix
+from rbda_ros.spatial import Matrix, constant
 
 
 def inverse_dynamics(
@@ -39,9 +39,11 @@ def inverse_dynamics(
     a = accelerations(tree, joints, v, ydd, gravity(tree))  # (39)
     f: Clustered = {None: ca.DM(6, 1)}
     for k in tree.outward():
-        I = tree.clusters[k].inertia
-        f[k] = I @ a[k] + stack_cross_force(v[k], I @ v[k])  # (63)
-        f[k] -= external_forces(tree, k, wrenches)
+        parts = zip(
+            tree.clusters[k].bodies, ca.vertsplit(v[k], 6), ca.vertsplit(a[k], 6), strict=True
+        )
+        forces = (inertial_force(constant(body.inertia), v_i, a_i) for body, v_i, a_i in parts)
+        f[k] = ca.vertcat(*forces) - external_forces(tree, k, wrenches)  # (63)
 
     # Inward pass: force across every tree joint, and its part along y.
     tau = [ca.DM(0, 1)] * len(tree.clusters)

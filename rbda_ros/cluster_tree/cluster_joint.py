@@ -37,6 +37,8 @@ class ClusterNode:
         warnings: what was odd about its assembly.
         actuated: positions, among the velocity coordinates, of those that actuators act on.
         driven: positions in y_k, as many as the actuators can drive independently.
+        relative: (nv, nv) spanning velocities to velocities across tree joints, where bodies do
+            not hang from those that their joints are on (see `regroup`); None where all do.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ClusterNode:
     warnings: tuple[str, ...]
     actuated: tuple[int, ...]
     driven: tuple[int, ...]
+    relative: NDArray[np.float64] | None = None
 
     @cached_property
     def nq(self) -> int:
@@ -212,9 +215,11 @@ class ClusterJoint:
 
     Attributes:
         qd: spanning velocity G yd (nv).
+        S_qd: motions across the tree joints, S G yd (6n).
         J: tree-joint motions to cluster motions (13).
         E: connector to the parent cluster; the cluster transform is J E (35).
-        S: diag(S_i) of the tree joints (6n x nv); the cluster's motion subspace is J S G (15).
+        S: diag(S_i) of the tree joints (6n x nv), for spanning velocities; the cluster's motion
+            subspace is J S G (15).
         ring_S_qd: stack of ring-S_i qd_i (6n).
         G: independent to spanning velocities (nv x ny).
         g: spanning acceleration at ydd = 0 (nv): qdd = G ydd + g (3).
@@ -224,6 +229,7 @@ class ClusterJoint:
     """
 
     qd: Matrix
+    S_qd: Matrix
     J: Propagator
     E: Connector
     S: Matrix
@@ -241,7 +247,7 @@ class ClusterJoint:
 
         In the paper's velocities; the algorithms use those of `algorithms.motion`.
         """
-        return self.ring_S_qd + stack_cross_motion(v, self.S @ self.qd)
+        return self.ring_S_qd + stack_cross_motion(v, self.S_qd)
 
 
 def cluster_joint(node: ClusterNode, parent_rows: int, q: Matrix, yd: Matrix) -> ClusterJoint:
@@ -263,11 +269,13 @@ def cluster_joint(node: ClusterNode, parent_rows: int, q: Matrix, yd: Matrix) ->
         X_up.append(X_J @ body.X_tree if body.turns else body.X_tree)
         S.append(S_i)
         ring_S_qd.append(ring_S_i @ qd_i)
+    S = ca.diagcat(*S) if node.relative is None else ca.diagcat(*S) @ constant(node.relative)
     return ClusterJoint(
         qd=qd,
+        S_qd=(S @ G) @ yd,
         J=Propagator(tuple(X_up), node.inside),
         E=Connector(tuple(X_up), node.output, parent_rows),
-        S=ca.diagcat(*S),
+        S=S,
         ring_S_qd=ca.vertcat(*ring_S_qd),
         G=G,
         g=node.bias(q, qd),

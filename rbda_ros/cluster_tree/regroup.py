@@ -7,7 +7,9 @@ inertia. Kinetic and potential energy stay what they are, so torques and acceler
 only the wrenches inside single bodies are not.
 
 What is left of a symmetric rotor is its spin inertia, which looks the same at every angle: its
-frame need not turn, and its angle's sine and cosine are never computed.
+frame need not turn, and its angle's sine and cosine are never computed. Beside a link of its
+cluster that turns about a parallel axis it might as well sit on that link, and turn against it
+with the difference of their velocities: the cluster then hangs from its parent by the link alone.
 """
 
 from __future__ import annotations
@@ -18,12 +20,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Transform
 
 Array = NDArray[np.float64]
 
+SAME_AXIS = 1e-14
+"""How far apart rounding may leave unit vectors along parallel axes."""
 NEGLIGIBLE = 1e-14
 """Share of a body's inertia below which an entry is rounding left over from moving it."""
 
@@ -53,7 +58,46 @@ def regroup(tree: ClusterTree, turning: Container[int] = ()) -> ClusterTree:
         )
         for i, body in enumerate(bodies, start=1)
     ]
-    return tree.with_bodies(regrouped)
+    return _rehung(tree.with_bodies(regrouped))
+
+
+def _rehung(tree: ClusterTree) -> ClusterTree:
+    """The tree with rotors hung on links that turn about parallel axes."""
+    clusters = tuple(_rotors_on_links(node) for node in tree.clusters)
+    bodies = tuple(body for node in clusters for body in node.bodies)
+    return replace(tree, spanning=replace(tree.spanning, bodies=bodies), clusters=clusters)
+
+
+def _rotors_on_links(node: ClusterNode) -> ClusterNode:
+    bodies, inside, output = list(node.bodies), list(node.inside), list(node.output)
+    relative = np.eye(node.nv)
+    for i, rotor in enumerate(node.bodies):
+        for j, link in enumerate(node.bodies[:i]):
+            same = _same_axis(link, rotor) if link.turns and not rotor.turns else 0
+            if same:
+                bodies[i] = replace(rotor, parent=node.numbers[j], X_tree=Transform(()))
+                inside[i], output[i] = j, None
+                of_rotor, of_link = node.velocity_ranges[i].start, node.velocity_ranges[j].start
+                relative[of_rotor, [of_rotor, of_link]] = same, -1.0
+                break
+    if inside == list(node.inside):
+        return node
+    return replace(
+        node,
+        bodies=tuple(bodies),
+        inside=tuple(inside),
+        output=tuple(output),
+        relative=relative,
+    )
+
+
+def _same_axis(link: Body, rotor: Body) -> int:
+    """1 where two bodies on one turn about parallel axes, -1 where these are opposite, else 0."""
+    if link.parent != rotor.parent or link.joint.type not in ("revolute", "continuous"):
+        return 0
+    one, other = (np.asarray(body.X_tree.pose()[0])[:, 2] for body in (link, rotor))
+    sign = 1 if one @ other > 0.0 else -1
+    return sign if np.abs(one - sign * other).max() < SAME_AXIS else 0
 
 
 def _unseen(body: Body, inertia: Array) -> Array:

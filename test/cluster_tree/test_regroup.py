@@ -1,0 +1,74 @@
+"""Inertia and rotors on other bodies than they are on: the same dynamics, in numbers."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from rbda_ros import load_robot
+from rbda_ros.algorithms.aba import forward_dynamics
+from rbda_ros.algorithms.crba import mass_matrix
+from rbda_ros.algorithms.rnea import inverse_dynamics
+from rbda_ros.cluster_tree.regroup import regroup
+
+LINK = (
+    '<link name="{}"><inertial><origin xyz="{}"/><mass value="{}"/>'
+    '<inertia ixx="{}" iyy="{}" izz="{}" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+)
+JOINT = (
+    '<joint name="{}" type="revolute"><parent link="{}"/><child link="{}"/>'
+    '<origin xyz="0.1 0.2 0.3"/><axis xyz="{}"/>'
+    '<limit lower="-6" upper="6" effort="9" velocity="9"/>{}</joint>'
+)
+
+
+def geared(axis, order=("link", "rotor")):
+    """An arm whose elbow is driven by a rotor on the upper arm, about an axis of its own."""
+    joints = {
+        "link": JOINT.format("elbow", "upper", "fore", "0 1 0", ""),
+        "rotor": JOINT.format(
+            "rotor", "upper", "wheel", axis, '<mimic joint="elbow" multiplier="7"/>'
+        ),
+    }
+    return load_robot(
+        '<robot name="arm">'
+        + LINK.format("base", "0 0 0.1", 3.0, 0.05, 0.06, 0.07)
+        + LINK.format("upper", "0 0.1 0.2", 2.0, 0.03, 0.04, 0.05)
+        + LINK.format("fore", "0.1 0 0.2", 1.0, 0.02, 0.01, 0.03)
+        + LINK.format("wheel", "0 0 0", 0.3, 0.001, 0.002, 0.001)
+        + JOINT.format("shoulder", "base", "upper", "1 0 0", "")
+        + "".join(joints[which] for which in order)
+        + "</robot>",
+        floating_base=True,
+    ).tree
+
+
+@pytest.mark.parametrize(
+    "axis, order, hung",
+    [
+        ("0 1 0", ("link", "rotor"), True),
+        ("0 -1 0", ("link", "rotor"), True),
+        ("0 1 0", ("rotor", "link"), False),
+        ("0 1 1e-9", ("link", "rotor"), False),
+    ],
+)
+def test_rotors_hang_on_links_with_parallel_axes(axis, order, hung):
+    tree = geared(axis, order)
+    other = regroup(tree)
+    (cluster,) = (node for node in other.clusters if len(node.bodies) == 2)
+    assert (cluster.inside == (None, 0)) == hung
+
+    rng = np.random.default_rng(2)
+    base = rng.normal(size=7)
+    base[3:] /= np.linalg.norm(base[3:])
+    elbow = 0.4
+    by_name = {"shoulder": -0.7, "elbow": elbow, "rotor": 7 * elbow}
+    q = ca.DM([*base, *(by_name[body.joint.name] for body in tree.spanning.bodies[1:])])
+    yd, ydd = (ca.DM(rng.normal(size=tree.ny)) for _ in range(2))
+    for algorithm, given in (
+        (inverse_dynamics, (q, yd, ydd)),
+        (forward_dynamics, (q, yd, ydd)),
+        (mass_matrix, (q,)),
+    ):
+        expected = np.asarray(ca.DM(algorithm(tree, *given)))
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(algorithm(other, *given), expected, 0, 1e-13 * scale)
