@@ -155,7 +155,7 @@ class _Writer:
         wide = sincos or self.lanes
         if sincos or self.has_sincos:
             lines.append(sincos_definition(wide))
-            self.intrinsics["fabs", wide] = 1
+            self.intrinsics |= {("fabs", wide): 1, ("fma", wide): 3}
         lines.append("!0 = !{}")
         lines += [_declare(*key, count) for key, count in self.intrinsics.items()]
         return "\n".join(lines)

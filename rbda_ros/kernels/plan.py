@@ -73,7 +73,7 @@ def make_plan(program: Program, chunk: int = CHUNK, lanes: int = 1) -> Plan:
     """Lay out a program for vectors of as many lanes; with one, nothing is packed."""
     packs = find_packs(program, lanes) if lanes > 1 else {}
     angles, before, trigonometry = _angles(program, packs)
-    order = _in_packs(program, packs, trigonometry)
+    order = _in_order(program, packs, trigonometry)
     chunks = tuple(tuple(order[i : i + chunk]) for i in range(0, len(order), chunk)) or ((),)
 
     padded = -(-len(angles) // lanes) * lanes
@@ -124,44 +124,42 @@ def _angles(
     return tuple(place), tuple(before), trigonometry
 
 
-def _in_packs(program: Program, packs: Packs, early: Iterable[int]) -> list[Pack]:
-    """Every instruction, packed, after those it reads: near where it is in the program."""
+def _in_order(program: Program, packs: Packs, early: Iterable[int]) -> list[Pack]:
+    """Every instruction, packed, after those it reads.
+
+    Outputs are traced back from the last to the first: the tips of a robot come before its base,
+    so that one limb is finished before the next begins, and fewer values wait in memory.
+    """
+    first, end = program.first_result, program.first_result + len(program.instructions)
     pack_of = {value: pack for pack in packs for value in pack}
+    pair = _sines_and_cosines(program)
     order: dict[Pack, None] = {}
     done = set(early)
-    for start in _sines_in_pairs(program):
-        waiting = [start]
+    outputs = [value for results in reversed(program.results) for value in reversed(results)]
+    for start in (*outputs, *range(first, end)):
+        waiting = [start] if start >= first else []
         while waiting:
             value = waiting[-1]
             pack = pack_of.get(value, (value,))
             operands = packs.get(pack) or _alone(program, pack)
-            read = (v for lanes, _ in operands for v in lanes)
-            missing = [v for v in read if v >= program.first_result and v not in done]
+            missing = [v for lanes, _ in operands for v in lanes if v >= first and v not in done]
             if value in done or not missing:
                 waiting.pop()
-                if value not in done:
-                    order[pack] = None
-                    done.update(pack)
+                for both in pair.get(value, [pack]) if value not in done else ():
+                    order[both] = None
+                    done.update(both)
             else:
                 waiting += reversed(missing)
     return list(order)
 
 
-def _sines_in_pairs(program: Program) -> list[int]:
-    """Every instruction in an order that has the cosine of a value beside its sine."""
-    first = program.first_result
-    partner: dict[tuple[str, int], int] = {}
-    for value, (operation, arguments) in enumerate(program.instructions, start=first):
+def _sines_and_cosines(program: Program) -> dict[int, list[Pack]]:
+    """For each sine or cosine, both of its angle: they are evaluated together."""
+    of_angle: dict[int, list[int]] = defaultdict(list)
+    for value, (operation, arguments) in enumerate(program.instructions, program.first_result):
         if operation in ("sin", "cos"):
-            partner[operation, arguments[0]] = value
-    order: dict[int, None] = {}
-    for value, (operation, arguments) in enumerate(program.instructions, start=first):
-        order[value] = None
-        if operation in ("sin", "cos"):
-            other = partner.get(("cos" if operation == "sin" else "sin", arguments[0]))
-            if other is not None:
-                order[other] = None
-    return list(order)
+            of_angle[arguments[0]].append(value)
+    return {value: [(v,) for v in both] for both in of_angle.values() for value in both}
 
 
 def _allot(plan: Plan, work: int) -> int:

@@ -6,7 +6,8 @@ the instructions in their order. An instruction reads only values with smaller n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import casadi as ca
@@ -74,6 +75,9 @@ _COPIES = {"assign", "lift"}
 def read_program(function: ca.Function) -> Program:
     """The program of a CasADi SX function with dense inputs and outputs.
 
+    Divisions by one value become products with its inverse: CasADi counts both as one
+    instruction, but a division takes as long as ten products.
+
     Raises:
         UnsupportedOperationError: an operation has no counterpart in `OPERATIONS`.
     """
@@ -81,7 +85,32 @@ def read_program(function: ca.Function) -> Program:
         raise UnsupportedOperationError(f"{function.name()} is no SX function")
     inputs = tuple(_port(function, i, "in") for i in range(function.n_in()))
     outputs = tuple(_port(function, i, "out") for i in range(function.n_out()))
-    return _Reader(function, inputs, outputs).read()
+    return _with_inverses(_Reader(function, inputs, outputs).read())
+
+
+def _with_inverses(program: Program) -> Program:
+    """The same program, with every value that divides several others inverted once."""
+    divisors = Counter(
+        arguments[1] for operation, arguments in program.instructions if operation == "div"
+    )
+    number = list(range(program.first_result))  # of each old value
+    instructions: list[Instruction] = []
+
+    def add(operation: str, *arguments: int) -> int:
+        instructions.append(Instruction(operation, arguments))
+        return program.first_result + len(instructions) - 1
+
+    inverse: dict[int, int] = {}
+    for operation, arguments in program.instructions:
+        x = [number[argument] for argument in arguments]
+        if operation == "div" and divisors[arguments[1]] > 1:
+            if arguments[1] not in inverse:
+                inverse[arguments[1]] = add("inv", x[1])
+            number.append(add("mul", x[0], inverse[arguments[1]]))
+        else:
+            number.append(add(operation, *x))
+    results = tuple(tuple(number[value] for value in values) for values in program.results)
+    return replace(program, instructions=tuple(instructions), results=results)
 
 
 def _port(function: ca.Function, i: int, direction: str) -> Port:

@@ -1,9 +1,10 @@
 """Sine and cosine together, without branches, for one number or for a vector of them (LLVM IR).
 
-The argument is reduced by multiples of pi/2 in four parts (Cody and Waite), exactly while the
-multiple has at most 20 bits; sine and cosine of the rest are the polynomials of FreeBSD's msun
-(k_sin.c, k_cos.c). The error is below one unit in the last place. Larger arguments are given to
-the C library; infinities and NaN give NaN.
+The argument is reduced by multiples of pi/2 in three parts (Cody and Waite), with products that are
+not rounded before they are added (fused multiply-add, which every processor of the last decade has;
+elsewhere the C library does it). Sine and cosine of the rest are the polynomials of FreeBSD's msun
+(k_sin.c, k_cos.c). The error is below one unit in the last place up to `LARGEST`; larger arguments
+are given to the C library; infinities and NaN give NaN.
 """
 
 from __future__ import annotations
@@ -11,19 +12,13 @@ from __future__ import annotations
 from rbda_ros.kernels.llvm_text import Lanes, library_call, literal
 
 LARGEST = 2.0**20
-"""Absolute value up to which the reduction is exact."""
+"""Absolute value up to which the reduction is good for."""
 
-_TINY = 2.0**-27  # below it sin x rounds to x, and the sign of zero is kept
 _ROUND = 1.5 * 2.0**52  # adding it rounds to an integer, which is left in the lowest bits
 _TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
 _PI_OVER_2 = tuple(
-    float.fromhex(part)  # 33 bits each, so that products with 20 bits are exact; then the rest
-    for part in (
-        "0x1.921fb544p+0",
-        "0x1.0b4611a6p-34",
-        "0x1.3198a2ep-69",
-        "0x1.b839a252049c1p-104",
-    )
+    float.fromhex(part)
+    for part in ("0x1.921fb54442d18p+0", "0x1.1a62633145c07p-54", "-0x1.f1976b7ed8fbcp-110")
 )
 _SIN = (
     -1.66666666666666324348e-01,
@@ -82,47 +77,41 @@ class _Body:
     def mul(self, x: float | str, y: float | str) -> str:
         return self(f"fmul {self.lanes.type} {self.number(x)}, {self.number(y)}")
 
-    def minus(self, x: str, y: str) -> tuple[str, str]:
-        """x - y, rounded, and what was lost (Knuth's two-sum)."""
-        s = self.sub(x, y)
-        z = self.sub(s, x)
-        return s, self.sub(self.sub(x, self.sub(s, z)), self.add(y, z))
+    def fma(self, x: float | str, y: float | str, z: float | str) -> str:
+        """x y + z, rounded once."""
+        T = self.lanes.type
+        given = ", ".join(f"{T} {self.number(value)}" for value in (x, y, z))
+        return self(f"call {T} @llvm.fma.{self.lanes.suffix}({given})")
 
     def polynomial(self, z: str, coefficients: tuple[float, ...]) -> str:
-        """c0 + c1 z + ... by Horner, fused where the processor can."""
-        T, value = self.lanes.type, self.number(coefficients[-1])
+        """c0 + c1 z + ... by Horner."""
+        value = self.number(coefficients[-1])
         for c in coefficients[-2::-1]:
-            product = self(f"fmul contract {T} {value}, {z}")
-            value = self(f"fadd contract {T} {product}, {self.number(c)}")
+            value = self.fma(value, z, c)
         return value
 
 
 def _reduced_sincos(ir: _Body, x: str) -> tuple[str, str]:
     lanes = ir.lanes
-    # x = n pi/2 + r + t, with |r| <= pi/4 and t the rounding error of r.
-    shifted = ir.add(ir.mul(x, _TWO_OVER_PI), _ROUND)
-    n = ir.sub(shifted, _ROUND)
-    first, second, third, rest = _PI_OVER_2
-    a = ir.sub(x, ir.mul(n, first))
-    w = ir.mul(n, second)
-    b = ir.sub(a, w)
-    lost_b = ir.sub(ir.sub(a, b), w)  # where w is the larger, nothing is lost
-    c, lost_c = ir.minus(b, ir.mul(n, third))
-    low = ir.sub(ir.add(lost_b, lost_c), ir.mul(n, rest))
-    r = ir.add(c, low)
-    t = ir.add(ir.sub(c, r), low)
+    # x = r + t - m pi/2, with |r| <= pi/4 and t beyond its last place.
+    first, second, third = _PI_OVER_2
+    shifted = ir.fma(x, _TWO_OVER_PI, _ROUND)
+    m = ir.sub(_ROUND, shifted)
+    a = ir.fma(m, first, x)  # exact: a multiple of the last place of x, and below one
+    w = ir.mul(m, second)
+    r = ir.add(a, w)
+    lost = ir.add(ir.sub(a, r), w)  # where w is the larger, nothing is lost
+    rest = ir.fma(m, second, ir(f"fneg {lanes.type} {w}"))
+    t = ir.add(lost, ir.fma(m, third, rest))
 
     z = ir.mul(r, r)
-    # sin: r - ((z (t/2 - v p) - t) - v S1)
-    v = ir.mul(z, r)
-    p = ir.polynomial(z, _SIN[1:])
-    inner = ir.sub(ir.mul(z, ir.sub(ir.mul(t, 0.5), ir.mul(v, p))), t)
-    sine = ir.sub(r, ir.sub(inner, ir.mul(v, _SIN[0])))
-    # cos: w + (((1 - w) - z/2) + (z z q - r t)), w = 1 - z/2
-    q = ir.polynomial(z, _COS)
     half = ir.mul(z, 0.5)
+    # sin(r + t) = r + (z r (S1 + z p) + t (1 - z/2))
+    late = ir.sub(t, ir.mul(half, t))
+    sine = ir.add(r, ir.fma(ir.mul(z, r), ir.polynomial(z, _SIN), late))
+    # cos(r + t) = w + (((1 - w) - z/2) + (z z q - r t)), w = 1 - z/2
     near = ir.sub(1.0, half)
-    tail = ir.sub(ir.mul(z, ir.mul(z, q)), ir.mul(r, t))
+    tail = ir.fma(ir.mul(z, z), ir.polynomial(z, _COS), ir.mul(ir(f"fneg {lanes.type} {r}"), t))
     cosine = ir.add(near, ir.add(ir.sub(ir.sub(1.0, near), half), tail))
 
     # Quadrant n mod 4: odd swaps the two; the sine changes sign in 2 and 3, the cosine in 1 and 2.
@@ -141,8 +130,8 @@ def _reduced_sincos(ir: _Body, x: str) -> tuple[str, str]:
         word = ir(f"xor {lanes.integer} {word}, {sign}")
         signed.append(ir(f"bitcast {lanes.integer} {word} to {lanes.type}"))
     size = ir(f"call {lanes.type} @llvm.fabs.{lanes.suffix}({lanes.type} {x})")
-    tiny = ir(f"fcmp olt {lanes.type} {size}, {literal(_TINY, lanes)}")
-    signed[0] = ir(f"select {lanes.boolean} {tiny}, {lanes.type} {x}, {lanes.type} {signed[0]}")
+    zero = ir(f"fcmp oeq {lanes.type} {x}, {literal(0.0, lanes)}")  # its sign is kept
+    signed[0] = ir(f"select {lanes.boolean} {zero}, {lanes.type} {x}, {lanes.type} {signed[0]}")
     ir.lines.append(f"  %large = fcmp ogt {lanes.type} {size}, {literal(LARGEST, lanes)}")
     return signed[0], signed[1]
 
