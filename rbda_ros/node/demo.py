@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,8 +27,8 @@ from rclpy.qos import qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
-from rbda_ros.node.demo_source import DEMO_LOOPS, DEMO_ROBOT
 from rbda_ros.node.demo_view import Pace, View
+from rbda_ros.node.open_chain import DEMO_LOOPS, DEMO_ROBOT, OpenChain
 from rbda_ros.node.resources import share_file
 from rbda_ros.srv import InverseDynamics
 
@@ -52,6 +53,7 @@ class Monitor(Node):
         self.state: JointState | None = None
         self.effort: JointState | None = None
         self.pace = Pace()
+        self._open_chain = OpenChain()
         self._inverse_dynamics = self.create_client(InverseDynamics, "dynamics/inverse_dynamics")
         self.create_subscription(
             JointState, "joint_states", self._on_state, qos_profile_sensor_data
@@ -74,6 +76,16 @@ class Monitor(Node):
         """Whether everything has been heard of: joint states, efforts, and the service."""
         return None not in (self.state, self.effort) and self._inverse_dynamics.service_is_ready()
 
+    def without_loops(self) -> dict[str, float]:
+        """Efforts by motor that the open chain would ask for at the same state."""
+        assert self.state is not None and self.effort is not None
+        motion = zip(self.state.position, self.state.velocity, strict=True)
+        named = dict(zip(self.state.name, motion, strict=True))
+        y, yd = zip(*(named[name] for name in self._open_chain.robot.joint_names), strict=True)
+        torques = self._open_chain.torques(y, yd, [0.0] * len(y))
+        efforts = self._open_chain.on_motors(torques)
+        return {name: float(efforts[name]) for name in self.effort.name}
+
     def ask(self) -> Any:
         """Call ~/inverse_dynamics at the present position, at rest; the answer is a future."""
         assert self.state is not None
@@ -88,9 +100,11 @@ def run(seconds: float | None = None, once: bool = False) -> int:
     # A domain of its own, on this machine only: the demo must not stir a robot in the lab.
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    # Both end it cleanly; a shell starts background jobs with SIGINT ignored.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Both end it cleanly, and not in the midst of a message; a shell starts background jobs with
+    # SIGINT ignored.
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
     try:
         with tempfile.TemporaryDirectory(prefix="rbda_ros_demo_") as folder:
             logs = Path(folder)
@@ -106,9 +120,7 @@ def run(seconds: float | None = None, once: bool = False) -> int:
                 _program(logs / "source.log", "rbda_ros.node.demo_source") as moving,
                 _monitor() as (monitor, executor),
             ):
-                _show(monitor, executor, {"node": serving, "source": moving}, seconds, once)
-    except KeyboardInterrupt:
-        return 0
+                _show(monitor, executor, {"node": serving, "source": moving}, seconds, once, stop)
     except DemoError as error:
         print(f"rbda_ros demo: {error}", file=sys.stderr)
         return 1
@@ -121,12 +133,15 @@ def _show(
     programs: dict[str, tuple[subprocess.Popen[bytes], Path]],
     seconds: float | None,
     once: bool,
+    stop: threading.Event,
 ) -> None:
     asked, sent, answered = None, 0.0, False
     next_frame = time.monotonic()
     end = next_frame + PATIENCE
     with View(robot=Path(DEMO_ROBOT).stem, domain=os.environ["ROS_DOMAIN_ID"]) as view:
         while (now := time.monotonic()) < end:
+            if stop.is_set():
+                return
             executor.spin_once(0.05)
             for name, (process, log) in programs.items():
                 if process.poll() is not None:
@@ -145,10 +160,11 @@ def _show(
                 break
             if now >= next_frame:
                 next_frame = now + FRAME
-                view.frame(monitor.state, monitor.effort, monitor.pace)
+                view.frame(monitor.state, monitor.effort, monitor.without_loops(), monitor.pace)
         if asked is None:
             raise DemoError(f"no efforts within {PATIENCE:.0f} s")
-        view.frame(monitor.state, monitor.effort, monitor.pace, last=True)
+        without_loops = monitor.without_loops()
+        view.frame(monitor.state, monitor.effort, without_loops, monitor.pace, last=True)
 
 
 def _last_line(log: Path) -> str:
@@ -172,7 +188,6 @@ def _program(log: Path, *command: str) -> Iterator[tuple[subprocess.Popen[bytes]
     try:
         yield process, log
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave it behind
         for ask in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             process.send_signal(ask)
             with suppress(subprocess.TimeoutExpired):
@@ -182,7 +197,7 @@ def _program(log: Path, *command: str) -> Iterator[tuple[subprocess.Popen[bytes]
 
 @contextmanager
 def _monitor() -> Iterator[tuple[Monitor, Any]]:
-    # Python's own handler turns Ctrl-C into KeyboardInterrupt; rclpy's would end the context first.
+    # Signals are ours; rclpy's handlers would end the context first.
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     monitor = Monitor()
     executor = SingleThreadedExecutor()

@@ -11,11 +11,10 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from rbda_ros import Robot, load_robot
+from rbda_ros.node.open_chain import DEMO_LOOPS, DEMO_ROBOT
 from rbda_ros.node.resources import share_file
 from rbda_ros.node.spin import init, spin
 
-DEMO_ROBOT = "config/robots/demo_leg.urdf"
-DEMO_LOOPS = "config/robots/demo_leg_loops.yaml"
 RATE = 200.0  # [Hz]
 
 

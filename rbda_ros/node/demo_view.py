@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -85,31 +85,49 @@ class View:
         if not self._console.is_terminal:
             self._print(self._answer)
 
-    def frame(self, state: Any, effort: Any, pace: Pace, *, last: bool = False) -> None:
-        """Draw the present."""
+    def frame(
+        self,
+        state: Any,
+        effort: Any,
+        without_loops: Mapping[str, float],
+        pace: Pace,
+        *,
+        last: bool = False,
+    ) -> None:
+        """Draw the present: joint states, efforts, and those of the open chain by motor."""
         if self._console.is_terminal:
             self._live.update(
-                Group(_tables(self._title, state, effort), Text(str(pace)), Text(self._answer)),
+                Group(
+                    _tables(self._title, state, effort, without_loops),
+                    Text(str(pace)),
+                    Text(self._answer),
+                ),
                 refresh=True,
             )
         elif time.monotonic() >= self._next_line or last:
             self._next_line = time.monotonic() + LINE
             efforts = zip(effort.name, effort.effort, strict=True)
-            listed = ", ".join(f"{name} {value:+.2f} N m" for name, value in efforts)
+            listed = ", ".join(
+                f"{name} {value:+.2f} N m ({without_loops[name]:+.2f} without loops)"
+                for name, value in efforts
+            )
             self._print(f"{pace}: {listed}")
 
     def _print(self, line: str) -> None:
         print(line, flush=True)
 
 
-def _tables(title: str, state: Any, effort: Any) -> Table:
+def _tables(title: str, state: Any, effort: Any, without_loops: Mapping[str, float]) -> Table:
     """What goes into the node beside what comes out of it."""
     both = Table.grid(padding=(0, 2))
     moving = zip(state.name, state.position, state.velocity, strict=True)
-    driving = zip(effort.name, effort.effort, strict=True)
+    driving = (
+        (name, value, without_loops[name])
+        for name, value in zip(effort.name, effort.effort, strict=True)
+    )
     both.add_row(
         _table("joint_states", ("joint", "position [rad]", "velocity [rad/s]"), moving),
-        _table("dynamics/feedforward", ("joint", "effort [N m]"), driving),
+        _table("dynamics/feedforward", ("joint", "effort [N m]", "without loops"), driving),
     )
     both.title, both.title_justify = title, "left"
     return both
