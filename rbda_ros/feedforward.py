@@ -19,6 +19,10 @@ Array = NDArray[np.float64]
 
 NEARBY = 0.3
 """How far a few Newton steps may lead from a guess [rad, m]: not onto another branch."""
+REPEATS = 5
+"""How often the kernel's Newton steps are taken before it is better to search."""
+
+RESIDUAL = Health._fields.index("residual")
 
 
 class Feedforward:
@@ -38,7 +42,6 @@ class Feedforward:
         limit: (actuated,) the largest efforts, infinite at first [N m, N].
         efforts: (actuated,) the answer.
         q: (nq,) the spanning position that it is for.
-        health: how the last call went.
         max_condition_number: from which on a loop counts as being at a dead point.
     """
 
@@ -54,7 +57,6 @@ class Feedforward:
         self.joints = measured.joints
         self.acceleration_joints = acceleration_joints
         self.max_condition_number = 1e8
-        self.health = Health(*[0.0] * len(Health._fields))
         self._home = tree.home
         self._close = close
         self._closes_itself = measured.positions is not None
@@ -79,27 +81,26 @@ class Feedforward:
         """Start the next search from the assembly."""
         self.start_from(self._home)
 
-    def __call__(self) -> None:
-        """Compute the efforts for the inputs.
+    @property
+    def health(self) -> Health:
+        """How the last call went."""
+        return Health(*self._health.tolist())
+
+    def __call__(self) -> list[float]:
+        """Compute the efforts for the inputs; how it went, in the order of `Health`.
 
         Raises:
             NotFiniteError: a number is not finite.
             ClosureError: the loops do not close at the measured positions.
             SingularityError: a loop is at a dead point, or too near to one.
         """
-        if self._closes_itself:
-            self._call()
-        else:
-            self._search()
-        inputs, moved, residual, conditioning, efforts, _ = health = self._health.tolist()
+        health = self._evaluate() if self._closes_itself else self._search()
+        inputs, moved, residual, conditioning, efforts, _ = health
         if not inputs < inf:
             raise NotFiniteError("the measured motion, or the acceleration, is not finite")
-        if not (moved <= NEARBY and residual <= CLOSED):
-            self._search()
-            inputs, moved, residual, conditioning, efforts, _ = health = self._health.tolist()
-            if not residual <= CLOSED:
-                raise ClosureError(f"the loops do not close: {residual:.3g} is left")
-        self.health = Health(*health)
+        if not (residual <= CLOSED and moved <= NEARBY):
+            health = self._go_on(health)
+            _, _, _, conditioning, efforts, _ = health
         if not conditioning * self.max_condition_number >= 1.0:
             raise SingularityError(
                 f"a loop is at a dead point, or too near to one: condition number"
@@ -109,9 +110,32 @@ class Feedforward:
         if not efforts < inf:
             raise SingularityError("the efforts are not finite at this position")
         self._guess[:] = self.q
+        return health
 
-    def _search(self) -> None:
+    def _evaluate(self) -> list[float]:
+        self._call()
+        return self._health.tolist()
+
+    def _go_on(self, health: list[float]) -> list[float]:
+        """More Newton steps while they lead nowhere far; else a search."""
+        start, way = self._guess.copy(), 0.0
+        for _ in range(REPEATS):
+            _, moved, residual, *_ = health
+            way += moved
+            if not (way <= NEARBY and residual < inf):
+                break
+            if residual <= CLOSED:
+                return health
+            self._guess[:] = self.q
+            health = self._evaluate()
+        self._guess[:] = start
+        health = self._search()
+        if not health[RESIDUAL] <= CLOSED:
+            raise ClosureError(f"the loops do not close: {health[RESIDUAL]:.3g} is left")
+        return health
+
+    def _search(self) -> list[float]:
         """Close the loops from afar, and compute from there."""
         known = dict(zip(self.joints, self.position.tolist(), strict=True))
         self._guess[:] = self._close(known, self._guess)
-        self._call()
+        return self._evaluate()

@@ -18,7 +18,7 @@ STEPS = 5
 
 
 def closure(
-    tree: ClusterTree, known: Matrix, guess: Matrix, positions: Sequence[int]
+    tree: ClusterTree, known: Matrix, guess: Matrix, positions: Sequence[int], steps: int = STEPS
 ) -> tuple[Matrix, Matrix]:
     """The spanning position (nq) after Newton steps on ``phi(q) = 0`` (2), and phi there.
 
@@ -27,6 +27,7 @@ def closure(
         known: position of the known coordinates; in each loop as many as y has there.
         guess: (nq) spanning position to start from.
         positions: which entries of q are known; the others are solved for, or stay.
+        steps: how many, in loops that are not linear.
     """
     q = ca.SX(guess)
     q[list(positions)] = known
@@ -35,7 +36,7 @@ def closure(
         q_k = q[start : start + node.nq]
         if node.loop is not None:
             free = [j for j in range(node.nv) if start + j not in positions]
-            for _ in range(1 if node.loop.constant else STEPS):
+            for _ in range(1 if node.loop.constant else steps):
                 K, phi = node.loop.K(q_k), node.loop.phi(q_k)
                 q_k[free] += least_squares(K[:, free], -phi)
             residual.append(node.loop.phi(q_k))

@@ -16,6 +16,8 @@ from rbda_ros.algorithms.rnea import inverse_dynamics
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
+STEPS = 2
+"""Newton steps: each doubles the digits, and joints move little between two messages."""
 TERMS = ("gravity", "coriolis", "inertial", "friction")
 """What an effort may be made of."""
 
@@ -88,7 +90,7 @@ def feedforward(
     """
     q = guess
     if choice.positions is not None:
-        q, _ = closure(tree, position, guess, choice.positions)
+        q, _ = closure(tree, position, guess, choice.positions, STEPS)
     yd, as_measured = independent_velocity(tree, q, velocity, choice.velocities)
     ydd, as_wanted = independent_acceleration(tree, q, yd, acceleration, choice.accelerations)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from concurrent.futures import Future as BuildFuture
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from geometry_msgs.msg import WrenchStamped
@@ -193,12 +193,13 @@ class DynamicsNode(LifecycleNode):
         """Swap the model in, between two messages."""
         # Else looking for garbage in all that a model is made of takes 50 ms now and then.
         gc.freeze()
-        clock = self.get_clock()
+        clock = self.get_clock().handle
         self.robot = robot
         around = Surroundings(
-            publish=self._efforts.publish,
+            # Without asking the lifecycle: there are subscriptions only while it is active.
+            publish=partial(Publisher.publish, self._efforts),
             publish_commands=self._publish_commands,
-            now=lambda: clock.now().nanoseconds,
+            now=lambda: clock.get_now().nanoseconds,
             aside=self._builder.aside,
             refusals=self.refusals,
             meter=self.meter,
@@ -256,7 +257,9 @@ class DynamicsNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to answer."""
         self._inputs = [
-            self.create_subscription(JointState, "joint_states", self._on_joint_states, NEWEST),
+            self.create_subscription(
+                JointState, "joint_states", self._on_joint_states, NEWEST, raw=True
+            ),
             self.create_subscription(JointTrajectory, "~/reference", self._on_reference, NEWEST),
             self.create_subscription(Odometry, "~/base_state", self._on_base_state, NEWEST),
             self.create_subscription(WrenchStamped, "~/external_wrench", self._on_wrench, NEWEST),
@@ -309,8 +312,8 @@ class DynamicsNode(LifecycleNode):
 
     # Callbacks.
 
-    def _on_joint_states(self, message: JointState) -> None:
-        self._guarded("joint_states", Feedforward.on_joint_states, message)
+    def _on_joint_states(self, serialized: bytes) -> None:
+        self._guarded("joint_states", Feedforward.on_joint_states, serialized)
 
     def _on_reference(self, message: JointTrajectory) -> None:
         self._guarded("reference", Feedforward.on_reference, message)

@@ -1,12 +1,11 @@
 """From joint states to the efforts that they need: the hot path of the node.
 
 At 1 kHz the messages cost more than the arithmetic, so names are matched once, numbers are read
-in place, one kernel is called, and one output message is kept and written through a view.
+and written in place (`wire`), and one kernel is called in between.
 """
 
 from __future__ import annotations
 
-import array
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -16,7 +15,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from rbda_ros.errors import InputError, ModelError, NotFiniteError
@@ -26,6 +24,7 @@ from rbda_ros.node.other_inputs import OtherInputs
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.rates import NEVER
 from rbda_ros.node.refusals import Reason, RefusalError, Refusals, refusal
+from rbda_ros.node.wire import EffortWriter, JointStateReader
 
 if TYPE_CHECKING:
     from rbda_ros.feedforward import Feedforward as Call
@@ -45,7 +44,7 @@ class Surroundings:
     """What a node gives to its feedforward.
 
     Attributes:
-        publish: takes efforts, as JointState.
+        publish: takes efforts, as JointState, serialized or not.
         publish_commands: takes commands, as Float64MultiArray.
         now: present time [ns], of the clock that stamps are from.
         aside: runs something in another thread.
@@ -82,7 +81,8 @@ class Feedforward:
         self._around = around
         self._settings = settings
         self._latest = NEVER  # time that was seen
-        self._measured = Measured(robot, settings.joint_prefix)
+        self._reader = JointStateReader()
+        self._measured = Measured(robot, settings)
         self._others = OtherInputs(robot)
 
         self._call: Call | None = None  # in use
@@ -93,9 +93,7 @@ class Feedforward:
 
         limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
         self._limit = np.array([limits.get(n, math.inf) for n in robot.actuated_joint_names])
-        self._answer, self._command = JointState(), Float64MultiArray()
-        self._answer.effort = _zeros(len(self._limit))
-        self._effort = _view(self._answer.effort)
+        self._command = Float64MultiArray()
         self.apply(settings)
         self._prefetch()
         if before is not None and before._robot.joint_names == robot.joint_names:
@@ -104,17 +102,22 @@ class Feedforward:
     def apply(self, settings: Settings) -> None:
         """Go on with other settings; a kernel that they need is made aside."""
         robot = self._robot
+        self._measured.apply(settings)
         if settings.joint_prefix != self._settings.joint_prefix:
-            self._measured = Measured(robot, settings.joint_prefix)
             self._others.forget()
         self._settings = settings
         self._unsettled = True
+        self._needs_others = (
+            robot.floating_base
+            or settings.external_wrench
+            or settings.acceleration_source == "reference"
+        )
         self._timeout = int(settings.joint_state_timeout * 1e9)
-        self._answer.name = [settings.joint_prefix + name for name in robot.actuated_joint_names]
+        self._writer = EffortWriter([settings.joint_prefix + n for n in robot.actuated_joint_names])
         order = [robot.actuated_joint_names.index(name) for name in settings.command_joints]
         self._command_order = np.array(order, np.intp)
-        self._command.data = _zeros(len(order))
-        self._commanded = _view(self._command.data)
+        self._command.data = [0.0] * len(order)
+        self._commanded = np.frombuffer(self._command.data) if order else np.zeros(0)
 
     def forget(self) -> None:
         """Let go of everything that was heard, and wait for it anew."""
@@ -134,48 +137,44 @@ class Feedforward:
 
     # Joint states.
 
-    def on_joint_states(self, message: JointState) -> None:
-        """Answer one message, or count why not."""
+    def on_joint_states(self, data: bytes) -> None:
+        """Answer one message, a serialized JointState, or count why not."""
         began = perf_counter()
         try:
-            call, age = self._respond(message)
+            age, health = self._respond(data)
         except (InputError, ModelError) as error:
             self._around.refusals.add(refusal(error))
             return
-        self._around.meter.add(perf_counter() - began, age, call.health)
+        self._around.meter.add(perf_counter() - began, age, health)
 
-    def _respond(self, message: JointState) -> tuple[Call, int]:
-        """Publish the answer; by which call, and how old the message was [ns]; -1: no stamp."""
-        now = self._present()
-        stamp = message.header.stamp
-        time = stamp.sec * 1_000_000_000 + stamp.nanosec
-        if self._timeout and abs(now - time) > self._timeout:
+    def _respond(self, data: bytes) -> tuple[float, list[float]]:
+        """Publish the answer; how old the message was [s], NaN without a stamp, and `Health`."""
+        states = self._reader.read(data)
+        now, time, timeout = self._present(), states.time, self._timeout
+        if timeout and abs(now - time) > timeout:
             raise RefusalError(
                 Reason.STALE,
                 f"joint_states are {(now - time) * 1e-9:.3g} s old by their stamp; check the "
                 "clocks, or raise joint_state_timeout (0: any age)",
             )
-        layout = self._measured.take(message, time or now, self._settings)
-        oldest = now - self._timeout if self._timeout else NEVER + 1
-        joints = self._measured.determining(layout, oldest)
+        oldest = now - timeout if timeout else NEVER + 1
+        joints = self._measured.take(states, time or now, oldest)
         call = self._call
         if call is None or self._unsettled or joints is not self._joints:
             call = self._settle(joints, now)
-        self._measured.give(joints, call.position, call.velocity)
-        if self._settings.acceleration_source == "estimate":
-            self._measured.give_accelerations(call.acceleration)
-        self._others.fill(call, now, self._timeout, self._settings)
+        self._measured.give(states, joints, call)
+        if self._needs_others:
+            self._others.fill(call, now, timeout, self._settings)
         try:
-            call()
+            health = call()
         except NotFiniteError as error:
             raise self._not_finite(call) from error
-        self._effort[:] = call.efforts
-        self._answer.header.stamp = stamp
-        self._around.publish(self._answer)
+        self._writer.efforts[:] = call.efforts
+        self._around.publish(self._writer.serialized(data))
         if len(self._commanded):
-            self._commanded[:] = self._effort[self._command_order]
+            self._commanded[:] = call.efforts[self._command_order]
             self._around.publish_commands(self._command)
-        return call, now - time if time else -1
+        return (now - time) * 1e-9 if time else math.nan, health
 
     def _not_finite(self, call: Call) -> RefusalError:
         """Which numbers are not finite: measured ones, or rates that are not known yet."""
@@ -273,15 +272,6 @@ class Feedforward:
             self.forget()
         self._latest = now
         return now
-
-
-def _zeros(size: int) -> array.array[float]:
-    return array.array("d", bytes(8 * size))
-
-
-def _view(kept: array.array[float]) -> Any:
-    """A way to write into the array that a message keeps."""
-    return np.frombuffer(kept) if kept else np.zeros(0)
 
 
 def _not_finite_at(joints: Joints, values: Any) -> str:

@@ -40,45 +40,32 @@ class Meter:
     def __init__(self) -> None:
         self.limited = 0  # ever
         self._since = perf_counter()
-        self._begin()
+        self._answers: list[tuple[float, float, list[float]]] = []
 
-    def _begin(self) -> None:
-        self._durations: list[float] = []
-        self._ages: list[float] = []
-        self._residual, self._conditioning = 0.0, 1.0
-        self._limited = 0
+    def add(self, duration: float, age: float, health: list[float]) -> None:
+        """One answer: how long it took [s], how old its message was [s], how well it went.
 
-    def add(self, duration: float, age: int, health: Health) -> None:
-        """One answer: how long it took [s], how old its message was [ns], how well it went.
-
-        A negative age is none: the message had no stamp.
+        A message without a stamp has no age: NaN.
         """
-        self._durations.append(duration)
-        if age >= 0:
-            self._ages.append(age * 1e-9 + duration)
-        if health.residual > self._residual:
-            self._residual = health.residual
-        if health.conditioning < self._conditioning:
-            self._conditioning = health.conditioning
-        if health.limited:
-            self._limited += 1
+        self._answers.append((duration, age, health))
 
     def read(self) -> Reading:
         """Sum up what was collected, and begin anew."""
         now = perf_counter()
         elapsed, self._since = now - self._since, now
-        self.limited += self._limited
-        reading = Reading(
-            answers=len(self._durations),
-            rate=len(self._durations) / elapsed,
-            processing=_median_and_p99(self._durations),
-            latency=_median_and_p99(self._ages),
-            residual=self._residual if self._durations else math.nan,
-            condition=1.0 / self._conditioning if self._durations else math.nan,
-            limited=self._limited,
+        answers, self._answers = self._answers, []
+        healths = [Health(*health) for _, _, health in answers]
+        limited = sum(health.limited > 0 for health in healths)
+        self.limited += limited
+        return Reading(
+            answers=len(answers),
+            rate=len(answers) / elapsed,
+            processing=_median_and_p99([duration for duration, _, _ in answers]),
+            latency=_median_and_p99([d + age for d, age, _ in answers if not math.isnan(age)]),
+            residual=max((health.residual for health in healths), default=math.nan),
+            condition=max((1.0 / health.conditioning for health in healths), default=math.nan),
+            limited=limited,
         )
-        self._begin()
-        return reading
 
 
 def _median_and_p99(values: Sequence[float]) -> tuple[float, float]:

@@ -1,0 +1,241 @@
+"""How long the node takes to answer, beside a node that only hands messages on.
+
+Both run in processes of their own, with the same executor, and take turns: a third process, this
+one, publishes joint states at 1 kHz and hears the answers, then calls services.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+import yaml
+from rbda_ros.srv import InverseDynamics
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.task import Future
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from benchmark.limbs import limbs
+from rbda_ros import load_robot
+from rbda_ros.node.spin import init, make_executor, spin
+
+Row = dict[str, object]
+
+JOINTS = (12, 30)
+PERIOD = 1e-3  # [s] between messages
+BLOCK = 0.5  # [s] that one contender has its turn
+ROUNDS = 6
+CALLS = 100  # of a service in a turn
+NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+CONTENDERS = ("ours", "plain")
+
+
+class PassThrough(Node):
+    """Answers joint states with as many efforts, and does nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__("pass_through")
+        self._answer = JointState()
+        self._publisher = self.create_publisher(JointState, "~/feedforward", 10)
+        self.create_subscription(JointState, "joint_states", self._on_joint_states, NEWEST)
+        self.create_service(Trigger, "~/trigger", lambda request, response: response)
+
+    def _on_joint_states(self, message: JointState) -> None:
+        if not self._answer.name:
+            self._answer.name = [f"{name}_rotor" for name in message.name]
+        self._answer.header.stamp = message.header.stamp
+        self._answer.effort = message.velocity
+        self._publisher.publish(self._answer)
+
+
+class Driver(Node):
+    """Publishes joint states to one contender at a time, and times the answers."""
+
+    def __init__(self, names: Sequence[str], executor: Any) -> None:
+        super().__init__("driver")
+        self._spinning = executor
+        self._message = JointState(name=list(names))
+        self._message.position = [0.0] * len(names)
+        self._message.velocity = [0.1] * len(names)
+        self._position = np.frombuffer(self._message.position)
+        self._sent: dict[int, float] = {}
+        self.taken: list[float] = []  # [s]
+        self._drives = {}
+        for who, node in zip(CONTENDERS, ("dynamics", "pass_through"), strict=True):
+            self._drives[who] = self.create_publisher(JointState, f"/{who}/joint_states", NEWEST)
+            topic = f"/{who}/{node}/feedforward"
+            self.create_subscription(JointState, topic, self._on_answer, NEWEST)
+        self._to = self._drives["ours"]
+        self._timer = self.create_timer(PERIOD, self._publish)
+        self._timer.cancel()
+
+    def ready(self) -> bool:
+        """Whether both contenders have been heard of."""
+        return all(p.get_subscription_count() for p in self._drives.values())
+
+    def turn(self, who: str, seconds: float) -> list[float]:
+        """Round trips of one contender [s]."""
+        self._to, self.taken = self._drives[who], []
+        self._timer.reset()
+        self._spin(seconds)
+        self._timer.cancel()
+        self._spin(0.05)  # for the last answers
+        return self.taken
+
+    def call(self, client: Any, request: Any, count: int) -> list[float]:
+        """Round trips of a service, one call after the other [s]."""
+        taken: list[float] = []
+        for _ in range(count):
+            began = time.perf_counter()
+            answer = client.call_async(request)
+            self._spinning.spin_until_future_complete(answer, 1.0)
+            taken.append(time.perf_counter() - began)
+            assert answer.done()
+        return taken
+
+    def wait(self, condition: Callable[[], Any]) -> None:
+        """Spin until something holds."""
+        end = time.monotonic() + 30.0
+        while not condition():
+            if time.monotonic() > end:
+                raise RuntimeError("a node did not come up")
+            self._spin(0.05)
+
+    def _spin(self, seconds: float) -> None:
+        self._spinning.spin_until_future_complete(Future(), seconds)
+
+    def _publish(self) -> None:
+        now = self.get_clock().now()
+        self._position[:] = 0.2 * np.sin(now.nanoseconds * 1e-9)
+        stamp = self._message.header.stamp
+        stamp.sec, stamp.nanosec = divmod(now.nanoseconds, 1_000_000_000)
+        self._sent[now.nanoseconds] = time.perf_counter()
+        self._to.publish(self._message)
+
+    def _on_answer(self, message: JointState) -> None:
+        arrived = time.perf_counter()
+        stamp = message.header.stamp
+        began = self._sent.pop(stamp.sec * 1_000_000_000 + stamp.nanosec, None)
+        if began is not None:
+            self.taken.append(arrived - began)
+
+
+def rows() -> Iterator[Row]:
+    """Joint states to efforts, and services, against a node that only hands on."""
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    rclpy.init()
+    try:
+        for joints in JOINTS:
+            with tempfile.TemporaryDirectory() as folder:
+                yield from _compare(joints, Path(folder))
+    finally:
+        rclpy.try_shutdown()
+
+
+def _compare(joints: int, folder: Path) -> Iterator[Row]:
+    urdf, loops = limbs(joints)
+    robot = load_robot(urdf, loops)
+    parameters = folder / "parameters.yaml"
+    values = {"robot_description": urdf, "loop_constraints": yaml.safe_dump(loops)}
+    parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
+    ours = ["rbda_ros.cli", "serve", "--ros-args", "--params-file", str(parameters)]
+    plain = ["benchmark.latency", "--ros-args"]
+    executor = make_executor()
+    driver = Driver(robot.independent_joint_names, executor)
+    executor.add_node(driver)
+    with (
+        _program(folder, *ours, "-r", "__ns:=/ours") as our_id,
+        _program(folder, *plain, "-r", "__ns:=/plain") as plain_id,
+    ):
+        driver.wait(driver.ready)
+        for who in CONTENDERS:
+            driver.wait(lambda who=who: len(driver.turn(who, BLOCK)) > 100)
+        driver.turn("ours", 2.0)  # by now its kernel is compiled
+        yield _stream(driver, joints, {"ours": our_id, "plain": plain_id})
+        if joints == max(JOINTS):
+            yield _service(driver, joints)
+    executor.shutdown()
+    driver.destroy_node()
+
+
+def _stream(driver: Driver, joints: int, ids: dict[str, int]) -> Row:
+    taken: dict[str, list[float]] = {who: [] for who in CONTENDERS}
+    cpu: dict[str, list[float]] = {who: [] for who in CONTENDERS}
+    for _ in range(ROUNDS):
+        for who in CONTENDERS:
+            began = _cpu_time(ids[who])
+            trips = driver.turn(who, BLOCK)
+            cpu[who].append((_cpu_time(ids[who]) - began) / len(trips))
+            taken[who] += trips
+    return _row(f"joint_states, {joints} joints", "pass-through", taken, cpu)
+
+
+def _service(driver: Driver, joints: int) -> Row:
+    clients = {
+        "ours": driver.create_client(InverseDynamics, "/ours/dynamics/inverse_dynamics"),
+        "plain": driver.create_client(Trigger, "/plain/pass_through/trigger"),
+    }
+    requests = {"ours": InverseDynamics.Request(), "plain": Trigger.Request()}
+    state = requests["ours"].state
+    state.position, state.velocity = [0.1] * joints, [0.2] * joints
+    for who, client in clients.items():
+        driver.wait(client.service_is_ready)
+        driver.call(client, requests[who], CALLS)
+    taken: dict[str, list[float]] = {who: [] for who in CONTENDERS}
+    for _ in range(ROUNDS):
+        for who in CONTENDERS:
+            taken[who] += driver.call(clients[who], requests[who], CALLS)
+    return _row(f"inverse_dynamics, {joints} joints", "std_srvs/Trigger", taken, None)
+
+
+def _row(
+    work: str, peer: str, taken: dict[str, list[float]], cpu: dict[str, list[float]] | None
+) -> Row:
+    row: Row = {"work": work, "peer": peer}
+    for who in CONTENDERS:
+        median, p99 = np.percentile(taken[who], [50, 99]) * 1e6
+        row |= {f"{who}_us": float(median), f"{who}_p99_us": float(p99)}
+        row[f"{who}_cpu_us"] = statistics.median(cpu[who]) * 1e6 if cpu else ""
+    row["ratio"] = float(np.median(taken["ours"]) / np.median(taken["plain"]))
+    row["cpu_ratio"] = (
+        statistics.median(cpu["ours"]) / statistics.median(cpu["plain"]) if cpu else ""
+    )
+    return row
+
+
+def _cpu_time(process: int) -> float:
+    """CPU time of a process of ours so far, all threads [s]; see clock_getcpuclockid(3)."""
+    return time.clock_gettime((~process << 3) | 2)
+
+
+@contextlib.contextmanager
+def _program(folder: Path, module: str, *arguments: str) -> Iterator[int]:
+    """A module as a process of its own; its number."""
+    with (folder / f"{module}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments], stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        yield process.pid
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(10.0)
+
+
+if __name__ == "__main__":
+    signals = init(sys.argv[1:])
+    spin(PassThrough(), Future(), signals)

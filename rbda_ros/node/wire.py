@@ -1,0 +1,191 @@
+"""JointState messages as bytes on the wire, read and written in place.
+
+Turning the names of thirty joints into Python strings and back takes longer than the dynamics.
+They are the same in every message, so all but the first are read and written here without it: in
+the common data representation (CDR) of DDS, numbers stand where they stood the last time. What
+is read or written so is compared with what rclpy makes of it, once for each set of names; where
+that differs, rclpy goes on doing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
+
+Vector = NDArray[np.float64]
+
+STAMP = slice(4, 12)
+"""Where the stamp is: after four bytes that say how the rest is encoded."""
+LITTLE_ENDIAN = b"\x00\x01"
+MOST_FORMS = 8
+"""Sets of names that are read in place."""
+
+
+@dataclass(eq=False)
+class JointStates:
+    """One message.
+
+    Attributes:
+        names: the same object for messages that name the same joints.
+        time: its stamp [ns].
+        position, velocity: as many as names, or not.
+    """
+
+    __slots__ = ("names", "position", "time", "velocity")
+    names: tuple[str, ...]
+    time: int
+    position: Vector
+    velocity: Vector
+
+
+class JointStateReader:
+    """Reads serialized JointState messages."""
+
+    def __init__(self) -> None:
+        self._forms: list[_Form] = []
+
+    def read(self, data: bytes) -> JointStates:
+        """One message; in place, if one like it was read before."""
+        for form in self._forms:
+            if form.fits(data):
+                return form.read(data)
+        message = deserialize_message(data, JointState)
+        names = tuple(message.name)
+        known = {form.names: form.names for form in self._forms}
+        states = _from_message(message, known.get(names, names))
+        if data[:2] == LITTLE_ENDIAN:
+            form = _Form(data, states)
+            if form.fits(data) and _same(form.read(data), states):
+                self._forms = [form, *self._forms[: MOST_FORMS - 1]]
+        return states
+
+
+class _Form:
+    """Where the numbers are in messages with the same names and sizes."""
+
+    def __init__(self, data: bytes, like: JointStates) -> None:
+        self.names = like.names
+        self._positions, self._velocities = len(like.position), len(like.velocity)
+        used = [slice(0, 4)]  # bytes that must be the same; what pads them may be anything
+        end = _strings(data, 12, 1, used)  # frame_id
+        used.append(slice(_aligned(end, 4), _aligned(end, 4) + 4))  # how many names
+        end = _strings(data, used[-1].stop, len(like.names), used)
+        used.append(slice(_aligned(end, 4), _aligned(end, 4) + 4))  # how many positions
+        end = used[-1].stop
+        self._position_at = _aligned(end, 8)
+        if self._positions:
+            end = self._position_at + 8 * self._positions
+        used.append(slice(_aligned(end, 4), _aligned(end, 4) + 4))  # how many velocities
+        self._velocity_at = _aligned(used[-1].stop, 8)
+
+        self._size = len(data)
+        self._count = used.pop()
+        self._head = slice(0, used[-1].stop)
+        mask = bytearray(used[-1].stop)
+        for part in used:
+            mask[part] = b"\xff" * (part.stop - part.start)
+        self._mask = int.from_bytes(mask, "little")
+        self._fixed = int.from_bytes(data[self._head], "little") & self._mask
+        self._counted = data[self._count]
+
+    def fits(self, data: bytes) -> bool:
+        """Whether a message differs from the first of this form only in its numbers."""
+        return (
+            len(data) == self._size
+            and data[self._count] == self._counted
+            and int.from_bytes(data[self._head], "little") & self._mask == self._fixed
+        )
+
+    def read(self, data: bytes) -> JointStates:
+        """One that fits."""
+        time = int.from_bytes(data[4:8], "little", signed=True) * 1_000_000_000
+        time += int.from_bytes(data[8:12], "little")
+        return JointStates(
+            self.names,
+            time,
+            _numbers(data, self._positions, self._position_at),
+            _numbers(data, self._velocities, self._velocity_at),
+        )
+
+
+class EffortWriter:
+    """Serializes JointState messages with the same names, and efforts.
+
+    Attributes:
+        efforts: write them here.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        count = len(names)
+        self._message = JointState(name=list(names))
+        self._message.effort = [0.0] * count
+        self.efforts: Vector = np.zeros(count)
+        self._in_place = False
+        data = serialize_message(self._message)
+        if not count or data[:2] != LITTLE_ENDIAN:
+            return
+        end = _strings(data, 12, 1, [])  # frame_id
+        end = _strings(data, _aligned(end, 4) + 4, count, [])  # names
+        start = _aligned(_aligned(end, 4) + 3 * 4, 8)  # no positions, no velocities, efforts
+        self._data = bytearray(data[: start + 8 * count])  # the buffer is longer
+        self.efforts = np.frombuffer(self._data, "<f8", count, start)
+        self._in_place = self._agrees()
+
+    def serialized(self, like: bytes) -> Any:
+        """The message, with the stamp of another that is serialized too."""
+        if self._in_place:
+            self._data[STAMP] = like[STAMP]
+            return bytes(self._data)
+        self._message.header.stamp = deserialize_message(like, JointState).header.stamp
+        self._message.effort = self.efforts.tolist()
+        return self._message
+
+    def _agrees(self) -> bool:
+        """Whether what is written in place is what rclpy writes."""
+        sample = JointState(name=self._message.name)
+        sample.header.stamp.sec, sample.header.stamp.nanosec = 123456789, 987654321
+        sample.effort = (0.1 + np.arange(len(self.efforts))).tolist()
+        self.efforts[:] = sample.effort
+        wanted = serialize_message(sample)
+        self._data[STAMP] = wanted[STAMP]
+        return bool(deserialize_message(bytes(self._data), JointState) == sample)
+
+
+def _from_message(message: JointState, names: tuple[str, ...]) -> JointStates:
+    stamp = message.header.stamp
+    time = stamp.sec * 1_000_000_000 + stamp.nanosec
+    return JointStates(names, time, np.array(message.position), np.array(message.velocity))
+
+
+def _same(one: JointStates, other: JointStates) -> bool:
+    return one.time == other.time and all(
+        a.tobytes() == b.tobytes()  # of NaN too
+        for a, b in ((one.position, other.position), (one.velocity, other.velocity))
+    )
+
+
+def _numbers(data: bytes, count: int, at: int) -> Vector:
+    return np.frombuffer(data, "<f8", count, at) if count else _NONE
+
+
+_NONE: Vector = np.zeros(0)
+
+
+def _aligned(offset: int, size: int) -> int:
+    """Where a number of this size stands at the earliest; offsets count from after the head."""
+    return offset + (4 - offset) % size
+
+
+def _strings(data: bytes, offset: int, count: int, used: list[slice]) -> int:
+    """Add where strings are; the end of the last."""
+    for _ in range(count):
+        start = _aligned(offset, 4)
+        offset = start + 4 + int.from_bytes(data[start : start + 4], "little")
+        used.append(slice(start, offset))
+    return offset
