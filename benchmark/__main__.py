@@ -1,27 +1,42 @@
-"""Print, and write to docs/, how fast the kernels are beside their peers."""
+"""Print, and write to docs/, how fast the kernels and the node are beside their peers."""
 
 from __future__ import annotations
 
 import csv
 import platform
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmark import calls, counts
+from benchmark import calls, counts, latency
 from benchmark.robots import example_pairs
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 console = Console()
 
 
-def main() -> None:
-    """Run everything; about two minutes."""
+def main(sections: Sequence[str]) -> None:
+    """Run the sections that are named, or all; about three minutes."""
     console.print(
         f"{platform.processor() or platform.machine()}, Python {platform.python_version()}"
     )
+    for name, run in SECTIONS.items():
+        if not sections or name in sections:
+            run()
+
+
+def _latency() -> None:
+    with console.status(latency.rows.__doc__ or ""):
+        rows = list(latency.rows())
+    _show("Round trips, and CPU of the node per message; ratios to the plain node", rows)
+    _write(DOCS / "latency.csv", rows)
+
+
+def _kernels() -> None:
     count_rows = counts.rows()
     _show("Instructions (CasADi count); theirs: generalized_rbda", count_rows)
     chain = counts.linearity()
@@ -95,5 +110,7 @@ def _plot(rows: list[dict[str, object]]) -> None:
     figure.savefig(DOCS / "pictures" / "performance.svg", metadata={"Date": None})
 
 
+SECTIONS = {"kernels": _kernels, "latency": _latency}
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

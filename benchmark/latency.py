@@ -33,6 +33,7 @@ from rbda_ros import load_robot
 from rbda_ros.node.spin import init, make_executor, spin
 
 Row = dict[str, object]
+Samples = dict[str, list[float]]  # [s], of each contender
 
 JOINTS = (12, 30)
 PERIOD = 1e-3  # [s] between messages
@@ -165,26 +166,26 @@ def _compare(joints: int, folder: Path) -> Iterator[Row]:
         for who in CONTENDERS:
             driver.wait(lambda who=who: len(driver.turn(who, BLOCK)) > 100)
         driver.turn("ours", 2.0)  # by now its kernel is compiled
-        yield _stream(driver, joints, {"ours": our_id, "plain": plain_id})
+        yield from _stream(driver, joints, {"ours": our_id, "plain": plain_id})
         if joints == max(JOINTS):
-            yield _service(driver, joints)
+            yield from _service(driver, joints)
     executor.shutdown()
     driver.destroy_node()
 
 
-def _stream(driver: Driver, joints: int, ids: dict[str, int]) -> Row:
-    taken: dict[str, list[float]] = {who: [] for who in CONTENDERS}
-    cpu: dict[str, list[float]] = {who: [] for who in CONTENDERS}
+def _stream(driver: Driver, joints: int, ids: dict[str, int]) -> Iterator[Row]:
+    taken: Samples = {who: [] for who in CONTENDERS}
+    cpu: Samples = {who: [] for who in CONTENDERS}
     for _ in range(ROUNDS):
         for who in CONTENDERS:
             began = _cpu_time(ids[who])
             trips = driver.turn(who, BLOCK)
             cpu[who].append((_cpu_time(ids[who]) - began) / len(trips))
             taken[who] += trips
-    return _row(f"joint_states, {joints} joints", "pass-through", taken, cpu)
+    return _rows(f"joint_states, {joints} joints", ("dynamics", "pass-through"), taken, cpu)
 
 
-def _service(driver: Driver, joints: int) -> Row:
+def _service(driver: Driver, joints: int) -> Iterator[Row]:
     clients = {
         "ours": driver.create_client(InverseDynamics, "/ours/dynamics/inverse_dynamics"),
         "plain": driver.create_client(Trigger, "/plain/pass_through/trigger"),
@@ -195,26 +196,28 @@ def _service(driver: Driver, joints: int) -> Row:
     for who, client in clients.items():
         driver.wait(client.service_is_ready)
         driver.call(client, requests[who], CALLS)
-    taken: dict[str, list[float]] = {who: [] for who in CONTENDERS}
+    taken: Samples = {who: [] for who in CONTENDERS}
     for _ in range(ROUNDS):
         for who in CONTENDERS:
             taken[who] += driver.call(clients[who], requests[who], CALLS)
-    return _row(f"inverse_dynamics, {joints} joints", "std_srvs/Trigger", taken, None)
+    names = f"inverse_dynamics, {joints} joints", "std_srvs/Trigger"
+    return _rows("service", names, taken, None)
 
 
-def _row(
-    work: str, peer: str, taken: dict[str, list[float]], cpu: dict[str, list[float]] | None
-) -> Row:
-    row: Row = {"work": work, "peer": peer}
-    for who in CONTENDERS:
-        median, p99 = np.percentile(taken[who], [50, 99]) * 1e6
-        row |= {f"{who}_us": float(median), f"{who}_p99_us": float(p99)}
-        row[f"{who}_cpu_us"] = statistics.median(cpu[who]) * 1e6 if cpu else ""
-    row["ratio"] = float(np.median(taken["ours"]) / np.median(taken["plain"]))
-    row["cpu_ratio"] = (
-        statistics.median(cpu["ours"]) / statistics.median(cpu["plain"]) if cpu else ""
-    )
-    return row
+def _rows(work: str, names: Sequence[str], taken: Samples, cpu: Samples | None) -> Iterator[Row]:
+    """One row for each contender; ratios to the plain one."""
+    medians = {who: statistics.median(taken[who]) for who in CONTENDERS}
+    used = {who: statistics.median(cpu[who]) for who in CONTENDERS} if cpu else None
+    for who, name in zip(CONTENDERS, names, strict=True):
+        yield {
+            "work": work,
+            "node": name,
+            "median_us": 1e6 * medians[who],
+            "p99_us": 1e6 * float(np.percentile(taken[who], 99)),
+            "cpu_us": 1e6 * used[who] if used else "",
+            "ratio": medians[who] / medians["plain"],
+            "cpu_ratio": used[who] / used["plain"] if used else "",
+        }
 
 
 def _cpu_time(process: int) -> float:
