@@ -11,8 +11,8 @@ import llvmlite.binding as llvm
 
 from rbda_ros.kernels.llvm_text import Lanes
 
-OPTIMIZATION = 2
-"""LLVM's code generator at its default level. CasADi has already simplified the program."""
+OPTIMIZATION = 1
+"""Level of LLVM's code generator: the next one takes half as long again for the same speed."""
 
 stopping = threading.Event()
 """Set when the interpreter ends: compilation then stops after the function it is at."""

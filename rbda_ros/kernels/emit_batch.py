@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rbda_ros.kernels.emit import parameters
 from rbda_ros.kernels.llvm_text import Lanes, at_address
 from rbda_ros.kernels.plan import Plan
+from rbda_ros.kernels.writer import parameters
 
 CACHE = 192 * 1024
 """Bytes that a block of tiles may take: what fits the second-level cache of small processors."""

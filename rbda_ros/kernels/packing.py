@@ -42,8 +42,8 @@ def find_packs(program: Program, widest: int) -> Packs:
     packer = _Packer(program)
     for seeds in _alike(packer.shapes, (v for results in program.results for v in results)):
         packer.pack_all(seeds, widest)
-    for value in reversed(range(program.first_result, packer.end)):
-        for seeds in _alike(packer.shapes, packer.summands(value)):
+    for at in reversed(range(len(program.instructions))):
+        for seeds in _alike(packer.shapes, packer.summands(program.first_result + at)):
             packer.pack_all(seeds, widest)
     return packer.packs
 
@@ -82,24 +82,25 @@ class _Packer:
     """The packs found so far, and the values in them."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
-        self.end = program.first_result + len(program.instructions)
+        self.instructions = program.instructions
+        self.first_constant, self.first = program.first_constant, program.first_result
         self.shapes = _shapes(program)
         self.packs: Packs = {}
         self.packed: set[int] = set()
+        self.summed: set[int] = set()
         self.given = {v for results in program.results for v in results}
 
     def operation(self, value: int) -> str | None:
         """The operation that computes a value; None for inputs and constants."""
-        at = value - self.program.first_result
-        return self.program.instructions[at].operation if at >= 0 else None
+        return self.instructions[value - self.first].operation if value >= self.first else None
 
     def arguments(self, value: int) -> tuple[int, ...]:
-        return self.program.instructions[value - self.program.first_result].arguments
+        return self.instructions[value - self.first].arguments
 
     def summands(self, value: int) -> Iterator[int]:
-        """What a sum adds up, from the last: ``c, b, a`` of ``(a + b) - c``."""
-        while self.operation(value) in _SUMS and value not in self.packed:
+        """What a sum adds up, from the last: ``c, b, a`` of ``(a + b) - c``; each sum once."""
+        while self.operation(value) in _SUMS and not (value in self.packed or value in self.summed):
+            self.summed.add(value)
             value, last = self.arguments(value)
             yield last
         yield value
@@ -158,12 +159,13 @@ class _Packer:
 
     def saved(self, found: Packs, seed: Pack) -> int:
         """Instructions that packs save, less those that put lanes together or take them apart."""
-        there = found.keys() | self.packs.keys()
         lanes = {operand.lanes for operands in found.values() for operand in operands}
-        moved = [x for x in lanes if x not in there and len(set(x)) > 1 and not self.constant(x)]
+        moved = [x for x in lanes - found.keys() if x not in self.packs and not self.at_hand(x)]
         if not self.given.issuperset(seed):
             moved.append(seed)
         return sum(len(pack) - 1 for pack in found) - sum(len(x) - 1 for x in moved)
 
-    def constant(self, lanes: Pack) -> bool:
-        return all(self.program.first_constant <= v < self.program.first_result for v in lanes)
+    def at_hand(self, lanes: Pack) -> bool:
+        """Whether a vector is one value in every lane, or constant."""
+        constant = all(self.first_constant <= value < self.first for value in lanes)
+        return constant or len(set(lanes)) == 1

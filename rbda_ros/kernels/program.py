@@ -52,6 +52,11 @@ class Program:
         """Number of the first instruction's result."""
         return self.first_constant + len(self.constants)
 
+    def is_zero(self, value: int) -> bool:
+        """Whether a value is the constant zero."""
+        constant = self.first_constant <= value < self.first_result
+        return constant and self.constants[value - self.first_constant].hex() == (0.0).hex()
+
 
 _UNARY = """neg sq twice inv sqrt fabs sign floor ceil not sin cos tan asin acos atan
     sinh cosh tanh asinh acosh atanh exp expm1 log log1p erf"""
@@ -138,6 +143,7 @@ class _Reader:
     def read(self) -> Program:
         function, register = self.function, dict[int, int]()
         self.number_constants()
+        self.first_result = sum(port.size for port in self.inputs) + len(self.constants)
         start = [sum(port.size for port in self.inputs[:i]) for i in range(len(self.inputs))]
         results = [[-1] * port.size for port in self.outputs]
         for k, name in enumerate(self.names):
@@ -180,5 +186,4 @@ class _Reader:
                 f"{self.function.name()} has the operation {name}, which cannot be compiled"
             )
         instruction = Instruction(name, tuple(arguments[: OPERATIONS[name]]))
-        first = sum(port.size for port in self.inputs) + len(self.constants)
-        return self.known.setdefault(instruction, first + len(self.known))
+        return self.known.setdefault(instruction, self.first_result + len(self.known))

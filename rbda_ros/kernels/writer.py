@@ -1,0 +1,278 @@
+"""The body of one function in LLVM IR: the instructions of a program, or of a part of it.
+
+The code rounds as CasADi's virtual machine does, but for one liberty: a product and the sum it
+goes into may be fused, with one rounding in place of two. A program that takes roots or compares
+does not use it, because a difference that is exactly zero must stay so. There is no other
+fast-math flag, and the floating-point state of the thread is never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rbda_ros.kernels.llvm_text import Lanes, library_call, literal
+from rbda_ros.kernels.packing import Pack
+from rbda_ros.kernels.plan import Plan
+from rbda_ros.kernels.program import Program
+from rbda_ros.kernels.sincos import sincos_definition
+
+_ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
+_COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
+_SMOOTH = {"add", "sub", "mul", "sq", "twice", "neg", "div", "inv", "sin", "cos"}
+_MEMSET = "@llvm.memset.p0.i64"
+_NEVER_WRITTEN = "!invariant.load !0"
+_INTRINSICS = {
+    "sqrt": "sqrt",
+    "fabs": "fabs",
+    "floor": "floor",
+    "ceil": "ceil",
+    "copysign": "copysign",
+    "fmin": "minnum",
+    "fmax": "maxnum",
+}
+
+
+def parameters(program: Program) -> str:
+    """The parameters of every function: a pointer per input and output, constants, work array.
+
+    Constants are read from memory because LLVM would spend two instructions on each.
+    """
+    inputs = [f"ptr noalias nocapture readonly %i{i}" for i in range(len(program.inputs))]
+    outputs = [f"ptr noalias nocapture %o{i}" for i in range(len(program.outputs))]
+    others = ["ptr noalias nocapture readonly %k", "ptr noalias nocapture %w"]
+    return ", ".join([*inputs, *outputs, *others])
+
+
+class Writer:
+    """The body of one function; values are loaded at their first use.
+
+    Operands are given by the values in their lanes. A pack of one stands for a number, which in
+    a batch is one for each of several states; there nothing else is packed.
+    """
+
+    def __init__(self, plan: Plan, lanes: Lanes) -> None:
+        self.plan, self.lanes = plan, lanes
+        self.program = plan.program
+        self.lines: list[str] = []
+        self.count = 0
+        self.operands: dict[Pack, str] = {}
+        self.lane_of: dict[int, tuple[Pack, int]] = {}
+        self.pairs: dict[int, tuple[str, str]] = {}
+        self.intrinsics: dict[tuple[str, Lanes], int] = {}
+        self.has_sincos = self.clears = False
+        operations = {instruction.operation for instruction in self.program.instructions}
+        self.fused = "contract" if operations <= _SMOOTH else ""
+        self.places = [
+            (f"%i{i}", j) for i, port in enumerate(self.program.inputs) for j in range(port.size)
+        ]
+
+    def of(self, pack: Pack) -> Lanes:
+        """The vectors that a pack is computed in."""
+        return self.lanes if len(pack) == 1 else Lanes(len(pack))
+
+    def module(self, name: str, sincos: Lanes | None = None) -> str:
+        """The finished function, with what it calls."""
+        lines = [
+            f"define void @{name}({parameters(self.program)}) nounwind {self.lanes.attributes} {{",
+            *self.lines,
+            "  ret void",
+            "}",
+        ]
+        wide = sincos or self.lanes
+        if sincos or self.has_sincos:
+            lines.append(sincos_definition(wide))
+            self.intrinsics |= {("fabs", wide): 1, ("fma", wide): 3}
+        if self.clears:
+            lines.append(f"declare void {_MEMSET}(ptr, i8, i64, i1)")
+        lines.append("!0 = !{}")
+        lines += [_declare(*key, count) for key, count in self.intrinsics.items()]
+        return "\n".join(lines)
+
+    def name(self, text: str) -> str:
+        """Append an instruction; the name of its result."""
+        self.count += 1
+        self.lines.append(f"  %t{self.count} = {text}")
+        return f"%t{self.count}"
+
+    def pointer(self, base: str, index: int) -> str:
+        """An entry of an array, by index."""
+        if index == 0:
+            return base
+        return self.name(f"getelementptr {self.lanes.type}, ptr {base}, i64 {index}")
+
+    def store(self, value: str, base: str, index: int, lanes: Lanes | None = None) -> None:
+        """Append a store into an entry of an array; of a pack, into a row of them."""
+        where, T = self.pointer(base, index), (lanes or self.lanes).type
+        align = 8 * self.lanes.count
+        self.lines.append(f"  store {T} {value}, ptr {where}, align {align}")
+
+    def clear(self, places: Iterable[tuple[int, int]]) -> None:
+        """Write zeros to entries of outputs, rows of them at once: a mass matrix has many."""
+        rows: list[tuple[int, int, int]] = []  # output, first entry, end
+        for i, j in sorted(places):
+            if rows and (i, j) == (rows[-1][0], rows[-1][2]):
+                rows[-1] = (i, rows[-1][1], j + 1)
+            else:
+                rows.append((i, j, j + 1))
+        for i, start, end in rows:
+            where, size = self.pointer(f"%o{i}", start), 8 * self.lanes.count * (end - start)
+            self.lines.append(
+                f"  call void {_MEMSET}(ptr align 8 {where}, i8 0, i64 {size}, i1 false)"
+            )
+        self.clears = True
+
+    def operand(self, lanes: Pack) -> str:
+        """The text that stands for a value, or for a vector of some."""
+        if lanes not in self.operands:
+            alone = len(lanes) == 1
+            self.operands[lanes] = self.scalar(*lanes) if alone else self.vector(lanes)
+        return self.operands[lanes]
+
+    def scalar(self, value: int) -> str:
+        """A value: from a pack, a constant, or from memory."""
+        program, T = self.program, self.lanes.type
+        if value in self.lane_of:
+            pack, lane = self.lane_of[value]
+            return self.name(
+                f"extractelement {self.of(pack).type} {self.operands[pack]}, i64 {lane}"
+            )
+        if program.first_constant <= value < program.first_result:
+            return self.constant(value - program.first_constant)
+        where, align = self.pointer(*self.place(value)), 8 * self.lanes.count
+        return self.name(f"load {T}, ptr {where}, align {align}")
+
+    def place(self, value: int) -> tuple[str, int]:
+        """Where an input, or a value of an earlier chunk, is in memory."""
+        early = value < self.program.first_constant
+        return self.places[value] if early else ("%w", self.plan.slots[value])
+
+    def vector(self, lanes: Pack) -> str:
+        """A vector: one value in every lane, a row in memory, or put together."""
+        wide = self.of(lanes)
+        if len(set(lanes)) == 1:
+            return self.spread(self.operand(lanes[:1]), wide)
+        if lanes in self.plan.packed_constants:
+            where = self.pointer("%k", self.plan.packed_constants[lanes])
+            return self.name(f"load {wide.type}, ptr {where}, align 8, {_NEVER_WRITTEN}")
+        if self.in_a_row(lanes):
+            where = self.pointer(*self.place(lanes[0]))
+            return self.name(f"load {wide.type}, ptr {where}, align 8")
+        vector = "poison"
+        for k, value in enumerate(lanes):
+            x = self.operand((value,))
+            vector = self.name(f"insertelement {wide.type} {vector}, double {x}, i64 {k}")
+        return vector
+
+    def signed(self, lanes: Pack, signs: tuple[int, ...]) -> str:
+        """A vector with some of its lanes negative."""
+        x, T = self.operand(lanes), self.of(lanes).type
+        if len(set(signs)) == 1:
+            return x if signs[0] > 0 else self.name(f"fneg {T} {x}")
+        # A product, which a sum can take in; with +-1 it is exact.
+        factors = ", ".join(f"double {literal(float(sign))}" for sign in signs)
+        return self.name(f"fmul {self.fused} {T} {x}, <{factors}>")
+
+    def in_a_row(self, lanes: Pack) -> bool:
+        """Whether values from before this function are side by side in memory."""
+        first, end = self.program.first_constant, self.program.first_result
+        if any(first <= value < end or value in self.lane_of for value in lanes):
+            return False
+        base, start = self.place(lanes[0])
+        return [self.place(v) for v in lanes] == [(base, start + k) for k in range(len(lanes))]
+
+    def spread(self, x: str, lanes: Lanes) -> str:
+        """A double in every lane."""
+        T = lanes.type
+        x = self.name(f"insertelement {T} poison, double {x}, i64 0")
+        mask = f"<{lanes.count} x i32> zeroinitializer"
+        return self.name(f"shufflevector {T} {x}, {T} poison, {mask}")
+
+    def constant(self, index: int) -> str:
+        """A constant of the program, in every lane."""
+        where = self.name(f"getelementptr double, ptr %k, i64 {index}")
+        x = self.name(f"load double, ptr {where}, {_NEVER_WRITTEN}")
+        return x if self.lanes.count == 1 else self.spread(x, self.lanes)
+
+    def compute(self, pack: Pack) -> None:
+        """Append an instruction of the program."""
+        instruction = self.program.instructions[pack[0] - self.program.first_result]
+        if instruction.operation in ("sin", "cos"):
+            pair = self.sincos(instruction.arguments[0])
+            self.operands[pack] = pair[instruction.operation == "cos"]
+        elif len(pack) == 1:
+            given = [self.operand((argument,)) for argument in instruction.arguments]
+            self.operands[pack] = self.operation(instruction.operation, self.lanes, *given)
+        else:
+            given = [self.signed(*operand) for operand in self.plan.operands(pack)]
+            operation = "add" if instruction.operation == "sub" else instruction.operation
+            self.operands[pack] = self.operation(operation, self.of(pack), *given)
+        self.lane_of |= {value: (pack, k) for k, value in enumerate(pack)}
+
+    def sincos(self, angle: int) -> tuple[str, str]:
+        """Sine and cosine of a value, evaluated together."""
+        if angle not in self.pairs:
+            self.has_sincos = True
+            T = self.lanes.type
+            both = self.name(f"call {{ {T}, {T} }} @sincos({T} {self.operand((angle,))})")
+            sine, cosine = (
+                self.name(f"extractvalue {{ {T}, {T} }} {both}, {part}") for part in (0, 1)
+            )
+            self.pairs[angle] = sine, cosine
+        return self.pairs[angle]
+
+    def operation(self, operation: str, lanes: Lanes, x: str, y: str = "") -> str:
+        """Append an operation on operands, with the meaning that `OPERATIONS` tells."""
+        T, B = lanes.type, lanes.boolean
+        zero, one = literal(0.0, lanes), literal(1.0, lanes)
+        match operation:
+            case "add" | "sub" | "mul":
+                return self.name(f"{_ARITHMETIC[operation]} {self.fused} {T} {x}, {y}")
+            case "sq":
+                return self.name(f"fmul {self.fused} {T} {x}, {x}")
+            case "twice":
+                return self.name(f"fadd {self.fused} {T} {x}, {x}")
+            case "div":
+                return self.name(f"fdiv {T} {x}, {y}")
+            case "inv":
+                return self.name(f"fdiv {T} {one}, {x}")
+            case "neg":
+                return self.name(f"fneg {T} {x}")
+            case "lt" | "le" | "eq" | "ne":
+                return self.number(self.name(f"fcmp {_COMPARISONS[operation]} {T} {x}, {y}"), lanes)
+            case "not":
+                return self.number(self.name(f"fcmp oeq {T} {x}, {zero}"), lanes)
+            case "and" | "or":
+                both = f"{operation} {B} {self.truth(x, lanes)}, {self.truth(y, lanes)}"
+                return self.number(self.name(both), lanes)
+            case "if_else_zero":
+                return self.name(f"select {B} {self.truth(x, lanes)}, {T} {y}, {T} {zero}")
+            case "sign":
+                size = self.intrinsic("copysign", lanes, one, x)
+                nonzero = self.name(f"fcmp one {T} {x}, {zero}")
+                return self.name(f"select {B} {nonzero}, {T} {size}, {T} {x}")
+        if operation in _INTRINSICS:
+            return self.intrinsic(_INTRINSICS[operation], lanes, x, *([y] if y else []))
+        self.count += 1
+        result = f"%t{self.count}"
+        self.lines += library_call(operation, result, [x, y] if y else [x], lanes)
+        return result
+
+    def truth(self, x: str, lanes: Lanes) -> str:
+        """A number as a boolean."""
+        return self.name(f"fcmp une {lanes.type} {x}, {literal(0.0, lanes)}")
+
+    def number(self, boolean: str, lanes: Lanes) -> str:
+        """A boolean as 0 or 1."""
+        return self.name(f"uitofp {lanes.boolean} {boolean} to {lanes.type}")
+
+    def intrinsic(self, name: str, lanes: Lanes, *operands: str) -> str:
+        """Append a call of a function that LLVM knows."""
+        self.intrinsics[name, lanes] = len(operands)
+        T = lanes.type
+        given = ", ".join(f"{T} {x}" for x in operands)
+        return self.name(f"call {T} @llvm.{name}.{lanes.suffix}({given})")
+
+
+def _declare(intrinsic: str, lanes: Lanes, count: int) -> str:
+    types: Iterable[str] = [lanes.type] * count
+    return f"declare {lanes.type} @llvm.{intrinsic}.{lanes.suffix}({', '.join(types)})"
