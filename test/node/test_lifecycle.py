@@ -29,6 +29,7 @@ def test_starts_from_a_parameter_and_ends_cleanly(graph, how):
     node, client = graph.serve(robot_description=LEG), graph.client()
     client.until_active()
     assert model_name(client) == "demo_leg"
+    node.process.send_signal(how)  # as Ctrl-C under launch: by the terminal, and by launch
     assert node.stop(how) == 0
     assert "Traceback" not in node.log
 
