@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmark import calls, counts, latency
+from benchmark import calls, contacts, counts, latency, loop_methods
 from benchmark.robots import example_pairs
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -49,7 +49,7 @@ def _kernels() -> None:
     rows = []
     for section in (
         calls.trees, calls.geared_chains, calls.four_bar_chains, calls.operational_space,
-        calls.mujoco_chains,
+        calls.mujoco_chains, contacts.contacts,
     ):  # fmt: skip
         with console.status(section.__doc__ or section.__name__):
             rows += list(section())
@@ -58,6 +58,14 @@ def _kernels() -> None:
     _write(DOCS / "instruction_counts.csv", count_rows)
     _write(DOCS / "performance.csv", rows)
     _plot(rows)
+
+
+def _loops() -> None:
+    with console.status("loops embedded or by their forces"):
+        method_rows = list(loop_methods.rows())
+    _show("Instructions of forward dynamics, two chains and a loop", method_rows)
+    _write(DOCS / "loop_methods.csv", method_rows)
+    loop_methods.plot(method_rows, DOCS / "pictures" / "loop_methods.svg")
 
 
 def _start_up() -> None:
@@ -110,7 +118,7 @@ def _plot(rows: list[dict[str, object]]) -> None:
     figure.savefig(DOCS / "pictures" / "performance.svg", metadata={"Date": None})
 
 
-SECTIONS = {"kernels": _kernels, "latency": _latency}
+SECTIONS = {"kernels": _kernels, "latency": _latency, "loops": _loops}
 
 if __name__ == "__main__":
     main(sys.argv[1:])

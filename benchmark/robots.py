@@ -36,12 +36,20 @@ class Pair:
     theirs: tuple[np.ndarray, ...]
 
 
-def pair(name: str, urdf: str, *, floating_base: bool = False, mimic: bool = False) -> Pair:
-    """Load a URDF text in both libraries."""
-    robot = load_robot(urdf, floating_base=floating_base)
+def pair(
+    name: str,
+    urdf: str,
+    *,
+    floating_base: bool = False,
+    mimic: bool = False,
+    loops: dict | None = None,
+    spread: float = 0.4,
+) -> Pair:
+    """Load a URDF text in both libraries; the state is within ``spread`` [rad] of the assembly."""
+    robot = load_robot(urdf, loops, floating_base=floating_base)
     root = (pin.JointModelFreeFlyer(),) if floating_base else ()
     model = pin.buildModelFromXML(urdf, *root, mimic)
-    q, qd, qdd = _state(robot)
+    q, qd, qdd = _state(robot, spread)
     independent = set(robot.independent_joint_names)
     theirs = [pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)]
     base = 1 if floating_base else 0
@@ -60,10 +68,10 @@ def pair(name: str, urdf: str, *, floating_base: bool = False, mimic: bool = Fal
     return Pair(name, robot, model, (q, yd, ydd), tuple(theirs))
 
 
-def _state(robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _state(robot: Robot, spread: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     home = robot.tree.home
-    step = robot.spanning_velocity(home, rng.uniform(-0.4, 0.4, robot.ny))
+    step = robot.spanning_velocity(home, rng.uniform(-spread, spread, robot.ny))
     q = robot.close(robot.tree.integrate(home, step))
     qd = robot.spanning_velocity(q, rng.normal(size=robot.ny))
     return q, qd, robot.spanning_acceleration(q, qd, rng.normal(size=robot.ny))

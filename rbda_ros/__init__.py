@@ -12,6 +12,7 @@ from pkgutil import extend_path
 # The generated msg and srv lie in the installed package, also when this is the source tree.
 __path__ = extend_path(__path__, __name__)
 
+from rbda_ros.contacts import ConstrainedMotion, Contact, ContactEfforts, Impact
 from rbda_ros.errors import (
     ClosureError,
     DescriptionError,
@@ -27,8 +28,12 @@ from rbda_ros.robot import Robot, load_robot
 __all__ = [
     "ClosureError",
     "Cluster",
+    "ConstrainedMotion",
+    "Contact",
+    "ContactEfforts",
     "Derivatives",
     "DescriptionError",
+    "Impact",
     "InputError",
     "ModelError",
     "OperationalSpace",

@@ -268,6 +268,8 @@ class _Writer:
                 indent = self.widths[0] + 2
                 yield Padding(self._constraint(facts), (0, 0, 0, indent))
                 yield Padding(Text(facts.ties, "dim"), (0, 0, 0, indent + 2))
+                if method := self._method(facts.name):
+                    yield Padding(Text(method, "dim"), (0, 0, 0, indent + 2))
 
     def footer(self) -> Iterator[RenderableType]:
         """What the marks mean."""
@@ -282,6 +284,19 @@ class _Writer:
             )
         yield Text()
         yield Text(legend, "dim")
+
+    def _method(self, constraint: str) -> str:
+        """How forward dynamics closes a loop, and why; nothing where it is simply embedded."""
+        chosen = self.robot.loop_methods
+        how = "by its forces" if constraint in chosen.by_forces else "embedded"
+        trial = chosen.trials.get(constraint)
+        if trial is None:
+            return f"forward dynamics: {how}" if constraint in chosen.by_forces else ""
+        embedded = "too large to try" if trial.embedded is None else f"{trial.embedded:,}"
+        return (
+            f"forward dynamics: {how} (auto; instructions embedded {embedded},"
+            f" by its forces {trial.by_forces:,})"
+        )
 
     def _grid(self) -> Table:
         grid = Table.grid(padding=(0, 2, 0, 0))

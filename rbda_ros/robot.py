@@ -5,21 +5,38 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rbda_ros.algorithms.feedforward import TERMS, Choice
+from rbda_ros.algorithms.kinematics import BodyFrame
 from rbda_ros.cluster_tree.closure import CLOSED
+from rbda_ros.cluster_tree.open_loops import OpenLoops, open_loops
 from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
+from rbda_ros.contacts import (
+    ConstrainedMotion,
+    Contact,
+    ContactEfforts,
+    Impact,
+    Route,
+    Stop,
+    constrained_forward_dynamics,
+    contact_inverse_dynamics,
+    contact_kernel,
+    damped_delassus_inverse,
+    impact,
+)
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityError
 from rbda_ros.feedforward import NEARBY, Feedforward
 from rbda_ros.inputs import FrameName, Inputs, numbers
 from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.methods import Methods, choose_methods
 from rbda_ros.kernels.trace import (
     KERNELS,
     trace,
@@ -33,6 +50,7 @@ from rbda_ros.reaching import Reached, reach
 from rbda_ros.results import Cluster, Derivatives, OperationalSpace, clusters_of
 
 Array = NDArray[np.float64]
+Kept = TypeVar("Kept")
 
 CLOSURE_STEPS = (1, 4, 16)
 """In how many steps the known joints may go from a guess to where they are."""
@@ -98,7 +116,7 @@ class Robot:
     ) -> None:
         self._inputs = Inputs(tree)
         self._bare = bare  # the same robot without payloads; None if this is it
-        self._kernels: dict[tuple[Any, ...], Kernel] = {}
+        self._kept: dict[tuple[Any, ...], Any] = {}
         self._tracing = threading.Lock()
         self._has_loops = any(node.loop for node in tree.clusters)
 
@@ -141,7 +159,7 @@ class Robot:
             frames: for the kernels that are about frames.
             linear_only: for the inverse operational-space inertia.
         """
-        if not frames and (kernel := self._kernels.get((name, linear_only))) is not None:
+        if not frames and (kernel := self._kept.get((name, linear_only))) is not None:
             return kernel
         if name not in KERNELS:
             raise InputError(f"there is no kernel {name!r}; there are {', '.join(KERNELS)}")
@@ -151,14 +169,34 @@ class Robot:
             return self._bare.kernel(name, *frames, linear_only=linear_only)
         keys_and_frames = [self._inputs.frame(frame) for frame in frames]
         key = (name, *(key for key, _ in keys_and_frames), linear_only)
+        bodies = tuple(frame for _, frame in keys_and_frames)
+        options: tuple[Any, ...] = bodies
+        if name == "inverse_operational_space_inertia":
+            options = (bodies, linear_only)
+        loops = self.open_loops if KERNELS[name].by_loop_forces else None
+        return self.kept(key, lambda: trace(self.tree, name, *options, loops=loops))
+
+    def kept(self, key: tuple[Any, ...], make: Callable[[], Kept]) -> Kept:
+        """What was made for this key, such as a kernel; made once."""
         with self._tracing:
-            if key not in self._kernels:
-                bodies = tuple(frame for _, frame in keys_and_frames)
-                options: tuple[Any, ...] = bodies
-                if name == "inverse_operational_space_inertia":
-                    options = (bodies, linear_only)
-                self._kernels[key] = trace(self.tree, name, *options)
-            return self._kernels[key]
+            if key not in self._kept:
+                self._kept[key] = make()
+            return self._kept[key]
+
+    def body_frame(self, frame: FrameName) -> tuple[str, BodyFrame]:
+        """A key for a frame, and the frame on its body."""
+        return self._inputs.frame(frame)
+
+    @cached_property
+    def loop_methods(self) -> Methods:
+        """How forward dynamics closes each loop: what ``method`` in the loop file comes to."""
+        return choose_methods(self.tree if self._bare is None else self._bare.tree)
+
+    @cached_property
+    def open_loops(self) -> OpenLoops | None:
+        """The robot with the loops open that forward dynamics closes by their forces, if any."""
+        names = self.loop_methods.by_forces
+        return open_loops(self.tree, names) if names else None
 
     def close(
         self,
@@ -396,8 +434,6 @@ class Robot:
         if friction:
             tau = tau - self._evaluate("friction_force", q, yd)[0]
         ydd = self._dynamics("forward_dynamics", (q, yd, tau), external_wrenches)
-        if not np.isfinite(ydd).all():
-            raise SingularityError(self._no_inertia())
         return ydd
 
     def actuator_efforts(self, q: ArrayLike, tau: ArrayLike) -> Array:
@@ -510,9 +546,7 @@ class Robot:
             raise InputError("frames: name at least one link")
         if np.ndim(numbers("damping", damping)) or not 0.0 <= damping < np.inf:
             raise InputError(f"damping is {damping!r}; give a number that is not negative")
-        position = self._position(q)
-        if position.ndim != 1:
-            raise InputError("q: give one position, not a batch")
+        position = self._single_position(q)
         kernel = self.kernel("inverse_operational_space_inertia", *frames, linear_only=linear_only)
         flat = kernel.call(position)[0]
         rows = 3 if linear_only else 6
@@ -531,6 +565,110 @@ class Robot:
             rank=int(regular.sum()),
             condition=float(values[-1] / values[0]) if regular.all() else np.inf,
         )
+
+    def constrained_forward_dynamics(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        tau: ArrayLike,
+        contacts: Sequence[Contact],
+        *,
+        tolerance: float = 1e-10,
+        max_iterations: int = 100,
+        route: Route = "constrained_aba",
+    ) -> ConstrainedMotion:
+        """The acceleration that forces and contacts give: constrainedABA (Sathya 2024).
+
+        Minimises Gauss' ``|ydd - ydd_free|^2_H / 2`` subject to ``J ydd + J-dot yd = a*``.
+        Redundant contacts are allowed; contradictory ones are satisfied in the least squares.
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            qd: (nv,) spanning velocity, or (ny,) independent velocity.
+            tau: (ny,) force on y, or (nv,) forces on every joint of the spanning tree.
+            contacts: where the world holds the robot.
+            tolerance: what contacts may miss, relative to the largest acceleration.
+            max_iterations: most proximal iterations; they come in fours.
+            route: ``constrained_aba``, or ``prox_pv`` or ``prox_ltl`` to compare with. With loops
+                that are closed by their forces it is always ``prox_pv``.
+        """
+        state = self._single_state(q, qd)
+        force = self._inputs.single("tau", tau, self.ny, self.nv)
+        if force.size != self.ny:
+            force = self._evaluate("generalized_force", state[0], force)[0]
+        stop = Stop(tolerance, max_iterations)
+        return constrained_forward_dynamics(self, *state, force, contacts, stop, route)
+
+    def contact_kernel(
+        self, contacts: Sequence[Contact], route: Route = "constrained_aba"
+    ) -> Kernel:
+        """The kernel of `constrained_forward_dynamics` for these contacts, e.g. for batches.
+
+        ``q, yd, tau, axes (9c), desired (6c), start (m) -> ydd, forces (6c), along (m), health
+        (2)``: axes column by column, ``start`` zero or the last ``along``, and of the contacts'
+        accelerations what they miss and how much that last changed.
+        """
+        return contact_kernel(self, contacts, route)
+
+    def contact_forces(
+        self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, contacts: Sequence[Contact]
+    ) -> Array:
+        """Force then moment (c, 6) of each contact, as `constrained_forward_dynamics` has them."""
+        return self.constrained_forward_dynamics(q, qd, tau, contacts).forces
+
+    def impact(
+        self, q: ArrayLike, qd: ArrayLike, contacts: Sequence[Contact], restitution: float = 0.0
+    ) -> Impact:
+        """Velocity after contacts have hit: ``H (yd+ - yd) = J' p``, ``J yd+ = -e J yd``.
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            qd: (nv,) spanning velocity, or (ny,) independent velocity, before.
+            contacts: what hits; their accelerations and gains play no part.
+            restitution: e, from 0 (plastic) to 1.
+        """
+        return impact(self, *self._single_state(q, qd), contacts, restitution)
+
+    def contact_inverse_dynamics(
+        self, q: ArrayLike, qd: ArrayLike, ydd: ArrayLike, contacts: Sequence[Contact]
+    ) -> ContactEfforts:
+        """Forces of actuators and contacts that give ydd: ``tau + J' f = H ydd + C``.
+
+        Of all contact forces that leave nothing to do where no actuator is (a floating base), those
+        of least norm are taken; friction cones are not looked at.
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            qd: (nv,) spanning velocity, or (ny,) independent velocity.
+            ydd: (ny,) independent acceleration.
+            contacts: where the world may push; their accelerations and gains play no part.
+        """
+        acceleration = self._inputs.single("ydd", ydd, self.ny)
+        return contact_inverse_dynamics(self, *self._single_state(q, qd), acceleration, contacts)
+
+    def damped_delassus_inverse(
+        self, q: ArrayLike, contacts: Sequence[Contact], mu: float
+    ) -> Array:
+        """``(J H^-1 J' + I/mu)^-1`` (m, m) of contacts' rows, by cABA-OSIM (Sathya 2024, Alg. 5).
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            contacts: rows are along and about their own axes, contact by contact, linear first.
+            mu: inverse of the damping [kg].
+        """
+        return damped_delassus_inverse(self, self._single_position(q), contacts, mu)
+
+    def _single_position(self, q: ArrayLike) -> Array:
+        position = self._position(q)
+        if position.ndim != 1:
+            raise InputError("q: give one position, not a batch")
+        return position
+
+    def _single_state(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array]:
+        velocity = self._inputs.velocity(qd)
+        if velocity.ndim != 1:
+            raise InputError("qd: give one velocity, not a batch")
+        return self._single_position(q), velocity
 
     def inverse_kinematics(
         self,
@@ -584,11 +722,7 @@ class Robot:
         """The kernel for one choice of known coordinates; traced once."""
         if self._bare is not None and trace_one in WITHOUT_INERTIA:
             return self._bare._traced(trace_one, choice)
-        key = (trace_one, choice)
-        with self._tracing:
-            if key not in self._kernels:
-                self._kernels[key] = trace_one(self.tree, choice)
-            return self._kernels[key]
+        return self.kept((trace_one, choice), lambda: trace_one(self.tree, choice))
 
     def _known_rates(
         self,
@@ -607,11 +741,23 @@ class Robot:
         self, name: str, state: Sequence[Array], wrenches: Mapping[str, ArrayLike] | None
     ) -> Array:
         """Call a kernel, or its twin with external wrenches where there are any."""
-        if not wrenches:
-            return self._evaluate(name, *state)[0]
-        return self._evaluate(
-            f"{name}_with_wrenches", *state, self._inputs.body_wrenches(wrenches)
-        )[0]
+        if wrenches:
+            outputs = self._evaluate(
+                f"{name}_with_wrenches", *state, self._inputs.body_wrenches(wrenches)
+            )
+        else:
+            outputs = self._evaluate(name, *state)
+        if not np.isfinite(outputs[0]).all():
+            raise SingularityError(self._no_inertia())
+        if len(outputs) > 1:  # loops that are closed by their forces say how well
+            missed = outputs[1].max(initial=0.0)
+            if missed > LOOP_TOLERANCE * np.abs(outputs[0]).max(initial=1.0):
+                raise SingularityError(
+                    f"{self.name}: the forces of the loops {', '.join(self.loop_methods.by_forces)}"
+                    f" leave {missed:.3g} m/s^2 open; move away from their dead points, or use"
+                    " 'method: embed'"
+                )
+        return outputs[0]
 
     def _evaluate(
         self, name: str | Kernel, *inputs: Array, frames: Sequence[FrameName] = ()

@@ -10,6 +10,7 @@ from mechanism_table import MECHANISMS
 from pinocchio_oracle import example_robots
 from rich.console import Console
 
+from benchmark.parallel_chains import parallel_chains
 from rbda_ros import inspection, load_robot
 from rbda_ros.description.constraints import CONSTRAINT_TYPES
 from rbda_ros.description.loop_file import read_loop_file
@@ -212,3 +213,14 @@ def test_draws(at_root, tmp_path, capsys):
     for bad in (tmp_path / "leg.pdf", tmp_path / "no" / "folder.svg"):
         assert inspect(*DEMO, "--draw", bad) == 1
         assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_tells_how_forward_dynamics_closes_loops():
+    urdf = parallel_chains(5, 5, "transmission")
+    by_forces = "forward dynamics: by its forces"
+    assert by_forces not in shown(load_robot(urdf))
+    assert by_forces in shown(load_robot(urdf, {"method": "proximal"}))
+    automatic = load_robot(urdf, {"method": "auto"})
+    trial = automatic.loop_methods.trials["loop"]
+    told = f"(auto; instructions embedded {trial.embedded:,}, by its forces {trial.by_forces:,})"
+    assert f"{by_forces} {told}" in shown(automatic, width=120)

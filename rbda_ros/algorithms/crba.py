@@ -8,6 +8,7 @@ from __future__ import annotations
 import casadi as ca
 
 from rbda_ros.algorithms.motion import Clustered, cluster_joints
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, mirrored
 
@@ -21,7 +22,11 @@ def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
         tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
     """
-    joints = cluster_joints(tree, q)
+    return composite_inertia(tree, cluster_joints(tree, q))
+
+
+def composite_inertia(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
+    """H(y) (ny x ny) of a tree whose cluster joints are there already."""
     Ic: Clustered = {k: node.inertia for k, node in enumerate(tree.clusters)} | {None: 0}
     blocks: dict[tuple[int, int], Matrix] = {}
     for k in tree.inward():
@@ -51,7 +56,11 @@ def mass_matrix_factor(tree: ClusterTree, q: Matrix) -> Matrix:
         tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
     """
-    H = mass_matrix(tree, q)
+    return branch_factor(tree, mass_matrix(tree, q))
+
+
+def branch_factor(tree: ClusterTree, H: Matrix) -> Matrix:
+    """L of a mass matrix H (ny x ny) that is there already."""
     above = _coordinates_above(tree)
     A = {(k, i): H[k, i] for k in range(tree.ny) for i in (k, *above[k])}
     for k in reversed(range(tree.ny)):

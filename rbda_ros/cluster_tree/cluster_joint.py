@@ -81,6 +81,10 @@ class ClusterNode:
             return ca.DM.eye(self.nv)
         return self.loop.velocity_map(q, self.independent if independent is None else independent)
 
+    def velocity(self, q: Matrix, yd: Matrix) -> Matrix:
+        """qd_k = G_k yd_k (nv), for less than G_k itself."""
+        return yd if self.loop is None else self.loop.velocity(q, yd, self.independent)
+
     def bias(self, q: Matrix, qd: Matrix, independent: Sequence[int] | None = None) -> Matrix:
         """g_k (nv), with qdd_k = G_k ydd_k + g_k (3); of y_k, or of others in its place."""
         if self.loop is None:

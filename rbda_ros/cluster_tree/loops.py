@@ -63,6 +63,12 @@ class Loop:
         G = _rows(self.nv, independent, ca.DM.eye(len(independent)))
         return G + _rows(self.nv, dependent, least_squares(K_d, -K_y))
 
+    def velocity(self, q: Matrix, yd: Matrix, independent: Sequence[int]) -> Matrix:
+        """qd = G yd (nv), without the other columns of G."""
+        K_y, K_d, dependent = self._columns(q, independent)
+        others = least_squares(K_d, -K_y @ yd)
+        return _rows(self.nv, independent, yd) + _rows(self.nv, dependent, others)
+
     def bias(self, q: Matrix, qd: Matrix, independent: Sequence[int]) -> Matrix:
         """g (nv), with qdd = G ydd + g (3): K_d qdd_d = k - K_y ydd."""
         if self.constant:

@@ -58,17 +58,18 @@ def assemble(root: etree._Element, loop_file: LoopFile, report: Report) -> Robot
         dependent,
         loop_file.independent_joints or (),
     )
+    constraints = (
+        *mimic_couplings,
+        *expand_path_couplings(read_path_couplings(root, report), link_names, tree, report),
+        *read_loops(root, report),
+        *(rotor.gear for rotor in rotors),
+        *loop_file.constraints,
+    )
     description = RobotDescription(
         name=name,
         links=(*links, *(rotor.link for rotor in rotors)),
         joints=joints,
-        constraints=(
-            *mimic_couplings,
-            *expand_path_couplings(read_path_couplings(root, report), link_names, tree, report),
-            *read_loops(root, report),
-            *(rotor.gear for rotor in rotors),
-            *loop_file.constraints,
-        ),
+        constraints=tuple(replace(c, method=c.method or loop_file.method) for c in constraints),
         independent_joints=loop_file.independent_joints,
         actuated_joints=loop_file.actuated_joints,
         assembly=loop_file.assembly,

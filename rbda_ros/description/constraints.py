@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import cast, get_args
 
 from rbda_ros.description.expression import parse
 from rbda_ros.description.fields import Fields, to_mapping, to_name
@@ -14,6 +14,7 @@ from rbda_ros.description.model import (
     CutJoint,
     CutType,
     Expression,
+    Method,
     Pose,
 )
 from rbda_ros.description.report import Report
@@ -22,6 +23,7 @@ from rbda_ros.description.urdf_plus import CUT_TYPES
 from rbda_ros.description.values import brief, to_number, to_unit_vector, to_vector
 
 CONSTRAINT_TYPES = ("coupling", *CUT_TYPES, "expression")
+METHODS = get_args(Method)
 _CUT_KEYS = ("predecessor", "successor", "axis")
 
 
@@ -56,29 +58,30 @@ def read_constraint(value: object, number: int, report: Report) -> Constraint | 
     where = f"constraint {brief(value.get('name', default_name))}"
     fields = Fields(value, where, ("name", "type", "method", *keys), report)
     name = fields.get("name", to_name, default_name)
-    _check_method(fields)
+    method = fields.get("method", to_method, None)
     if kind == "coupling":
-        return _coupling(fields, name)
+        return _coupling(fields, name, method)
     if kind == "expression":
-        return _expression(fields, name)
-    return _cut_joint(fields, name, cast(CutType, kind))
+        return _expression(fields, name, method)
+    return _cut_joint(fields, name, cast(CutType, kind), method)
 
 
-def _coupling(fields: Fields, name: str) -> Coupling:
+def _coupling(fields: Fields, name: str, method: Method | None) -> Coupling:
     return Coupling(
         name=name,
         terms=fields.require("terms", _to_terms, {}),
         offset=fields.get("offset", to_number, 0.0),
+        method=method,
     )
 
 
-def _expression(fields: Fields, name: str) -> Expression | None:
+def _expression(fields: Fields, name: str, method: Method | None) -> Expression | None:
     equation = fields.require("equation", _to_text, "")
     tree = fields.get("equation", lambda text: parse(_to_text(text)), None)
-    return None if tree is None else Expression(name, equation, tree)
+    return None if tree is None else Expression(name, equation, tree, method)
 
 
-def _cut_joint(fields: Fields, name: str, kind: CutType) -> CutJoint:
+def _cut_joint(fields: Fields, name: str, kind: CutType, method: Method | None) -> CutJoint:
     return CutJoint(
         name=name,
         type=kind,
@@ -87,6 +90,7 @@ def _cut_joint(fields: Fields, name: str, kind: CutType) -> CutJoint:
         axis=fields.get("axis", to_unit_vector, X_AXIS),
         second_axis=fields.get("second_axis", to_unit_vector, None),
         length=fields.get("length", _to_length, None),
+        method=method,
     )
 
 
@@ -101,16 +105,11 @@ def _attachment(fields: Fields, key: str) -> Attachment:
     )
 
 
-def _check_method(fields: Fields) -> None:
-    method = fields.get("method", to_name, "auto")
-    if method == "proximal":
-        fields.report.problem(
-            fields.where, "method 'proximal' is not available yet", "use embed or auto"
-        )
-    elif method not in ("embed", "auto"):
-        fields.report.problem(
-            fields.where, f"method {brief(method)} is unknown", "use embed or auto"
-        )
+def to_method(value: object) -> Method:
+    """Read a method, or raise ValueError."""
+    if value not in METHODS:
+        raise ValueError(f"method {brief(value)} is unknown; use {', '.join(METHODS)}")
+    return cast(Method, value)
 
 
 def _to_text(value: object) -> str:

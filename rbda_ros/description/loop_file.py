@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rbda_ros.description.constraints import read_constraint
+from rbda_ros.description.constraints import read_constraint, to_method
 from rbda_ros.description.fields import Fields, to_list, to_mapping, to_name, to_names
-from rbda_ros.description.model import Constraint, Pose
+from rbda_ros.description.model import Constraint, Method, Pose
 from rbda_ros.description.report import Report
 from rbda_ros.description.urdf import ZERO
 from rbda_ros.description.values import brief, to_number, to_vector
@@ -17,6 +17,7 @@ KEYS = (
     "independent_joints",
     "actuated_joints",
     "constraints",
+    "method",
     "assembly",
     "joints",
     "rotors",
@@ -46,9 +47,13 @@ class RotorLine:
 
 @dataclass(frozen=True)
 class LoopFile:
-    """What a loop file says, names not yet resolved."""
+    """What a loop file says, names not yet resolved.
+
+    ``method`` is for the constraints, of either file, that do not say their own.
+    """
 
     constraints: tuple[Constraint, ...] = ()
+    method: Method | None = None
     independent_joints: tuple[str, ...] | None = None
     actuated_joints: tuple[str, ...] | None = None
     assembly: Mapping[str, float] = field(default_factory=dict)
@@ -70,6 +75,7 @@ def read_loop_file(value: object, report: Report) -> LoopFile:
     ]
     return LoopFile(
         constraints=tuple(entry for entry in constraints if entry is not None),
+        method=fields.get("method", to_method, None),
         independent_joints=fields.get("independent_joints", to_names, None),
         actuated_joints=fields.get("actuated_joints", to_names, None),
         assembly=_assembly(fields),

@@ -107,6 +107,11 @@ class Joint:
     independent: bool | None = None
 
 
+Method = Literal["embed", "proximal", "auto"]
+"""How forward dynamics closes a loop: embedded in a cluster, by the forces that hold it (a
+proximal algorithm), or whichever takes fewer instructions. Everything else embeds all loops."""
+
+
 @dataclass(frozen=True)
 class Coupling:
     """A gear, belt or differential: sum of coefficient * joint position = offset."""
@@ -114,6 +119,7 @@ class Coupling:
     name: str
     terms: Mapping[str, float]
     offset: float = 0.0
+    method: Method | None = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +148,7 @@ class CutJoint:
     axis: Vector3 = (1.0, 0.0, 0.0)
     second_axis: Vector3 | None = None
     length: float | None = None
+    method: Method | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +158,7 @@ class Expression:
     name: str
     equation: str
     tree: Node
+    method: Method | None = None
 
 
 Constraint = Coupling | CutJoint | Expression
@@ -164,7 +172,8 @@ class RobotDescription:
         name: of the robot.
         links: in the order of the file.
         joints: in the order of the file.
-        constraints: loops, couplings, mimic joints, gears of rotors.
+        constraints: loops, couplings, mimic joints, gears of rotors; those without a method of
+            their own are embedded.
         independent_joints: as listed by the loop file; None leaves the choice to us.
         actuated_joints: as listed by the loop file; None means the independent joints.
         assembly: guess of joint positions that picks the branch of each loop.

@@ -50,9 +50,15 @@ def test_reads_every_key():
             Attachment("shank", Pose((0.3, 0, 0), (0, 0, 1))),
             Attachment("arm"),
             axis=(0, 1, 0),
+            method="embed",
         ),
         Expression("expression_3", "crank - 0.1*cos(hip)", parse("crank - 0.1*cos(hip)")),
     )
+
+
+def test_a_method_for_all_leaves_those_that_say_their_own():
+    methods = [c.method for c in leg(loops=EVERYTHING + "method: auto\n").constraints]
+    assert methods == ["auto", "embed", "auto"]
 
 
 def test_text_path_and_mapping_read_alike(tmp_path: Path):
@@ -69,6 +75,7 @@ def test_text_path_and_mapping_read_alike(tmp_path: Path):
                 "predecessor": {"link": "shank", "xyz": np.array([0.3, 0, 0]), "rpy": (0, 0, 1)},
                 "successor": {"link": "arm"},
                 "axis": np.array([0, 2, 0]),
+                "method": "embed",
             },
             {"type": "expression", "equation": "crank - 0.1*cos(hip)"},
         ],
@@ -217,7 +224,6 @@ def test_wrong_files(loops, message):
         ({"predecessor": {"link": "arm"}}, "joins a link to itself"),
         ({"axis": [0, 0, 0]}, "axis: has zero length"),
         ({"axis": [0, True, 0]}, "True is not a number"),
-        ({"method": "proximal"}, "not available yet"),
         ({"method": "newton"}, "method 'newton' is unknown"),
         ({"name": 3}, "3 is not a name"),
         ({"name": ["rod"]}, "['rod'] is not a name"),

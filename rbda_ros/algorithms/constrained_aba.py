@@ -1,0 +1,95 @@
+"""Forward dynamics with contacts in linear time: constrainedABA (Sathya 2024, Algorithms 1 to 3).
+
+The contacts' rows are added to the inertias of the bodies they hold, ``I + mu K'K``, and to their
+forces, ``K'(f + mu k)``; one articulated-body pass then minimises the augmented Lagrangian (28).
+Each further iteration corrects the forces by what the rows still miss (27b), and only carries
+that correction through the tree: inertias and their factors stay. On the cluster tree, embedded
+loops take part without any change.
+
+Redundant and singular rows are no trouble, and rows that contradict each other end at the least
+squares of what they miss: the augmented inertia is always regular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+
+from rbda_ros.algorithms.aba import (
+    accelerate_outward,
+    articulated_inertias,
+    bias_forces,
+    carry_inward,
+)
+from rbda_ros.algorithms.contacts import ContactRows, Proximal, Solution
+from rbda_ros.algorithms.motion import Clustered, bias_at_joints, gravity
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix, mirrored
+
+
+def constrained_aba(
+    tree: ClusterTree,
+    joints: list[ClusterJoint],
+    v: Clustered,
+    tau: Matrix,
+    rows: Sequence[ContactRows],
+    start: Sequence[Matrix],
+    proximal: Proximal,
+) -> Solution:
+    """The acceleration that forces and contacts give, and the forces of the contacts.
+
+    Args:
+        tree: the cluster tree.
+        joints: its cluster joints.
+        v: velocities.
+        tau: (ny) generalized force [N m, N].
+        rows: the contacts.
+        start: (m) forces of each contact to start from [N, N m].
+        proximal: weight and number of iterations.
+    """
+    c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]
+    mu, f = proximal.mu, list(start)
+
+    # Three sweeps (Algorithm 1), with the rows in inertias and forces (29).
+    articulated = articulated_inertias(tree, joints, augmentation(rows, mu))
+    pA = bias_forces(tree, v)
+    for contact, f_i in zip(rows, f, strict=True):
+        pA[contact.cluster] -= contact.K.T @ (f_i + mu * contact.k)
+    u = carry_inward(tree, joints, articulated, c, pA, tree.split_independent(tau))
+    ydd, a = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
+    missing = before = _missing(rows, a)
+    f = _corrected(f, missing, mu)
+
+    # Two sweeps (Algorithm 2) for each further iteration: only forces change.
+    still = [ca.DM(tree.rows(k), 1) for k in tree.outward()]
+    idle = [ca.DM(node.ny, 1) for node in tree.clusters]
+    for _ in range(proximal.iterations - 1):
+        pA = {k: ca.DM(tree.rows(k), 1) for k in tree.outward()}
+        for contact, gap in zip(rows, missing, strict=True):
+            pA[contact.cluster] -= contact.K.T @ (mu * gap)
+        du = carry_inward(tree, joints, articulated, still, pA, idle)
+        u = [u_k + du_k for u_k, du_k in zip(u, du, strict=True)]
+        ydd, a = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
+        before, missing = missing, _missing(rows, a)
+        f = _corrected(f, missing, mu)  # (27b)
+    return Solution(ca.vertcat(ca.DM(0, 1), *ydd), f, missing, before)
+
+
+def augmentation(rows: Sequence[ContactRows], mu: float) -> dict[int, Matrix]:
+    """``mu K'K`` (6n x 6n) for each cluster that contacts hold (29)."""
+    added: dict[int, Matrix] = {}
+    for contact in rows:
+        own = mirrored(mu * (contact.K.T @ contact.K))
+        added[contact.cluster] = added.get(contact.cluster, 0) + own
+    return added
+
+
+def _missing(rows: Sequence[ContactRows], a: Clustered) -> list[Matrix]:
+    """``k - K a`` (m) of each contact."""
+    return [contact.k - contact.K @ a[contact.cluster] for contact in rows]
+
+
+def _corrected(f: Sequence[Matrix], missing: Sequence[Matrix], mu: float) -> list[Matrix]:
+    return [f_i + mu * gap for f_i, gap in zip(f, missing, strict=True)]

@@ -1,0 +1,118 @@
+"""Forward dynamics with contacts, by any of the proximal algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+
+import casadi as ca
+
+from rbda_ros.algorithms.constrained_aba import constrained_aba
+from rbda_ros.algorithms.contacts import (
+    ContactFrame,
+    ContactRows,
+    Proximal,
+    Solution,
+    contact_rows,
+    largest,
+    split,
+    world_wrenches,
+)
+from rbda_ros.algorithms.loop_forces import closed_acceleration, open_state
+from rbda_ros.algorithms.motion import cluster_joints, velocities
+from rbda_ros.algorithms.prox_ltl import prox_ltl
+from rbda_ros.algorithms.prox_pv import prox_pv
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
+from rbda_ros.cluster_tree.open_loops import OpenLoops
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix
+
+ROUTES: MappingProxyType[str, Callable[..., Solution]] = MappingProxyType(
+    {"constrained_aba": constrained_aba, "prox_pv": prox_pv, "prox_ltl": prox_ltl}
+)
+
+
+def constrained_forward_dynamics(
+    tree: ClusterTree,
+    q: Matrix,
+    yd: Matrix,
+    tau: Matrix,
+    axes: Matrix,
+    desired: Matrix,
+    start: Matrix,
+    contacts: Sequence[ContactFrame],
+    proximal: Proximal,
+    route: str,
+) -> tuple[Matrix, ...]:
+    """The acceleration that forces and contacts give, and the forces of the contacts.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+        yd: (ny) independent velocity [rad/s, m/s].
+        tau: (ny) generalized force [N m, N].
+        axes: (3 x 3c) axes of each contact, as columns in world axes.
+        desired: (6 x c) acceleration of each contact point, linear then angular, in world axes.
+        start: (m) forces along the rows to start from, e.g. zero [N, N m].
+        contacts: the contacts; m rows in all.
+        proximal: weight and number of iterations.
+        route: which algorithm, one of ROUTES.
+
+    Returns:
+        ydd (ny); force then moment (6c) at each contact, on the robot, in world axes; forces
+        along the rows (m), to go on from; the largest that a row misses of its acceleration, and
+        the largest change of a row's acceleration in the last iteration (2).
+    """
+    joints = cluster_joints(tree, q, yd)
+    v = velocities(tree, joints)
+    rows = contact_rows(tree, joints, v, contacts, axes, desired)
+    begin = split(start, [contact.size for contact in contacts])
+    solved = ROUTES[route](tree, joints, v, tau, rows, begin, proximal)
+    return solved.ydd, *_about_contacts(tree, joints, rows, solved, solved.f)
+
+
+def constrained_forward_dynamics_by_loop_forces(
+    loops: OpenLoops,
+    q: Matrix,
+    yd: Matrix,
+    tau: Matrix,
+    axes: Matrix,
+    desired: Matrix,
+    start: Matrix,
+    contacts: Sequence[ContactFrame],
+    proximal: Proximal,
+) -> tuple[Matrix, ...]:
+    """The same with open loops, whose forces proxPV finds together with those of the contacts.
+
+    Contacts are on the bodies of the open tree; all else is in terms of the closed one.
+    """
+    state = open_state(loops, q, yd, tau)
+    rows = contact_rows(loops.tree, state.joints, state.v, contacts, axes, desired)
+    begin = split(start, [contact.size for contact in contacts])
+    of_loops = ca.DM(state.rows.k.rows(), 1)
+    solved = prox_pv(
+        loops.tree,
+        state.joints,
+        state.v,
+        state.tau,
+        [state.rows, *rows],
+        [of_loops, *begin],
+        proximal,
+    )
+    ydd = closed_acceleration(loops, state, solved.ydd)
+    return ydd, *_about_contacts(loops.tree, state.joints, rows, solved, solved.f[1:])
+
+
+def _about_contacts(
+    tree: ClusterTree,
+    joints: list[ClusterJoint],
+    rows: Sequence[ContactRows],
+    solved: Solution,
+    f: Sequence[Matrix],
+) -> tuple[Matrix, ...]:
+    changes = [now - then for now, then in zip(solved.missing, solved.before, strict=True)]
+    return (
+        world_wrenches(tree, joints, rows, f),
+        ca.vertcat(ca.DM(0, 1), *f),
+        ca.vertcat(largest(solved.missing), largest(changes)),
+    )
