@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 import rclpy
 import yaml
-from rbda_ros.srv import InverseDynamics
+from rbda_ros.srv import InverseDynamics, TrajectoryInverseDynamics
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectoryPoint
 
 from benchmark.limbs import limbs
 from rbda_ros import load_robot
@@ -39,6 +40,7 @@ JOINTS = (12, 30)
 PERIOD = 1e-3  # [s] between messages
 BLOCK = 0.5  # [s] that one contender has its turn
 ROUNDS = 6
+POINTS = 10_000  # of a long trajectory
 CALLS = 100  # of a service in a turn
 NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 CONTENDERS = ("ours", "plain")
@@ -167,6 +169,8 @@ def _compare(joints: int, folder: Path) -> Iterator[Row]:
             driver.wait(lambda who=who: len(driver.turn(who, BLOCK)) > 100)
         driver.turn("ours", 2.0)  # by now its kernel is compiled
         yield from _stream(driver, joints, {"ours": our_id, "plain": plain_id})
+        if joints == min(JOINTS):
+            yield from _beside_trajectories(driver, joints, folder)
         if joints == max(JOINTS):
             yield from _service(driver, joints)
     executor.shutdown()
@@ -204,6 +208,37 @@ def _service(driver: Driver, joints: int) -> Iterator[Row]:
     return _rows("service", names, taken, None)
 
 
+def _beside_trajectories(driver: Driver, joints: int, folder: Path) -> Iterator[Row]:
+    """The stream again, while another process has long trajectories computed, one by one."""
+    caller = "benchmark.latency", "caller", str(joints)
+    taken: Samples = {"plain": driver.turn("ours", 4 * BLOCK)}
+    with _program(folder, *caller):
+        driver.wait(lambda: (folder / "benchmark.latency.log").read_bytes().count(b"answered"))
+        taken["ours"] = driver.turn("ours", 4 * BLOCK)
+    names = f"while {POINTS} points are computed", "undisturbed"
+    return _rows(f"joint_states, {joints} joints", names, taken, None)
+
+
+def _call_for_ever(joints: int) -> None:
+    """Have a trajectory computed, and again."""
+    rclpy.init()
+    node, executor = rclpy.create_node("caller"), make_executor()
+    executor.add_node(node)
+    client = node.create_client(
+        TrajectoryInverseDynamics, "/ours/dynamics/trajectory_inverse_dynamics"
+    )
+    request = TrajectoryInverseDynamics.Request()
+    for k in range(POINTS):
+        motion = {"positions": [0.2 * k / POINTS] * joints, "velocities": [0.1] * joints}
+        request.trajectory.points.append(JointTrajectoryPoint(**motion))
+    client.wait_for_service()
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            answer = client.call_async(request)
+            executor.spin_until_future_complete(answer, 10.0)
+            print("answered" if answer.result().success else answer.result().message, flush=True)
+
+
 def _rows(work: str, names: Sequence[str], taken: Samples, cpu: Samples | None) -> Iterator[Row]:
     """One row for each contender; ratios to the plain one."""
     medians = {who: statistics.median(taken[who]) for who in CONTENDERS}
@@ -239,6 +274,8 @@ def _program(folder: Path, module: str, *arguments: str) -> Iterator[int]:
         process.wait(10.0)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1:2] == ["caller"]:
+    _call_for_ever(int(sys.argv[2]))
+elif __name__ == "__main__":
     signals = init(sys.argv[1:])
     spin(PassThrough(), Future(), signals)

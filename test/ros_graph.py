@@ -19,7 +19,7 @@ import rclpy
 import yaml
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
-from rcl_interfaces.srv import SetParameters
+from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -233,3 +233,15 @@ class Client:
             parameters=[Parameter(name, value=value).to_parameter_msg()]
         )
         return self.call(SetParameters, "~/set_parameters", request).results[0]
+
+    def set_parameters(self, **values: Any) -> Any:
+        """Set several, all or none."""
+        request = SetParametersAtomically.Request(
+            parameters=[Parameter(n, value=v).to_parameter_msg() for n, v in values.items()]
+        )
+        return self.call(SetParametersAtomically, "~/set_parameters_atomically", request).result
+
+    def parameter(self, name: str) -> Any:
+        """Its value, as a message."""
+        request = GetParameters.Request(names=[name])
+        return self.call(GetParameters, "~/get_parameters", request).values[0]

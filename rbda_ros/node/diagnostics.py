@@ -27,14 +27,15 @@ class Diagnostics:
 
     def publish(self) -> None:
         """Publish one message about the time since the last."""
-        node, reading = self._node, self._node.meter.read()
+        node, stream = self._node, self._node.stream
+        reading, refusals = stream.meter.read(), stream.refusals
         status = DiagnosticStatus(name=f"{node.get_fully_qualified_name()[1:]}: feedforward")
         status.hardware_id = node.robot.name if node.robot else ""
         status.level, status.message = self._judge(reading, self._newly_refused())
         values = {
             "model": node.robot.name if node.robot else "none",
             "active": str(node.active),
-            "kernel": node.kernel_state,
+            "kernel": stream.kernel_state,
             "rate [Hz]": f"{reading.rate:.1f}",
             "processing time, median [us]": _microseconds(reading.processing[0]),
             "processing time, 99th percentile [us]": _microseconds(reading.processing[1]),
@@ -42,12 +43,12 @@ class Diagnostics:
             "latency, 99th percentile [us]": _microseconds(reading.latency[1]),
             "loop residual": _number(reading.residual, ".1e"),
             "condition number": _number(reading.condition, ".3g"),
-            "saturated": str(node.meter.limited),
-            "refused": str(node.refusals.total),
+            "saturated": str(stream.meter.limited),
+            "refused": str(refusals.total),
         }
-        values |= {f"refused: {reason.value}": str(n) for reason, n in node.refusals.counts.items()}
-        if node.refusals.total:
-            values["last refusal"] = node.refusals.last_message
+        values |= {f"refused: {reason.value}": str(n) for reason, n in refusals.counts.items()}
+        if refusals.total:
+            values["last refusal"] = refusals.last_message
         status.values = [KeyValue(key=key, value=value) for key, value in values.items()]
 
         message = DiagnosticArray(status=[status])
@@ -56,7 +57,7 @@ class Diagnostics:
 
     def _newly_refused(self) -> set[Reason]:
         """Reasons of the last second."""
-        counts, before = self._node.refusals.counts, self._refused_before
+        counts, before = self._node.stream.refusals.counts, self._refused_before
         self._refused_before = dict(counts)
         return {reason for reason, count in counts.items() if count > before.get(reason, 0)}
 
@@ -69,7 +70,7 @@ class Diagnostics:
         if reading.answers:
             refused -= {Reason.MISNAMED}  # others may share the topic
         if refused:
-            text = f"input refused: {node.refusals.last_message}"
+            text = f"input refused: {node.stream.refusals.last_message}"
             log.warning(text, throttle_duration_sec=REPEAT)
             return DiagnosticStatus.WARN if reading.answers else DiagnosticStatus.ERROR, text
         if not reading.answers:

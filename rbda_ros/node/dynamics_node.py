@@ -5,36 +5,26 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from concurrent.futures import Future as BuildFuture
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from geometry_msgs.msg import WrenchStamped
-from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.publisher import Publisher
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.task import Future
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, String
-from trajectory_msgs.msg import JointTrajectory
+from std_msgs.msg import String
 
 from rbda_ros.errors import ModelError
 from rbda_ros.node import parameters, services
 from rbda_ros.node.change_state import guard_change_state
 from rbda_ros.node.diagnostics import Diagnostics
-from rbda_ros.node.feedforward import Feedforward, Surroundings
-from rbda_ros.node.meter import Meter
 from rbda_ros.node.model import ModelBuilder, ModelSource, one_line
-from rbda_ros.node.refusals import Refusals
+from rbda_ros.node.stream import Stream
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-# Best effort matches reliable publishers too. Deep enough for joint states in several parts that
-# come at the same moment; what is too old by the time it is taken is refused.
-NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 Transition = Callable[["DynamicsNode", LifecycleState], TransitionCallbackReturn]
 
@@ -62,8 +52,7 @@ class DynamicsNode(LifecycleNode):
         robot: the model in use; None while unconfigured.
         active: whether joint states and services are answered.
         settings: the parameters.
-        refusals: input that was not answered, by reason.
-        meter: how often and how fast the rest was.
+        stream: its topics.
         given_up: completes with a message if the node cannot start with its parameters.
 
     Raises:
@@ -76,8 +65,6 @@ class DynamicsNode(LifecycleNode):
         self.add_on_set_parameters_callback(self._on_parameters)
         self.robot: Robot | None = None
         self.active = False
-        self.refusals = Refusals()
-        self.meter = Meter()
         self.given_up: Future = Future()
 
         self._builder = ModelBuilder()
@@ -85,10 +72,7 @@ class DynamicsNode(LifecycleNode):
         self._built: BuildFuture[Robot] | None = None  # for on_configure
         self._starting = False
         self._generation = 0  # counts up when the model is let go
-        self._feedforward: Feedforward | None = None
-        self._commands: Publisher | None = None
-        self._inputs: list[Any] = []
-        self._efforts = self.create_lifecycle_publisher(JointState, "~/feedforward", 10)
+        self.stream = Stream(self, self._builder)
         self._descriptions = self.create_subscription(
             String, "robot_description", self._on_description, LATCHED
         )
@@ -193,30 +177,10 @@ class DynamicsNode(LifecycleNode):
         """Swap the model in, between two messages."""
         # Else looking for garbage in all that a model is made of takes 50 ms now and then.
         gc.freeze()
-        clock = self.get_clock().handle
         self.robot = robot
-        around = Surroundings(
-            # Without asking the lifecycle: there are subscriptions only while it is active.
-            publish=partial(Publisher.publish, self._efforts),
-            publish_commands=self._publish_commands,
-            now=lambda: clock.get_now().nanoseconds,
-            aside=self._builder.aside,
-            refusals=self.refusals,
-            meter=self.meter,
-        )
-        self._feedforward = Feedforward(robot, self.settings, around, self._feedforward)
+        self.stream.use(robot, self.settings)
         for warning in robot.warnings:
             self.get_logger().warning(warning)
-
-    def _publish_commands(self, commands: Float64MultiArray) -> None:
-        if self._commands is None:  # off unless asked for
-            self._commands = self.create_publisher(Float64MultiArray, "~/effort_commands", 10)
-        self._commands.publish(commands)
-
-    @property
-    def kernel_state(self) -> str:
-        """How efforts are computed: by machine code, or not yet."""
-        return "none" if self._feedforward is None else self._feedforward.kernel_state
 
     # Lifecycle.
 
@@ -256,17 +220,10 @@ class DynamicsNode(LifecycleNode):
     @_reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to answer."""
-        self._inputs = [
-            self.create_subscription(
-                JointState, "joint_states", self._on_joint_states, NEWEST, raw=True
-            ),
-            self.create_subscription(JointTrajectory, "~/reference", self._on_reference, NEWEST),
-            self.create_subscription(Odometry, "~/base_state", self._on_base_state, NEWEST),
-            self.create_subscription(WrenchStamped, "~/external_wrench", self._on_wrench, NEWEST),
-        ]
+        self.stream.open()
         result = super().on_activate(state)
         self.active = result == TransitionCallbackReturn.SUCCESS
-        self.get_logger().info(f"active: efforts on {self._efforts.topic_name}")
+        self.get_logger().info(f"active: efforts on {self.stream.topic}")
         return result
 
     @_reported
@@ -297,55 +254,21 @@ class DynamicsNode(LifecycleNode):
 
     def _stop(self) -> None:
         self.active = False
-        if self._feedforward is not None:
-            self._feedforward.forget()
-        for subscription in self._inputs:
-            self.destroy_subscription(subscription)
-        self._inputs = []
+        self.stream.close()
 
     def _free(self) -> None:
-        self.robot = self._feedforward = self._built = None
+        self.robot = self._built = None
         self._generation += 1
-        if self._commands is not None:
-            self.destroy_publisher(self._commands)
-            self._commands = None
-
-    # Callbacks.
-
-    def _on_joint_states(self, serialized: bytes) -> None:
-        self._guarded("joint_states", Feedforward.on_joint_states, serialized)
-
-    def _on_reference(self, message: JointTrajectory) -> None:
-        self._guarded("reference", Feedforward.on_reference, message)
-
-    def _on_base_state(self, message: Odometry) -> None:
-        self._guarded("base_state", Feedforward.on_base_state, message)
-
-    def _on_wrench(self, message: WrenchStamped) -> None:
-        self._guarded("external_wrench", Feedforward.on_external_wrench, message)
-
-    def _guarded(
-        self, topic: str, handle: Callable[[Feedforward, Any], None], message: Any
-    ) -> None:
-        # An exception that leaves a callback ends the executor's spin: none may.
-        try:
-            if self.active and self._feedforward is not None:
-                handle(self._feedforward, message)
-        except Exception as error:
-            if not self.context.ok():
-                return  # the process is ending
-            self.get_logger().error(
-                f"{topic} not answered: {type(error).__name__}: {one_line(error)}",
-                throttle_duration_sec=1.0,
-            )
+        self.stream.free()
 
     def _on_parameters(self, changed: list[Any]) -> SetParametersResult:
-        settings, result = parameters.change(self.settings, changed, self.robot)
-        if settings.robot_description != self.settings.robot_description:
-            self._source = None  # the parameter is newer than what came by topic
-        self.settings = settings
-        if self._feedforward is not None:
-            self._feedforward.apply(settings)
+        configured = self.robot is not None or self._built is not None
+        settings, result = parameters.change(self.settings, changed, self.robot, configured)
+        if result.successful:
+            if settings.robot_description != self.settings.robot_description:
+                self._source = None  # the parameter is newer than what came by topic
+            self.settings = settings
+            self.stream.apply(settings)
         return result
 
 

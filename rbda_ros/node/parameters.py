@@ -159,7 +159,7 @@ def read(node: Any) -> Settings:
 
 
 def change(
-    settings: Settings, parameters: Iterable[Any], robot: Robot | None
+    settings: Settings, parameters: Iterable[Any], robot: Robot | None, configured: bool
 ) -> tuple[Settings, SetParametersResult]:
     """Give the settings after a change, and whether ROS may apply it: all of it or nothing.
 
@@ -167,13 +167,14 @@ def change(
         settings: the present ones.
         parameters: those that change.
         robot: the model in use; None while the node is unconfigured.
+        configured: whether the node is configured, or being so.
     """
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     changed = {
         parameter.name: parameter.value for parameter in parameters if parameter.name in values
     }
     late = sorted(MODEL_PARAMETERS & changed.keys())
-    if robot is not None and late:
+    if configured and late:
         reason = (
             f"{', '.join(late)}: changes only while unconfigured; deactivate and clean up first"
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rclpy
+from rclpy.parameter import Parameter
 from rclpy.task import Future
 
 from rbda_ros.node.spin import FOREVER, make_executor
@@ -35,6 +36,7 @@ class SlowServices:
             use_global_arguments=False,  # else `-r __node:=name` would be its name too
             enable_rosout=False,
             start_parameter_services=False,
+            parameter_overrides=[Parameter("start_type_description_service", value=False)],
         )
         self._closed: Future = Future()
         self._executor: Any = make_executor()

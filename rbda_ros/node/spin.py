@@ -42,6 +42,15 @@ class StopSignals:
 
         threading.Thread(target=wait, name="signals", daemon=True).start()
 
+    def ignore(self) -> None:
+        """Take no notice of more: one that came while Python ends would look like a crash.
+
+        Ctrl-C under `ros2 launch` is such a case: the terminal tells every process, and launch
+        tells them again.
+        """
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+
 
 def init(arguments: Sequence[str]) -> StopSignals:
     """Initialize ROS; ``spin`` takes what it returns."""
@@ -79,6 +88,7 @@ def spin(
         while not done.done() and rclpy.ok():
             _spin_some(executor, node, done)
     finally:
+        signals.ignore()
         executor.shutdown()
         node.destroy_node()
         rclpy.try_shutdown()

@@ -3,9 +3,14 @@
 import signal
 
 import pytest
+import rclpy
 from lifecycle_msgs.msg import Transition
 from rbda_ros.srv import DescribeModel, InverseDynamics
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from ros_graph import own_domain
 
+from rbda_ros.node.dynamics_node import DynamicsNode
 from rbda_ros.node.resources import share_file
 
 LEG = share_file("config/robots/demo_leg.urdf").read_text()
@@ -29,6 +34,7 @@ def test_starts_from_a_parameter_and_ends_cleanly(graph, how):
     node, client = graph.serve(robot_description=LEG), graph.client()
     client.until_active()
     assert model_name(client) == "demo_leg"
+    node.process.send_signal(how)  # as Ctrl-C under launch: by the terminal, and by launch
     assert node.stop(how) == 0
     assert "Traceback" not in node.log
 
@@ -85,6 +91,8 @@ def type_of(urdf):
         ({"gravity": [0.0, 0.0, -9810.0]}, ["gravity", "three finite numbers"]),
         ({"gravity": [9.81]}, ["gravity", "three finite numbers"]),
         ({"acceleration_source": "guess"}, ["acceleration_source", "zero, reference"]),
+        ({"terms": ["weight"]}, ["terms: 'weight'", "gravity, coriolis, inertial, friction"]),
+        ({"robot_description": LEG, "command_joints": ["toe"]}, ["command_joints: toe", "ankle"]),
     ],
 )
 def test_says_in_one_line_why_it_cannot_start(graph, parameters, says):
@@ -118,6 +126,8 @@ def test_by_hand(graph):
     assert client.set_parameter("robot_description", LEG).successful
     configuring = client.begin_change_state(Transition.TRANSITION_CONFIGURE)
     assert client.state == "unconfigured"  # it answers while the model is built
+    late = client.set_parameter("floating_base", True)
+    assert "while unconfigured" in late.reason
     assert not configuring.done()
     client.until(configuring.done)
     assert configuring.result().success
@@ -160,6 +170,45 @@ def test_refuses_parameters_while_it_runs(graph):
         result = client.set_parameter(name, value)
         assert not result.successful
         assert says in result.reason
+
+
+def test_parameters_are_set_together_or_not_at_all(graph):
+    graph.serve(robot_description=LEG)
+    client = graph.client()
+    client.until_active()
+    assert not client.set_parameters(saturate=True, terms=["weight"]).successful
+    assert not client.parameter("saturate").bool_value
+    assert client.set_parameters(saturate=True, terms=["gravity"]).successful
+    assert client.parameter("saturate").bool_value
+    assert client.parameter("terms").string_array_value == ["gravity"]
+
+
+def test_recovers_from_an_error_in_a_transition(ros):
+    node = DynamicsNode(parameter_overrides=[Parameter("robot_description", value=LEG)])
+    create_subscription = node.create_subscription
+
+    def fail(*args, **kwargs):
+        raise RuntimeError("out of resources")
+
+    assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    node.create_subscription = fail
+    assert node.trigger_activate() == TransitionCallbackReturn.ERROR
+    assert not node.active
+    assert node.robot is None
+    node.create_subscription = create_subscription
+    assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+    assert node.active
+    node.destroy_node()
+
+
+@pytest.fixture
+def ros():
+    """ROS for a node in this process."""
+    with own_domain() as domain:
+        rclpy.init(domain_id=domain)
+        yield
+        rclpy.shutdown()
 
 
 def test_two_robots_in_two_namespaces(graph):
