@@ -79,10 +79,14 @@ def _state(robot: Robot, spread: float) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 def example_pairs() -> Iterator[Pair]:
     """Open trees of example-robot-data, fixed and floating."""
-    found = {Path(str(f)).stem: f for f in files("example-robot-data") or () if f.suffix == ".urdf"}
     for name, floating_base in EXAMPLES.items():
-        urdf = Path(str(found[name].locate())).read_text()
-        yield pair(name, urdf, floating_base=floating_base)
+        yield pair(name, example_urdf(name), floating_base=floating_base)
+
+
+def example_urdf(name: str) -> str:
+    """The text of a URDF of example-robot-data."""
+    found = {Path(str(f)).stem: f for f in files("example-robot-data") or () if f.suffix == ".urdf"}
+    return Path(str(found[name].locate())).read_text()
 
 
 def geared_chain(links: int) -> Pair:

@@ -129,7 +129,8 @@ class BatchMachine:
         lanes = vector_lanes()
         plan = make_plan(program)
         self._program = program
-        self._constants = np.array(program.constants)
+        self._constants = _aligned(len(program.constants) * lanes.count)
+        self._constants[:] = np.repeat(program.constants, lanes.count)  # one in every lane
         self._lanes = lanes.count
         self._local = threading.local()
         self._tiling = emit_batch.make_tiling(plan, lanes)
@@ -166,10 +167,16 @@ class BatchMachine:
     ) -> None:
         memory = getattr(self._local, "memory", None)
         if memory is None:
-            memory = self._local.memory = np.empty(self._tiling.vectors * self._lanes + 8)
-        aligned = -(-memory.ctypes.data // 64) * 64
+            memory = self._local.memory = _aligned(self._tiling.vectors * self._lanes)
         rows = [array.ctypes.data + start * array.strides[0] for array in (*inputs, *outputs)]
-        self._batch(*rows, self._constants.ctypes.data, aligned, states)
+        self._batch(*rows, self._constants.ctypes.data, memory.ctypes.data, states)
+
+
+def _aligned(size: int) -> Array:
+    """Numbers that begin at a multiple of 64 bytes, so that no vector lies across cache lines."""
+    memory = np.empty(size + 7)
+    start = -memory.ctypes.data % 64 // 8
+    return memory[start : start + size]
 
 
 def processors() -> int:

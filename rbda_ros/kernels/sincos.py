@@ -105,14 +105,14 @@ def _reduced_sincos(ir: _Body, x: str) -> tuple[str, str]:
     t = ir.add(lost, ir.fma(m, third, rest))
 
     z = ir.mul(r, r)
-    half = ir.mul(z, 0.5)
     # sin(r + t) = r + (z r (S1 + z p) + t (1 - z/2))
-    late = ir.sub(t, ir.mul(half, t))
+    minus_half = ir.mul(z, -0.5)
+    late = ir.fma(minus_half, t, t)
     sine = ir.add(r, ir.fma(ir.mul(z, r), ir.polynomial(z, _SIN), late))
     # cos(r + t) = w + (((1 - w) - z/2) + (z z q - r t)), w = 1 - z/2
-    near = ir.sub(1.0, half)
+    near = ir.add(1.0, minus_half)
     tail = ir.fma(ir.mul(z, z), ir.polynomial(z, _COS), ir.mul(ir(f"fneg {lanes.type} {r}"), t))
-    cosine = ir.add(near, ir.add(ir.sub(ir.sub(1.0, near), half), tail))
+    cosine = ir.add(near, ir.add(ir.add(ir.sub(1.0, near), minus_half), tail))
 
     # Quadrant n mod 4: odd swaps the two; the sine changes sign in 2 and 3, the cosine in 1 and 2.
     bits = ir(f"bitcast {lanes.type} {shifted} to {lanes.integer}")

@@ -35,7 +35,8 @@ _INTRINSICS = {
 def parameters(program: Program) -> str:
     """The parameters of every function: a pointer per input and output, constants, work array.
 
-    Constants are read from memory because LLVM would spend two instructions on each.
+    Constants are read from memory because LLVM would spend two instructions on each; for several
+    states each is there in every lane.
     """
     inputs = [f"ptr noalias nocapture readonly %i{i}" for i in range(len(program.inputs))]
     outputs = [f"ptr noalias nocapture %o{i}" for i in range(len(program.outputs))]
@@ -189,9 +190,9 @@ class Writer:
 
     def constant(self, index: int) -> str:
         """A constant of the program, in every lane."""
-        where = self.name(f"getelementptr double, ptr %k, i64 {index}")
-        x = self.name(f"load double, ptr {where}, {_NEVER_WRITTEN}")
-        return x if self.lanes.count == 1 else self.spread(x, self.lanes)
+        where = self.pointer("%k", index)
+        align = 8 * self.lanes.count
+        return self.name(f"load {self.lanes.type}, ptr {where}, align {align}, {_NEVER_WRITTEN}")
 
     def compute(self, pack: Pack) -> None:
         """Append an instruction of the program."""
