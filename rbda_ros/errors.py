@@ -40,6 +40,10 @@ class ClosureError(ModelError):
     """No position satisfies the loops for the joints that were given."""
 
 
+class FarError(ClosureError):
+    """No position that satisfies the loops is near the last one; a search may find one."""
+
+
 class InputError(ValueError):
     """An argument has the wrong names, the wrong length, or a value that is not finite."""
 

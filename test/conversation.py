@@ -1,8 +1,10 @@
 """Talking with a running node: joint states in, efforts out."""
 
+from collections import Counter
 from contextlib import contextmanager
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
 from sensor_msgs.msg import JointState
 
 SILENCE = 0.3  # [s] that a wrong answer would come in, where no good one can be waited for
@@ -64,6 +66,30 @@ class Conversation:
             self.client.spin(0.003)
         self.client.until(lambda: self.answered(sent[-1]))
         return [self.answered(message) for message in sent]
+
+
+class Diagnoses:
+    """What a node says of itself."""
+
+    def __init__(self, client):
+        self._client = client
+        self.heard = client.listen(DiagnosticArray, "/diagnostics")
+
+    def next(self):
+        """Level, message and values of the next status."""
+        self.heard.clear()
+        self._client.until(lambda: self.heard)
+        status = self.heard[-1].status[0]
+        assert status.name == "dynamics: feedforward"
+        return status, {value.key: value.value for value in status.values}
+
+    def refusals(self):
+        """How many there were, by reason."""
+        self.next()  # the one after is about all that was sent by now
+        _, values = self.next()
+        return Counter(
+            {k[9:]: int(v) for k, v in values.items() if k.startswith("refused: ") and int(v)}
+        )
 
 
 @contextmanager

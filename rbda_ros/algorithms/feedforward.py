@@ -7,6 +7,7 @@ from functools import reduce
 from typing import NamedTuple
 
 import casadi as ca
+import numpy as np
 
 from rbda_ros.algorithms.actuation import actuator_efforts
 from rbda_ros.algorithms.closure import closure
@@ -122,10 +123,5 @@ def feedforward(
 
 def _moved(tree: ClusterTree, q: Matrix, guess: Matrix) -> Matrix:
     """The longest way from the guess, where loops have more than one position to be in."""
-    parts = zip(tree.clusters, tree.split_positions(q), tree.split_positions(guess), strict=True)
-    ways = [
-        ca.fabs(q_k - guess_k)
-        for node, q_k, guess_k in parts
-        if node.loop is not None and not node.loop.constant
-    ]
-    return reduce(ca.fmax, ca.vertsplit(ca.vertcat(0.0, *ways)))
+    curved = np.flatnonzero(tree.curved).tolist()
+    return reduce(ca.fmax, ca.vertsplit(ca.vertcat(0.0, ca.fabs(q[curved] - guess[curved]))))

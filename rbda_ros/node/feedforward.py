@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from std_msgs.msg import Float64MultiArray
 
-from rbda_ros.errors import InputError, ModelError, NotFiniteError
+from rbda_ros.errors import FarError, InputError, ModelError, NotFiniteError
 from rbda_ros.node.measured import Measured
 from rbda_ros.node.meter import Meter
 from rbda_ros.node.other_inputs import OtherInputs
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.rates import NEVER
 from rbda_ros.node.refusals import Reason, RefusalError, Refusals, refusal
+from rbda_ros.node.search import Search
 from rbda_ros.node.wire import EffortWriter, JointStateReader
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Surroundings:
     publish: Publish
     publish_commands: Publish
     now: Callable[[], int]
-    aside: Callable[[Callable[[], Call]], Future[Call]]
+    aside: Callable[[Callable[[], Any]], Future[Any]]
     refusals: Refusals
     meter: Meter
 
@@ -84,6 +85,7 @@ class Feedforward:
         self._reader = JointStateReader()
         self._measured = Measured(robot, settings)
         self._others = OtherInputs(robot)
+        self._search = Search(around.aside)
 
         self._call: Call | None = None  # in use
         self._joints: Joints = ()  # that it goes by
@@ -169,6 +171,8 @@ class Feedforward:
             health = call()
         except NotFiniteError as error:
             raise self._not_finite(call) from error
+        except FarError:
+            health = self._search.call_again(call)
         self._writer.efforts[:] = call.efforts
         self._around.publish(self._writer.serialized(data))
         if len(self._commanded):
@@ -210,6 +214,7 @@ class Feedforward:
         if self._call is not None and call is not self._call:
             call.start_from(self._call.q)
         call.limit[:] = self._limit if settings.saturate else math.inf
+        call.searches = False
         call.max_condition_number = settings.max_condition_number
         call.acceleration[:] = 0.0
         call.base_acceleration[:] = 0.0

@@ -54,10 +54,11 @@ class FilteredRates:
             if other.any():
                 self.update(indices[other], values[other], time, cutoff, longest)
             return
-        raw = (values - self._values[where]) / dt
         before = self.rates[where]
         share = -np.expm1(-2.0 * math.pi * cutoff * dt)
-        filtered = np.where(np.isnan(before), raw, before + share * (raw - before))
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite makes no rate
+            raw = (values - self._values[where]) / dt
+            filtered = np.where(np.isnan(before), raw, before + share * (raw - before))
         self.rates[where] = np.where((dt < 0.0) | (dt > longest), np.nan, filtered)
         self._values[where] = values
         self._times[where] = time

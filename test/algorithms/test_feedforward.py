@@ -1,5 +1,7 @@
 """The feedforward program against Pinocchio's spanning tree and the loop oracle's G and g."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from loop_oracle import mechanism_states
@@ -7,6 +9,7 @@ from mechanism_table import MECHANISMS
 from pinocchio_oracle import assert_close
 
 from rbda_ros import ClosureError, InputError, SingularityError, load_robot
+from rbda_ros.errors import FarError
 
 ALL = ("gravity", "coriolis", "inertial")
 # The ball's spin is determined by no joint of one coordinate.
@@ -146,6 +149,28 @@ def test_jumps_are_searched_for(geared):
         call.position[:] = crank
         call()
         assert call.health.residual < 1e-9
+
+
+def test_searches_only_where_it_may():
+    config = Path(__file__).parents[2] / "config" / "robots"
+    leg = load_robot(config / "demo_leg.urdf", config / "demo_leg_loops.yaml")
+    call = leg.feedforward(leg.independent_joint_names)
+    call.searches = False
+    call.position[:] = [0.1, 0.3, 0.9, -0.2]
+    call()
+    call.position[:] = [0.1, 0.3, 0.9, 2.5]  # the linkage cannot go there without being opened
+    with pytest.raises(FarError, match="near the last position"):
+        call()
+    call.start_from(call.find()())
+    call()
+    assert call.health.residual < 1e-9
+    assert_close(call.efforts, leg.actuator_efforts(call.q, leg.gravity_force(call.q)), 1e-9)
+
+    call.position[:] = [0.1, 0.3, 0.9, -1.5]
+    search = call.find()
+    call.position[:] = 0.0  # the search is for what was there
+    with pytest.raises(ClosureError, match="ankle_linkage"):
+        search()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

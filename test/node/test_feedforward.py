@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from conversation import Conversation, parameters
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from conversation import Conversation, Diagnoses, parameters
+from diagnostic_msgs.msg import DiagnosticStatus
 from lifecycle_msgs.msg import Transition
 from nav_msgs.msg import Odometry
 from pinocchio_oracle import PinocchioOracle, random_state
@@ -30,30 +30,6 @@ def test_equals_pinocchio_and_carries_the_stamp(arm, arm_talk):
         assert tuple(answer.name) == robot.actuated_joint_names
         expected = oracle.rnea(q, qd, np.zeros(6))
         np.testing.assert_allclose(answer.effort, expected, TOLERANCE, TOLERANCE)
-
-
-class Diagnoses:
-    """What a node says of itself."""
-
-    def __init__(self, client):
-        self._client = client
-        self._heard = client.listen(DiagnosticArray, "/diagnostics")
-
-    def next(self):
-        """Level, message and values of the next status."""
-        self._heard.clear()
-        self._client.until(lambda: self._heard)
-        status = self._heard[-1].status[0]
-        assert status.name == "dynamics: feedforward"
-        return status, {value.key: value.value for value in status.values}
-
-    def refusals(self):
-        """How many there were, by reason."""
-        self.next()  # the one after is about all that was sent by now
-        _, values = self.next()
-        return Counter(
-            {k[9:]: int(v) for k, v in values.items() if k.startswith("refused: ") and int(v)}
-        )
 
 
 def bad(client, names):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conversation import Conversation, efforts, parameters
+from conversation import Conversation, Diagnoses, efforts, parameters
 from geometry_msgs.msg import WrenchStamped
 from loop_oracle import LoopOracle
 from rclpy.qos import qos_profile_sensor_data
@@ -69,17 +69,20 @@ def test_joints_split_over_messages(leg, talk, state):
         talk.publisher.publish(client.joint_states(*measured(state, hips)))
         client.spin(0.02)
     assert not talk.heard
-    talk.publisher.publish(second := client.joint_states(*measured(state, rest)))
-    client.until(lambda: talk.answered(second))
-    expected = efforts(robot, robot.close(Y), YD)
-    np.testing.assert_allclose(talk.answered(second).effort, expected, **CLOSE)
 
+    def second_after_first():
+        talk.publisher.publish(client.joint_states(*measured(state, hips)))
+        talk.publisher.publish(second := client.joint_states(*measured(state, rest)))
+        client.spin(0.03)
+        return talk.answered(second)
+
+    client.until(second_after_first)
+    expected = efforts(robot, robot.close(Y), YD)
+    np.testing.assert_allclose(talk.heard[-1].effort, expected, **CLOSE)
     # The hips fall silent: nothing is computed from what is left of them.
     client.spin(0.15)
     assert talk.silence_after(client.joint_states(*measured(state, rest)))
-    talk.publisher.publish(client.joint_states(*measured(state, hips)))
-    talk.publisher.publish(again := client.joint_states(*measured(state, rest)))
-    client.until(lambda: talk.answered(again))
+    client.until(second_after_first)
 
 
 def test_prefixes(leg, talk, state):
@@ -245,3 +248,26 @@ def test_near_a_dead_point_there_is_no_effort(leg, talk, state):
     with parameters(client, max_condition_number=2.0):
         assert talk.silence_after(client.joint_states(*good))
     talk.answer_to(*good)
+
+
+def test_out_of_reach_there_is_no_effort_and_no_waiting(leg, talk, state):
+    client, _, robot = leg
+    names, position, velocity = measured(state, robot.independent_joint_names)
+    good = names, position, velocity
+    beyond = names, [*position[:3], -1.5], velocity
+    diagnoses = Diagnoses(client)
+
+    def searched():
+        talk.publisher.publish(client.joint_states(*beyond))
+        return diagnoses.heard and "ankle_linkage" in diagnoses.heard[-1].status[0].message
+
+    talk.answer_to(*good)
+    talk.heard.clear()
+    client.until(searched)
+    assert not talk.heard
+    assert diagnoses.refusals()["loops do not close"] > 1
+    # It stops at nothing: the next good one is answered, wherever it is.
+    for ankle in (0.6, -0.6):
+        y = np.array([*position[:3], ankle])
+        answer = talk.answer_to(names, y, velocity)
+        np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(y), YD), **CLOSE)
