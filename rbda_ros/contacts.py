@@ -82,7 +82,7 @@ class Contact:
     kind: Kind = "point"
     normal: Sequence[float] = (0.0, 0.0, 1.0)
     rows: Sequence[str] | None = None
-    acceleration: Sequence[float] = (0.0,) * 6
+    acceleration: ArrayLike = (0.0,) * 6
     target: ArrayLike | None = None
     stiffness: float = 0.0
     damping: float = 0.0
@@ -184,12 +184,14 @@ def impact(
     return Impact(yd + solved.ydd, solved.forces)
 
 
-def contact_inverse_dynamics(
-    robot: Robot, q: Array, yd: Array, ydd: Array, contacts: Sequence[Contact]
+def share_among_contacts(
+    robot: Robot, q: Array, tau: Array, contacts: Sequence[Contact]
 ) -> ContactEfforts:
-    """See `Robot.contact_inverse_dynamics`; the state is checked already."""
+    """Give actuators and contacts their parts of a force on y (ny): the contacts the smallest.
+
+    See `Robot.contact_inverse_dynamics`; the position is checked already.
+    """
     read = _read(robot, contacts)
-    tau = robot.inverse_dynamics(q, yd, ydd)
     J = np.vstack([np.zeros((0, robot.ny)), *_jacobians(robot, q, read)])
     # Actuators give forces in the rows of W; contacts must give what is across them.
     W = robot.spanning_velocity(q, np.eye(robot.ny)).T[list(robot.tree.actuated)]

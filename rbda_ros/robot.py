@@ -25,10 +25,10 @@ from rbda_ros.contacts import (
     Route,
     Stop,
     constrained_forward_dynamics,
-    contact_inverse_dynamics,
     contact_kernel,
     damped_delassus_inverse,
     impact,
+    share_among_contacts,
 )
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
@@ -573,6 +573,7 @@ class Robot:
         tau: ArrayLike,
         contacts: Sequence[Contact],
         *,
+        external_wrenches: Mapping[str, ArrayLike] | None = None,
         tolerance: float = 1e-10,
         max_iterations: int = 100,
         route: Route = "constrained_aba",
@@ -587,6 +588,7 @@ class Robot:
             qd: (nv,) spanning velocity, or (ny,) independent velocity.
             tau: (ny,) force on y, or (nv,) forces on every joint of the spanning tree.
             contacts: where the world holds the robot.
+            external_wrenches: as for `inverse_dynamics`.
             tolerance: what contacts may miss, relative to the largest acceleration.
             max_iterations: most proximal iterations; they come in fours.
             route: ``constrained_aba``, or ``prox_pv`` or ``prox_ltl`` to compare with. With loops
@@ -596,6 +598,10 @@ class Robot:
         force = self._inputs.single("tau", tau, self.ny, self.nv)
         if force.size != self.ny:
             force = self._evaluate("generalized_force", state[0], force)[0]
+        if external_wrenches:  # J' w is what they spare the actuators
+            rest = np.zeros(self.ny)
+            held = self.inverse_dynamics(state[0], rest, rest, external_wrenches)
+            force = force + self.gravity_force(state[0]) - held
         stop = Stop(tolerance, max_iterations)
         return constrained_forward_dynamics(self, *state, force, contacts, stop, route)
 
@@ -630,7 +636,12 @@ class Robot:
         return impact(self, *self._single_state(q, qd), contacts, restitution)
 
     def contact_inverse_dynamics(
-        self, q: ArrayLike, qd: ArrayLike, ydd: ArrayLike, contacts: Sequence[Contact]
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        ydd: ArrayLike,
+        contacts: Sequence[Contact],
+        external_wrenches: Mapping[str, ArrayLike] | None = None,
     ) -> ContactEfforts:
         """Forces of actuators and contacts that give ydd: ``tau + J' f = H ydd + C``.
 
@@ -642,9 +653,12 @@ class Robot:
             qd: (nv,) spanning velocity, or (ny,) independent velocity.
             ydd: (ny,) independent acceleration.
             contacts: where the world may push; their accelerations and gains play no part.
+            external_wrenches: as for `inverse_dynamics`.
         """
-        acceleration = self._inputs.single("ydd", ydd, self.ny)
-        return contact_inverse_dynamics(self, *self._single_state(q, qd), acceleration, contacts)
+        state = self._single_state(q, qd)
+        ydd = self._inputs.single("ydd", ydd, self.ny)
+        needed = self.inverse_dynamics(*state, ydd, external_wrenches)
+        return share_among_contacts(self, state[0], needed, contacts)
 
     def damped_delassus_inverse(
         self, q: ArrayLike, contacts: Sequence[Contact], mu: float

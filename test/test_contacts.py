@@ -173,6 +173,31 @@ def test_inverse_dynamics_with_contacts_undoes_forward_dynamics(case):
         assert_close(along, f, 1e-8)
 
 
+def test_external_wrenches_act_beside_contacts():
+    robot = robot_in_contact("solo12")
+    oracle = PinocchioOracle(example_robots()["solo12"], robot)
+    (state,) = states(robot, 1)
+    contacts = CONTACTS["solo on three"][1]
+    wrench = np.arange(1.0, 7.0)  # in the base's frame
+    tau = state.tau.copy()
+    tau[:6] += wrench
+    expected = robot.constrained_forward_dynamics(state.q, state.yd, tau, contacts).ydd
+    found = robot.constrained_forward_dynamics(
+        state.q, state.yd, state.tau, contacts, external_wrenches={"base_link": wrench}
+    )
+    assert_close(found.ydd, expected, 1e-9)
+    efforts = robot.contact_inverse_dynamics(
+        state.q, state.yd, expected, contacts, {"base_link": wrench}
+    )
+    pushed = sum(
+        robot.jacobian(state.q, (c.link, c.xyz)).T @ f
+        for c, f in zip(contacts, efforts.forces, strict=True)
+    )
+    needed = oracle.rnea(state.q, state.yd, expected)
+    needed[:6] -= wrench
+    assert_close((efforts.tau + pushed)[6:], needed[6:], 1e-9)
+
+
 def test_inverse_dynamics_tells_what_contacts_cannot_give():
     robot = robot_in_contact("solo12")
     (state,) = states(robot, 1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.msg import Matrix
 from rbda_ros.node import describe, state
+from rbda_ros.node.contacts import constrained_forward_dynamics
 from rbda_ros.node.end_effectors import end_effectors
 from rbda_ros.node.model import one_line
 from rbda_ros.node.parameters import Settings
@@ -16,6 +17,7 @@ from rbda_ros.node.payload import set_payload
 from rbda_ros.node.slow import SlowServices
 from rbda_ros.node.trajectory import trajectory_inverse_dynamics
 from rbda_ros.srv import (
+    ConstrainedForwardDynamics,
     DescribeModel,
     ForwardDynamics,
     InverseDynamics,
@@ -58,13 +60,7 @@ def forward_dynamics(robot: Robot, settings: Settings, request: Any, response: A
     tau = state.spanning_efforts(robot, names, efforts)
     friction = "friction" in settings.terms
     ydd = robot.forward_dynamics(q, yd, tau, wrenches, friction=friction)
-    qdd = robot.spanning_acceleration(q, yd, ydd)
-    if robot.floating_base:
-        base = response.base_acceleration
-        state.fill(base.linear, base.angular, qdd[:6])
-        qdd = qdd[6:]
-    response.joint_names = list(robot.joint_names)
-    response.acceleration = state.sequence(qdd)
+    state.fill_accelerations(robot, robot.spanning_acceleration(q, yd, ydd), response)
 
 
 def mass_matrix(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
@@ -121,6 +117,11 @@ SERVICES: dict[str, tuple[Any, Handler, bool]] = {
 
 # Those that trace kernels on the way, or batch.
 SLOW_SERVICES: dict[str, tuple[Any, Handler, bool]] = {
+    "constrained_forward_dynamics": (
+        ConstrainedForwardDynamics,
+        constrained_forward_dynamics,
+        True,
+    ),
     "operational_space_inertia": (OperationalSpaceInertia, operational_space_inertia, True),
     "trajectory_inverse_dynamics": (TrajectoryInverseDynamics, trajectory_inverse_dynamics, True),
 }

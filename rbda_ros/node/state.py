@@ -228,7 +228,7 @@ def wrench_vectors(robot: Robot, wrenches: Sequence[Any]) -> dict[str, Vector] |
                 "name the link that the wrench acts on, and give it in that link's frame",
             )
         wrench = stamped.wrench
-        six_numbers = np.array([*_xyz(wrench.force), *_xyz(wrench.torque)])
+        six_numbers = np.array([*xyz(wrench.force), *xyz(wrench.torque)])
         _must_be_finite(f"external_wrenches[{k}]", six_numbers)
         total[link] = total.get(link, 0.0) + six_numbers
     return total
@@ -252,7 +252,7 @@ def frames(
             Reason.WRONG_SIZE,
             f"offsets has {len(offsets)} points for {len(names)} frames; give one each, or none",
         )
-    shifts = [np.array(_xyz(point)) for point in offsets]
+    shifts = [np.array(xyz(point)) for point in offsets]
     for k, shift in enumerate(shifts):
         _must_be_finite(f"offsets[{k}]", shift)
     together = zip(placed, shifts, strict=True)
@@ -283,23 +283,33 @@ def numbers_or_zero(what: str, values: Any, size: int) -> Vector:
 
 def base_position(what: str, pose: Any) -> Vector:
     """``x y z qx qy qz qw`` of a Pose, the quaternion normalized."""
-    xyz, q = _xyz(pose.position), pose.orientation
+    position, q = xyz(pose.position), pose.orientation
     quaternion = np.array([q.x, q.y, q.z, q.w])
-    _must_be_finite(what, np.array([*xyz, *quaternion]))
+    _must_be_finite(what, np.array([*position, *quaternion]))
     length = math.sqrt(quaternion @ quaternion)
     if abs(length - 1.0) > 1e-3:
         raise RefusalError(
             Reason.NOT_A_ROTATION,
             f"{what}.orientation has length {length:.3g}; give a unit quaternion (w = 1 for none)",
         )
-    return np.concatenate([xyz, quaternion / length])
+    return np.concatenate([position, quaternion / length])
 
 
 def six(what: str, twist: Any) -> Vector:
     """Read the six numbers of a Twist or Accel, linear then angular."""
-    vector = np.array([*_xyz(twist.linear), *_xyz(twist.angular)])
+    vector = np.array([*xyz(twist.linear), *xyz(twist.angular)])
     _must_be_finite(what, vector)
     return vector
+
+
+def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
+    """Write the acceleration of every joint, and of the base, of a spanning one (nv,)."""
+    if robot.floating_base:
+        base = response.base_acceleration
+        fill(base.linear, base.angular, qdd[:6])
+        qdd = qdd[6:]
+    response.joint_names = list(robot.joint_names)
+    response.acceleration = sequence(qdd)
 
 
 def fill(linear: Any, angular: Any, vector: Vector) -> None:
@@ -312,7 +322,8 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-def _xyz(vector: Any) -> tuple[float, float, float]:
+def xyz(vector: Any) -> tuple[float, float, float]:
+    """Read the three numbers of a Point or Vector3."""
     return vector.x, vector.y, vector.z
 
 
