@@ -108,6 +108,8 @@ def _program(robot: Robot, name: str, frames: list[str]) -> Program:
         raise InputError(f"{name} is about frames: name links with --frames")
     program = robot.kernel(name, *(frames if about_frames else ())).program
     names = _OUTPUTS.get(name, ())
+    if KERNELS[name].by_loop_forces and robot.loop_methods.by_forces:
+        names = (*names, "loop_residual")
     if len(names) != len(program.outputs):
         return program
     outputs = (port._replace(name=c) for port, c in zip(program.outputs, names, strict=True))
@@ -144,6 +146,9 @@ def _meanings(robot: Robot) -> dict[str, list[str]]:
         "spanning_tau": ["force on every joint [N m, N].", _entries(velocities)],
         "efforts": ["efforts on the actuated joints [N m, N].", efforts],
         "mass_matrix": ["mass matrix of the independent coordinates, row by row.", y],
+        "loop_residual": [
+            "largest acceleration by which the loops that are closed by their forces miss [m/s^2]."
+        ],
         "wrenches": [
             "six numbers per body, moment then force that act on it [N m, N], in the frame of the",
             "body: at the joint, turned as the joint's child, with z along the joint's axis.",
