@@ -60,10 +60,10 @@ def kernels(robot):
         yield robot.contact_kernel([Contact(frame)])
 
 
-def assert_close(result, expected):
-    """Equal to 1e-12 of the largest entry, or of one: loop residuals are sums of lengths."""
+def assert_close(result, expected, share=1e-12):
+    """Equal to a share of the largest entry, or of one: loop residuals are sums of lengths."""
     scale = np.abs(expected).max(initial=1.0)
-    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12 * scale)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=share * scale)
 
 
 @pytest.mark.parametrize("name", OPEN_CHAINS + LOOP_ROBOTS)
@@ -76,6 +76,8 @@ def test_machine_code_equals_virtual_machine(name):
         if kernel.instructions > (LONGEST_DYNAMICS if dynamics else LONGEST):
             continue
         assert kernel.compile(batch=True), kernel.error
+        # Contacts weigh a thousand robots, beside which inertias lose digits.
+        share = 1e-9 if kernel.name == "constrained_forward_dynamics" else 1e-12
         interpreted = Kernel(kernel._function, compiled=False)
         inputs = [
             np.array(states) if port.name == "q" else rng.normal(size=(6, port.size))
@@ -86,5 +88,5 @@ def test_machine_code_equals_virtual_machine(name):
         for k in range(6):
             alone = kernel.call(*(array[k] for array in inputs))
             for result, batch, reference in zip(alone, together, expected, strict=True):
-                assert_close(result, reference[k])
-                assert_close(batch[k], reference[k])
+                assert_close(result, reference[k], share)
+                assert_close(batch[k], reference[k], share)
