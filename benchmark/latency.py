@@ -55,6 +55,7 @@ class PassThrough(Node):
         self._publisher = self.create_publisher(JointState, "~/feedforward", 10)
         self.create_subscription(JointState, "joint_states", self._on_joint_states, NEWEST)
         self.create_service(Trigger, "~/trigger", lambda request, response: response)
+        self.create_service(InverseDynamics, "~/inverse_dynamics", self._efforts)
 
     def _on_joint_states(self, message: JointState) -> None:
         if not self._answer.name:
@@ -62,6 +63,13 @@ class PassThrough(Node):
         self._answer.header.stamp = message.header.stamp
         self._answer.effort = message.velocity
         self._publisher.publish(self._answer)
+
+    def _efforts(
+        self, request: InverseDynamics.Request, response: InverseDynamics.Response
+    ) -> InverseDynamics.Response:
+        response.joint_names = self._answer.name
+        response.effort = request.state.position
+        return response
 
 
 class Driver(Node):
@@ -192,19 +200,22 @@ def _stream(driver: Driver, joints: int, ids: dict[str, int]) -> Iterator[Row]:
 def _service(driver: Driver, joints: int) -> Iterator[Row]:
     clients = {
         "ours": driver.create_client(InverseDynamics, "/ours/dynamics/inverse_dynamics"),
+        "same": driver.create_client(InverseDynamics, "/plain/pass_through/inverse_dynamics"),
         "plain": driver.create_client(Trigger, "/plain/pass_through/trigger"),
     }
-    requests = {"ours": InverseDynamics.Request(), "plain": Trigger.Request()}
-    state = requests["ours"].state
+    request = InverseDynamics.Request()
+    requests = {"ours": request, "same": request, "plain": Trigger.Request()}
+    state = request.state
     state.position, state.velocity = [0.1] * joints, [0.2] * joints
     for who, client in clients.items():
         driver.wait(client.service_is_ready)
         driver.call(client, requests[who], CALLS)
-    taken: Samples = {who: [] for who in CONTENDERS}
+    taken: Samples = {who: [] for who in clients}
     for _ in range(ROUNDS):
-        for who in CONTENDERS:
+        for who in clients:
             taken[who] += driver.call(clients[who], requests[who], CALLS)
-    names = f"inverse_dynamics, {joints} joints", "std_srvs/Trigger"
+    ours = f"inverse_dynamics, {joints} joints"
+    names = ours, "the same type, without work", "std_srvs/Trigger"
     return _rows("service", names, taken, None)
 
 
@@ -241,9 +252,9 @@ def _call_for_ever(joints: int) -> None:
 
 def _rows(work: str, names: Sequence[str], taken: Samples, cpu: Samples | None) -> Iterator[Row]:
     """One row for each contender; ratios to the plain one."""
-    medians = {who: statistics.median(taken[who]) for who in CONTENDERS}
-    used = {who: statistics.median(cpu[who]) for who in CONTENDERS} if cpu else None
-    for who, name in zip(CONTENDERS, names, strict=True):
+    medians = {who: statistics.median(trips) for who, trips in taken.items()}
+    used = {who: statistics.median(cpu[who]) for who in taken} if cpu else None
+    for who, name in zip(taken, names, strict=True):
         yield {
             "work": work,
             "node": name,

@@ -52,11 +52,13 @@ def own_domain() -> Iterator[int]:
 class Program:
     """A process of ours, and what it says."""
 
-    def __init__(self, arguments: Sequence[str], log: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, module: str, arguments: Sequence[str], log: Path, environment: dict[str, str]
+    ) -> None:
         self.log_file = log
         with log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "rbda_ros.cli", *arguments],
+                [sys.executable, "-m", module, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -106,10 +108,10 @@ class Graph:
         }
         Graph.alive.append(self)
 
-    def run(self, *arguments: str) -> Program:
-        """Start `rbda_ros ...`."""
+    def run(self, *arguments: str, module: str = "rbda_ros.cli") -> Program:
+        """Start `rbda_ros ...`, or another module."""
         log = self.folder / f"program_{len(self.programs)}.log"
-        program = Program(arguments, log, self._environment)
+        program = Program(module, arguments, log, self._environment)
         self.programs.append(program)
         return program
 

@@ -40,6 +40,11 @@ class JointMap:
     missing: tuple[str, ...]
     independent: Vector
 
+    @property
+    def exact(self) -> bool:
+        """Whether it names just the independent joints."""
+        return not self.missing and self.size == len(self.independent)
+
     def by_name(self, values: Vector) -> dict[str, Vector]:
         """Numbers of a message (..., size) by joint name: a number each, or a column."""
         return {name: values[..., k] for name, k in self.place.items()}
@@ -132,6 +137,8 @@ def closed_position(
         base: (7,) pose of the floating base.
         guess: (nq,) where to start, e.g. the last position; None for the assembly.
     """
+    if has_loops(robot) and joints.exact:
+        return robot.close(with_base(base, position[joints.independent]), guess)
     if has_loops(robot):
         q = robot.close({name: position[k] for name, k in joints.place.items()}, guess)
         q = q[7:] if base is not None else q
