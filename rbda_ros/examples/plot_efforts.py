@@ -21,7 +21,7 @@ from rclpy.qos import qos_profile_sensor_data
 from rclpy.utilities import remove_ros_args
 from sensor_msgs.msg import JointState
 
-PATIENCE = 10.0  # [s] until the first efforts
+PATIENCE = 30.0  # [s] until the first efforts
 Efforts = dict[str, float]  # by joint [N m, N]
 
 

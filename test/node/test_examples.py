@@ -24,6 +24,10 @@ def test_computed_torque_reaches_its_goal_and_the_plot_compares_efforts(graph):
     controller = graph.run(
         "--ros-args", "-p", f"goal:={GOAL}", module="rbda_ros.examples.computed_torque"
     )
+    picture = graph.folder / "efforts.svg"
+    plot = graph.run(
+        "--seconds", "1", "--output", str(picture), module="rbda_ros.examples.plot_efforts"
+    )
     client = graph.client()
     client.until_active()
     efforts, feedforward = (client.listen(JointState, t) for t in ("efforts", "~/feedforward"))
@@ -36,10 +40,6 @@ def test_computed_torque_reaches_its_goal_and_the_plot_compares_efforts(graph):
         return efforts and feedforward
 
     client.until(both_answer)
-    picture = graph.folder / "efforts.svg"
-    plot = graph.run(
-        "--seconds", "1", "--output", str(picture), module="rbda_ros.examples.plot_efforts"
-    )
     client.until(lambda: states.get_subscription_count() == 3)
 
     motors = [robot.joint_names.index(name) for name in robot.actuated_joint_names]
