@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmark import calls, contacts, counts, latency, loop_methods
+from benchmark import calls, contacts, convergence, counts, latency, loop_methods
 from benchmark.robots import example_urdf
 from rbda_ros import load_robot
 from rbda_ros.kernels.trace import KERNELS
@@ -61,6 +61,12 @@ def _kernels() -> None:
     _write(DOCS / "instruction_counts.csv", count_rows)
     _write(DOCS / "performance.csv", rows)
     _plot(rows)
+
+
+def _contacts() -> None:
+    rows = list(convergence.rows())
+    _show("Residual of constrainedABA, talos on eight points of two feet", rows)
+    convergence.plot(rows, DOCS / "pictures" / "convergence.svg")
 
 
 def _loops() -> None:
@@ -139,7 +145,7 @@ def _plot(rows: list[dict[str, object]]) -> None:
     figure.savefig(DOCS / "pictures" / "performance.svg", metadata={"Date": None})
 
 
-SECTIONS = {"kernels": _kernels, "latency": _latency, "loops": _loops}
+SECTIONS = {"kernels": _kernels, "latency": _latency, "loops": _loops, "contacts": _contacts}
 
 if __name__ == "__main__":
     main(sys.argv[1:])
