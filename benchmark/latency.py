@@ -254,7 +254,8 @@ def _rows(work: str, names: Sequence[str], taken: Samples, cpu: Samples | None) 
     """One row for each contender; ratios to the plain one."""
     medians = {who: statistics.median(trips) for who, trips in taken.items()}
     used = {who: statistics.median(cpu[who]) for who in taken} if cpu else None
-    for who, name in zip(taken, names, strict=True):
+    contenders = [who for who in ("ours", "same", "plain") if who in taken]
+    for who, name in zip(contenders, names, strict=True):
         yield {
             "work": work,
             "node": name,

@@ -175,8 +175,10 @@ class DynamicsNode(LifecycleNode):
 
     def _use(self, robot: Robot) -> None:
         """Swap the model in, between two messages."""
-        # Else looking for garbage in all that a model is made of takes 50 ms now and then.
+        # Else looking for garbage takes 50 ms now and then in all that a model is made of, and 6 ms
+        # in the points of a long trajectory; what is young is soon looked through.
         gc.freeze()
+        gc.set_threshold(700, 1000, 1000)
         self.robot = robot
         self.stream.use(robot, self.settings)
         for warning in robot.warnings:

@@ -13,7 +13,7 @@ from rclpy.task import Future
 
 from rbda_ros.node.spin import FOREVER, make_executor
 
-SWITCH_INTERVAL = 5e-4
+SWITCH_INTERVAL = 1e-4
 """How long the thread may hold the interpreter while another waits for it [s]."""
 
 
