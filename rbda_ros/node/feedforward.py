@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 Joints = tuple[str, ...]
+Prepared = tuple[tuple[Any, ...], "Call"]
 Publish = Callable[[Any], None]
 
 JUMP = 10_000_000
@@ -69,6 +71,7 @@ class Feedforward:
         settings: the parameters of the node.
         around: what the node has.
         before: what answered until now; if for the same joints, this goes on where it was.
+        prepared: what `prepare` made for this robot.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Feedforward:
         settings: Settings,
         around: Surroundings,
         before: Feedforward | None = None,
+        prepared: Prepared | None = None,
     ) -> None:
         self._robot = robot
         self._around = around
@@ -97,9 +101,14 @@ class Feedforward:
         self._limit = np.array([limits.get(n, math.inf) for n in robot.actuated_joint_names])
         self._command = Float64MultiArray()
         self.apply(settings)
-        self._prefetch()
         if before is not None and before._robot.joint_names == robot.joint_names:
             self._take_over(before)
+        if prepared is not None:
+            key, call = prepared
+            self._calls[key] = Future()
+            self._calls[key].set_result(call)
+        if (kind := self._likely_kind()) is not None:
+            self._make(*kind)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings; a kernel that they need is made aside."""
@@ -221,23 +230,31 @@ class Feedforward:
         self._call, self._joints, self._kind, self._unsettled = call, joints, kind, False
         return call
 
-    def _make(self, joints: Joints, wanted: Joints | None, wrenches: bool) -> Future[Call]:
-        robot, terms = self._robot, self._settings.terms
-        key = joints, wanted, wrenches, terms
+    def _make(self, *kind: Any) -> Future[Call]:
+        key = *kind, self._settings.terms
         if key not in self._calls:
             if len(self._calls) >= MOST_CALLS:
                 self._calls.clear()
-            self._calls[key] = self._around.aside(
-                lambda: robot.feedforward(joints, wanted, terms=terms, wrenches=wrenches)
-            )
+            self._calls[key] = self._around.aside(partial(_call, self._robot, *key))
         return self._calls[key]
 
-    def _prefetch(self) -> None:
-        """Have the kernel ready that the first message will most likely need."""
+    def _likely_kind(self) -> tuple[Any, ...] | None:
+        """What the next message will most likely need: as the last one, or all joints."""
+        if self._kind:
+            return self._kind
         with suppress(InputError):  # where joints of one coordinate do not determine the others
             joints = self._robot.determining_joints(self._robot.independent_joint_names)
             estimated = self._settings.acceleration_source == "estimate"
-            self._make(joints, joints if estimated else None, self._settings.external_wrench)
+            return joints, joints if estimated else None, self._settings.external_wrench
+        return None
+
+    def prepare(self, robot: Robot) -> Prepared | None:
+        """Make what will be needed when another robot takes over; in any thread."""
+        kind = self._likely_kind()
+        if kind is None or robot.joint_names != self._robot.joint_names:
+            return None
+        key = *kind, self._settings.terms
+        return key, _call(robot, *key)
 
     def _take_over(self, before: Feedforward) -> None:
         """Go on from what was heard, and with the old kernel until there is a new one."""
@@ -277,6 +294,10 @@ class Feedforward:
             self.forget()
         self._latest = now
         return now
+
+
+def _call(robot: Robot, joints: Joints, wanted: Joints | None, wrenches: bool, terms: Any) -> Call:
+    return robot.feedforward(joints, wanted, terms=terms, wrenches=wrenches)
 
 
 def _not_finite_at(joints: Joints, values: Any) -> str:

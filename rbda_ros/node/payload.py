@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def set_payload(node: Any, robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Put a robot with other payloads in the place of the node's. Not on the node's executor."""
     loaded = warm(robot.with_payloads(_wanted(robot, request)))
+    node.stream.prepare(loaded)
     if not _swap(node, robot, loaded):
         raise InputError("the model changed meanwhile; call again")
     response.total_mass = loaded.mass

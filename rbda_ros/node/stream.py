@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from rbda_ros.node.feedforward import Feedforward, Surroundings
+from rbda_ros.node.feedforward import Feedforward, Prepared, Surroundings
 from rbda_ros.node.meter import Meter
 from rbda_ros.node.model import ModelBuilder, one_line
 from rbda_ros.node.parameters import Settings
@@ -51,6 +51,7 @@ class Stream:
         self._commands: Publisher | None = None
         self._subscriptions: list[Any] = []
         self._feedforward: Feedforward | None = None
+        self._prepared: tuple[Robot | None, Prepared | None] = None, None
         self.topic: str = self._efforts.topic_name
         clock = node.get_clock().handle
         self._around = Surroundings(
@@ -63,9 +64,22 @@ class Stream:
             meter=self.meter,
         )
 
+    def prepare(self, robot: Robot) -> None:
+        """Make ready for a model of the same joints; not on the executor. Then `use` it."""
+        if self._feedforward is not None:
+            self._prepared = robot, self._feedforward.prepare(robot)
+
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
-        self._feedforward = Feedforward(robot, settings, self._around, self._feedforward)
+        for_robot, prepared = self._prepared
+        self._feedforward = Feedforward(
+            robot,
+            settings,
+            self._around,
+            self._feedforward,
+            prepared if for_robot is robot else None,
+        )
+        self._prepared = None, None
         self._offer_commands(settings)
 
     def apply(self, settings: Settings) -> None:

@@ -167,3 +167,32 @@ def test_floating_base_needs_its_state(solo):
         client.spin(0.02)
     expected = PinocchioOracle(urdf, robot).rnea(q, qd, np.zeros(robot.nv))[6:]
     np.testing.assert_allclose(talk.heard[-1].effort, expected, TOLERANCE, TOLERANCE)
+
+
+def test_refuses_parameters_while_it_runs(arm):
+    client = arm[0]
+    for name, value, says in [
+        ("acceleration_source", "guess", "use one of zero, reference, estimate"),
+        ("velocity_source", "guess", "use one of message, differentiate"),
+        ("terms", ["weight"], "'weight' is unknown"),
+        ("command_joints", ["gripper"], "gripper not actuated in 'ur5'"),
+        ("joint_state_timeout", 11.0, "out of range"),
+        ("max_condition_number", 0.5, "out of range"),
+        ("acceleration_cutoff", float("nan"), "out of range"),
+        ("autostart", False, "read-only"),
+        ("gravity", [0.0, 0.0, 0.0], "while unconfigured"),
+    ]:
+        result = client.set_parameter(name, value)
+        assert not result.successful, name
+        assert says in result.reason
+
+
+def test_parameters_are_set_together_or_not_at_all(arm):
+    client = arm[0]
+    assert not client.set_parameters(saturate=True, terms=["weight"]).successful
+    assert not client.parameter("saturate").bool_value
+    assert client.set_parameters(saturate=True, terms=["gravity"]).successful
+    assert client.parameter("saturate").bool_value
+    assert client.parameter("terms").string_array_value == ["gravity"]
+    defaults = {"saturate": False, "terms": ["gravity", "coriolis", "inertial"]}
+    assert client.set_parameters(**defaults).successful

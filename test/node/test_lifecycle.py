@@ -157,32 +157,6 @@ def test_by_hand(graph):
     assert "Traceback" not in node.log
 
 
-def test_refuses_parameters_while_it_runs(graph):
-    graph.serve(robot_description=LEG)
-    client = graph.client()
-    client.until_active()
-    for name, value, says in [
-        ("acceleration_source", "guess", "use one of zero, reference"),
-        ("joint_state_timeout", 11.0, "out of range"),
-        ("autostart", False, "read-only"),
-        ("gravity", [0.0, 0.0, 0.0], "while unconfigured"),
-    ]:
-        result = client.set_parameter(name, value)
-        assert not result.successful
-        assert says in result.reason
-
-
-def test_parameters_are_set_together_or_not_at_all(graph):
-    graph.serve(robot_description=LEG)
-    client = graph.client()
-    client.until_active()
-    assert not client.set_parameters(saturate=True, terms=["weight"]).successful
-    assert not client.parameter("saturate").bool_value
-    assert client.set_parameters(saturate=True, terms=["gravity"]).successful
-    assert client.parameter("saturate").bool_value
-    assert client.parameter("terms").string_array_value == ["gravity"]
-
-
 def test_recovers_from_an_error_in_a_transition(ros):
     node = DynamicsNode(parameter_overrides=[Parameter("robot_description", value=LEG)])
     create_subscription = node.create_subscription
