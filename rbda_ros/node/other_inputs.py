@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from rbda_ros.errors import InputError
+from rbda_ros.node.joint_map import Vector
 from rbda_ros.node.measured import places
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.rates import FilteredRates
 from rbda_ros.node.refusals import Reason, RefusalError
-from rbda_ros.node.state import Vector, base_position, six, wrench_vectors
+from rbda_ros.node.state import base_position, six, wrench_vectors
 
 if TYPE_CHECKING:
     from rbda_ros.feedforward import Feedforward as Call

@@ -7,9 +7,9 @@ from concurrent.futures import TimeoutError as NotYet
 from typing import TYPE_CHECKING, Any
 
 from rbda_ros.errors import InputError
+from rbda_ros.node.joint_map import listed
 from rbda_ros.node.model import warm
 from rbda_ros.node.parameters import Settings
-from rbda_ros.node.state import listed
 from rbda_ros.payloads import Payload
 
 if TYPE_CHECKING:

@@ -4,104 +4,18 @@ from __future__ import annotations
 
 import array
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from rbda_ros.inputs import FrameName
 from rbda_ros.node.end_effectors import Point
+from rbda_ros.node.joint_map import JointMap, Vector, listed, map_joints
 from rbda_ros.node.refusals import Reason, RefusalError
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
-
-Vector = np.ndarray
-
-MOST_MAPS = 256
-"""Orders of joints that are kept for each robot; clients mostly use one."""
-
-
-@dataclass(frozen=True)
-class JointMap:
-    """Where the joints of the model stand in a message.
-
-    Attributes:
-        size: number of joints in the message.
-        place: of each joint of the model that the message names.
-        missing: independent joints that it does not name.
-        independent: places of the independent joints; without those that are missing.
-    """
-
-    size: int
-    place: dict[str, int]
-    missing: tuple[str, ...]
-    independent: Vector
-
-    @property
-    def exact(self) -> bool:
-        """Whether it names just the independent joints."""
-        return not self.missing and self.size == len(self.independent)
-
-    def by_name(self, values: Vector) -> dict[str, Vector]:
-        """Numbers of a message (..., size) by joint name: a number each, or a column."""
-        return {name: values[..., k] for name, k in self.place.items()}
-
-    def pick(self, values: Vector) -> Vector:
-        """The independent ones (..., n) of these numbers (..., size); zero if some are missing."""
-        if not self.missing:
-            return values[..., self.independent]
-        return np.zeros((*values.shape[:-1], len(self.independent) + len(self.missing)))
-
-
-_maps: WeakKeyDictionary[Robot, dict[tuple, JointMap]] = WeakKeyDictionary()
-
-
-def map_joints(robot: Robot, names: Sequence[str], *, others_allowed: bool) -> JointMap:
-    """Find the joints of the model among the names of a message.
-
-    Args:
-        robot: the model.
-        names: joint names in the order of the message; empty means the independent joints.
-        others_allowed: whether names that the model does not know are skipped (a topic carries
-            what others need too) or refused (in a request they are a mistake).
-
-    Raises:
-        RefusalError: names are unknown or repeated, or none is of this model.
-    """
-    maps = _maps.setdefault(robot, {})
-    key = (others_allowed, *names)
-    if key not in maps:
-        if len(maps) >= MOST_MAPS:
-            maps.clear()
-        maps[key] = _map_joints(robot, names, others_allowed)
-    return maps[key]
-
-
-def _map_joints(robot: Robot, names: Sequence[str], others_allowed: bool) -> JointMap:
-    names = names or robot.independent_joint_names
-    place = {name: k for k, name in enumerate(names)}
-    if len(place) < len(names):
-        repeated = sorted({name for name in names if list(names).count(name) > 1})
-        raise RefusalError(
-            Reason.MISNAMED, f"joints named twice: {listed(repeated)}; name each once"
-        )
-    known = {*robot.joint_names, *robot.independent_joint_names}
-    unknown = [name for name in names if name not in known]
-    if unknown and (not others_allowed or len(unknown) == len(names)):
-        raise RefusalError(
-            Reason.MISNAMED,
-            f"unknown joints: {listed(unknown)}; '{robot.name}' has {listed(robot.joint_names)}",
-        )
-    wanted = robot.independent_joint_names
-    return JointMap(
-        size=len(names),
-        place={name: k for name, k in place.items() if name in known},
-        missing=tuple(name for name in wanted if name not in place),
-        independent=np.array([place[name] for name in wanted if name in place], dtype=np.intp),
-    )
 
 
 def state_vectors(robot: Robot, state: Any) -> tuple[Vector, Vector, JointMap]:
@@ -113,7 +27,7 @@ def state_vectors(robot: Robot, state: Any) -> tuple[Vector, Vector, JointMap]:
     Raises:
         RefusalError, InputError, ClosureError: the message does not say a state of this robot.
     """
-    joints = map_joints(robot, state.joint_names, others_allowed=False)
+    joints = map_joints(robot, state.joint_names)
     pose = base_position("base_pose", state.base_pose) if robot.floating_base else None
     twist = six("base_twist", state.base_twist) if robot.floating_base else None
     q = closed_position(robot, joints, numbers("position", state.position, joints.size), pose)
@@ -143,7 +57,11 @@ def closed_position(
         q = robot.close({name: position[k] for name, k in joints.place.items()}, guess)
         q = q[7:] if base is not None else q
     else:
-        q = independent("position", position, joints)
+        if joints.missing:
+            raise RefusalError(
+                Reason.PARTIAL, f"position: joints missing: {listed(joints.missing)}; name them too"
+            )
+        q = position[joints.independent]
     return with_base(base, q)
 
 
@@ -202,17 +120,6 @@ def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vec
     tau = np.zeros(robot.nv)
     tau[[place[name] for name in names]] = efforts
     return tau
-
-
-def independent(what: str, values: Vector, joints: JointMap) -> Vector:
-    """Pick the independent joints; those that a message leaves out must be nothing but zero."""
-    if not joints.missing:
-        return values[joints.independent]
-    if what == "position" or values.any():
-        raise RefusalError(
-            Reason.PARTIAL, f"{what}: joints missing: {listed(joints.missing)}; name them too"
-        )
-    return np.zeros(len(joints.independent) + len(joints.missing))
 
 
 def has_loops(robot: Robot) -> bool:
@@ -322,11 +229,6 @@ def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
 def fill(linear: Any, angular: Any, vector: Vector) -> None:
     """Write six numbers into the two halves of a Wrench, Twist or Accel."""
     linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = vector.tolist()
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names as a sentence has them."""
-    return ", ".join(names)
 
 
 def xyz(vector: Any) -> tuple[float, float, float]:

@@ -12,9 +12,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import state
+from rbda_ros.node.joint_map import JointMap, Vector, map_joints
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError, refusal
-from rbda_ros.node.state import JointMap, Vector
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
@@ -27,7 +27,7 @@ def trajectory_inverse_dynamics(
     points = request.trajectory.points
     if not points:
         raise RefusalError(Reason.WRONG_SIZE, "trajectory has no points; give at least one")
-    joints = state.map_joints(robot, request.trajectory.joint_names, others_allowed=False)
+    joints = map_joints(robot, request.trajectory.joint_names)
     wrenches = state.wrench_vectors(robot, request.external_wrenches)
     pose, twist, acceleration = _base_motion(robot, request, len(points))
     positions, velocities, accelerations = _joint_motion(points, joints, request.differentiate)

@@ -1,0 +1,101 @@
+"""Where the joints of the model stand in a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from rbda_ros.node.refusals import Reason, RefusalError
+
+if TYPE_CHECKING:
+    from rbda_ros.robot import Robot
+
+Vector = np.ndarray
+
+MOST_MAPS = 256
+"""Orders of joints that are kept for each robot; clients mostly use one."""
+
+
+@dataclass(frozen=True)
+class JointMap:
+    """Where the joints of the model stand in a message.
+
+    Attributes:
+        size: number of joints in the message.
+        place: of each joint that the message names.
+        missing: independent joints that it does not name.
+        independent: places of the independent joints; without those that are missing.
+    """
+
+    size: int
+    place: dict[str, int]
+    missing: tuple[str, ...]
+    independent: Vector
+
+    @property
+    def exact(self) -> bool:
+        """Whether it names just the independent joints."""
+        return not self.missing and self.size == len(self.independent)
+
+    def by_name(self, values: Vector) -> dict[str, Vector]:
+        """Numbers of a message (..., size) by joint name: a number each, or a column."""
+        return {name: values[..., k] for name, k in self.place.items()}
+
+    def pick(self, values: Vector) -> Vector:
+        """The independent ones (..., n) of these numbers (..., size); zero if some are missing."""
+        if not self.missing:
+            return values[..., self.independent]
+        return np.zeros((*values.shape[:-1], len(self.independent) + len(self.missing)))
+
+
+_maps: WeakKeyDictionary[Robot, dict[tuple[str, ...], JointMap]] = WeakKeyDictionary()
+
+
+def map_joints(robot: Robot, names: Sequence[str]) -> JointMap:
+    """Find the joints of the model among the names of a request.
+
+    Args:
+        robot: the model.
+        names: joint names in the order of the message; empty means the independent joints.
+
+    Raises:
+        RefusalError: names are unknown or repeated.
+    """
+    maps = _maps.setdefault(robot, {})
+    key = tuple(names)
+    if key not in maps:
+        if len(maps) >= MOST_MAPS:
+            maps.clear()
+        maps[key] = _map_joints(robot, key or robot.independent_joint_names)
+    return maps[key]
+
+
+def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
+    place = {name: k for k, name in enumerate(names)}
+    if len(place) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise RefusalError(
+            Reason.MISNAMED, f"joints named twice: {listed(repeated)}; name each once"
+        )
+    wanted = robot.independent_joint_names
+    unknown = [name for name in names if name not in (*robot.joint_names, *wanted)]
+    if unknown:
+        raise RefusalError(
+            Reason.MISNAMED,
+            f"unknown joints: {listed(unknown)}; '{robot.name}' has {listed(robot.joint_names)}",
+        )
+    return JointMap(
+        size=len(names),
+        place=place,
+        missing=tuple(name for name in wanted if name not in place),
+        independent=np.array([place[name] for name in wanted if name in place], dtype=np.intp),
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a sentence has them."""
+    return ", ".join(names)
