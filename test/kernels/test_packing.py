@@ -79,7 +79,7 @@ def test_a_plan_computes_everything_once_and_after_what_it_reads():
     assert known == set(range(program.first_result + len(program.instructions)))
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 50, 1000])
+@pytest.mark.parametrize("chunk", [3, 50, 1000])
 @pytest.mark.parametrize("count, odd", [(2, False), (3, True), (4, False), (5, True)])
 def test_packed_machine_code_equals_virtual_machine(monkeypatch, count, odd, chunk):
     monkeypatch.setattr(machine, "make_plan", lambda p, lanes=1: make_plan(p, chunk, lanes))
