@@ -114,7 +114,7 @@ class DynamicsNode(LifecycleNode):
     def _begin(self, source: ModelSource) -> None:
         """Build beside the executor; ``_finish`` runs on it afterwards."""
         self._source = source
-        self._await(source, self._builder.build(source))
+        self._await(source, self._builder.build(source, self.stream.prepare))
 
     def _await(self, source: ModelSource, building: BuildFuture[Robot]) -> None:
         generation = self._generation
@@ -138,7 +138,7 @@ class DynamicsNode(LifecycleNode):
             links = robot.tree.spanning.links
             kept = {n: load for n, load in self.robot.payloads.items() if load.link in links}
             if robot.payloads != kept:  # this build does not carry them, or others by now
-                self._await(source, self._builder.load(robot, kept))
+                self._await(source, self._builder.load(robot, kept, self.stream.prepare))
                 return
             for name in self.robot.payloads.keys() - kept.keys():
                 self.get_logger().warning(f"load '{name}' is off: the new model lacks its link")
@@ -216,7 +216,7 @@ class DynamicsNode(LifecycleNode):
         if not description:
             return None
         self._source = ModelSource.of(description, self.settings)
-        self._built = self._builder.build(self._source)
+        self._built = self._builder.build(self._source, self.stream.prepare)
         return self._built
 
     @_reported

@@ -70,7 +70,7 @@ class Feedforward:
         robot: the model.
         settings: the parameters of the node.
         around: what the node has.
-        before: what answered until now; if for the same joints, this goes on where it was.
+        before: what answered until now; if the robot has but another load, this goes on from it.
         prepared: what `prepare` made for this robot.
     """
 
@@ -101,8 +101,8 @@ class Feedforward:
         self._limit = np.array([limits.get(n, math.inf) for n in robot.actuated_joint_names])
         self._command = Float64MultiArray()
         self.apply(settings)
-        if before is not None and before._robot.joint_names == robot.joint_names:
-            self._take_over(before)
+        if before is not None and before._robot.description is robot.description:
+            self._take_over(before)  # but for its load it is the same
         if prepared is not None:
             key, call = prepared
             self._calls[key] = Future()
@@ -251,10 +251,12 @@ class Feedforward:
     def prepare(self, robot: Robot) -> Prepared | None:
         """Make what will be needed when another robot takes over; in any thread."""
         kind = self._likely_kind()
-        if kind is None or robot.joint_names != self._robot.joint_names:
+        if kind is None:
             return None
-        key = *kind, self._settings.terms
-        return key, _call(robot, *key)
+        with suppress(InputError):  # the other robot has other joints
+            key = *kind, self._settings.terms
+            return key, _call(robot, *key)
+        return None
 
     def _take_over(self, before: Feedforward) -> None:
         """Go on from what was heard, and with the old kernel until there is a new one."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 T = TypeVar("T")
+Then = Callable[["Robot"], None]
 
 # Traced while the model is built, so that no message has to wait for it.
 WARM = (
@@ -55,13 +56,13 @@ class ModelBuilder:
     def __init__(self) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
 
-    def build(self, source: ModelSource) -> Future[Robot]:
-        """Begin to build; the future holds the robot or the ModelError."""
-        return self._worker.submit(_build, source)
+    def build(self, source: ModelSource, then: Then) -> Future[Robot]:
+        """Begin to build, and do something with the robot; the future holds it or a ModelError."""
+        return self._worker.submit(lambda: _after(_build(source), then))
 
-    def load(self, robot: Robot, payloads: Mapping[str, Payload]) -> Future[Robot]:
+    def load(self, robot: Robot, payloads: Mapping[str, Payload], then: Then) -> Future[Robot]:
         """Begin to load a robot that was built; the future holds the loaded one."""
-        return self._worker.submit(lambda: warm(robot.with_payloads(payloads)))
+        return self._worker.submit(lambda: _after(warm(robot.with_payloads(payloads)), then))
 
     def aside(self, make: Callable[[], T]) -> Future[T]:
         """Begin to make something else, e.g. another kernel."""
@@ -70,6 +71,11 @@ class ModelBuilder:
     def close(self) -> None:
         """Begin nothing more."""
         self._worker.shutdown(wait=False, cancel_futures=True)
+
+
+def _after(robot: Robot, then: Then) -> Robot:
+    then(robot)
+    return robot
 
 
 def _build(source: ModelSource) -> Robot:

@@ -1,4 +1,4 @@
-"""Whatever is published, nothing but finite efforts for what is fresh leaves the feedforward."""
+"""The feedforward without a node around it, and with a clock that the test sets."""
 
 from concurrent.futures import Future
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
-from rbda_ros import load_robot
+from rbda_ros import Payload, load_robot
 from rbda_ros.node.feedforward import Feedforward, Surroundings
 from rbda_ros.node.meter import Meter
 from rbda_ros.node.parameters import Settings
@@ -39,7 +39,7 @@ def at_once(make):
 class Bench:
     """A feedforward with a clock that the test sets, and what came out."""
 
-    def __init__(self, robot, **values):
+    def __init__(self, robot, before=None, **values):
         self.now, self.published = START, []
         self.refusals, self.meter = Refusals(), Meter()
         around = Surroundings(
@@ -50,7 +50,8 @@ class Bench:
             refusals=self.refusals,
             meter=self.meter,
         )
-        self.feedforward = Feedforward(robot, Settings(**values), around)
+        old = before and before.feedforward
+        self.feedforward = Feedforward(robot, Settings(**values), around, old)
 
     def hear(self, names, position, velocity, age=0):
         message = JointState(name=list(names))
@@ -98,4 +99,37 @@ def test_nothing_but_finite_efforts_for_fresh_messages(leg, stream, velocity, ac
     (answer,) = answers
     q = leg.close(y + 0.03 * yd)
     expected = leg.actuator_efforts(q, leg.inverse_dynamics(q, yd, np.zeros(4)))
+    np.testing.assert_allclose(answer.effort, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_another_model_with_the_same_joints_takes_over(leg):
+    """Its loops tell of other independent joints, and its gravity is another."""
+    loops = share_file("config/robots/demo_leg_loops.yaml").read_text()
+    joints = "[hip_abduction_rotor, hip_flexion_rotor, knee_rotor, ankle_pulley_rotor]"
+    loops = loops.replace("[hip_abduction, hip_flexion, knee, ankle]", joints)
+    other = load_robot(share_file("config/robots/demo_leg.urdf"), loops, gravity=(0, 0, -1.6))
+    assert other.independent_joint_names != leg.independent_joint_names
+    y, still = [0.1, 0.3, 0.9, -0.2], [0.0] * 4
+    before = Bench(leg)
+    assert before.hear(NAMES[:4], y, still)
+    after = Bench(other, before)
+    (answer,) = after.hear(NAMES[:4], y, still)
+    q = other.close(dict(zip(NAMES[:4], y, strict=True)))
+    expected = other.actuator_efforts(q, other.gravity_force(q))
+    np.testing.assert_allclose(answer.effort, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_load_takes_over_where_the_stream_is(leg):
+    """With velocities by differences, there is no gap."""
+    y, yd = np.array([0.1, 0.3, 0.9, -0.2]), np.array([0.5, -1.0, 2.0, 1.0])
+    before = Bench(leg, velocity_source="differentiate")
+    for k in range(3):
+        before.now += 10**7
+        before.hear(NAMES[:4], y + 0.01 * k * yd, [])
+    loaded = leg.with_payloads({"box": Payload("foot", 1.5)})
+    after = Bench(loaded, before, velocity_source="differentiate")
+    after.now = before.now + 10**7
+    (answer,) = after.hear(NAMES[:4], y + 0.03 * yd, [])
+    q = loaded.close(y + 0.03 * yd)
+    expected = loaded.actuator_efforts(q, loaded.inverse_dynamics(q, yd, np.zeros(4)))
     np.testing.assert_allclose(answer.effort, expected, rtol=1e-5, atol=1e-6)
