@@ -40,6 +40,8 @@ LOOP_TOLERANCE = 1e-6
 """Largest loop residual of a spanning position that is taken as it is [m, sine of an angle]."""
 SINGULAR = 1e-8
 """Conditioning of a loop below which nothing is computed: half of the digits would be lost."""
+MOST_FRAMES = 256
+"""Kernels about frames that are kept; clients may ask for any point of a link."""
 WITHOUT_INERTIA = (trace_closure, trace_independent_velocity, trace_independent_acceleration)
 """Kernels that payloads do not change."""
 
@@ -104,7 +106,16 @@ class Mechanism:
         if name == "inverse_operational_space_inertia":
             options = (bodies, linear_only)
         loops = self.open_loops if KERNELS[name].by_loop_forces else None
+        if frames and key not in self._kept:
+            self._make_room()
         return self.kept(key, lambda: trace(self.tree, name, *options, loops=loops))
+
+    def _make_room(self) -> None:
+        """Drop the oldest kernel about frames where there are many: their offsets may be any."""
+        with self._tracing:
+            framed = [k for k in self._kept if k[0] in KERNELS and KERNELS[k[0]].needs_frames]
+            if len(framed) >= MOST_FRAMES:
+                del self._kept[framed[0]]
 
     def kept(self, key: tuple[Any, ...], make: Callable[[], Kept]) -> Kept:
         """What was made for this key, such as a kernel; made once."""

@@ -167,3 +167,15 @@ def test_closure_by_the_kernel_stays_on_the_branch_that_the_search_takes(name):
             np.testing.assert_allclose(robot.close(y), robot._inputs.close(y, None), 0, 1e-8)
         # Given whole, a position stays where it is, whatever the branch of the assembly.
         np.testing.assert_allclose(robot.close(state.q), state.q, 0, 1e-8)
+
+
+def test_kernels_of_frames_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr("rbda_ros.mechanism.MOST_FRAMES", 3)
+    robot = Robot(build_cluster_tree(MECHANISMS["gear"].tree().description))
+    q, link = robot.tree.home, robot.clusters[-1].links[-1]
+    points = [(link, (0.1 * k, 0.0, 0.0)) for k in range(5)]
+    first = robot.kernel("jacobian", points[0])
+    answers = [robot.jacobian(q, point) for point in points]
+    assert robot.kernel("jacobian", points[-1]) is robot.kernel("jacobian", points[-1])
+    assert robot.kernel("jacobian", points[0]) is not first
+    np.testing.assert_array_equal(robot.jacobian(q, points[0]), answers[0])
