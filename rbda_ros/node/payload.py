@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as NotYet
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from rbda_ros.errors import InputError
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
     from rbda_ros.robot import Robot
 
 
-def set_payload(node: Any, robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+def set_payload(
+    node: Any, ending: Event, robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
     """Put a robot with other payloads in the place of the node's. Not on the node's executor."""
     loaded = warm(robot.with_payloads(_wanted(robot, request)))
     node.stream.prepare(loaded)
-    if not _swap(node, robot, loaded):
+    if not _swap(node, ending, robot, loaded):
         raise InputError("the model changed meanwhile; call again")
     response.total_mass = loaded.mass
     if request.inertia.m and not robot.tree.spanning.links[request.link].body:
@@ -50,11 +53,11 @@ def _wanted(robot: Robot, request: Any) -> dict[str, Payload]:
     return payloads
 
 
-def _swap(node: Any, old: Robot, new: Robot) -> bool:
+def _swap(node: Any, ending: Event, old: Robot, new: Robot) -> bool:
     """Have the node's executor put one model in the place of another; whether it was there."""
     done: Future[bool] = Future()
     node.executor.create_task(lambda: done.set_result(node.replace_model(old, new)))
-    while node.context.ok():
+    while not ending.is_set():
         try:
             return done.result(timeout=0.1)
         except (NotYet, CancelledError):

@@ -115,7 +115,7 @@ SERVICES: dict[str, tuple[Any, Handler, bool]] = {
     "mass_matrix": (MassMatrix, mass_matrix, True),
 }
 
-# Those that trace kernels on the way, or batch.
+# Those that trace kernels on the way; what takes longest is added below.
 SLOW_SERVICES: dict[str, tuple[Any, Handler, bool]] = {
     "constrained_forward_dynamics": (
         ConstrainedForwardDynamics,
@@ -123,7 +123,6 @@ SLOW_SERVICES: dict[str, tuple[Any, Handler, bool]] = {
         True,
     ),
     "operational_space_inertia": (OperationalSpaceInertia, operational_space_inertia, True),
-    "trajectory_inverse_dynamics": (TrajectoryInverseDynamics, trajectory_inverse_dynamics, True),
 }
 
 
@@ -139,7 +138,11 @@ def advertise(node: Any) -> SlowServices:
     slow = SlowServices(node)
     for name, (kind, handler, needs_active) in SLOW_SERVICES.items():
         slow.add(kind, f"~/{name}", _answer(node, handler, needs_active))
-    slow.add(SetPayload, "~/set_payload", _answer(node, partial(set_payload, node), False))
+    trajectories = partial(trajectory_inverse_dynamics, slow.ending)
+    payloads = partial(set_payload, node, slow.ending)
+    name = "~/trajectory_inverse_dynamics"
+    slow.add(TrajectoryInverseDynamics, name, _answer(node, trajectories, True))
+    slow.add(SetPayload, "~/set_payload", _answer(node, payloads, False))
     slow.start()
     return slow
 

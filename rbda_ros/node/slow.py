@@ -16,6 +16,9 @@ from rbda_ros.node.spin import FOREVER, make_executor
 SWITCH_INTERVAL = 1e-4
 """How long the thread may hold the interpreter while another waits for it [s]."""
 
+PATIENCE = 10.0
+"""How long the end waits for what is being answered [s]."""
+
 
 class SlowServices:
     """A hidden node beside the node, with an executor and a thread of its own.
@@ -25,9 +28,13 @@ class SlowServices:
 
     Args:
         node: whose services these are, by their names.
+
+    Attributes:
+        ending: set when the node is to end; whoever takes long should look at it.
     """
 
     def __init__(self, node: Any) -> None:
+        self.ending = threading.Event()
         self._owner = node
         self._node = rclpy.create_node(
             f"_{node.get_name()}_slow",
@@ -53,9 +60,10 @@ class SlowServices:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer nothing more."""
+        """Answer nothing more. Python must not end beneath the thread, so this waits for it."""
+        self.ending.set()
         self._executor.create_task(self._closed.set_result, None)
-        self._thread.join(timeout=2.0)
+        self._thread.join(timeout=PATIENCE)
         self._node.destroy_node()
 
     def _spin(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def trajectory_inverse_dynamics(
-    robot: Robot, settings: Settings, request: Any, response: Any
+    ending: Event, robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
-    """Answer with the trajectory of the actuated joints, efforts filled in."""
+    """Answer with the trajectory of the actuated joints, efforts filled in; not if it is ending."""
     points = request.trajectory.points
     if not points:
         raise RefusalError(Reason.WRONG_SIZE, "trajectory has no points; give at least one")
@@ -32,7 +33,7 @@ def trajectory_inverse_dynamics(
     pose, twist, acceleration = _base_motion(robot, request, len(points))
     positions, velocities, accelerations = _joint_motion(points, joints, request.differentiate)
 
-    q = _closed(robot, joints, positions, pose)
+    q = _closed(ending, robot, joints, positions, pose)
     friction = "friction" in settings.terms
 
     def efforts(part: slice) -> tuple[Vector, ...]:
@@ -52,10 +53,14 @@ def trajectory_inverse_dynamics(
             state.fill(wrench.force, wrench.torque, row[:6])
 
 
-def _closed(robot: Robot, joints: JointMap, positions: Vector, pose: Vector | None) -> Vector:
+def _closed(
+    ending: Event, robot: Robot, joints: JointMap, positions: Vector, pose: Vector | None
+) -> Vector:
     """Spanning positions (N, nq); each search starts from the point before."""
     q = np.empty((len(positions), robot.nq))
     for k, row in enumerate(positions):
+        if ending.is_set():
+            raise InputError("the node is ending")
         base = None if pose is None else pose[k]
         try:
             q[k] = state.closed_position(robot, joints, row, base, q[k - 1] if k else None)

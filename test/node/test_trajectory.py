@@ -4,12 +4,15 @@ import time
 
 import numpy as np
 import pytest
-from geometry_msgs.msg import Accel, Twist
+from geometry_msgs.msg import Accel, Inertia, Twist
 from pinocchio_oracle import PinocchioOracle, random_state
-from rbda_ros.srv import TrajectoryInverseDynamics
+from rbda_ros.srv import SetPayload, TrajectoryInverseDynamics
 from ros_requests import pose_of, set_six, six_of, wrench_on
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rbda_ros import load_robot
+from rbda_ros.node.resources import share_file
 
 SECONDS = 2.0
 
@@ -197,3 +200,26 @@ def test_efforts_keep_coming_while_a_long_trajectory_is_answered(leg):
     assert future.result().success, future.result().message
     assert len(future.result().trajectory.points) == 4000
     assert len(efforts) > 5
+
+
+def test_ends_cleanly_in_the_midst_of_long_answers(graph):
+    """Python must not end beneath the thread that answers them."""
+    urdf, loops = (share_file(f"config/robots/demo_leg{end}") for end in (".urdf", "_loops.yaml"))
+    node = graph.serve(robot_description=urdf.read_text(), loop_constraints=str(loops))
+    client, robot = graph.client(), load_robot(urdf, loops)
+    client.until_active()
+    q, qd, qdd, _ = swing(robot, 4000)
+    asked = TrajectoryInverseDynamics.Request(
+        trajectory=trajectory_of(robot.joint_names, q, qd, qdd)
+    )
+    load = SetPayload.Request(name="box", link="foot", inertia=Inertia(m=1.0))
+    for kind, name, request in (
+        (TrajectoryInverseDynamics, "trajectory_inverse_dynamics", asked),
+        (SetPayload, "set_payload", load),
+    ):
+        service = client.node.create_client(kind, f"dynamics/{name}")
+        client.until(service.service_is_ready)
+        service.call_async(request)
+    client.spin(0.3)
+    assert node.stop() == 0
+    assert "Fatal" not in node.log and "Traceback" not in node.log
