@@ -36,7 +36,7 @@ test: lint pytest colcon
 # The node's tests wait for messages: they run when nothing else takes the cores.
 pytest: install
 	$(VENV)/python -m pytest -q -n auto --dist worksteal --ignore test/node
-	$(VENV)/python -m pytest -q -n 2 --dist loadfile test/node
+	$(VENV)/python -m pytest -q -n 2 --dist worksteal test/node
 
 lint: install
 	$(STEP) ruff-format "Formatting (ruff)" $(VENV)/ruff format --check .

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from rbda_ros.algorithms.contacts import ContactFrame, Proximal
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.trace import trace_contacts, trace_damped_delassus_inverse
+from rbda_ros.poses import pose_error
 from rbda_ros.spatial import align_z
 
 if TYPE_CHECKING:
@@ -333,12 +333,8 @@ def _wanted(robot: Robot, q: Array, yd: Array, contact: Contact) -> Array:
     if contact.stiffness:
         pose = robot.frame_pose(q, (contact.link, contact.xyz))
         target = np.asarray(contact.target, dtype=float)
-        if target.shape == (3,):
-            wanted[:3] += contact.stiffness * (target - pose[:3, 3])
-        else:
-            turn = Rotation.from_matrix(target[:3, :3] @ pose[:3, :3].T).as_rotvec()
-            error = np.concatenate([target[:3, 3] - pose[:3, 3], turn])
-            wanted += contact.stiffness * error
+        error = pose_error(target, pose)
+        wanted[: len(error)] += contact.stiffness * error
     return wanted
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from rbda_ros.algorithms.inverse_kinematics import Problem, Reached, solve
 from rbda_ros.errors import ClosureError, InputError
 from rbda_ros.inputs import FrameName, numbers
+from rbda_ros.poses import pose_error
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
@@ -40,11 +40,7 @@ def reach(
     positions, velocities = _bounded(robot)
 
     def error(q: Array) -> Array:
-        pose = robot.frame_pose(q, frame)
-        if rows == 3:
-            return goal - pose[:3, 3]
-        turn = Rotation.from_matrix(goal[:3, :3] @ pose[:3, :3].T).as_rotvec()
-        return np.concatenate([goal[:3, 3] - pose[:3, 3], turn])
+        return pose_error(goal, robot.frame_pose(q, frame))
 
     def jacobian(q: Array) -> Array:
         J = robot.jacobian(q, frame)[:rows].copy()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from importlib.metadata import files
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 
-from rbda_ros import Robot
+from rbda_ros import Robot, load_robot
 from rbda_ros.description.model import Inertia, Joint, Pose, RobotDescription
 from rbda_ros.inputs import FrameName
 
 
+@functools.cache
 def example_robots() -> dict[str, Path]:
     """Every URDF of example-robot-data that Pinocchio reads, by file name."""
     found = [file for file in files("example-robot-data") or () if file.suffix == ".urdf"]
@@ -235,3 +237,11 @@ def assert_close(actual: np.ndarray, expected: np.ndarray, relative: float, size
     assert actual.shape == expected.shape
     tolerance = relative * np.abs(expected).max(initial=size)
     np.testing.assert_allclose(actual, expected, 0, tolerance)
+
+
+@functools.cache
+def example_robot(name: str, floating_base: bool) -> tuple[Robot, PinocchioOracle]:
+    """A robot of example-robot-data and its oracle; loaded once for all tests, which keep it."""
+    urdf = example_robots()[name]
+    robot = load_robot(urdf, floating_base=floating_base)
+    return robot, PinocchioOracle(urdf, robot)

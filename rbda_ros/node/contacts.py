@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from geometry_msgs.msg import Wrench
-from scipy.spatial.transform import Rotation
 
 from rbda_ros.contacts import Contact
 from rbda_ros.node import state
 from rbda_ros.node.parameters import Settings
+from rbda_ros.poses import pose_matrix
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
@@ -57,11 +56,7 @@ def contact(number: int, message: Any) -> Contact:
     target = None
     if message.stiffness:
         place = state.base_position(f"contacts[{number}].target", message.target)
-        target = place[:3]
-        if message.kind == "weld":
-            target = np.eye(4)
-            target[:3, :3] = Rotation.from_quat(place[3:]).as_matrix()
-            target[:3, 3] = place[:3]
+        target = pose_matrix(place) if message.kind == "weld" else place[:3]
     return Contact(
         link=message.link,
         xyz=state.xyz(message.offset),

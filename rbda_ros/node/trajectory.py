@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import Wrench
-from scipy.interpolate import CubicSpline
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros.errors import InputError, ModelError
@@ -103,6 +102,8 @@ def _joint_motion(
     velocities = _rows_or_none("velocities", [point.velocities for point in points], size)
     accelerations = _rows_or_none("accelerations", [point.accelerations for point in points], size)
     if differentiate and (velocities is None or accelerations is None):
+        from scipy.interpolate import CubicSpline  # not above: it takes 0.2 s to import
+
         times = _times(points)
         if velocities is None:
             # At rest at both ends, as a trajectory that says only positions means it.

@@ -5,9 +5,9 @@ import pytest
 from loop_oracle import mechanism_states
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import (
-    PinocchioOracle,
     assert_close,
     distinct_robots,
+    example_robot,
     explicit_jacobian,
     random_state,
 )
@@ -42,8 +42,7 @@ CASES = [(name, True) for name in ROBOTS] + [
 
 @pytest.mark.parametrize(("name", "floating_base"), CASES)
 def test_equals_pinocchio(name, floating_base):
-    robot = load_robot(ROBOTS[name], floating_base=floating_base)
-    oracle = PinocchioOracle(ROBOTS[name], robot)
+    robot, oracle = example_robot(name, floating_base)
     rng = np.random.default_rng(1)
     frames = frames_of(robot, 3)[1:]
     for _ in range(5):

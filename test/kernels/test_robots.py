@@ -52,9 +52,11 @@ def position(robot, rng):
 
 
 def kernels(robot):
-    """Every kernel of a robot, those about frames for its last link."""
+    """Every kernel of a robot, those about frames for its last link; on loops, the dynamics."""
     frame = list(robot.tree.spanning.links)[-1]
     for name, traceable in KERNELS.items():
+        if robot.nv != robot.ny and traceable.needs_frames:
+            continue
         yield robot.kernel(name, *([frame] if traceable.needs_frames else []))
     if robot.floating_base:
         yield robot.contact_kernel([Contact(frame)])
