@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+from rich.columns import Columns
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -98,7 +99,8 @@ class View:
         if self._console.is_terminal:
             self._live.update(
                 Group(
-                    _tables(self._title, state, effort, without_loops),
+                    Text(self._title),
+                    _tables(state, effort, without_loops),
                     Text(str(pace)),
                     Text(self._answer),
                 ),
@@ -117,25 +119,25 @@ class View:
         print(line, flush=True)
 
 
-def _tables(title: str, state: Any, effort: Any, without_loops: Mapping[str, float]) -> Table:
-    """What goes into the node beside what comes out of it."""
-    both = Table.grid(padding=(0, 2))
+def _tables(state: Any, effort: Any, without_loops: Mapping[str, float]) -> Columns:
+    """What goes into the node beside what comes out of it; below it where there is no room."""
     moving = zip(state.name, state.position, state.velocity, strict=True)
     driving = (
         (name, value, without_loops[name])
         for name, value in zip(effort.name, effort.effort, strict=True)
     )
-    both.add_row(
-        _table("joint_states", ("joint", "position [rad]", "velocity [rad/s]"), moving),
-        _table("dynamics/feedforward", ("joint", "effort [N m]", "without loops"), driving),
+    return Columns(
+        [
+            _table("joint_states", ("joint", "position [rad]", "velocity [rad/s]"), moving),
+            _table("dynamics/feedforward", ("joint", "effort [N m]", "without loops"), driving),
+        ],
+        padding=(0, 2),
     )
-    both.title, both.title_justify = title, "left"
-    return both
 
 
 def _table(title: str, headings: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Table:
     table = Table(title=title, title_justify="left")
-    table.add_column(headings[0])
+    table.add_column(headings[0], no_wrap=True)
     for heading in headings[1:]:
         # Text: rich would take [rad] for markup.
         table.add_column(Text(heading), justify="right", min_width=len(heading))
