@@ -112,8 +112,14 @@ def _show(title: str, rows: list[dict[str, object]]) -> None:
     for column in rows[0] if rows else ():
         table.add_column(column, justify="left" if isinstance(rows[0][column], str) else "right")
     for row in rows:
-        table.add_row(*(f"{x:.2f}" if isinstance(x, float) else str(x) for x in row.values()))
+        table.add_row(*(_text(x) for x in row.values()))
     console.print(table)
+
+
+def _text(x: object) -> str:
+    if not isinstance(x, float):
+        return str(x)
+    return f"{x:.2f}" if abs(x) >= 0.01 else f"{x:.1e}"
 
 
 def _write(path: Path, rows: list[dict[str, object]]) -> None:
