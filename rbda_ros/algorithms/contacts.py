@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rbda_ros.algorithms.kinematics import on_cluster
 from rbda_ros.algorithms.motion import Clustered, gravity
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
+from rbda_ros.cluster_tree.straight_line import factor_symmetric
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, constant, skew
 
@@ -147,6 +148,29 @@ def _held(
         return ca.DM.eye(3), to_body @ target
     chosen = axes[:, list(which)]
     return (to_body @ chosen).T, chosen.T @ target
+
+
+def proximal_forces(
+    delassus: Matrix, wanted: Matrix, start: Sequence[Matrix], proximal: Proximal
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Forces f (m) with ``delassus f = wanted``, by proximal iterations on them (13).
+
+    Args:
+        delassus: (m x m) acceleration along the rows per force along them; it may be singular.
+        wanted: (m) acceleration that the forces should add.
+        start: the forces to start from, in parts.
+        proximal: weight and number of iterations.
+
+    Returns:
+        f; what is missing of the wanted acceleration then, and an iteration before.
+    """
+    damped = factor_symmetric(delassus + ca.DM.eye(delassus.rows()) / proximal.mu)
+    f = ca.vertcat(ca.DM(0, 1), *start)
+    missing = before = wanted - delassus @ f
+    for _ in range(proximal.iterations):
+        f = f + damped.solve(missing)
+        before, missing = missing, wanted - delassus @ f
+    return f, missing, before
 
 
 def split(vector: Matrix, sizes: Sequence[int]) -> list[Matrix]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from rbda_ros.algorithms.motion import accelerations, cluster_joints, velocities
+from rbda_ros.algorithms.rnea import along_y
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.spanning_tree import Frame
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -80,17 +81,11 @@ def jacobian(tree: ClusterTree, q: Matrix, at: BodyFrame) -> Matrix:
     By duality: column i of J' is the force on y that balances unit wrench i, so the inward pass
     of inverse dynamics gives it (Featherstone 2010, body Jacobians).
     """
+    if not at.body:
+        return ca.DM(6, tree.ny)
     joints = cluster_joints(tree, q)
-    columns = [ca.DM(node.ny, 6) for node in tree.clusters]
-    if at.body:
-        k: int | None
-        k, F = on_cluster(tree, at.body, unit_wrenches(tree, joints, at))
-        while k is not None:
-            across = joints[k].J.T @ F
-            columns[k] = joints[k].SG.T @ across  # (23)
-            F = joints[k].E.T @ across  # (65)
-            k = tree.clusters[k].parent
-    return ca.vertcat(ca.DM(0, 6), *columns).T
+    k, F = on_cluster(tree, at.body, unit_wrenches(tree, joints, at))
+    return along_y(tree, joints, {k: F}, m=6).T
 
 
 def frame_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix, at: BodyFrame) -> Matrix:

@@ -23,10 +23,15 @@ from rbda_ros.algorithms.aba import (
     bias_forces,
     carry_inward,
 )
-from rbda_ros.algorithms.contacts import ContactRows, Proximal, Solution, split
+from rbda_ros.algorithms.contacts import (
+    ContactRows,
+    Proximal,
+    Solution,
+    proximal_forces,
+    split,
+)
 from rbda_ros.algorithms.motion import Clustered, bias_at_joints, gravity
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
-from rbda_ros.cluster_tree.straight_line import factor_symmetric
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
@@ -93,13 +98,8 @@ def prox_pv(
     l = l + F[None].T @ gravity(tree)
 
     # The forces (lines 12 to 16).
-    damped = factor_symmetric(L + ca.DM.eye(m) / proximal.mu)
     wanted = ca.vertcat(ca.DM(0, 1), *(part.k for part in rows)) - l
-    f = ca.vertcat(ca.DM(0, 1), *start)
-    missing = before = wanted - L @ f
-    for _ in range(proximal.iterations):
-        f = f + damped.solve(missing)
-        before, missing = missing, wanted - L @ f
+    f, missing, before = proximal_forces(L, wanted, start, proximal)
 
     # Outward (lines 17 to 19).
     u = [u_k + T_k @ f for u_k, T_k in zip(u, T, strict=True)]

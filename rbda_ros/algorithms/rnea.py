@@ -13,6 +13,7 @@ from rbda_ros.algorithms.motion import (
     inertial_force,
     velocities,
 )
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, constant
 
@@ -37,22 +38,39 @@ def inverse_dynamics(
     joints = cluster_joints(tree, q, yd)
     v = velocities(tree, joints)  # (38)
     a = accelerations(tree, joints, v, ydd, gravity(tree))  # (39)
-    f: Clustered = {None: ca.DM(6, 1)}
+    f = body_forces(tree, v, a)
+    for k in tree.outward():
+        f[k] = f[k] - external_forces(tree, k, wrenches)
+
+    # Inward pass: force across every tree joint, and its part along y.
+    return along_y(tree, joints, f)
+
+
+def body_forces(tree: ClusterTree, v: Clustered, a: Clustered) -> Clustered:
+    """f_k (6n): the force that the motion of the bodies of each cluster takes (63)."""
+    f: Clustered = {}
     for k in tree.outward():
         parts = zip(
             tree.clusters[k].bodies, ca.vertsplit(v[k], 6), ca.vertsplit(a[k], 6), strict=True
         )
         forces = (inertial_force(constant(body.inertia), v_i, a_i) for body, v_i, a_i in parts)
-        f[k] = ca.vertcat(*forces) - external_forces(tree, k, wrenches)  # (63)
+        f[k] = ca.vertcat(*forces)
+    return f
 
-    # Inward pass: force across every tree joint, and its part along y.
-    tau = [ca.DM(0, 1)] * len(tree.clusters)
+
+def along_y(tree: ClusterTree, joints: list[ClusterJoint], forces: Clustered, m: int = 1) -> Matrix:
+    """Generalized forces (ny x m) that balance forces (6n x m) on clusters; missing ones are zero.
+
+    Carried inward, each is the force across the tree joints, and its part along y.
+    """
+    f: Clustered = {k: forces.get(k, ca.DM(tree.rows(k), m)) for k in (None, *tree.outward())}
+    tau: list[Matrix] = [None] * len(tree.clusters)
     for k in tree.inward():
         l, joint = tree.clusters[k].parent, joints[k]
         across = joint.J.T @ f[k]  # (26), (29)
         tau[k] = joint.SG.T @ across  # (23)
         f[l] = f[l] + joint.E.T @ across  # (65)
-    return ca.vertcat(ca.DM(0, 1), *tau)
+    return ca.vertcat(ca.DM(0, m), *tau)
 
 
 def bias_force(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
