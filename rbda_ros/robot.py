@@ -125,9 +125,7 @@ class Robot(Mechanism):
         Returns:
             (ny,) force on the independent coordinates [N m, N].
         """
-        state = self._position(q), self._inputs.velocity(qd), self._independent("ydd", ydd)
-        tau = self._dynamics("inverse_dynamics", state, external_wrenches)
-        return tau + self._evaluate("friction_force", *state[:2])[0] if friction else tau
+        return self._inverse_dynamics(q, qd, ydd, external_wrenches, friction)[1]
 
     def inverse_dynamics_efforts(
         self,
@@ -145,11 +143,23 @@ class Robot(Mechanism):
         Returns:
             (actuated,) efforts in the order of ``actuated_joint_names``, (ny,) tau [N m, N].
         """
+        position, tau = self._inverse_dynamics(q, qd, ydd, external_wrenches, friction)
+        return self._evaluate("actuator_efforts", position, tau)[0], tau
+
+    def _inverse_dynamics(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        ydd: ArrayLike,
+        external_wrenches: Mapping[str, ArrayLike] | None,
+        friction: bool,
+    ) -> tuple[Array, Array]:
+        """The checked position (nq,), and the force tau (ny,) on y."""
         state = self._position(q), self._inputs.velocity(qd), self._independent("ydd", ydd)
         tau = self._dynamics("inverse_dynamics", state, external_wrenches)
         if friction:
             tau = tau + self._evaluate("friction_force", *state[:2])[0]
-        return self._evaluate("actuator_efforts", state[0], tau)[0], tau
+        return state[0], tau
 
     def feedforward(
         self,

@@ -39,15 +39,14 @@ def prox_ltl(
     # Without forces along the rows: ydd_free, and what the rows miss then.
     a = accelerations(tree, joints, v, ca.DM(tree.ny, 1), gravity(tree))
     L = branch_factor(tree, composite_inertia(tree, joints))
-    ydd = _solve(
-        L, _solve_transposed(L, tau - along_y(tree, joints, body_forces(tree, v, a)))
-    )  # (3)
+    bias = along_y(tree, joints, body_forces(tree, v, a))
+    ydd = _solve(L, _solve_transposed(L, tau - bias))  # (3)
     J = ca.vertcat(
         ca.DM(0, tree.ny),
         *(_jacobian(tree, joints, contact) for contact in rows),  # (22)
     )
-    bias = (contact.k - contact.K @ a[contact.cluster] for contact in rows)
-    wanted = ca.vertcat(ca.DM(0, 1), *bias) - J @ ydd
+    missed = (contact.k - contact.K @ a[contact.cluster] for contact in rows)
+    wanted = ca.vertcat(ca.DM(0, 1), *missed) - J @ ydd
 
     # Proximal iterations on the damped Delassus matrix (13).
     X = _solve_transposed(L, J.T)
