@@ -73,6 +73,7 @@ def _loops() -> None:
     with console.status("loops embedded or by their forces"):
         method_rows = list(loop_methods.rows())
     _show("Instructions of forward dynamics, two chains and a loop", method_rows)
+    console.print(f"cassie, the same: {loop_methods.cassie_counts()}")
     _write(DOCS / "loop_methods.csv", method_rows)
     loop_methods.plot(method_rows, DOCS / "pictures" / "loop_methods.svg")
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
+from benchmark.cassie import cassie
 from benchmark.parallel_chains import parallel_chains
 from rbda_ros import load_robot
 from rbda_ros.kernels.methods import LARGEST_CLUSTER
 
 DEPTHS = (5, 10, 20, 40)
 LOOPS = (1, 2, 3, 5, 10, 20, 40)
+NO_LOOPS: Mapping[str, object] = MappingProxyType({})
 
 
 def rows() -> Iterator[dict[str, object]]:
@@ -30,8 +33,19 @@ def rows() -> Iterator[dict[str, object]]:
                 }
 
 
-def _instructions(urdf: str, method: str) -> int:
-    return load_robot(urdf, {"method": method}).kernel("forward_dynamics").instructions
+def cassie_counts() -> dict[str, int]:
+    """Instructions of cassie's forward dynamics by each method."""
+    urdf, loops = cassie()
+    return {
+        method: _instructions(urdf, method, loops, True) for method in ("embed", "proximal", "auto")
+    }
+
+
+def _instructions(
+    urdf: str, method: str, loops: Mapping[str, object] = NO_LOOPS, floating_base: bool = False
+) -> int:
+    robot = load_robot(urdf, {**loops, "method": method}, floating_base=floating_base)
+    return robot.kernel("forward_dynamics").instructions
 
 
 def plot(rows: list[dict[str, object]], path: Path) -> None:
