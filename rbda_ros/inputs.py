@@ -23,6 +23,8 @@ FrameName = str | tuple[str, Sequence[float]] | tuple[str, Sequence[float], Sequ
 NOWHERE = (0.0, 0.0, 0.0)
 QUATERNION_TOLERANCE = 1e-3
 """Quaternions are normalised when they are this close to unit length, and refused otherwise."""
+UNIT = 1e-15
+"""Quaternions this close to unit length are left as they are: once normalised, always the same."""
 
 
 class Inputs:
@@ -79,7 +81,7 @@ class Inputs:
                     f"q: the quaternion (qx, qy, qz, qw) of {joint} has length"
                     f" {worst:.6g}; give a unit quaternion"
                 )
-            quaternion /= size
+            quaternion /= np.where(np.abs(size - 1.0) > UNIT, size, 1.0)
         return q
 
     def close(

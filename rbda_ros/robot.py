@@ -29,10 +29,9 @@ from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityEr
 from rbda_ros.feedforward import Feedforward
 from rbda_ros.inputs import FrameName, numbers
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.kernels.trace import (
-    trace_feedforward,
-)
-from rbda_ros.mechanism import LOOP_TOLERANCE, Mechanism
+from rbda_ros.kernels.trace import trace_closure, trace_feedforward
+from rbda_ros.mechanism import LOOP_TOLERANCE, SINGULAR, Mechanism
+from rbda_ros.native_dynamics import NativeInverseDynamics
 from rbda_ros.payloads import Payload, with_payloads
 from rbda_ros.reaching import Reached, reach
 from rbda_ros.results import Derivatives, OperationalSpace
@@ -160,6 +159,24 @@ class Robot(Mechanism):
         if friction:
             tau = tau + self._evaluate("friction_force", *state[:2])[0]
         return state[0], tau
+
+    def native_inverse_dynamics(self) -> NativeInverseDynamics | None:
+        """Inverse dynamics of y as one C function; its kernels are compiled first.
+
+        None where y has no position of its own, or where there is no machine code.
+        """
+        positions = self._inputs.determining_joints.independent
+        if positions is None:
+            return None
+        closure = self._traced(trace_closure, positions) if self._has_loops else None
+        kernels = (
+            self.kernel("inverse_dynamics"),
+            self.kernel("actuator_efforts"),
+            self.kernel("answer_health"),
+        )
+        if not all(kernel.compile() for kernel in (closure, *kernels) if kernel is not None):
+            return None
+        return NativeInverseDynamics(self.tree, closure, *kernels, singular=SINGULAR)
 
     def feedforward(
         self,

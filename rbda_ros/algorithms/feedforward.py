@@ -7,12 +7,11 @@ from functools import reduce
 from typing import NamedTuple
 
 import casadi as ca
-import numpy as np
 
 from rbda_ros.algorithms.actuation import actuator_efforts
 from rbda_ros.algorithms.closure import closure
 from rbda_ros.algorithms.friction import friction_force
-from rbda_ros.algorithms.loops import independent_acceleration, independent_velocity, loop_state
+from rbda_ros.algorithms.loops import independent_acceleration, independent_velocity, loop_health
 from rbda_ros.algorithms.rnea import inverse_dynamics
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -108,12 +107,12 @@ def feedforward(
         tau += friction_force(tree, q, yd)
     efforts = actuator_efforts(tree, q, tau)
 
-    phi, as_independent = loop_state(tree, q)
-    conditioning = ca.vertcat(1.0, as_independent, as_measured, as_wanted)
+    moved, residual, as_independent = ca.vertsplit(loop_health(tree, q, guess))
+    conditioning = ca.vertcat(as_independent, as_measured, as_wanted)
     health = Health(
         inputs=ca.sumsqr(ca.vertcat(position, velocity, acceleration)),
-        moved=_moved(tree, q, guess),
-        residual=ca.sqrt(ca.sumsqr(phi)),
+        moved=moved,
+        residual=residual,
         conditioning=reduce(ca.fmin, ca.vertsplit(conditioning)),
         efforts=ca.sumsqr(efforts),
         limited=ca.sum1(ca.fabs(efforts) > limit),
@@ -121,7 +120,28 @@ def feedforward(
     return ca.fmax(-limit, ca.fmin(efforts, limit)), q, ca.vertcat(*health)
 
 
-def _moved(tree: ClusterTree, q: Matrix, guess: Matrix) -> Matrix:
-    """The longest way from the guess, where loops have more than one position to be in."""
-    curved = np.flatnonzero(tree.curved).tolist()
-    return reduce(ca.fmax, ca.vertsplit(ca.vertcat(0.0, ca.fabs(q[curved] - guess[curved]))))
+def answer_health(
+    tree: ClusterTree,
+    q: Matrix,
+    guess: Matrix,
+    yd: Matrix,
+    ydd: Matrix,
+    tau: Matrix,
+    efforts: Matrix,
+) -> Matrix:
+    """How far an answer of inverse dynamics can be trusted.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, as closed from ``guess`` (nq).
+        guess: where the search for it began.
+        yd, ydd: (ny) independent velocity and acceleration.
+        tau: (ny) the force on y.
+        efforts: (actuated) the efforts of the actuators.
+
+    Returns:
+        (4) what `loop_health` says of q; and the sum of squares of all else, which is not finite
+        if any of it is not.
+    """
+    numbers = ca.vertcat(q, yd, ydd, tau, efforts)
+    return ca.vertcat(loop_health(tree, q, guess), ca.sumsqr(numbers))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import reduce
 
 import casadi as ca
+import numpy as np
 
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -30,6 +32,28 @@ def loop_state(tree: ClusterTree, q: Matrix) -> tuple[Matrix, Matrix]:
             if not node.loop.constant:
                 conditionings.append(node.loop.conditioning(q_k, node.independent))
     return ca.vertcat(*residuals), ca.vertcat(*conditionings)
+
+
+def loop_health(tree: ClusterTree, q: Matrix, guess: Matrix) -> Matrix:
+    """How far a position that was found by closing loops can be trusted.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position.
+        guess: (nq) where the search for it began.
+
+    Returns:
+        (3) the longest way of a coordinate from its guess, in loops that have more than one
+        position to be in [rad, m]; |phi(q)| of all loops (2) [m, or sine of an angle]; how well y
+        determines the worst loop, 0 to 1.
+    """
+    curved = np.flatnonzero(tree.curved).tolist()
+    phi, conditioning = loop_state(tree, q)
+    return ca.vertcat(
+        reduce(ca.fmax, ca.vertsplit(ca.vertcat(0.0, ca.fabs(q[curved] - guess[curved])))),
+        ca.sqrt(ca.sumsqr(phi)),
+        reduce(ca.fmin, ca.vertsplit(ca.vertcat(1.0, conditioning))),
+    )
 
 
 def generalized_force(tree: ClusterTree, q: Matrix, spanning_tau: Matrix) -> Matrix:

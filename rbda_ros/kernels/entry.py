@@ -64,7 +64,7 @@ def check_layout() -> None:
 def call_module(inputs: tuple[Port, ...], outputs: tuple[Port, ...], evaluate: int) -> str:
     """IR of the built-in ``call(*inputs) -> tuple of new outputs``."""
     ir = _guards("call", [(port.size, False) for port in inputs])
-    ir += [f"  %result = call ptr {_python('PyTuple_New')}(i64 {len(outputs)})"]
+    ir += [f"  %result = call ptr {python_function('PyTuple_New')}(i64 {len(outputs)})"]
     ir += ["  %none = icmp eq ptr %result, null", "  br i1 %none, label %fail, label %make0"]
     sizes = []
     for i, port in enumerate(outputs):
@@ -77,7 +77,7 @@ def call_module(inputs: tuple[Port, ...], outputs: tuple[Port, ...], evaluate: i
             f"  %none{i} = icmp eq ptr %array{i}, null",
             f"  br i1 %none{i}, label %drop, label %keep{i}",
             f"keep{i}:",
-            f"  %kept{i} = call i32 {_python('PyTuple_SetItem')}(ptr %result, i64 {i},"
+            f"  %kept{i} = call i32 {python_function('PyTuple_SetItem')}(ptr %result, i64 {i},"
             f" ptr %array{i})",
             f"  %at{i} = getelementptr i8, ptr %array{i}, i64 {_DATA}",
             f"  %out{i} = load ptr, ptr %at{i}",
@@ -90,7 +90,7 @@ def call_module(inputs: tuple[Port, ...], outputs: tuple[Port, ...], evaluate: i
         f"  call void {at_address(evaluate)}({', '.join(pointers)})",
         "  ret ptr %result",
         "drop:",
-        f"  call void {_python('Py_DecRef')}(ptr %result)",
+        f"  call void {python_function('Py_DecRef')}(ptr %result)",
         "  br label %fail",
         "fail:",
         "  ret ptr null",
@@ -108,7 +108,7 @@ def into_module(inputs: tuple[Port, ...], outputs: tuple[Port, ...], evaluate: i
         [
             *_guards("into", wanted),
             f"  call void {at_address(evaluate)}({pointers})",
-            f"  call void {_python('Py_IncRef')}(ptr {none})",
+            f"  call void {python_function('Py_IncRef')}(ptr {none})",
             f"  ret ptr {none}",
             "}",
         ]
@@ -122,7 +122,7 @@ def _guards(name: str, wanted: list[tuple[int, bool]]) -> list[str]:
         f"  %right = icmp eq i64 %count, {len(wanted)}",
         "  br i1 %right, label %check0, label %slow",
         "slow:",
-        f"  %answer = call ptr {_python('PyObject_Vectorcall')}(ptr %self, ptr %args,"
+        f"  %answer = call ptr {python_function('PyObject_Vectorcall')}(ptr %self, ptr %args,"
         " i64 %count, ptr null)",
         "  ret ptr %answer",
     ]
@@ -163,7 +163,8 @@ def _field(name: str, kind: str, base: str, offset: int) -> list[str]:
     ]
 
 
-def _python(function: str) -> str:
+def python_function(function: str) -> str:
+    """A function of Python's C API, as IR calls it."""
     address = ctypes.cast(getattr(ctypes.pythonapi, function), ctypes.c_void_p).value
     assert address
     return at_address(address)

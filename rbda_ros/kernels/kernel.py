@@ -77,13 +77,27 @@ class Kernel:
         ready = machine is not None
         return (self._batch_machine.wait() is not None and ready) if batch else ready
 
+    def request(self) -> None:
+        """Have it compiled in the background, as its first use would."""
+        if self._may_compile:
+            self._machine.request()
+
+    @property
+    def address(self) -> int | None:
+        """Where its C function is, ``void (const double *input, ..., double *output, ...)``.
+
+        It lives as long as the kernel. None before `compile`, and where there is no machine code.
+        """
+        machine = self._machine.value
+        return None if machine is None else machine.address
+
     def call(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """Evaluate at one state: a vector per input, in column order; new arrays returned."""
         machine = self._machine.value
         if machine is not None:
             self.__dict__["call"] = machine.call  # from here on in the place of this method
             return machine.call(*inputs)
-        self._request()
+        self.request()
         buffers = self._buffers()
         buffers.fill(self.name, inputs)
         buffers.evaluate()
@@ -139,10 +153,6 @@ class Kernel:
             for array, result in zip(outputs, buffers.outputs, strict=True):
                 array[k] = result
 
-    def _request(self) -> None:
-        if self._may_compile:
-            self._machine.request()
-
     def _buffers(self) -> _Buffers:
         if not hasattr(self._local, "buffers"):
             self._local.buffers = _Buffers(self._function)
@@ -168,7 +178,7 @@ class BoundCall:
         if machine is not None:
             machine.into(*self._arrays)
         else:
-            self._kernel._request()
+            self._kernel.request()
             self._buffers.evaluate()
 
 

@@ -32,10 +32,12 @@ class Machine(NamedTuple):
     Attributes:
         call: ``call(*inputs) -> tuple of new arrays``.
         into: ``into(*inputs, *outputs)`` writes into arrays that exist, and allocates nothing.
+        address: of the C function ``void (const double *input, ..., double *output, ...)``.
     """
 
     call: Callable[..., tuple[Array, ...]]
     into: Callable[..., None]
+    address: int
 
 
 def compile_program(program: Program) -> Machine:
@@ -44,7 +46,7 @@ def compile_program(program: Program) -> Machine:
     try:
         entry.check_layout()
     except entry.LayoutError:
-        return Machine(careful.call, careful.into)
+        return Machine(careful.call, careful.into, careful.address)
     ports = program.inputs, program.outputs
     call, into = careful.code.add(
         {
@@ -55,6 +57,7 @@ def compile_program(program: Program) -> Machine:
     return Machine(
         entry.builtin(program.name, call, careful.call),
         entry.builtin(program.name, into, careful.into),
+        careful.address,
     )
 
 

@@ -21,7 +21,7 @@ from rbda_ros.algorithms.contacts import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
-from rbda_ros.algorithms.feedforward import Choice, feedforward
+from rbda_ros.algorithms.feedforward import Choice, answer_health, feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import frame_bias_acceleration, frame_pose, jacobian
 from rbda_ros.algorithms.loop_forces import forward_dynamics_by_loop_forces
@@ -80,6 +80,9 @@ KERNELS: dict[str, Traceable] = {
     "generalized_force": Traceable(("q", "spanning_tau"), generalized_force, sees_inertia=False),
     "spanning_motion": Traceable(("q", "yd", "ydd"), spanning_motion, sees_inertia=False),
     "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
+    "answer_health": Traceable(
+        ("q", "guess", "yd", "ydd", "tau", "efforts"), answer_health, sees_inertia=False
+    ),
     "inverse_dynamics_derivatives": Traceable(("q", "yd", "ydd"), inverse_dynamics_derivatives),
     "frame_pose": Traceable(("q",), frame_pose, needs_frames=True, sees_inertia=False),
     "jacobian": Traceable(("q",), jacobian, needs_frames=True, sees_inertia=False),
@@ -96,7 +99,8 @@ def input_shape(tree: ClusterTree, name: str) -> tuple[int, int]:
     """Rows and columns of a kernel's input."""
     if name == "wrenches":
         return 6, len(tree.spanning.bodies)
-    return {"q": tree.nq, "spanning_tau": tree.nv}.get(name, tree.ny), 1
+    sizes = {"q": tree.nq, "guess": tree.nq, "spanning_tau": tree.nv, "efforts": len(tree.actuated)}
+    return sizes.get(name, tree.ny), 1
 
 
 def trace(tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None = None) -> Kernel:

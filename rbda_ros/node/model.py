@@ -34,6 +34,9 @@ WARM = (
     "gravity_force",
 )
 
+# Compiled before they are asked for: controllers will, in every cycle.
+COMPILED = "inverse_dynamics", "actuator_efforts", "answer_health"
+
 
 @dataclass(frozen=True)
 class ModelSource:
@@ -108,6 +111,8 @@ def warm(robot: Robot) -> Robot:
         robot.close(robot.independent_position(robot.tree.home), guess=robot.tree.home)
     with suppress(InputError, ModelError):  # called once, it is compiled too
         robot.feedforward(robot.independent_joint_names)()
+    for kernel in COMPILED:
+        robot.kernel(kernel).request()
     return robot
 
 

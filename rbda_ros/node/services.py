@@ -11,6 +11,8 @@ from rbda_ros.msg import Matrix
 from rbda_ros.node import describe, state
 from rbda_ros.node.contacts import constrained_forward_dynamics
 from rbda_ros.node.end_effectors import end_effectors
+from rbda_ros.node.in_place import for_service
+from rbda_ros.node.inverse_dynamics import InverseDynamicsService
 from rbda_ros.node.model import one_line
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.payload import set_payload
@@ -33,22 +35,6 @@ if TYPE_CHECKING:
 Handler = Callable[["Robot", Settings, Any, Any], None]
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
-
-
-def inverse_dynamics(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
-    """Answer with the efforts on the actuated joints that give an acceleration."""
-    q, yd, joints = state.state_vectors(robot, request.state)
-    wanted = state.numbers_or_zero("acceleration", request.acceleration, joints.size)
-    base = request.base_acceleration
-    of_base = state.six("base_acceleration", base) if robot.floating_base else None
-    ydd = state.acceleration_vector(robot, joints, q, yd, wanted, of_base)
-    wrenches = state.wrench_vectors(robot, request.external_wrenches)
-    friction = "friction" in settings.terms
-    efforts, tau = robot.inverse_dynamics_efforts(q, yd, ydd, wrenches, friction=friction)
-    response.joint_names = list(robot.actuated_joint_names)
-    response.effort = state.sequence(efforts)
-    if robot.floating_base:
-        state.fill(response.base_wrench.force, response.base_wrench.torque, tau[:6])
 
 
 def forward_dynamics(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
@@ -107,16 +93,17 @@ def _matrix(values: Any, row_names: list[str], col_names: list[str]) -> Matrix:
     return Matrix(rows=rows, cols=cols, row_names=row_names, col_names=col_names, data=data)
 
 
-# Service name: (type, handler, whether the node must be active).
-SERVICES: dict[str, tuple[Any, Handler, bool]] = {
+# Service name: (type, handler, whether the node must be active). Some more are added below.
+Services = dict[str, tuple[Any, Handler, bool]]
+
+# What controllers may ask for in every cycle: messages are read and written in place.
+QUICK_SERVICES: Services = {"forward_dynamics": (ForwardDynamics, forward_dynamics, True)}
+SERVICES: Services = {
     "describe_model": (DescribeModel, describe.describe_model, False),
-    "inverse_dynamics": (InverseDynamics, inverse_dynamics, True),
-    "forward_dynamics": (ForwardDynamics, forward_dynamics, True),
     "mass_matrix": (MassMatrix, mass_matrix, True),
 }
-
-# Those that trace kernels on the way; what takes longest is added below.
-SLOW_SERVICES: dict[str, tuple[Any, Handler, bool]] = {
+# Those that trace kernels on the way, or take long.
+SLOW_SERVICES: Services = {
     "constrained_forward_dynamics": (
         ConstrainedForwardDynamics,
         constrained_forward_dynamics,
@@ -132,34 +119,41 @@ def advertise(node: Any) -> SlowServices:
     Returns:
         Those that are answered in another thread; to be closed with the node.
     """
+    quick = {"inverse_dynamics": (InverseDynamics, InverseDynamicsService(), True)} | QUICK_SERVICES
+    for name, (kind, handler, needs_active) in quick.items():
+        answer = _answer(node, kind, handler, needs_active)
+        node.create_service(for_service(kind), f"~/{name}", answer)
     for name, (kind, handler, needs_active) in SERVICES.items():
-        node.create_service(kind, f"~/{name}", _answer(node, handler, needs_active))
+        node.create_service(kind, f"~/{name}", _answer(node, kind, handler, needs_active))
 
     slow = SlowServices(node)
-    for name, (kind, handler, needs_active) in SLOW_SERVICES.items():
-        slow.add(kind, f"~/{name}", _answer(node, handler, needs_active))
     trajectories = partial(trajectory_inverse_dynamics, slow.ending)
     payloads = partial(set_payload, node, slow.ending)
-    name = "~/trajectory_inverse_dynamics"
-    slow.add(TrajectoryInverseDynamics, name, _answer(node, trajectories, True))
-    slow.add(SetPayload, "~/set_payload", _answer(node, payloads, False))
+    long = SLOW_SERVICES | {
+        "trajectory_inverse_dynamics": (TrajectoryInverseDynamics, trajectories, True),
+        "set_payload": (SetPayload, payloads, False),
+    }
+    for name, (kind, handler, needs_active) in long.items():
+        slow.add(kind, f"~/{name}", _answer(node, kind, handler, needs_active))
     slow.start()
     return slow
 
 
-def _answer(node: Any, handler: Handler, needs_active: bool) -> Callable[[Any, Any], Any]:
+def _answer(
+    node: Any, kind: Any, handler: Handler, needs_active: bool
+) -> Callable[[Any, Any], Any]:
     def answer(request: Any, response: Any) -> Any:
         # An exception that leaves a callback ends the executor's spin: none may.
         try:
             handler(_model(node, needs_active), node.settings, request, response)
-            response.success = True
         except (InputError, ModelError) as error:
-            response.success, response.message = False, str(error)
+            return kind.Response(success=False, message=str(error))
         except Exception as error:  # a bug of ours; the caller still gets an answer
-            response.success, response.message = False, f"internal error: {one_line(error)}"
             node.get_logger().error(
                 f"service call failed: {type(error).__name__}: {one_line(error)}"
             )
+            return kind.Response(success=False, message=f"internal error: {one_line(error)}")
+        response.success = True
         return response
 
     return answer

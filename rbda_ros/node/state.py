@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rbda_ros.inputs import FrameName
+from rbda_ros.inputs import UNIT, FrameName
 from rbda_ros.node.end_effectors import Point
 from rbda_ros.node.joint_map import JointMap, Vector, listed, map_joints
 from rbda_ros.node.refusals import Reason, RefusalError
@@ -206,7 +206,9 @@ def base_position(what: str, pose: Any) -> Vector:
             Reason.NOT_A_ROTATION,
             f"{what}.orientation has length {length:.3g}; give a unit quaternion (w = 1 for none)",
         )
-    return np.concatenate([position, quaternion / length])
+    return np.concatenate(
+        [position, quaternion if abs(length - 1.0) <= UNIT else quaternion / length]
+    )
 
 
 def six(what: str, twist: Any) -> Vector:
@@ -218,12 +220,11 @@ def six(what: str, twist: Any) -> Vector:
 
 def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
     """Write the acceleration of every joint, and of the base, of a spanning one (nv,)."""
-    if robot.floating_base:
-        base = response.base_acceleration
-        fill(base.linear, base.angular, qdd[:6])
-        qdd = qdd[6:]
-    response.joint_names = list(robot.joint_names)
-    response.acceleration = sequence(qdd)
+    of_base, of_joints = np.split(qdd, [6]) if robot.floating_base else (np.zeros(6), qdd)
+    base = response.base_acceleration
+    fill(base.linear, base.angular, of_base)
+    response.joint_names = robot.joint_names
+    response.acceleration = sequence(of_joints)
 
 
 def fill(linear: Any, angular: Any, vector: Vector) -> None:

@@ -44,6 +44,26 @@ def test_residual_is_zero_on_the_loops_and_not_off_them(name):
         assert np.abs(off).max() > 1e-6
 
 
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_health_of_an_answer(name):
+    """Off the loops too, where there is a residual to see."""
+    robot, _, states = mechanism_states(name)
+    rng = np.random.default_rng(3)
+    for s in states[:3]:
+        q, guess = robot.tree.integrate(s.q, rng.normal(size=robot.nv)), s.q
+        yd, ydd, tau = rng.normal(size=(3, robot.ny))
+        efforts = rng.normal(size=len(robot.actuated_joint_names))
+        phi, conditioning = robot.kernel("loop_state").call(q)
+        (health,) = robot.kernel("answer_health").call(q, guess, yd, ydd, tau, efforts)
+        expected = [
+            np.abs(q - guess)[robot.tree.curved].max(initial=0.0),
+            np.linalg.norm(phi),
+            conditioning.min(initial=1.0),
+            sum(np.sum(part**2) for part in (q, yd, ydd, tau, efforts)),
+        ]
+        np.testing.assert_allclose(health, expected, rtol=1e-12, atol=1e-14)
+
+
 def driven_by_the_rocker():
     """The four-bar with the rocker for y: dead where crank and coupler are in one line."""
     text = FOUR_BAR.loops.read_text() + "independent_joints: [rocker, flag]\n"

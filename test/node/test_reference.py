@@ -15,6 +15,8 @@ from reference_data import NAMES as REFERENCE_NAMES
 from reference_data import SHARED, reference
 from ros_requests import set_six, six_of, state_of, wrench_on
 
+from rbda_ros.node.in_place import for_client
+
 # A linkage, and a floating base with gears.
 NAMES = [name for name in ("four_bar", "mini_cheetah") if name in REFERENCE_NAMES]
 
@@ -101,3 +103,34 @@ def inverse_dynamics(client, robot, asked, ydd):
     answer = client.call(InverseDynamics, "~/inverse_dynamics", request)
     assert answer.success, answer.message
     return answer
+
+
+@pytest.mark.parametrize("client_type", [for_client, lambda kind: kind], ids=["in place", "plain"])
+def test_machine_code_on_both_sides_gives_the_same_to_the_last_bit(leg, client_type):
+    client, _, robot = leg
+    assert robot.native_inverse_dynamics() is not None  # so that its kernels are compiled
+    kind = client_type(InverseDynamics)
+    service = client.node.create_client(kind, "dynamics/inverse_dynamics")
+    client.until(service.service_is_ready)
+    client.spin(0.2)
+    rng = np.random.default_rng(6)
+
+    def ask(y, yd, ydd):
+        request = kind.Request()
+        request.state.position, request.state.velocity = y.tolist(), yd.tolist()
+        request.acceleration = ydd.tolist()
+        future = service.call_async(request)
+        client.until(future.done)
+        assert future.result().success, future.result().message
+        return list(future.result().effort)
+
+    def expected(*motion):
+        y, *rates = motion
+        return robot.inverse_dynamics_efforts(robot.close(y), *rates)[0].tolist()
+
+    first = rng.uniform(-0.3, 0.3, (3, robot.ny))
+    client.until(lambda: ask(*first) == expected(*first))  # once the node has compiled, too
+    for _ in range(50):
+        motion = rng.uniform(-0.3, 0.3, (3, robot.ny))
+        assert ask(*motion) == expected(*motion)
+    client.node.destroy_client(service)
