@@ -205,8 +205,8 @@ def _services(driver: Driver, joints: int) -> Iterator[Row]:
     request = _fill(kind.Request(), joints)
     # Responses reach every client of a service: so not while another is there.
     in_place = driver.create_client(kind, name)
-    work = f"service, {joints} joints"
-    names = "inverse_dynamics, messages in place", "std_srvs/Trigger"
+    names = "inverse_dynamics", "std_srvs/Trigger"
+    work = f"service, {joints} joints, messages in place"
     yield from _calls(driver, work, names, {"ours": (in_place, request), "plain": trigger})
     driver.destroy_client(in_place)
 
@@ -219,8 +219,8 @@ def _services(driver: Driver, joints: int) -> Iterator[Row]:
         ),
         "plain": trigger,
     }
-    names = "inverse_dynamics, plain messages", "the same type, without work", names[-1]
-    yield from _calls(driver, f"{work}, again", names, contenders)
+    names = "inverse_dynamics", "the same type, without work", "std_srvs/Trigger"
+    yield from _calls(driver, f"service, {joints} joints, plain client", names, contenders)
 
 
 def _fill(request: Any, joints: int) -> Any:

@@ -119,10 +119,13 @@ class Mechanism:
 
     def kept(self, key: tuple[Any, ...], make: Callable[[], Kept]) -> Kept:
         """What was made for this key, such as a kernel; made once."""
-        with self._tracing:
-            if key not in self._kept:
-                self._kept[key] = make()
-            return self._kept[key]
+        kept = self._kept.get(key)  # without the lock: it need not wait for what is being made
+        if kept is None:
+            with self._tracing:
+                kept = self._kept.get(key)
+                if kept is None:
+                    kept = self._kept[key] = make()
+        return kept
 
     def body_frame(self, frame: FrameName) -> tuple[str, BodyFrame]:
         """A key for a frame, and the frame on its body."""

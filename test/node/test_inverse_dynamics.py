@@ -112,9 +112,8 @@ def test_what_is_refused_by_the_robot_is_refused(served, bad):
         )
 
 
+@pytest.mark.parametrize("served", ["four_bar"], indirect=True)
 def test_quaternions_are_normalized_or_refused(served):
-    if not served.floating:
-        pytest.skip("it has none")
     y = served.robot.independent_position(served.states[0])
     expected, wrench = served.ask(y)
     y[3:7] *= 1.0 + 1e-6

@@ -1,0 +1,65 @@
+"""What is made ready before messages ask for it."""
+
+import threading
+
+import numpy as np
+import pytest
+from mechanism_table import MECHANISMS
+
+from rbda_ros.node import state
+from rbda_ros.node.joint_map import map_joints
+from rbda_ros.node.model import ModelBuilder, warm, warm_other_joints
+from rbda_ros.node.resources import share_file
+from rbda_ros.robot import load_robot
+
+
+@pytest.fixture
+def leg(monkeypatch):
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "0")
+    folder = share_file("config/robots/demo_leg.urdf").parent
+    return load_robot(folder / "demo_leg.urdf", folder / "demo_leg_loops.yaml")
+
+
+@pytest.mark.parametrize("which", ["independent", "actuated", "all"])
+def test_no_request_about_these_joints_traces_anything(leg, which):
+    list(warm_other_joints(warm(leg)))
+    known = set(leg._kept)
+    names = {
+        "independent": leg.independent_joint_names,
+        "actuated": leg.actuated_joint_names,
+        "all": leg.joint_names,
+    }[which]
+    joints, rates = map_joints(leg, names), np.ones(len(names))
+    q = leg.tree.home
+    q = state.closed_position(leg, joints, q[[leg.joint_names.index(n) for n in names]], None)
+    yd = state.velocity_vector(leg, joints, q, rates, None)
+    ydd = state.acceleration_vector(leg, joints, q, yd, rates, None)
+    leg.inverse_dynamics_efforts(q, yd, ydd)
+    leg.forward_dynamics(q, yd, ydd)
+    assert set(leg._kept) == known
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_joints_that_do_not_determine_the_others_are_left_out(name, monkeypatch):
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "0")
+    list(warm_other_joints(MECHANISMS[name].load()))
+
+
+def test_others_come_in_between():
+    builder, begun, order = ModelBuilder(), threading.Event(), []
+
+    def steps():
+        for k in range(3):
+            begun.wait(10.0)
+            order.append(k)
+            yield
+
+    builder.in_steps(steps())
+    other = builder.aside(lambda: order.append("other"))
+    begun.set()
+    other.result(10.0)
+    while len(order) < 4:
+        builder.aside(lambda: None).result(10.0)
+    assert order == [0, "other", 1, 2]
+    builder.close()
+    builder.in_steps(steps())  # and nothing happens
