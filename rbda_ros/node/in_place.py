@@ -23,6 +23,9 @@ from rbda_ros.kernels.entry import python_function
 from rbda_ros.kernels.llvm_text import at_address
 from rbda_ros.node.c_messages import SentMessage, TakenMessage, UnknownLayoutError
 
+CANNOT_BE = UnknownLayoutError, OSError, RuntimeError
+"""Messages with other fields; or a system that lets no program make machine code."""
+
 
 def for_service(kind: Any) -> Any:
     """A type for `create_service`; ``kind`` itself where its messages cannot be used in place.
@@ -31,7 +34,7 @@ def for_service(kind: Any) -> Any:
     """
     try:
         return _service_type(kind, Request=_taken(kind.Request), Response=_sent(kind.Response))
-    except UnknownLayoutError:
+    except CANNOT_BE:
         return kind
 
 
@@ -42,7 +45,7 @@ def for_client(kind: Any) -> Any:
     """
     try:
         return _service_type(kind, Request=_sent(kind.Request), Response=_taken(kind.Response))
-    except UnknownLayoutError:
+    except CANNOT_BE:
         return kind
 
 

@@ -5,6 +5,7 @@ import pytest
 from rbda_ros.srv import InverseDynamics
 from ros_requests import wrench_on
 
+from rbda_ros.kernels.compile import Code
 from rbda_ros.node.in_place import for_client, for_service
 
 
@@ -46,8 +47,15 @@ def test_requests_and_responses_arrive_as_they_were_sent(graph, service_type, cl
         assert found.base_wrench.torque.z == 0.5
 
 
-def test_a_type_that_cannot_be_in_place_is_used_as_it_is():
+def test_a_type_that_cannot_be_in_place_is_used_as_it_is(monkeypatch):
     from sensor_msgs.srv import SetCameraInfo  # it has arrays of fixed size
 
     assert for_service(SetCameraInfo) is SetCameraInfo
     assert for_client(SetCameraInfo) is SetCameraInfo
+
+    def forbidden(*_):
+        raise OSError("memory cannot be made executable")
+
+    monkeypatch.setattr(Code, "add", forbidden)
+    assert for_service(InverseDynamics) is InverseDynamics
+    assert for_client(InverseDynamics) is InverseDynamics

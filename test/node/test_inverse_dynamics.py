@@ -135,3 +135,16 @@ def test_another_robot_is_answered_with_its_own_names(served):
         assert other.ask(y) == (expected.tolist(), [0.0] * 6)
         assert tuple(other.response.joint_names) == robot.actuated_joint_names
         assert served.service._native.wait() is not None
+
+
+def test_plain_messages_are_answered_the_same(served):
+    robot = served.robot
+    y = robot.independent_position(served.states[0])
+    expected, wrench = served.ask(y)
+    request, response = InverseDynamics.Request(), InverseDynamics.Response()
+    if served.floating:
+        request.state.base_pose, y = pose_of(y), y[7:]
+    request.state.position = y.tolist()
+    InverseDynamicsService()(robot, SETTINGS, request, response)
+    assert response.effort.tolist() == expected
+    assert six_of(response.base_wrench.force, response.base_wrench.torque) == wrench
