@@ -18,7 +18,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.feedforward import NEARBY
-from rbda_ros.inputs import FrameName, Inputs
+from rbda_ros.inputs import FrameName, Inputs, numbers
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.methods import Methods, choose_methods
 from rbda_ros.kernels.trace import (
@@ -36,6 +36,8 @@ Kept = TypeVar("Kept")
 
 CLOSURE_STEPS = (1, 4, 16)
 """In how many steps the known joints may go from a guess to where they are."""
+NEAR, MOST_NEAR = 0.1, 256
+"""How far known joints may be from a row of a batch to be closed from there [rad, m]; how many."""
 LOOP_TOLERANCE = 1e-6
 """Largest loop residual of a spanning position that is taken as it is [m, sine of an angle]."""
 SINGULAR = 1e-8
@@ -149,6 +151,8 @@ class Mechanism:
     ) -> Array:
         """The spanning position (nq,) that satisfies every loop.
 
+        Of a batch (N, ...), taken as a motion, each is closed from near where one before it is.
+
         Args:
             y_or_partial: independent position, or spanning position to be closed, or joint names
                 to positions of any joints that determine the others [rad, m].
@@ -160,10 +164,7 @@ class Mechanism:
             ClosureError: the loops cannot be closed there; it names the loop and the gap.
         """
         if not isinstance(y_or_partial, Mapping) and np.ndim(y_or_partial) == 2:
-            rows: list[Array] = []
-            for row in np.asarray(y_or_partial):
-                rows.append(self.close(row, rows[-1] if rows else guess))
-            return np.array(rows).reshape(-1, self.nq)
+            return self._close_rows(numbers("y", y_or_partial), guess)
         closed = self._close_by_kernel(y_or_partial, guess)
         return self._inputs.close(y_or_partial, guess) if closed is None else closed
 
@@ -195,6 +196,27 @@ class Mechanism:
             else:
                 return self._inputs.normalized(q)
         return None
+
+    def _close_rows(self, rows: Array, guess: ArrayLike | None) -> Array:
+        """Close some of the rows one after the other, and those near them from there, at once."""
+        known = self._inputs.determining(rows[0]) if self._has_loops and len(rows) else None
+        q = np.empty((len(rows), self.nq))
+        if known is None:
+            left = np.arange(len(rows))
+        else:
+            positions, _, given = known
+            values = rows if given is None else rows[:, list(positions)]
+            anchors, last = _anchors(values), guess
+            for k in np.unique(anchors):
+                q[k] = last = self.close(rows[k], last)
+            others = np.flatnonzero(anchors != np.arange(len(rows)))
+            start = q[anchors[others]]
+            q[others], phi = self._traced(trace_closure, positions).batch(values[others], start)
+            moved = np.abs(q[others] - start)[:, self.tree.curved].max(axis=1, initial=0.0)
+            left = others[~((np.abs(phi).max(axis=1) <= CLOSED) & (moved <= NEARBY))]
+        for k in left:
+            q[k] = self.close(rows[k], q[k - 1] if k else guess)
+        return self._inputs.normalized(q)
 
     def independent_position(self, q: ArrayLike) -> Array:
         """The entries of a spanning position (nq,) that are the position of y."""
@@ -347,3 +369,15 @@ class Mechanism:
             f"loop {loops} is at a dead point: its {which} joints do not determine its motion;"
             f" move away from it, or choose other {which} joints"
         )
+
+
+def _anchors(values: Array) -> NDArray[np.intp]:
+    """For each row the last one at or before it that all rows since are near to."""
+    anchors, first = np.empty(len(values), np.intp), 0
+    while first < len(values):
+        block = values[first : first + MOST_NEAR]
+        away = np.abs(block - block[0]).max(axis=1, initial=0.0) > NEAR
+        count = int(away.argmax()) or len(block)
+        anchors[first : first + count] = first
+        first += count
+    return anchors

@@ -42,17 +42,23 @@ def closed_position(
     base: Vector | None,
     guess: Vector | None = None,
 ) -> Vector:
-    """The spanning position (nq,) at which named joints are, loops closed.
+    """The spanning position (..., nq) at which named joints are, loops closed.
 
     Args:
         robot: the model.
         joints: where they stand in ``position``.
-        position: (size,) in the order of the message.
-        base: (7,) pose of the floating base.
+        position: (..., size) in the order of the message; of several, each from one before.
+        base: (..., 7) pose of the floating base.
         guess: (nq,) where to start, e.g. the last position; None for the assembly.
     """
     if has_loops(robot) and joints.exact:
-        return robot.close(with_base(base, position[joints.independent]), guess)
+        return robot.close(with_base(base, position[..., joints.independent]), guess)
+    if has_loops(robot) and position.ndim == 2:
+        q = np.empty((len(position), robot.nq))
+        for k, row in enumerate(position):
+            before, pose = q[k - 1] if k else guess, None if base is None else base[k]
+            q[k] = closed_position(robot, joints, row, pose, before)
+        return q
     if has_loops(robot):
         q = robot.close({name: position[k] for name, k in joints.place.items()}, guess)
         q = q[7:] if base is not None else q
@@ -61,7 +67,7 @@ def closed_position(
             raise RefusalError(
                 Reason.PARTIAL, f"position: joints missing: {listed(joints.missing)}; name them too"
             )
-        q = position[joints.independent]
+        q = position[..., joints.independent]
     return with_base(base, q)
 
 

@@ -1,4 +1,4 @@
-"""Efforts along a whole trajectory: closed point by point, then computed in one batch."""
+"""Efforts along a whole trajectory: loops closed along it, then all computed in one batch."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from rbda_ros.node.refusals import Reason, RefusalError, refusal
 
 if TYPE_CHECKING:
     from rbda_ros.robot import Robot
+
+AT_ONCE = 500
+"""Points whose loops are closed before the node looks whether it is to end."""
 
 
 def trajectory_inverse_dynamics(
@@ -55,16 +58,22 @@ def trajectory_inverse_dynamics(
 def _closed(
     ending: Event, robot: Robot, joints: JointMap, positions: Vector, pose: Vector | None
 ) -> Vector:
-    """Spanning positions (N, nq); each search starts from the point before."""
+    """Spanning positions (N, nq), loops closed along the motion."""
     q = np.empty((len(positions), robot.nq))
-    for k, row in enumerate(positions):
+    start, step = 0, AT_ONCE
+    while start < len(q):
         if ending.is_set():
             raise InputError("the node is ending")
-        base = None if pose is None else pose[k]
+        part = slice(start, start + step)
+        base, guess = None if pose is None else pose[part], q[start - 1] if start else None
         try:
-            q[k] = state.closed_position(robot, joints, row, base, q[k - 1] if k else None)
+            q[part] = state.closed_position(robot, joints, positions[part], base, guess)
         except (InputError, ModelError) as error:
-            raise _at_point(k, error) from error
+            if step == 1:
+                raise _at_point(start, error) from error
+            step = 1  # to find the point
+        else:
+            start += step
     return q
 
 

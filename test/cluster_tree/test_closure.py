@@ -273,6 +273,23 @@ def test_absurd_positions_neither_hang_nor_lie(crank):
         assert np.abs(node.loop.residual(q[:3])).max() < 1e-9
 
 
+def test_a_batch_is_closed_as_one_after_the_other():
+    """Slow and fast motion, a jump, and the same position again."""
+    robot = four_bar(1)
+    crank = np.concatenate([np.linspace(0.0, 0.5, 300), np.linspace(0.5, 9.0, 60), [3.0, 3.0, 3.1]])
+    path = np.column_stack([crank, np.sin(crank)])
+    one_by_one = [robot.close(path[0])]
+    for row in path[1:]:
+        one_by_one.append(robot.close(row, one_by_one[-1]))
+    np.testing.assert_allclose(robot.close(path), one_by_one, rtol=0, atol=1e-12)
+    assert robot.close(path[:0]).shape == (0, robot.nq)
+    spanning = np.array(one_by_one)
+    np.testing.assert_allclose(robot.close(spanning), spanning, rtol=0, atol=1e-12)
+    path[200, 0] = np.nan
+    with pytest.raises(InputError, match="not finite"):
+        robot.close(path)
+
+
 def test_a_batch_is_closed_along_the_motion():
     robot = four_bar(1)
     path = np.column_stack([np.linspace(0.0, 2 * np.pi, 50), np.zeros(50)])
