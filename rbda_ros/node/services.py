@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.msg import Matrix
@@ -93,24 +93,12 @@ def _matrix(values: Any, row_names: list[str], col_names: list[str]) -> Matrix:
     return Matrix(rows=rows, cols=cols, row_names=row_names, col_names=col_names, data=data)
 
 
-# Service name: (type, handler, whether the node must be active). Some more are added below.
-Services = dict[str, tuple[Any, Handler, bool]]
+class Service(NamedTuple):
+    """A type, what answers it, and whether the node must be active."""
 
-# What controllers may ask for in every cycle: messages are read and written in place.
-QUICK_SERVICES: Services = {"forward_dynamics": (ForwardDynamics, forward_dynamics, True)}
-SERVICES: Services = {
-    "describe_model": (DescribeModel, describe.describe_model, False),
-    "mass_matrix": (MassMatrix, mass_matrix, True),
-}
-# Those that trace kernels on the way, or take long.
-SLOW_SERVICES: Services = {
-    "constrained_forward_dynamics": (
-        ConstrainedForwardDynamics,
-        constrained_forward_dynamics,
-        True,
-    ),
-    "operational_space_inertia": (OperationalSpaceInertia, operational_space_inertia, True),
-}
+    kind: Any
+    handler: Handler
+    needs_active: bool = True
 
 
 def advertise(node: Any) -> SlowServices:
@@ -119,29 +107,40 @@ def advertise(node: Any) -> SlowServices:
     Returns:
         Those that are answered in another thread; to be closed with the node.
     """
-    quick = {"inverse_dynamics": (InverseDynamics, InverseDynamicsService(), True)} | QUICK_SERVICES
-    for name, (kind, handler, needs_active) in quick.items():
-        answer = _answer(node, kind, handler, needs_active)
-        node.create_service(for_service(kind), f"~/{name}", answer)
-    for name, (kind, handler, needs_active) in SERVICES.items():
-        node.create_service(kind, f"~/{name}", _answer(node, kind, handler, needs_active))
-
     slow = SlowServices(node)
+    # What controllers may ask for in every cycle: messages are read and written in place.
+    in_place = {
+        "inverse_dynamics": Service(InverseDynamics, InverseDynamicsService()),
+        "forward_dynamics": Service(ForwardDynamics, forward_dynamics),
+    }
+    plain = {
+        "describe_model": Service(DescribeModel, describe.describe_model, needs_active=False),
+        "mass_matrix": Service(MassMatrix, mass_matrix),
+    }
+    # Those that trace kernels on the way, or take long.
     trajectories = partial(trajectory_inverse_dynamics, slow.ending)
     payloads = partial(set_payload, node, slow.ending)
-    long = SLOW_SERVICES | {
-        "trajectory_inverse_dynamics": (TrajectoryInverseDynamics, trajectories, True),
-        "set_payload": (SetPayload, payloads, False),
+    long = {
+        "constrained_forward_dynamics": Service(
+            ConstrainedForwardDynamics, constrained_forward_dynamics
+        ),
+        "operational_space_inertia": Service(OperationalSpaceInertia, operational_space_inertia),
+        "trajectory_inverse_dynamics": Service(TrajectoryInverseDynamics, trajectories),
+        "set_payload": Service(SetPayload, payloads, needs_active=False),
     }
-    for name, (kind, handler, needs_active) in long.items():
-        slow.add(kind, f"~/{name}", _answer(node, kind, handler, needs_active))
+    for name, service in in_place.items():
+        node.create_service(for_service(service.kind), f"~/{name}", _answer(node, service))
+    for name, service in plain.items():
+        node.create_service(service.kind, f"~/{name}", _answer(node, service))
+    for name, service in long.items():
+        slow.add(service.kind, f"~/{name}", _answer(node, service))
     slow.start()
     return slow
 
 
-def _answer(
-    node: Any, kind: Any, handler: Handler, needs_active: bool
-) -> Callable[[Any, Any], Any]:
+def _answer(node: Any, service: Service) -> Callable[[Any, Any], Any]:
+    kind, handler, needs_active = service
+
     def answer(request: Any, response: Any) -> Any:
         # An exception that leaves a callback ends the executor's spin: none may.
         try:
