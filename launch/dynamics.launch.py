@@ -1,5 +1,6 @@
 """The node `dynamics` beside a robot: brought to active, once it has a description."""
 
+import shlex
 from pathlib import Path
 
 from launch import LaunchContext, LaunchDescription
@@ -27,12 +28,15 @@ ARGUMENTS = [
     ),
     DeclareLaunchArgument("namespace", default_value="", description="Namespace of the node."),
     DeclareLaunchArgument(
-        "use_sim_time", default_value="false", description="Whether time comes from /clock."
+        "use_sim_time",
+        default_value="",
+        description="Whether time comes from /clock. Empty: as params_file says, or not.",
     ),
     DeclareLaunchArgument(
         "autostart",
-        default_value="true",
-        description="Whether the node goes to active by itself; else use the lifecycle services.",
+        default_value="",
+        description="Whether the node goes to active by itself; else use the lifecycle services. "
+        "Empty: as params_file says, or it does.",
     ),
 ]
 
@@ -45,17 +49,24 @@ def dynamics_node(context: LaunchContext) -> list[LifecycleNode]:
 
     parameters = []
     if file := argument("params_file"):
-        parameters.append(ParameterFile(file, allow_substs=True))
+        # Looking for substitutions spoils texts with quotes, such as a description.
+        substitutions = "$(" in Path(file).read_text()
+        parameters.append(ParameterFile(file, allow_substs=substitutions))
     if file := argument("description_file"):
-        text = Command(["xacro ", file]) if file.endswith(".xacro") else Path(file).read_text()
+        text = (
+            Command(["xacro ", shlex.quote(file)])
+            if file.endswith(".xacro")
+            else Path(file).read_text()
+        )
         # As text: launch would otherwise try to read the XML as YAML.
         parameters.append({"robot_description": ParameterValue(text, value_type=str)})
     if file := argument("loop_file"):
         path = str(Path(file).resolve())
         parameters.append({"loop_constraints": ParameterValue(path, value_type=str)})
     for name in ("use_sim_time", "autostart"):
-        value = ParameterValue(LaunchConfiguration(name), value_type=bool)
-        parameters.append({name: value})
+        if argument(name):
+            value = ParameterValue(LaunchConfiguration(name), value_type=bool)
+            parameters.append({name: value})
     return [
         LifecycleNode(
             package="rbda_ros",

@@ -52,13 +52,11 @@ def own_domain() -> Iterator[int]:
 class Program:
     """A process of ours, and what it says."""
 
-    def __init__(
-        self, module: str, arguments: Sequence[str], log: Path, environment: dict[str, str]
-    ) -> None:
+    def __init__(self, command: Sequence[str], log: Path, environment: dict[str, str]) -> None:
         self.log_file = log
         with log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
+                [sys.executable, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -110,10 +108,18 @@ class Graph:
 
     def run(self, *arguments: str, module: str = "rbda_ros.cli") -> Program:
         """Start `rbda_ros ...`, or another module."""
+        return self._start("-m", module, *arguments)
+
+    def launch(self, file: Path, **arguments: str) -> Program:
+        """Start a launch file, as `ros2 launch` does."""
+        script = Path(__file__).with_name("launch_file.py")
+        given = [f"{name}:={value}" for name, value in arguments.items()]
+        return self._start(str(script), str(file), *given)
+
+    def _start(self, *command: str) -> Program:
         log = self.folder / f"program_{len(self.programs)}.log"
-        program = Program(module, arguments, log, self._environment)
-        self.programs.append(program)
-        return program
+        self.programs.append(Program(command, log, self._environment))
+        return self.programs[-1]
 
     def serve(self, *ros_args: str, **parameters: Any) -> Program:
         """Start the node with parameters."""

@@ -1,17 +1,68 @@
 """The launch files, where launch is installed (it is not on PyPI)."""
 
-from importlib.util import module_from_spec, spec_from_file_location
+import shutil
 
 import pytest
+import yaml
+from rbda_ros.srv import DescribeModel
+from sensor_msgs.msg import JointState
 
 from rbda_ros.node.resources import share_file
 
 pytest.importorskip("launch_ros")
 
+DYNAMICS, DEMO = share_file("launch/dynamics.launch.py"), share_file("launch/demo.launch.py")
+LEG = share_file("config/robots/demo_leg.urdf")
 
-@pytest.mark.parametrize("name", ["dynamics", "demo"])
-def test_launch_file_describes_something(name):
-    spec = spec_from_file_location(name, share_file(f"launch/{name}.launch.py"))
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.generate_launch_description().entities
+
+def parameters(folder, **values):
+    file = folder / "parameters of mine.yaml"
+    file.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
+    return str(file)
+
+
+def test_two_demos_in_two_namespaces(graph):
+    """Each with its own stand-in for a driver; all that is launched ends with it."""
+    launched = [graph.launch(DEMO, namespace=name) for name in ("left", "/right")]
+    for name in ("left", "right"):
+        client = graph.client(name)
+        client.until_active()
+        heard = client.listen(JointState, "~/feedforward")
+        client.until(lambda heard=heard: len(heard) > 10)
+    for program in launched:
+        assert program.stop() == 0, program.log
+        assert program.log.count("process has finished cleanly") == 2
+        assert "Traceback" not in program.log
+
+
+def test_a_file_says_what_arguments_do_not(graph):
+    file = parameters(graph.folder, autostart=False, robot_description=LEG.read_text())
+    graph.launch(DYNAMICS, namespace="a", params_file=file)
+    graph.launch(DYNAMICS, namespace="b", params_file=file, autostart="true")
+    graph.client("b").until_active()
+    assert graph.client("a").state == "unconfigured"
+
+
+def test_a_file_may_have_substitutions(graph):
+    loops = "$(dirname)/../config/robots/demo_leg_loops.yaml"
+    file = parameters(graph.folder, loop_constraints=loops)
+    graph.launch(DYNAMICS, description_file=str(LEG), params_file=file)
+    client = graph.client()
+    client.until_active()
+    assert len(client.call(DescribeModel, "~/describe_model").constraints) > 0
+
+
+@pytest.mark.skipif(shutil.which("xacro") is None, reason="xacro is not installed")
+def test_xacro_files_with_spaces_in_their_names(graph):
+    file = graph.folder / "my leg.urdf.xacro"
+    file.write_text(LEG.read_text())
+    graph.launch(DYNAMICS, description_file=str(file))
+    client = graph.client()
+    client.until_active()
+    assert client.call(DescribeModel, "~/describe_model").robot_name == "demo_leg"
+
+
+def test_a_file_that_is_not_there_ends_the_launch(graph):
+    program = graph.launch(DYNAMICS, description_file=str(graph.folder / "nowhere.urdf"))
+    assert program.wait() != 0
+    assert "nowhere.urdf" in program.log
