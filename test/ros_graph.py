@@ -50,10 +50,16 @@ def own_domain() -> Iterator[int]:
 
 
 class Program:
-    """A process of ours, and what it says."""
+    """A process of ours, and what it says.
 
-    def __init__(self, command: Sequence[str], log: Path, environment: dict[str, str]) -> None:
+    In a terminal of its own, what it has started hears of Ctrl-C too.
+    """
+
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: dict[str, str], terminal: bool
+    ) -> None:
         self.log_file = log
+        self._terminal = terminal
         with log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, *command],
@@ -62,6 +68,7 @@ class Program:
                 stderr=subprocess.STDOUT,
                 env=os.environ | environment,
                 cwd=log.parent,
+                start_new_session=terminal,
             )
 
     @property
@@ -78,7 +85,10 @@ class Program:
 
     def stop(self, how: int = signal.SIGINT) -> int:
         """Ask it to end; the exit code."""
-        self.process.send_signal(how)
+        if self._terminal:
+            os.killpg(self.process.pid, how)
+        else:
+            self.process.send_signal(how)
         try:
             return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -114,11 +124,11 @@ class Graph:
         """Start a launch file, as `ros2 launch` does."""
         script = Path(__file__).with_name("launch_file.py")
         given = [f"{name}:={value}" for name, value in arguments.items()]
-        return self._start(str(script), str(file), *given)
+        return self._start(str(script), str(file), *given, terminal=True)
 
-    def _start(self, *command: str) -> Program:
+    def _start(self, *command: str, terminal: bool = False) -> Program:
         log = self.folder / f"program_{len(self.programs)}.log"
-        self.programs.append(Program(command, log, self._environment))
+        self.programs.append(Program(command, log, self._environment, terminal))
         return self.programs[-1]
 
     def serve(self, *ros_args: str, **parameters: Any) -> Program:
