@@ -20,12 +20,14 @@ class NativeInverseDynamics:
 
     Args:
         tree: the cluster tree.
+        positions: how many y has.
         closure: the kernel that closes the loops for y; None without loops.
         inverse_dynamics, actuator_efforts, answer_health: the kernels of these names, all
             compiled.
         singular: conditioning of a loop below which nothing is answered.
 
     Attributes:
+        positions: how many y has; with joints that are spherical, more than velocities.
         address: of ``bool (const double *position, const double *velocity, const double
             *acceleration, double *tau, double *efforts)``: the motion of y in, a floating base's
             first, with a unit quaternion; the force on y and the efforts of the actuated joints
@@ -35,6 +37,7 @@ class NativeInverseDynamics:
     def __init__(
         self,
         tree: ClusterTree,
+        positions: int,
         closure: Kernel | None,
         inverse_dynamics: Kernel,
         actuator_efforts: Kernel,
@@ -42,6 +45,7 @@ class NativeInverseDynamics:
         *,
         singular: float,
     ) -> None:
+        self.positions = positions
         self._home = tree.home.copy()
         home = at_address(self._home.ctypes.data)
         motion = "%velocity", "%acceleration"

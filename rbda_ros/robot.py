@@ -176,7 +176,9 @@ class Robot(Mechanism):
         )
         if not all(kernel.compile() for kernel in (closure, *kernels) if kernel is not None):
             return None
-        return NativeInverseDynamics(self.tree, closure, *kernels, singular=SINGULAR)
+        return NativeInverseDynamics(
+            self.tree, len(positions), closure, *kernels, singular=SINGULAR
+        )
 
     def feedforward(
         self,

@@ -96,12 +96,11 @@ def native_answer(robot: Robot, request: Any, response: Any) -> Callable[[], boo
         request: an InverseDynamics request in place.
         response: its response in place, with as many efforts as this robot has.
     """
-    native = robot.native_inverse_dynamics()
-    if native is None:
-        return lambda: False
-    joints, code = len(robot.independent_joint_names), Code()
-    zeros, state = np.zeros(joints), request.state
+    native, joints = robot.native_inverse_dynamics(), len(robot.independent_joint_names)
     floating = robot.floating_base
+    if native is None or native.positions != joints + (7 if floating else 0):
+        return lambda: False  # a joint has a quaternion, which State has no place for
+    zeros, code, state = np.zeros(joints), Code(), request.state
     addresses = {
         "orientation": ctypes.addressof(state.base_pose.orientation),
         "base_pose": ctypes.addressof(state.base_pose),

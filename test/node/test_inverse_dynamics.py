@@ -12,8 +12,13 @@ from rbda_ros import load_robot
 from rbda_ros.errors import InputError
 from rbda_ros.node.c_messages import SentMessage
 from rbda_ros.node.inverse_dynamics import InverseDynamicsService
+from rbda_ros.node.native_answer import native_answer
 
 SETTINGS = SimpleNamespace(terms=("gravity", "coriolis", "inertial"))
+
+
+def in_place():
+    return [SentMessage(getattr(InverseDynamics, part)).view for part in ("Request", "Response")]
 
 
 class Served:
@@ -23,8 +28,7 @@ class Served:
         mechanism = MECHANISMS[name]
         self.floating = mechanism.floating_base
         self.robot = load_robot(mechanism.urdf, mechanism.loops, floating_base=self.floating)
-        self.request = SentMessage(InverseDynamics.Request).view
-        self.response = SentMessage(InverseDynamics.Response).view
+        self.request, self.response = in_place()
         self.service = InverseDynamicsService()
         self.ask(self.robot.independent_position(self.robot.tree.home))
         assert self.service._native.wait() is not None
@@ -148,3 +152,15 @@ def test_plain_messages_are_answered_the_same(served):
     InverseDynamicsService()(robot, SETTINGS, request, response)
     assert response.effort.tolist() == expected
     assert six_of(response.base_wrench.force, response.base_wrench.torque) == wrench
+
+
+def test_joints_with_quaternions_are_not_answered_from_half_of_them():
+    gear = MECHANISMS["gear"]
+    robot = load_robot(gear.urdf, {"joints": {"elbow": {"type": "spherical"}}})
+    assert robot.native_inverse_dynamics().positions > len(robot.independent_joint_names)
+    request, response = in_place()
+    request.state.position = np.zeros(len(robot.independent_joint_names))
+    response.effort = np.zeros(len(robot.actuated_joint_names))
+    assert not native_answer(robot, request, response)()
+    with pytest.raises(InputError, match="spherical joints: elbow; "):
+        InverseDynamicsService()(robot, SETTINGS, request, response)
