@@ -88,13 +88,13 @@ def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
             Reason.MISNAMED,
             f"unknown joints: {listed(unknown)}; '{robot.name}' has {listed(robot.joint_names)}",
         )
-    bodies = robot.tree.spanning.bodies
-    spherical = {body.joint.name for body in bodies if body.joint.type == "spherical"}
-    if turning := spherical.intersection(name.rsplit(".", 1)[0] for name in names):
+    bodies = robot.tree.spanning.bodies[1 if robot.floating_base else 0 :]
+    turning = {body.joint.name for body in bodies if body.model.nq != body.model.nv}
+    if asked := turning.intersection(name.rsplit(".", 1)[0] for name in names):
         raise RefusalError(
             Reason.MISNAMED,
-            f"spherical joints: {listed(sorted(turning))}; messages have no place for their "
-            "orientation, so choose independent joints without them",
+            f"joints with a quaternion: {listed(sorted(asked))}; messages have no place for it, so "
+            "choose independent joints without them",
         )
     return JointMap(
         size=len(names),

@@ -162,5 +162,5 @@ def test_joints_with_quaternions_are_not_answered_from_half_of_them():
     request.state.position = np.zeros(len(robot.independent_joint_names))
     response.effort = np.zeros(len(robot.actuated_joint_names))
     assert not native_answer(robot, request, response)()
-    with pytest.raises(InputError, match="spherical joints: elbow; "):
+    with pytest.raises(InputError, match="joints with a quaternion: elbow; "):
         InverseDynamicsService()(robot, SETTINGS, request, response)
