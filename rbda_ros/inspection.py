@@ -277,7 +277,7 @@ class _Writer:
             f"{self.mark} under y: the joint is an independent coordinate; under effort: an"
             " actuator acts on it. A link after + is fixed to the one above."
         )
-        if any(node.loop for node in self.tree.clusters):
+        if self.tree.has_loops:
             legend += (
                 " Rows that others imply are dropped; a constant constraint is solved once,"
                 " when the robot is loaded."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rbda_ros.algorithms.kinematics import BodyFrame
-from rbda_ros.cluster_tree.closure import CLOSED
+from rbda_ros.closing import Closing
 from rbda_ros.cluster_tree.open_loops import OpenLoops, open_loops
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.errors import InputError, SingularityError
-from rbda_ros.feedforward import NEARBY
-from rbda_ros.inputs import FrameName, Inputs, numbers
+from rbda_ros.inputs import FrameName, Inputs
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.methods import Methods, choose_methods
 from rbda_ros.kernels.trace import (
@@ -34,10 +33,6 @@ from rbda_ros.results import Cluster, clusters_of
 Array = NDArray[np.float64]
 Kept = TypeVar("Kept")
 
-CLOSURE_STEPS = (1, 4, 16)
-"""In how many steps the known joints may go from a guess to where they are."""
-NEAR, MOST_NEAR = 0.1, 256
-"""How far known joints may be from a row of a batch to be closed from there [rad, m]; how many."""
 LOOP_TOLERANCE = 1e-6
 """Largest loop residual of a spanning position that is taken as it is [m, sine of an angle]."""
 SINGULAR = 1e-8
@@ -64,7 +59,7 @@ class Mechanism:
         self._bare = bare  # the same robot without payloads; None if this is it
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._tracing = threading.Lock()
-        self._has_loops = any(node.loop for node in tree.clusters)
+        self._closing = Closing(tree, self._inputs, partial(self._traced, trace_closure))
 
         self.tree: ClusterTree = tree
         self.description: RobotDescription = tree.description
@@ -163,60 +158,7 @@ class Mechanism:
             InputError: unknown names, or joints that do not determine the others.
             ClosureError: the loops cannot be closed there; it names the loop and the gap.
         """
-        if not isinstance(y_or_partial, Mapping) and np.ndim(y_or_partial) == 2:
-            return self._close_rows(numbers("y", y_or_partial), guess)
-        closed = self._close_by_kernel(y_or_partial, guess)
-        return self._inputs.close(y_or_partial, guess) if closed is None else closed
-
-    def _close_by_kernel(
-        self, y_or_partial: ArrayLike | Mapping[str, ArrayLike], guess: ArrayLike | None
-    ) -> Array | None:
-        """Closure by the kernel, from a guess or the assembly; None where that leads nowhere.
-
-        The known joints go there in one step or, where the others would move too far to be sure
-        of the branch, in several.
-        """
-        known = self._inputs.determining(y_or_partial) if self._has_loops else None
-        if known is None:
-            return None
-        positions, values, given = known
-        if guess is not None:
-            start = self._inputs.single("guess", guess, self.nq)
-        else:
-            start = self.tree.home if given is None else given
-        kernel = self._traced(trace_closure, positions)
-        way = values - start[list(positions)]
-        for steps in CLOSURE_STEPS:
-            q = start
-            for left in range(steps - 1, -1, -1):
-                last, (q, phi) = q, kernel.call(values - way * (left / steps), q)
-                moved = np.abs(q - last)[self.tree.curved].max(initial=0.0)
-                if not (np.abs(phi).max() <= CLOSED and moved <= NEARBY):
-                    break
-            else:
-                return self._inputs.normalized(q)
-        return None
-
-    def _close_rows(self, rows: Array, guess: ArrayLike | None) -> Array:
-        """Close some of the rows one after the other, and those near them from there, at once."""
-        known = self._inputs.determining(rows[0]) if self._has_loops and len(rows) else None
-        q = np.empty((len(rows), self.nq))
-        if known is None:
-            left = np.arange(len(rows))
-        else:
-            positions, _, given = known
-            values = rows if given is None else rows[:, list(positions)]
-            anchors, last = _anchors(values), guess
-            for k in np.unique(anchors):
-                q[k] = last = self.close(rows[k], last)
-            others = np.flatnonzero(anchors != np.arange(len(rows)))
-            start = q[anchors[others]]
-            q[others], phi = self._traced(trace_closure, positions).batch(values[others], start)
-            moved = np.abs(q[others] - start)[:, self.tree.curved].max(axis=1, initial=0.0)
-            left = others[~((np.abs(phi).max(axis=1) <= CLOSED) & (moved <= NEARBY))]
-        for k in left:
-            q[k] = self.close(rows[k], q[k - 1] if k else guess)
-        return self._inputs.normalized(q)
+        return self._closing.close(y_or_partial, guess)
 
     def independent_position(self, q: ArrayLike) -> Array:
         """The entries of a spanning position (nq,) that are the position of y."""
@@ -335,7 +277,7 @@ class Mechanism:
         """A spanning position on the constraint manifold and away from its dead points."""
         q = self._inputs.vector("q", q, self.nq, self._inputs.independent_size)
         q = self._inputs.normalized(q) if q.shape[-1] == self.nq else self.close(q)
-        if self._has_loops:
+        if self.tree.has_loops:
             phi, conditioning = self._evaluate("loop_state", q)
             residual = np.abs(phi).max(initial=0.0)
             if residual > LOOP_TOLERANCE:
@@ -369,15 +311,3 @@ class Mechanism:
             f"loop {loops} is at a dead point: its {which} joints do not determine its motion;"
             f" move away from it, or choose other {which} joints"
         )
-
-
-def _anchors(values: Array) -> NDArray[np.intp]:
-    """For each row the last one at or before it that all rows since are near to."""
-    anchors, first = np.empty(len(values), np.intp), 0
-    while first < len(values):
-        block = values[first : first + MOST_NEAR]
-        away = np.abs(block - block[0]).max(axis=1, initial=0.0) > NEAR
-        count = int(away.argmax()) or len(block)
-        anchors[first : first + count] = first
-        first += count
-    return anchors

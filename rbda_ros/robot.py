@@ -168,7 +168,7 @@ class Robot(Mechanism):
         positions = self._inputs.determining_joints.independent
         if positions is None:
             return None
-        closure = self._traced(trace_closure, positions) if self._has_loops else None
+        closure = self._traced(trace_closure, positions) if self.tree.has_loops else None
         kernels = (
             self.kernel("inverse_dynamics"),
             self.kernel("actuator_efforts"),

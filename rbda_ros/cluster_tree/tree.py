@@ -94,6 +94,11 @@ class ClusterTree:
         return np.concatenate([np.zeros(0), *(node.home for node in self.clusters)])
 
     @cached_property
+    def has_loops(self) -> bool:
+        """Whether some joints follow from others."""
+        return any(node.loop for node in self.clusters)
+
+    @cached_property
     def curved(self) -> NDArray[np.bool_]:
         """(nq,) which entries of q loops are not linear in: those of linkages, not of gears."""
         return np.concatenate(

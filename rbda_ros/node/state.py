@@ -51,15 +51,15 @@ def closed_position(
         base: (..., 7) pose of the floating base.
         guess: (nq,) where to start, e.g. the last position; None for the assembly.
     """
-    if has_loops(robot) and joints.exact:
+    if robot.tree.has_loops and joints.exact:
         return robot.close(with_base(base, position[..., joints.independent]), guess)
-    if has_loops(robot) and position.ndim == 2:
+    if robot.tree.has_loops and position.ndim == 2:
         q = np.empty((len(position), robot.nq))
         for k, row in enumerate(position):
             before, pose = q[k - 1] if k else guess, None if base is None else base[k]
             q[k] = closed_position(robot, joints, row, pose, before)
         return q
-    if has_loops(robot):
+    if robot.tree.has_loops:
         q = robot.close({name: position[k] for name, k in joints.place.items()}, guess)
         q = q[7:] if base is not None else q
     else:
@@ -116,11 +116,6 @@ def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vec
     tau = np.zeros(robot.nv)
     tau[[place[name] for name in names]] = efforts
     return tau
-
-
-def has_loops(robot: Robot) -> bool:
-    """Whether some joints follow from others."""
-    return robot.nv > robot.ny
 
 
 def wrench_vectors(robot: Robot, wrenches: Sequence[Any]) -> dict[str, Vector] | None:
