@@ -9,31 +9,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nav_msgs.msg import Odometry
 from rbda_ros.msg import State
-from rbda_ros.srv import (
-    ConstrainedForwardDynamics,
-    ForwardDynamics,
-    InverseDynamics,
-    MassMatrix,
-    OperationalSpaceInertia,
-    SetPayload,
-    TrajectoryInverseDynamics,
-)
+from rbda_ros.srv import InverseDynamics
 
+from rbda_ros import srv
 from rbda_ros.node.c_messages import SentMessage, TakenMessage, UnknownLayoutError
 
-KINDS = [
-    ConstrainedForwardDynamics,
-    ForwardDynamics,
-    InverseDynamics,
-    MassMatrix,
-    OperationalSpaceInertia,
-    SetPayload,
-    TrajectoryInverseDynamics,
+NAMES = [
+    "ConstrainedForwardDynamics",
+    "ForwardDynamics",
+    "InverseDynamics",
+    "MassMatrix",
+    "OperationalSpaceInertia",
+    "SetPayload",
+    "TrajectoryInverseDynamics",
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_every_service_with_numbers_is_known(kind):
+@pytest.mark.parametrize("name", NAMES)
+def test_every_service_with_numbers_is_known(name):
+    kind = getattr(srv, name)
     for message in (kind.Request, kind.Response):
         TakenMessage(message)
         assert SentMessage(message).read() == message()
