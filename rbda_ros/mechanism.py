@@ -237,6 +237,20 @@ class Mechanism:
         """
         return self._inputs.determining_joints.measured("position", joints).joints
 
+    def trace_motion_of(self, joints: Collection[str]) -> None:
+        """Trace now what positions, velocities and accelerations of these joints will need.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+        """
+        determining = self._inputs.determining_joints
+        held = determining.coordinates("velocity", joints, self.tree.home)
+        for trace_one in (trace_independent_velocity, trace_independent_acceleration):
+            self._traced(trace_one, held)
+        positions = determining.positions(tuple(joints))
+        if positions is not None:
+            self._traced(trace_closure, positions[1])
+
     def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
         """(6 * bodies,) wrenches on bodies, as kernels take them, from wrenches on links."""
         return self._inputs.body_wrenches(wrenches)

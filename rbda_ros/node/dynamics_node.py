@@ -18,7 +18,7 @@ from rbda_ros.errors import ModelError
 from rbda_ros.node import parameters, services
 from rbda_ros.node.change_state import guard_change_state
 from rbda_ros.node.diagnostics import Diagnostics
-from rbda_ros.node.model import ModelBuilder, ModelSource, one_line, warm_other_joints
+from rbda_ros.node.model import ModelBuilder, ModelSource, one_line
 from rbda_ros.node.stream import Stream
 
 if TYPE_CHECKING:
@@ -181,7 +181,6 @@ class DynamicsNode(LifecycleNode):
         gc.set_threshold(700, 1000, 1000)
         self.robot = robot
         self.stream.use(robot, self.settings)
-        self._builder.in_steps(warm_other_joints(robot))
         for warning in robot.warnings:
             self.get_logger().warning(warning)
 

@@ -104,16 +104,6 @@ def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
     )
 
 
-def places_in_q(robot: Robot) -> dict[str, int]:
-    """Where the position of each joint stands in q; without joints that have several."""
-    places, start = {}, 0
-    for body in robot.tree.spanning.bodies:
-        if body.model.nq == 1:
-            places[body.joint.name] = start
-        start += body.model.nq
-    return places
-
-
 def listed(names: Iterable[str]) -> str:
     """Names as a sentence has them."""
     return ", ".join(names)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from rbda_ros import load_robot
 from rbda_ros.errors import InputError, ModelError, Problem
-from rbda_ros.node.joint_map import places_in_q
 from rbda_ros.node.parameters import Settings
 from rbda_ros.payloads import Payload
 
@@ -74,16 +71,6 @@ class ModelBuilder:
         """Begin to make something else, e.g. another kernel."""
         return self._worker.submit(make)
 
-    def in_steps(self, steps: Iterator[None]) -> None:
-        """Go through something that takes long; what is begun meanwhile comes in between."""
-
-        def one() -> None:
-            if next(steps, self) is not self:
-                self.in_steps(steps)
-
-        with suppress(RuntimeError):  # when nothing more is to begin
-            self._worker.submit(one)
-
     def close(self) -> None:
         """Begin nothing more."""
         self._worker.shutdown(wait=False, cancel_futures=True)
@@ -122,29 +109,15 @@ def warm(robot: Robot) -> Robot:
         robot.kernel(kernel)
     with suppress(InputError):  # where y has no position of its own
         robot.close(robot.independent_position(robot.tree.home), guess=robot.tree.home)
+    # Requests may be about the motors, as their encoders tell, or about all joints.
+    for joints in (robot.actuated_joint_names, robot.joint_names):
+        with suppress(InputError):  # these do not determine the others
+            robot.trace_motion_of(joints)
     with suppress(InputError, ModelError):  # called once, it is compiled too
         robot.feedforward(robot.independent_joint_names)()
     for kernel in COMPILED:
         robot.kernel(kernel).request()
     return robot
-
-
-def warm_other_joints(robot: Robot) -> Iterator[None]:
-    """Trace what requests about other joints than the independent ones need, one by one.
-
-    About the motors, as their encoders tell, and about all joints, as `joint_states` mostly does.
-    """
-    places = places_in_q(robot)
-    q, rest = robot.tree.home, np.zeros(robot.ny)
-    for names in (robot.actuated_joint_names, robot.joint_names):
-        still = dict.fromkeys(names, 0.0)
-        with suppress(InputError, ModelError, KeyError):  # these do not determine the others
-            robot.close({name: q[places[name]] for name in names}, guess=q)
-            yield
-            robot.independent_velocity(q, still)
-            yield
-            robot.independent_acceleration(q, rest, still)
-            yield
 
 
 def one_line(error: BaseException) -> str:

@@ -103,6 +103,16 @@ def with_base(base: Vector | None, joints: Vector) -> Vector:
     return joints if base is None else np.concatenate([base, joints], axis=-1)
 
 
+def places_in_q(robot: Robot) -> dict[str, int]:
+    """Where the position of each joint stands in q; without joints that have several."""
+    places, start = {}, 0
+    for body in robot.tree.spanning.bodies:
+        if body.model.nq == 1:
+            places[body.joint.name] = start
+        start += body.model.nq
+    return places
+
+
 def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vector:
     """Forces on every coordinate of the spanning tree, from efforts on some joints."""
     place = {name: k for k, name in enumerate(robot.joint_names, 6 if robot.floating_base else 0)}

@@ -12,7 +12,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import state
-from rbda_ros.node.joint_map import JointMap, Vector, map_joints, places_in_q
+from rbda_ros.node.joint_map import JointMap, Vector, map_joints
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError, refusal
 
@@ -196,7 +196,7 @@ def _answer(
     qd = robot.spanning_velocity(q, yd)[:, actuated]
     qdd = robot.spanning_acceleration(q, yd, ydd)[:, actuated]
     names = robot.actuated_joint_names
-    in_q = places_in_q(robot)
+    in_q = state.places_in_q(robot)
     # A coordinate of a joint that has several has a velocity of its own, but no position.
     single = all(name in in_q for name in names)
     position = q[:, [in_q[name] for name in names]] if single else np.empty((len(q), 0))

@@ -1,14 +1,12 @@
 """What is made ready before messages ask for it."""
 
-import threading
-
 import numpy as np
 import pytest
 from mechanism_table import MECHANISMS
 
 from rbda_ros.node import state
 from rbda_ros.node.joint_map import map_joints
-from rbda_ros.node.model import ModelBuilder, warm, warm_other_joints
+from rbda_ros.node.model import warm
 from rbda_ros.node.resources import share_file
 from rbda_ros.robot import load_robot
 
@@ -22,7 +20,7 @@ def leg(monkeypatch):
 
 @pytest.mark.parametrize("which", ["independent", "actuated", "all"])
 def test_no_request_about_these_joints_traces_anything(leg, which):
-    list(warm_other_joints(warm(leg)))
+    warm(leg)
     known = set(leg._kept)
     names = {
         "independent": leg.independent_joint_names,
@@ -40,26 +38,7 @@ def test_no_request_about_these_joints_traces_anything(leg, which):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_joints_that_do_not_determine_the_others_are_left_out(name, monkeypatch):
+def test_every_mechanism_can_be_made_ready(name, monkeypatch):
+    """Also where motors do not determine the other joints, or have several coordinates."""
     monkeypatch.setenv("RBDA_ROS_COMPILE", "0")
-    list(warm_other_joints(MECHANISMS[name].load()))
-
-
-def test_others_come_in_between():
-    builder, begun, order = ModelBuilder(), threading.Event(), []
-
-    def steps():
-        for k in range(3):
-            begun.wait(10.0)
-            order.append(k)
-            yield
-
-    builder.in_steps(steps())
-    other = builder.aside(lambda: order.append("other"))
-    begun.set()
-    other.result(10.0)
-    while len(order) < 4:
-        builder.aside(lambda: None).result(10.0)
-    assert order == [0, "other", 1, 2]
-    builder.close()
-    builder.in_steps(steps())  # and nothing happens
+    warm(MECHANISMS[name].load())
