@@ -41,8 +41,9 @@ JOINTS = (12, 30)
 PERIOD = 1e-3  # [s] between messages
 BLOCK = 0.5  # [s] that one contender has its turn
 ROUNDS = 6
-POINTS = 10_000  # of a long trajectory
-CALLS = 100  # of a service in a turn
+POINTS, COMPILED = 10_000, 10  # of a long trajectory; answers by which it is compiled
+CALLS, TURNS = 50, 40  # of a service in a turn, and turns: short, as cores change their pace
+WARM_UP = 500  # calls, by which the service is compiled
 NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 CONTENDERS = ("ours", "plain")
 
@@ -233,9 +234,9 @@ def _calls(
 ) -> Iterator[Row]:
     for client, request in contenders.values():
         driver.wait(client.service_is_ready)
-        driver.call(client, request, 5 * CALLS)  # by now it is compiled
+        driver.call(client, request, WARM_UP)
     taken: Samples = {who: [] for who in contenders}
-    for _ in range(ROUNDS):
+    for _ in range(TURNS):
         for who, (client, request) in contenders.items():
             taken[who] += driver.call(client, request, CALLS)
     return _rows(work, names, taken, None)
@@ -246,7 +247,8 @@ def _beside_trajectories(driver: Driver, joints: int, folder: Path) -> Iterator[
     caller = "benchmark.latency", "caller", str(joints)
     taken: Samples = {"ours": [], "same": [], "plain": driver.turn("ours", 4 * BLOCK)}
     with _program(folder, *caller):
-        driver.wait(lambda: (folder / "benchmark.latency.log").read_bytes().count(b"answered"))
+        log = folder / "benchmark.latency.log"
+        driver.wait(lambda: log.read_bytes().count(b"answered") > COMPILED)
         for _ in range(ROUNDS):
             taken["ours"] += driver.turn("ours", BLOCK)
             taken["same"] += driver.turn("plain", BLOCK)
