@@ -81,7 +81,7 @@ class Inputs:
                     f"q: the quaternion (qx, qy, qz, qw) of {joint} has length"
                     f" {worst:.6g}; give a unit quaternion"
                 )
-            quaternion /= np.where(np.abs(size - 1.0) > UNIT, size, 1.0)
+            quaternion[:] = unit(quaternion, size)
         return q
 
     def close(
@@ -243,6 +243,11 @@ def numbers(name: str, value: ArrayLike) -> Array:
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name}: {value!r} is not an array of numbers")
     return array.astype(float, copy=False)
+
+
+def unit(quaternion: Array, length: ArrayLike) -> Array:
+    """The quaternion (..., 4) over its length (..., 1), if that is not one already (`UNIT`)."""
+    return quaternion / np.where(np.abs(np.subtract(length, 1.0)) > UNIT, length, 1.0)
 
 
 def _three(frame: FrameName) -> tuple[str, Sequence[float], Sequence[float]]:

@@ -173,11 +173,16 @@ def python_function(function: str) -> str:
 @cache
 def _numpy_function(index: int) -> int:
     """The address of a function of numpy's C API, as `import_array` finds it."""
+    umath: Any = importlib.import_module("numpy._core._multiarray_umath")
+    table = pointer_in(umath._ARRAY_API)
+    return int(ctypes.c_size_t.from_address(table + 8 * index).value)
+
+
+def pointer_in(capsule: Any) -> int:
+    """The address that a capsule without a name holds."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    umath: Any = importlib.import_module("numpy._core._multiarray_umath")
-    table = get(umath._ARRAY_API, None)
-    return int(ctypes.c_size_t.from_address(table + 8 * index).value)
+    return int(get(capsule, None))
 
 
 class _MethodDefinition(ctypes.Structure):

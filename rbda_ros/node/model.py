@@ -109,10 +109,11 @@ def warm(robot: Robot) -> Robot:
         robot.kernel(kernel)
     with suppress(InputError):  # where y has no position of its own
         robot.close(robot.independent_position(robot.tree.home), guess=robot.tree.home)
-    # Requests may be about the motors, as their encoders tell, or about all joints.
-    for joints in (robot.actuated_joint_names, robot.joint_names):
-        with suppress(InputError):  # these do not determine the others
-            robot.trace_motion_of(joints)
+    # Requests may be about the motors, as their encoders tell, where these are not y.
+    motors = robot.actuated_joint_names
+    if not set(robot.independent_joint_names) <= set(motors):
+        with suppress(InputError):  # they do not determine the other joints
+            robot.trace_motion_of(motors)
     with suppress(InputError, ModelError):  # called once, it is compiled too
         robot.feedforward(robot.independent_joint_names)()
     for kernel in COMPILED:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rbda_ros.inputs import UNIT, FrameName
+from rbda_ros.inputs import FrameName, unit
 from rbda_ros.node.end_effectors import Point
 from rbda_ros.node.joint_map import JointMap, Vector, listed, map_joints
 from rbda_ros.node.refusals import Reason, RefusalError
@@ -207,9 +207,7 @@ def base_position(what: str, pose: Any) -> Vector:
             Reason.NOT_A_ROTATION,
             f"{what}.orientation has length {length:.3g}; give a unit quaternion (w = 1 for none)",
         )
-    return np.concatenate(
-        [position, quaternion if abs(length - 1.0) <= UNIT else quaternion / length]
-    )
+    return np.concatenate([position, unit(quaternion, length)])
 
 
 def six(what: str, twist: Any) -> Vector:
