@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv/bin
 STEP := @$(PYTHON) tools/step.py
 COLCON := build/colcon
+NODE_TESTS := test/node test/demo test/examples
 # The C++ interfaces take half of the colcon build and nothing here uses them: make colcon CXX_INTERFACES=ON.
 CXX_INTERFACES ?= OFF
 
@@ -35,8 +36,8 @@ test: lint pytest colcon
 
 # The node's tests wait for messages: they run when nothing else takes the cores.
 pytest: install
-	$(VENV)/python -m pytest -q -n auto --dist worksteal --ignore test/node
-	$(VENV)/python -m pytest -q -n 2 --dist worksteal test/node
+	$(VENV)/python -m pytest -q -n auto --dist worksteal $(addprefix --ignore ,$(NODE_TESTS))
+	$(VENV)/python -m pytest -q -n 2 --dist worksteal $(NODE_TESTS)
 
 lint: install
 	$(STEP) ruff-format "Formatting (ruff)" $(VENV)/ruff format --check .

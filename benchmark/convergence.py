@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmark.robots import example_pairs
 from rbda_ros import Contact, Robot
-from rbda_ros.algorithms.contacts import ContactFrame, Proximal
+from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.kernels.trace import trace_contacts
 
 FEET = ("left_sole_link", "right_sole_link")

@@ -31,7 +31,7 @@ from trajectory_msgs.msg import JointTrajectoryPoint
 
 from benchmark.limbs import limbs
 from rbda_ros import load_robot
-from rbda_ros.node.in_place import for_client
+from rbda_ros.node.services.in_place import for_client
 from rbda_ros.node.spin import init, make_executor, spin
 
 Row = dict[str, object]

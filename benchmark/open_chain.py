@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from rbda_ros import load_robot
-from rbda_ros.node.open_chain import DEMO_LOOPS, DEMO_ROBOT, OpenChain
-from rbda_ros.node.resources import share_file
+from rbda_ros.demo.open_chain import DEMO_LOOPS, DEMO_ROBOT, OpenChain
+from rbda_ros.demo.resources import share_file
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "pictures" / "open_chain.svg"

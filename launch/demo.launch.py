@@ -34,7 +34,7 @@ def generate_launch_description() -> LaunchDescription:
     sim_time = ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)
     source = Node(
         executable=sys.executable,
-        arguments=["-m", "rbda_ros.node.demo_source"],
+        arguments=["-m", "rbda_ros.demo.joint_state_source"],
         name="demo_source",
         namespace=LaunchConfiguration("namespace"),
         parameters=[{"use_sim_time": sim_time}],

@@ -12,7 +12,6 @@ from pkgutil import extend_path
 # The generated msg and srv lie in the installed package, also when this is the source tree.
 __path__ = extend_path(__path__, __name__)
 
-from rbda_ros.contacts import ConstrainedMotion, Contact, ContactEfforts, Impact
 from rbda_ros.errors import (
     ClosureError,
     DescriptionError,
@@ -21,9 +20,10 @@ from rbda_ros.errors import (
     Problem,
     SingularityError,
 )
-from rbda_ros.payloads import Payload
-from rbda_ros.results import Cluster, Derivatives, OperationalSpace
-from rbda_ros.robot import Robot, load_robot
+from rbda_ros.robot.contacts import ConstrainedMotion, Contact, ContactEfforts, Impact
+from rbda_ros.robot.payloads import Payload
+from rbda_ros.robot.results import Cluster, Derivatives, OperationalSpace
+from rbda_ros.robot.robot import Robot, load_robot
 
 __all__ = [
     "ClosureError",

@@ -9,5 +9,5 @@ def virtual_machine(request, monkeypatch):
 
     `test/kernels` holds machine code to the virtual machine; the node runs as users run it.
     """
-    if not {"kernels", "node"} & set(request.path.parts):
+    if not {"kernels", "node", "demo", "examples"} & set(request.path.parts):
         monkeypatch.setenv("RBDA_ROS_COMPILE", "0")

@@ -11,7 +11,7 @@ from reference_data import shared_robot
 
 from benchmark.cassie import cassie
 from rbda_ros import Contact, Robot, load_robot
-from rbda_ros.contacts import ROWS
+from rbda_ros.robot.contacts import ROWS
 
 RANK_TOLERANCE = 1e-9
 FEET = {

@@ -11,7 +11,7 @@ import pinocchio as pin
 
 from rbda_ros import Robot, load_robot
 from rbda_ros.description.model import Inertia, Joint, Pose, RobotDescription
-from rbda_ros.inputs import FrameName
+from rbda_ros.robot.inputs import FrameName
 
 
 @functools.cache

@@ -18,7 +18,7 @@ import casadi as ca
 
 from rbda_ros.algorithms.aba import Articulated, articulated_inertias
 from rbda_ros.algorithms.constrained_aba import augmentation
-from rbda_ros.algorithms.contacts import ContactFrame, contact_rows, split
+from rbda_ros.algorithms.contact_rows import ContactFrame, contact_rows, split
 from rbda_ros.algorithms.motion import cluster_joints, velocities
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree

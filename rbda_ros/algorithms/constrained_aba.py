@@ -22,7 +22,7 @@ from rbda_ros.algorithms.aba import (
     bias_forces,
     carry_inward,
 )
-from rbda_ros.algorithms.contacts import ContactRows, Proximal, Solution
+from rbda_ros.algorithms.contact_rows import ContactRows, Proximal, Solution
 from rbda_ros.algorithms.motion import Clustered, bias_at_joints, gravity
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import casadi as ca
 
 from rbda_ros.algorithms.constrained_aba import constrained_aba
-from rbda_ros.algorithms.contacts import (
+from rbda_ros.algorithms.contact_rows import (
     ContactFrame,
     ContactRows,
     Proximal,

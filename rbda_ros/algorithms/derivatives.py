@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from rbda_ros.algorithms.loops import spanning_motion
+from rbda_ros.algorithms.loop_motion import spanning_motion
 from rbda_ros.algorithms.rnea import inverse_dynamics
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix

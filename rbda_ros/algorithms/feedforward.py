@@ -8,10 +8,14 @@ from typing import NamedTuple
 
 import casadi as ca
 
-from rbda_ros.algorithms.actuation import actuator_efforts
+from rbda_ros.algorithms.actuator_efforts import actuator_efforts
 from rbda_ros.algorithms.closure import closure
 from rbda_ros.algorithms.friction import friction_force
-from rbda_ros.algorithms.loops import independent_acceleration, independent_velocity, loop_health
+from rbda_ros.algorithms.loop_motion import (
+    independent_acceleration,
+    independent_velocity,
+    loop_health,
+)
 from rbda_ros.algorithms.rnea import inverse_dynamics
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from rbda_ros.algorithms.contacts import Proximal, largest
+from rbda_ros.algorithms.contact_rows import Proximal, largest
 from rbda_ros.algorithms.motion import Clustered, cluster_joints, velocities
 from rbda_ros.algorithms.prox_pv import JointRows, prox_pv
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from rbda_ros.algorithms.contacts import (
+from rbda_ros.algorithms.contact_rows import (
     ContactRows,
     Proximal,
     Solution,

@@ -23,7 +23,7 @@ from rbda_ros.algorithms.aba import (
     bias_forces,
     carry_inward,
 )
-from rbda_ros.algorithms.contacts import (
+from rbda_ros.algorithms.contact_rows import (
     ContactRows,
     Proximal,
     Solution,

@@ -11,11 +11,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.cluster_tree.actuation import driven_coordinates
-from rbda_ros.cluster_tree.assembly import AssemblyError, Wishes, assemble
+from rbda_ros.cluster_tree.closing.assembly import AssemblyError, Wishes, assemble
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
 from rbda_ros.cluster_tree.constraints import bodies_tied
+from rbda_ros.cluster_tree.effort_map import driven_coordinates
 from rbda_ros.cluster_tree.loops import Loop, build_loop
 from rbda_ros.cluster_tree.spanning_tree import (
     Body,

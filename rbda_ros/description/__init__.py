@@ -8,8 +8,8 @@ from typing import Any
 
 from lxml import etree
 
-from rbda_ros.description import source, xml, yaml_text
-from rbda_ros.description.assemble import assemble
+from rbda_ros.description import source, xml_text, yaml_text
+from rbda_ros.description.combine import combine
 from rbda_ros.description.loop_file import read_loop_file
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.description.report import Report
@@ -36,14 +36,14 @@ def read_description(
     if root is None:
         report.raise_problems()
     assert root is not None  # else there was a problem
-    description = assemble(root, loop_file, report)
+    description = combine(root, loop_file, report)
     report.raise_problems()
     return description
 
 
 def _read_urdf(urdf: str | os.PathLike[str], report: Report) -> etree._Element | None:
-    text = source.urdf_text(urdf, xml.LARGEST_TEXT, report)
-    root = None if text is None else xml.parse_xml(text, report)
+    text = source.urdf_text(urdf, xml_text.LARGEST_TEXT, report)
+    root = None if text is None else xml_text.parse_xml(text, report)
     if root is not None and root.tag != "robot":
         report.problem(f"<{root.tag}>", "is not a URDF", "start the description with <robot>")
         return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from rbda_ros.description.link_tree import ONE_DOF, Tree
 from rbda_ros.description.model import Coupling, Joint
 from rbda_ros.description.report import Report
-from rbda_ros.description.tree import ONE_DOF, Tree
 from rbda_ros.description.urdf import Mimic
 from rbda_ros.description.urdf_plus import PathCoupling
 from rbda_ros.description.values import brief

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rbda_ros.description.constraints import read_constraint, to_method
+from rbda_ros.description.constraint_reader import read_constraint, to_method
 from rbda_ros.description.fields import Fields, to_list, to_mapping, to_name, to_names
 from rbda_ros.description.model import Constraint, Method, Pose
 from rbda_ros.description.report import Report

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from rbda_ros.description.link_tree import ONE_DOF, Tree
 from rbda_ros.description.model import Coupling, Inertia, Joint, Link, Pose, Vector3
 from rbda_ros.description.report import Report
-from rbda_ros.description.tree import ONE_DOF, Tree
 from rbda_ros.description.values import brief
 
 

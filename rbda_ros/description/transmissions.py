@@ -24,7 +24,7 @@ from lxml import etree
 from rbda_ros.description.report import Report
 from rbda_ros.description.rotors import Rotor
 from rbda_ros.description.values import brief, to_number
-from rbda_ros.description.xml import child, children, line, required, text_of
+from rbda_ros.description.xml_text import child, children, line, required, text_of
 
 INERTIA_NAMES = ("rotor_inertia", "rotorInertia", "motorInertia")
 REDUCTION_NAMES = ("mechanical_reduction", "mechanicalReduction", "gear_ratio")

@@ -10,7 +10,7 @@ from lxml import etree
 from rbda_ros.description.model import Inertia, Joint, JointType, Limits, Link, Pose, Vector3
 from rbda_ros.description.report import Report
 from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector, to_vector
-from rbda_ros.description.xml import attribute, child, children, line, required
+from rbda_ros.description.xml_text import attribute, child, children, line, required
 
 URDF_TYPES = tuple(t for t in get_args(JointType) if t not in ("helical", "spherical"))
 ZERO = (0.0, 0.0, 0.0)

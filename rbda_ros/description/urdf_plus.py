@@ -11,7 +11,7 @@ from rbda_ros.description.model import Attachment, CutJoint, CutType
 from rbda_ros.description.report import Report
 from rbda_ros.description.urdf import bounded, read_axis, read_pose
 from rbda_ros.description.values import brief, to_number
-from rbda_ros.description.xml import attribute, child, line, required
+from rbda_ros.description.xml_text import attribute, child, line, required
 
 CUT_TYPES = get_args(CutType)
 MOST = 2000

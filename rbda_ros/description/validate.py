@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rbda_ros.description import expression
+from rbda_ros.description.link_tree import ONE_DOF, Tree
 from rbda_ros.description.model import Constraint, Coupling, CutJoint, Joint, Link
 from rbda_ros.description.report import Report
-from rbda_ros.description.tree import ONE_DOF, Tree
 from rbda_ros.description.values import brief
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import casadi as ca
 
 from rbda_ros.algorithms.aba import forward_dynamics
-from rbda_ros.algorithms.actuation import actuator_efforts
+from rbda_ros.algorithms.actuator_efforts import actuator_efforts
 from rbda_ros.algorithms.caba_osim import caba_osim
 from rbda_ros.algorithms.closure import closure
 from rbda_ros.algorithms.constrained_dynamics import (
     constrained_forward_dynamics,
     constrained_forward_dynamics_by_loop_forces,
 )
-from rbda_ros.algorithms.contacts import ContactFrame, Proximal
+from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
@@ -25,7 +25,7 @@ from rbda_ros.algorithms.feedforward import Choice, answer_health, feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import frame_bias_acceleration, frame_pose, jacobian
 from rbda_ros.algorithms.loop_forces import forward_dynamics_by_loop_forces
-from rbda_ros.algorithms.loops import (
+from rbda_ros.algorithms.loop_motion import (
     generalized_force,
     independent_acceleration,
     independent_velocity,

@@ -9,8 +9,8 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 
-from rbda_ros.node.meter import Reading
 from rbda_ros.node.refusals import Reason
+from rbda_ros.node.stream.meter import Reading
 
 REPEAT = 10.0  # [s] until the log says the same again
 

@@ -15,14 +15,15 @@ from rclpy.task import Future
 from std_msgs.msg import String
 
 from rbda_ros.errors import ModelError
-from rbda_ros.node import parameters, services
+from rbda_ros.node import parameters
 from rbda_ros.node.change_state import guard_change_state
 from rbda_ros.node.diagnostics import Diagnostics
-from rbda_ros.node.model import ModelBuilder, ModelSource, one_line
-from rbda_ros.node.stream import Stream
+from rbda_ros.node.model_builder import ModelBuilder, ModelSource, one_line
+from rbda_ros.node.services.advertise import advertise
+from rbda_ros.node.stream.topics import Stream
 
 if TYPE_CHECKING:
-    from rbda_ros.robot import Robot
+    from rbda_ros.robot.robot import Robot
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -76,7 +77,7 @@ class DynamicsNode(LifecycleNode):
         self._descriptions = self.create_subscription(
             String, "robot_description", self._on_description, LATCHED
         )
-        self._slow_services = services.advertise(self)
+        self._slow_services = advertise(self)
         Diagnostics(self)
         guard_change_state(self, self._prepare)
 

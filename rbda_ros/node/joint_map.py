@@ -12,7 +12,7 @@ import numpy as np
 from rbda_ros.node.refusals import Reason, RefusalError
 
 if TYPE_CHECKING:
-    from rbda_ros.robot import Robot
+    from rbda_ros.robot.robot import Robot
 
 Vector = np.ndarray
 

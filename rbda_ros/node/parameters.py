@@ -13,7 +13,7 @@ from rclpy.exceptions import ParameterException
 from rbda_ros.algorithms.feedforward import TERMS
 
 if TYPE_CHECKING:
-    from rbda_ros.robot import Robot
+    from rbda_ros.robot.robot import Robot
 
 from rbda_ros.node.end_effectors import FORM, Point, end_effectors
 

@@ -11,7 +11,7 @@ from pinocchio_oracle import assert_close
 
 from rbda_ros import load_robot
 from rbda_ros.algorithms.caba_osim import caba_osim, caba_osim_product
-from rbda_ros.algorithms.contacts import ContactFrame
+from rbda_ros.algorithms.contact_rows import ContactFrame
 from rbda_ros.spatial import align_z
 
 ALL = (0, 1, 2)

@@ -9,7 +9,7 @@ from contact_oracle import CONTACTS, CORNERS, FEET, ContactOracle, load, states
 from pinocchio_oracle import PinocchioOracle, assert_close, example_robots
 
 from rbda_ros import Contact
-from rbda_ros.contacts import ROWS
+from rbda_ros.robot.contacts import ROWS
 
 robot_in_contact = functools.cache(load)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rbda_ros.description import read_description
+from rbda_ros.description.link_tree import Tree
 from rbda_ros.description.model import Coupling, CutJoint
-from rbda_ros.description.tree import Tree
 
 pin = pytest.importorskip("pinocchio")
 

@@ -7,7 +7,7 @@ import yaml
 from rbda_ros.srv import DescribeModel
 from sensor_msgs.msg import JointState
 
-from rbda_ros.node.resources import share_file
+from rbda_ros.demo.resources import share_file
 
 pytest.importorskip("launch_ros")
 

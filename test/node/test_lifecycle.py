@@ -10,8 +10,8 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from ros_graph import own_domain
 
+from rbda_ros.demo.resources import share_file
 from rbda_ros.node.dynamics_node import DynamicsNode
-from rbda_ros.node.resources import share_file
 
 LEG = share_file("config/robots/demo_leg.urdf").read_text()
 OTHER_LEG = LEG.replace('name="demo_leg"', 'name="other_leg"')

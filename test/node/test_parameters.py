@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
+from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
-from rbda_ros.node.resources import share_file
 
 
 def test_the_parameter_file_has_every_parameter_with_its_default():

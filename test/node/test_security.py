@@ -3,7 +3,7 @@
 from lxml import etree
 from sensor_msgs.msg import JointState
 
-from rbda_ros.node.resources import share_file
+from rbda_ros.demo.resources import share_file
 
 POLICY = "config/security/dynamics.policy.xml"
 JOINTS = ["hip_abduction", "hip_flexion", "knee", "ankle"]

@@ -1,0 +1,69 @@
+"""The command line: ``rbda_ros serve``, ``demo``, ``inspect`` and ``export-c``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from rbda_ros.cli import export_c, inspection
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if arguments[:1] == ["serve"]:
+            # Everything that follows is ROS's: argparse must not look at it.
+            from rbda_ros.node.main import main as serve
+
+            return serve(arguments[1:])
+        return _run(_parser().parse_args(arguments))
+    except KeyboardInterrupt:
+        return 0
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "rbda_ros":
+            raise
+        print(
+            f"rbda_ros: the module {error.name} is missing; source a ROS 2 installation, or use "
+            "the virtual environment that `make install` creates",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rbda_ros", description="Dynamics of robots whose actuation has kinematic loops."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    commands.add_parser(
+        "serve", help="run the ROS node `dynamics`; takes --ros-args ...", add_help=False
+    )
+    demo = commands.add_parser("demo", help="run the node on a bundled robot that moves")
+    demo.add_argument(
+        "--seconds", type=_positive, metavar="N", help="end after N seconds (default: at Ctrl-C)"
+    )
+    demo.add_argument(
+        "--once", action="store_true", help="show one set of torques and one answer, then end"
+    )
+    inspection.add_parser(commands)
+    export_c.add_parser(commands)
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.command == "inspect":
+        return inspection.run(arguments)
+    if arguments.command == "export-c":
+        return export_c.run(arguments)
+    from rbda_ros.demo.run import run as run_demo
+
+    return run_demo(seconds=arguments.seconds, once=arguments.once)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
+    return value

@@ -1,0 +1,161 @@
+"""``rbda_ros export-c``: a robot's dynamics as C99 files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rbda_ros.kernels.program import Program
+    from rbda_ros.robot.robot import Robot
+
+_OUTPUTS = {
+    "inverse_dynamics": ("tau",),
+    "inverse_dynamics_with_wrenches": ("tau",),
+    "forward_dynamics": ("ydd",),
+    "forward_dynamics_with_wrenches": ("ydd",),
+    "mass_matrix": ("mass_matrix",),
+    "mass_matrix_factor": ("factor",),
+    "bias_force": ("tau",),
+    "gravity_force": ("tau",),
+    "friction_force": ("tau",),
+    "actuator_efforts": ("efforts",),
+    "generalized_force": ("tau",),
+    "spanning_motion": ("qd", "qdd"),
+    "inverse_dynamics_derivatives": ("dtau_dy", "dtau_dyd"),
+}
+"""What the outputs are called in C; other kernels have o0, o1, ..."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command ``export-c`` to a command line."""
+    parser = subparsers.add_parser(
+        "export-c",
+        help="write a robot's dynamics as dependency-free C99",
+        description="Writes NAME.c and NAME.h: the robot's dynamics as C99 functions that need "
+        "<math.h> only and allocate nothing, for use inside a real-time loop.",
+    )
+    parser.add_argument("urdf", help="the robot: a URDF or URDF+ file")
+    parser.add_argument("--loops", metavar="FILE", help="its loop-constraint file")
+    parser.add_argument(
+        "--functions",
+        default="inverse_dynamics,forward_dynamics",
+        metavar="NAMES",
+        help="what to export, separated by commas (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--frames", default="", metavar="LINKS", help="links for functions that are about frames"
+    )
+    parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="NAME",
+        help="path without ending of the files; its last part begins the functions' names",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the files; returns the exit code."""
+    from rbda_ros.errors import InputError, ModelError
+    from rbda_ros.kernels.export import export_c
+    from rbda_ros.kernels.program import UnsupportedOperationError
+    from rbda_ros.robot.robot import load_robot
+
+    output = Path(args.output)
+    try:
+        functions = _function_names(args.functions)
+        robot = load_robot(args.urdf, args.loops, floating_base=args.floating_base)
+        frames = [frame for frame in args.frames.split(",") if frame]
+        programs = {name: _program(robot, name, frames) for name in functions}
+        output.parent.mkdir(parents=True, exist_ok=True)
+        written = export_c(
+            programs,
+            output.name,
+            output.parent,
+            about=[f"{robot.name}: dynamics, written by rbda_ros export-c."],
+            meanings=_meanings(robot),
+        )
+    except (InputError, ModelError, OSError, UnsupportedOperationError) as error:
+        print(f"rbda_ros export-c: {error}", file=sys.stderr)
+        return 2
+    print(f"wrote {written[0]} and {written[1]}: {', '.join(programs)}")
+    return 0
+
+
+def _function_names(text: str) -> list[str]:
+    from rbda_ros.errors import InputError
+    from rbda_ros.kernels.trace import KERNELS
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in KERNELS]
+    if unknown or not names:
+        wrong = f"there is no function {', '.join(unknown)}" if unknown else "name a function"
+        raise InputError(f"{wrong}; there are {', '.join(KERNELS)}")
+    return names
+
+
+def _program(robot: Robot, name: str, frames: list[str]) -> Program:
+    from rbda_ros.errors import InputError
+    from rbda_ros.kernels.trace import KERNELS
+
+    about_frames = KERNELS[name].needs_frames
+    if about_frames and not frames:
+        raise InputError(f"{name} is about frames: name links with --frames")
+    program = robot.kernel(name, *(frames if about_frames else ())).program
+    names = _OUTPUTS.get(name, ())
+    if KERNELS[name].by_loop_forces and robot.loop_methods.by_forces:
+        names = (*names, "loop_residual")
+    if len(names) != len(program.outputs):
+        return program
+    outputs = (port._replace(name=c) for port, c in zip(program.outputs, names, strict=True))
+    return replace(program, outputs=tuple(outputs))
+
+
+def _meanings(robot: Robot) -> dict[str, list[str]]:
+    """What the entries of inputs and outputs are, in the joints' own names."""
+    positions: list[str] = []
+    for body in robot.tree.spanning.bodies:
+        size = body.model.nq
+        joint = body.joint.name
+        if body.joint.type == "floating":
+            positions += [f"{joint} {part}" for part in ("x", "y", "z", "qx", "qy", "qz", "qw")]
+        elif size == 1:
+            positions.append(joint)
+        else:
+            positions += [f"{joint} {i}" for i in range(size)]
+    velocities = list(robot.tree.velocity_names)
+    independent = [velocities[i] for i in robot.tree.independent]
+    bodies = [body.joint.name for body in robot.tree.spanning.bodies]
+    y = _entries(independent)
+    efforts = _entries(robot.actuated_joint_names)
+    return {
+        "q": [
+            "spanning position [rad, m]: it must satisfy the loops, with unit quaternions.",
+            _entries(positions),
+        ],
+        "yd": ["independent velocity [rad/s, m/s].", y],
+        "ydd": ["independent acceleration [rad/s^2, m/s^2].", y],
+        "tau": ["generalized force on the independent coordinates [N m, N].", y],
+        "qd": ["spanning velocity [rad/s, m/s].", _entries(velocities)],
+        "qdd": ["spanning acceleration [rad/s^2, m/s^2].", _entries(velocities)],
+        "spanning_tau": ["force on every joint [N m, N].", _entries(velocities)],
+        "efforts": ["efforts on the actuated joints [N m, N].", efforts],
+        "mass_matrix": ["mass matrix of the independent coordinates, row by row.", y],
+        "loop_residual": [
+            "largest acceleration by which the loops that are closed by their forces miss [m/s^2]."
+        ],
+        "wrenches": [
+            "six numbers per body, moment then force that act on it [N m, N], in the frame of the",
+            "body: at the joint, turned as the joint's child, with z along the joint's axis.",
+            "Bodies by their joints: " + _entries(bodies),
+        ],
+    }
+
+
+def _entries(names: list[str] | tuple[str, ...]) -> str:
+    return ", ".join(f"[{i}] {name}" for i, name in enumerate(names))

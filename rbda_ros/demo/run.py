@@ -1,0 +1,210 @@
+"""`rbda_ros demo`: the real node on a bundled robot that moves, and what comes out of it.
+
+Three processes, as on a robot: a source of joint states, the node, and this one, which listens
+to the efforts and calls a service.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import rclpy
+import yaml
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import qos_profile_sensor_data
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+
+from rbda_ros.demo.open_chain import DEMO_LOOPS, DEMO_ROBOT, OpenChain
+from rbda_ros.demo.resources import share_file
+from rbda_ros.demo.terminal_view import Pace, View
+from rbda_ros.srv import InverseDynamics
+
+PATIENCE = 30.0  # [s] until the first effort, on a slow machine
+FRAME = 0.25  # [s] between two pictures
+ASK_AGAIN = 2.0  # [s]; an answer can get lost while the processes are still finding each other
+ENOUGH = 100  # efforts that give a rate and a latency worth showing
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl
+
+
+class DemoError(Exception):
+    """The demo cannot go on; says why."""
+
+
+class Monitor(Node):
+    """Listens to the joint states and to the efforts, and measures the way between them."""
+
+    def __init__(self) -> None:
+        super().__init__("demo_monitor")
+        self.state: JointState | None = None
+        self.effort: JointState | None = None
+        self.pace = Pace()
+        self._open_chain = OpenChain()
+        self._inverse_dynamics = self.create_client(InverseDynamics, "dynamics/inverse_dynamics")
+        self.create_subscription(
+            JointState, "joint_states", self._on_state, qos_profile_sensor_data
+        )
+        self.create_subscription(
+            JointState, "dynamics/feedforward", self._on_effort, qos_profile_sensor_data
+        )
+
+    def _on_state(self, message: JointState) -> None:
+        self.state = message
+
+    def _on_effort(self, message: JointState) -> None:
+        stamp = message.header.stamp
+        now = self.get_clock().now().nanoseconds
+        self.pace.add(now * 1e-9, now * 1e-9 - (stamp.sec + stamp.nanosec * 1e-9))
+        self.effort = message
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything has been heard of: joint states, efforts, and the service."""
+        return None not in (self.state, self.effort) and self._inverse_dynamics.service_is_ready()
+
+    def without_loops(self) -> dict[str, float]:
+        """Efforts by motor that the open chain would ask for at the same state."""
+        assert self.state is not None and self.effort is not None
+        motion = zip(self.state.position, self.state.velocity, strict=True)
+        named = dict(zip(self.state.name, motion, strict=True))
+        y, yd = zip(*(named[name] for name in self._open_chain.robot.joint_names), strict=True)
+        torques = self._open_chain.torques(y, yd, [0.0] * len(y))
+        efforts = self._open_chain.on_motors(torques)
+        return {name: float(efforts[name]) for name in self.effort.name}
+
+    def ask(self) -> Any:
+        """Call ~/inverse_dynamics at the present position, at rest; the answer is a future."""
+        assert self.state is not None
+        request = InverseDynamics.Request()
+        request.state.joint_names = self.state.name
+        request.state.position = self.state.position
+        return self._inverse_dynamics.call_async(request)
+
+
+def run(seconds: float | None = None, once: bool = False) -> int:
+    """Show the demo until Ctrl-C, for some seconds, or until all was shown once."""
+    # A domain of its own, on this machine only: the demo must not stir a robot in the lab.
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    # Both end it cleanly, and not in the midst of a message; a shell starts background jobs with
+    # SIGINT ignored.
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        with tempfile.TemporaryDirectory(prefix="rbda_ros_demo_") as folder:
+            logs = Path(folder)
+            parameters = logs / "parameters.yaml"
+            values = {
+                "robot_description": share_file(DEMO_ROBOT).read_text(),
+                "loop_constraints": str(share_file(DEMO_LOOPS)),
+            }
+            parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
+            node = ["rbda_ros.cli", "serve", "--ros-args", "--params-file", str(parameters)]
+            with (
+                _program(logs / "node.log", *node) as serving,
+                _program(logs / "source.log", "rbda_ros.demo.joint_state_source") as moving,
+                _monitor() as (monitor, executor),
+            ):
+                _show(monitor, executor, {"node": serving, "source": moving}, seconds, once, stop)
+    except DemoError as error:
+        print(f"rbda_ros demo: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _show(
+    monitor: Monitor,
+    executor: Any,
+    programs: dict[str, tuple[subprocess.Popen[bytes], Path]],
+    seconds: float | None,
+    once: bool,
+    stop: threading.Event,
+) -> None:
+    asked, sent, answered = None, 0.0, False
+    next_frame = time.monotonic()
+    end = next_frame + PATIENCE
+    with View(robot=Path(DEMO_ROBOT).stem, domain=os.environ["ROS_DOMAIN_ID"]) as view:
+        while (now := time.monotonic()) < end:
+            if stop.is_set():
+                return
+            executor.spin_once(0.05)
+            for name, (process, log) in programs.items():
+                if process.poll() is not None:
+                    raise DemoError(f"the {name} ended: {_last_line(log)}")
+            if asked is None:
+                if not monitor.ready:
+                    continue
+                asked, sent = monitor.ask(), time.perf_counter()
+                end = now + seconds if seconds else float("inf")
+            if not answered and not asked.done() and time.perf_counter() - sent > ASK_AGAIN:
+                asked, sent = monitor.ask(), time.perf_counter()
+            if asked.done() and not answered:
+                answered = True
+                view.answer(asked.result(), time.perf_counter() - sent)
+            if once and answered and monitor.pace.count >= ENOUGH:
+                break
+            if now >= next_frame:
+                next_frame = now + FRAME
+                view.frame(monitor.state, monitor.effort, monitor.without_loops(), monitor.pace)
+        if asked is None:
+            raise DemoError(f"no efforts within {PATIENCE:.0f} s")
+        without_loops = monitor.without_loops()
+        view.frame(monitor.state, monitor.effort, without_loops, monitor.pace, last=True)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
+
+
+@contextmanager
+def _program(log: Path, *command: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Run a module of ours as a program of its own, which ends with us."""
+    # In its own session, Ctrl-C reaches it only through us, once.
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGINT),
+        )
+    try:
+        yield process, log
+    finally:
+        for ask in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            process.send_signal(ask)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5.0)
+                break
+
+
+@contextmanager
+def _monitor() -> Iterator[tuple[Monitor, Any]]:
+    # Signals are ours; rclpy's handlers would end the context first.
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    monitor = Monitor()
+    executor = SingleThreadedExecutor()
+    executor.add_node(monitor)
+    try:
+        yield monitor, executor
+    finally:
+        executor.shutdown()
+        monitor.destroy_node()
+        rclpy.try_shutdown()

@@ -1,0 +1,241 @@
+"""Joint names and ROS messages to the vectors of the model, and back."""
+
+from __future__ import annotations
+
+import array
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rbda_ros.node.end_effectors import Point
+from rbda_ros.node.joint_map import JointMap, Vector, listed, map_joints
+from rbda_ros.node.refusals import Reason, RefusalError
+from rbda_ros.robot.inputs import FrameName, unit
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
+
+
+def state_vectors(robot: Robot, state: Any) -> tuple[Vector, Vector, JointMap]:
+    """Position, velocity and joint map of a ``rbda_ros/State``.
+
+    Returns:
+        The spanning position, loops closed; the independent velocity; where the joints stand.
+
+    Raises:
+        RefusalError, InputError, ClosureError: the message does not say a state of this robot.
+    """
+    joints = map_joints(robot, state.joint_names)
+    pose = base_position("base_pose", state.base_pose) if robot.floating_base else None
+    twist = six("base_twist", state.base_twist) if robot.floating_base else None
+    q = closed_position(robot, joints, numbers("position", state.position, joints.size), pose)
+    velocity = numbers_or_zero("velocity", state.velocity, joints.size)
+    return q, velocity_vector(robot, joints, q, velocity, twist), joints
+
+
+def closed_position(
+    robot: Robot,
+    joints: JointMap,
+    position: Vector,
+    base: Vector | None,
+    guess: Vector | None = None,
+) -> Vector:
+    """The spanning position (..., nq) at which named joints are, loops closed.
+
+    Args:
+        robot: the model.
+        joints: where they stand in ``position``.
+        position: (..., size) in the order of the message; of several, each from one before.
+        base: (..., 7) pose of the floating base.
+        guess: (nq,) where to start, e.g. the last position; None for the assembly.
+    """
+    if robot.tree.has_loops and joints.exact:
+        return robot.close(with_base(base, position[..., joints.independent]), guess)
+    if robot.tree.has_loops and position.ndim == 2:
+        q = np.empty((len(position), robot.nq))
+        for k, row in enumerate(position):
+            before, pose = q[k - 1] if k else guess, None if base is None else base[k]
+            q[k] = closed_position(robot, joints, row, pose, before)
+        return q
+    if robot.tree.has_loops:
+        q = robot.close({name: position[k] for name, k in joints.place.items()}, guess)
+        q = q[7:] if base is not None else q
+    else:
+        if joints.missing:
+            raise RefusalError(
+                Reason.PARTIAL, f"position: joints missing: {listed(joints.missing)}; name them too"
+            )
+        q = position[..., joints.independent]
+    return with_base(base, q)
+
+
+def velocity_vector(
+    robot: Robot, joints: JointMap, q: Vector, velocity: Vector, base: Vector | None
+) -> Vector:
+    """Independent velocity (..., ny) that velocities of named joints (..., size) mean.
+
+    They may be any joints that determine the others; the independent ones go first.
+    """
+    if joints.missing and velocity.any():
+        return robot.independent_velocity(q, joints.by_name(velocity), base)
+    return with_base(base, joints.pick(velocity))
+
+
+def acceleration_vector(
+    robot: Robot,
+    joints: JointMap,
+    q: Vector,
+    yd: Vector,
+    acceleration: Vector,
+    base: Vector | None,
+) -> Vector:
+    """Independent acceleration (..., ny) that those of named joints (..., size) mean."""
+    # Joints that move at a constant rate need not have others that do.
+    if joints.missing and (acceleration.any() or yd.any()):
+        return robot.independent_acceleration(q, yd, joints.by_name(acceleration), base)
+    return with_base(base, joints.pick(acceleration))
+
+
+def with_base(base: Vector | None, joints: Vector) -> Vector:
+    """Put the numbers (..., n) of a floating base, if there is one, before those of the joints."""
+    return joints if base is None else np.concatenate([base, joints], axis=-1)
+
+
+def places_in_q(robot: Robot) -> dict[str, int]:
+    """Where the position of each joint stands in q; without joints that have several."""
+    places, start = {}, 0
+    for body in robot.tree.spanning.bodies:
+        if body.model.nq == 1:
+            places[body.joint.name] = start
+        start += body.model.nq
+    return places
+
+
+def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vector:
+    """Forces on every coordinate of the spanning tree, from efforts on some joints."""
+    place = {name: k for k, name in enumerate(robot.joint_names, 6 if robot.floating_base else 0)}
+    unknown = [name for name in names if name not in place]
+    if unknown or len(set(names)) < len(names):
+        raise RefusalError(
+            Reason.MISNAMED,
+            f"effort_joint_names: {listed(unknown or names)}; name joints of '{robot.name}', "
+            f"each once: {listed(robot.joint_names)}",
+        )
+    tau = np.zeros(robot.nv)
+    tau[[place[name] for name in names]] = efforts
+    return tau
+
+
+def wrench_vectors(robot: Robot, wrenches: Sequence[Any]) -> dict[str, Vector] | None:
+    """Wrench on each link, linear then angular, in the link's frame; several on one link add."""
+    if not len(wrenches):
+        return None
+    links = {link.name for link in robot.description.links}
+    total: dict[str, Vector] = {}
+    for k, stamped in enumerate(wrenches):
+        link = stamped.header.frame_id
+        if link not in links:
+            raise RefusalError(
+                Reason.MISNAMED,
+                f"external_wrenches[{k}]: header.frame_id '{link}' is no link of '{robot.name}'; "
+                "name the link that the wrench acts on, and give it in that link's frame",
+            )
+        wrench = stamped.wrench
+        six_numbers = np.array([*xyz(wrench.force), *xyz(wrench.torque)])
+        _must_be_finite(f"external_wrenches[{k}]", six_numbers)
+        total[link] = total.get(link, 0.0) + six_numbers
+    return total
+
+
+def frames(
+    names: Sequence[str], offsets: Sequence[Any], points: Mapping[str, Point]
+) -> list[FrameName]:
+    """Frames by name, shifted by Points in the frame of their link.
+
+    Args:
+        names: of links, or of points on links.
+        offsets: one each, or none.
+        points: links and places on them, by name.
+    """
+    placed = [points.get(name, (name, [0.0, 0.0, 0.0])) for name in names]
+    if not len(offsets):
+        return list(placed)
+    if len(offsets) != len(names):
+        raise RefusalError(
+            Reason.WRONG_SIZE,
+            f"offsets has {len(offsets)} points for {len(names)} frames; give one each, or none",
+        )
+    shifts = [np.array(xyz(point)) for point in offsets]
+    for k, shift in enumerate(shifts):
+        _must_be_finite(f"offsets[{k}]", shift)
+    together = zip(placed, shifts, strict=True)
+    return [(link, (np.array(xyz) + shift).tolist()) for (link, xyz), shift in together]
+
+
+def numbers(what: str, values: Any, size: int) -> Vector:
+    """Read the numbers of a message field: as many as joints are named, and finite."""
+    if len(values) != size:
+        raise RefusalError(
+            Reason.WRONG_SIZE,
+            f"{what} has {len(values)} numbers for {size} joints; give one per joint",
+        )
+    vector = np.frombuffer(values) if size else np.zeros(0)
+    _must_be_finite(what, vector)
+    return vector
+
+
+def sequence(vector: Vector) -> array.array:
+    """Numbers as a message field wants them, without a Python object for each."""
+    return array.array("d", vector.tobytes())
+
+
+def numbers_or_zero(what: str, values: Any, size: int) -> Vector:
+    """As ``numbers``, but an empty field is zero."""
+    return numbers(what, values, size) if len(values) else np.zeros(size)
+
+
+def base_position(what: str, pose: Any) -> Vector:
+    """``x y z qx qy qz qw`` of a Pose, the quaternion normalized."""
+    position, q = xyz(pose.position), pose.orientation
+    quaternion = np.array([q.x, q.y, q.z, q.w])
+    _must_be_finite(what, np.array([*position, *quaternion]))
+    length = math.sqrt(quaternion @ quaternion)
+    if abs(length - 1.0) > 1e-3:
+        raise RefusalError(
+            Reason.NOT_A_ROTATION,
+            f"{what}.orientation has length {length:.3g}; give a unit quaternion (w = 1 for none)",
+        )
+    return np.concatenate([position, unit(quaternion, length)])
+
+
+def six(what: str, twist: Any) -> Vector:
+    """Read the six numbers of a Twist or Accel, linear then angular."""
+    vector = np.array([*xyz(twist.linear), *xyz(twist.angular)])
+    _must_be_finite(what, vector)
+    return vector
+
+
+def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
+    """Write the acceleration of every joint, and of the base, of a spanning one (nv,)."""
+    of_base, of_joints = np.split(qdd, [6]) if robot.floating_base else (np.zeros(6), qdd)
+    base = response.base_acceleration
+    fill(base.linear, base.angular, of_base)
+    response.joint_names = robot.joint_names
+    response.acceleration = sequence(of_joints)
+
+
+def fill(linear: Any, angular: Any, vector: Vector) -> None:
+    """Write six numbers into the two halves of a Wrench, Twist or Accel."""
+    linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = vector.tolist()
+
+
+def xyz(vector: Any) -> tuple[float, float, float]:
+    """Read the three numbers of a Point or Vector3."""
+    return vector.x, vector.y, vector.z
+
+
+def _must_be_finite(what: str, vector: Vector) -> None:
+    if not np.isfinite(vector).all():
+        raise RefusalError(Reason.NOT_FINITE, f"{what} is not finite: {vector.tolist()}")

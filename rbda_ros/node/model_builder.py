@@ -1,0 +1,126 @@
+"""Building the model beside the executor: tracing a large robot takes a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from rbda_ros import load_robot
+from rbda_ros.errors import InputError, ModelError, Problem
+from rbda_ros.node.parameters import Settings
+from rbda_ros.robot.payloads import Payload
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
+
+T = TypeVar("T")
+Then = Callable[["Robot"], None]
+
+# Traced while the model is built, so that no message has to wait for it.
+WARM = (
+    "loop_state",
+    "inverse_dynamics",
+    "inverse_dynamics_with_wrenches",
+    "actuator_efforts",
+    "forward_dynamics",
+    "forward_dynamics_with_wrenches",
+    "generalized_force",
+    "spanning_motion",
+    "mass_matrix",
+    "bias_force",
+    "gravity_force",
+)
+
+# Compiled before they are asked for: controllers will, in every cycle.
+COMPILED = "inverse_dynamics", "actuator_efforts", "answer_health"
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Everything a model is made from; equal sources give equal models."""
+
+    robot_description: str
+    loop_constraints: str
+    floating_base: bool
+    gravity: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, description: str, settings: Settings) -> ModelSource:
+        """Put a description together with the settings that go with it."""
+        return cls(description, settings.loop_constraints, settings.floating_base, settings.gravity)
+
+
+class ModelBuilder:
+    """Builds models one after the other, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
+
+    def build(self, source: ModelSource, then: Then) -> Future[Robot]:
+        """Begin to build, and do something with the robot; the future holds it or a ModelError."""
+        return self._worker.submit(lambda: _after(_build(source), then))
+
+    def load(self, robot: Robot, payloads: Mapping[str, Payload], then: Then) -> Future[Robot]:
+        """Begin to load a robot that was built; the future holds the loaded one."""
+        return self._worker.submit(lambda: _after(warm(robot.with_payloads(payloads)), then))
+
+    def aside(self, make: Callable[[], T]) -> Future[T]:
+        """Begin to make something else, e.g. another kernel."""
+        return self._worker.submit(make)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._worker.shutdown(wait=False, cancel_futures=True)
+
+
+def _after(robot: Robot, then: Then) -> Robot:
+    then(robot)
+    return robot
+
+
+def _build(source: ModelSource) -> Robot:
+    # load_robot takes a path too, but a parameter or topic that holds one is a mistake here.
+    if not source.robot_description.lstrip("\ufeff \t\r\n").startswith("<"):
+        beginning = " ".join(source.robot_description.split())[:40]
+        raise ModelError(
+            str(
+                Problem(
+                    "robot_description",
+                    f"'{beginning}' is not XML" if beginning else "is empty",
+                    "give the text of a URDF, not its path",
+                )
+            )
+        )
+    robot = load_robot(
+        source.robot_description,
+        loops=source.loop_constraints or None,
+        floating_base=source.floating_base,
+        gravity=source.gravity,
+    )
+    return warm(robot)
+
+
+def warm(robot: Robot) -> Robot:
+    """Trace what messages will ask for, so that none has to wait for it."""
+    for kernel in WARM:
+        robot.kernel(kernel)
+    with suppress(InputError):  # where y has no position of its own
+        robot.close(robot.independent_position(robot.tree.home), guess=robot.tree.home)
+    # Requests may be about the motors, as their encoders tell, where these are not y.
+    motors = robot.actuated_joint_names
+    if not set(robot.independent_joint_names) <= set(motors):
+        with suppress(InputError):  # they do not determine the other joints
+            robot.trace_motion_of(motors)
+    with suppress(InputError, ModelError):  # called once, it is compiled too
+        robot.feedforward(robot.independent_joint_names)()
+    for kernel in COMPILED:
+        robot.kernel(kernel).request()
+    return robot
+
+
+def one_line(error: BaseException) -> str:
+    """Put what an error says on one line."""
+    return " | ".join(line.strip() for line in str(error).splitlines() if line.strip())

@@ -1,0 +1,65 @@
+"""Loads attached and taken off while the node runs."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as NotYet
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from rbda_ros.errors import InputError
+from rbda_ros.node.joint_map import listed
+from rbda_ros.node.model_builder import warm
+from rbda_ros.node.parameters import Settings
+from rbda_ros.robot.payloads import Payload
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
+
+
+def set_payload(
+    node: Any, ending: Event, robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
+    """Put a robot with other payloads in the place of the node's. Not on the node's executor."""
+    loaded = warm(robot.with_payloads(_wanted(robot, request)))
+    node.stream.prepare(loaded)
+    if not _swap(node, ending, robot, loaded):
+        raise InputError("the model changed meanwhile; call again")
+    response.total_mass = loaded.mass
+    if request.inertia.m and not robot.tree.spanning.links[request.link].body:
+        response.message = f"link '{request.link}' is fixed to the world: the load changes nothing"
+
+
+def _wanted(robot: Robot, request: Any) -> dict[str, Payload]:
+    """The payloads there should be, by name."""
+    payloads = dict(robot.payloads)
+    if not request.name:
+        raise InputError("name is empty; give the load a name, to take it off by")
+    i = request.inertia
+    if i.m:
+        payloads[request.name] = Payload(
+            request.link,
+            i.m,
+            (i.com.x, i.com.y, i.com.z),
+            (i.ixx, i.ixy, i.ixz, i.iyy, i.iyz, i.izz),
+        )
+    elif request.name in payloads:
+        del payloads[request.name]
+    else:
+        raise InputError(
+            f"there is no load '{request.name}' to take off (mass is zero); there are: "
+            f"{listed(payloads) or 'none'}"
+        )
+    return payloads
+
+
+def _swap(node: Any, ending: Event, old: Robot, new: Robot) -> bool:
+    """Have the node's executor put one model in the place of another; whether it was there."""
+    done: Future[bool] = Future()
+    node.executor.create_task(lambda: done.set_result(node.replace_model(old, new)))
+    while not ending.is_set():
+        try:
+            return done.result(timeout=0.1)
+        except (NotYet, CancelledError):
+            continue
+    return False

@@ -1,0 +1,243 @@
+"""What is measured at the joints: the newest of each, however many messages it comes in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from rbda_ros.errors import InputError
+from rbda_ros.node.parameters import Settings
+from rbda_ros.node.refusals import Reason, RefusalError
+from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
+from rbda_ros.node.stream.wire import JointStates
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.feedforward_call import Feedforward as Call
+    from rbda_ros.robot.robot import Robot
+
+Joints = tuple[str, ...]
+T = TypeVar("T")
+
+MOST_LAYOUTS = 100
+"""Sets of names that are remembered: more are no drivers' but someone's mistake."""
+
+
+@dataclass(eq=False)
+class Layout:
+    """Where the joints of the model stand in messages that name the same joints.
+
+    Attributes:
+        names: of the joints in the message.
+        source: places in the message of those that the model has.
+        target: places of the same joints in the model.
+        joints: those to go by, if the message determines all others by itself.
+        order: places of these in the message.
+        time: stamp of the last such message [ns].
+    """
+
+    names: Joints
+    source: Indices
+    target: Indices
+    joints: Joints | None
+    order: Indices
+    time: int = NEVER
+
+
+class Measured:
+    """Positions and velocities of the joints of one robot.
+
+    A message that determines the robot is used by itself. What others say is kept, each joint
+    with the time it is from, and put together.
+    """
+
+    def __init__(self, robot: Robot, settings: Settings) -> None:
+        self._robot = robot
+        self._place = {name: k for k, name in enumerate(robot.joint_names)}
+        size = len(self._place)
+        self._position, self._velocity = np.zeros(size), np.zeros(size)
+        self._times = np.full(size, NEVER)
+        self._velocity_rates, self._acceleration_rates = FilteredRates(size), FilteredRates(size)
+        self._layouts: dict[Joints, Layout | RefusalError] = {}
+        self._last: Layout | None = None
+        self._by_fresh: dict[bytes, Joints | RefusalError] = {}
+        self._joints: Joints = ()  # that `_places` are of
+        self._places: Indices = np.zeros(0, np.intp)
+        self._settings = settings
+        self.apply(settings)
+
+    def apply(self, settings: Settings) -> None:
+        """Go on with other settings."""
+        before, self._settings = self._settings, settings
+        self._differences = (
+            settings.velocity_source == "differentiate"
+            or settings.acceleration_source == "estimate"
+        )
+        names = ("joint_prefix", "velocity_source", "acceleration_source")
+        if any(getattr(before, name) != getattr(settings, name) for name in names):
+            self.forget()  # names mean other joints, or rates come from elsewhere
+
+    def forget(self) -> None:
+        """Let go of all measurements, as when time has jumped back."""
+        self._times[:] = NEVER
+        self._velocity_rates.forget()
+        self._acceleration_rates.forget()
+        self._layouts.clear()
+        self._last = None
+
+    def take(self, states: JointStates, time: int, oldest: int) -> Joints:
+        """Take a message; the joints to go by now.
+
+        Args:
+            states: the message.
+            time: that it is from [ns].
+            oldest: time before which nothing of other messages is used [ns].
+
+        Raises:
+            RefusalError: the message cannot be used, or what is known by now does not determine
+                the robot; says why.
+        """
+        layout = self._last
+        if layout is None or states.names is not layout.names:
+            layout = self._last = self._layout(states.names)
+        self._check(states, layout, time)
+        layout.time = time
+        if layout.joints is not None and not self._differences:
+            return layout.joints
+        self._keep(states, layout, time)
+        return layout.joints or self._together(oldest)
+
+    def give(self, states: JointStates, joints: Joints, call: Call) -> None:
+        """Write positions and velocities of joints, in their order, into a call's inputs.
+
+        The message and the joints are those of the last `take`.
+        """
+        layout = self._last
+        if layout is not None and joints is layout.joints and not self._differences:
+            states.position.take(layout.order, out=call.position, mode="clip")
+            states.velocity.take(layout.order, out=call.velocity, mode="clip")
+            return
+        if joints is not self._joints:
+            self._joints = joints
+            self._places = np.array([self._place[name] for name in joints], np.intp)
+        self._position.take(self._places, out=call.position)
+        self._velocity.take(self._places, out=call.velocity)
+        if self._settings.acceleration_source == "estimate":
+            self._acceleration_rates.rates.take(self._places, out=call.acceleration)
+
+    def _check(self, states: JointStates, layout: Layout, time: int) -> None:
+        size = len(layout.names)
+        if len(states.position) != size:
+            raise _wrong_size("positions", states.position, size)
+        if len(states.velocity) != size and self._settings.velocity_source == "message":
+            if not len(states.velocity):
+                raise RefusalError(
+                    Reason.NO_VELOCITY,
+                    "joint_states have no velocity; publish velocities, or set velocity_source to "
+                    "differentiate",
+                )
+            raise _wrong_size("velocities", states.velocity, size)
+        if time < layout.time and self._settings.joint_state_timeout:
+            raise RefusalError(
+                Reason.OUT_OF_ORDER, "joint_states are older than the last ones; check the stamps"
+            )
+
+    def _keep(self, states: JointStates, layout: Layout, time: int) -> None:
+        """Keep what a message says of each joint, and what follows from the one before."""
+        settings, target = self._settings, layout.target
+        longest = settings.joint_state_timeout or math.inf
+        self._times[target] = time
+        self._position[target] = position = states.position[layout.source]
+        if settings.velocity_source == "message":
+            velocity = states.velocity[layout.source]
+        else:
+            rates = self._velocity_rates
+            rates.update(target, position, time, settings.velocity_cutoff, longest)
+            velocity = rates.rates[target]
+        self._velocity[target] = velocity
+        if settings.acceleration_source == "estimate":
+            self._acceleration_rates.update(
+                target, velocity, time, settings.acceleration_cutoff, longest
+            )
+
+    def _together(self, oldest: int) -> Joints:
+        """The joints to go by of all that are not too old."""
+        fresh = self._times >= oldest
+        key = fresh.tobytes()
+        if key not in self._by_fresh:
+            if len(self._by_fresh) >= MOST_LAYOUTS:
+                self._by_fresh.clear()
+            names = [name for name, k in self._place.items() if fresh[k]]
+            try:
+                self._by_fresh[key] = self._robot.determining_joints(names)
+            except InputError as error:
+                self._by_fresh[key] = RefusalError(Reason.PARTIAL, f"joint_states: {error}")
+        return _or_raise(self._by_fresh[key])
+
+    def _layout(self, names: Joints) -> Layout:
+        if names not in self._layouts:
+            if len(self._layouts) >= MOST_LAYOUTS:
+                self._layouts.clear()
+            try:
+                self._layouts[names] = self._new_layout(names)
+            except RefusalError as refused:
+                self._layouts[names] = refused
+        layout = _or_raise(self._layouts[names])
+        layout.names = names  # equal, and now the same
+        return layout
+
+    def _new_layout(self, names: Joints) -> Layout:
+        prefix = self._settings.joint_prefix
+        found = places(names, prefix, self._place)
+        if not found:
+            ours = ", ".join(prefix + name for name in self._place)
+            raise RefusalError(
+                Reason.MISNAMED,
+                f"joint_states name no joint of '{self._robot.name}', which has {ours}; they name "
+                f"{', '.join(names) or 'none at all'}",
+            )
+        try:
+            joints = self._robot.determining_joints(list(found))
+        except InputError:
+            joints = None  # together with other messages, perhaps
+        return Layout(
+            names,
+            np.array(list(found.values()), np.intp),
+            np.array([self._place[name] for name in found], np.intp),
+            joints,
+            np.array([found[name] for name in joints or ()], np.intp),
+        )
+
+
+def places(names: Sequence[str], prefix: str, known: Container[str]) -> dict[str, int]:
+    """Where the known joints stand among the names of a message; others are skipped.
+
+    Raises:
+        RefusalError: a joint is named twice.
+    """
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise RefusalError(
+            Reason.MISNAMED, f"joints named twice: {', '.join(repeated)}; name each once"
+        )
+    return {
+        name[len(prefix) :]: k
+        for k, name in enumerate(names)
+        if name.startswith(prefix) and name[len(prefix) :] in known
+    }
+
+
+def _or_raise(found: T | RefusalError) -> T:
+    if isinstance(found, RefusalError):
+        raise found
+    return found
+
+
+def _wrong_size(what: str, values: Vector, size: int) -> RefusalError:
+    return RefusalError(
+        Reason.WRONG_SIZE,
+        f"joint_states name {size} joints but have {len(values)} {what}; give one per joint",
+    )

@@ -1,0 +1,306 @@
+"""From joint states to the efforts that they need: the hot path of the node.
+
+At 1 kHz the messages cost more than the arithmetic, so names are matched once, numbers are read
+and written in place (`wire`), and one kernel is called in between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from std_msgs.msg import Float64MultiArray
+
+from rbda_ros.errors import FarError, InputError, ModelError, NotFiniteError
+from rbda_ros.node.parameters import Settings
+from rbda_ros.node.refusals import Reason, RefusalError, Refusals, refusal
+from rbda_ros.node.stream.closure_search import Search
+from rbda_ros.node.stream.measurements import Measured
+from rbda_ros.node.stream.meter import Meter
+from rbda_ros.node.stream.other_inputs import OtherInputs
+from rbda_ros.node.stream.rates import NEVER
+from rbda_ros.node.stream.wire import EffortWriter, JointStateReader
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.feedforward_call import Feedforward as Call
+    from rbda_ros.robot.robot import Robot
+
+Joints = tuple[str, ...]
+Prepared = tuple[tuple[Any, ...], "Call"]
+Publish = Callable[[Any], None]
+
+JUMP = 10_000_000
+"""How far time goes back before it counts as a jump, and not as a clock being set right [ns]."""
+MOST_CALLS = 30
+"""Choices of joints and terms whose kernels are kept."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a node gives to its feedforward.
+
+    Attributes:
+        publish: takes efforts, as JointState, serialized or not.
+        publish_commands: takes commands, as Float64MultiArray.
+        now: present time [ns], of the clock that stamps are from.
+        aside: runs something in another thread.
+        refusals: counts what is not answered.
+        meter: measures what is.
+    """
+
+    publish: Publish
+    publish_commands: Publish
+    now: Callable[[], int]
+    aside: Callable[[Callable[[], Any]], Future[Any]]
+    refusals: Refusals
+    meter: Meter
+
+
+class Feedforward:
+    """Answers joint states of one robot with efforts on its actuated joints.
+
+    Args:
+        robot: the model.
+        settings: the parameters of the node.
+        around: what the node has.
+        before: what answered until now; if the robot has but another load, this goes on from it.
+        prepared: what `prepare` made for this robot.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: Settings,
+        around: Surroundings,
+        before: Feedforward | None = None,
+        prepared: Prepared | None = None,
+    ) -> None:
+        self._robot = robot
+        self._around = around
+        self._settings = settings
+        self._latest = NEVER  # time that was seen
+        self._reader = JointStateReader()
+        self._measured = Measured(robot, settings)
+        self._others = OtherInputs(robot)
+        self._search = Search(around.aside)
+
+        self._call: Call | None = None  # in use
+        self._joints: Joints = ()  # that it goes by
+        self._kind: tuple[Any, ...] = ()  # what its inputs mean
+        self._unsettled = True  # whether the settings may want another
+        self._calls: dict[tuple[Any, ...], Future[Call]] = {}
+
+        limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
+        self._limit = np.array([limits.get(n, math.inf) for n in robot.actuated_joint_names])
+        self._command = Float64MultiArray()
+        self.apply(settings)
+        if before is not None and before._robot.description is robot.description:
+            self._take_over(before)  # but for its load it is the same
+        if prepared is not None:
+            key, call = prepared
+            self._calls[key] = Future()
+            self._calls[key].set_result(call)
+        if (kind := self._likely_kind()) is not None:
+            self._make(*kind)
+
+    def apply(self, settings: Settings) -> None:
+        """Go on with other settings; a kernel that they need is made aside."""
+        robot = self._robot
+        self._measured.apply(settings)
+        if settings.joint_prefix != self._settings.joint_prefix:
+            self._others.forget()
+        self._settings = settings
+        self._unsettled = True
+        self._needs_others = (
+            robot.floating_base
+            or settings.external_wrench
+            or settings.acceleration_source == "reference"
+        )
+        self._timeout = int(settings.joint_state_timeout * 1e9)
+        self._writer = EffortWriter([settings.joint_prefix + n for n in robot.actuated_joint_names])
+        order = [robot.actuated_joint_names.index(name) for name in settings.command_joints]
+        self._command_order = np.array(order, np.intp)
+        self._command.data = [0.0] * len(order)
+        self._commanded = np.frombuffer(self._command.data) if order else np.zeros(0)
+
+    def forget(self) -> None:
+        """Let go of everything that was heard, and wait for it anew."""
+        self._measured.forget()
+        self._others.forget()
+        self._latest = NEVER
+
+    @property
+    def kernel_state(self) -> str:
+        """Whether machine code answers, or still an interpreter."""
+        if self._call is None:
+            return "none in use yet"
+        kernel = self._call.kernel
+        if kernel.compiled:
+            return "compiled"
+        return f"interpreted: {kernel.error}" if kernel.error else "interpreted"
+
+    # Joint states.
+
+    def on_joint_states(self, data: bytes) -> None:
+        """Answer one message, a serialized JointState, or count why not."""
+        began = perf_counter()
+        try:
+            age, health = self._respond(data)
+        except (InputError, ModelError) as error:
+            self._around.refusals.add(refusal(error))
+            return
+        self._around.meter.add(perf_counter() - began, age, health)
+
+    def _respond(self, data: bytes) -> tuple[float, list[float]]:
+        """Publish the answer; how old the message was [s], NaN without a stamp, and `Health`."""
+        states = self._reader.read(data)
+        now, time, timeout = self._present(), states.time, self._timeout
+        if timeout and abs(now - time) > timeout:
+            raise RefusalError(
+                Reason.STALE,
+                f"joint_states are {(now - time) * 1e-9:.3g} s old by their stamp; check the "
+                "clocks, or raise joint_state_timeout (0: any age)",
+            )
+        oldest = now - timeout if timeout else NEVER + 1
+        joints = self._measured.take(states, time or now, oldest)
+        call = self._call
+        if call is None or self._unsettled or joints is not self._joints:
+            call = self._settle(joints, now)
+        self._measured.give(states, joints, call)
+        if self._needs_others:
+            self._others.fill(call, now, timeout, self._settings)
+        try:
+            health = call()
+        except NotFiniteError as error:
+            raise self._not_finite(call) from error
+        except FarError:
+            health = self._search.call_again(call)
+        self._writer.efforts[:] = call.efforts
+        self._around.publish(self._writer.serialized(data))
+        if len(self._commanded):
+            self._commanded[:] = call.efforts[self._command_order]
+            self._around.publish_commands(self._command)
+        return (now - time) * 1e-9 if time else math.nan, health
+
+    def _not_finite(self, call: Call) -> RefusalError:
+        """Which numbers are not finite: measured ones, or rates that are not known yet."""
+        later = "comes from differences, and is known from the next message on"
+        bad = _not_finite_at(call.joints, call.position)
+        if not bad:
+            bad = _not_finite_at(call.joints, call.velocity)
+            if bad and self._settings.velocity_source == "differentiate":
+                return RefusalError(Reason.NO_VELOCITY, f"the velocity {later}")
+        if not bad and self._settings.acceleration_source == "estimate":
+            return RefusalError(Reason.NO_ACCELERATION, f"the acceleration {later}")
+        return RefusalError(
+            Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
+        )
+
+    # Which kernel.
+
+    def _settle(self, joints: Joints, now: int) -> Call:
+        """The call that settings and joints want; while it is being made, one as good as it."""
+        settings = self._settings
+        wanted: Joints | None = None
+        if settings.acceleration_source == "estimate":
+            wanted = joints
+        elif settings.acceleration_source == "reference":
+            wanted = self._others.acceleration_joints(now, self._timeout)
+        kind = joints, wanted, settings.external_wrench
+        making = self._make(*kind)
+        if not making.done():
+            if self._call is not None and kind == self._kind:
+                return self._call  # of other terms, or of another load: better than none
+            raise RefusalError(Reason.NOT_READY, "the kernel for these joints is being made")
+        call = making.result()
+        if self._call is not None and call is not self._call:
+            call.start_from(self._call.q)
+        call.limit[:] = self._limit if settings.saturate else math.inf
+        call.searches = False
+        call.max_condition_number = settings.max_condition_number
+        call.acceleration[:] = 0.0
+        call.base_acceleration[:] = 0.0
+        self._call, self._joints, self._kind, self._unsettled = call, joints, kind, False
+        return call
+
+    def _make(self, *kind: Any) -> Future[Call]:
+        key = *kind, self._settings.terms
+        if key not in self._calls:
+            if len(self._calls) >= MOST_CALLS:
+                self._calls.clear()
+            self._calls[key] = self._around.aside(partial(_call, self._robot, *key))
+        return self._calls[key]
+
+    def _likely_kind(self) -> tuple[Any, ...] | None:
+        """What the next message will most likely need: as the last one, or all joints."""
+        if self._kind:
+            return self._kind
+        with suppress(InputError):  # where joints of one coordinate do not determine the others
+            joints = self._robot.determining_joints(self._robot.independent_joint_names)
+            estimated = self._settings.acceleration_source == "estimate"
+            return joints, joints if estimated else None, self._settings.external_wrench
+        return None
+
+    def prepare(self, robot: Robot) -> Prepared | None:
+        """Make what will be needed when another robot takes over; in any thread."""
+        kind = self._likely_kind()
+        if kind is None:
+            return None
+        with suppress(InputError):  # the other robot has other joints
+            key = *kind, self._settings.terms
+            return key, _call(robot, *key)
+        return None
+
+    def _take_over(self, before: Feedforward) -> None:
+        """Go on from what was heard, and with the old kernel until there is a new one."""
+        self._measured, self._others = before._measured, before._others
+        self._call, self._joints, self._kind = before._call, before._joints, before._kind
+        self._latest = before._latest
+
+    # The other topics.
+
+    def on_reference(self, message: Any) -> None:
+        """Keep the acceleration of a JointTrajectory's first point."""
+        with self._counted():
+            if self._others.take_reference(message, self._present(), self._settings):
+                self._unsettled = True
+
+    def on_base_state(self, message: Any) -> None:
+        """Keep the pose and twist of the floating base from an Odometry message."""
+        with self._counted():
+            self._others.take_base_state(message, self._present(), self._settings)
+
+    def on_external_wrench(self, message: Any) -> None:
+        """Keep the wrench that acts on a link, from a WrenchStamped message."""
+        with self._counted():
+            self._others.take_wrench(message, self._present())
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        try:
+            yield
+        except (InputError, ModelError) as error:
+            self._around.refusals.add(refusal(error))
+
+    def _present(self) -> int:
+        """The time [ns]; where it has jumped back, all that was heard is from the future."""
+        now = self._around.now()
+        if now < self._latest - JUMP:
+            self.forget()
+        self._latest = now
+        return now
+
+
+def _call(robot: Robot, joints: Joints, wanted: Joints | None, wrenches: bool, terms: Any) -> Call:
+    return robot.feedforward(joints, wanted, terms=terms, wrenches=wrenches)
+
+
+def _not_finite_at(joints: Joints, values: Any) -> str:
+    return ", ".join(name for name, x in zip(joints, values, strict=True) if not np.isfinite(x))

@@ -1,0 +1,144 @@
+"""The topics of the node: joint states and what goes with them in, efforts out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from rbda_ros.node.model_builder import ModelBuilder, one_line
+from rbda_ros.node.parameters import Settings
+from rbda_ros.node.refusals import Refusals
+from rbda_ros.node.stream.meter import Meter
+from rbda_ros.node.stream.responder import Feedforward, Prepared, Surroundings
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
+
+# Best effort matches reliable publishers too. Deep enough for joint states in several parts that
+# come at the same moment; what is too old by the time it is taken is refused.
+NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+Handler = Callable[[Feedforward, Any], None]
+
+
+class Stream:
+    """Publishers and subscriptions of a lifecycle node, and the feedforward between them.
+
+    Args:
+        node: the node.
+        builder: makes kernels beside its executor.
+
+    Attributes:
+        topic: where efforts go.
+        refusals: input that was not answered, by reason.
+        meter: how often and how fast the rest was.
+    """
+
+    def __init__(self, node: Any, builder: ModelBuilder) -> None:
+        self.refusals = Refusals()
+        self.meter = Meter()
+        self._node = node
+        self._efforts = node.create_lifecycle_publisher(JointState, "~/feedforward", 10)
+        self._commands: Publisher | None = None
+        self._subscriptions: list[Any] = []
+        self._feedforward: Feedforward | None = None
+        self._prepared: tuple[Robot | None, Prepared | None] = None, None
+        self.topic: str = self._efforts.topic_name
+        clock = node.get_clock().handle
+        self._around = Surroundings(
+            # Without asking the lifecycle: there are subscriptions only while it is active.
+            publish=partial(Publisher.publish, self._efforts),
+            publish_commands=self._publish_commands,
+            now=lambda: clock.get_now().nanoseconds,
+            aside=builder.aside,
+            refusals=self.refusals,
+            meter=self.meter,
+        )
+
+    def prepare(self, robot: Robot) -> None:
+        """Make ready for a model of the same joints; not on the executor. Then `use` it."""
+        if self._feedforward is not None:
+            self._prepared = robot, self._feedforward.prepare(robot)
+
+    def use(self, robot: Robot, settings: Settings) -> None:
+        """Put a model in the place of the one before, between two messages."""
+        for_robot, prepared = self._prepared
+        self._feedforward = Feedforward(
+            robot,
+            settings,
+            self._around,
+            self._feedforward,
+            prepared if for_robot is robot else None,
+        )
+        self._prepared = None, None
+        self._offer_commands(settings)
+
+    def apply(self, settings: Settings) -> None:
+        """Go on with other settings."""
+        if self._feedforward is not None:
+            self._feedforward.apply(settings)
+            self._offer_commands(settings)
+
+    def open(self) -> None:
+        """Begin to listen."""
+        self._listen(JointState, "joint_states", Feedforward.on_joint_states, raw=True)
+        self._listen(JointTrajectory, "~/reference", Feedforward.on_reference)
+        self._listen(Odometry, "~/base_state", Feedforward.on_base_state)
+        self._listen(WrenchStamped, "~/external_wrench", Feedforward.on_external_wrench)
+
+    def close(self) -> None:
+        """Stop listening, and forget what was heard."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+        self._subscriptions.clear()
+        if self._feedforward is not None:
+            self._feedforward.forget()
+
+    def free(self) -> None:
+        """Let go of the model."""
+        self._feedforward = None
+        if self._commands is not None:
+            self._node.destroy_publisher(self._commands)
+            self._commands = None
+
+    @property
+    def kernel_state(self) -> str:
+        """How efforts are computed: by machine code, or not yet."""
+        return "none" if self._feedforward is None else self._feedforward.kernel_state
+
+    def _listen(self, kind: Any, topic: str, handle: Handler, *, raw: bool = False) -> None:
+        def guarded(message: Any) -> None:
+            # An exception that leaves a callback ends the executor's spin: none may.
+            try:
+                if self._feedforward is not None:
+                    handle(self._feedforward, message)
+            except Exception as error:
+                if not self._node.context.ok():
+                    return  # the process is ending
+                self._node.get_logger().error(
+                    f"{topic} not answered: {type(error).__name__}: {one_line(error)}",
+                    throttle_duration_sec=1.0,
+                )
+
+        self._subscriptions.append(
+            self._node.create_subscription(kind, topic, guarded, NEWEST, raw=raw)
+        )
+
+    def _offer_commands(self, settings: Settings) -> None:
+        """The topic of commands is not there unless asked for."""
+        if settings.command_joints and self._commands is None:
+            kind, topic = Float64MultiArray, "~/effort_commands"
+            self._commands = self._node.create_publisher(kind, topic, 10)
+
+    def _publish_commands(self, commands: Float64MultiArray) -> None:
+        if self._commands is not None:
+            self._commands.publish(commands)

@@ -1,0 +1,71 @@
+"""The command line without ROS."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rbda_ros import cli
+
+
+def test_unknown_command_gives_a_usage_line(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["fly"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("usage: rbda_ros")
+    assert "fly" in said
+
+
+def test_no_command_gives_a_usage_line(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([])
+    assert ended.value.code == 2
+    assert "usage: rbda_ros" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+def test_refuses_impossible_times(capsys, seconds):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["demo", "--seconds", seconds])
+    assert ended.value.code == 2
+    assert "--seconds" in capsys.readouterr().err
+
+
+def test_help_names_the_commands(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert all(command in said for command in ("serve", "demo", "inspect"))
+
+
+def test_inspects_a_robot(capsys):
+    robots = Path(__file__).resolve().parents[2] / "config" / "robots"
+    loops = str(robots / "demo_leg_loops.yaml")
+    assert cli.main(["inspect", str(robots / "demo_leg.urdf"), "--loops", loops]) == 0
+    assert "ankle_linkage" in capsys.readouterr().out
+
+
+def test_says_in_one_line_that_there_is_no_robot(capsys):
+    assert cli.main(["inspect", "/no/such.urdf"]) == 1
+    said = capsys.readouterr().err
+    assert "/no/such.urdf" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_imports_no_ros():
+    code = "import sys, rbda_ros, rbda_ros.cli; sys.exit('rclpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_says_so_where_ros_is_missing():
+    code = (
+        "import sys; sys.modules['rclpy'] = None\n"
+        "from rbda_ros.cli import main; sys.exit(main(['serve']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "rclpy is missing" in done.stderr
+    assert "Traceback" not in done.stderr

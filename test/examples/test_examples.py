@@ -1,0 +1,83 @@
+"""The examples, run beside the real node."""
+
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from sensor_msgs.msg import JointState
+
+from rbda_ros import load_robot
+from rbda_ros.demo.resources import share_file
+
+URDF, LOOPS = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
+GOAL = [0.1, 0.4, 1.0, -0.1]
+STEP = 5e-3  # [s]
+
+
+def test_computed_torque_reaches_its_goal_and_the_plot_compares_efforts(graph):
+    """The leg is simulated here, in step with the controller: nothing depends on the clock."""
+    graph.serve(
+        robot_description=share_file(URDF).read_text(), loop_constraints=str(share_file(LOOPS))
+    )
+    controller = graph.run(
+        "--ros-args", "-p", f"goal:={GOAL}", module="rbda_ros.examples.computed_torque"
+    )
+    picture = graph.folder / "efforts.svg"
+    plot = graph.run(
+        "--seconds", "1", "--output", str(picture), module="rbda_ros.examples.plot_efforts"
+    )
+    client = graph.client()
+    client.until_active()
+    efforts, feedforward = (client.listen(JointState, t) for t in ("efforts", "~/feedforward"))
+    states = client.publisher(JointState, "joint_states")
+    robot = load_robot(share_file(URDF), share_file(LOOPS))
+    home = robot.tree.home
+
+    def both_answer():
+        states.publish(client.joint_states(robot.joint_names, home, 0.0 * home))
+        return efforts and feedforward
+
+    client.until(both_answer)
+    client.until(lambda: states.get_subscription_count() == 3)
+
+    motors = [robot.joint_names.index(name) for name in robot.actuated_joint_names]
+    y, yd, effort = np.array([0.0, 0.2, 0.6, 0.1]), np.zeros(4), np.zeros(4)
+    while plot.running or np.abs(y - GOAL).max() > 1e-3:
+        q = robot.close(y)
+        qd = robot.spanning_velocity(q, yd)
+        message = client.joint_states(robot.joint_names, q, qd)
+        measured = np.zeros(robot.nv)
+        measured[motors] = effort
+        message.effort = measured.tolist()
+        efforts.clear()
+        states.publish(message)
+        client.until(lambda: efforts)
+        assert tuple(efforts[-1].name) == robot.actuated_joint_names
+        effort = np.array(efforts[-1].effort)
+        tau = np.zeros(robot.nv)
+        tau[motors] = effort
+        yd = yd + STEP * robot.forward_dynamics(q, yd, tau)
+        y = y + STEP * yd
+
+    assert plot.wait() == 0, plot.log
+    assert re.search(r"knee_rotor: \d+ samples, \S+ apart", plot.log)
+    assert "<svg" in picture.read_text()
+    assert controller.stop() == 0
+    assert "Traceback" not in controller.log
+
+
+def test_the_foxglove_layout_shows_topics_that_there_are():
+    layout = json.loads(share_file("config/foxglove/dynamics.json").read_text())
+    paths = re.findall(r'"(/[a-z_/]+)[.\[]', json.dumps(layout))
+    assert set(paths) == {"/dynamics/feedforward", "/joint_states"}
+    panels = {panel.split("!")[0] for panel in layout["configById"]}
+    assert panels == {"Plot", "RawMessages", "DiagnosticSummary"}
+
+
+def test_the_documents_name_examples_that_there_are():
+    text = (Path(__file__).parents[2] / "docs" / "examples.md").read_text()
+    modules = set(re.findall(r"python -m (rbda_ros\.examples\.\w+)", text))
+    assert len(modules) == 2
+    assert all(find_spec(module) for module in modules)
