@@ -12,7 +12,8 @@ from mechanism_table import MECHANISMS
 from PIL import ImageFont
 from pinocchio_oracle import example_robots
 
-from rbda_ros import drawing, load_robot
+from rbda_ros import load_robot
+from rbda_ros.cli import drawing
 from rbda_ros.cli.drawing import DrawingError, draw, write_drawing
 from rbda_ros.cli.drawing_layout import PAD, SMALL, Box, joined_bodies, lay_out, shorten, text_width
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from pinocchio_oracle import example_robots
 
-from rbda_ros import export_cli, load_robot
+from rbda_ros import load_robot
+from rbda_ros.cli import export_c as export_command
 from rbda_ros.errors import InputError
 from rbda_ros.kernels.export import export_c
 from rbda_ros.kernels.kernel import Kernel
@@ -37,8 +38,8 @@ def evaluate(function, inputs, sizes):
 
 def command(*arguments):
     parser = argparse.ArgumentParser()
-    export_cli.add_parser(parser.add_subparsers(dest="command"))
-    return export_cli.run(parser.parse_args(["export-c", *map(str, arguments)]))
+    export_command.add_parser(parser.add_subparsers(dest="command"))
+    return export_command.run(parser.parse_args(["export-c", *map(str, arguments)]))
 
 
 @needs_compiler
