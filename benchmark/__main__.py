@@ -16,7 +16,7 @@ from rich.table import Table
 from benchmark import calls, contacts, convergence, counts, latency, loop_methods
 from benchmark.robots import example_urdf
 from rbda_ros import load_robot
-from rbda_ros.kernels.trace import KERNELS
+from rbda_ros.kernels.registry import KERNELS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 console = Console()

@@ -10,7 +10,7 @@ import numpy as np
 from benchmark.robots import example_pairs
 from rbda_ros import Contact, Robot
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
-from rbda_ros.kernels.trace import trace_contacts
+from rbda_ros.kernels.trace import trace
 
 FEET = ("left_sole_link", "right_sole_link")
 CORNERS = [(x, y, 0.0) for x in (-0.1, 0.1) for y in (-0.06, 0.06)]
@@ -25,13 +25,13 @@ def rows() -> Iterator[dict[str, object]]:
     frames = []
     for contact in (Contact(foot, xyz) for foot in FEET for xyz in CORNERS):
         _, at = robot.body_frame((contact.link, contact.xyz))
-        frames.append(ContactFrame(at.body, at.frame.p, (0, 1, 2), ()))
+        frames.append(ContactFrame(at.body, tuple(at.frame.p), (0, 1, 2), ()))
     axes = np.tile(np.eye(3).ravel(), (STATES, len(frames)))
     desired = np.zeros((STATES, 6 * len(frames)))
     for weight in WEIGHTS:
-        kernel = trace_contacts(
-            robot.tree, frames, Proximal(weight * robot.mass, 1), "constrained_aba"
-        )
+        proximal = Proximal(weight * robot.mass, 1)
+        options = frames, proximal, "constrained_aba", False
+        kernel = trace(robot.tree, "constrained_forward_dynamics", *options)
         kernel.compile(batch=True)
         along = np.zeros((STATES, 3 * len(frames)))
         for iteration in range(1, ITERATIONS + 1):

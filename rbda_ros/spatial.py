@@ -13,6 +13,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+Array = NDArray[np.float64]
+"""Numbers."""
 Matrix = Any
 """A CasADi SX or DM matrix (CasADi ships no types of its own)."""
 
@@ -43,9 +45,7 @@ def cross_force(v: Matrix, f: Matrix) -> Matrix:
     return ca.vertcat(ca.cross(w, f[:3]) + ca.cross(vo, f[3:]), ca.cross(w, f[3:]))
 
 
-def spatial_inertia(
-    mass: float, com: NDArray[np.float64], rotational: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def spatial_inertia(mass: float, com: Array, rotational: Array) -> Array:
     """The 6x6 inertia about a frame's origin (Featherstone 2010, Table 1, ``mcI``).
 
     Args:
@@ -57,16 +57,16 @@ def spatial_inertia(
     return np.block([[rotational - mass * c @ c, mass * c], [-mass * c, mass * np.eye(3)]])
 
 
-def rotation_from_rpy(rpy: tuple[float, float, float]) -> NDArray[np.float64]:
-    """(3, 3) child-to-parent rotation of URDF's fixed-axis roll, pitch, yaw [rad], snapped."""
+def rpy_matrix(rpy: tuple[float, float, float]) -> Array:
+    """(3, 3) child-to-parent rotation of URDF's fixed-axis roll, pitch, yaw [rad]: Rz Ry Rx."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
     rx = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
     ry = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
     rz = np.array([[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]])
-    return snap(rz @ ry @ rx)
+    return rz @ ry @ rx
 
 
-def snap(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def snap(array: Array) -> Array:
     """Rotations, or unit vectors, without the rounding of URDFs.
 
     Entries within SNAP of 0 become 0; those within SNAP of +-1 become +-1 where all others of
@@ -77,7 +77,7 @@ def snap(array: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(zero, 0.0, np.where(unit, np.sign(array), array))
 
 
-def align_z(axis: NDArray[np.float64]) -> NDArray[np.float64]:
+def align_z(axis: Array) -> Array:
     """(3, 3) rotation whose third column is the unit vector ``axis``.
 
     For an axis along +-x, +-y or +-z it is a signed permutation, so that products with it cost
@@ -196,7 +196,7 @@ def _turned(E: Matrix, B: Matrix) -> Matrix:
     )
 
 
-def frame_transform(R: NDArray[np.float64], p: NDArray[np.float64]) -> Transform:
+def frame_transform(R: Array, p: Array) -> Transform:
     """Transform to a frame with axes R (3, 3, its axes to ours) and origin p (3) in ours."""
     E = None if np.array_equal(R, np.eye(3)) else constant(R.T)
     r = None if not np.any(p) else constant(p)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from rbda_ros import Robot
-from rbda_ros.cluster_tree.closing.search import solve
+from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.joints import integrate
 from rbda_ros.cluster_tree.spanning_tree import Body

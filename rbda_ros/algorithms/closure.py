@@ -1,7 +1,7 @@
 """Loop closure by a fixed number of Newton steps, for positions near a closed one.
 
 For joints that have moved a little since the last position a few steps reach the last digit. How
-well they did is told by `loop_state`; a search that starts far away is in `cluster_tree.closure`.
+well they did is told by `loop_state`; a search that starts far away is in `cluster_tree.closing`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from rbda_ros.cluster_tree.straight_line import least_squares
+from rbda_ros.cluster_tree.closing.newton import newton_steps
+from rbda_ros.cluster_tree.closing.tolerances import KERNEL_STEPS
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
-STEPS = 5
-
 
 def closure(
-    tree: ClusterTree, known: Matrix, guess: Matrix, positions: Sequence[int], steps: int = STEPS
+    tree: ClusterTree,
+    known: Matrix,
+    guess: Matrix,
+    positions: Sequence[int],
+    steps: int = KERNEL_STEPS,
 ) -> tuple[Matrix, Matrix]:
     """The spanning position (nq) after Newton steps on ``phi(q) = 0`` (2), and phi there.
 
@@ -31,15 +34,13 @@ def closure(
     """
     q = ca.SX(guess)
     q[list(positions)] = known
-    closed, residual, start = [ca.DM(0, 1)], [ca.DM(0, 1)], 0
-    for node in tree.clusters:
-        q_k = q[start : start + node.nq]
+    closed, residual = [ca.DM(0, 1)], [ca.DM(0, 1)]
+    for node, q_k, place in zip(
+        tree.clusters, tree.split_positions(q), tree.position_ranges, strict=True
+    ):
         if node.loop is not None:
-            free = [j for j in range(node.nv) if start + j not in positions]
-            for _ in range(1 if node.loop.constant else steps):
-                K, phi = node.loop.K(q_k), node.loop.phi(q_k)
-                q_k[free] += least_squares(K[:, free], -phi)
+            free = [j for j, entry in enumerate(place) if entry not in positions]
+            q_k = newton_steps(node.loop, q_k, free, steps)
             residual.append(node.loop.phi(q_k))
         closed.append(q_k)
-        start += node.nq
     return ca.vertcat(*closed), ca.vertcat(*residual)

@@ -7,17 +7,15 @@ those that act on the robot: the multipliers of the paper with the opposite sign
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
-import numpy as np
-from numpy.typing import NDArray
 
 from rbda_ros.algorithms.kinematics import on_cluster
 from rbda_ros.algorithms.motion import Clustered, gravity
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
+from rbda_ros.cluster_tree.coordinates import ranges
 from rbda_ros.cluster_tree.straight_line import factor_symmetric
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, constant, skew
@@ -25,19 +23,19 @@ from rbda_ros.spatial import Matrix, constant, skew
 ALL = (0, 1, 2)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ContactFrame:
     """Where a contact holds a body, and which of its six accelerations it holds.
 
     Attributes:
         body: number of the body.
-        point: (3,) in the body's frame [m].
+        point: in the body's frame [m].
         linear: which of the contact's axes x, y, z the point cannot accelerate along.
         angular: which of them the body cannot turn about.
     """
 
     body: int
-    point: NDArray[np.float64]
+    point: tuple[float, float, float]
     linear: tuple[int, ...]
     angular: tuple[int, ...]
 
@@ -175,8 +173,7 @@ def proximal_forces(
 
 def split(vector: Matrix, sizes: Sequence[int]) -> list[Matrix]:
     """A vector, or the rows of a matrix, as parts of the given sizes."""
-    ends = list(itertools.accumulate(sizes, initial=0))
-    return [vector[i:j, :] for i, j in itertools.pairwise(ends)]
+    return [vector[part.start : part.stop, :] for part in ranges(sizes)]
 
 
 def largest(parts: Sequence[Matrix]) -> Matrix:

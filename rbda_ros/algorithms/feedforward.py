@@ -17,11 +17,10 @@ from rbda_ros.algorithms.loop_motion import (
     loop_health,
 )
 from rbda_ros.algorithms.rnea import inverse_dynamics
+from rbda_ros.cluster_tree.closing.tolerances import STREAM_STEPS
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
-STEPS = 2
-"""Newton steps: each doubles the digits, and joints move little between two messages."""
 TERMS = ("gravity", "coriolis", "inertial", "friction")
 """What an effort may be made of."""
 
@@ -36,14 +35,12 @@ class Choice:
         velocities: spanning velocity coordinates that are measured, ascending.
         accelerations: spanning velocity coordinates whose acceleration is given, ascending.
         terms: some of ``TERMS``.
-        wrenches: whether external wrenches act.
     """
 
     positions: tuple[int, ...] | None
     velocities: tuple[int, ...]
     accelerations: tuple[int, ...]
     terms: frozenset[str]
-    wrenches: bool
 
 
 class Health(NamedTuple):
@@ -94,7 +91,7 @@ def feedforward(
     """
     q = guess
     if choice.positions is not None:
-        q, _ = closure(tree, position, guess, choice.positions, STEPS)
+        q, _ = closure(tree, position, guess, choice.positions, STREAM_STEPS)
     yd, as_measured = independent_velocity(tree, q, velocity, choice.velocities)
     ydd, as_wanted = independent_acceleration(tree, q, yd, acceleration, choice.accelerations)
 

@@ -6,14 +6,16 @@ World-aligned axes at the frame's origin, linear rows first, as controllers want
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import casadi as ca
 
 from rbda_ros.algorithms.motion import accelerations, cluster_joints, velocities
 from rbda_ros.algorithms.rnea import along_y
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
-from rbda_ros.cluster_tree.spanning_tree import Frame
+from rbda_ros.cluster_tree.spanning_tree import Frame, frame_of
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.description.model import Pose
 from rbda_ros.spatial import Matrix, Transform, constant, skew
 
 
@@ -23,6 +25,19 @@ class BodyFrame:
 
     body: int
     frame: Frame
+
+
+class NamedFrame(NamedTuple):
+    """A frame by the name of its link: with an offset [m] and roll, pitch, yaw [rad] there."""
+
+    link: str
+    xyz: tuple[float, float, float]
+    rpy: tuple[float, float, float]
+
+    def on_body(self, tree: ClusterTree) -> BodyFrame:
+        """The same frame on the body that the link is lumped onto."""
+        place = tree.spanning.links[self.link]
+        return BodyFrame(place.body, place.frame @ frame_of(Pose(self.xyz, self.rpy)))
 
 
 def pose(

@@ -7,7 +7,6 @@ one pass is what Chignoli 2024, Sec. VI-B, asks for.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import casadi as ca
@@ -87,7 +86,7 @@ def open_state(loops: OpenLoops, q: Matrix, yd: Matrix, tau: Matrix) -> OpenStat
     # Forces on y of the closed tree are forces on the same joints of the open one.
     place = ca.Sparsity.triplet(closed.nv, closed.ny, closed.independent, range(closed.ny))
     force = loops.opened_velocity(ca.DM(place, 1) @ tau)
-    by_cluster = ca.vertsplit(force, _ends(loops))
+    by_cluster = tree.split_velocities(force)
     on_y = (joint.G.T @ part for joint, part in zip(joints, by_cluster, strict=True))
     rows = _loop_rows(loops, joints, q, qd)
     return OpenState(joints, velocities(tree, joints), ca.vertcat(*on_y), rows)
@@ -104,12 +103,9 @@ def _loop_rows(loops: OpenLoops, joints: list[ClusterJoint], q: Matrix, qd: Matr
     """Rows of the open loops on the independent coordinates: ``K G ydd = k - K g``."""
     K, k = loops.rows(q, qd)
     on_clusters = {}
-    for c, (own, joint) in enumerate(zip(ca.horzsplit(K, _ends(loops)), joints, strict=True)):
+    for c, (place, joint) in enumerate(zip(loops.tree.velocity_ranges, joints, strict=True)):
+        own = K[:, place.start : place.stop]
         if own.nnz():
             on_clusters[c] = own @ joint.G
             k = k - own @ joint.g
     return JointRows(on_clusters, k)
-
-
-def _ends(loops: OpenLoops) -> list[int]:
-    return list(itertools.accumulate((node.nv for node in loops.tree.clusters), initial=0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from functools import reduce
 
@@ -64,9 +63,8 @@ def generalized_force(tree: ClusterTree, q: Matrix, spanning_tau: Matrix) -> Mat
         q: (nq) spanning position, on the constraint manifold.
         spanning_tau: (nv) forces on the tree joints [N m, N].
     """
-    nv = itertools.accumulate((node.nv for node in tree.clusters), initial=0)
     parts = zip(
-        tree.clusters, tree.split_positions(q), ca.vertsplit(spanning_tau, list(nv)), strict=True
+        tree.clusters, tree.split_positions(q), tree.split_velocities(spanning_tau), strict=True
     )
     return ca.vertcat(ca.DM(0, 1), *(node.velocity_map(q_k).T @ t for node, q_k, t in parts))
 
@@ -154,8 +152,12 @@ def _held(
     tree: ClusterTree, q: Matrix, known: Matrix, coordinates: Sequence[int]
 ) -> Iterator[tuple[ClusterNode, Matrix, Matrix, list[int]]]:
     """For each cluster: its position, its part of what is known, and which coordinates that is."""
-    start = 0
-    parts = zip(tree.clusters, tree.split_positions(q), tree.split_independent(known), strict=True)
-    for node, q_k, known_k in parts:
-        yield node, q_k, known_k, [j - start for j in coordinates if 0 <= j - start < node.nv]
-        start += node.nv
+    parts = zip(
+        tree.clusters,
+        tree.split_positions(q),
+        tree.split_independent(known),
+        tree.velocity_ranges,
+        strict=True,
+    )
+    for node, q_k, known_k, place in parts:
+        yield node, q_k, known_k, [j - place.start for j in coordinates if j in place]

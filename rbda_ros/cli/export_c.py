@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _function_names(text: str) -> list[str]:
     from rbda_ros.errors import InputError
-    from rbda_ros.kernels.trace import KERNELS
+    from rbda_ros.kernels.registry import KERNELS
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in KERNELS]
@@ -101,7 +101,7 @@ def _function_names(text: str) -> list[str]:
 
 def _program(robot: Robot, name: str, frames: list[str]) -> Program:
     from rbda_ros.errors import InputError
-    from rbda_ros.kernels.trace import KERNELS
+    from rbda_ros.kernels.registry import KERNELS
 
     about_frames = KERNELS[name].needs_frames
     if about_frames and not frames:

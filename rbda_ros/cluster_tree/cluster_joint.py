@@ -5,7 +5,6 @@ A clustered vector stacks one 6-vector per body of the cluster, each in its body
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from rbda_ros.cluster_tree.coordinates import ranges
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.spatial import Matrix, Transform, constant, cross_force, cross_motion, mirrored
@@ -91,20 +91,15 @@ class ClusterNode:
             return ca.DM(self.nv, 1)
         return self.loop.bias(q, qd, self.independent if independent is None else independent)
 
-    @property
-    def position_ranges(self) -> list[range]:
+    @cached_property
+    def position_ranges(self) -> tuple[range, ...]:
         """Where each body's joint position is in q_k."""
-        return _ranges([body.model.nq for body in self.bodies])
+        return ranges(body.model.nq for body in self.bodies)
 
-    @property
-    def velocity_ranges(self) -> list[range]:
+    @cached_property
+    def velocity_ranges(self) -> tuple[range, ...]:
         """Where each body's joint velocity is in qd_k."""
-        return _ranges([body.model.nv for body in self.bodies])
-
-
-def _ranges(sizes: list[int]) -> list[range]:
-    ends = list(itertools.accumulate(sizes))
-    return [range(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+        return ranges(body.model.nv for body in self.bodies)
 
 
 def stack_cross_motion(v: Matrix, m: Matrix) -> Matrix:

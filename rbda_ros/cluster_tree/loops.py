@@ -14,9 +14,7 @@ from rbda_ros.cluster_tree.constraints import Positions, alignment, residual
 from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, integrate_bodies
 from rbda_ros.cluster_tree.straight_line import conditioning, least_squares
 from rbda_ros.description.model import Constraint
-from rbda_ros.spatial import Matrix
-
-Array = NDArray[np.float64]
+from rbda_ros.spatial import Array, Matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,7 +10,6 @@ import casadi as ca
 
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.loops import Loop
-from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
 from rbda_ros.spatial import Matrix
 
@@ -34,7 +32,7 @@ class OpenLoops:
 
     def opened_position(self, q: Matrix) -> Matrix:
         """A spanning position (nq) of the closed tree in the order of the open one."""
-        return q[self._order(lambda body: body.model.nq)]
+        return q[self._order(self.closed.coordinates.positions)]
 
     def opened_velocity(self, qd: Matrix) -> Matrix:
         """A spanning velocity, acceleration or force (nv), likewise."""
@@ -45,6 +43,10 @@ class OpenLoops:
         place = {j: i for i, j in enumerate(self._velocities)}
         return qd[[place[j] for j in range(len(place))]]
 
+    def opened_body(self, body: int) -> int:
+        """Number, in the open tree, of a body of the closed one."""
+        return self.bodies.index(body) + 1
+
     @cached_property
     def bodies(self) -> list[int]:
         """Number, in the closed tree, of each body of the open one."""
@@ -53,13 +55,11 @@ class OpenLoops:
 
     @cached_property
     def _velocities(self) -> list[int]:
-        return self._order(lambda body: body.model.nv)
+        return self._order(self.closed.coordinates.velocities)
 
-    def _order(self, size: Callable[[Body], int]) -> list[int]:
-        """Where the coordinates of the open tree's bodies are among the closed tree's."""
-        sizes = [size(body) for body in self.closed.spanning.bodies]
-        starts = list(itertools.accumulate(sizes, initial=0))
-        return [starts[n - 1] + j for n in self.bodies for j in range(sizes[n - 1])]
+    def _order(self, places: Mapping[str, range]) -> list[int]:
+        """Where the coordinates of the open tree's joints are among the closed tree's."""
+        return [j for body in self.tree.spanning.bodies for j in places[body.joint.name]]
 
     def rows(self, q: Matrix, qd: Matrix) -> tuple[Matrix, Matrix]:
         """K (m x nv) and k (m) of the open loops, with K qdd = k, in the order of the open tree.
@@ -69,16 +69,21 @@ class OpenLoops:
             qd: (nv) spanning velocity, likewise.
         """
         nv = self.closed.nv
-        K, k, start = [ca.DM(0, nv)], [ca.DM(0, 1)], 0
-        for node, q_k in zip(self.closed.clusters, self.closed.split_positions(q), strict=True):
+        K, k = [ca.DM(0, nv)], [ca.DM(0, 1)]
+        parts = zip(
+            self.closed.clusters,
+            self.closed.split_positions(q),
+            self.closed.split_velocities(qd),
+            self.closed.velocity_ranges,
+            strict=True,
+        )
+        for node, q_k, qd_k, place in parts:
             loop = _open_part(node, self.names)
             if loop is not None:
-                qd_k = qd[start : start + node.nv]
                 own = loop.K(ca.DM(node.nq, 1) if loop.constant else q_k)
-                before, after = ca.DM(own.rows(), start), ca.DM(own.rows(), nv - start - node.nv)
+                before, after = ca.DM(own.rows(), place.start), ca.DM(own.rows(), nv - place.stop)
                 K.append(ca.horzcat(before, own, after))
                 k.append(loop.k(q_k, qd_k))
-            start += node.nv
         return ca.vertcat(*K)[:, self._velocities], ca.vertcat(*k)
 
 
@@ -99,7 +104,7 @@ def open_loops(closed: ClusterTree, names: Collection[str]) -> OpenLoops:
         names: of the constraints to leave open.
     """
     described = closed.description
-    home = zip(closed.spanning.bodies, _position_parts(closed), strict=True)
+    home = closed.coordinates.scalar_positions.items()
     opened = replace(
         described,
         constraints=tuple(c for c in described.constraints if c.name not in names),
@@ -107,7 +112,7 @@ def open_loops(closed: ClusterTree, names: Collection[str]) -> OpenLoops:
         independent_joints=None,
         # The actuated joints only serve to choose y, and there is more of it now.
         actuated_joints=None,
-        assembly={body.joint.name: part[0] for body, part in home if len(part) == 1},
+        assembly={joint: float(closed.home[i]) for joint, i in home},
         warnings=(),
     )
     floating = closed.spanning.floating_base
@@ -118,11 +123,3 @@ def open_loops(closed: ClusterTree, names: Collection[str]) -> OpenLoops:
         replace(body, inertia=carrying[body.joint.name].inertia) for body in tree.spanning.bodies
     ]
     return OpenLoops(closed, tree.with_bodies(bodies), frozenset(names))
-
-
-def _position_parts(tree: ClusterTree) -> list[Sequence[float]]:
-    parts, start = [], 0
-    for body in tree.spanning.bodies:
-        parts.append(tree.home[start : start + body.model.nq].tolist())
-        start += body.model.nq
-    return parts

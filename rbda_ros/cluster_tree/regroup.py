@@ -18,14 +18,11 @@ from collections.abc import Container
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Transform
-
-Array = NDArray[np.float64]
+from rbda_ros.spatial import Array, Transform
 
 SAME_AXIS = 1e-14
 """How far apart rounding may leave unit vectors along parallel axes."""

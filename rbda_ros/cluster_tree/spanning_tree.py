@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
 from rbda_ros.cluster_tree.joints import AXIS_TYPES, JOINT_MODELS, JointModel, integrate
 from rbda_ros.description.model import Inertia, Joint, RobotDescription
 from rbda_ros.description.model import Pose as DescribedPose
@@ -15,7 +17,7 @@ from rbda_ros.spatial import (
     Transform,
     align_z,
     frame_transform,
-    rotation_from_rpy,
+    rpy_matrix,
     snap,
     spatial_inertia,
 )
@@ -90,7 +92,7 @@ class LinkFrame:
     frame: Frame
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SpanningTree:
     """Bodies in regular numbering (parents before children), and every link's place on them.
 
@@ -109,6 +111,15 @@ class SpanningTree:
             body = self.bodies[body - 1].parent
         return tuple(path)
 
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """Where each joint's positions are in q, and its velocities in qd."""
+        names = [body.joint.name for body in self.bodies]
+        positions = dict(zip(names, ranges(b.model.nq for b in self.bodies), strict=True))
+        velocities = dict(zip(names, ranges(b.model.nv for b in self.bodies), strict=True))
+        base = self.bodies[0].model if self.floating_base else None
+        return Coordinates(positions, velocities, base.nq if base else 0, base.nv if base else 0)
+
     def body_of_joint(self) -> dict[str, int]:
         """Number of the body that each moving joint moves."""
         return {body.joint.name: i for i, body in enumerate(self.bodies, start=1)}
@@ -121,17 +132,17 @@ def integrate_bodies(
 
     Both stack the joints of the bodies. Loops are satisfied only to first order.
     """
-    parts, iq, iv = [np.zeros(0)], 0, 0
-    for body in bodies:
-        nq, nv = body.model.nq, body.model.nv
-        parts.append(integrate(body.joint.type, q[iq : iq + nq], step[iv : iv + nv]))
-        iq, iv = iq + nq, iv + nv
-    return np.concatenate(parts)
+    in_q, in_step = ranges(b.model.nq for b in bodies), ranges(b.model.nv for b in bodies)
+    parts = (
+        integrate(body.joint.type, q[i.start : i.stop], step[j.start : j.stop])
+        for body, i, j in zip(bodies, in_q, in_step, strict=True)
+    )
+    return np.concatenate([np.zeros(0), *parts])
 
 
 def frame_of(pose: DescribedPose) -> Frame:
     """The frame that a URDF origin means."""
-    return Frame(rotation_from_rpy(pose.rpy), np.array(pose.xyz, dtype=float))
+    return Frame(snap(rpy_matrix(pose.rpy)), np.array(pose.xyz, dtype=float))
 
 
 def build_spanning_tree(description: RobotDescription, floating_base: bool) -> SpanningTree:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,6 +14,7 @@ from rbda_ros.cluster_tree.closing.assembly import AssemblyError, Wishes, assemb
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
 from rbda_ros.cluster_tree.constraints import bodies_tied
+from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
 from rbda_ros.cluster_tree.effort_map import driven_coordinates
 from rbda_ros.cluster_tree.loops import Loop, build_loop
 from rbda_ros.cluster_tree.spanning_tree import (
@@ -81,12 +81,23 @@ class ClusterTree:
         return self._in_tree(lambda node: node.actuated)
 
     def _in_tree(self, coordinates: Callable[[ClusterNode], tuple[int, ...]]) -> tuple[int, ...]:
-        starts = _offsets(node.nv for node in self.clusters)
-        return tuple(
-            start + j
-            for start, node in zip(starts, self.clusters, strict=False)
-            for j in coordinates(node)
-        )
+        parts = zip(self.velocity_ranges, self.clusters, strict=True)
+        return tuple(place[j] for place, node in parts for j in coordinates(node))
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """Where each joint's positions are in q, and its velocities in qd."""
+        return self.spanning.coordinates
+
+    @cached_property
+    def position_ranges(self) -> tuple[range, ...]:
+        """Where each cluster's positions are in q."""
+        return ranges(node.nq for node in self.clusters)
+
+    @cached_property
+    def velocity_ranges(self) -> tuple[range, ...]:
+        """Where each cluster's velocities are in qd."""
+        return ranges(node.nv for node in self.clusters)
 
     @cached_property
     def home(self) -> NDArray[np.float64]:
@@ -139,10 +150,9 @@ class ClusterTree:
 
     def position_rate(self, q: Matrix, qd: Matrix) -> Matrix:
         """dq/dt (nq) of a spanning velocity (nv)."""
-        bodies = self.spanning.bodies
-        q_parts = ca.vertsplit(q, _offsets(body.model.nq for body in bodies))
-        qd_parts = ca.vertsplit(qd, _offsets(body.model.nv for body in bodies))
-        parts = zip(bodies, q_parts, qd_parts, strict=True)
+        q_parts = _split(q, self.coordinates.positions.values())
+        qd_parts = _split(qd, self.coordinates.velocities.values())
+        parts = zip(self.spanning.bodies, q_parts, qd_parts, strict=True)
         return ca.vertcat(ca.DM(0, 1), *(b.model.rate(q_i, qd_i) for b, q_i, qd_i in parts))
 
     def integrate(self, q: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -154,15 +164,19 @@ class ClusterTree:
 
     def split_positions(self, q: Matrix) -> list[Matrix]:
         """A spanning position (nq) as one vector per cluster."""
-        return ca.vertsplit(q, _offsets(node.nq for node in self.clusters))
+        return _split(q, self.position_ranges)
+
+    def split_velocities(self, qd: Matrix) -> list[Matrix]:
+        """A spanning velocity, acceleration or force (nv) as one vector per cluster."""
+        return _split(qd, self.velocity_ranges)
 
     def split_independent(self, y: Matrix) -> list[Matrix]:
         """An independent velocity, acceleration or force (ny) as one vector per cluster."""
-        return ca.vertsplit(y, _offsets(node.ny for node in self.clusters))
+        return _split(y, ranges(node.ny for node in self.clusters))
 
 
-def _offsets(sizes: Iterable[int]) -> list[int]:
-    return list(itertools.accumulate(sizes, initial=0))
+def _split(vector: Matrix, parts: Collection[range]) -> list[Matrix]:
+    return ca.vertsplit(vector, [0, *(part.stop for part in parts)])
 
 
 def build_cluster_tree(

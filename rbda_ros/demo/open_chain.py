@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 import yaml
 from lxml import etree
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rbda_ros import Robot, load_robot
 from rbda_ros.demo.resources import share_file
+from rbda_ros.spatial import Array
 
 DEMO_ROBOT = "config/robots/demo_leg.urdf"
 DEMO_LOOPS = "config/robots/demo_leg_loops.yaml"
 DROPPED = ("ankle_pulley", "ankle_rod")
 DRIVEN = {"ankle_pulley": "ankle"}  # what a rotor drives in the end, where that is another joint
-
-Array = NDArray[np.float64]
 
 
 class OpenChain:

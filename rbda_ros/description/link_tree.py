@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros.description.model import Joint, Vector3
+from rbda_ros.spatial import rpy_matrix
 
 ONE_DOF = ("revolute", "continuous", "prismatic", "helical")
 
@@ -85,18 +86,6 @@ class Tree:
         axis = np.where(np.abs(axis) < 1e-15, 0.0, axis)  # what rounding left of a zero
         x, y, z = (float(component) for component in axis / np.linalg.norm(axis))
         return (x, y, z)
-
-
-def rpy_matrix(rpy: Vector3) -> NDArray[np.float64]:
-    """Rotation Rz(yaw) Ry(pitch) Rx(roll), from the turned axes to the fixed ones."""
-    (sr, sp, sy), (cr, cp, cy) = np.sin(rpy), np.cos(rpy)
-    return np.array(
-        [
-            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-            [-sp, cp * sr, cp * cr],
-        ]
-    )
 
 
 def joints_by_name(joints: Iterable[Joint]) -> Mapping[str, Joint]:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rbda_ros.errors import InputError
 from rbda_ros.kernels.background import Lazy
 from rbda_ros.kernels.program import Program, read_program
+from rbda_ros.spatial import Array
 
 if TYPE_CHECKING:
     from rbda_ros.kernels.machine import BatchMachine, Machine
-
-Array = NDArray[np.float64]
 
 COMPILE_PAYS = 16384
 """States from which a batch waits for machine code: interpreting them takes longer."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rbda_ros.errors import InputError
 from rbda_ros.kernels import emit, emit_batch, entry
@@ -17,8 +16,7 @@ from rbda_ros.kernels.compile import Code, vector_lanes
 from rbda_ros.kernels.llvm_text import Lanes, at_address
 from rbda_ros.kernels.plan import Plan, make_plan
 from rbda_ros.kernels.program import Port, Program, UnsupportedOperationError
-
-Array = NDArray[np.float64]
+from rbda_ros.spatial import Array
 
 MOST_WORK = 2**15
 """Longest work array, in doubles: it lives on the stack of the thread that calls."""

@@ -2,72 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rbda_ros.cluster_tree.closing.search import CLOSED
+from rbda_ros.cluster_tree.closing.search import close_cluster
+from rbda_ros.cluster_tree.closing.tolerances import (
+    BATCH_BLOCK,
+    BATCH_NEAR,
+    CLOSED,
+    KERNEL_PARTS,
+    NEARBY,
+)
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.feedforward_call import NEARBY
+from rbda_ros.errors import InputError
+from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.robot.inputs import Inputs, numbers
+from rbda_ros.spatial import Array
 
-Array = NDArray[np.float64]
-
-CLOSURE_STEPS = (1, 4, 16)
-"""In how many steps the known joints may go from a guess to where they are."""
-NEAR, MOST_NEAR = 0.1, 256
-"""How far known joints may be from a row of a batch to be closed from there [rad, m]; how many."""
+Given = ArrayLike | Mapping[str, ArrayLike]
+"""An independent position, a spanning one to be closed, or positions by joint name."""
 
 
-class Closing:
-    """Closes the loops of one robot.
+class Known(NamedTuple):
+    """Positions that just determine the others.
+
+    Attributes:
+        entries: of q that are known.
+        values: theirs.
+        start: (nq,) where more is given, the assembly with all of it put in; else None.
+    """
+
+    entries: tuple[int, ...]
+    values: Array
+    start: Array | None
+
+
+class LoopCloser:
+    """Closes the loops of one robot. Threads may share it.
 
     Args:
         tree: the cluster tree.
         inputs: reads positions as users give them.
-        kernel: gives the closure kernel for entries of q that are known.
+        kernels: has the closure kernels.
     """
 
-    def __init__(
-        self, tree: ClusterTree, inputs: Inputs, kernel: Callable[[tuple[int, ...]], Kernel]
-    ) -> None:
+    def __init__(self, tree: ClusterTree, inputs: Inputs, kernels: KernelCache) -> None:
         self._tree = tree
         self._inputs = inputs
-        self._kernel = kernel
+        self._kernels = kernels
 
-    def close(
-        self, y_or_partial: ArrayLike | Mapping[str, ArrayLike], guess: ArrayLike | None
-    ) -> Array:
+    def close(self, given: Given, guess: ArrayLike | None) -> Array:
         """See `Robot.close`."""
-        if not isinstance(y_or_partial, Mapping) and np.ndim(y_or_partial) == 2:
-            return self._rows(numbers("y", y_or_partial), guess)
-        closed = self._by_kernel(y_or_partial, guess)
-        return self._inputs.close(y_or_partial, guess) if closed is None else closed
+        if not isinstance(given, Mapping) and np.ndim(given) == 2:
+            return self._close_rows(numbers("y", given), guess)
+        closed = self._close_by_kernel(given, guess)
+        return self.search(given, guess) if closed is None else closed
 
-    def _by_kernel(
-        self, y_or_partial: ArrayLike | Mapping[str, ArrayLike], guess: ArrayLike | None
-    ) -> Array | None:
+    def search(self, given: Given, guess: ArrayLike | None) -> Array:
+        """Close every cluster by the search outside the kernel; also says what is wrong."""
+        tree, inputs = self._tree, self._inputs
+        start = tree.home if guess is None else inputs.single("guess", guess, tree.nq)
+        if isinstance(given, Mapping):
+            known = self._known_by_name(given, start)
+        else:
+            known = self._known_in(inputs.single("y", given, tree.nq, inputs.independent_size))
+        parts = [np.zeros(0)]
+        for node, place in zip(tree.clusters, tree.position_ranges, strict=True):
+            inside = {i: known[n] for i, n in enumerate(node.numbers) if n in known}
+            parts.append(close_cluster(node, inside, start[place.start : place.stop]))
+        return inputs.normalized(np.concatenate(parts))
+
+    def _close_by_kernel(self, given: Given, guess: ArrayLike | None) -> Array | None:
         """Closure by the kernel, from a guess or the assembly; None where that leads nowhere.
 
         The known joints go there in one step or, where the others would move too far to be sure
         of the branch, in several.
         """
-        known = self._inputs.determining(y_or_partial) if self._tree.has_loops else None
+        known = self._determining(given) if self._tree.has_loops else None
         if known is None:
             return None
-        positions, values, given = known
         if guess is not None:
             start = self._inputs.single("guess", guess, self._tree.nq)
         else:
-            start = self._tree.home if given is None else given
-        kernel = self._kernel(positions)
-        way = values - start[list(positions)]
-        for steps in CLOSURE_STEPS:
+            start = self._tree.home if known.start is None else known.start
+        kernel = self._kernels.get("closure", known.entries)
+        way = known.values - start[list(known.entries)]
+        for parts in KERNEL_PARTS:
             q = start
-            for left in range(steps - 1, -1, -1):
-                last, (q, phi) = q, kernel.call(values - way * (left / steps), q)
+            for remaining in range(parts - 1, -1, -1):
+                last, (q, phi) = q, kernel.call(known.values - way * (remaining / parts), q)
                 moved = np.abs(q - last)[self._tree.curved].max(initial=0.0)
                 if not (np.abs(phi).max() <= CLOSED and moved <= NEARBY):
                     break
@@ -75,34 +101,90 @@ class Closing:
                 return self._inputs.normalized(q)
         return None
 
-    def _rows(self, rows: Array, guess: ArrayLike | None) -> Array:
+    def _close_rows(self, rows: Array, guess: ArrayLike | None) -> Array:
         """Close some of the rows one after the other, and those near them from there, at once."""
-        known = self._inputs.determining(rows[0]) if self._tree.has_loops and len(rows) else None
+        known = self._determining(rows[0]) if self._tree.has_loops and len(rows) else None
         q = np.empty((len(rows), self._tree.nq))
         if known is None:
-            left = np.arange(len(rows))
+            remaining = np.arange(len(rows))
         else:
-            positions, _, given = known
-            values = rows if given is None else rows[:, list(positions)]
+            values = rows if known.start is None else rows[:, list(known.entries)]
             anchors, last = _anchors(values), guess
             for k in np.unique(anchors):
                 q[k] = last = self.close(rows[k], last)
             others = np.flatnonzero(anchors != np.arange(len(rows)))
             start = q[anchors[others]]
-            q[others], phi = self._kernel(positions).batch(values[others], start)
+            kernel = self._kernels.get("closure", known.entries)
+            q[others], phi = kernel.batch(values[others], start)
             moved = np.abs(q[others] - start)[:, self._tree.curved].max(axis=1, initial=0.0)
-            left = others[~((np.abs(phi).max(axis=1) <= CLOSED) & (moved <= NEARBY))]
-        for k in left:
+            remaining = others[~((np.abs(phi).max(axis=1) <= CLOSED) & (moved <= NEARBY))]
+        for k in remaining:
             q[k] = self.close(rows[k], q[k - 1] if k else guess)
         return self._inputs.normalized(q)
+
+    def _determining(self, given: Given) -> Known | None:
+        """What is known, if it just determines the others.
+
+        None where it takes a closer look: a batch, joints too few or too many, joints of several
+        coordinates in loops, or mistakes.
+        """
+        choices = self._inputs.choices
+        entries, start = choices.newton_positions, None
+        try:
+            if isinstance(given, Mapping):
+                chosen = choices.positions(tuple(given))
+                if chosen is None:
+                    return None
+                joints, entries = chosen
+                if len(given) > len(joints):
+                    start = self._tree.home.copy()
+                    place = self._tree.coordinates.scalar_positions
+                    values = np.array([*given.values()], dtype=float)
+                    start[[place[name] for name in given]] = values
+                values = np.asarray([given[name] for name in joints], dtype=float)
+            else:
+                values = np.asarray(given, dtype=float)
+                if entries is not None and values.shape == (self._tree.nq,):
+                    values, start = values[list(entries)], values
+        except (TypeError, ValueError):
+            return None
+        if entries is None or values.shape != (len(entries),):
+            return None
+        return Known(entries, values, start)
+
+    def _known_by_name(self, positions: Mapping[str, ArrayLike], guess: Array) -> dict[int, Array]:
+        """Positions by body number; a floating base is where the guess has it."""
+        layout = self._tree.coordinates
+        number_of = self._tree.spanning.body_of_joint()
+        self._inputs.choices.check_names(positions)
+        known = {1: guess[: layout.base_nq]} if layout.base_nq else {}
+        for name, position in positions.items():
+            size = len(layout.positions[name])
+            known[number_of[name]] = self._inputs.single(name, np.atleast_1d(position), size)
+        for node in self._tree.clusters:
+            if node.loop is None and any(number not in known for number in node.numbers):
+                missing = [b.joint.name for b in node.bodies if b.joint.name not in positions]
+                raise InputError(f"no position for {', '.join(missing)}; no loop determines it")
+        return known
+
+    def _known_in(self, row: Array) -> dict[int, Array]:
+        """Positions by body number, from a spanning or an independent vector."""
+        whole = row.size == self._tree.nq
+        entries = range(row.size) if whole else self._inputs.choices.independent_positions or ()
+        value = dict(zip(entries, row, strict=True))
+        return {
+            number: np.array([value[i] for i in place])
+            for number, place in enumerate(self._tree.coordinates.positions.values(), start=1)
+            if place.start in value
+        }
 
 
 def _anchors(values: Array) -> NDArray[np.intp]:
     """For each row the last one at or before it that all rows since are near to."""
     anchors, first = np.empty(len(values), np.intp), 0
     while first < len(values):
-        block = values[first : first + MOST_NEAR]
-        away = np.abs(block - block[0]).max(axis=1, initial=0.0) > NEAR
+        block = values[first : first + BATCH_BLOCK]
+        away = np.abs(block - block[0]).max(axis=1, initial=0.0) > BATCH_NEAR
         count = int(away.argmax()) or len(block)
         anchors[first : first + count] = first
         first += count

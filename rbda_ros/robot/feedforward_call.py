@@ -7,30 +7,25 @@ from functools import partial
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rbda_ros.algorithms.feedforward import Health
 from rbda_ros.cluster_tree.closing.determining import Measured
-from rbda_ros.cluster_tree.closing.search import CLOSED
+from rbda_ros.cluster_tree.closing.tolerances import (
+    CLOSED,
+    NEARBY,
+    PRECISE,
+    STREAM_PARTS,
+    STREAM_REPEATS,
+)
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import ClosureError, FarError, NotFiniteError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
-
-Array = NDArray[np.float64]
-
-NEARBY = 0.3
-"""How far a few Newton steps may lead from a guess [rad, m]: not onto another branch."""
-PRECISE = 1e-12
-"""Residual that Newton steps aim at; `CLOSED` will do if they do not get there."""
-REPEATS = 5
-"""How often the kernel's Newton steps are taken before it is better to take smaller ways."""
-FOLLOW_STEPS = (4, 32)
-"""In how many parts the measured joints are moved to where they are."""
+from rbda_ros.spatial import Array
 
 RESIDUAL = Health._fields.index("residual")
 
 
-class Feedforward:
+class FeedforwardCall:
     """Efforts for measurements of certain joints. Fill the inputs, call, read ``efforts``.
 
     The arrays stay the same ones. Each call closes the loops from where the last one ended; where
@@ -74,7 +69,7 @@ class Feedforward:
         self._call = kernel.bind()
         position, velocity, acceleration, self._guess, self.limit, *wrenches = self._call.inputs
         self.efforts, self.q, self._health = self._call.outputs
-        nq, nv = (7, 6) if tree.spanning.floating_base else (0, 0)
+        nq, nv = tree.coordinates.base_nq, tree.coordinates.base_nv
         self.position: Array = position if self._closes_itself else np.zeros(len(self.joints))
         self.base_position: Array = self._guess[:nq]
         self.base_twist, self.velocity = np.split(velocity, [nv])
@@ -155,7 +150,7 @@ class Feedforward:
     def _newton(self, health: list[float]) -> list[float] | None:
         """More Newton steps, while they lead nowhere far."""
         way = 0.0
-        for _ in range(REPEATS):
+        for _ in range(STREAM_REPEATS):
             _, moved, residual, *_ = health
             way += moved
             if not (way <= NEARBY and residual < inf):
@@ -171,11 +166,11 @@ class Feedforward:
         base = self._guess[: len(self.base_position)].copy()
         way = target - start[self._positions]
         health: list[float] | None = None
-        for steps in FOLLOW_STEPS:
+        for parts in STREAM_PARTS:
             self._guess[:] = start
-            for left in range(steps - 1, -1, -1):
+            for remaining in range(parts - 1, -1, -1):
                 self._guess[: len(base)] = base
-                self.position[:] = target - way * (left / steps)
+                self.position[:] = target - way * (remaining / parts)
                 health = self._newton(self._evaluate())
                 if health is None:
                     break

@@ -6,17 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rbda_ros.algorithms.kinematics import BodyFrame
-from rbda_ros.cluster_tree.closing.determining import Determining
-from rbda_ros.cluster_tree.closing.search import close_cluster
-from rbda_ros.cluster_tree.spanning_tree import frame_of
+from rbda_ros.algorithms.kinematics import NamedFrame
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.description.model import Pose
 from rbda_ros.errors import InputError
+from rbda_ros.robot.joint_choices import JointChoices
+from rbda_ros.spatial import Array
 
-Array = NDArray[np.float64]
 FrameName = str | tuple[str, Sequence[float]] | tuple[str, Sequence[float], Sequence[float]]
 """A link, or a link with an offset: (link, xyz) or (link, xyz, rpy) in the link's frame."""
 
@@ -34,9 +31,14 @@ class Inputs:
         self._tree = tree
         self._name = tree.description.name
         self._independent = list(tree.independent)
-        self._quaternions = _quaternions(tree)
-        self.independent_positions = _independent_positions(tree)
-        self.determining_joints = Determining(tree, self.independent_positions)
+        # Where quaternions start in q, and the joints they belong to.
+        positions = tree.coordinates.positions
+        self._quaternions = [
+            (positions[body.joint.name].stop - 4, body.joint.name)
+            for body in tree.spanning.bodies
+            if body.model.nq != body.model.nv
+        ]
+        self.choices = JointChoices(tree)
 
     def vector(self, name: str, value: ArrayLike, *sizes: int) -> Array:
         """The argument as (size,) or (N, size) finite floats, for one of the sizes."""
@@ -64,7 +66,7 @@ class Inputs:
     @property
     def independent_size(self) -> int:
         """Length of an independent position; that of q where only spanning ones will do."""
-        positions = self.independent_positions
+        positions = self.choices.independent_positions
         return self._tree.nq if positions is None else len(positions)
 
     def normalized(self, q: Array) -> Array:
@@ -84,49 +86,6 @@ class Inputs:
             quaternion[:] = unit(quaternion, size)
         return q
 
-    def close(
-        self, y_or_partial: ArrayLike | Mapping[str, ArrayLike], guess: ArrayLike | None
-    ) -> Array:
-        """See `Robot.close`."""
-        tree = self._tree
-        start = tree.home if guess is None else self.single("guess", guess, tree.nq)
-        if isinstance(y_or_partial, Mapping):
-            return self._close(self._known_by_name(y_or_partial, start), start)
-        row = self.single("y", y_or_partial, tree.nq, self.independent_size)
-        return self._close(self._known_in(row), start)
-
-    def determining(
-        self, y_or_partial: ArrayLike | Mapping[str, ArrayLike]
-    ) -> tuple[tuple[int, ...], Array, Array | None] | None:
-        """Which entries of q are known, and their values, if these just determine the others.
-
-        The third is None, or where more is given the assembly (nq,) with all of it put in.
-
-        None where it takes a closer look: a batch, joints too few or too many, joints of
-        several coordinates in loops, or mistakes.
-        """
-        joints, values = self.determining_joints, y_or_partial
-        positions, more = joints.independent, None
-        try:
-            if isinstance(values, Mapping):
-                chosen = joints.positions(tuple(values))
-                if chosen is None:
-                    return None
-                positions = chosen[1]
-                if len(values) > len(chosen[0]):
-                    more = self._tree.home.copy()
-                    more[joints.entries(values)] = np.array([*values.values()], dtype=float)
-                known = np.asarray([values[name] for name in chosen[0]], dtype=float)
-            else:
-                known = np.asarray(values, dtype=float)
-                if positions is not None and known.shape == (self._tree.nq,):
-                    known, more = known[list(positions)], known
-        except (TypeError, ValueError):
-            return None
-        if positions is None or known.shape != (len(positions),):
-            return None
-        return positions, known, more
-
     def known_rates(
         self, what: str, rates: Mapping[str, ArrayLike], base: ArrayLike | None, q: Array
     ) -> tuple[tuple[int, ...], Array]:
@@ -143,11 +102,12 @@ class Inputs:
             raise InputError(f"{what}: {rates!r} does not map joints to numbers")
         if base is not None and not tree.spanning.floating_base:
             raise InputError(f"{what} of the base: {self._name} has no floating base; leave it out")
-        held = self.determining_joints.coordinates(what, rates, q if q.ndim == 1 else q[0])
+        held = self.choices.coordinates(what, rates, q if q.ndim == 1 else q[0])
         columns: list[Array] = []
-        for number, body in enumerate(tree.spanning.bodies, start=1):
-            name, size = body.joint.name, body.model.nv
-            if number == 1 and tree.spanning.floating_base:
+        of_base = tree.coordinates.base_nv
+        for name, place in tree.coordinates.velocities.items():
+            size = len(place)
+            if place.start < of_base:
                 given = self.vector(f"{what} of the base", np.zeros(6) if base is None else base, 6)
             elif name in rates:
                 given = numbers(name, rates[name])
@@ -157,42 +117,6 @@ class Inputs:
                 given = np.full(size, np.nan)  # not held
             columns.extend(given[..., j] for j in range(size))
         return held, np.stack(np.broadcast_arrays(*(columns[j] for j in held)), axis=-1)
-
-    def _close(self, known: Mapping[int, Array], guess: Array) -> Array:
-        """Close every cluster; ``known`` has positions by body number."""
-        parts, start = [np.zeros(0)], 0
-        for node in self._tree.clusters:
-            inside = {i: known[n] for i, n in enumerate(node.numbers) if n in known}
-            parts.append(close_cluster(node, inside, guess[start : start + node.nq]))
-            start += node.nq
-        return self.normalized(np.concatenate(parts))
-
-    def _known_by_name(self, positions: Mapping[str, ArrayLike], base: Array) -> dict[int, Array]:
-        """Positions by body number; a floating base is where the guess has it."""
-        bodies = self._tree.spanning.bodies
-        number_of = self._tree.spanning.body_of_joint()
-        self.determining_joints.check_names(positions)
-        known = {1: base[:7]} if self._tree.spanning.floating_base else {}
-        for name, position in positions.items():
-            size = bodies[number_of[name] - 1].model.nq
-            known[number_of[name]] = self.single(name, np.atleast_1d(position), size)
-        for node in self._tree.clusters:
-            if node.loop is None and any(number not in known for number in node.numbers):
-                missing = [b.joint.name for b in node.bodies if b.joint.name not in positions]
-                raise InputError(f"no position for {', '.join(missing)}; no loop determines it")
-        return known
-
-    def _known_in(self, row: Array) -> dict[int, Array]:
-        """Positions by body number, from a spanning or an independent vector."""
-        whole = row.size == self._tree.nq
-        indices = range(row.size) if whole else self.independent_positions or ()
-        value = dict(zip(indices, row, strict=True))
-        known, start = {}, 0
-        for number, body in enumerate(self._tree.spanning.bodies, start=1):
-            if start in value:
-                known[number] = np.array([value[start + i] for i in range(body.model.nq)])
-            start += body.model.nq
-        return known
 
     def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
         """(6 * bodies,) wrenches in body frames, angular first, from link wrenches by name.
@@ -222,16 +146,14 @@ class Inputs:
                 total[..., place.body - 1, 3:] += force
         return total.reshape(*batch, -1)
 
-    def frame(self, frame: FrameName) -> tuple[str, BodyFrame]:
-        """A key for the frame, and the frame on its body."""
+    def frame(self, frame: FrameName) -> NamedFrame:
+        """The frame, checked."""
         link, xyz, rpy = _three(frame)
-        place = self._tree.spanning.links.get(link)
-        if place is None:
+        if link not in self._tree.spanning.links:
             raise InputError(f"frame {frame!r}: {self._name} has no link {link!r}")
         x, y, z = self.single(f"xyz of frame {link}", xyz, 3).tolist()
         roll, pitch, yaw = self.single(f"rpy of frame {link}", rpy, 3).tolist()
-        at = place.frame @ frame_of(Pose((x, y, z), (roll, pitch, yaw)))
-        return f"{link} {x} {y} {z} {roll} {pitch} {yaw}", BodyFrame(place.body, at)
+        return NamedFrame(link, (x, y, z), (roll, pitch, yaw))
 
 
 def numbers(name: str, value: ArrayLike) -> Array:
@@ -256,28 +178,3 @@ def _three(frame: FrameName) -> tuple[str, Sequence[float], Sequence[float]]:
         raise InputError(f"frame {frame!r}: give a link, (link, xyz) or (link, xyz, rpy)")
     link, xyz, rpy = (*parts, NOWHERE, NOWHERE)[:3]
     return link, xyz, rpy
-
-
-def _independent_positions(tree: ClusterTree) -> list[int] | None:
-    """Which entries of q are the position of y; None where y has only part of some joint."""
-    independent = set(tree.independent)
-    positions: list[int] = []
-    iq, iv = 0, 0
-    for body in tree.spanning.bodies:
-        coordinates = [iv + j in independent for j in range(body.model.nv)]
-        if any(coordinates):
-            if not all(coordinates):
-                return None
-            positions.extend(range(iq, iq + body.model.nq))
-        iq, iv = iq + body.model.nq, iv + body.model.nv
-    return positions
-
-
-def _quaternions(tree: ClusterTree) -> list[tuple[int, str]]:
-    """Where quaternions start in q, and the joints they belong to."""
-    found, iq = [], 0
-    for body in tree.spanning.bodies:
-        iq += body.model.nq
-        if body.joint.type in ("floating", "spherical"):
-            found.append((iq - 4, body.joint.name))
-    return found

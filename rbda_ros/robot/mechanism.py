@@ -2,66 +2,54 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rbda_ros.algorithms.kinematics import BodyFrame
-from rbda_ros.cluster_tree.open_loops import OpenLoops, open_loops
+from rbda_ros.algorithms.kinematics import BodyFrame, NamedFrame
+from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, SINGULAR
+from rbda_ros.cluster_tree.coordinates import Coordinates
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.errors import InputError, SingularityError
+from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.kernels.methods import Methods, choose_methods
-from rbda_ros.kernels.trace import (
-    KERNELS,
-    trace,
-    trace_closure,
-    trace_independent_acceleration,
-    trace_independent_velocity,
-)
-from rbda_ros.robot.closer import Closing
+from rbda_ros.kernels.methods import Methods
+from rbda_ros.kernels.registry import KERNELS
+from rbda_ros.robot.closer import Given, LoopCloser
 from rbda_ros.robot.inputs import FrameName, Inputs
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.robot.results import Cluster, clusters_of
+from rbda_ros.robot.state import State
+from rbda_ros.spatial import Array
 
-Array = NDArray[np.float64]
-Kept = TypeVar("Kept")
-
-LOOP_TOLERANCE = 1e-6
-"""Largest loop residual of a spanning position that is taken as it is [m, sine of an angle]."""
-SINGULAR = 1e-8
-"""Conditioning of a loop below which nothing is computed: half of the digits would be lost."""
-MOST_FRAMES = 256
-"""Kernels about frames that are kept; clients may ask for any point of a link."""
-WITHOUT_INERTIA = (trace_closure, trace_independent_velocity, trace_independent_acceleration)
-"""Kernels that payloads do not change."""
+Position = ArrayLike | State
+"""A spanning or independent position, or a state that was checked before."""
 
 
 class Mechanism:
-    """The joints and loops of one robot, and the kernels that are traced for it.
+    """The joints and loops of one robot, its kernels, and its states.
 
-    `Robot` adds the dynamics, and tells how states are given.
+    `Dynamics`, `Frames` and `ContactDynamics` ask it for both; `Robot` is all of them.
     """
 
     def __init__(
         self,
         tree: ClusterTree,
-        bare: Mechanism | None = None,
+        unloaded: Mechanism | None = None,
         payloads: Mapping[str, Payload] | None = None,
     ) -> None:
+        self._unloaded = unloaded  # the same robot without payloads; None if this is it
+        self._kernels: KernelCache = KernelCache(tree, unloaded._kernels if unloaded else None)
         self._inputs = Inputs(tree)
-        self._bare = bare  # the same robot without payloads; None if this is it
-        self._kept: dict[tuple[Any, ...], Any] = {}
-        self._tracing = threading.Lock()
-        self._closing = Closing(tree, self._inputs, partial(self._traced, trace_closure))
+        self._closer = LoopCloser(tree, self._inputs, self._kernels)
+        self._identity: object = unloaded._identity if unloaded else object()
 
         self.tree: ClusterTree = tree
+        self.coordinates: Coordinates = tree.coordinates
         self.description: RobotDescription = tree.description
         self.name: str = tree.description.name
         self.warnings: tuple[str, ...] = tree.warnings
@@ -69,81 +57,87 @@ class Mechanism:
         self.nq, self.nv, self.ny = tree.nq, tree.nv, tree.ny
         self.payloads: Mapping[str, Payload] = MappingProxyType(dict(payloads or {}))
         self.mass: float = float(sum(body.mass for body in tree.spanning.bodies))
-        base = 1 if self.floating_base else 0
         names = tree.velocity_names
-        self.joint_names: tuple[str, ...] = tuple(
-            body.joint.name for body in tree.spanning.bodies[base:]
-        )
+        self.joint_names: tuple[str, ...] = self.coordinates.joints
         self.independent_joint_names: tuple[str, ...] = tuple(
-            names[j] for j in tree.independent[6 * base :]
+            names[j] for j in tree.independent[self.coordinates.base_nv :]
         )
         self.actuated_joint_names: tuple[str, ...] = tuple(names[j] for j in tree.actuated)
         self.clusters: tuple[Cluster, ...] = clusters_of(tree)
+
+    # Kernels.
 
     def kernel(self, name: str, *frames: FrameName, linear_only: bool = False) -> Kernel:
         """The traced kernel of an algorithm, e.g. ``"inverse_dynamics"``; traced once.
 
         Args:
-            name: one of ``rbda_ros.kernels.trace.KERNELS``.
+            name: one of ``rbda_ros.kernels.registry.KERNELS``.
             frames: for the kernels that are about frames.
             linear_only: for the inverse operational-space inertia.
         """
-        if not frames and (kernel := self._kept.get((name, linear_only))) is not None:
-            return kernel
         if name not in KERNELS:
             raise InputError(f"there is no kernel {name!r}; there are {', '.join(KERNELS)}")
         if KERNELS[name].needs_frames != bool(frames):
             raise InputError(f"kernel {name!r}: name its frames, and only for kernels about frames")
-        if self._bare is not None and not KERNELS[name].sees_inertia:
-            return self._bare.kernel(name, *frames, linear_only=linear_only)
-        keys_and_frames = [self._inputs.frame(frame) for frame in frames]
-        key = (name, *(key for key, _ in keys_and_frames), linear_only)
-        bodies = tuple(frame for _, frame in keys_and_frames)
-        options: tuple[Any, ...] = bodies
+        named = tuple(self._inputs.frame(frame) for frame in frames)
         if name == "inverse_operational_space_inertia":
-            options = (bodies, linear_only)
-        loops = self.open_loops if KERNELS[name].by_loop_forces else None
-        if frames and key not in self._kept:
-            self._make_room()
-        return self.kept(key, lambda: trace(self.tree, name, *options, loops=loops))
+            return self._kernels.get(name, named, linear_only)
+        return self._kernels.get(name, *named)
 
-    def _make_room(self) -> None:
-        """Drop the oldest kernel about frames where there are many: their offsets may be any."""
-        with self._tracing:
-            framed = [k for k in self._kept if k[0] in KERNELS and KERNELS[k[0]].needs_frames]
-            if len(framed) >= MOST_FRAMES:
-                del self._kept[framed[0]]
+    def body_frame(self, frame: FrameName) -> tuple[NamedFrame, BodyFrame]:
+        """A frame as its kernels are known by, and on its body."""
+        named = self._inputs.frame(frame)
+        return named, named.on_body(self.tree)
 
-    def kept(self, key: tuple[Any, ...], make: Callable[[], Kept]) -> Kept:
-        """What was made for this key, such as a kernel; made once."""
-        kept = self._kept.get(key)  # without the lock: it need not wait for what is being made
-        if kept is None:
-            with self._tracing:
-                kept = self._kept.get(key)
-                if kept is None:
-                    kept = self._kept[key] = make()
-        return kept
-
-    def body_frame(self, frame: FrameName) -> tuple[str, BodyFrame]:
-        """A key for a frame, and the frame on its body."""
-        return self._inputs.frame(frame)
-
-    @cached_property
+    @property
     def loop_methods(self) -> Methods:
         """How forward dynamics closes each loop: what ``method`` in the loop file comes to."""
-        return choose_methods(self.tree if self._bare is None else self._bare.tree)
+        return self._kernels.loop_methods
 
-    @cached_property
-    def open_loops(self) -> OpenLoops | None:
-        """The robot with the loops open that forward dynamics closes by their forces, if any."""
-        names = self.loop_methods.by_forces
-        return open_loops(self.tree, names) if names else None
+    # States.
 
-    def close(
-        self,
-        y_or_partial: ArrayLike | Mapping[str, ArrayLike],
-        guess: ArrayLike | None = None,
-    ) -> Array:
+    def state(self, q: Position, qd: ArrayLike | None = None) -> State:
+        """Check a state once, for methods to trust it: each takes it in the place of ``q``.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m]; or a batch of them.
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s]; None for rest.
+
+        Raises:
+            InputError: wrong shapes, numbers that are not finite, or a position off the loops.
+            SingularityError: a loop is at a dead point.
+        """
+        if isinstance(q, State):
+            if q.of is not self._identity:
+                raise InputError(f"q is a state of another robot than {self.name}")
+            return q if qd is None or qd is q.yd else q.with_velocity(self._inputs.velocity(qd))
+        position = self._inputs.vector("q", q, self.nq, self._inputs.independent_size)
+        if position.shape[-1] == self.nq:
+            position = self._inputs.normalized(position)
+        else:
+            position = self._closer.close(position, None)
+        residual, conditioning = 0.0, 1.0
+        if self.tree.has_loops:
+            phi, each = self._evaluate("loop_state", position)
+            residual = float(np.abs(phi).max(initial=0.0))
+            if residual > ON_LOOPS:
+                raise InputError(
+                    f"q does not satisfy the loops: residual {residual:.3g}; close it with"
+                    " close(), or give the independent positions"
+                )
+            self._refuse_dead_points(each, "independent")
+            conditioning = float(each.min(initial=1.0))
+        yd = np.zeros(self.ny) if qd is None else self._inputs.velocity(qd)
+        return State(position, yd, residual, conditioning, self._identity)
+
+    def _single_state(self, q: Position, qd: ArrayLike | None = None) -> State:
+        state = self.state(q, qd)
+        if not state.single:
+            which = "qd: give one velocity" if state.q.ndim == 1 else "q: give one position"
+            raise InputError(f"{which}, not a batch")
+        return state
+
+    def close(self, y_or_partial: Given, guess: ArrayLike | None = None) -> Array:
         """The spanning position (nq,) that satisfies every loop.
 
         Of a batch (N, ...), taken as a motion, each is closed from near where one before it is.
@@ -158,18 +152,28 @@ class Mechanism:
             InputError: unknown names, or joints that do not determine the others.
             ClosureError: the loops cannot be closed there; it names the loop and the gap.
         """
-        return self._closing.close(y_or_partial, guess)
+        return self._closer.close(y_or_partial, guess)
+
+    def determining_joints(self, joints: Collection[str]) -> tuple[str, ...]:
+        """Of joints that are measured, those that `feedforward` goes by: y, or what there is.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+        """
+        return self._inputs.choices.measured("position", joints).joints
+
+    # From coordinates to others.
 
     def independent_position(self, q: ArrayLike) -> Array:
         """The entries of a spanning position (nq,) that are the position of y."""
-        positions = self._inputs.independent_positions
+        positions = self._inputs.choices.independent_positions
         if positions is None:
             raise InputError(f"{self.name}: y has only part of some joint, so it has no position")
-        return self._inputs.vector("q", q, self.nq)[..., positions]
+        return self._inputs.vector("q", q, self.nq)[..., list(positions)]
 
     def independent_velocity(
         self,
-        q: ArrayLike,
+        q: Position,
         velocities: Mapping[str, ArrayLike],
         base_twist: ArrayLike | None = None,
     ) -> Array:
@@ -188,13 +192,13 @@ class Mechanism:
             InputError: unknown names, or joints that do not determine the others.
             SingularityError: the joints given, or y, are at a dead point of a loop.
         """
-        q = self._position(q)
-        held, known = self._inputs.known_rates("velocity", velocities, base_twist, q)
-        return self._known_rates(trace_independent_velocity, held, q, known)
+        position = self.state(q).q
+        given = self._inputs.known_rates("velocity", velocities, base_twist, position)
+        return self._independent_rates("independent_velocity", *given, position)
 
     def independent_acceleration(
         self,
-        q: ArrayLike,
+        q: Position,
         qd: ArrayLike,
         accelerations: Mapping[str, ArrayLike],
         base_acceleration: ArrayLike | None = None,
@@ -209,16 +213,16 @@ class Mechanism:
             accelerations: joint names to accelerations [rad/s^2, m/s^2].
             base_acceleration: (6,) of a floating base, as its twist; None for zero.
         """
-        q, yd = self._position(q), self._inputs.velocity(qd)
-        held, known = self._inputs.known_rates("acceleration", accelerations, base_acceleration, q)
-        return self._known_rates(trace_independent_acceleration, held, q, yd, known)
+        state = self.state(q, qd)
+        given = self._inputs.known_rates("acceleration", accelerations, base_acceleration, state.q)
+        return self._independent_rates("independent_acceleration", *given, state.q, state.yd)
 
-    def spanning_velocity(self, q: ArrayLike, yd: ArrayLike) -> Array:
+    def spanning_velocity(self, q: Position, yd: ArrayLike) -> Array:
         """The velocity of every joint, ``qd = G yd`` (nv,) (Chignoli 2024, Eq. 3)."""
-        state = self._position(q), self._inputs.velocity(yd), np.zeros(self.ny)
-        return self._evaluate("spanning_motion", *state)[0]
+        state = self.state(q, yd)
+        return self._evaluate("spanning_motion", state.q, state.yd, np.zeros(self.ny))[0]
 
-    def spanning_acceleration(self, q: ArrayLike, qd: ArrayLike, ydd: ArrayLike) -> Array:
+    def spanning_acceleration(self, q: Position, qd: ArrayLike, ydd: ArrayLike) -> Array:
         """The acceleration of every joint, ``qdd = G ydd + g`` (nv,) (Chignoli 2024, Eq. 3).
 
         Args:
@@ -226,16 +230,8 @@ class Mechanism:
             qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
             ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
         """
-        state = self._position(q), self._inputs.velocity(qd), self._independent("ydd", ydd)
-        return self._evaluate("spanning_motion", *state)[1]
-
-    def determining_joints(self, joints: Collection[str]) -> tuple[str, ...]:
-        """Of joints that are measured, those that `feedforward` goes by: y, or what there is.
-
-        Raises:
-            InputError: unknown names, or joints that do not determine the others.
-        """
-        return self._inputs.determining_joints.measured("position", joints).joints
+        state, ydd = self.state(q, qd), self._independent("ydd", ydd)
+        return self._evaluate("spanning_motion", state.q, state.yd, ydd)[1]
 
     def trace_motion_of(self, joints: Collection[str]) -> None:
         """Trace now what positions, velocities and accelerations of these joints will need.
@@ -243,42 +239,38 @@ class Mechanism:
         Raises:
             InputError: unknown names, or joints that do not determine the others.
         """
-        determining = self._inputs.determining_joints
-        held = determining.coordinates("velocity", joints, self.tree.home)
-        for trace_one in (trace_independent_velocity, trace_independent_acceleration):
-            self._traced(trace_one, held)
-        positions = determining.positions(tuple(joints))
+        choices = self._inputs.choices
+        coordinates = choices.coordinates("velocity", joints, self.tree.home)
+        self._kernels.get("independent_velocity", coordinates)
+        self._kernels.get("independent_acceleration", coordinates)
+        positions = choices.positions(tuple(joints))
         if positions is not None:
-            self._traced(trace_closure, positions[1])
+            self._kernels.get("closure", positions[1])
 
     def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
         """(6 * bodies,) wrenches on bodies, as kernels take them, from wrenches on links."""
         return self._inputs.body_wrenches(wrenches)
 
-    def _traced(self, trace_one: Callable[[ClusterTree, Any], Kernel], choice: Any) -> Kernel:
-        """The kernel for one choice of known coordinates; traced once."""
-        if self._bare is not None and trace_one in WITHOUT_INERTIA:
-            return self._bare._traced(trace_one, choice)
-        return self.kept((trace_one, choice), lambda: trace_one(self.tree, choice))
-
-    def _known_rates(
-        self,
-        trace_one: Callable[[ClusterTree, tuple[int, ...]], Kernel],
-        held: tuple[int, ...],
-        *inputs: Array,
-    ) -> Array:
-        rates, conditioning = self._evaluate(self._traced(trace_one, held), *inputs)
-        self._refuse_dead_points(conditioning, "given")
-        return rates
+    # What the methods share.
 
     def _independent(self, name: str, value: ArrayLike) -> Array:
         return self._inputs.vector(name, value, self.ny)
+
+    def _independent_rates(
+        self, name: str, coordinates: tuple[int, ...], known: Array, *state: Array
+    ) -> Array:
+        kernel = self._kernels.get(name, coordinates)
+        rates, conditioning = self._evaluate(kernel, *state, known)
+        self._refuse_dead_points(conditioning, "given")
+        return rates
 
     def _evaluate(
         self, name: str | Kernel, *inputs: Array, frames: Sequence[FrameName] = ()
     ) -> tuple[Array, ...]:
         """Call a kernel at one state, or at each of a batch; inputs broadcast along the batch."""
-        kernel = self.kernel(name, *frames) if isinstance(name, str) else name
+        kernel: Any = name
+        if isinstance(name, str):
+            kernel = self.kernel(name, *frames) if frames else self._kernels.get(name)
         if all(array.ndim == 1 for array in inputs):
             return kernel.call(*inputs)
         sizes = {len(array) for array in inputs if array.ndim == 2}
@@ -287,40 +279,13 @@ class Mechanism:
         count = sizes.pop()
         return kernel.batch(*(np.broadcast_to(a, (count, a.shape[-1])) for a in inputs))
 
-    def _position(self, q: ArrayLike) -> Array:
-        """A spanning position on the constraint manifold and away from its dead points."""
-        q = self._inputs.vector("q", q, self.nq, self._inputs.independent_size)
-        q = self._inputs.normalized(q) if q.shape[-1] == self.nq else self.close(q)
-        if self.tree.has_loops:
-            phi, conditioning = self._evaluate("loop_state", q)
-            residual = np.abs(phi).max(initial=0.0)
-            if residual > LOOP_TOLERANCE:
-                raise InputError(
-                    f"q does not satisfy the loops: residual {residual:.3g}; close it with"
-                    " close(), or give the independent positions"
-                )
-            self._refuse_dead_points(conditioning, "independent")
-        return q
-
-    def _single_position(self, q: ArrayLike) -> Array:
-        position = self._position(q)
-        if position.ndim != 1:
-            raise InputError("q: give one position, not a batch")
-        return position
-
-    def _single_state(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array]:
-        velocity = self._inputs.velocity(qd)
-        if velocity.ndim != 1:
-            raise InputError("qd: give one velocity, not a batch")
-        return self._single_position(q), velocity
-
     def _refuse_dead_points(self, conditioning: Array, which: str) -> None:
         """Raise where the independent joints, or those given, hardly determine the others."""
         if not conditioning.size or conditioning.min() >= SINGULAR:
             return
-        varying = [n for n in self.tree.clusters if n.loop is not None and not n.loop.constant]
-        node = varying[int(np.argmin(conditioning)) % len(varying)]
-        loops = ", ".join(constraint.name for constraint in node.loop.constraints)  # type: ignore[union-attr]
+        varying = [n.loop for n in self.tree.clusters if n.loop and not n.loop.constant]
+        loop = varying[int(np.argmin(conditioning)) % len(varying)]
+        loops = ", ".join(constraint.name for constraint in loop.constraints)
         raise SingularityError(
             f"loop {loops} is at a dead point: its {which} joints do not determine its motion;"
             f" move away from it, or choose other {which} joints"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from math import inf
 
-from rbda_ros.cluster_tree.closing.search import CLOSED
+from rbda_ros.cluster_tree.closing.tolerances import CLOSED, NEARBY, SINGULAR
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.compile import Code
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.llvm_text import at_address, literal
-from rbda_ros.robot.feedforward_call import NEARBY
 
 
 class NativeInverseDynamics:
@@ -24,7 +23,6 @@ class NativeInverseDynamics:
         closure: the kernel that closes the loops for y; None without loops.
         inverse_dynamics, actuator_efforts, answer_health: the kernels of these names, all
             compiled.
-        singular: conditioning of a loop below which nothing is answered.
 
     Attributes:
         positions: how many y has; with joints that are spherical, more than velocities.
@@ -42,8 +40,6 @@ class NativeInverseDynamics:
         inverse_dynamics: Kernel,
         actuator_efforts: Kernel,
         answer_health: Kernel,
-        *,
-        singular: float,
     ) -> None:
         self.positions = positions
         self._home = tree.home.copy()
@@ -65,7 +61,7 @@ class NativeInverseDynamics:
             _call(answer_health, "%q", home, *motion, "%tau", "%efforts", "%health"),
         ]
         # As the robot does, in one comparison each; none holds of a NaN.
-        wanted = [("ole", NEARBY), ("ole", CLOSED), ("oge", singular), ("olt", inf)]
+        wanted = [("ole", NEARBY), ("ole", CLOSED), ("oge", SINGULAR), ("olt", inf)]
         for k, (comparison, bound) in enumerate(wanted):
             ir += [
                 f"  %at{k} = getelementptr double, ptr %health, i64 {k}",

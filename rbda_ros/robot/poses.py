@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from rbda_ros.spatial import Array
 
 
 def pose_error(target: Array, pose: Array) -> Array:

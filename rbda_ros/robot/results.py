@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rbda_ros.cluster_tree.tree import ClusterTree
-
-Array = NDArray[np.float64]
+from rbda_ros.spatial import Array
 
 
 @dataclass(frozen=True)

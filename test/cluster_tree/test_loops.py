@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mechanism_table import MECHANISMS, closed_states, cluster_positions, moved
 
-from rbda_ros.cluster_tree.closing.search import solve
+from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 
 LOOPS = [

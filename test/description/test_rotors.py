@@ -17,8 +17,8 @@ from description_texts import (
 )
 
 from rbda_ros.description import read_description
-from rbda_ros.description.link_tree import rpy_matrix
 from rbda_ros.description.model import Coupling, Inertia, Joint, Pose
+from rbda_ros.spatial import rpy_matrix
 
 
 def rotor(**line):

@@ -9,7 +9,7 @@ from pinocchio_oracle import example_robots
 from rbda_ros import Contact, load_robot
 from rbda_ros.errors import ModelError
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.kernels.trace import KERNELS
+from rbda_ros.kernels.registry import KERNELS
 
 EXAMPLES = example_robots()
 LOOPS = Path(__file__).parents[3] / "shared" / "robots"

@@ -164,13 +164,13 @@ def test_closure_by_the_kernel_stays_on_the_branch_that_the_search_takes(name):
     for state in states:
         if positions is not None:
             y = state.q[list(positions)]
-            np.testing.assert_allclose(robot.close(y), robot._inputs.close(y, None), 0, 1e-8)
+            np.testing.assert_allclose(robot.close(y), robot._closer.search(y, None), 0, 1e-8)
         # Given whole, a position stays where it is, whatever the branch of the assembly.
         np.testing.assert_allclose(robot.close(state.q), state.q, 0, 1e-8)
 
 
 def test_kernels_of_frames_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr("rbda_ros.mechanism.MOST_FRAMES", 3)
+    monkeypatch.setattr("rbda_ros.kernels.cache.MOST_KERNELS", 3)
     robot = Robot(build_cluster_tree(MECHANISMS["gear"].tree().description))
     q, link = robot.tree.home, robot.clusters[-1].links[-1]
     points = [(link, (0.1 * k, 0.0, 0.0)) for k in range(5)]

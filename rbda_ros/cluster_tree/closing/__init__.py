@@ -1,4 +1,10 @@
-"""Closing loops: positions with ``phi(q) = 0``.
+"""Closing loops: positions with ``phi(q) = 0`` (Chignoli 2024, Eq. 2).
 
-Lives here: everything that decides how loops are closed, below the kernels.
+Lives here: all that decides how loops are closed. `tolerances` has every number with its reason;
+`newton` the steps, in kernels and outside; `search` the way from any start, along a branch or by
+restarts; `assembly` the first position at load, which rows are redundant and what y is;
+`determining` which of the joints that are given to go by.
+Comes in: `loops` and the cluster joint.
+Used from outside: `tree` assembles; `algorithms.closure` takes Newton steps over the whole robot;
+`robot.closer` tries that kernel first and the search then.
 """

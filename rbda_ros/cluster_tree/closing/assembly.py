@@ -13,24 +13,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-from rbda_ros.cluster_tree.closing.search import CLOSED, solve, worst_constraint
+from rbda_ros.cluster_tree.closing.newton import solve, worst_constraint
+from rbda_ros.cluster_tree.closing.tolerances import (
+    ASSEMBLY_RESTARTS,
+    CLOSED,
+    MOST_CHOICES,
+    RANK_TOLERANCE,
+    ROUNDED,
+    SAMPLES,
+    USABLE,
+)
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.description.model import CutJoint
 from rbda_ros.errors import Problem
-
-Array = NDArray[np.float64]
-
-SAMPLES = 8
-RESTARTS = 40
-RANK_TOLERANCE = 1e-7
-ROUNDED = 1e-4
-"""Rows of a cut smaller than this [m, sine of an angle], beside the others, are rounding."""
-USABLE = 1e-4
-"""Worst conditioning of the dependent columns that a choice of independent joints may have."""
-MOST_CHOICES = 3000
-"""Choices of independent joints that are all compared; above it, a pivoted QR decides."""
+from rbda_ros.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +167,7 @@ def _check_consistent(loop: Loop) -> None:
 def _close(loop: Loop, guess: Array, rng: np.random.Generator) -> Array:
     """A closed position, the one that Newton reaches from the guess or from near it."""
     best = solve(loop, guess, range(loop.nv))
-    for restart in range(RESTARTS):
+    for restart in range(ASSEMBLY_RESTARTS):
         if best.ok:
             return best.q
         spread = 0.1 * 1.1**restart

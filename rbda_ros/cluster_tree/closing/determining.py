@@ -1,19 +1,23 @@
-"""Which joints to go by, where any that determine the others may be given."""
+"""Which joints to go by, where any that determine the others may be given.
+
+In each cluster the independent joints are taken if all are given, else what is.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.linalg
 
-from rbda_ros.cluster_tree.closing.search import held_coordinates
+from rbda_ros.cluster_tree.closing.newton import solve
+from rbda_ros.cluster_tree.closing.tolerances import RANK_TOLERANCE
+from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import InputError
-
-Array = NDArray[np.float64]
+from rbda_ros.spatial import Array
 
 
 class Measured(NamedTuple):
@@ -30,120 +34,161 @@ class Measured(NamedTuple):
     positions: tuple[int, ...] | None
 
 
-class Determining:
-    """Chooses, in each cluster, the independent joints if all are given, else what is.
+class Chosen(NamedTuple):
+    """Spanning velocity coordinates to go by, and whether the choice holds at every position."""
 
-    Attributes:
-        independent: entries of q that are y, where a few Newton steps can close the loops from
-            them: joints in loops have one coordinate each. Else None.
-    """
+    coordinates: tuple[int, ...]
+    everywhere: bool
 
-    def __init__(self, tree: ClusterTree, independent_positions: Sequence[int] | None) -> None:
-        looped = (body for node in tree.clusters if node.loop for body in node.bodies)
-        simple = all(body.model.nq == 1 for body in looped)
-        self.independent: tuple[int, ...] | None = None
-        if simple and independent_positions is not None:
-            self.independent = tuple(independent_positions)
-        self._tree = tree
-        self._simple = simple
-        self._base = 1 if tree.spanning.floating_base else 0
-        self._joints = [body.joint.name for body in tree.spanning.bodies[self._base :]]
-        starts = itertools.accumulate((b.model.nq for b in tree.spanning.bodies), initial=0)
-        self._entry = dict(zip(self._joints, list(starts)[self._base :], strict=False))
-        self._coordinates: dict[frozenset[str], tuple[int, ...]] = {}
-        self._positions: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[int, ...]] | None] = {}
 
-    def check_names(self, names: Iterable[str]) -> None:
-        """Refuse names that are no moving joints."""
-        unknown = sorted(set(names) - set(self._joints))
-        if unknown:
-            raise InputError(
-                f"{self._tree.description.name} has no moving joint {', '.join(unknown)};"
-                f" its joints are {', '.join(self._joints)}"
-            )
+def independent_positions(tree: ClusterTree) -> tuple[int, ...] | None:
+    """Which entries of q are the position of y; None where y has only part of some joint."""
+    independent = set(tree.independent)
+    positions: list[int] = []
+    for joint, place in tree.coordinates.velocities.items():
+        if not independent.isdisjoint(place):
+            if not independent.issuperset(place):
+                return None
+            positions.extend(tree.coordinates.positions[joint])
+    return tuple(positions)
 
-    def positions(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
-        """Names and entries of q to hold, where a few Newton steps can do the rest; else None."""
-        if names not in self._positions:
-            self._positions[names] = self._choose_positions(names)
-        return self._positions[names]
 
-    def _choose_positions(
-        self, names: tuple[str, ...]
-    ) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
-        if self.independent is None:
+def closes_by_newton(tree: ClusterTree) -> bool:
+    """Whether Newton steps in a kernel can close the loops: their joints have one coordinate."""
+    looped = (body for node in tree.clusters if node.loop for body in node.bodies)
+    return all(body.model.nq == 1 for body in looped)
+
+
+def check_names(tree: ClusterTree, names: Iterable[str]) -> None:
+    """Refuse names that are no moving joints."""
+    joints = tree.coordinates.joints
+    unknown = sorted(set(names) - set(joints))
+    if unknown:
+        raise InputError(
+            f"{tree.description.name} has no moving joint {', '.join(unknown)};"
+            f" its joints are {', '.join(joints)}"
+        )
+
+
+def determining_positions(
+    tree: ClusterTree, names: Collection[str]
+) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
+    """Names and entries of q to hold, where Newton steps in a kernel can do the rest; else None."""
+    coordinates = tree.coordinates
+    if not closes_by_newton(tree) or independent_positions(tree) is None:
+        return None
+    chosen: dict[str, int] = {}
+    base = 1 if coordinates.base_nq else 0
+    for node in tree.clusters[base:]:
+        joints = [body.joint.name for body in node.bodies]
+        given = [i for i, joint in enumerate(joints) if joint in names]
+        if node.nq != len(node.bodies):
             return None
-        start, held = 0, {}
-        for k, node in enumerate(self._tree.clusters):
-            joints = [body.joint.name for body in node.bodies]
-            given = [i for i, joint in enumerate(joints) if joint in names]
-            if k >= self._base:
-                if node.nq != len(node.bodies):
-                    return None
-                if set(node.independent) <= set(given):
-                    given = list(node.independent)
-                if len(given) != node.ny:
-                    return None
-                held.update({joints[i]: start + i for i in given})
-            start += node.nq
-        return (tuple(held), tuple(held.values())) if set(names) <= set(self._joints) else None
+        if set(node.independent) <= set(given):
+            given = list(node.independent)
+        if len(given) != node.ny:
+            return None
+        chosen.update({joints[i]: coordinates.scalar_positions[joints[i]] for i in given})
+    if not set(names) <= set(coordinates.joints):
+        return None
+    return tuple(chosen), tuple(chosen.values())
 
-    def entries(self, names: Iterable[str]) -> list[int]:
-        """Entries of q of some joints that have one each."""
-        return [self._entry[name] for name in names]
 
-    def coordinates(self, what: str, names: Collection[str], q: Array) -> tuple[int, ...]:
-        """Spanning velocity coordinates to hold, ascending; as many in each cluster as y has.
+def determining_coordinates(
+    tree: ClusterTree, what: str, names: Collection[str], q: Array
+) -> Chosen:
+    """Spanning velocity coordinates to hold, ascending; as many in each cluster as y has.
 
-        Args:
-            what: they are, velocity or acceleration, for the message.
-            names: of the joints that are given; the floating base always is.
-            q: (nq,) closed position; where too many are given without y, those that determine
-                the others best here are held.
+    Args:
+        tree: the cluster tree.
+        what: they are, velocity or acceleration, for the message.
+        names: of the joints that are given; the floating base always is.
+        q: (nq,) closed position; where too many are given without y, those that determine
+            the others best here are held.
 
-        Raises:
-            InputError: unknown names, or joints that do not determine the others.
-        """
-        key = frozenset(names)
-        if key in self._coordinates:
-            return self._coordinates[key]
-        self.check_names(names)
-        held: list[int] = []
-        iq = iv = 0
-        everywhere = True  # whether the choice is the same at every position
-        for node in self._tree.clusters:
-            joints = [body.joint.name for body in node.bodies]
-            known = [
-                i
-                for i, number in enumerate(node.numbers)
-                if number == self._base or joints[i] in names
-            ]
-            if node.loop is not None:
-                chosen = held_coordinates(node, known, q[iq : iq + node.nq])
-                given = sum(node.bodies[i].model.nv for i in known)
-                everywhere &= given == node.ny or set(chosen) == set(node.independent)
-            elif len(known) == len(joints):
-                chosen = list(range(node.nv))
-            else:
-                missing = [joint for i, joint in enumerate(joints) if i not in known]
-                raise InputError(f"no {what} for {', '.join(missing)}; no loop determines it")
-            held.extend(iv + j for j in sorted(chosen))
-            iq, iv = iq + node.nq, iv + node.nv
-        if everywhere:
-            self._coordinates[key] = tuple(held)
-        return tuple(held)
+    Raises:
+        InputError: unknown names, or joints that do not determine the others.
+    """
+    check_names(tree, names)
+    base = 1 if tree.spanning.floating_base else 0
+    chosen: list[int] = []
+    everywhere = True
+    parts = zip(tree.clusters, tree.position_ranges, tree.velocity_ranges, strict=True)
+    for node, in_q, in_qd in parts:
+        joints = [body.joint.name for body in node.bodies]
+        known = [i for i, number in enumerate(node.numbers) if number == base or joints[i] in names]
+        if node.loop is not None:
+            held = held_coordinates(node, known, q[in_q.start : in_q.stop])
+            given = sum(node.bodies[i].model.nv for i in known)
+            everywhere &= given == node.ny or set(held) == set(node.independent)
+        elif len(known) == len(joints):
+            held = list(range(node.nv))
+        else:
+            missing = [joint for i, joint in enumerate(joints) if i not in known]
+            raise InputError(f"no {what} for {', '.join(missing)}; no loop determines it")
+        chosen.extend(in_qd[j] for j in sorted(held))
+    return Chosen(tuple(chosen), everywhere)
 
-    def measured(self, what: str, names: Collection[str]) -> Measured:
-        """Of the joints that are measured or given, one number each, those to go by.
 
-        The choice holds for every position; where it must be made, it is made at the assembly.
-        """
-        self.check_names(names)
-        bodies = self._tree.spanning.bodies
-        starts = list(itertools.accumulate((b.model.nq for b in bodies), initial=0))
-        owners = [i for i, body in enumerate(bodies) for _ in range(body.model.nv)]
-        of_one = [b.joint.name for b in bodies if b.model.nv == 1 and b.joint.name in names]
-        coordinates = self.coordinates(what, of_one, self._tree.home)
-        held = [owners[j] for j in coordinates[6 * self._base :]]
-        positions = tuple(starts[i] for i in held) if self._simple else None
-        return Measured(tuple(bodies[i].joint.name for i in held), coordinates, positions)
+def measured_joints(tree: ClusterTree, what: str, names: Collection[str]) -> Measured:
+    """Of the joints that are measured or given, one number each, those to go by.
+
+    The choice holds for every position; where it must be made, it is made at the assembly.
+    """
+    check_names(tree, names)
+    layout = tree.coordinates
+    of_one = [joint for joint in layout.scalar_positions if joint in names]
+    coordinates, _ = determining_coordinates(tree, what, of_one, tree.home)
+    joints = tuple(layout.owners[j] for j in coordinates[layout.base_nv :])
+    positions = None
+    if closes_by_newton(tree):
+        positions = tuple(layout.positions[joint].start for joint in joints)
+    return Measured(joints, coordinates, positions)
+
+
+def held_coordinates(node: ClusterNode, known: Collection[int], near: Array) -> list[int]:
+    """The known velocity coordinates to go by: as many as determine the rest, y if it is there.
+
+    Args:
+        node: the cluster; it has a loop.
+        known: places in the cluster of the joints that are known.
+        near: (nq,) position at which they should determine the rest well.
+
+    Raises:
+        InputError: they determine the others nowhere; it names them.
+    """
+    assert node.loop is not None
+    given = [
+        j for i, body_range in enumerate(node.velocity_ranges) if i in known for j in body_range
+    ]
+    if set(node.independent) <= set(given):
+        return list(node.independent)
+    unknown = [j for j in range(node.nv) if j not in given]
+    rank = node.nv - node.ny
+    for q in chain((near, node.home), _positions_near(node)):  # each may be a dead point
+        K = node.loop.jacobian(q)
+        basis, triangle = scipy.linalg.qr(K[:, unknown], mode="economic")
+        if unknown and np.abs(np.diag(triangle)).min() < RANK_TOLERANCE:
+            continue
+        remaining = K[:, given] - basis @ (basis.T @ K[:, given])
+        _, _, order = scipy.linalg.qr(remaining, mode="economic", pivoting=True)
+        dependent = {given[int(j)] for j in order[: rank - len(unknown)]}
+        if len(unknown) <= rank:
+            return [j for j in given if j not in dependent]
+    names = [name for body in node.bodies for name in body.velocity_names]
+    raise InputError(
+        f"joints {', '.join(names[j] for j in given) or '(none)'} do not determine"
+        f" {', '.join(names[j] for j in unknown)}; give also some of these, or the independent"
+        f" joints {', '.join(names[j] for j in node.independent)}"
+    )
+
+
+def _positions_near(node: ClusterNode) -> Iterator[Array]:
+    """A few closed positions near the assembly."""
+    assert node.loop is not None
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        near = node.loop.integrate(node.home, rng.normal(0.0, 0.1, node.nv))
+        closed = solve(node.loop, near, range(node.nv))
+        if closed.ok:
+            yield closed.q

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rbda_ros.errors import ClosureError
 
 if TYPE_CHECKING:
-    from rbda_ros.robot.feedforward_call import Feedforward as Call
+    from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 PAUSE = 2.0
 """Time between two searches, so that they do not take what others need [s]."""
@@ -25,12 +25,12 @@ class Search:
 
     def __init__(self, aside: Callable[[Callable[[], Any]], Future[Any]]) -> None:
         self._aside = aside
-        self._call: Call | None = None  # that it is for
+        self._call: FeedforwardCall | None = None  # that it is for
         self._found: Future[Any] | None = None
         self._began = 0.0
 
-    def call_again(self, call: Call) -> list[float]:
-        """Call with what was found, or begin to search.
+    def call_again(self, call: FeedforwardCall) -> list[float]:
+        """FeedforwardCall with what was found, or begin to search.
 
         Raises:
             ClosureError: nothing was found, or not yet.

@@ -16,7 +16,7 @@ from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
 from rbda_ros.node.stream.wire import JointStates
 
 if TYPE_CHECKING:
-    from rbda_ros.robot.feedforward_call import Feedforward as Call
+    from rbda_ros.robot.feedforward_call import FeedforwardCall
     from rbda_ros.robot.robot import Robot
 
 Joints = tuple[str, ...]
@@ -110,7 +110,7 @@ class Measured:
         self._keep(states, layout, time)
         return layout.joints or self._together(oldest)
 
-    def give(self, states: JointStates, joints: Joints, call: Call) -> None:
+    def give(self, states: JointStates, joints: Joints, call: FeedforwardCall) -> None:
         """Write positions and velocities of joints, in their order, into a call's inputs.
 
         The message and the joints are those of the last `take`.

@@ -17,7 +17,7 @@ from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import FilteredRates
 
 if TYPE_CHECKING:
-    from rbda_ros.robot.feedforward_call import Feedforward as Call
+    from rbda_ros.robot.feedforward_call import FeedforwardCall
     from rbda_ros.robot.robot import Robot
 
 
@@ -113,7 +113,7 @@ class OtherInputs:
         """Joints that the reference is for."""
         return _fresh(self._reference, now, timeout, Reason.NO_REFERENCE, "~/reference").joints
 
-    def fill(self, call: Call, now: int, timeout: int, settings: Settings) -> None:
+    def fill(self, call: FeedforwardCall, now: int, timeout: int, settings: Settings) -> None:
         """Write what a call needs into its inputs.
 
         Args:

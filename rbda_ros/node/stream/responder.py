@@ -29,11 +29,11 @@ from rbda_ros.node.stream.rates import NEVER
 from rbda_ros.node.stream.wire import EffortWriter, JointStateReader
 
 if TYPE_CHECKING:
-    from rbda_ros.robot.feedforward_call import Feedforward as Call
+    from rbda_ros.robot.feedforward_call import FeedforwardCall
     from rbda_ros.robot.robot import Robot
 
 Joints = tuple[str, ...]
-Prepared = tuple[tuple[Any, ...], "Call"]
+Prepared = tuple[tuple[Any, ...], "FeedforwardCall"]
 Publish = Callable[[Any], None]
 
 JUMP = 10_000_000
@@ -91,11 +91,11 @@ class Feedforward:
         self._others = OtherInputs(robot)
         self._search = Search(around.aside)
 
-        self._call: Call | None = None  # in use
+        self._call: FeedforwardCall | None = None  # in use
         self._joints: Joints = ()  # that it goes by
         self._kind: tuple[Any, ...] = ()  # what its inputs mean
         self._unsettled = True  # whether the settings may want another
-        self._calls: dict[tuple[Any, ...], Future[Call]] = {}
+        self._calls: dict[tuple[Any, ...], Future[FeedforwardCall]] = {}
 
         limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
         self._limit = np.array([limits.get(n, math.inf) for n in robot.actuated_joint_names])
@@ -189,7 +189,7 @@ class Feedforward:
             self._around.publish_commands(self._command)
         return (now - time) * 1e-9 if time else math.nan, health
 
-    def _not_finite(self, call: Call) -> RefusalError:
+    def _not_finite(self, call: FeedforwardCall) -> RefusalError:
         """Which numbers are not finite: measured ones, or rates that are not known yet."""
         later = "comes from differences, and is known from the next message on"
         bad = _not_finite_at(call.joints, call.position)
@@ -205,7 +205,7 @@ class Feedforward:
 
     # Which kernel.
 
-    def _settle(self, joints: Joints, now: int) -> Call:
+    def _settle(self, joints: Joints, now: int) -> FeedforwardCall:
         """The call that settings and joints want; while it is being made, one as good as it."""
         settings = self._settings
         wanted: Joints | None = None
@@ -230,7 +230,7 @@ class Feedforward:
         self._call, self._joints, self._kind, self._unsettled = call, joints, kind, False
         return call
 
-    def _make(self, *kind: Any) -> Future[Call]:
+    def _make(self, *kind: Any) -> Future[FeedforwardCall]:
         key = *kind, self._settings.terms
         if key not in self._calls:
             if len(self._calls) >= MOST_CALLS:
@@ -298,7 +298,9 @@ class Feedforward:
         return now
 
 
-def _call(robot: Robot, joints: Joints, wanted: Joints | None, wrenches: bool, terms: Any) -> Call:
+def _call(
+    robot: Robot, joints: Joints, wanted: Joints | None, wrenches: bool, terms: Any
+) -> FeedforwardCall:
     return robot.feedforward(joints, wanted, terms=terms, wrenches=wrenches)
 
 

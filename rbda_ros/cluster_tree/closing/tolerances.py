@@ -1,0 +1,82 @@
+"""Every number that decides how loops are closed, with its reason.
+
+Positions are in rad or m; residuals phi in m, or in the sine of an angle.
+"""
+
+from __future__ import annotations
+
+# When a loop is closed.
+
+CLOSED = 1e-9
+"""Largest |phi| of a loop that counts as closed: a nanometre is far below what is measured."""
+PRECISE = 1e-12
+"""Residual that Newton steps in kernels aim at; `CLOSED` will do if they do not get there."""
+ON_LOOPS = 1e-6
+"""Largest |phi| of a spanning position that is taken as it is: users round to six digits."""
+
+# How near to a dead point one may be.
+
+SINGULAR = 1e-8
+"""Conditioning of a loop below which nothing is computed: half of the digits would be lost."""
+USABLE = 1e-4
+"""Worst conditioning that a choice of independent joints may have near the assembly: motion takes
+them nearer to a dead point than the few positions that are looked at."""
+RANK_TOLERANCE = 1e-7
+"""Singular values below this share of the largest are zero: twice the digits of `ON_LOOPS` are
+more than linkages built of rounded numbers have."""
+ROUNDED = 1e-4
+"""Rows of a cut smaller than this, beside the others, are rounding: files write 1.5708 for pi/2."""
+
+# Newton steps in kernels: how far they can be trusted.
+
+KERNEL_STEPS = 5
+"""Newton steps of the closure kernel: each doubles the digits, and five make sixteen of one."""
+STREAM_STEPS = 2
+"""Newton steps of the feedforward kernel: joints move little between two messages."""
+STREAM_REPEATS = 5
+"""How often the feedforward kernel's steps are taken before it is better to take smaller ways."""
+NEARBY = 0.3
+"""How far a few Newton steps may lead from a guess: not onto another branch."""
+KERNEL_PARTS = (1, 4, 16)
+"""In how many parts known joints go from a guess to where they are: `NEARBY` asks for more where
+the others move far."""
+STREAM_PARTS = (4, 32)
+"""The same while the stream waits: the one step was the call itself, and a search comes next."""
+BATCH_NEAR = 0.1
+"""How far known joints may be from a row of a batch to be closed from there, at once."""
+BATCH_BLOCK = 256
+"""Most rows that are closed from one: fewer blocks would not be faster."""
+
+# The search outside the kernel.
+
+SEARCH_STEPS = 60
+"""Newton steps of one search: damped ones converge in ten to twenty, or not at all."""
+STALLED = 6
+"""Steps in a row that gain less than a tenth before a search is given up: out of reach."""
+LONGEST_STEP = 0.5
+"""Newton steps are shortened to this, so that they stay on their branch."""
+SEARCH_RESTARTS = 24
+"""Searches from random positions near the target, where no branch can be followed to it."""
+
+# Following a branch in small steps.
+
+FOLLOW_STEP = 0.25
+"""How far the known joints move at first when a branch is followed."""
+FOLLOW_ERROR = 0.1
+"""Most that the others may end up from where their rates took them; else the step was too long to
+be sure of the branch."""
+SHORTEST_FOLLOW_STEP = 1e-4
+"""Steps are not halved below this: the branch ends here."""
+LONGEST_FOLLOW = 100.0
+"""Joints that have farther to go are not followed there: it would take seconds."""
+MOST_FOLLOW_STEPS = 500
+"""Steps along one branch; a bound on time."""
+
+# Assembling at load.
+
+SAMPLES = 8
+"""Closed positions at which rows and choices are judged, as one may be singular."""
+ASSEMBLY_RESTARTS = 40
+"""Searches from ever farther around the guess before a loop is said not to close."""
+MOST_CHOICES = 3000
+"""Choices of independent joints that are all compared; above it, a pivoted QR decides."""

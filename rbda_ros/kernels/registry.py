@@ -1,0 +1,280 @@
+"""Every algorithm that can be traced, and what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rbda_ros.algorithms.aba import forward_dynamics
+from rbda_ros.algorithms.actuator_efforts import actuator_efforts
+from rbda_ros.algorithms.caba_osim import caba_osim
+from rbda_ros.algorithms.closure import closure
+from rbda_ros.algorithms.constrained_dynamics import (
+    constrained_forward_dynamics,
+    constrained_forward_dynamics_by_loop_forces,
+)
+from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
+from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
+from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
+from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
+from rbda_ros.algorithms.feedforward import Choice, answer_health, feedforward
+from rbda_ros.algorithms.friction import friction_force
+from rbda_ros.algorithms.kinematics import (
+    NamedFrame,
+    frame_bias_acceleration,
+    frame_pose,
+    jacobian,
+)
+from rbda_ros.algorithms.loop_forces import forward_dynamics_by_loop_forces
+from rbda_ros.algorithms.loop_motion import (
+    generalized_force,
+    independent_acceleration,
+    independent_velocity,
+    loop_state,
+    spanning_motion,
+)
+from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
+from rbda_ros.cluster_tree.open_loops import OpenLoops
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix
+
+Shape = tuple[int, int]
+Outputs = Matrix | tuple[Matrix, ...]
+
+LOOP_WEIGHT, LOOP_ITERATIONS = 1e8, 2
+"""Proximal weight of open loops, in robot masses, and iterations. Their redundant rows are gone,
+so the damped matrix is close to the true one and a second iteration leaves nothing of it."""
+
+
+@dataclass(frozen=True)
+class Traceable:
+    """An algorithm ``(tree, *inputs, *options) -> outputs``, and what tracing must know of it.
+
+    Options are not traced: they choose the program, and can be hashed.
+
+    Attributes:
+        inputs: names of the inputs.
+        algorithm: of which a kernel is the trace.
+        needs_frames: whether its options are frames.
+        sees_inertia: whether payloads change the program.
+        by_loop_forces: what takes the algorithm's place where loops are left open.
+        public: whether `Robot.kernel` gives it by its name; else its options are ours.
+        shapes: ``*options -> shapes`` of inputs that depend on the options.
+        bodies: ``*options -> numbers`` of bodies that forces act on, or frames are on.
+    """
+
+    inputs: tuple[str, ...]
+    algorithm: Callable[..., Outputs]
+    needs_frames: bool = False
+    sees_inertia: bool = True
+    by_loop_forces: Callable[..., tuple[Matrix, ...]] | None = None
+    public: bool = True
+    shapes: Callable[..., Mapping[str, Shape]] | None = None
+    bodies: Callable[..., Collection[int]] | None = None
+
+
+def input_shape(tree: ClusterTree, name: str) -> Shape:
+    """Rows and columns of an input that does not depend on options; wrenches body by body."""
+    if name == "wrenches":
+        return len(tree.spanning.bodies), 6
+    actuated = len(tree.actuated)
+    sizes = {"q": tree.nq, "guess": tree.nq, "spanning_tau": tree.nv}
+    sizes |= {"efforts": actuated, "limit": actuated}
+    return sizes.get(name, tree.ny), 1
+
+
+# Algorithms whose arguments are other than kernels have them: vectors of a list, such as the
+# wrenches on bodies, are rows of an input and columns for the algorithm.
+
+
+def _inverse_dynamics_with_wrenches(
+    tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix, wrenches: Matrix
+) -> Matrix:
+    return inverse_dynamics(tree, q, yd, ydd, wrenches.T)
+
+
+def _forward_dynamics_with_wrenches(
+    tree: ClusterTree, q: Matrix, yd: Matrix, tau: Matrix, wrenches: Matrix
+) -> Matrix:
+    return forward_dynamics(tree, q, yd, tau, wrenches.T)
+
+
+def _by_loop_forces(
+    loops: OpenLoops, q: Matrix, yd: Matrix, tau: Matrix, *wrenches: Matrix
+) -> tuple[Matrix, ...]:
+    mass = sum(body.mass for body in loops.closed.spanning.bodies)
+    proximal = Proximal(LOOP_WEIGHT * (mass or 1.0), LOOP_ITERATIONS)
+    columns = [each.T for each in wrenches]
+    return forward_dynamics_by_loop_forces(loops, q, yd, tau, *columns, proximal=proximal)
+
+
+def _feedforward(tree: ClusterTree, *inputs: Any) -> tuple[Matrix, ...]:
+    *state, choice = inputs
+    return feedforward(tree, *state[:5], *(each.T for each in state[5:]), choice=choice)
+
+
+def _frame_pose(tree: ClusterTree, q: Matrix, frame: NamedFrame) -> tuple[Matrix, Matrix]:
+    return frame_pose(tree, q, frame.on_body(tree))
+
+
+def _jacobian(tree: ClusterTree, q: Matrix, frame: NamedFrame) -> Matrix:
+    return jacobian(tree, q, frame.on_body(tree))
+
+
+def _frame_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix, frame: NamedFrame) -> Matrix:
+    return frame_bias_acceleration(tree, q, yd, frame.on_body(tree))
+
+
+def _inverse_operational_space_inertia(
+    tree: ClusterTree, q: Matrix, frames: Sequence[NamedFrame], linear_only: bool
+) -> Matrix:
+    at = [frame.on_body(tree) for frame in frames]
+    return inverse_operational_space_inertia(tree, q, at, linear_only)
+
+
+def _constrained_forward_dynamics(
+    tree: ClusterTree,
+    q: Matrix,
+    yd: Matrix,
+    tau: Matrix,
+    axes: Matrix,
+    desired: Matrix,
+    start: Matrix,
+    contacts: Sequence[ContactFrame],
+    proximal: Proximal,
+    route: str,
+    impact: bool,
+) -> tuple[Matrix, ...]:
+    # An impact is the same problem without gravity: changes of velocity for accelerations.
+    tree = _weightless(tree) if impact else tree
+    state = q, yd, tau, axes.T, desired.T, start
+    return constrained_forward_dynamics(tree, *state, contacts, proximal, route)
+
+
+def _constrained_forward_dynamics_by_loop_forces(
+    loops: OpenLoops,
+    q: Matrix,
+    yd: Matrix,
+    tau: Matrix,
+    axes: Matrix,
+    desired: Matrix,
+    start: Matrix,
+    contacts: Sequence[ContactFrame],
+    proximal: Proximal,
+    route: str,
+    impact: bool,
+) -> tuple[Matrix, ...]:
+    if impact:
+        loops = replace(loops, closed=_weightless(loops.closed), tree=_weightless(loops.tree))
+    moved = [replace(contact, body=loops.opened_body(contact.body)) for contact in contacts]
+    state = q, yd, tau, axes.T, desired.T, start
+    return constrained_forward_dynamics_by_loop_forces(loops, *state, moved, proximal)
+
+
+def _damped_delassus_inverse(
+    tree: ClusterTree, q: Matrix, axes: Matrix, contacts: Sequence[ContactFrame], mu: float
+) -> Matrix:
+    return caba_osim(tree, q, axes.T, contacts, mu)
+
+
+def _weightless(tree: ClusterTree) -> ClusterTree:
+    return replace(tree, gravity=(0.0, 0.0, 0.0))
+
+
+def _contact_shapes(contacts: Sequence[ContactFrame], *_: Any) -> dict[str, Shape]:
+    count, rows = len(contacts), sum(contact.size for contact in contacts)
+    return {"axes": (3 * count, 3), "desired": (count, 6), "start": (rows, 1)}
+
+
+def _contact_bodies(contacts: Sequence[ContactFrame], *_: Any) -> list[int]:
+    return [contact.body for contact in contacts]
+
+
+def _feedforward_shapes(choice: Choice) -> dict[str, Shape]:
+    return {"position": (len(choice.positions or ()), 1)}
+
+
+REGISTRY: dict[str, Traceable] = {
+    "inverse_dynamics": Traceable(("q", "yd", "ydd"), inverse_dynamics),
+    "inverse_dynamics_with_wrenches": Traceable(
+        ("q", "yd", "ydd", "wrenches"), _inverse_dynamics_with_wrenches
+    ),
+    "forward_dynamics": Traceable(
+        ("q", "yd", "tau"), forward_dynamics, by_loop_forces=_by_loop_forces
+    ),
+    "forward_dynamics_with_wrenches": Traceable(
+        ("q", "yd", "tau", "wrenches"),
+        _forward_dynamics_with_wrenches,
+        by_loop_forces=_by_loop_forces,
+    ),
+    "mass_matrix": Traceable(("q",), mass_matrix),
+    "mass_matrix_factor": Traceable(("q",), mass_matrix_factor),
+    "bias_force": Traceable(("q", "yd"), bias_force),
+    "gravity_force": Traceable(("q",), gravity_force),
+    "friction_force": Traceable(("q", "yd"), friction_force, sees_inertia=False),
+    "actuator_efforts": Traceable(("q", "tau"), actuator_efforts, sees_inertia=False),
+    "generalized_force": Traceable(("q", "spanning_tau"), generalized_force, sees_inertia=False),
+    "spanning_motion": Traceable(("q", "yd", "ydd"), spanning_motion, sees_inertia=False),
+    "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
+    "answer_health": Traceable(
+        ("q", "guess", "yd", "ydd", "tau", "efforts"), answer_health, sees_inertia=False
+    ),
+    "inverse_dynamics_derivatives": Traceable(("q", "yd", "ydd"), inverse_dynamics_derivatives),
+    "frame_pose": Traceable(("q",), _frame_pose, needs_frames=True, sees_inertia=False),
+    "jacobian": Traceable(("q",), _jacobian, needs_frames=True, sees_inertia=False),
+    "frame_bias_acceleration": Traceable(
+        ("q", "yd"), _frame_bias_acceleration, needs_frames=True, sees_inertia=False
+    ),
+    "inverse_operational_space_inertia": Traceable(
+        ("q",), _inverse_operational_space_inertia, needs_frames=True
+    ),
+    # Options: which positions, or velocity coordinates, are known.
+    "closure": Traceable(
+        ("known", "guess"),
+        closure,
+        sees_inertia=False,
+        public=False,
+        shapes=lambda positions: {"known": (len(positions), 1)},
+    ),
+    "independent_velocity": Traceable(
+        ("q", "known"), independent_velocity, sees_inertia=False, public=False
+    ),
+    "independent_acceleration": Traceable(
+        ("q", "yd", "known"), independent_acceleration, sees_inertia=False, public=False
+    ),
+    # Option: a Choice of joints and terms.
+    "feedforward": Traceable(
+        ("position", "velocity", "acceleration", "guess", "limit"),
+        _feedforward,
+        public=False,
+        shapes=_feedforward_shapes,
+    ),
+    "feedforward_with_wrenches": Traceable(
+        ("position", "velocity", "acceleration", "guess", "limit", "wrenches"),
+        _feedforward,
+        public=False,
+        shapes=_feedforward_shapes,
+    ),
+    # Options: contacts, and how to iterate on their forces.
+    "constrained_forward_dynamics": Traceable(
+        ("q", "yd", "tau", "axes", "desired", "start"),
+        _constrained_forward_dynamics,
+        by_loop_forces=_constrained_forward_dynamics_by_loop_forces,
+        public=False,
+        shapes=_contact_shapes,
+        bodies=_contact_bodies,
+    ),
+    "damped_delassus_inverse": Traceable(
+        ("q", "axes"),
+        _damped_delassus_inverse,
+        public=False,
+        shapes=_contact_shapes,
+        bodies=_contact_bodies,
+    ),
+}
+
+KERNELS: dict[str, Traceable] = {
+    name: traceable for name, traceable in REGISTRY.items() if traceable.public
+}
+"""What `Robot.kernel` gives."""

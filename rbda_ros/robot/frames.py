@@ -1,0 +1,162 @@
+"""Frames: where they are, how they move, the inertia they show, and how to get them somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rbda_ros.algorithms.inverse_kinematics import Kinematics, Reached, reach
+from rbda_ros.errors import ClosureError, InputError, SingularityError
+from rbda_ros.robot.dynamics import Dynamics
+from rbda_ros.robot.inputs import FrameName, numbers
+from rbda_ros.robot.mechanism import Position
+from rbda_ros.robot.poses import pose_error
+from rbda_ros.robot.results import OperationalSpace
+from rbda_ros.spatial import Array
+
+RANK_TOLERANCE = 1e-9
+"""Eigenvalues of the inverse OSIM below this share of the largest count as zero."""
+ROTATION_TOLERANCE = 1e-3
+"""Largest error of a target's rotation matrix; it is orthogonalized below, refused above."""
+
+
+class Frames(Dynamics):
+    """Poses, Jacobians, operational-space inertia and inverse kinematics of frames on links."""
+
+    def frame_pose(self, q: Position, frame: FrameName) -> Array:
+        """The pose (4, 4) of a frame in the world: rotation, and origin [m]."""
+        R, p = self._evaluate("frame_pose", self.state(q).q, frames=(frame,))
+        pose = np.zeros((*p.shape[:-1], 4, 4))
+        pose[..., :3, :3] = R.reshape(*R.shape[:-1], 3, 3)
+        pose[..., :3, 3] = p
+        pose[..., 3, 3] = 1.0
+        return pose
+
+    def jacobian(self, q: Position, frame: FrameName) -> Array:
+        """The Jacobian (6, ny) of a frame with respect to y.
+
+        World-aligned axes at the frame's origin, linear rows first: ``[v; w] = J yd``.
+        """
+        J = self._evaluate("jacobian", self.state(q).q, frames=(frame,))[0]
+        return J.reshape(*J.shape[:-1], 6, self.ny)
+
+    def frame_bias_acceleration(self, q: Position, qd: ArrayLike, frame: FrameName) -> Array:
+        """``J-dot yd`` (6,): acceleration of the frame's origin, then angular, at ydd = 0."""
+        state = self.state(q, qd)
+        return self._evaluate("frame_bias_acceleration", state.q, state.yd, frames=(frame,))[0]
+
+    def operational_space_inertia(
+        self,
+        q: Position,
+        frames: str | Sequence[FrameName],
+        damping: float = 0.0,
+        linear_only: bool = False,
+    ) -> OperationalSpace:
+        """The operational-space inertia of some frames, by cluster force propagators (C-EFPA).
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            frames: links, or links with offsets.
+            damping: added to the diagonal of the inverse inertia before it is inverted
+                [1/kg, 1/(kg m^2)].
+            linear_only: leave out the angular rows.
+        """
+        frames = [frames] if isinstance(frames, str) else list(frames)
+        if not frames:
+            raise InputError("frames: name at least one link")
+        if np.ndim(numbers("damping", damping)) or not 0.0 <= damping < np.inf:
+            raise InputError(f"damping is {damping!r}; give a number that is not negative")
+        state = self._single_state(q)
+        kernel = self.kernel("inverse_operational_space_inertia", *frames, linear_only=linear_only)
+        flat = kernel.call(state.q)[0]
+        rows = 3 if linear_only else 6
+        if not np.isfinite(flat).all():
+            raise SingularityError(self._no_inertia())
+        inverse = flat.reshape(rows * len(frames), -1)
+        jacobian = np.vstack([self.jacobian(state, frame)[:rows] for frame in frames])
+        values, vectors = np.linalg.eigh(inverse)
+        regular = values > RANK_TOLERANCE * values.max(initial=0.0)
+        damped = values + damping
+        reciprocal = np.divide(1.0, damped, where=regular | (damping > 0.0), out=0.0 * values)
+        return OperationalSpace(
+            inertia=(vectors * reciprocal) @ vectors.T,
+            inverse_inertia=inverse,
+            jacobian=jacobian,
+            rank=int(regular.sum()),
+            condition=float(values[-1] / values[0]) if regular.all() else np.inf,
+        )
+
+    def inverse_kinematics(
+        self,
+        frame: FrameName,
+        target: ArrayLike,
+        guess: ArrayLike | None = None,
+        *,
+        tolerance: float = 1e-8,
+    ) -> Reached:
+        """A position that puts a frame where it should be (Featherstone 2010, Fig. 6).
+
+        Within the joint limits; a floating base stays where the guess has it. A target out of
+        reach gives the nearest position found, with ``reached`` False and the error that is left.
+
+        Args:
+            frame: a link, or a link with an offset.
+            target: (4, 4) pose in the world, or (3,) position alone [m].
+            guess: (nq,) spanning or independent position to start from.
+            tolerance: largest error of any coordinate [m, rad].
+        """
+        sizes = self.nq, self._inputs.independent_size
+        given = self.tree.home if guess is None else self._inputs.single("guess", guess, *sizes)
+        start = self.close(given)
+        goal = _target(target)
+        if not tolerance > 0.0:
+            raise InputError(f"tolerance is {tolerance!r}; give a positive number")
+        rows = 6 if goal.shape == (4, 4) else 3
+
+        def close(position: Array, near: Array) -> Array | None:
+            try:
+                return self.close(position, guess=near)
+            except (ClosureError, InputError):
+                return None
+
+        kinematics = Kinematics(
+            error=lambda q: pose_error(goal, self.frame_pose(q, frame)),
+            jacobian=lambda q: self.jacobian(q, frame)[:rows],
+            spanning_velocity=self.spanning_velocity,
+            integrate=self.tree.integrate,
+            close=close,
+            lower=self._limits[0],
+            upper=self._limits[1],
+            scalar_positions=tuple(self.coordinates.scalar_positions.values()),
+            scalar_velocities=tuple(
+                self.coordinates.velocities[joint].start
+                for joint in self.coordinates.scalar_positions
+            ),
+            base_nv=self.coordinates.base_nv,
+        )
+        return reach(kinematics, start, tolerance)
+
+    @property
+    def _limits(self) -> tuple[Array, Array]:
+        """Bounds (nq,) of q; infinite for joints of several degrees of freedom."""
+        lower, upper = [], []
+        for body in self.tree.spanning.bodies:
+            limits, nq = body.joint.limits, body.model.nq
+            bounded = nq == 1 and limits.lower <= limits.upper
+            lower += [limits.lower if bounded else -np.inf] * nq
+            upper += [limits.upper if bounded else np.inf] * nq
+        return np.array(lower), np.array(upper)
+
+
+def _target(target: ArrayLike) -> Array:
+    """A checked pose (4, 4) or position (3,)."""
+    goal = numbers("target", target)
+    if goal.shape not in ((4, 4), (3,)) or not np.isfinite(goal).all():
+        raise InputError("target: give a finite (4, 4) pose or (3,) position")
+    if goal.shape == (4, 4):
+        R = goal[:3, :3]
+        if not np.allclose(R @ R.T, np.eye(3), atol=ROTATION_TOLERANCE) or np.linalg.det(R) < 0.0:
+            raise InputError("target: its upper left (3, 3) block is no rotation")
+    return goal
