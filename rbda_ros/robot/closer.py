@@ -127,6 +127,21 @@ class LoopCloser:
         values = np.stack([given[name] for name in joints], axis=-1)
         return self._close_along(count, row, entries, values, guess)
 
+    def refined(self, given: Mapping[str, Array], q: Array) -> Array:
+        """A closed position (..., nq), closed once more from there: to the last digits."""
+        chosen = self._inputs.choices.positions(tuple(given)) if self._tree.has_loops else None
+        if chosen is None:
+            return q
+        joints, entries = chosen
+        kernel = self._kernels.get("closure", entries)
+        if q.ndim == 1:
+            refined, phi = kernel.call(np.array([float(given[name]) for name in joints]), q)
+        else:
+            columns = (np.broadcast_to(given[name], len(q)) for name in joints)
+            refined, phi = kernel.batch(np.stack([*columns], axis=-1), q)
+        better = np.abs(phi).max(axis=-1, keepdims=True, initial=0.0) <= CLOSED
+        return np.where(better, refined, q)
+
     def _close_along(
         self,
         count: int,

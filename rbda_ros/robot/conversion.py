@@ -78,7 +78,8 @@ class Conversion(Mechanism):
         names = self._targets(targets)
         given = _columns("position", position)
         batch = any(column.ndim for column in given.values())
-        state = self.state(self._closed(given, guess) if batch else self.close(given, guess))
+        q = self._closed(given, guess) if batch else self.close(given, guess)
+        state = self.state(self._closer.refined(given, q))
         yd = np.zeros(self.ny)
         if velocity is not None:
             yd = self.independent_velocity(state, velocity)
