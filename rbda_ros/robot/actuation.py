@@ -127,17 +127,21 @@ class Actuated(Mechanism):
         effort = np.array([np.inf if each is None else each.effort for each in limits])
         velocity = np.array([np.inf if each is None else each.velocity for each in limits])
         groups = self._groups(names)
+        torque, torque_alone, speed, speed_alone = _limits(W, groups, effort, velocity)
         return Actuation(
-            names,
-            motors,
-            groups,
-            W,
-            inertia,
-            np.swapaxes(W, -1, -2) @ (inertia[:, None] * W),
-            effort,
-            velocity,
-            *_limits(W, groups, effort, velocity),
-            _condition(W, groups),
+            joint_names=names,
+            motor_names=motors,
+            groups=groups,
+            W=W,
+            motor_inertia=inertia,
+            reflected_inertia=np.swapaxes(W, -1, -2) @ (inertia[:, None] * W),
+            motor_effort_limit=effort,
+            motor_velocity_limit=velocity,
+            torque_limit=torque,
+            torque_limit_alone=torque_alone,
+            velocity_limit=speed,
+            velocity_limit_alone=speed_alone,
+            condition=_condition(W, groups),
         )
 
     def _serial_joints(

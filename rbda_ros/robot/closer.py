@@ -164,7 +164,7 @@ class LoopCloser:
             remaining = np.arange(count)
         else:
             anchors, last = _anchors(values), guess
-            for k in np.unique(anchors):
+            for k in np.unique(anchors).tolist():
                 q[k] = last = self.close(row(k), last)
             others = np.flatnonzero(anchors != np.arange(count))
             start = q[anchors[others]]

@@ -92,8 +92,14 @@ class Conversion(Mechanism):
         in_q = [self.coordinates.scalar_positions[name] for name in names]
         in_qd = [self.coordinates.velocities[name].start for name in names]
         shape = np.broadcast_shapes(qd[..., in_qd].shape, on_targets.shape)
-        parts = (state.q[..., in_q], qd[..., in_qd], qdd[..., in_qd], on_targets)
-        return JointMotion(names, *(np.broadcast_to(part, shape) for part in parts), state.q)
+        return JointMotion(
+            names,
+            position=np.broadcast_to(state.q[..., in_q], shape),
+            velocity=np.broadcast_to(qd[..., in_qd], shape),
+            acceleration=np.broadcast_to(qdd[..., in_qd], shape),
+            effort=np.broadcast_to(on_targets, shape),
+            q=state.q,
+        )
 
     def _targets(self, targets: Sequence[str] | None) -> tuple[str, ...]:
         """Names of joints of one coordinate each, checked."""
