@@ -98,7 +98,7 @@ def test_no_target_is_every_joint(leg):
     [
         ({"position": Y[:3]}, "position has 3 numbers for 4 joints"),
         ({"position": [*Y[:3], float("nan")]}, "position is not finite"),
-        ({"position": [*Y[:3], 9.0]}, "ankle"),
+        ({"position": [*Y[:3], 9.0]}, "out of its reach"),
         ({"joint_names": ["knee"], "position": [0.1]}, "hip_abduction"),
         ({"joint_names": ["kne"], "position": [0.1]}, "unknown joints: kne"),
         ({"position": Y, "target_joint_names": ["toe"]}, "no moving joint toe"),
