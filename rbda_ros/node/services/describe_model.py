@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rbda_ros.description.model import Constraint, Coupling, CutJoint
 from rbda_ros.msg import ClusterInfo, ConstraintInfo, JointInfo, PayloadInfo
 from rbda_ros.node.parameters import Settings
+from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
 
 
 def describe_model(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
