@@ -13,11 +13,11 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.task import Future
 from std_msgs.msg import String
 
-from rbda_ros.errors import ModelError
+from rbda_ros.errors import ModelError, one_line
 from rbda_ros.node import parameters
 from rbda_ros.node.change_state import guard_change_state
 from rbda_ros.node.diagnostics import Diagnostics
-from rbda_ros.node.model_builder import ModelBuilder, ModelSource, one_line
+from rbda_ros.node.model_builder import ModelBuilder, ModelSource
 from rbda_ros.node.services.advertise import advertise
 from rbda_ros.node.stream.topics import Stream
 from rbda_ros.robot import Robot

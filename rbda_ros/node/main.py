@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import rclpy
 from rclpy.utilities import remove_ros_args
 
+from rbda_ros.errors import one_line
 from rbda_ros.node.dynamics_node import DynamicsNode
-from rbda_ros.node.model_builder import one_line
 from rbda_ros.node.parameters import ParameterError
 from rbda_ros.node.spin import init, spin
 

@@ -117,8 +117,3 @@ def warm(robot: Robot) -> Robot:
     for kernel in COMPILED:
         robot.kernel(kernel).request()
     return robot
-
-
-def one_line(error: BaseException) -> str:
-    """Put what an error says on one line."""
-    return " | ".join(line.strip() for line in str(error).splitlines() if line.strip())

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from rbda_ros.errors import InputError, ModelError
-from rbda_ros.node.model_builder import one_line
+from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.services.contact_service import constrained_forward_dynamics
 from rbda_ros.node.services.describe_model import describe_model

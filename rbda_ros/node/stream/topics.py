@@ -14,7 +14,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from rbda_ros.node.model_builder import ModelBuilder, one_line
+from rbda_ros.errors import one_line
+from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Refusals
 from rbda_ros.node.stream.meter import Meter
