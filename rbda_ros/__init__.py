@@ -24,6 +24,7 @@ from rbda_ros.robot.contacts import ConstrainedMotion, Contact, ContactEfforts, 
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.robot.results import Cluster, Derivatives, OperationalSpace
 from rbda_ros.robot.robot import Robot, load_robot
+from rbda_ros.robot.state import State
 
 __all__ = [
     "ClosureError",
@@ -41,5 +42,6 @@ __all__ = [
     "Problem",
     "Robot",
     "SingularityError",
+    "State",
     "load_robot",
 ]
