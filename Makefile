@@ -44,6 +44,7 @@ lint: install
 	$(STEP) ruff "Style (ruff)" $(VENV)/ruff check .
 	$(STEP) mypy "Types (mypy)" $(VENV)/python -m mypy
 	$(STEP) imports "Direction of imports (import-linter)" $(VENV)/lint-imports
+	$(STEP) architecture "Picture of the imports" $(VENV)/python tools/import_graph.py --check
 
 # --paths and not --base-paths: colcon would take the packages inside .venv for its own.
 colcon: install

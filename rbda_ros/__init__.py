@@ -27,6 +27,7 @@ from rbda_ros.robot.momentum_observer import MomentumObserver
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.robot.results import Cluster, Derivatives, OperationalSpace
 from rbda_ros.robot.robot import Robot, load_robot
+from rbda_ros.robot.state import State
 
 __all__ = [
     "Actuation",
@@ -47,5 +48,6 @@ __all__ = [
     "Problem",
     "Robot",
     "SingularityError",
+    "State",
     "load_robot",
 ]

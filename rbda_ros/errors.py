@@ -54,3 +54,8 @@ class NotFiniteError(InputError):
 
 class SingularityError(InputError):
     """A loop is at, or too close to, a dead point, where its velocities are not determined."""
+
+
+def one_line(error: BaseException) -> str:
+    """Put what an error says on one line."""
+    return " | ".join(line.strip() for line in str(error).splitlines() if line.strip())

@@ -57,33 +57,33 @@ def articulated_inertias(
     """
     IA: Clustered = {k: node.inertia for k, node in enumerate(tree.clusters)} | {None: 0}
     IA |= {k: IA[k] + inertia for k, inertia in (added or {}).items()}
-    left: list[Articulated] = [None] * len(tree.clusters)  # type: ignore[list-item]
+    articulated: list[Articulated] = [None] * len(tree.clusters)  # type: ignore[list-item]
     for k in tree.inward():
         l, joint = tree.clusters[k].parent, joints[k]
         at_joints = joint.J.congruence(IA[k])
         U = at_joints @ joint.SG  # line 3
         D = factor_symmetric(joint.SG.T @ U)  # line 4
-        left[k] = Articulated(at_joints, U, D)
+        articulated[k] = Articulated(at_joints, U, D)
         if l is None:
             continue
         if tree.clusters[k].inside.count(None) == 1:
-            Ia = _of_base_body(joint.SG, left[k])  # line 7
-            left[k] = replace(left[k], Ia=Ia)
+            Ia = _of_base_body(joint.SG, articulated[k])  # line 7
+            articulated[k] = replace(articulated[k], Ia=Ia)
             IA[l] = mirrored(IA[l] + joint.E.congruence(Ia))  # line 9
         else:
             up = joint.E.congruence(at_joints)
             IA[l] = mirrored(IA[l] + up - D.quadratic((joint.E.T @ U).T))  # (55), (59)
-    return left
+    return articulated
 
 
-def _of_base_body(S: Matrix, left: Articulated) -> Matrix:
+def _of_base_body(S: Matrix, articulated: Articulated) -> Matrix:
     """Ia (6n x 6n) of a cluster whose bodies all hang from its first one: of that one alone.
 
     With base body b and the others r, ``Ia S_b = U_b D^-1 U_r' S_r - IA_br S_r``: zero for a body
     alone, and mostly constant where the others are rotors. It replaces rows and columns of Ia
     where S_b points along a coordinate axis.
     """
-    IA, U, D = left.IA, left.U, left.D
+    IA, U, D = articulated.IA, articulated.U, articulated.D
     Ia = mirrored(IA[:6, :6] - D.quadratic(U[:6, :].T))
     along = U[:6, :] @ D.solve(U[6:, :].T @ S[6:, :]) - IA[:6, 6:] @ S[6:, :]
     for row, j in _axes(S[:6, :]):
@@ -132,12 +132,12 @@ def carry_inward(
     pA: Clustered,
     tau: Sequence[Matrix],
 ) -> list[Matrix]:
-    """u_k (ny) of every cluster: force along y that is left to accelerate it.
+    """u_k (ny) of every cluster: force along y that remains to accelerate it.
 
     Args:
         tree: the cluster tree.
         joints: its cluster joints.
-        articulated: what `articulated_inertias` left.
+        articulated: what `articulated_inertias` gives.
         c: (6n) bias acceleration at the joints of each cluster.
         pA: (6n) bias force on each cluster; zero where it is missing.
         tau: (ny) generalized force on each cluster.
@@ -155,13 +155,13 @@ def carry_inward(
 
 
 def _across_joint(
-    S: Matrix, left: Articulated, c: Matrix, p: Matrix, u: Matrix, tau: Matrix
+    S: Matrix, articulated: Articulated, c: Matrix, p: Matrix, u: Matrix, tau: Matrix
 ) -> Matrix:
     """pa (6n): ``p + Ia c + U D^-1 u``, where Ia is ``IA - U D^-1 U'``.
 
     Of a body alone, ``S' pa = tau``: that much the joint transmits.
     """
-    IA, U, D, Ia = left.IA, left.U, left.D, left.Ia
+    IA, U, D, Ia = articulated.IA, articulated.U, articulated.D, articulated.Ia
     if IA.rows() > 6 or Ia is None:
         return p + IA @ c + U @ D.solve(u - U.T @ c)
     constant = isinstance(IA, ca.DM) or IA.is_constant()  # with many zeros, as at the tips
@@ -201,7 +201,7 @@ def accelerate_outward(
 
 
 def _split(S: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
-    """``a = across + S along``: what a joint takes over is left out of its equation of motion.
+    """``a = across + S along``: what a joint takes over is no part of its equation of motion.
 
     Only for a body alone whose S has unit vectors, where ``U' S = D``; else along is zero.
     """

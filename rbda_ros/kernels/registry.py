@@ -135,43 +135,27 @@ def _inverse_operational_space_inertia(
     return inverse_operational_space_inertia(tree, q, at, linear_only)
 
 
-def _constrained_forward_dynamics(
-    tree: ClusterTree,
-    q: Matrix,
-    yd: Matrix,
-    tau: Matrix,
-    axes: Matrix,
-    desired: Matrix,
-    start: Matrix,
-    contacts: Sequence[ContactFrame],
-    proximal: Proximal,
-    route: str,
-    impact: bool,
-) -> tuple[Matrix, ...]:
+def _constrained_forward_dynamics(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
+    *inputs, contacts, proximal, route, impact = given
     # An impact is the same problem without gravity: changes of velocity for accelerations.
     tree = _weightless(tree) if impact else tree
-    state = q, yd, tau, axes.T, desired.T, start
-    return constrained_forward_dynamics(tree, *state, contacts, proximal, route)
+    return constrained_forward_dynamics(tree, *_columns(*inputs), contacts, proximal, route)
 
 
 def _constrained_forward_dynamics_by_loop_forces(
-    loops: OpenLoops,
-    q: Matrix,
-    yd: Matrix,
-    tau: Matrix,
-    axes: Matrix,
-    desired: Matrix,
-    start: Matrix,
-    contacts: Sequence[ContactFrame],
-    proximal: Proximal,
-    route: str,
-    impact: bool,
+    loops: OpenLoops, *given: Any
 ) -> tuple[Matrix, ...]:
+    *inputs, contacts, proximal, _, impact = given
     if impact:
         loops = replace(loops, closed=_weightless(loops.closed), tree=_weightless(loops.tree))
     moved = [replace(contact, body=loops.opened_body(contact.body)) for contact in contacts]
-    state = q, yd, tau, axes.T, desired.T, start
-    return constrained_forward_dynamics_by_loop_forces(loops, *state, moved, proximal)
+    return constrained_forward_dynamics_by_loop_forces(loops, *_columns(*inputs), moved, proximal)
+
+
+def _columns(
+    q: Matrix, yd: Matrix, tau: Matrix, axes: Matrix, desired: Matrix, start: Matrix
+) -> tuple[Matrix, Matrix, Matrix, Matrix, Matrix, Matrix]:
+    return q, yd, tau, axes.T, desired.T, start
 
 
 def _damped_delassus_inverse(

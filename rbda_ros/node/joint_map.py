@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from rbda_ros.kernels.cache import LruCache
 from rbda_ros.node.refusals import Reason, RefusalError
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.robot import Robot
 
 Vector = np.ndarray
 
 MOST_MAPS = 256
-"""Orders of joints that are kept for each robot; clients mostly use one."""
+"""Orders of joints that are cached for each robot; clients mostly use one."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class JointMap:
         return np.zeros((*values.shape[:-1], len(self.independent) + len(self.missing)))
 
 
-_maps: WeakKeyDictionary[Robot, dict[tuple[str, ...], JointMap]] = WeakKeyDictionary()
+_maps: WeakKeyDictionary[Robot, LruCache[tuple[str, ...], JointMap]] = WeakKeyDictionary()
 
 
 def map_joints(robot: Robot, names: Sequence[str]) -> JointMap:
@@ -65,13 +64,12 @@ def map_joints(robot: Robot, names: Sequence[str]) -> JointMap:
     Raises:
         RefusalError: names are unknown or repeated.
     """
-    maps = _maps.setdefault(robot, {})
+    maps = _maps.get(robot)
+    if maps is None:
+        maps = _maps.setdefault(robot, LruCache(MOST_MAPS))
     key = tuple(names)
-    if key not in maps:
-        if len(maps) >= MOST_MAPS:
-            maps.clear()
-        maps[key] = _map_joints(robot, key or robot.independent_joint_names)
-    return maps[key]
+    make = partial(_map_joints, robot, key or robot.independent_joint_names)
+    return maps.get_or_make(key, make)
 
 
 def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
@@ -88,8 +86,12 @@ def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
             Reason.MISNAMED,
             f"unknown joints: {listed(unknown)}; '{robot.name}' has {listed(robot.joint_names)}",
         )
-    bodies = robot.tree.spanning.bodies[1 if robot.floating_base else 0 :]
-    turning = {body.joint.name for body in bodies if body.model.nq != body.model.nv}
+    layout = robot.coordinates
+    turning = {
+        joint
+        for joint in layout.joints
+        if len(layout.positions[joint]) != len(layout.velocities[joint])
+    }
     if asked := turning.intersection(name.rsplit(".", 1)[0] for name in names):
         raise RefusalError(
             Reason.MISNAMED,

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import ParameterException
 
 from rbda_ros.algorithms.feedforward import TERMS
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
-
 from rbda_ros.node.end_effectors import FORM, Point, end_effectors
+from rbda_ros.robot import Robot
 
 ACCELERATION_SOURCES = ("zero", "reference", "estimate")
 VELOCITY_SOURCES = ("message", "differentiate")
@@ -211,10 +208,10 @@ def _points(text: str) -> dict[str, Point]:
 
 
 def _settings(values: Mapping[str, Any]) -> Settings:
-    kept = dict(values)
+    converted = dict(values)
     for name in ("gravity", "terms", "command_joints"):
-        kept[name] = tuple(values[name])
-    settings = Settings(**kept)
+        converted[name] = tuple(values[name])
+    settings = Settings(**converted)
     gravity = settings.gravity
     if len(gravity) != 3 or not math.hypot(*gravity) <= LARGEST_GRAVITY:
         raise ParameterError(

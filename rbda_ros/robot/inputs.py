@@ -102,7 +102,7 @@ class Inputs:
             raise InputError(f"{what}: {rates!r} does not map joints to numbers")
         if base is not None and not tree.spanning.floating_base:
             raise InputError(f"{what} of the base: {self._name} has no floating base; leave it out")
-        held = self.choices.coordinates(what, rates, q if q.ndim == 1 else q[0])
+        coordinates = self.choices.coordinates(what, rates, q if q.ndim == 1 else q[0])
         columns: list[Array] = []
         of_base = tree.coordinates.base_nv
         for name, place in tree.coordinates.velocities.items():
@@ -114,9 +114,11 @@ class Inputs:
                 given = given[..., None] if size == 1 and given.shape != (1,) else given
                 given = self.vector(f"{what} of {name}", given, size)
             else:
-                given = np.full(size, np.nan)  # not held
+                given = np.full(size, np.nan)  # not chosen
             columns.extend(given[..., j] for j in range(size))
-        return held, np.stack(np.broadcast_arrays(*(columns[j] for j in held)), axis=-1)
+        return coordinates, np.stack(
+            np.broadcast_arrays(*(columns[j] for j in coordinates)), axis=-1
+        )
 
     def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
         """(6 * bodies,) wrenches in body frames, angular first, from link wrenches by name.

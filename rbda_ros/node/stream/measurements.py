@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
 from rbda_ros.node.stream.wire import JointStates
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.feedforward_call import FeedforwardCall
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.robot import Robot
+from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 Joints = tuple[str, ...]
 T = TypeVar("T")

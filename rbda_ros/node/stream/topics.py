@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
@@ -14,20 +14,19 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from rbda_ros.node.model_builder import ModelBuilder, one_line
+from rbda_ros.errors import one_line
+from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Refusals
 from rbda_ros.node.stream.meter import Meter
-from rbda_ros.node.stream.responder import Feedforward, Prepared, Surroundings
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.node.stream.responder import Context, Prepared, Responder
+from rbda_ros.robot import Robot
 
 # Best effort matches reliable publishers too. Deep enough for joint states in several parts that
 # come at the same moment; what is too old by the time it is taken is refused.
 NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
-Handler = Callable[[Feedforward, Any], None]
+Handler = Callable[[Responder, Any], None]
 
 
 class Stream:
@@ -50,33 +49,33 @@ class Stream:
         self._efforts = node.create_lifecycle_publisher(JointState, "~/feedforward", 10)
         self._commands: Publisher | None = None
         self._subscriptions: list[Any] = []
-        self._feedforward: Feedforward | None = None
+        self._responder: Responder | None = None
         self._prepared: tuple[Robot | None, Prepared | None] = None, None
         self.topic: str = self._efforts.topic_name
         clock = node.get_clock().handle
-        self._around = Surroundings(
+        self._context = Context(
             # Without asking the lifecycle: there are subscriptions only while it is active.
             publish=partial(Publisher.publish, self._efforts),
             publish_commands=self._publish_commands,
             now=lambda: clock.get_now().nanoseconds,
-            aside=builder.aside,
+            background=builder.background,
             refusals=self.refusals,
             meter=self.meter,
         )
 
     def prepare(self, robot: Robot) -> None:
         """Make ready for a model of the same joints; not on the executor. Then `use` it."""
-        if self._feedforward is not None:
-            self._prepared = robot, self._feedforward.prepare(robot)
+        if self._responder is not None:
+            self._prepared = robot, self._responder.prepare(robot)
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
         for_robot, prepared = self._prepared
-        self._feedforward = Feedforward(
+        self._responder = Responder(
             robot,
             settings,
-            self._around,
-            self._feedforward,
+            self._context,
+            self._responder,
             prepared if for_robot is robot else None,
         )
         self._prepared = None, None
@@ -84,28 +83,28 @@ class Stream:
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
-        if self._feedforward is not None:
-            self._feedforward.apply(settings)
+        if self._responder is not None:
+            self._responder.apply(settings)
             self._offer_commands(settings)
 
     def open(self) -> None:
         """Begin to listen."""
-        self._listen(JointState, "joint_states", Feedforward.on_joint_states, raw=True)
-        self._listen(JointTrajectory, "~/reference", Feedforward.on_reference)
-        self._listen(Odometry, "~/base_state", Feedforward.on_base_state)
-        self._listen(WrenchStamped, "~/external_wrench", Feedforward.on_external_wrench)
+        self._listen(JointState, "joint_states", Responder.on_joint_states, raw=True)
+        self._listen(JointTrajectory, "~/reference", Responder.on_reference)
+        self._listen(Odometry, "~/base_state", Responder.on_base_state)
+        self._listen(WrenchStamped, "~/external_wrench", Responder.on_external_wrench)
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self._subscriptions.clear()
-        if self._feedforward is not None:
-            self._feedforward.forget()
+        if self._responder is not None:
+            self._responder.forget()
 
     def free(self) -> None:
         """Let go of the model."""
-        self._feedforward = None
+        self._responder = None
         if self._commands is not None:
             self._node.destroy_publisher(self._commands)
             self._commands = None
@@ -113,14 +112,14 @@ class Stream:
     @property
     def kernel_state(self) -> str:
         """How efforts are computed: by machine code, or not yet."""
-        return "none" if self._feedforward is None else self._feedforward.kernel_state
+        return "none" if self._responder is None else self._responder.kernel_state
 
     def _listen(self, kind: Any, topic: str, handle: Handler, *, raw: bool = False) -> None:
         def guarded(message: Any) -> None:
             # An exception that leaves a callback ends the executor's spin: none may.
             try:
-                if self._feedforward is not None:
-                    handle(self._feedforward, message)
+                if self._responder is not None:
+                    handle(self._responder, message)
             except Exception as error:
                 if not self._node.context.ok():
                     return  # the process is ending
