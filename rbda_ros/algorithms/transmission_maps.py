@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 
+from rbda_ros.algorithms.loop_motion import independent_velocity, spanning_motion
 from rbda_ros.cluster_tree.effort_map import driven_coordinates, minimum_norm_efforts
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -21,6 +22,21 @@ def velocity_map(tree: ClusterTree, q: Matrix) -> Matrix:
     """
     parts = zip(tree.clusters, tree.split_positions(q), strict=True)
     return ca.diagcat(ca.DM(0, 0), *(node.velocity_map(q_k) for node, q_k in parts))
+
+
+def completed_velocity(
+    tree: ClusterTree, q: Matrix, known: Matrix, coordinates: Sequence[int]
+) -> Matrix:
+    """The velocity (nv) of every joint from some that determine it: ``qd = G_x xd`` (3).
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        known: (ny) velocity of x.
+        coordinates: which spanning velocities are x, ascending; in each cluster as many as y.
+    """
+    yd, _ = independent_velocity(tree, q, known, coordinates)
+    return spanning_motion(tree, q, yd, ca.DM(tree.ny, 1))[0]
 
 
 def converted_efforts(

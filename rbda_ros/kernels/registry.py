@@ -36,7 +36,11 @@ from rbda_ros.algorithms.loop_motion import (
 )
 from rbda_ros.algorithms.momentum import momentum
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
-from rbda_ros.algorithms.transmission_maps import converted_efforts, velocity_map
+from rbda_ros.algorithms.transmission_maps import (
+    completed_velocity,
+    converted_efforts,
+    velocity_map,
+)
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -230,6 +234,9 @@ REGISTRY: dict[str, Traceable] = {
     ),
     "independent_acceleration": Traceable(
         ("q", "yd", "known"), independent_acceleration, sees_inertia=False, public=False
+    ),
+    "completed_velocity": Traceable(
+        ("q", "known"), completed_velocity, sees_inertia=False, public=False
     ),
     # Option: which velocity coordinates efforts act on.
     "converted_efforts": Traceable(

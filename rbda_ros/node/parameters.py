@@ -16,6 +16,7 @@ from rbda_ros.robot import Robot
 
 ACCELERATION_SOURCES = ("zero", "reference", "estimate")
 VELOCITY_SOURCES = ("message", "differentiate")
+PUBLISH = ("auto", "always", "never")
 LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
 
 
@@ -40,6 +41,7 @@ class Settings:
     terms: tuple[str, ...] = ("gravity", "coriolis", "inertial")
     saturate: bool = False
     command_joints: tuple[str, ...] = ()
+    publish_joint_states: str = "auto"
     joint_state_timeout: float = 0.1
     max_condition_number: float = 1e4
     end_effectors: str = ""
@@ -110,6 +112,11 @@ _DESCRIPTORS = {
         description="Joints, by the model's names, whose efforts go to ~/effort_commands too, in "
         "this order, for forward_command_controller. [''] for none.",
         additional_constraints="Each actuated, and named once.",
+    ),
+    "publish_joint_states": ParameterDescriptor(
+        description="Whether ~/joint_states has every joint, completed from those measured: "
+        "'always', 'never', or 'auto' (where the robot has loops).",
+        additional_constraints=f"One of: {', '.join(PUBLISH)}.",
     ),
     "joint_state_timeout": ParameterDescriptor(
         description="Oldest input that is answered [s], by its stamp. 0: any age, stamped or not.",
@@ -221,6 +228,7 @@ def _settings(values: Mapping[str, Any]) -> Settings:
     for name, allowed in (
         ("acceleration_source", ACCELERATION_SOURCES),
         ("velocity_source", VELOCITY_SOURCES),
+        ("publish_joint_states", PUBLISH),
     ):
         if values[name] not in allowed:
             raise ParameterError(

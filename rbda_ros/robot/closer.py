@@ -172,7 +172,7 @@ class LoopCloser:
             q[others], phi = kernel.batch(values[others], start)
             moved = np.abs(q[others] - start)[:, self._tree.curved].max(axis=1, initial=0.0)
             remaining = others[~((np.abs(phi).max(axis=1) <= CLOSED) & (moved <= NEARBY))]
-        for k in remaining:
+        for k in remaining.tolist():
             q[k] = self.close(row(k), q[k - 1] if k else guess)
         return self._inputs.normalized(q)
 

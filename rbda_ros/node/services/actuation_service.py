@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +11,13 @@ from rbda_ros.msg import Matrix
 from rbda_ros.node import messages
 from rbda_ros.node.joint_map import Vector
 from rbda_ros.node.parameters import Settings
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.robot import Robot
 
 
 def describe_actuation(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Answer with W, the motors' reflected inertia, and what their limits amount to."""
-    q, _, _ = messages.state_vectors(robot, request.state)
-    found = robot.actuation(q, request.joint_names or None)
+    state, _ = messages.read_state(robot, request.state)
+    found = robot.actuation(state, request.joint_names or None)
     joints, motors = list(found.joint_names), list(found.motor_names)
     response.joint_names, response.motor_names = joints, motors
     response.w = _matrix(found.W, motors, joints)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -13,10 +13,8 @@ from rbda_ros.node import messages
 from rbda_ros.node.joint_map import Vector, listed, map_joints
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError, refusal
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.conversion import JointMotion
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.robot import Robot
+from rbda_ros.robot.conversion import JointMotion
 
 ROUNDING = 1e-9
 """How far beyond a limit does not count [rad, m, and their rates]."""
@@ -29,12 +27,13 @@ def convert_state(robot: Robot, settings: Settings, request: Any, response: Any)
     """Answer with the motion and efforts of the target joints."""
     joints = map_joints(robot, request.joint_names)
     position = messages.numbers("position", request.position, joints.size)
-    given: list[Columns | None] = [joints.by_name(position)]
+    at = joints.by_name(position)
+    given: list[Columns | None] = []
     for name in ("velocity", "acceleration", "effort"):
         values = getattr(request, name)
         known = messages.numbers(name, values, joints.size) if len(values) else None
         given.append(None if known is None else joints.by_name(known))
-    out = robot.convert(*given, targets=request.target_joint_names or None)
+    out = robot.convert(at, *given, targets=request.target_joint_names or None)
     response.joint_names = list(out.joint_names)
     for name in ("position", "velocity", "acceleration", "effort"):
         setattr(response, name, messages.sequence(np.ascontiguousarray(getattr(out, name))))

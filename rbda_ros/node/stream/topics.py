@@ -18,9 +18,11 @@ from rbda_ros.errors import one_line
 from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Refusals
+from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.responder import Context, Prepared, Responder
 from rbda_ros.robot import Robot
+from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 # Best effort matches reliable publishers too. Deep enough for joint states in several parts that
 # come at the same moment; what is too old by the time it is taken is refused.
@@ -48,8 +50,11 @@ class Stream:
         self._node = node
         self._efforts = node.create_lifecycle_publisher(JointState, "~/feedforward", 10)
         self._commands: Publisher | None = None
+        self._states: Publisher | None = None
+        self._completed: CompletedStates | None = None
         self._subscriptions: list[Any] = []
         self._responder: Responder | None = None
+        self._robot: Robot | None = None
         self._prepared: tuple[Robot | None, Prepared | None] = None, None
         self.topic: str = self._efforts.topic_name
         clock = node.get_clock().handle
@@ -57,6 +62,7 @@ class Stream:
             # Without asking the lifecycle: there are subscriptions only while it is active.
             publish=partial(Publisher.publish, self._efforts),
             publish_commands=self._publish_commands,
+            answered=self._answered,
             now=lambda: clock.get_now().nanoseconds,
             background=builder.background,
             refusals=self.refusals,
@@ -79,13 +85,16 @@ class Stream:
             prepared if for_robot is robot else None,
         )
         self._prepared = None, None
+        self._robot = robot
         self._offer_commands(settings)
+        self._offer_states(settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
         if self._responder is not None:
             self._responder.apply(settings)
             self._offer_commands(settings)
+            self._offer_states(settings)
 
     def open(self) -> None:
         """Begin to listen."""
@@ -104,10 +113,11 @@ class Stream:
 
     def free(self) -> None:
         """Let go of the model."""
-        self._responder = None
-        if self._commands is not None:
-            self._node.destroy_publisher(self._commands)
-            self._commands = None
+        self._responder = self._robot = self._completed = None
+        for publisher in (self._commands, self._states):
+            if publisher is not None:
+                self._node.destroy_publisher(publisher)
+        self._commands = self._states = None
 
     @property
     def kernel_state(self) -> str:
@@ -137,6 +147,31 @@ class Stream:
         if settings.command_joints and self._commands is None:
             kind, topic = Float64MultiArray, "~/effort_commands"
             self._commands = self._node.create_publisher(kind, topic, 10)
+
+    def _offer_states(self, settings: Settings) -> None:
+        """Joint states are completed if asked for, or where joints follow from others."""
+        robot = self._robot
+        wanted = robot is not None and (
+            settings.publish_joint_states == "always"
+            or (settings.publish_joint_states == "auto" and robot.tree.has_loops)
+        )
+        self._completed = None
+        if robot is None or not wanted:
+            if self._states is not None:
+                self._node.destroy_publisher(self._states)
+                self._states = None
+            return
+        if self._states is None:
+            self._states = self._node.create_publisher(JointState, "~/joint_states", 10)
+        self._completed = CompletedStates(
+            robot, settings.joint_prefix, self._states.publish, self._context.background
+        )
+
+    def _answered(self, call: FeedforwardCall, data: bytes) -> None:
+        states = self._states
+        # Nobody listens, nobody pays.
+        if self._completed is not None and states is not None and states.get_subscription_count():
+            self._completed.on_state(call, data)
 
     def _publish_commands(self, commands: Float64MultiArray) -> None:
         if self._commands is not None:
