@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import InputError
 from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.robot.inputs import Inputs, numbers
+from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
 Given = ArrayLike | Mapping[str, ArrayLike]
@@ -60,6 +61,14 @@ class LoopCloser:
             return self._close_rows(numbers("y", given), guess)
         closed = self._close_by_kernel(given, guess)
         return self.search(given, guess) if closed is None else closed
+
+    def close_nearby(self, given: Given, guess: ArrayLike | None) -> Array | None:
+        """As `close`, but by the kernel alone, in a few steps from a guess; None if it fails."""
+        return self._close_by_kernel(given, guess)
+
+    def measured(self, names: Collection[str]) -> Measured:
+        """Of the joints that are known, one number each, those to go by."""
+        return self._inputs.choices.measured("position", names)
 
     def search(self, given: Given, guess: ArrayLike | None) -> Array:
         """Close every cluster by the search outside the kernel; also says what is wrong."""

@@ -14,13 +14,15 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from rbda_ros.errors import one_line
+from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.parameters import Settings
-from rbda_ros.node.refusals import Refusals
+from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.stream.completed_states import CompletedStates
+from rbda_ros.node.stream.joint_commands import JointCommands
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.responder import Context, Prepared, Responder
+from rbda_ros.node.stream.wire import Vector
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -49,9 +51,13 @@ class Stream:
         self.meter = Meter()
         self._node = node
         self._efforts = node.create_lifecycle_publisher(JointState, "~/feedforward", 10)
-        self._commands: Publisher | None = None
+        self._motors = node.create_lifecycle_publisher(JointState, "~/motor_commands", 10)
+        self._arrays: dict[str, Publisher] = {}  # of commands, by field
+        self._source = ""  # of the commands
         self._states: Publisher | None = None
         self._completed: CompletedStates | None = None
+        self._joint_commands: JointCommands | None = None
+        self._array_order: list[int] = []
         self._subscriptions: list[Any] = []
         self._responder: Responder | None = None
         self._robot: Robot | None = None
@@ -86,6 +92,12 @@ class Stream:
         )
         self._prepared = None, None
         self._robot = robot
+        self._joint_commands = JointCommands(
+            robot,
+            settings,
+            partial(Publisher.publish, self._motors),
+            self._publish_motor_arrays,
+        )
         self._offer_commands(settings)
         self._offer_states(settings)
 
@@ -93,6 +105,8 @@ class Stream:
         """Go on with other settings."""
         if self._responder is not None:
             self._responder.apply(settings)
+            if self._joint_commands is not None:
+                self._joint_commands.apply(settings)
             self._offer_commands(settings)
             self._offer_states(settings)
 
@@ -102,6 +116,7 @@ class Stream:
         self._listen(JointTrajectory, "~/reference", Responder.on_reference)
         self._listen(Odometry, "~/base_state", Responder.on_base_state)
         self._listen(WrenchStamped, "~/external_wrench", Responder.on_external_wrench)
+        self._listen(JointState, "~/joint_commands", self._on_joint_commands, raw=True)
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
@@ -110,14 +125,17 @@ class Stream:
         self._subscriptions.clear()
         if self._responder is not None:
             self._responder.forget()
+        if self._joint_commands is not None:
+            self._joint_commands.forget()
 
     def free(self) -> None:
         """Let go of the model."""
-        self._responder = self._robot = self._completed = None
-        for publisher in (self._commands, self._states):
+        self._responder = self._robot = self._completed = self._joint_commands = None
+        for publisher in (*self._arrays.values(), self._states):
             if publisher is not None:
                 self._node.destroy_publisher(publisher)
-        self._commands = self._states = None
+        self._arrays.clear()
+        self._states = None
 
     @property
     def kernel_state(self) -> str:
@@ -143,10 +161,23 @@ class Stream:
         )
 
     def _offer_commands(self, settings: Settings) -> None:
-        """The topic of commands is not there unless asked for."""
-        if settings.command_joints and self._commands is None:
-            kind, topic = Float64MultiArray, "~/effort_commands"
-            self._commands = self._node.create_publisher(kind, topic, 10)
+        """The topics of commands are not there unless asked for."""
+        self._source = settings.command_source
+        fields = (
+            ("effort",) if self._source == "feedforward" else ("position", "velocity", "effort")
+        )
+        wanted = fields if settings.command_joints else ()
+        for field in [field for field in self._arrays if field not in fields]:
+            self._node.destroy_publisher(self._arrays.pop(field))
+        for field in wanted:
+            if field not in self._arrays:
+                publisher = self._node.create_publisher(
+                    Float64MultiArray, f"~/{field}_commands", 10
+                )
+                self._arrays[field] = publisher
+        if self._robot is not None:
+            names = self._robot.actuated_joint_names
+            self._array_order = [names.index(name) for name in settings.command_joints]
 
     def _offer_states(self, settings: Settings) -> None:
         """Joint states are completed if asked for, or where joints follow from others."""
@@ -168,11 +199,27 @@ class Stream:
         )
 
     def _answered(self, call: FeedforwardCall, data: bytes) -> None:
+        if self._joint_commands is not None:
+            self._joint_commands.on_state(call, self._context.now())
         states = self._states
         # Nobody listens, nobody pays.
         if self._completed is not None and states is not None and states.get_subscription_count():
             self._completed.on_state(call, data)
 
+    def _on_joint_commands(self, responder: Responder, data: bytes) -> None:
+        try:
+            if self._joint_commands is not None:
+                self._joint_commands.on_command(data, self._context.now())
+        except (InputError, ModelError) as error:
+            self.refusals.add(refusal(error))
+
     def _publish_commands(self, commands: Float64MultiArray) -> None:
-        if self._commands is not None:
-            self._commands.publish(commands)
+        if self._source == "feedforward" and "effort" in self._arrays:
+            self._arrays["effort"].publish(commands)
+
+    def _publish_motor_arrays(self, commands: dict[str, Vector]) -> None:
+        if self._source != "joint_commands" or not self._array_order:
+            return
+        for field, values in commands.items():
+            data = values[self._array_order].tolist()
+            self._arrays[field].publish(Float64MultiArray(data=data))
