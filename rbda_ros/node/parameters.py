@@ -48,6 +48,10 @@ class Settings:
     add_feedforward: bool = False
     stiffness: str = ""
     damping: str = ""
+    publish_external_effort: bool = False
+    observer_gain: float = 50.0
+    contact_threshold: float = 0.0
+    contact_end_effector: str = ""
     joint_state_timeout: float = 0.1
     max_condition_number: float = 1e4
     end_effectors: str = ""
@@ -140,6 +144,23 @@ _DESCRIPTORS = {
         description="Dampers between commanded and measured velocities of joints, likewise: "
         f"{GAIN_FORM} [N m s/rad, N s/m].",
     ),
+    "publish_external_effort": ParameterDescriptor(
+        description="Whether ~/external_effort has what acts on the robot beyond its motors, "
+        "estimated from measured efforts; then joint_states must have these.",
+    ),
+    "observer_gain": ParameterDescriptor(
+        description="Gain of that estimate [1/s]: the inverse of the time it takes.",
+        floating_point_range=[FloatingPointRange(from_value=0.01, to_value=10000.0)],
+    ),
+    "contact_threshold": ParameterDescriptor(
+        description="External effort on an independent joint past which diagnostics tell of a "
+        "contact [N m, N]. 0: never.",
+        floating_point_range=[FloatingPointRange(from_value=0.0, to_value=1e6)],
+    ),
+    "contact_end_effector": ParameterDescriptor(
+        description="One of end_effectors, or a link, whose wrench ~/estimated_wrench has. Empty: "
+        "none.",
+    ),
     "joint_state_timeout": ParameterDescriptor(
         description="Oldest input that is answered [s], by its stamp. 0: any age, stamped or not.",
         floating_point_range=[FloatingPointRange(from_value=0.0, to_value=10.0)],
@@ -228,6 +249,11 @@ def check_model(settings: Settings, robot: Robot) -> None:
                 f"end_effectors: '{name}' is on '{link}', which is no link of '{robot.name}'"
             )
 
+    at = settings.contact_end_effector
+    if at and at not in _points(settings.end_effectors) and at not in robot.tree.spanning.links:
+        raise ParameterError(
+            f"contact_end_effector: '{at}' is none of end_effectors, and no link of '{robot.name}'"
+        )
     for name in ("stiffness", "damping"):
         unknown = [j for j in _gains(settings, name) if j not in robot.coordinates.scalar_positions]
         if unknown:

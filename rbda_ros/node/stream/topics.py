@@ -19,6 +19,7 @@ from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.stream.completed_states import CompletedStates
+from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_commands import JointCommands
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.responder import Context, Prepared, Responder
@@ -44,6 +45,7 @@ class Stream:
         topic: where efforts go.
         refusals: input that was not answered, by reason.
         meter: how often and how fast the rest was.
+        external: estimates what acts from outside; None unless asked for.
     """
 
     def __init__(self, node: Any, builder: ModelBuilder) -> None:
@@ -57,6 +59,8 @@ class Stream:
         self._states: Publisher | None = None
         self._completed: CompletedStates | None = None
         self._joint_commands: JointCommands | None = None
+        self.external: ExternalEffort | None = None
+        self._observed: list[Publisher] = []
         self._array_order: list[int] = []
         self._subscriptions: list[Any] = []
         self._responder: Responder | None = None
@@ -100,6 +104,7 @@ class Stream:
         )
         self._offer_commands(settings)
         self._offer_states(settings)
+        self._offer_external(settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
@@ -109,6 +114,7 @@ class Stream:
                 self._joint_commands.apply(settings)
             self._offer_commands(settings)
             self._offer_states(settings)
+            self._offer_external(settings)
 
     def open(self) -> None:
         """Begin to listen."""
@@ -127,14 +133,18 @@ class Stream:
             self._responder.forget()
         if self._joint_commands is not None:
             self._joint_commands.forget()
+        if self.external is not None:
+            self.external.forget()
 
     def free(self) -> None:
         """Let go of the model."""
         self._responder = self._robot = self._completed = self._joint_commands = None
-        for publisher in (*self._arrays.values(), self._states):
+        self.external = None
+        for publisher in (*self._arrays.values(), *self._observed, self._states):
             if publisher is not None:
                 self._node.destroy_publisher(publisher)
         self._arrays.clear()
+        self._observed.clear()
         self._states = None
 
     @property
@@ -198,6 +208,22 @@ class Stream:
             robot, settings.joint_prefix, self._states.publish, self._context.background
         )
 
+    def _offer_external(self, settings: Settings) -> None:
+        """What acts from outside is estimated if asked for."""
+        for publisher in self._observed:
+            self._node.destroy_publisher(publisher)
+        self._observed.clear()
+        self.external = None
+        if self._robot is None or not settings.publish_external_effort:
+            return
+        efforts = self._node.create_publisher(JointState, "~/external_effort", 10)
+        self._observed.append(efforts)
+        wrenches = efforts
+        if settings.contact_end_effector:
+            wrenches = self._node.create_publisher(WrenchStamped, "~/estimated_wrench", 10)
+            self._observed.append(wrenches)
+        self.external = ExternalEffort(self._robot, settings, efforts.publish, wrenches.publish)
+
     def _answered(self, call: FeedforwardCall, data: bytes) -> None:
         if self._joint_commands is not None:
             self._joint_commands.on_state(call, self._context.now())
@@ -205,6 +231,11 @@ class Stream:
         # Nobody listens, nobody pays.
         if self._completed is not None and states is not None and states.get_subscription_count():
             self._completed.on_state(call, data)
+        if self.external is not None:
+            try:
+                self.external.on_state(call, data, self._context.now())
+            except (InputError, ModelError) as error:
+                self.refusals.add(refusal(error))
 
     def _on_joint_commands(self, responder: Responder, data: bytes) -> None:
         try:
