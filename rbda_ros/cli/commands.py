@@ -47,6 +47,12 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--once", action="store_true", help="show one set of torques and one answer, then end"
     )
+    demo.add_argument(
+        "--mujoco",
+        action="store_true",
+        help="MuJoCo as the hardware: how well the leg follows with three models",
+    )
+    demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
     inspection.add_parser(commands)
     export_c.add_parser(commands)
     return parser
@@ -57,6 +63,11 @@ def _run(arguments: argparse.Namespace) -> int:
         return inspection.run(arguments)
     if arguments.command == "export-c":
         return export_c.run(arguments)
+    if arguments.mujoco:
+        from rbda_ros.demo.closed_loop import SECONDS
+        from rbda_ros.demo.closed_loop import run as run_mujoco
+
+        return run_mujoco(arguments.picture, arguments.seconds or SECONDS)
     from rbda_ros.demo.run import run as run_demo
 
     return run_demo(seconds=arguments.seconds, once=arguments.once)

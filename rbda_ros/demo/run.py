@@ -116,8 +116,8 @@ def run(seconds: float | None = None, once: bool = False) -> int:
             parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
             node = ["rbda_ros.cli", "serve", "--ros-args", "--params-file", str(parameters)]
             with (
-                _program(logs / "node.log", *node) as serving,
-                _program(logs / "source.log", "rbda_ros.demo.joint_state_source") as moving,
+                program(logs / "node.log", *node) as serving,
+                program(logs / "source.log", "rbda_ros.demo.joint_state_source") as moving,
                 _monitor() as (monitor, executor),
             ):
                 _show(monitor, executor, {"node": serving, "source": moving}, seconds, once, stop)
@@ -173,7 +173,7 @@ def _last_line(log: Path) -> str:
 
 
 @contextmanager
-def _program(log: Path, *command: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+def program(log: Path, *command: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """Run a module of ours as a program of its own, which ends with us."""
     # In its own session, Ctrl-C reaches it only through us, once.
     with log.open("wb") as output:

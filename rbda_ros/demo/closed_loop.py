@@ -1,0 +1,257 @@
+"""`rbda_ros demo --mujoco`: MuJoCo is the hardware, our node the model; how well the leg follows.
+
+The same joint-space gains with three models: the exact one, by the node over topics; the open chain
+that a URDF can say; and that with the motors' inertias reflected through constant gears.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from rbda_ros.demo.mujoco_leg import MujocoLeg
+from rbda_ros.demo.open_chain import DEMO_LOOPS, DEMO_ROBOT, OpenChain
+from rbda_ros.demo.resources import share_file
+from rbda_ros.spatial import Array
+
+PERIOD = 1e-3  # [s] of the control loop
+FREQUENCY = 10.0  # [rad/s] of the motion
+SETTLED = 1.5  # [s] from which on the error counts
+SECONDS = 3.0
+MIDDLE, SIZE = np.array([0.0, 0.3, 0.9, -0.1]), np.array([0.1, 0.3, 0.3, 0.2])  # [rad]
+STIFFNESS, DAMPING = np.array([60.0, 60.0, 60.0, 30.0]), np.array([2.0, 2.0, 2.0, 1.0])
+"""Of hip abduction, hip flexion, knee and ankle [N m/rad, N m s/rad]."""
+PATIENCE = 60.0  # [s] for the node to come up, or to answer
+
+Controller = Callable[[MujocoLeg, Array, Array, Array], Array]
+"""From the leg and the wanted motion of its joints to efforts of its motors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """How well one model let the leg follow.
+
+    Attributes:
+        name: of the model.
+        times: (N,) [s].
+        errors: (N, 4) wanted minus measured positions of the joints [rad].
+    """
+
+    name: str
+    times: Array
+    errors: Array
+
+    @property
+    def rms(self) -> float:
+        """Root mean square error of all joints, once settled [rad]."""
+        return float(np.sqrt(np.mean(self.errors[self.times >= SETTLED] ** 2)))
+
+
+def wanted(t: float) -> tuple[Array, Array, Array]:
+    """Position, velocity and acceleration (4,) of the joints: a sine that fades in."""
+    x = min(t, 1.0)
+    fade, rate, curve = 3 * x**2 - 2 * x**3, 6 * x - 6 * x**2, 6 - 12 * x
+    rate, curve = (rate, curve) if t < 1.0 else (0.0, 0.0)
+    w = FREQUENCY
+    sine, cosine = np.sin(w * t), np.cos(w * t)
+    return (
+        MIDDLE + SIZE * fade * sine,
+        SIZE * (rate * sine + fade * w * cosine),
+        SIZE * (curve * sine + 2.0 * rate * w * cosine - fade * w**2 * sine),
+    )
+
+
+def track(name: str, controller: Controller, seconds: float = SECONDS) -> Tracking:
+    """Let a controller move the simulated leg."""
+    leg = MujocoLeg(MIDDLE)
+    joints = leg.robot.independent_joint_names
+    times = np.arange(0.0, seconds, PERIOD)
+    errors = np.zeros((len(times), len(joints)))
+    for k, t in enumerate(times):
+        motion = wanted(t)
+        errors[k] = motion[0] - leg.positions(joints)
+        leg.step(controller(leg, *motion), PERIOD)
+    return Tracking(name, times, errors)
+
+
+def open_chain(reflected: bool) -> Controller:
+    """Computed torque on the open chain, with or without the motors' reflected inertias."""
+    chain = OpenChain()
+
+    def efforts(leg: MujocoLeg, y: Array, yd: Array, ydd: Array) -> Array:
+        joints = leg.robot.independent_joint_names
+        at, speed = leg.positions(joints), leg.velocities(joints)
+        torques = chain.torques(at, speed, ydd) + STIFFNESS * (y - at) + DAMPING * (yd - speed)
+        if reflected:
+            torques = torques + chain.reflected_inertia * ydd
+        by_motor = chain.on_motors(torques)
+        return np.array([by_motor[name] for name in leg.robot.actuated_joint_names])
+
+    return efforts
+
+
+def exact(leg: MujocoLeg, y: Array, yd: Array, ydd: Array) -> Array:
+    """Computed torque on the exact model, in this process: what the node computes."""
+    robot = leg.robot
+    joints = robot.independent_joint_names
+    at, speed = leg.positions(joints), leg.velocities(joints)
+    state = robot.state(at, speed)
+    tau = robot.inverse_dynamics(state, speed, ydd)
+    return robot.actuator_efforts(state, tau + STIFFNESS * (y - at) + DAMPING * (yd - speed))
+
+
+class NodeController:
+    """The node over topics: encoders of the motors and commands of the joints in, efforts out.
+
+    Each tick waits for its answer, so that the simulation does not run away.
+    """
+
+    def __init__(self) -> None:
+        from rclpy.executors import SingleThreadedExecutor
+        from rclpy.node import Node
+        from rclpy.qos import qos_profile_sensor_data
+        from sensor_msgs.msg import JointState
+        from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+        self._kinds = JointState, JointTrajectory, JointTrajectoryPoint
+        self.node = Node("mujoco_leg")
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self.node)
+        self._states = self.node.create_publisher(JointState, "joint_states", 10)
+        self._references = self.node.create_publisher(JointTrajectory, "dynamics/reference", 10)
+        self._commands = self.node.create_publisher(JointState, "dynamics/joint_commands", 10)
+        self._heard: dict[str, Any] = {}
+        for topic in ("feedforward", "motor_commands"):
+            self.node.create_subscription(
+                JointState,
+                f"dynamics/{topic}",
+                lambda message, topic=topic: self._heard.__setitem__(topic, message),
+                qos_profile_sensor_data,
+            )
+
+    def close(self) -> None:
+        """Free everything."""
+        self._executor.shutdown()
+        self.node.destroy_node()
+
+    def __call__(self, leg: MujocoLeg, y: Array, yd: Array, ydd: Array) -> Array:
+        """Efforts of the motors for this tick."""
+        state, reference, point = self._kinds
+        motors, joints = leg.robot.actuated_joint_names, leg.robot.independent_joint_names
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            self._references.publish(
+                reference(
+                    joint_names=list(joints),
+                    points=[point(accelerations=ydd.tolist())],
+                )
+            )
+            measured = self._stamped(state(name=list(motors)))
+            measured.position = leg.positions(motors).tolist()
+            measured.velocity = leg.velocities(motors).tolist()
+            if self._answer("feedforward", self._states, measured) is None:
+                continue
+            command = self._stamped(state(name=list(joints)))
+            command.position, command.velocity = y.tolist(), yd.tolist()
+            if (answer := self._answer("motor_commands", self._commands, command)) is not None:
+                efforts = dict(zip(answer.name, answer.effort, strict=True))
+                return np.array([efforts[name] for name in motors])
+        raise TimeoutError(f"the node did not answer within {PATIENCE:.0f} s")
+
+    def _stamped(self, message: Any) -> Any:
+        message.header.stamp = self.node.get_clock().now().to_msg()
+        return message
+
+    def _answer(self, topic: str, publisher: Any, message: Any) -> Any:
+        """What answers a message, or None if it, or the answer, got lost."""
+        publisher.publish(message)
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end:
+            self._executor.spin_once(0.005)
+            heard = self._heard.get(topic)
+            if heard is not None and heard.header.stamp == message.header.stamp:
+                return heard
+        return None
+
+
+def track_with_node(seconds: float = SECONDS) -> Tracking:
+    """The exact model by a node of its own process."""
+    import rclpy
+
+    from rbda_ros.demo.run import program
+
+    joints = ("hip_abduction", "hip_flexion", "knee", "ankle")
+    values = {
+        "robot_description": share_file(DEMO_ROBOT).read_text(),
+        "loop_constraints": str(share_file(DEMO_LOOPS)),
+        "acceleration_source": "reference",
+        "add_feedforward": True,
+        "stiffness": yaml.safe_dump(dict(zip(joints, STIFFNESS.tolist(), strict=True))),
+        "damping": yaml.safe_dump(dict(zip(joints, DAMPING.tolist(), strict=True))),
+    }
+    with tempfile.TemporaryDirectory(prefix="rbda_ros_mujoco_") as folder:
+        parameters = Path(folder) / "parameters.yaml"
+        parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
+        command = ["rbda_ros.cli", "serve", "--ros-args", "--params-file", str(parameters)]
+        with program(Path(folder) / "node.log", *command):
+            rclpy.init()
+            controller = NodeController()
+            try:
+                return track("exact, by the node", controller, seconds)
+            finally:
+                controller.close()
+                rclpy.try_shutdown()
+
+
+def run(picture: str | None = None, seconds: float = SECONDS) -> int:
+    """Compare the three models; a table, and a picture if asked for."""
+    try:
+        import mujoco  # noqa: F401
+    except ModuleNotFoundError:
+        print("rbda_ros demo: MuJoCo is missing; pip install mujoco", file=sys.stderr)
+        return 1
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    seconds = max(seconds, SETTLED + 0.5)
+    results = [
+        track_with_node(seconds),
+        track("open chain", open_chain(reflected=False), seconds),
+        track("reflected inertias", open_chain(reflected=True), seconds),
+    ]
+    print(f"RMS tracking error at {FREQUENCY:g} rad/s, the same gains, MuJoCo as the hardware:")
+    for result in results:
+        print(f"  {result.name:20} {1e3 * result.rms:7.3f} mrad")
+    if picture is not None:
+        draw(results, picture)
+        print(f"drawn in {picture}")
+    return 0
+
+
+def draw(results: list[Tracking], file: str) -> None:
+    """Errors of every joint over time, a row per model."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams["svg.hashsalt"] = "rbda_ros"
+    figure, axes = plt.subplots(len(results), 1, figsize=(7.0, 6.0), sharex=True, sharey=True)
+    for axis, result in zip(axes, results, strict=True):
+        lines = axis.plot(result.times, 1e3 * result.errors, linewidth=0.8)
+        axis.set_title(f"{result.name}: {1e3 * result.rms:.2f} mrad RMS", fontsize=9, loc="left")
+        axis.set_ylabel("error [mrad]")
+        axis.axvline(SETTLED, color="0.8", linewidth=0.8)
+    axes[0].legend(lines, ("hip abduction", "hip flexion", "knee", "ankle"), fontsize=7, ncols=4)
+    axes[-1].set_xlabel("time [s]")
+    figure.tight_layout()
+    figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
+    plt.close(figure)
