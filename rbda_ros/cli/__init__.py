@@ -1,4 +1,4 @@
-"""The command line: ``rbda_ros serve``, ``demo``, ``inspect`` and ``export-c``.
+"""The command line: ``rbda_ros serve``, ``demo``, ``inspect``, ``export-c``, ``actuation``.
 
 Lives here: a module per command, and what commands draw and print.
 Comes in: everything; rclpy only once a command needs it.

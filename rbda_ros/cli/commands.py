@@ -1,4 +1,4 @@
-"""The command line: ``rbda_ros serve``, ``demo``, ``inspect`` and ``export-c``."""
+"""The command line: ``rbda_ros serve``, ``demo``, ``inspect``, ``export-c``, ``actuation``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rbda_ros.cli import export_c, inspection
+from rbda_ros.cli import actuation_grid, export_c, inspection
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
     inspection.add_parser(commands)
     export_c.add_parser(commands)
+    actuation_grid.add_parser(commands)
     return parser
 
 
@@ -63,11 +64,18 @@ def _run(arguments: argparse.Namespace) -> int:
         return inspection.run(arguments)
     if arguments.command == "export-c":
         return export_c.run(arguments)
+    if arguments.command == "actuation":
+        return actuation_grid.run(arguments)
     if arguments.mujoco:
         from rbda_ros.demo.closed_loop import SECONDS
         from rbda_ros.demo.closed_loop import run as run_mujoco
 
-        return run_mujoco(arguments.picture, arguments.seconds or SECONDS)
+        code = run_mujoco(arguments.picture, arguments.seconds or SECONDS)
+        if code == 0:
+            from rbda_ros.demo.contact_alarm import report
+
+            print(report())
+        return code
     from rbda_ros.demo.run import run as run_demo
 
     return run_demo(seconds=arguments.seconds, once=arguments.once)

@@ -213,7 +213,7 @@ def track_with_node(seconds: float = SECONDS) -> Tracking:
 
 
 def run(picture: str | None = None, seconds: float = SECONDS) -> int:
-    """Compare the three models; a table, and a picture if asked for."""
+    """Compare the three models: a table, and a picture if asked for; the exit code."""
     try:
         import mujoco  # noqa: F401
     except ModuleNotFoundError:

@@ -18,7 +18,7 @@ from rbda_ros.spatial import Array
 
 TIMESTEP = 1e-4
 """Of the simulation [s]: stiff constraints need a short one."""
-STIFF = {"solref": f"{2 * TIMESTEP:g} 1", "solimp": "0.9999 0.9999 0.001"}
+STIFF: dict[str, Any] = {"solref": f"{2 * TIMESTEP:g} 1", "solimp": "0.9999 0.9999 0.001"}
 """Equality constraints as stiff as MuJoCo lets them be at this step."""
 
 
