@@ -40,7 +40,7 @@ def test_npz_and_picture(tmp_path):
 
 
 def test_poses_out_of_reach_have_no_numbers(tmp_path, capsys):
-    assert main(["actuation", LEG, "--loops", LOOPS, "--grid", "ankle=0.0:9.0:2"]) == 0
+    assert main(["actuation", LEG, "--loops", LOOPS, "--grid", "ankle_rod=0.0:3.0:2"]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert rows[1]["condition"] == "nan"
     assert rows[0]["condition"] != "nan"
