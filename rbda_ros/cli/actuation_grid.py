@@ -105,11 +105,7 @@ def grid(
         raise InputError(f"--grid: {count} poses; at most {MOST_POSES}")
     names = tuple(axes)
     poses = np.array(list(itertools.product(*axes.values())))
-    given = {**fixed, **dict.fromkeys(names, 0.0)}
-    home = robot.independent_position(robot.tree.home)[robot.coordinates.base_nq :]
-    for name, value in zip(robot.independent_joint_names, home, strict=True):
-        if not _determined(robot, given):
-            given.setdefault(name, float(value))
+    given = _completed(robot, {**fixed, **dict.fromkeys(names, 0.0)})
     first = robot.actuation(robot.tree.home, joints)
     rows: dict[str, list[Array]] = {
         field: [] for field in ("W", "reflected_inertia", *PER_JOINT, "condition")
@@ -188,6 +184,18 @@ def draw(file: str, axes: dict[str, Array], found: dict[str, Array]) -> None:
     figure.tight_layout()
     figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
     plt.close(figure)
+
+
+def _completed(robot: Robot, given: dict[str, float]) -> dict[str, float]:
+    """What is given, and of the independent joints where the assembly has them those it lacks."""
+    home = robot.independent_position(robot.tree.home)[robot.coordinates.base_nq :]
+    assembly = dict(zip(robot.independent_joint_names, home.tolist(), strict=True))
+    every = {**assembly, **given}
+    for name in assembly.keys() - given.keys():
+        without = {joint: at for joint, at in every.items() if joint != name}
+        if _determined(robot, without):
+            every = without
+    return every
 
 
 def _determined(robot: Robot, given: dict[str, float]) -> bool:

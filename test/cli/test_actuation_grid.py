@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from mechanism_table import MECHANISMS
 
 from rbda_ros import load_robot
 from rbda_ros.cli import main
@@ -40,10 +41,29 @@ def test_npz_and_picture(tmp_path):
 
 
 def test_poses_out_of_reach_have_no_numbers(tmp_path, capsys):
-    assert main(["actuation", LEG, "--loops", LOOPS, "--grid", "ankle_rod=0.0:3.0:2"]) == 0
+    mechanism = MECHANISMS["distance_cut"]
+    files = [str(mechanism.urdf), "--loops", str(mechanism.loops)]
+    assert main(["actuation", *files, "--grid", "steering=0.0:1.0:2"]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert rows[1]["condition"] == "nan"
     assert rows[0]["condition"] != "nan"
+
+
+def test_other_joints_of_a_loop_may_be_the_grid(capsys):
+    """The rocker's position, and not the crank's, is what the grid says."""
+    mechanism = MECHANISMS["four_bar"]
+    files = [str(mechanism.urdf), "--loops", str(mechanism.loops)]
+    robot = load_robot(mechanism.urdf, mechanism.loops)
+    at = robot.tree.home[robot.joint_names.index("rocker")]
+    grid = f"rocker={at - 0.02}:{at + 0.02}:3"
+    assert main(["actuation", *files, "--grid", grid, "--joints", "rocker", "flag"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    for row in rows:
+        q = robot.close({"rocker": float(row["rocker"]), "flag": robot.tree.home[-1]})
+        found = robot.actuation(q, ["rocker", "flag"])
+        inertia = float(row["reflected_inertia.rocker.rocker"])
+        assert inertia == pytest.approx(found.reflected_inertia[0, 0], rel=1e-6)
+    assert len({row["reflected_inertia.rocker.rocker"] for row in rows}) == 3
 
 
 @pytest.mark.parametrize(
