@@ -120,7 +120,7 @@ class Mechanism:
         if self.tree.has_loops:
             phi, each = self._evaluate("loop_state", position)
             residual = float(np.abs(phi).max(initial=0.0))
-            if residual > ON_LOOPS:
+            if not residual <= ON_LOOPS:  # nor where it is NaN
                 raise InputError(
                     f"q does not satisfy the loops: residual {residual:.3g}; close it with"
                     " close(), or give the independent positions"
