@@ -43,7 +43,9 @@ def inverse_dynamics(
         f[k] = f[k] - external_forces(tree, k, wrenches)
 
     # Inward pass: force across every tree joint, and its part along y.
-    return along_y(tree, joints, f)
+    parts = zip(tree.clusters, tree.split_independent(ydd), strict=True)
+    armature = (node.joint_inertia @ ydd_k for node, ydd_k in parts)
+    return along_y(tree, joints, f) + ca.vertcat(ca.DM(0, 1), *armature)
 
 
 def body_forces(tree: ClusterTree, v: Clustered, a: Clustered) -> Clustered:
