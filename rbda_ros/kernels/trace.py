@@ -36,6 +36,7 @@ from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.regroup import regroup
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.kernels.columns import is_long, trace_columns
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.spatial import Matrix
 
@@ -107,9 +108,12 @@ def trace(tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None =
     """Run an algorithm on symbols and keep the program, common subexpressions shared.
 
     Outputs come flat, matrices row by row. Where loops are open, there is one more: the largest
-    acceleration that a row of theirs misses.
+    acceleration that a row of theirs misses. Matrices of long robots are no straight line, but
+    evaluated column by column.
     """
     traceable = KERNELS[name]
+    if is_long(tree, name):
+        return trace_columns(regroup(tree), name)
     symbols = [ca.SX.sym(symbol, *input_shape(tree, symbol)) for symbol in traceable.inputs]
     # Where wrenches or frames on bodies are asked for, their frames must turn with them.
     turning = range(len(tree.spanning.bodies) + 1)
