@@ -35,7 +35,7 @@ def composite_inertia(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
         if l is not None:
             Ic[l] = mirrored(Ic[l] + joint.E.congruence(at_joints))  # (44)
         F = at_joints @ joint.SG  # (46)
-        blocks[k, k] = mirrored(joint.SG.T @ F)  # (45)
+        blocks[k, k] = mirrored(joint.SG.T @ F) + tree.clusters[k].joint_inertia  # (45)
         while l is not None:
             F = joint.E.T @ F  # (47)
             joint = joints[l]

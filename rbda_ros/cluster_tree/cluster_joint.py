@@ -39,6 +39,8 @@ class ClusterNode:
         driven: positions in y_k, as many as the actuators can drive independently.
         relative: (nv, nv) spanning velocities to velocities across tree joints, where bodies do
             not hang from those that their joints are on (see `regroup`); None where all do.
+        armature: (ny, ny) inertia of the joints beside that of the bodies (see `armature`); None
+            where there is none.
     """
 
     name: str
@@ -54,6 +56,7 @@ class ClusterNode:
     actuated: tuple[int, ...]
     driven: tuple[int, ...]
     relative: NDArray[np.float64] | None = None
+    armature: NDArray[np.float64] | None = None
 
     @cached_property
     def nq(self) -> int:
@@ -74,6 +77,12 @@ class ClusterNode:
     def inertia(self) -> Matrix:
         """I_k = diag(I_i), 6n x 6n."""
         return ca.diagcat(*(constant(body.inertia) for body in self.bodies))
+
+    @property
+    def joint_inertia(self) -> Matrix:
+        """A_k (ny x ny): the armature, with structural zeros."""
+        none = ca.DM(self.ny, self.ny)
+        return none if self.armature is None else constant(self.armature)
 
     def velocity_map(self, q: Matrix, independent: Sequence[int] | None = None) -> Matrix:
         """G_k (nv x ny), with qd_k = G_k yd_k (6); of y_k, or of others in its place."""
