@@ -55,9 +55,11 @@ def _mini_cheetah() -> str:
 
 
 CHEETAH = """
-mini_cheetah's gears add {shown}: knees are tips. A ratio of 1.06 would leave {left:.0f} a gear on
-average. The 35 that were counted before rotors were armatures had the rotor's own velocity,
-gyroscopic force and rows in them; these were not needed, and are gone."""
+mini_cheetah's gears add {shown}: knees are tips.
+A ratio of 1.06 would leave {left:.0f} a gear on average. The 35 that were counted before rotors
+were armatures had the rotor's own velocity, gyroscopic force and rows in them; these were not
+needed, and are gone.
+"""
 
 
 def _remove(urdf: str, start: str, ending: str = "") -> str:

@@ -21,12 +21,10 @@ from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.spanning_tree import Body
-
-Array = NDArray[np.float64]
+from rbda_ros.spatial import Array
 
 SAME_AXIS = 1e-14
 """How far apart rounding may leave unit vectors along parallel axes."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rbda_ros.algorithms.derivatives import inverse_dynamics_along
 from rbda_ros.algorithms.rnea import mass_matrix_times
@@ -22,9 +22,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import InputError
 from rbda_ros.kernels.kernel import BoundCall, Kernel
 from rbda_ros.kernels.program import Program, UnsupportedOperationError
-from rbda_ros.spatial import Matrix
-
-Array = NDArray[np.float64]
+from rbda_ros.spatial import Array, Matrix
 
 LONGEST = 80_000
 """Instructions, by the estimates below, from which a matrix is evaluated column by column. A
