@@ -8,7 +8,7 @@ from typing import Any
 
 from lxml import etree
 
-from rbda_ros.description import source, xml_text, yaml_text
+from rbda_ros.description import gepetto, source, xml_text, yaml_text
 from rbda_ros.description.combine import combine
 from rbda_ros.description.loop_file import read_loop_file
 from rbda_ros.description.model import RobotDescription
@@ -32,13 +32,26 @@ def read_description(
     """
     report = Report()
     root = _read_urdf(urdf, report)
-    loop_file = read_loop_file(_read_loops(loops, report), report)
+    loop_file = read_loop_file(_in_our_form(_read_loops(loops, report), root, report), report)
     if root is None:
         report.raise_problems()
     assert root is not None  # else there was a problem
     description = combine(root, loop_file, report)
     report.raise_problems()
     return description
+
+
+def _in_our_form(loops: object, root: etree._Element | None, report: Report) -> object:
+    """A loop file of another form in the keys of ours."""
+    if root is None or not gepetto.is_gepetto(loops):
+        return loops
+    links = [link.get("name", "") for link in xml_text.children(root, "link")]
+    child_of = {}
+    for joint in xml_text.children(root, "joint"):
+        moved = xml_text.child(joint, "child")
+        if moved is not None:
+            child_of[joint.get("name", "")] = moved.get("link", "")
+    return gepetto.to_loop_file(loops, links, child_of, report)
 
 
 def _read_urdf(urdf: str | os.PathLike[str], report: Report) -> etree._Element | None:

@@ -95,7 +95,11 @@ def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> 
         raise AssemblyError(_no_freedom(loop, names))
     rows = _full_rank_rows(near.jacobians, near.rank)
     jacobians = [K[rows] for K in near.jacobians]
-    _check_locked(jacobians, near.rank, loop, names)
+    if locked := _locked(jacobians, near.rank, names):
+        warnings.append(
+            f"constraints {_names(loop)}: they leave no freedom to {', '.join(locked)}; the loop"
+            " is cheaper with these joints fixed"
+        )
     independent = choose_independent(jacobians, freedom, wishes, names, loop.constant)
     if near.moved:
         warnings.append(
@@ -119,15 +123,13 @@ def _no_freedom(loop: Loop, names: Sequence[str]) -> Problem:
     )
 
 
-def _check_locked(jacobians: Sequence[Array], rank: int, loop: Loop, names: Sequence[str]) -> None:
-    """Refuse joints that cannot move, as is refused of a loop that leaves no freedom at all."""
+def _locked(jacobians: Sequence[Array], rank: int, names: Sequence[str]) -> list[str]:
+    """Joints that cannot move though others of their loop can: hinges across a planar loop."""
     moves = np.zeros(len(names))
     for K in jacobians:
         free = np.linalg.svd(K)[2][rank:]
         moves = np.maximum(moves, np.abs(free).max(axis=0))
-    locked = [name for name, move in zip(names, moves, strict=True) if move < LOCKED]
-    if locked:
-        raise AssemblyError(_no_freedom(loop, locked))
+    return [name for name, move in zip(names, moves, strict=True) if move < LOCKED]
 
 
 def _without_nearly_redundant(

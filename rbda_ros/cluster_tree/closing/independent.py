@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.linalg
@@ -69,7 +70,6 @@ def choose_independent(
     """
     _check_count(freedom, wishes, names)
     balanced = _balanced(jacobians)
-    choices = list(_choices(jacobians, balanced, freedom, wishes))
 
     def quality(choice: tuple[int, ...], skipped: int) -> tuple[bool, int, float]:
         dependent = [j for j in range(len(names)) if j not in choice]
@@ -81,26 +81,32 @@ def choose_independent(
         return usable, len(wishes.preferred.intersection(choice)), step
 
     # One position of several may be on another branch, or at a dead point: it has no veto.
-    for skipped in (0, len(jacobians) // 4):
-        best = max(choices, key=lambda choice: quality(choice, skipped))
-        if quality(best, skipped)[0]:
-            return best
+    best: tuple[int, ...] = ()
+    for choices in _choices(jacobians, balanced, freedom, wishes):
+        for skipped in (0, len(jacobians) // 4):
+            best = max(choices, key=partial(quality, skipped=skipped))
+            if quality(best, skipped)[0]:
+                return best
     raise AssemblyError(_undetermined(best, wishes, names))
 
 
 def _choices(
     jacobians: Sequence[Array], balanced: Sequence[Array], freedom: int, wishes: Wishes
-) -> Iterable[tuple[int, ...]]:
-    if wishes.listed:
-        return [tuple(sorted(wishes.required))]
+) -> Iterable[list[tuple[int, ...]]]:
+    """Choices to compare; where none will do, further ones."""
     rest = sorted(wishes.allowed - wishes.required)
     more = freedom - len(wishes.required)
-    if math.comb(len(rest), more) > MOST_CHOICES:
-        of_both = (_pivoted(K, freedom, wishes) for K in (jacobians, balanced))
-        return dict.fromkeys(of_both)
-    return (
-        tuple(sorted({*wishes.required, *chosen})) for chosen in itertools.combinations(rest, more)
-    )
+    if wishes.listed:
+        yield [tuple(sorted(wishes.required))]
+    elif math.comb(len(rest), more) <= MOST_CHOICES:
+        yield [
+            tuple(sorted({*wishes.required, *chosen}))
+            for chosen in itertools.combinations(rest, more)
+        ]
+    else:  # the less the actuated joints are preferred, the better it may be conditioned
+        for preference in (1e-2, 1e-1, 0.3, 1.0):
+            yield [_pivoted(K, freedom, wishes, preference) for K in (jacobians, balanced)]
+            yield [_pivoted([K], freedom, wishes, preference) for K in balanced]
 
 
 def _undetermined(best: Sequence[int], wishes: Wishes, names: Sequence[str]) -> Problem:
@@ -151,11 +157,13 @@ def _check_count(freedom: int, wishes: Wishes, names: Sequence[str]) -> None:
     )
 
 
-def _pivoted(jacobians: Sequence[Array], freedom: int, wishes: Wishes) -> tuple[int, ...]:
+def _pivoted(
+    jacobians: Sequence[Array], freedom: int, wishes: Wishes, preference: float
+) -> tuple[int, ...]:
     """A good choice for large clusters: dependent columns by pivoted QR, unwanted ones first."""
     K = np.vstack(jacobians)
     weight = np.ones(K.shape[1])
-    weight[list(wishes.preferred)] = 1e-2
+    weight[list(wishes.preferred)] = preference
     weight[[j for j in range(K.shape[1]) if j not in wishes.allowed]] = 1e3
     weight[list(wishes.required)] = 1e-6
     _, _, order = scipy.linalg.qr(K * weight, mode="economic", pivoting=True)

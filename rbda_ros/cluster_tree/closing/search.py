@@ -58,9 +58,9 @@ def close_cluster(
     direct = solve(node.loop, target, free)
     reach = math.inf if may_jump else _reach(node.loop, guess, target, free)
     side = _side(node.loop, guess, free)
-    if direct.ok and _side(node.loop, direct.q, free) == side:
-        if _moved(node.loop, direct.q, guess) <= reach:
-            return direct.q
+    same_branch = direct.ok and _side(node.loop, direct.q, free) == side
+    if same_branch and _moved(node.loop, direct.q, guess) <= reach:
+        return direct.q
     for start in (guess, node.home) if may_jump else (guess,):
         followed = _follow(node, start, target, held, free)
         if followed is not None and followed.ok:
