@@ -15,6 +15,8 @@ import casadi as ca
 
 from rbda_ros.algorithms.motion import (
     Clustered,
+    armature_bias,
+    armature_inertia,
     bias_at_joints,
     cluster_joints,
     external_forces,
@@ -62,11 +64,12 @@ def articulated_inertias(
         l, joint = tree.clusters[k].parent, joints[k]
         at_joints = joint.J.congruence(IA[k])
         U = at_joints @ joint.SG  # line 3
-        D = factor_symmetric(joint.SG.T @ U)  # line 4
+        D = factor_symmetric(joint.SG.T @ U + armature_inertia(tree, joints, k))  # line 4
         left[k] = Articulated(at_joints, U, D)
         if l is None:
             continue
-        if tree.clusters[k].inside.count(None) == 1:
+        # Armature is in D alone, so that what is known of Ia without it does not hold.
+        if tree.clusters[k].inside.count(None) == 1 and not tree.clusters[k].has_armature:
             Ia = _of_base_body(joint.SG, left[k])  # line 7
             left[k] = replace(left[k], Ia=Ia)
             IA[l] = mirrored(IA[l] + joint.E.congruence(Ia))  # line 9
@@ -110,9 +113,15 @@ def forward_dynamics(
     c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]  # lines 15, 16
     pA = bias_forces(tree, v, wrenches)
     articulated = articulated_inertias(tree, joints)
-    u = carry_inward(tree, joints, articulated, c, pA, tree.split_independent(tau))
+    u = carry_inward(tree, joints, articulated, c, pA, driving_forces(tree, joints, tau))
     ydd, _ = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
     return ca.vertcat(ca.DM(0, 1), *ydd)
+
+
+def driving_forces(tree: ClusterTree, joints: list[ClusterJoint], tau: Matrix) -> list[Matrix]:
+    """Generalized force (ny) on each cluster, less what armature takes at ydd = 0."""
+    parts = tree.split_independent(tau)
+    return [tau_k - armature_bias(tree, joints, k) for k, tau_k in enumerate(parts)]
 
 
 def bias_forces(tree: ClusterTree, v: Clustered, wrenches: Matrix | None = None) -> Clustered:
@@ -193,7 +202,9 @@ def accelerate_outward(
     for k in tree.outward():
         joint, U, D = joints[k], articulated[k].U, articulated[k].D
         a_free = joint.E @ a[tree.clusters[k].parent] + c[k]  # line 3
-        across, along = _split(joint.SG, a_free)
+        across, along = (
+            (a_free, 0) if tree.clusters[k].has_armature else _split(joint.SG, a_free)
+        )
         total = D.solve(u[k] - U.T @ across)
         ydd.append(total - along)  # line 4
         a[k] = joint.J @ (across + joint.SG @ total)  # line 5

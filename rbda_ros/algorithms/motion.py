@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import casadi as ca
+import numpy as np
 
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, ClusterNode, cluster_joint
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix, cross_force, mirrored
+from rbda_ros.spatial import Matrix, constant, cross_force, mirrored
 
 Clustered = dict[int | None, Matrix]
 """A clustered vector or matrix for each cluster index; None is the fixed base."""
@@ -169,3 +170,27 @@ def external_forces(tree: ClusterTree, k: int, wrenches: Matrix | None) -> Matri
     if wrenches is None:
         return ca.DM(tree.rows(k), 1)
     return ca.vertcat(*(wrenches[:, i - 1] for i in tree.clusters[k].numbers))
+
+
+def armature_inertia(tree: ClusterTree, joints: list[ClusterJoint], k: int) -> Matrix:
+    """``G' A G`` (ny x ny): what the armature A of cluster k's joints adds to the mass matrix."""
+    if not tree.clusters[k].has_armature:
+        return ca.DM(tree.clusters[k].ny, tree.clusters[k].ny)
+    G, A = joints[k].G, constant(np.diag(tree.clusters[k].armature))
+    return mirrored(G.T @ (A @ G))
+
+
+def armature_bias(tree: ClusterTree, joints: list[ClusterJoint], k: int) -> Matrix:
+    """``G' A g`` (ny): the force on y that armature takes at ydd = 0."""
+    node = tree.clusters[k]
+    if not node.has_armature:
+        return ca.DM(node.ny, 1)
+    return joints[k].G.T @ (constant(node.armature) * joints[k].g)
+
+
+def armature_forces(tree: ClusterTree, joints: list[ClusterJoint], ydd: Matrix) -> Matrix:
+    """``G' A (G ydd + g)`` (ny): the force on y that armature takes."""
+    forces: list[Matrix] = [ca.DM(0, 1)]
+    for k, ydd_k in enumerate(tree.split_independent(ydd)):
+        forces.append(armature_inertia(tree, joints, k) @ ydd_k + armature_bias(tree, joints, k))
+    return ca.vertcat(*forces)

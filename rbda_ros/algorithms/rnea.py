@@ -7,6 +7,7 @@ import casadi as ca
 from rbda_ros.algorithms.motion import (
     Clustered,
     accelerations,
+    armature_forces,
     cluster_joints,
     external_forces,
     gravity,
@@ -43,7 +44,7 @@ def inverse_dynamics(
         f[k] = f[k] - external_forces(tree, k, wrenches)
 
     # Inward pass: force across every tree joint, and its part along y.
-    return along_y(tree, joints, f)
+    return along_y(tree, joints, f) + armature_forces(tree, joints, ydd)
 
 
 def body_forces(tree: ClusterTree, v: Clustered, a: Clustered) -> Clustered:

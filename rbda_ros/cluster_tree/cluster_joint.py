@@ -75,6 +75,17 @@ class ClusterNode:
         """I_k = diag(I_i), 6n x 6n."""
         return ca.diagcat(*(constant(body.inertia) for body in self.bodies))
 
+    @cached_property
+    def armature(self) -> NDArray[np.float64]:
+        """(nv,) inertia that each joint's own velocity feels, and nothing else does."""
+        of_bodies = ([body.joint.armature] * body.model.nv for body in self.bodies)
+        return np.array([value for values in of_bodies for value in values])
+
+    @property
+    def has_armature(self) -> bool:
+        """Whether any of its joints has armature."""
+        return bool(np.any(self.armature))
+
     def velocity_map(self, q: Matrix, independent: Sequence[int] | None = None) -> Matrix:
         """G_k (nv x ny), with qd_k = G_k yd_k (6); of y_k, or of others in its place."""
         if self.loop is None:
