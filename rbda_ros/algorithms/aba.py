@@ -202,9 +202,7 @@ def accelerate_outward(
     for k in tree.outward():
         joint, U, D = joints[k], articulated[k].U, articulated[k].D
         a_free = joint.E @ a[tree.clusters[k].parent] + c[k]  # line 3
-        across, along = (
-            (a_free, 0) if tree.clusters[k].has_armature else _split(joint.SG, a_free)
-        )
+        across, along = (a_free, 0) if tree.clusters[k].has_armature else _split(joint.SG, a_free)
         total = D.solve(u[k] - U.T @ across)
         ydd.append(total - along)  # line 4
         a[k] = joint.J @ (across + joint.SG @ total)  # line 5

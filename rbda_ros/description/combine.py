@@ -13,6 +13,7 @@ from rbda_ros.description.inertias import check_inertias, warn_of_massless_leave
 from rbda_ros.description.link_tree import Tree, joints_by_name
 from rbda_ros.description.loop_elements import read_loop_elements
 from rbda_ros.description.loop_file import LoopFile
+from rbda_ros.description.mjcf import MjcfRobot
 from rbda_ros.description.model import (
     Coupling,
     CutJoint,
@@ -66,15 +67,66 @@ def combine(root: etree._Element, loop_file: LoopFile, report: Report) -> RobotD
         *(rotor.gear for rotor in rotors),
         *loop_file.constraints,
     )
-    description = RobotDescription(
-        name=name,
-        links=(*links, *(rotor.link for rotor in rotors)),
-        joints=joints,
-        constraints=tuple(replace(c, method=c.method or loop_file.method) for c in constraints),
-        independent_joints=loop_file.independent_joints,
-        actuated_joints=loop_file.actuated_joints,
-        assembly=loop_file.assembly,
+    return _checked(
+        RobotDescription(
+            name=name,
+            links=(*links, *(rotor.link for rotor in rotors)),
+            joints=joints,
+            constraints=constraints,
+            independent_joints=loop_file.independent_joints,
+            actuated_joints=loop_file.actuated_joints,
+            assembly=loop_file.assembly,
+        ),
+        loop_file,
+        report,
     )
+
+
+def combine_mjcf(robot: MjcfRobot, loop_file: LoopFile, report: Report) -> RobotDescription:
+    """Make the robot of an MJCF file and a loop file, which may add to it and overrule it."""
+    joints, crosses = override_joints(robot.joints, loop_file.joints, report)
+    links = (*robot.links, *crosses)
+    named, tree = joints_by_name(joints), Tree(joints)
+    check_tree(links, joints, report)
+    check_inertias(links, report)
+    rotors = build_rotors(
+        _all_rotors(loop_file, Transmissions((), {}), report),
+        {link.name for link in links},
+        named,
+        tree,
+        report,
+    )
+    joints = mark_dependent(
+        (*joints, *(rotor.joint for rotor in rotors)),
+        {rotor.joint.name for rotor in rotors},
+        loop_file.independent_joints or (),
+    )
+    listed = loop_file.actuated_joints
+    return _checked(
+        RobotDescription(
+            name=robot.name,
+            links=(*links, *(rotor.link for rotor in rotors)),
+            joints=joints,
+            constraints=(
+                *robot.constraints,
+                *(rotor.gear for rotor in rotors),
+                *loop_file.constraints,
+            ),
+            independent_joints=loop_file.independent_joints,
+            actuated_joints=robot.actuated_joints if listed is None else listed,
+            assembly={**robot.assembly, **loop_file.assembly},
+        ),
+        loop_file,
+        report,
+    )
+
+
+def _checked(
+    description: RobotDescription, loop_file: LoopFile, report: Report
+) -> RobotDescription:
+    method = loop_file.method
+    constraints = tuple(replace(c, method=c.method or method) for c in description.constraints)
+    description = replace(description, constraints=constraints)
     _check(description, report)
     return replace(description, warnings=report.warnings)
 
