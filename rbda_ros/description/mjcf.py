@@ -24,7 +24,6 @@ from rbda_ros.description.model import (
     Limits,
     Link,
     Pose,
-    Vector3,
 )
 from rbda_ros.description.orientation import to_pose, to_rpy
 from rbda_ros.description.report import Report
@@ -151,15 +150,15 @@ def _actuated(model: Any, names: Names, report: Report) -> tuple[str, ...] | Non
     if not model.nu:
         return None
     joints: dict[str, None] = {}
-    by_joint = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
+    by_joint = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
     for a in range(model.nu):
         target, where = int(model.actuator_trnid[a][0]), f"actuator {names.actuator(a)!r}"
-        if model.actuator_trntype[a] in by_joint:
+        if int(model.actuator_trntype[a]) in by_joint:
             if model.jnt_type[target] == _FREE:
                 report.warn(where, "acts on a free joint, and is left out")
             else:
                 joints[names.joint(target)] = None
-        elif model.actuator_trntype[a] == mujoco.mjtTrn.mjTRN_TENDON and (
+        elif int(model.actuator_trntype[a]) == int(mujoco.mjtTrn.mjTRN_TENDON) and (
             terms := names.fixed_tendon(target)
         ):
             joints.update(dict.fromkeys(terms))
@@ -217,9 +216,3 @@ def _about(axis: NDArray[np.float64], angle: float) -> NDArray[np.float64]:
     """(3, 3) rotation about a unit axis."""
     half = 0.5 * angle
     return _rotation(np.concatenate([[math.cos(half)], math.sin(half) * axis]))
-
-
-def to_vector3(values: NDArray[np.float64]) -> Vector3:
-    """Three floats."""
-    x, y, z = (float(value) for value in values)
-    return (x, y, z)

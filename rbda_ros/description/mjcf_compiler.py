@@ -58,11 +58,14 @@ def _without_meshes(spec: Any, report: Report) -> bool:
     """Leave out all that is only drawn or touched; False where inertias come from it."""
     import mujoco
 
-    drawn = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF)
+    kinds = mujoco.mjtGeom
+    drawn = [int(kind) for kind in (kinds.mjGEOM_MESH, kinds.mjGEOM_HFIELD, kinds.mjGEOM_SDF)]
     left_out = 0
     for geom in list(spec.geoms):
-        if geom.type in drawn or geom.meshname:
-            if not geom.parent.explicitinertial and geom.parent.name != "world":
+        if int(geom.type) in drawn or geom.meshname:
+            weightless = geom.mass == 0.0 or geom.density == 0.0
+            stated = geom.parent.explicitinertial or geom.parent.name == "world"
+            if not (weightless or stated):
                 return False
             spec.delete(geom)
             left_out += 1

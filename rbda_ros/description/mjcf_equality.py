@@ -31,14 +31,14 @@ def read_equalities(model: Any, names: Names, report: Report) -> Iterator[Constr
         where = f"equality {name!r}"
         if not model.eq_active0[e]:
             report.warn(where, "is not active, and is left out")
-        elif kind == kinds.mjEQ_CONNECT:
+        elif kind == int(kinds.mjEQ_CONNECT):
             cut = _cut(model, e, names, "spherical")
             connects.setdefault((cut.predecessor.link, cut.successor.link), []).append(cut)
-        elif kind == kinds.mjEQ_WELD:
+        elif kind == int(kinds.mjEQ_WELD):
             yield _cut(model, e, names, "fixed")
-        elif kind == kinds.mjEQ_JOINT:
+        elif kind == int(kinds.mjEQ_JOINT):
             yield _polynomial(model, e, name, *_joint_sides(model, e, names))
-        elif kind == kinds.mjEQ_TENDON:
+        elif kind == int(kinds.mjEQ_TENDON):
             sides = _tendon_sides(model, e, names)
             if sides is None:
                 report.warn(where, "ties tendons that are not fixed ones, and is left out")
@@ -56,7 +56,7 @@ def _cut(model: Any, e: int, names: Names, kind: Any) -> CutJoint:
     import mujoco
 
     data, ids = model.eq_data[e], (int(model.eq_obj1id[e]), int(model.eq_obj2id[e]))
-    if model.eq_objtype[e] == mujoco.mjtObj.mjOBJ_SITE:
+    if int(model.eq_objtype[e]) == int(mujoco.mjtObj.mjOBJ_SITE):
         ends = [
             Attachment(
                 names.body(model.site_bodyid[i]),

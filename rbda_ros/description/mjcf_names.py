@@ -47,7 +47,7 @@ class Names:
         model = self._model
         first, count = int(model.tendon_adr[i]), int(model.tendon_num[i])
         wraps = range(first, first + count)
-        if any(model.wrap_type[w] != mujoco.mjtWrap.mjWRAP_JOINT for w in wraps):
+        if any(int(model.wrap_type[w]) != int(mujoco.mjtWrap.mjWRAP_JOINT) for w in wraps):
             return {}
         terms: dict[str, float] = {}
         for w in wraps:
