@@ -54,8 +54,8 @@ MODELS = {
         f"<joint name='knee' axis='0 1 0' armature='.05' damping='.3'/>{OF}</body></body>"
     ),
     "fixed bodies": mjcf(
-        f"<body pos='0 0 .1'>{OF}<body pos='.1 0 0'><joint axis='0 0 1'/>{OF}<body pos='0 .1 0'>{OF}"
-        "</body></body></body>"
+        f"<body pos='0 0 .1'>{OF}<body pos='.1 0 0'><joint axis='0 0 1'/>{OF}"
+        f"<body pos='0 .1 0'>{OF}</body></body></body>"
     ),
     "connect": four_bar(
         "<equality><connect body1='coupler' body2='rocker' anchor='.2 .05 0'/></equality>"
@@ -63,7 +63,8 @@ MODELS = {
     "connect sites": mjcf(
         f"<body name='a' pos='0 0 .5'><joint axis='0 1 0' name='a'/>{OF}<body pos='.3 0 0'>"
         f"<joint name='b' axis='0 1 0'/>{OF}<site name='p' pos='.2 0 0'/></body></body>"
-        f"<body pos='.4 0 .5'><joint name='c' axis='0 1 0'/>{OF}<site name='q' pos='.1 0 0'/></body>",
+        f"<body pos='.4 0 .5'><joint name='c' axis='0 1 0'/>{OF}"
+        "<site name='q' pos='.1 0 0'/></body>",
         "<equality><connect site1='p' site2='q'/></equality>",
     ),
     "weld": four_bar(
