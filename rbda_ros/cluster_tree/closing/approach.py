@@ -16,6 +16,7 @@ from rbda_ros.spatial import Array
 
 _SETTLED = 1e-10
 _CLOSE_ENOUGH = 1e-20
+_NO_GAIN = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +52,11 @@ def approach(loop: Loop, start: Array) -> Approach:
         trial_rows, trial_K = _whole(loop, trial)
         trial_cost = float(trial_rows @ trial_rows)
         if trial_cost < cost:
+            settled = cost - trial_cost < _NO_GAIN * cost
             q, rows, K, cost = trial, trial_rows, trial_K, trial_cost
             damping = max(damping / 8, 1e-12)
+            if settled:
+                break
         elif damping > 1e6:
             settled = True
             break
