@@ -14,9 +14,9 @@ from rbda_ros.cluster_tree.closing.tolerances import APPROACH_STEPS, LONGEST_STE
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.spatial import Array
 
-_SETTLED = 1e-10
 _CLOSE_ENOUGH = 1e-20
 _NO_GAIN = 1e-7
+_LEAST_DAMPING, _MOST_DAMPING = 1e-12, 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +26,10 @@ class Approach:
     Attributes:
         q: (nq,) position.
         gap: length of the vector of all rows there.
-        settled: whether it is a minimum, so that more steps would change nothing.
     """
 
     q: Array
     gap: float
-    settled: bool
 
 
 def approach(loop: Loop, start: Array) -> Approach:
@@ -39,30 +37,23 @@ def approach(loop: Loop, start: Array) -> Approach:
     q, damping = start, 1e-3
     rows, K = _whole(loop, q)
     cost = float(rows @ rows)
-    settled = False
     for _ in range(APPROACH_STEPS):
         if not np.isfinite(cost) or not np.all(np.isfinite(K)):
-            return Approach(start, np.inf, False)
-        gradient = K.T @ rows
-        settled = bool(np.abs(gradient).max(initial=0.0) <= _SETTLED)
-        if settled or cost <= _CLOSE_ENOUGH:
+            return Approach(start, np.inf)
+        if cost <= _CLOSE_ENOUGH or damping > _MOST_DAMPING:
             break
-        step = _damped_step(K, rows, damping)
-        trial = loop.integrate(q, _shortened(loop, step))
+        trial = loop.integrate(q, _shortened(loop, _damped_step(K, rows, damping)))
         trial_rows, trial_K = _whole(loop, trial)
         trial_cost = float(trial_rows @ trial_rows)
-        if trial_cost < cost:
-            settled = cost - trial_cost < _NO_GAIN * cost
-            q, rows, K, cost = trial, trial_rows, trial_K, trial_cost
-            damping = max(damping / 8, 1e-12)
-            if settled:
-                break
-        elif damping > 1e6:
-            settled = True
-            break
-        else:
+        if not trial_cost < cost:
             damping *= 4
-    return Approach(q, float(np.sqrt(cost)), settled)
+            continue
+        gain = cost - trial_cost
+        q, rows, K, cost = trial, trial_rows, trial_K, trial_cost
+        damping = max(damping / 8, _LEAST_DAMPING)
+        if gain < _NO_GAIN * cost:
+            break
+    return Approach(q, float(np.sqrt(cost)))
 
 
 def _whole(loop: Loop, q: Array) -> tuple[Array, Array]:

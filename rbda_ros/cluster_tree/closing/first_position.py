@@ -11,11 +11,13 @@ from rbda_ros.cluster_tree.closing.approach import Approach, approach
 from rbda_ros.cluster_tree.closing.independent import AssemblyError
 from rbda_ros.cluster_tree.closing.newton import Closed, solve, worst_constraint
 from rbda_ros.cluster_tree.closing.tolerances import (
+    AGREEING_STARTS,
     ASSEMBLY_RESTARTS,
     CLOSED,
     MORE_FOR_LIMITS,
     NEAR_STARTS,
     NEARLY_CLOSED,
+    SAME_GAP,
 )
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.errors import Problem
@@ -89,11 +91,12 @@ def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
     turned_over = bool(np.any(np.asarray(loop.alignment(best.q)) < 0.0))
     left = "its axes are opposed" if turned_over and error <= CLOSED else f"{error:.3g} is left"
     others = ", ".join(f"{other!r} {gap:.2g}" for other, gap in gaps.items() if other != name)
-    again = [near for near in nearest if near.settled and near.gap < 1.01 * best.gap + CLOSED]
-    if best.settled and len(again) > 1:
+    # From a false minimum here and there others would lead on; from the nearest point none does.
+    again = [near for near in nearest if near.gap < (1.0 + SAME_GAP) * best.gap]
+    if len(again) >= AGREEING_STARTS:
         verdict = "its dimensions cannot close"
     else:
-        verdict = "the search did not settle, and may have missed a way"
+        verdict = "the search may have missed a way"
     reason = (
         f"the loop does not close: {left} at the best position found"
         + (f" (and of {others})" if others else "")

@@ -91,6 +91,10 @@ NEARLY_REDUNDANT = 1e-5
 digits: the same loop written exactly would have zeros."""
 APPROACH_STEPS = 120
 """Levenberg-Marquardt steps from one start: most take twenty to forty."""
+AGREEING_STARTS = 3
+"""Starts that end at the same gap before a loop's dimensions are blamed for it."""
+SAME_GAP = 0.01
+"""Share by which such gaps may differ: the last steps to a gap that stays are slow."""
 MORE_FOR_LIMITS = 8
 """Further starts where the first closed position is outside joint limits."""
 LOCKED = 1e-9
