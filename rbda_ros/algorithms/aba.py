@@ -16,6 +16,8 @@ import casadi as ca
 
 from rbda_ros.algorithms.motion import (
     Clustered,
+    armature_bias,
+    armature_inertia,
     bias_at_joints,
     cluster_joints,
     external_forces,
@@ -63,7 +65,7 @@ def articulated_inertias(
         l, joint = tree.clusters[k].parent, joints[k]
         at_joints = joint.J.congruence(IA[k])
         U = at_joints @ joint.SG  # line 3
-        A = tree.clusters[k].joint_inertia
+        A = armature_inertia(tree, joints, k)
         D = factor_symmetric(joint.SG.T @ U + A)  # line 4
         articulated[k] = Articulated(at_joints, U, D)
         if l is None:
@@ -112,9 +114,15 @@ def forward_dynamics(
     c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]  # lines 15, 16
     pA = bias_forces(tree, v, wrenches)
     articulated = articulated_inertias(tree, joints)
-    u = carry_inward(tree, joints, articulated, c, pA, tree.split_independent(tau))
+    u = carry_inward(tree, joints, articulated, c, pA, driving_forces(tree, joints, tau))
     ydd, _ = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
     return ca.vertcat(ca.DM(0, 1), *ydd)
+
+
+def driving_forces(tree: ClusterTree, joints: list[ClusterJoint], tau: Matrix) -> list[Matrix]:
+    """Generalized force (ny) on each cluster, less what armature takes at ydd = 0."""
+    parts = tree.split_independent(tau)
+    return [tau_k - armature_bias(tree, joints, k) for k, tau_k in enumerate(parts)]
 
 
 def bias_forces(tree: ClusterTree, v: Clustered, wrenches: Matrix | None = None) -> Clustered:
@@ -151,7 +159,7 @@ def carry_inward(
         p = joint.J.T @ pA[k]
         u[k] = tau[k] - joint.SG.T @ p  # line 5
         if l is not None:
-            A = tree.clusters[k].joint_inertia
+            A = armature_inertia(tree, joints, k)
             pa = _across_joint(joint.SG, articulated[k], A, c[k], p, u[k], tau[k])  # line 8
             pA[l] = pA[l] + joint.E.T @ pa  # line 10
     return u
@@ -202,7 +210,8 @@ def accelerate_outward(
         joint, U, D = joints[k], articulated[k].U, articulated[k].D
         a_free = joint.E @ a[tree.clusters[k].parent] + c[k]  # line 3
         across, along = _split(joint.SG, a_free)
-        total = D.solve(u[k] - U.T @ across)
+        A = armature_inertia(tree, joints, k)
+        total = D.solve(u[k] - U.T @ across + A @ along)
         ydd.append(total - along)  # line 4
         a[k] = joint.J @ (across + joint.SG @ total)  # line 5
     return ydd, a
@@ -211,7 +220,7 @@ def accelerate_outward(
 def _split(S: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
     """``a = across + S along``: what a joint takes over is no part of its equation of motion.
 
-    Only for a body alone whose S has unit vectors, where ``U' S = D``; else along is zero.
+    Only for a body alone whose S has unit vectors, where ``U' S = D - A``; else along is zero.
     """
     axes = list(_axes(S))
     if a.rows() > 6 or len(axes) < S.columns():

@@ -9,6 +9,7 @@ import casadi as ca
 from rbda_ros.algorithms.motion import (
     Clustered,
     accelerations,
+    armature_forces,
     cluster_joints,
     external_forces,
     gravity,
@@ -45,9 +46,7 @@ def inverse_dynamics(
         f[k] = f[k] - external_forces(tree, k, wrenches)
 
     # Inward pass: force across every tree joint, and its part along y.
-    parts = zip(tree.clusters, tree.split_independent(ydd), strict=True)
-    armature = (node.joint_inertia @ ydd_k for node, ydd_k in parts)
-    return along_y(tree, joints, f) + ca.vertcat(ca.DM(0, 1), *armature)
+    return along_y(tree, joints, f) + armature_forces(tree, joints, ydd)
 
 
 def body_forces(tree: ClusterTree, v: Clustered, a: Clustered) -> Clustered:

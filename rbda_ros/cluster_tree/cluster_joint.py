@@ -39,8 +39,8 @@ class ClusterNode:
         driven: positions in y_k, as many as the actuators can drive independently.
         relative: (nv, nv) spanning velocities to velocities across tree joints, where bodies do
             not hang from those that their joints are on (see `regroup`); None where all do.
-        armature: (ny, ny) inertia of the joints beside that of the bodies (see `armature`); None
-            where there is none.
+        rotor_armature: (ny, ny) inertia of rotors that are no bodies any more (see `armature`);
+            None where there are none.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ClusterNode:
     actuated: tuple[int, ...]
     driven: tuple[int, ...]
     relative: NDArray[np.float64] | None = None
-    armature: NDArray[np.float64] | None = None
+    rotor_armature: NDArray[np.float64] | None = None
 
     @cached_property
     def nq(self) -> int:
@@ -78,11 +78,11 @@ class ClusterNode:
         """I_k = diag(I_i), 6n x 6n."""
         return ca.diagcat(*(constant(body.inertia) for body in self.bodies))
 
-    @property
-    def joint_inertia(self) -> Matrix:
-        """A_k (ny x ny): the armature, with structural zeros."""
-        none = ca.DM(self.ny, self.ny)
-        return none if self.armature is None else constant(self.armature)
+    @cached_property
+    def joint_armature(self) -> NDArray[np.float64]:
+        """(nv,) inertia that each joint's own velocity feels, and nothing else does."""
+        of_bodies = ([body.joint.armature] * body.model.nv for body in self.bodies)
+        return np.array([value for values in of_bodies for value in values])
 
     def velocity_map(self, q: Matrix, independent: Sequence[int] | None = None) -> Matrix:
         """G_k (nv x ny), with qd_k = G_k yd_k (6); of y_k, or of others in its place."""

@@ -62,7 +62,9 @@ def regroup(tree: ClusterTree, turning: Container[int] = ()) -> ClusterTree:
     ]
     tree = tree.with_bodies(regrouped)
     with_armatures = zip(tree.clusters, armatures, strict=True)
-    clusters = tuple(replace(node, armature=A if A.any() else None) for node, A in with_armatures)
+    clusters = tuple(
+        replace(node, rotor_armature=A if A.any() else None) for node, A in with_armatures
+    )
     return _rehung(replace(tree, clusters=clusters))
 
 

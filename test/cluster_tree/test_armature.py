@@ -62,18 +62,18 @@ def test_rotors_about_the_axes_they_drive_are_armatures(axis, tilt, left):
 def test_the_armature_of_a_gear_and_a_belt():
     sign = {"0 1 0": 1.0, "0 -1 0": -1.0}
     for axis in sign:
-        (node,) = (n for n in regroup(belt_leg(axis)).clusters if n.armature is not None)
+        (node,) = (n for n in regroup(belt_leg(axis)).clusters if n.rotor_armature is not None)
         n = sign[axis] * 6.0
         gear = SPIN * np.array([[n * (n - 1), 0.0], [0.0, 0.0]])
         # w^2, (w + knee)^2 and (w + knee + ankle)^2 take -7, -1 and 9 of (w + 8 knee + 9 ankle)^2.
         belt = SPIN * np.array([[64.0 + 1.0 - 9.0, 72.0 - 9.0], [72.0 - 9.0, 81.0 - 9.0]])
-        np.testing.assert_allclose(node.armature, gear + belt, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(node.rotor_armature, gear + belt, rtol=0, atol=1e-14)
 
 
 def test_bodies_that_are_asked_about_stay():
     tree = belt_leg()
     everything = regroup(tree, range(len(tree.spanning.bodies) + 1))
-    assert all(node.armature is None for node in everything.clusters)
+    assert all(node.rotor_armature is None for node in everything.clusters)
 
 
 def _assert_same_dynamics(tree, other):
