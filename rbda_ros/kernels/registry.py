@@ -34,7 +34,13 @@ from rbda_ros.algorithms.loop_motion import (
     loop_state,
     spanning_motion,
 )
+from rbda_ros.algorithms.momentum import momentum
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
+from rbda_ros.algorithms.transmission_maps import (
+    completed_velocity,
+    converted_efforts,
+    velocity_map,
+)
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -200,6 +206,8 @@ REGISTRY: dict[str, Traceable] = {
     "actuator_efforts": Traceable(("q", "tau"), actuator_efforts, sees_inertia=False),
     "generalized_force": Traceable(("q", "spanning_tau"), generalized_force, sees_inertia=False),
     "spanning_motion": Traceable(("q", "yd", "ydd"), spanning_motion, sees_inertia=False),
+    "velocity_map": Traceable(("q",), velocity_map, sees_inertia=False),
+    "momentum": Traceable(("q", "yd"), momentum),
     "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
     "answer_health": Traceable(
         ("q", "guess", "yd", "ydd", "tau", "efforts"), answer_health, sees_inertia=False
@@ -226,6 +234,13 @@ REGISTRY: dict[str, Traceable] = {
     ),
     "independent_acceleration": Traceable(
         ("q", "yd", "known"), independent_acceleration, sees_inertia=False, public=False
+    ),
+    "completed_velocity": Traceable(
+        ("q", "known"), completed_velocity, sees_inertia=False, public=False
+    ),
+    # Option: which velocity coordinates efforts act on.
+    "converted_efforts": Traceable(
+        ("q", "tau"), converted_efforts, sees_inertia=False, public=False
     ),
     # Option: a Choice of joints and terms.
     "feedforward": Traceable(

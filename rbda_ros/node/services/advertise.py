@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 
 from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.node.parameters import Settings
+from rbda_ros.node.services.actuation_service import describe_actuation
 from rbda_ros.node.services.contact_service import constrained_forward_dynamics
+from rbda_ros.node.services.conversion_service import (
+    LimitError,
+    convert_state,
+    convert_trajectory,
+)
 from rbda_ros.node.services.describe_model import describe_model
 from rbda_ros.node.services.dynamics_services import (
     forward_dynamics,
@@ -23,6 +29,9 @@ from rbda_ros.node.services.trajectory_service import trajectory_inverse_dynamic
 from rbda_ros.robot import Robot
 from rbda_ros.srv import (
     ConstrainedForwardDynamics,
+    ConvertState,
+    ConvertTrajectory,
+    DescribeActuation,
     DescribeModel,
     ForwardDynamics,
     InverseDynamics,
@@ -69,6 +78,9 @@ def advertise(node: Any) -> SlowServices:
         "operational_space_inertia": Service(OperationalSpaceInertia, operational_space_inertia),
         "trajectory_inverse_dynamics": Service(TrajectoryInverseDynamics, trajectories),
         "set_payload": Service(SetPayload, payloads, needs_active=False),
+        "convert_state": Service(ConvertState, convert_state),
+        "convert_trajectory": Service(ConvertTrajectory, convert_trajectory),
+        "describe_actuation": Service(DescribeActuation, describe_actuation),
     }
     for name, service in in_place.items():
         node.create_service(for_service(service.kind), f"~/{name}", _answer(node, service))
@@ -88,7 +100,10 @@ def _answer(node: Any, service: Service) -> Callable[[Any, Any], Any]:
         try:
             handler(_model(node, needs_active), node.settings, request, response)
         except (InputError, ModelError) as error:
-            return kind.Response(success=False, message=str(error))
+            refused = kind.Response(success=False, message=str(error))
+            if isinstance(error, LimitError):
+                refused.violations = error.violations
+            return refused
         except Exception as error:  # a bug of ours; the caller still gets an answer
             node.get_logger().error(
                 f"service call failed: {type(error).__name__}: {one_line(error)}"

@@ -47,6 +47,7 @@ class Context:
     Attributes:
         publish: takes efforts, as JointState, serialized or not.
         publish_commands: takes commands, as Float64MultiArray.
+        answered: takes the call that answered a message, and the message, serialized.
         now: present time [ns], of the clock that stamps are from.
         background: runs something in another thread.
         refusals: counts what is not answered.
@@ -55,6 +56,7 @@ class Context:
 
     publish: Publish
     publish_commands: Publish
+    answered: Callable[[FeedforwardCall, bytes], None]
     now: Callable[[], int]
     background: Callable[[Callable[[], Any]], Future[Any]]
     refusals: Refusals
@@ -185,6 +187,7 @@ class Responder:
         if len(self._commanded):
             self._commanded[:] = call.efforts[self._command_order]
             self._context.publish_commands(self._command)
+        self._context.answered(call, data)
         return (now - time) * 1e-9 if time else math.nan, health
 
     def _not_finite(self, call: FeedforwardCall) -> RefusalError:
