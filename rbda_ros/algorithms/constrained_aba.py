@@ -21,6 +21,7 @@ from rbda_ros.algorithms.aba import (
     articulated_inertias,
     bias_forces,
     carry_inward,
+    driving_forces,
 )
 from rbda_ros.algorithms.contact_rows import ContactRows, Proximal, Solution
 from rbda_ros.algorithms.motion import Clustered, bias_at_joints, gravity
@@ -57,7 +58,7 @@ def constrained_aba(
     pA = bias_forces(tree, v)
     for contact, f_i in zip(rows, f, strict=True):
         pA[contact.cluster] -= contact.K.T @ (f_i + mu * contact.k)
-    u = carry_inward(tree, joints, articulated, c, pA, tree.split_independent(tau))
+    u = carry_inward(tree, joints, articulated, c, pA, driving_forces(tree, joints, tau))
     ydd, a = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
     missing = before = _missing(rows, a)
     f = _corrected(f, missing, mu)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from rbda_ros.algorithms.motion import Clustered, cluster_joints
+from rbda_ros.algorithms.motion import Clustered, armature_inertia, cluster_joints
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, mirrored
@@ -35,7 +35,7 @@ def composite_inertia(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
         if l is not None:
             Ic[l] = mirrored(Ic[l] + joint.E.congruence(at_joints))  # (44)
         F = at_joints @ joint.SG  # (46)
-        blocks[k, k] = mirrored(joint.SG.T @ F)  # (45)
+        blocks[k, k] = mirrored(joint.SG.T @ F) + armature_inertia(tree, joints, k)  # (45)
         while l is not None:
             F = joint.E.T @ F  # (47)
             joint = joints[l]

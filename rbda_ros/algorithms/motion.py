@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import casadi as ca
+import numpy as np
 
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, ClusterNode, cluster_joint
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix, cross_force, mirrored
+from rbda_ros.spatial import Matrix, constant, cross_force, mirrored
 
 Clustered = dict[int | None, Matrix]
 """A clustered vector or matrix for each cluster index; None is the fixed base."""
@@ -169,3 +170,32 @@ def external_forces(tree: ClusterTree, k: int, wrenches: Matrix | None) -> Matri
     if wrenches is None:
         return ca.DM(tree.rows(k), 1)
     return ca.vertcat(*(wrenches[:, i - 1] for i in tree.clusters[k].numbers))
+
+
+def armature_inertia(tree: ClusterTree, joints: list[ClusterJoint], k: int) -> Matrix:
+    """A_k (ny x ny): inertia of cluster k's joints beside that of its bodies.
+
+    ``G' a G`` of the joints' own armatures a, and that of rotors that are armatures.
+    """
+    node = tree.clusters[k]
+    A: Matrix = ca.DM(node.ny, node.ny)
+    if node.joint_armature.any():
+        G = joints[k].G
+        A = mirrored(G.T @ (constant(np.diag(node.joint_armature)) @ G))
+    return A if node.rotor_armature is None else A + constant(node.rotor_armature)
+
+
+def armature_bias(tree: ClusterTree, joints: list[ClusterJoint], k: int) -> Matrix:
+    """``G' a g`` (ny): the force on y that armature takes at ydd = 0."""
+    node = tree.clusters[k]
+    if not node.joint_armature.any():
+        return ca.DM(node.ny, 1)
+    return joints[k].G.T @ (constant(node.joint_armature) * joints[k].g)
+
+
+def armature_forces(tree: ClusterTree, joints: list[ClusterJoint], ydd: Matrix) -> Matrix:
+    """``A ydd + G' a g`` (ny): the force on y that armature takes."""
+    forces: list[Matrix] = [ca.DM(0, 1)]
+    for k, ydd_k in enumerate(tree.split_independent(ydd)):
+        forces.append(armature_inertia(tree, joints, k) @ ydd_k + armature_bias(tree, joints, k))
+    return ca.vertcat(*forces)

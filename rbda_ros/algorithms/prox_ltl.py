@@ -19,7 +19,7 @@ from rbda_ros.algorithms.contact_rows import (
     split,
 )
 from rbda_ros.algorithms.crba import branch_factor, composite_inertia
-from rbda_ros.algorithms.motion import Clustered, accelerations, gravity
+from rbda_ros.algorithms.motion import Clustered, accelerations, armature_forces, gravity
 from rbda_ros.algorithms.rnea import along_y, body_forces
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -40,6 +40,7 @@ def prox_ltl(
     a = accelerations(tree, joints, v, ca.DM(tree.ny, 1), gravity(tree))
     L = branch_factor(tree, composite_inertia(tree, joints))
     bias = along_y(tree, joints, body_forces(tree, v, a))
+    bias += armature_forces(tree, joints, ca.DM(tree.ny, 1))
     ydd = _solve(L, _solve_transposed(L, tau - bias))  # (3)
     J = ca.vertcat(
         ca.DM(0, tree.ny),

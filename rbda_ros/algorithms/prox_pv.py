@@ -22,6 +22,7 @@ from rbda_ros.algorithms.aba import (
     articulated_inertias,
     bias_forces,
     carry_inward,
+    driving_forces,
 )
 from rbda_ros.algorithms.contact_rows import (
     ContactRows,
@@ -74,7 +75,7 @@ def prox_pv(
     c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]
     articulated = articulated_inertias(tree, joints)
     pA = bias_forces(tree, v, wrenches)
-    u = carry_inward(tree, joints, articulated, c, pA, tree.split_independent(tau))
+    u = carry_inward(tree, joints, articulated, c, pA, driving_forces(tree, joints, tau))
 
     # Backward sweep of the rows (lines 9 to 11): K^A stays in F, its part along y in T.
     sizes = [part.k.rows() for part in rows]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import casadi as ca
 
 from rbda_ros.algorithms.motion import (
     Clustered,
     accelerations,
+    armature_forces,
     cluster_joints,
     external_forces,
     gravity,
@@ -43,7 +46,7 @@ def inverse_dynamics(
         f[k] = f[k] - external_forces(tree, k, wrenches)
 
     # Inward pass: force across every tree joint, and its part along y.
-    return along_y(tree, joints, f)
+    return along_y(tree, joints, f) + armature_forces(tree, joints, ydd)
 
 
 def body_forces(tree: ClusterTree, v: Clustered, a: Clustered) -> Clustered:
@@ -81,3 +84,9 @@ def bias_force(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
 def gravity_force(tree: ClusterTree, q: Matrix) -> Matrix:
     """The force (ny) that holds the robot still against gravity."""
     return inverse_dynamics(tree, q, ca.DM(tree.ny, 1), ca.DM(tree.ny, 1))
+
+
+def mass_matrix_times(tree: ClusterTree, q: Matrix, x: Matrix) -> tuple[Matrix]:
+    """H x (ny): what the acceleration x (ny) takes at rest and without gravity."""
+    weightless = replace(tree, gravity=(0.0, 0.0, 0.0))
+    return (inverse_dynamics(weightless, q, ca.DM(tree.ny, 1), x),)

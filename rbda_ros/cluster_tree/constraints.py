@@ -91,6 +91,23 @@ def alignment(tree: SpanningTree, constraint: Constraint, q: Positions) -> Matri
     return ca.DM(0, 1)
 
 
+def whole_residual(
+    tree: SpanningTree, constraint: Constraint, q: Positions, at_guess: Positions
+) -> Matrix:
+    """More rows than `residual` has, with the same zeros and no false ones: to assemble with.
+
+    Rows of sines alone also vanish where axes are opposed. These do not, and what pulls two axes
+    together does so from every angle but 180 degrees. Equations have coefficients of length one.
+    """
+    if isinstance(constraint, CutJoint) and constraint.type in _WHOLE_TURN:
+        f = cut_frames(tree, constraint, q)
+        return ca.vertcat(_TRAVEL[constraint.type](f), _WHOLE_TURN[constraint.type](f))
+    phi = residual(tree, constraint, q, at_guess)
+    if isinstance(constraint, Coupling):
+        return phi / float(np.linalg.norm([*constraint.terms.values()]))
+    return phi
+
+
 def cut_frames(tree: SpanningTree, cut: CutJoint, q: Positions) -> CutFrames:
     """Both frames of a cut joint, followed along the loop."""
     tied = bodies_tied(tree, cut)
@@ -177,6 +194,33 @@ CUT_ROWS: dict[str, Callable[[CutFrames], Matrix]] = {
     "universal": lambda f: ca.vertcat(_offset(f), _axes_perpendicular(f)),
     "spherical": _offset,
     "fixed": lambda f: ca.vertcat(_offset(f), _no_turn(f)),
+}
+
+_TRAVEL: dict[str, Callable[[CutFrames], Matrix]] = {
+    "revolute": _offset,
+    "prismatic": _sideways,
+    "cylindrical": _sideways,
+    "planar": _height,
+    "fixed": _offset,
+}
+
+
+def _same_axis(f: CutFrames) -> Matrix:
+    """Three rows, of the length of the chord between the two axes."""
+    return f.Rp.T @ f.Rs[:, 2] - ca.DM([0, 0, 1])
+
+
+def _same_axes(f: CutFrames) -> Matrix:
+    """Nine rows: the relative rotation less the identity."""
+    return ca.vec(f.Rp.T @ f.Rs - ca.DM.eye(3))
+
+
+_WHOLE_TURN: dict[str, Callable[[CutFrames], Matrix]] = {
+    "revolute": _same_axis,
+    "prismatic": _same_axes,
+    "cylindrical": _same_axis,
+    "planar": _same_axis,
+    "fixed": _same_axes,
 }
 
 _FUNCTIONS: dict[str, Callable[..., Matrix]] = {

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.cluster_tree.constraints import Positions, alignment, residual
+from rbda_ros.cluster_tree.constraints import Positions, alignment, residual, whole_residual
 from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, integrate_bodies
 from rbda_ros.cluster_tree.straight_line import conditioning, least_squares
 from rbda_ros.description.model import Constraint
@@ -29,6 +29,7 @@ class Loop:
         K: ``q -> K`` (rows x nv), with d(phi)/dt = K qd.
         k: ``q, qd -> k`` (rows), with K qdd = k.
         alignment: ``q -> cosines`` that are positive in a correct assembly.
+        whole: ``q -> rows, their rates by qd``: rows without false zeros, to assemble with.
         constant: whether K is a constant, as for gears and belts.
     """
 
@@ -39,6 +40,7 @@ class Loop:
     K: ca.Function
     k: ca.Function
     alignment: ca.Function
+    whole: ca.Function
     constant: bool
 
     @property
@@ -108,6 +110,7 @@ class Loop:
             ca.Function("K", [q], [self.K(q)[kept, :]]),
             ca.Function("k", [q, qd], [self.k(q, qd)[kept]]),
             self.alignment,
+            self.whole,
             self.constant,
         )
 
@@ -147,6 +150,8 @@ def build_loop(
     phi = phi[kept]
     phi_rate = ca.jtimes(phi, q_all, q_rate)
     K = ca.simplify(ca.jacobian(phi_rate, qd_all))
+    whole = ca.vertcat(*(ca.SX(whole_residual(tree, c, position, guess)) for c in constraints))
+    whole_K = ca.jacobian(ca.jtimes(whole, q_all, q_rate), qd_all)
     cosines = [ca.SX(alignment(tree, c, position)) for c in constraints]
     return Loop(
         tuple(constraints),
@@ -156,5 +161,6 @@ def build_loop(
         ca.Function("K", [q_all], [K]),
         ca.Function("k", [q_all, qd_all], [-ca.jtimes(phi_rate, q_all, q_rate)]),
         ca.Function("alignment", [q_all], [ca.vertcat(*cosines)]),
+        ca.Function("whole", [q_all], [whole, whole_K]),
         not ca.symvar(K),
     )

@@ -1,4 +1,4 @@
-"""Text in, plain frozen dataclasses out: URDF, URDF+, mimic, transmissions, the loop file.
+"""Text in, plain frozen dataclasses out: URDF, URDF+, MJCF, transmissions, loop files.
 
 Lives here: a reader for each form, checks, and the dataclasses in `model`.
 Comes in: `errors` and `spatial` alone.
@@ -13,9 +13,11 @@ from typing import Any
 
 from lxml import etree
 
-from rbda_ros.description import source, xml_text, yaml_text
-from rbda_ros.description.combine import combine
+from rbda_ros.description import gepetto, source, xml_text, yaml_text
+from rbda_ros.description.combine import combine, combine_mjcf
 from rbda_ros.description.loop_file import read_loop_file
+from rbda_ros.description.mjcf import read_mjcf
+from rbda_ros.description.mjcf_compiler import compile_mjcf
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.description.report import Report
 
@@ -29,28 +31,51 @@ def read_description(
     """Read and check a robot's URDF and loop file.
 
     Args:
-        urdf: a path or XML text; URDF or URDF+.
-        loops: the loop-constraint file, as a path, YAML text or a mapping; None or "" for none.
+        urdf: a path or XML text; URDF, URDF+ or MJCF, as its root element says.
+        loops: the loop-constraint file, ours or Gepetto's, as a path, YAML text or a mapping;
+            None or "" for none.
 
     Raises:
         DescriptionError: with every problem found, each naming element, reason and remedy.
     """
     report = Report()
-    root = _read_urdf(urdf, report)
-    loop_file = read_loop_file(_read_loops(loops, report), report)
+    text = source.urdf_text(urdf, xml_text.LARGEST_TEXT, report)
+    root = _read_root(text, report)
+    loop_file = read_loop_file(_in_our_form(_read_loops(loops, report), root, report), report)
     if root is None:
         report.raise_problems()
     assert root is not None  # else there was a problem
-    description = combine(root, loop_file, report)
+    if root.tag == "mujoco":
+        model = compile_mjcf(urdf, text or "", report)
+        report.raise_problems()
+        description = combine_mjcf(read_mjcf(model, report), loop_file, report)
+    else:
+        description = combine(root, loop_file, report)
     report.raise_problems()
     return description
 
 
-def _read_urdf(urdf: str | os.PathLike[str], report: Report) -> etree._Element | None:
-    text = source.urdf_text(urdf, xml_text.LARGEST_TEXT, report)
+def _in_our_form(loops: object, root: etree._Element | None, report: Report) -> object:
+    """A loop file of another form in the keys of ours."""
+    if root is None or not gepetto.is_gepetto(loops):
+        return loops
+    links = [link.get("name", "") for link in xml_text.children(root, "link")]
+    child_of = {}
+    for joint in xml_text.children(root, "joint"):
+        moved = xml_text.child(joint, "child")
+        if moved is not None:
+            child_of[joint.get("name", "")] = moved.get("link", "")
+    return gepetto.to_loop_file(loops, links, child_of, report)
+
+
+def _read_root(text: str | None, report: Report) -> etree._Element | None:
     root = None if text is None else xml_text.parse_xml(text, report)
-    if root is not None and root.tag != "robot":
-        report.problem(f"<{root.tag}>", "is not a URDF", "start the description with <robot>")
+    if root is not None and root.tag not in ("robot", "mujoco"):
+        report.problem(
+            f"<{root.tag}>",
+            "is not a URDF, nor an MJCF",
+            "start the description with <robot> or <mujoco>",
+        )
         return None
     return root
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lxml import etree
@@ -11,14 +11,15 @@ from rbda_ros.description import expression
 from rbda_ros.description.expand import expand_mimics, expand_path_couplings, mark_dependent
 from rbda_ros.description.inertias import check_inertias, warn_of_massless_leaves
 from rbda_ros.description.link_tree import Tree, joints_by_name
-from rbda_ros.description.loop_file import JointOverride, LoopFile
+from rbda_ros.description.loop_elements import read_loop_elements
+from rbda_ros.description.loop_file import LoopFile
+from rbda_ros.description.mjcf import MjcfRobot
 from rbda_ros.description.model import (
     Coupling,
     CutJoint,
-    Joint,
-    Limits,
     RobotDescription,
 )
+from rbda_ros.description.overrides import override_joints
 from rbda_ros.description.report import Report
 from rbda_ros.description.rotors import Rotor, build_rotors
 from rbda_ros.description.transmissions import Transmissions, read_transmissions
@@ -38,8 +39,9 @@ from rbda_ros.description.values import brief
 def combine(root: etree._Element, loop_file: LoopFile, report: Report) -> RobotDescription:
     """Make the robot of a URDF's root element and a loop file; valid if nothing was noted."""
     name = read_name(root, report)
-    links = read_links(root, report)
-    joints = _override(read_joints(root, report), loop_file.joints, report)
+    described = read_links(root, report)
+    joints, crosses = override_joints(read_joints(root, report), loop_file.joints, report)
+    links = (*described, *crosses)
     named = joints_by_name(joints)
     tree = Tree(joints)
     check_tree(links, joints, report)
@@ -62,43 +64,72 @@ def combine(root: etree._Element, loop_file: LoopFile, report: Report) -> RobotD
         *mimic_couplings,
         *expand_path_couplings(read_path_couplings(root, report), link_names, tree, report),
         *read_loops(root, report),
+        *read_loop_elements(root, report),
         *(rotor.gear for rotor in rotors),
         *loop_file.constraints,
     )
-    description = RobotDescription(
-        name=name,
-        links=(*links, *(rotor.link for rotor in rotors)),
-        joints=joints,
-        constraints=tuple(replace(c, method=c.method or loop_file.method) for c in constraints),
-        independent_joints=loop_file.independent_joints,
-        actuated_joints=loop_file.actuated_joints,
-        assembly=loop_file.assembly,
+    return _checked(
+        RobotDescription(
+            name=name,
+            links=(*links, *(rotor.link for rotor in rotors)),
+            joints=joints,
+            constraints=constraints,
+            independent_joints=loop_file.independent_joints,
+            actuated_joints=loop_file.actuated_joints,
+            assembly=loop_file.assembly,
+        ),
+        loop_file,
+        report,
     )
+
+
+def combine_mjcf(robot: MjcfRobot, loop_file: LoopFile, report: Report) -> RobotDescription:
+    """Make the robot of an MJCF file and a loop file, which may add to it and overrule it."""
+    joints, crosses = override_joints(robot.joints, loop_file.joints, report)
+    links = (*robot.links, *crosses)
+    named, tree = joints_by_name(joints), Tree(joints)
+    check_tree(links, joints, report)
+    check_inertias(links, report)
+    rotors = build_rotors(
+        _all_rotors(loop_file, Transmissions((), {}), report),
+        {link.name for link in links},
+        named,
+        tree,
+        report,
+    )
+    joints = mark_dependent(
+        (*joints, *(rotor.joint for rotor in rotors)),
+        {rotor.joint.name for rotor in rotors},
+        loop_file.independent_joints or (),
+    )
+    listed = loop_file.actuated_joints
+    return _checked(
+        RobotDescription(
+            name=robot.name,
+            links=(*links, *(rotor.link for rotor in rotors)),
+            joints=joints,
+            constraints=(
+                *robot.constraints,
+                *(rotor.gear for rotor in rotors),
+                *loop_file.constraints,
+            ),
+            independent_joints=loop_file.independent_joints,
+            actuated_joints=robot.actuated_joints if listed is None else listed,
+            assembly={**robot.assembly, **loop_file.assembly},
+        ),
+        loop_file,
+        report,
+    )
+
+
+def _checked(
+    description: RobotDescription, loop_file: LoopFile, report: Report
+) -> RobotDescription:
+    method = loop_file.method
+    constraints = tuple(replace(c, method=c.method or method) for c in description.constraints)
+    description = replace(description, constraints=constraints)
     _check(description, report)
     return replace(description, warnings=report.warnings)
-
-
-def _override(
-    joints: Iterable[Joint], overrides: Mapping[str, JointOverride], report: Report
-) -> tuple[Joint, ...]:
-    """Give joints the types that the loop file sets."""
-    joints = tuple(joints)
-    known = {joint.name for joint in joints}
-    for name in overrides:
-        if name not in known:
-            remedy = report.suggest(name, known, "name an existing joint")
-            report.problem(f"joints: {brief(name)}", "unknown joint", remedy)
-    return tuple(
-        _retype(joint, overrides[joint.name]) if joint.name in overrides else joint
-        for joint in joints
-    )
-
-
-def _retype(joint: Joint, override: JointOverride) -> Joint:
-    limits = joint.limits
-    if override.type == "spherical":  # one number bounds no orientation
-        limits = Limits(velocity=limits.velocity, effort=limits.effort)
-    return replace(joint, type=override.type, pitch=override.pitch, limits=limits)
 
 
 def _all_rotors(loop_file: LoopFile, transmissions: Transmissions, report: Report) -> list[Rotor]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, cast
 
 from rbda_ros.description.constraint_reader import read_constraint, to_method
 from rbda_ros.description.fields import Fields, to_list, to_mapping, to_name, to_names
-from rbda_ros.description.model import Constraint, Method, Pose
+from rbda_ros.description.model import Constraint, Method, Pose, Vector3
 from rbda_ros.description.report import Report
 from rbda_ros.description.urdf import ZERO
-from rbda_ros.description.values import brief, to_number, to_vector
+from rbda_ros.description.values import brief, to_number, to_unit_vector, to_vector
 
 KEYS = (
     "independent_joints",
@@ -27,10 +27,23 @@ LARGEST_COUNT = 10_000
 
 @dataclass(frozen=True)
 class JointOverride:
-    """A joint type that URDF lacks; ``pitch`` [m/rad] is the travel of a helical joint."""
+    """What the loop file sets of a joint.
 
-    type: Literal["helical", "spherical"]
+    Attributes:
+        type: a joint type that URDF lacks, or fixed; None leaves the URDF's.
+        pitch: travel of a helical joint [m/rad].
+        axis: first axis of a universal joint, in the joint frame; None for the URDF's.
+        second_axis: its other axis; None for one at right angles to the first.
+        suffixes: what is added to a universal joint's name for its two halves.
+        armature: reflected inertia on the joint's own diagonal [kg m^2 or kg].
+    """
+
+    type: Literal["helical", "spherical", "universal", "fixed"] | None = None
     pitch: float = 0.0
+    axis: Vector3 | None = None
+    second_axis: Vector3 | None = None
+    suffixes: tuple[str, str] = ("1", "2")
+    armature: float | None = None
 
 
 @dataclass(frozen=True)
@@ -94,26 +107,53 @@ def _assembly(fields: Fields) -> dict[str, float]:
     return assembly
 
 
+_JOINT_TYPES = ("helical", "spherical", "ball", "universal", "fixed")
+_JOINT_KEYS = ("type", "pitch", "axis", "second_axis", "suffixes", "armature")
+
+
 def _joints(fields: Fields) -> dict[str, JointOverride]:
     overrides = {}
     for name, value in fields.get("joints", to_mapping, {}).items():
         where = f"joints: {brief(name)}"
-        entry = Fields(value, where, ("type", "pitch"), fields.report)
-        kind = entry.require("type", to_name, "spherical")
-        if kind == "helical":
-            pitch = entry.require("pitch", to_number, 1.0)
-            if pitch == 0.0:
-                fields.report.problem(
-                    where, "pitch is zero", "give m/rad, or use a revolute joint in the URDF"
-                )
-            overrides[name] = JointOverride("helical", pitch)
-        elif kind == "spherical":
-            overrides[name] = JointOverride("spherical")
-        else:
+        entry = Fields(value, where, _JOINT_KEYS, fields.report)
+        armature = entry.get("armature", _to_armature, None)
+        required = entry.get if armature is not None else entry.require
+        kind = required("type", to_name, None)
+        if kind is not None and kind not in _JOINT_TYPES:
             fields.report.problem(
-                where, f"type {brief(kind)} is not set here", "use helical or spherical"
+                where,
+                f"type {brief(kind)} is not set here",
+                f"use {', '.join(_JOINT_TYPES[:-1])} or {_JOINT_TYPES[-1]}",
             )
+            continue
+        pitch = entry.require("pitch", to_number, 1.0) if kind == "helical" else 0.0
+        if kind == "helical" and pitch == 0.0:
+            fields.report.problem(
+                where, "pitch is zero", "give m/rad, or use a revolute joint in the URDF"
+            )
+        overrides[name] = JointOverride(
+            type=cast(Any, "spherical" if kind == "ball" else kind),
+            pitch=pitch,
+            axis=entry.get("axis", to_unit_vector, None),
+            second_axis=entry.get("second_axis", to_unit_vector, None),
+            suffixes=entry.get("suffixes", _to_suffixes, ("1", "2")),
+            armature=armature,
+        )
     return overrides
+
+
+def _to_armature(value: object) -> float:
+    armature = to_number(value)
+    if armature < 0.0:
+        raise ValueError(f"{armature} is negative")
+    return armature
+
+
+def _to_suffixes(value: object) -> tuple[str, str]:
+    names = to_names(value)
+    if len(set(names)) != 2 or len(names) != 2:
+        raise ValueError(f"{brief(value)} are not two suffixes that differ")
+    return names[0], names[1]
 
 
 def _rotors(fields: Fields) -> tuple[RotorLine, ...]:

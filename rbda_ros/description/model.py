@@ -91,6 +91,8 @@ class Joint:
         damping: viscous friction [N m s/rad or N s/m].
         friction: Coulomb friction [N m or N].
         pitch: travel along the axis per radian [m/rad], for helical joints.
+        armature: inertia that only the joint's own velocity feels [kg m^2 or kg], as of a rotor
+            behind a gear whose other couplings are left out.
         independent: URDF+ ``independent="..."``; None where the URDF does not say.
     """
 
@@ -104,6 +106,7 @@ class Joint:
     damping: float = 0.0
     friction: float = 0.0
     pitch: float = 0.0
+    armature: float = 0.0
     independent: bool | None = None
 
 

@@ -26,6 +26,15 @@ _FORMS = {
     "or": "(double)({0} != 0.0 || {1} != 0.0)",
     "if_else_zero": "{0} != 0.0 ? {1} : 0.0",
 }
+# The word for arrays that do not overlap, which C++ has only with underscores.
+_RESTRICT = (
+    "#if defined(__cplusplus)",
+    "#define RBDA_RESTRICT __restrict",
+    "#else",
+    "#define RBDA_RESTRICT restrict",
+    "#endif",
+)
+_LOCAL = re.compile(r"\bv\d+\b")
 # Words that a parameter must not be called, beside its own function's local names.
 _RESERVED = {"double", "const", "void", "static", "int", "if", "else", "return", "w", *OPERATIONS}
 
@@ -115,7 +124,7 @@ def _header(
 
 
 def _source(plans: Mapping[str, Plan], name: str) -> str:
-    lines = [f'#include "{name}.h"', "", "#include <math.h>", ""]
+    lines = [f'#include "{name}.h"', "", "#include <math.h>", "", *_RESTRICT, ""]
     for key, plan in plans.items():
         lines += _function(plan, f"{name}_{key}")
     return "\n".join(lines)
@@ -125,17 +134,32 @@ def _function(plan: Plan, name: str) -> list[str]:
     """The parts of a kernel as static functions over a work array, and the one that calls them."""
     program = plan.program
     ports = [port for port, _ in _names(program)]
-    parameters = _parameters(program, restrict="restrict ")
+    parameters = _parameters(program, restrict="RBDA_RESTRICT ")
     unused = [f"  (void){port};" for port in (*ports, "w")]
     parts = [_angles(plan)] if plan.angles else []
     parts += [_chunk(plan, k) for k in range(len(plan.chunks))]
-    inner = ", ".join(part for part in (parameters, "double *restrict w") if part)
+    inner = ", ".join(part for part in (parameters, "double *RBDA_RESTRICT w") if part)
     lines = []
     for i, part in enumerate(parts):
-        lines += [f"static void {name}_part{i}({inner})", "{", *unused, *part, "}", ""]
+        lines += [f"static void {name}_part{i}({inner})", "{", *unused, *_used(part), "}", ""]
     lines += [f"void {name}({parameters or 'void'})", "{", f"  double w[{max(plan.work, 1)}];"]
+    if not parts:
+        lines += unused
     given = ", ".join([*ports, "w"])
     return [*lines, *(f"  {name}_part{i}({given});" for i in range(len(parts))), "}", ""]
+
+
+def _used(lines: Sequence[str]) -> list[str]:
+    """The lines without variables that nothing reads; compilers warn of these."""
+    kept: list[str] = []
+    read: set[str] = set()
+    for line in reversed(lines):
+        names = _LOCAL.findall(line)
+        defined = names.pop(0) if line.startswith("  const double v") else None
+        if defined is None or defined in read:
+            read.update(names)
+            kept.append(line)
+    return kept[::-1]
 
 
 def _angles(plan: Plan) -> list[str]:

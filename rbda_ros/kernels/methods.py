@@ -9,6 +9,7 @@ from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.open_loops import open_loops
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.description.model import Constraint
+from rbda_ros.errors import DescriptionError
 from rbda_ros.kernels.trace import trace
 
 LARGEST_CLUSTER = 24
@@ -53,6 +54,8 @@ def choose_methods(tree: ClusterTree) -> Methods:
     if not undecided:
         return Methods(by_forces, {})
     shortest = _instructions(tree, by_forces)
+    if shortest is None:
+        return Methods(forced, {})
     everything_open = shortest
     trials: dict[str, Trial] = {}
     for constraint in sorted(undecided, key=lambda c: len(bodies_tied(tree.spanning, c))):
@@ -65,14 +68,18 @@ def choose_methods(tree: ClusterTree) -> Methods:
             by_forces, shortest = by_forces - {name}, embedded
     if by_forces != forced and max(_cluster_size(tree, c) for c in undecided) <= LARGEST_CLUSTER:
         all_embedded = _instructions(tree, forced)
-        if all_embedded < shortest:
+        if all_embedded is not None and all_embedded < shortest:
             by_forces = forced
             trials = {c.name: Trial(all_embedded, everything_open) for c in undecided}
     return Methods(by_forces, trials)
 
 
-def _instructions(tree: ClusterTree, by_forces: Collection[str]) -> int:
-    loops = open_loops(tree, by_forces) if by_forces else None
+def _instructions(tree: ClusterTree, by_forces: Collection[str]) -> int | None:
+    """Instructions of forward dynamics; None where what is left embedded locks a joint."""
+    try:
+        loops = open_loops(tree, by_forces) if by_forces else None
+    except DescriptionError:
+        return None
     return trace(tree, "forward_dynamics", loops=loops).instructions
 
 

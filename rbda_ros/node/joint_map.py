@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from rbda_ros.errors import listed
 from rbda_ros.kernels.cache import LruCache
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.robot import Robot
 
 Vector = np.ndarray
 
+MOST_NAMES = 10_000
+"""Joints that a message may name: no robot has more, and messages may be anyone's."""
 MOST_MAPS = 256
 """Orders of joints that are cached for each robot; clients mostly use one."""
 
@@ -73,12 +77,8 @@ def map_joints(robot: Robot, names: Sequence[str]) -> JointMap:
 
 
 def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
+    check_once(names)
     place = {name: k for k, name in enumerate(names)}
-    if len(place) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise RefusalError(
-            Reason.MISNAMED, f"joints named twice: {listed(repeated)}; name each once"
-        )
     wanted = robot.independent_joint_names
     unknown = [name for name in names if name not in (*robot.joint_names, *wanted)]
     if unknown:
@@ -106,6 +106,18 @@ def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
     )
 
 
-def listed(names: Iterable[str]) -> str:
-    """Names as a sentence has them."""
-    return ", ".join(names)
+def check_once(names: Sequence[str]) -> None:
+    """Refuse names that are given twice, or too many of them; in time that grows with their number.
+
+    Raises:
+        RefusalError: says which.
+    """
+    if len(names) > MOST_NAMES:
+        raise RefusalError(
+            Reason.WRONG_SIZE, f"{len(names)} joints are named; name {MOST_NAMES} at most"
+        )
+    if len(set(names)) < len(names):
+        repeated = sorted(name for name, uses in Counter(names).items() if uses > 1)
+        raise RefusalError(
+            Reason.MISNAMED, f"joints named twice: {listed(repeated)}; name each once"
+        )

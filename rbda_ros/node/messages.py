@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from rbda_ros.errors import MOST_LISTED, InputError, listed
 from rbda_ros.node.end_effectors import Point
-from rbda_ros.node.joint_map import JointMap, Vector, listed, map_joints
+from rbda_ros.node.joint_map import JointMap, Vector, map_joints
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.robot import Robot
-from rbda_ros.robot.inputs import FrameName, unit
+from rbda_ros.robot.inputs import LARGEST, FrameName, unit
 from rbda_ros.robot.state import State
+
+NOT_FINITE_ANSWER = "the answer is not finite: the state or the forces given are too large"
 
 
 def read_state(robot: Robot, message: Any) -> tuple[State, JointMap]:
@@ -172,7 +175,13 @@ def numbers(what: str, values: Any, size: int) -> Vector:
 
 
 def sequence(vector: Vector) -> array.array:
-    """Numbers as a message field wants them, without a Python object for each."""
+    """Numbers as a message field wants them, without a Python object for each.
+
+    Raises:
+        InputError: they are not finite, which no message may say.
+    """
+    if not np.isfinite(vector).all():
+        raise InputError(NOT_FINITE_ANSWER)
     return array.array("d", vector.tobytes())
 
 
@@ -212,7 +221,9 @@ def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
 
 
 def fill(linear: Any, angular: Any, vector: Vector) -> None:
-    """Write six numbers into the two halves of a Wrench, Twist or Accel."""
+    """Write six numbers into the two halves of a Wrench, Twist or Accel; finite ones."""
+    if not np.isfinite(vector).all():
+        raise InputError(NOT_FINITE_ANSWER)
     linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = vector.tolist()
 
 
@@ -222,5 +233,8 @@ def xyz(vector: Any) -> tuple[float, float, float]:
 
 
 def _must_be_finite(what: str, vector: Vector) -> None:
-    if not np.isfinite(vector).all():
-        raise RefusalError(Reason.NOT_FINITE, f"{what} is not finite: {vector.tolist()}")
+    if not (np.abs(vector) <= LARGEST).all():  # which no NaN is
+        shown = vector[:MOST_LISTED].tolist()
+        if np.isfinite(vector).all():
+            raise RefusalError(Reason.NOT_FINITE, f"{what} has a number above {LARGEST:g}: {shown}")
+        raise RefusalError(Reason.NOT_FINITE, f"{what} is not finite: {shown}")

@@ -81,7 +81,9 @@ class LoopCloser:
         parts = [np.zeros(0)]
         for node, place in zip(tree.clusters, tree.position_ranges, strict=True):
             inside = {i: known[n] for i, n in enumerate(node.numbers) if n in known}
-            parts.append(close_cluster(node, inside, start[place.start : place.stop]))
+            parts.append(
+                close_cluster(node, inside, start[place.start : place.stop], guess is None)
+            )
         return inputs.normalized(np.concatenate(parts))
 
     def _close_by_kernel(self, given: Given, guess: ArrayLike | None) -> Array | None:

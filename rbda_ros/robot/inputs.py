@@ -18,6 +18,10 @@ FrameName = str | tuple[str, Sequence[float]] | tuple[str, Sequence[float], Sequ
 """A link, or a link with an offset: (link, xyz) or (link, xyz, rpy) in the link's frame."""
 
 NOWHERE = (0.0, 0.0, 0.0)
+LARGEST = 1e50
+"""Largest number that is taken: no robot has more, and products of some of them stay finite."""
+LARGEST_POSITION = 1e12
+"""Largest position [rad, m]: above it, less than a thousandth of a radian is known of an angle."""
 QUATERNION_TOLERANCE = 1e-3
 """Quaternions are normalised when they are this close to unit length, and refused otherwise."""
 UNIT = 1e-15
@@ -46,8 +50,13 @@ class Inputs:
         if array.ndim not in (1, 2) or array.shape[-1] not in sizes:
             wanted = " or ".join(f"({size},)" for size in dict.fromkeys(sizes))
             raise InputError(f"{name} has shape {array.shape}; {self._name} needs {wanted}")
-        if not np.isfinite(array).all():
-            index = int(np.argwhere(~np.isfinite(array))[0][-1])
+        largest = LARGEST_POSITION if name in ("q", "y", "guess") else LARGEST
+        fine = np.abs(array) <= largest  # which no NaN is
+        if not fine.all():
+            index = int(np.argwhere(~fine)[0][-1])
+            value = float(array[~fine][0])
+            if np.isfinite(value):
+                raise InputError(f"{name}[{index}] is {value:g}; give at most {largest:g}")
             raise InputError(f"{name}[{index}] is not finite")
         return array
 

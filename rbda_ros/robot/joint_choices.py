@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rbda_ros.cluster_tree.closing.determining import held_coordinates
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.errors import InputError
+from rbda_ros.errors import InputError, listed
 from rbda_ros.kernels.cache import LruCache
 from rbda_ros.spatial import Array
 
@@ -108,8 +108,8 @@ def check_names(tree: ClusterTree, names: Iterable[str]) -> None:
     unknown = sorted(set(names) - set(joints))
     if unknown:
         raise InputError(
-            f"{tree.description.name} has no moving joint {', '.join(unknown)};"
-            f" its joints are {', '.join(joints)}"
+            f"{tree.description.name} has no moving joint {listed(unknown)};"
+            f" its joints are {listed(joints)}"
         )
 
 

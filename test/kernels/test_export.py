@@ -9,6 +9,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+from mechanism_table import MECHANISMS
 from pinocchio_oracle import example_robots
 
 from rbda_ros import load_robot
@@ -148,3 +149,15 @@ def test_refusals_are_one_line(tmp_path, capsys, arguments, message):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["four_bar", "ball_joint_loop", "rotors", "tello_leg", "cam"])
+@pytest.mark.parametrize("language", [["-x", "c", "-std=c99"], ["-x", "c++", "-std=c++11"]])
+def test_every_robot_compiles_without_a_warning(tmp_path, name, language):
+    mechanism = MECHANISMS[name]
+    options = [] if mechanism.loops is None else ["--loops", mechanism.loops]
+    assert command(mechanism.urdf, *options, "-o", tmp_path / "robot") == 0
+    flags = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-fsyntax-only"]
+    flags = [flag for flag in flags if language[1] == "c" or flag != "-pedantic"]
+    subprocess.run([COMPILER, *language, *flags, str(tmp_path / "robot.c")], check=True)

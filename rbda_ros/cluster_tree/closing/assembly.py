@@ -6,28 +6,36 @@ zero position of a parallelogram linkage is.
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 
-from rbda_ros.cluster_tree.closing.newton import solve, worst_constraint
+from rbda_ros.cluster_tree.closing.first_position import find_closed, outside_limits
+from rbda_ros.cluster_tree.closing.independent import (
+    AssemblyError,
+    Wishes,
+    choose_independent,
+    singular_values,
+    unit_rows,
+)
+from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.closing.tolerances import (
-    ASSEMBLY_RESTARTS,
     CLOSED,
-    MOST_CHOICES,
+    LOCKED,
+    NEARLY_CLOSED,
+    NEARLY_REDUNDANT,
     RANK_TOLERANCE,
     ROUNDED,
     SAMPLES,
-    USABLE,
 )
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.description.model import CutJoint
 from rbda_ros.errors import Problem
 from rbda_ros.spatial import Array
+
+__all__ = ["Assembly", "AssemblyError", "Wishes", "assemble"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,29 +55,21 @@ class Assembly:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """What the files say about one cluster's independent joints, as velocity coordinates.
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """K with unit rows at closed positions that are not singular, home first.
 
     Attributes:
-        required: must be independent.
-        allowed: may be independent.
-        preferred: the actuated ones.
-        listed: whether the loop file lists them, so that the choice is not ours.
+        home: (nq,) the first of them.
+        jacobians: K (rows, nv) at each.
+        rank: of all of them.
+        moved: whether home is not where the loop was assembled, which is singular.
     """
 
-    required: frozenset[int]
-    allowed: frozenset[int]
-    preferred: frozenset[int]
-    listed: bool
-
-
-class AssemblyError(Exception):
-    """A cluster cannot be assembled; carries the `Problem`."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
+    home: Array
+    jacobians: list[Array]
+    rank: int
+    moved: bool
 
 
 def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> Assembly:
@@ -87,30 +87,109 @@ def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> 
     _check_consistent(loop)
     rng = np.random.default_rng(0)
     loop, warnings = _without_rounding(loop, guess, rng)
-    home = _close(loop, guess, rng)
-    positions = [home, *_nearby(loop, home, rng)]
-    jacobians = [_unit_rows(loop.jacobian(q)) for q in positions]
-    rank = max(_rank(K) for K in jacobians)
-    regular = [i for i, K in enumerate(jacobians) if _rank(K) == rank]
-    home, jacobians = positions[regular[0]], [jacobians[i] for i in regular]
-    freedom = len(names) - rank
+    found = find_closed(loop, guess, rng)
+    loop, near, dropped = _without_nearly_redundant(loop, found, rng)
+    warnings.extend(dropped)
+    freedom = len(names) - near.rank
     if freedom == 0:
-        constraints = _names(loop)
-        raise AssemblyError(
-            Problem(
-                f"constraints {constraints}",
-                f"they leave no freedom to {', '.join(names)}",
-                "remove a constraint, or make these joints fixed",
-            )
+        raise AssemblyError(_no_freedom(loop, names))
+    rows = _full_rank_rows(near.jacobians, near.rank)
+    jacobians = [K[rows] for K in near.jacobians]
+    if locked := _locked(jacobians, near.rank, names):
+        warnings.append(
+            f"constraints {_names(loop)}: they leave no freedom to {', '.join(locked)}; the loop"
+            " is cheaper with these joints fixed"
         )
-    rows = _full_rank_rows(jacobians, rank)
-    independent = _choose([K[rows] for K in jacobians], freedom, wishes, names)
-    if regular[0] > 0:
+    independent = choose_independent(jacobians, freedom, wishes, names, loop.constant)
+    if near.moved:
         warnings.append(
             f"constraints {_names(loop)}: the loop is singular where it was assembled, so that"
             " its branch is a matter of chance; give an 'assembly' guess"
         )
-    return Assembly(home, loop.with_rows(rows), independent, tuple(warnings))
+    outside = outside_limits(loop, near.home)
+    if outside and outside != outside_limits(loop, guess):
+        warnings.append(
+            f"constraints {_names(loop)}: assembled outside the limits of {', '.join(outside)};"
+            " give an 'assembly' guess inside them, if the loop closes there"
+        )
+    return Assembly(near.home, loop.with_rows(rows), independent, tuple(warnings))
+
+
+def _no_freedom(loop: Loop, names: Sequence[str]) -> Problem:
+    return Problem(
+        f"constraints {_names(loop)}",
+        f"they leave no freedom to {', '.join(names)}",
+        "remove a constraint, or make these joints fixed",
+    )
+
+
+def _locked(jacobians: Sequence[Array], rank: int, names: Sequence[str]) -> list[str]:
+    """Joints that cannot move though others of their loop can: hinges across a planar loop."""
+    moves = np.zeros(len(names))
+    for K in jacobians:
+        free = np.linalg.svd(K)[2][rank:]
+        moves = np.maximum(moves, np.abs(free).max(axis=0))
+    return [name for name, move in zip(names, moves, strict=True) if move < LOCKED]
+
+
+def _without_nearly_redundant(
+    loop: Loop, found: Array, rng: np.random.Generator
+) -> tuple[Loop, Sampled, list[str]]:
+    """The loop without rows that say, but for a model's last digits, what the others say.
+
+    Such rows would lock the loop, or keep it from closing. They are dropped where the rest of
+    the rows keeps them small at every position around.
+    """
+    state = rng.bit_generator.state
+    sampled = _sample(loop, found, rng, RANK_TOLERANCE)
+    loose = _sample(loop, found, None, NEARLY_REDUNDANT) if sampled is None else sampled
+    assert loose is not None
+    rank = max(_rank(K, NEARLY_REDUNDANT) for K in loose.jacobians)
+    if sampled is not None and rank == sampled.rank:
+        return loop, sampled, []
+    rng.bit_generator.state = state
+    rows = _full_rank_rows(loose.jacobians, rank, NEARLY_REDUNDANT)
+    fewer = loop.with_rows(rows)
+    closed = solve(fewer, found, range(loop.nv))
+    near = _sample(fewer, closed.q, rng, NEARLY_REDUNDANT) if closed.ok else None
+    if near is not None and len(rows) == rank:
+        left = max(
+            float(np.abs(loop.residual(q)).max(initial=0.0))
+            for q in (near.home, *_nearby(fewer, near.home, rng))
+        )
+        if left <= NEARLY_CLOSED:
+            warning = (
+                f"constraints {_names(loop)}: {len(loop.row_constraint) - rank} of their rows say"
+                f" the same as the others but for {left:.1g}, and are dropped"
+            )
+            return fewer, near, [warning] if left > CLOSED else []
+    if sampled is None:
+        raise AssemblyError(
+            Problem(
+                f"constraints {_names(loop)}",
+                f"the loop closes only to {np.abs(loop.residual(found)).max():.1g}",
+                f"give its frames with more digits; {CLOSED:g} is needed",
+            )
+        )
+    return loop, sampled, []
+
+
+def _sample(
+    loop: Loop, found: Array, rng: np.random.Generator | None, tolerance: float
+) -> Sampled | None:
+    """K around a closed position; None where it is not quite closed."""
+    if rng is None:
+        positions = [found]
+    elif np.abs(loop.residual(found)).max(initial=0.0) > CLOSED:
+        return None
+    else:
+        positions = [found, *_nearby(loop, found, rng)]
+    jacobians = [unit_rows(loop.jacobian(q)) for q in positions]
+    rank = max(_rank(K, tolerance) for K in jacobians)
+    regular = [i for i, K in enumerate(jacobians) if _rank(K, tolerance) == rank]
+    return Sampled(
+        positions[regular[0]], [jacobians[i] for i in regular], rank, moved=regular[0] > 0
+    )
 
 
 def _without_rounding(loop: Loop, guess: Array, rng: np.random.Generator) -> tuple[Loop, list[str]]:
@@ -164,28 +243,6 @@ def _check_consistent(loop: Loop) -> None:
         )
 
 
-def _close(loop: Loop, guess: Array, rng: np.random.Generator) -> Array:
-    """A closed position, the one that Newton reaches from the guess or from near it."""
-    best = solve(loop, guess, range(loop.nv))
-    for restart in range(ASSEMBLY_RESTARTS):
-        if best.ok:
-            return best.q
-        spread = 0.1 * 1.1**restart
-        near = loop.integrate(guess, rng.normal(0.0, spread, loop.nv))
-        best = min(best, solve(loop, near, range(loop.nv)), key=lambda c: (not c.ok, c.error))
-    if best.ok:
-        return best.q
-    name, error = worst_constraint(loop, best.q)
-    gap = "its axes are opposed" if best.turned_over else f"{error:.3g} is left"
-    raise AssemblyError(
-        Problem(
-            f"constraint {name!r}",
-            f"the loop does not close: {gap} at the best position found",
-            "check frames, lengths and ratios, or give an 'assembly' guess for its joints",
-        )
-    )
-
-
 def _nearby(loop: Loop, home: Array, rng: np.random.Generator) -> Iterable[Array]:
     """Closed positions around home."""
     for i in range(SAMPLES):
@@ -195,93 +252,17 @@ def _nearby(loop: Loop, home: Array, rng: np.random.Generator) -> Iterable[Array
             yield closed.q
 
 
-def _unit_rows(K: Array) -> Array:
-    """Rows of length one: a gear of 100 and a bar of 5 cm count the same."""
-    size = np.linalg.norm(K, axis=1, keepdims=True)
-    return np.divide(K, size, out=np.zeros_like(K), where=size > RANK_TOLERANCE)
+def _rank(K: Array, tolerance: float = RANK_TOLERANCE) -> int:
+    values = singular_values(K)
+    return int(np.sum(values > tolerance * values.max(initial=0.0)))
 
 
-def _singular_values(K: Array) -> Array:
-    return np.asarray(np.linalg.svd(K, compute_uv=False), float) if K.size else np.zeros(0)
-
-
-def _rank(K: Array) -> int:
-    values = _singular_values(K)
-    return int(np.sum(values > RANK_TOLERANCE * values.max(initial=0.0)))
-
-
-def _full_rank_rows(jacobians: Sequence[Array], rank: int) -> list[int]:
+def _full_rank_rows(
+    jacobians: Sequence[Array], rank: int, tolerance: float = RANK_TOLERANCE
+) -> list[int]:
     """Rows that span all of them at every position; all rows where no such choice is found."""
     _, _, order = scipy.linalg.qr(np.hstack(jacobians).T, mode="economic", pivoting=True)
     rows = sorted(int(i) for i in order[:rank])
-    if all(_rank(K[rows]) == rank for K in jacobians):
+    if all(_rank(K[rows], tolerance) == rank for K in jacobians):
         return rows
     return list(range(len(jacobians[0])))
-
-
-def _conditioning(jacobians: Sequence[Array], dependent: Sequence[int]) -> float:
-    """Smallest singular value of the dependent columns at any of the positions."""
-    return min(float(_singular_values(K[:, dependent])[-1]) for K in jacobians)
-
-
-def _choose(
-    jacobians: Sequence[Array], freedom: int, wishes: Wishes, names: Sequence[str]
-) -> tuple[int, ...]:
-    """The independent coordinates: best-conditioned, actuated joints preferred."""
-    _check_count(freedom, wishes, names)
-    everything = range(len(names))
-    if wishes.listed:
-        choices: Iterable[tuple[int, ...]] = [tuple(sorted(wishes.required))]
-    else:
-        rest = sorted(wishes.allowed - wishes.required)
-        more = freedom - len(wishes.required)
-        if math.comb(len(rest), more) <= MOST_CHOICES:
-            choices = (
-                tuple(sorted({*wishes.required, *chosen}))
-                for chosen in itertools.combinations(rest, more)
-            )
-        else:
-            choices = [_pivoted(jacobians, freedom, wishes)]
-
-    def quality(choice: tuple[int, ...]) -> tuple[bool, int, float]:
-        measure = _conditioning(jacobians, [j for j in everything if j not in choice])
-        # In steps of a factor ten, so that rounding does not decide between equals.
-        step = math.floor(math.log10(max(measure, 1e-16)))
-        return measure >= USABLE, len(wishes.preferred.intersection(choice)), step
-
-    best = max(choices, key=quality)
-    if not quality(best)[0]:
-        raise AssemblyError(
-            Problem(
-                f"independent joints {', '.join(names[j] for j in best)}",
-                "they do not determine the other joints of their loop",
-                "choose others, or leave the choice out",
-            )
-        )
-    return best
-
-
-def _check_count(freedom: int, wishes: Wishes, names: Sequence[str]) -> None:
-    if len(wishes.required) <= freedom <= len(wishes.allowed):
-        return
-    many = len(wishes.required) > freedom
-    given = sorted(wishes.required if many else wishes.allowed)
-    raise AssemblyError(
-        Problem(
-            f"joints {', '.join(names)}",
-            f"the loop leaves them {freedom} degree(s) of freedom, but {len(given)} are independent"
-            f" ({', '.join(names[j] for j in given) or 'none'}): too {'many' if many else 'few'}",
-            f"name exactly {freedom} independent joint(s), or leave the choice out",
-        )
-    )
-
-
-def _pivoted(jacobians: Sequence[Array], freedom: int, wishes: Wishes) -> tuple[int, ...]:
-    """A good choice for large clusters: dependent columns by pivoted QR, unwanted ones first."""
-    K = np.vstack(jacobians)
-    weight = np.ones(K.shape[1])
-    weight[list(wishes.preferred)] = 1e-2
-    weight[[j for j in range(K.shape[1]) if j not in wishes.allowed]] = 1e3
-    weight[list(wishes.required)] = 1e-6
-    _, _, order = scipy.linalg.qr(K * weight, mode="economic", pivoting=True)
-    return tuple(sorted(int(j) for j in order[K.shape[1] - freedom :]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,7 +14,9 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     FOLLOW_ERROR,
     FOLLOW_STEP,
     LONGEST_FOLLOW,
+    MOST_EXPLAINED,
     MOST_FOLLOW_STEPS,
+    NEARBY,
     SEARCH_RESTARTS,
     SHORTEST_FOLLOW_STEP,
 )
@@ -23,7 +26,9 @@ from rbda_ros.errors import ClosureError
 from rbda_ros.spatial import Array
 
 
-def close_cluster(node: ClusterNode, known: Mapping[int, Array], guess: Array) -> Array:
+def close_cluster(
+    node: ClusterNode, known: Mapping[int, Array], guess: Array, may_jump: bool = True
+) -> Array:
     """The closed position (nq,) of a cluster some of whose joints are known.
 
     The assembly branch is that of ``guess``, else that of the assembly: where a plain Newton
@@ -36,6 +41,8 @@ def close_cluster(node: ClusterNode, known: Mapping[int, Array], guess: Array) -
             than needed, those that determine the others best are kept and the rest are guesses;
             the independent joints go first.
         guess: (nq,) where to start, e.g. the last position.
+        may_jump: whether the others may end up anywhere; if not, then no farther from the guess
+            than the known ones explain.
 
     Raises:
         InputError: the known joints do not determine the others.
@@ -49,16 +56,40 @@ def close_cluster(node: ClusterNode, known: Mapping[int, Array], guess: Array) -
     held = held_coordinates(node, known, target)
     free = [j for j in range(node.nv) if j not in held]
     direct = solve(node.loop, target, free)
-    if direct.ok and _side(node.loop, direct.q, free) == _side(node.loop, guess, free):
+    reach = math.inf if may_jump else _reach(node.loop, guess, target, free)
+    side = _side(node.loop, guess, free)
+    same_branch = direct.ok and _side(node.loop, direct.q, free) == side
+    if same_branch and _moved(node.loop, direct.q, guess) <= reach:
         return direct.q
-    for start in (guess, node.home):
+    for start in (guess, node.home) if may_jump else (guess,):
         followed = _follow(node, start, target, held, free)
         if followed is not None and followed.ok:
             return followed.q
-    best = _restarted(node.loop, target, free, _side(node.loop, guess, free), direct)
-    if best.ok:
+    best = _restarted(node.loop, target, free, side, direct)
+    if best.ok and _moved(node.loop, best.q, guess) <= reach:
         return best.q
     raise ClosureError(_failure(node, best))
+
+
+def _moved(loop: Loop, q: Array, guess: Array) -> float:
+    """How far the joints that a loop is not linear in are from the guess; gears may run far."""
+    return float(np.abs(q - guess)[loop.curved].max(initial=0.0))
+
+
+def _reach(loop: Loop, guess: Array, target: Array, free: Sequence[int]) -> float:
+    """How far joints may move where the known ones move from the guess to the target.
+
+    What the rates at the guess say, several times over: near a dead point the others move with
+    the square root of the way.
+    """
+    given = float(np.abs(target - guess).max(initial=0.0))
+    if loop.curved.size != loop.nv:  # joints with quaternions: their way is no difference
+        return NEARBY + MOST_EXPLAINED * given
+    K = loop.jacobian(guess)
+    way = target - guess
+    rates = np.linalg.lstsq(K[:, list(free)], -K @ way, rcond=1e-3)[0]
+    explained = float(np.abs(rates)[loop.curved[list(free)]].max(initial=0.0))
+    return NEARBY + MOST_EXPLAINED * max(explained, given)
 
 
 def _restarted(
@@ -80,6 +111,11 @@ def _restarted(
 def _failure(node: ClusterNode, closed: Closed) -> str:
     assert node.loop is not None
     name, gap = worst_constraint(node.loop, closed.q)
+    if closed.ok:
+        return (
+            f"constraint {name!r} of cluster {node.name!r} closes only far from the guess, on"
+            " another branch: the given joint positions are out of reach of this one"
+        )
     if closed.error <= CLOSED:
         return f"constraint {name!r} closes only with its axes opposed; start from another guess"
     return (

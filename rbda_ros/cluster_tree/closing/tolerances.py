@@ -58,6 +58,9 @@ LONGEST_STEP = 0.5
 SEARCH_RESTARTS = 24
 """Searches from random positions near the target, where no branch can be followed to it."""
 
+MOST_EXPLAINED = 4.0
+"""How many times farther than their rates say joints may end up from a guess."""
+
 # Following a branch in small steps.
 
 FOLLOW_STEP = 0.25
@@ -78,5 +81,23 @@ SAMPLES = 8
 """Closed positions at which rows and choices are judged, as one may be singular."""
 ASSEMBLY_RESTARTS = 40
 """Searches from ever farther around the guess before a loop is said not to close."""
+NEAR_STARTS = 4
+"""Of these, how many are so near to the guess that Newton steps alone are tried first."""
+NEARLY_CLOSED = 1e-5
+"""Largest |phi| of rows that may be dropped as nearly redundant: models are written with five or
+six digits."""
+NEARLY_REDUNDANT = 1e-5
+"""Singular values of K below this share of the largest, wherever it is judged, come from such
+digits: the same loop written exactly would have zeros."""
+APPROACH_STEPS = 120
+"""Levenberg-Marquardt steps from one start: most take twenty to forty."""
+AGREEING_STARTS = 3
+"""Starts that end at the same gap before a loop's dimensions are blamed for it."""
+SAME_GAP = 0.01
+"""Share by which such gaps may differ: the last steps to a gap that stays are slow."""
+MORE_FOR_LIMITS = 8
+"""Further starts where the first closed position is outside joint limits."""
+LOCKED = 1e-9
+"""Joints that move less than this share of the loop's motion, wherever it is judged, are locked."""
 MOST_CHOICES = 3000
 """Choices of independent joints that are all compared; above it, a pivoted QR decides."""

@@ -7,8 +7,7 @@ from concurrent.futures import TimeoutError as NotYet
 from threading import Event
 from typing import Any
 
-from rbda_ros.errors import InputError
-from rbda_ros.node.joint_map import listed
+from rbda_ros.errors import InputError, listed
 from rbda_ros.node.model_builder import warm
 from rbda_ros.node.parameters import Settings
 from rbda_ros.robot import Robot

@@ -297,3 +297,28 @@ def test_a_batch_is_closed_along_the_motion():
     assert closed.shape == (50, robot.nq)
     assert len({coupler_side(robot, q) for q in closed}) == 1
     np.testing.assert_allclose(np.diff(closed, axis=0), 0.0, atol=0.3)  # no jump
+
+
+def test_a_guess_may_not_jump():
+    """Just out of reach of the guess, though in reach of another branch far away."""
+    robot = MECHANISMS["slider_crank"].load()
+    assert robot.tree.has_loops
+    home = robot.tree.home
+    joint = robot.independent_joint_names[0]
+    at = robot.joint_names.index(joint) + (7 if robot.floating_base else 0)
+    q, position = home, float(home[at])
+    for _ in range(400):
+        position += 0.02
+        try:
+            near = robot.close({**_others(robot, q), joint: position}, q)
+        except ClosureError:
+            return  # a clear stop
+        curved = robot.tree.curved
+        assert np.abs(near - q)[curved].max() < 0.7
+        q = near
+
+
+def _others(robot, q):
+    names = robot.independent_joint_names[1:]
+    place = robot.coordinates.scalar_positions
+    return {name: float(q[place[name]]) for name in names}

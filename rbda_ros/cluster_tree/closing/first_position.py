@@ -1,0 +1,118 @@
+"""The first closed position of a cluster: near the guess if there is one, else from anywhere."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from rbda_ros.cluster_tree.closing.approach import Approach, approach
+from rbda_ros.cluster_tree.closing.independent import AssemblyError
+from rbda_ros.cluster_tree.closing.newton import Closed, solve, worst_constraint
+from rbda_ros.cluster_tree.closing.tolerances import (
+    AGREEING_STARTS,
+    ASSEMBLY_RESTARTS,
+    CLOSED,
+    MORE_FOR_LIMITS,
+    NEAR_STARTS,
+    NEARLY_CLOSED,
+    SAME_GAP,
+)
+from rbda_ros.cluster_tree.loops import Loop
+from rbda_ros.errors import Problem
+from rbda_ros.spatial import Array
+
+
+def find_closed(loop: Loop, guess: Array, rng: np.random.Generator) -> Array:
+    """A closed position (nq,), or one that leaves no more than `NEARLY_CLOSED`.
+
+    Newton steps from the guess keep its branch. Where they fail, all rows are tried, from the
+    guess and then from ever farther around it: a fixed number of starts. Positions outside
+    joint limits are taken only where no other is found soon.
+
+    Raises:
+        AssemblyError: none was found; it tells what the gaps are.
+    """
+    direct = solve(loop, guess, range(loop.nv))
+    if direct.ok:
+        return direct.q
+    around: list[Array] = []
+    for start in _starts(loop, guess, rng, range(NEAR_STARTS)):
+        around.append(start)
+        closed = solve(loop, start, range(loop.nv))
+        if closed.ok and not outside_limits(loop, closed.q):
+            return closed.q
+    farther = _starts(loop, guess, rng, range(NEAR_STARTS, ASSEMBLY_RESTARTS))
+    nearest: list[Approach] = []
+    outside: list[Array] = []
+    nearly: list[Closed] = []
+    for start in itertools.chain([guess], around, farther):
+        near = approach(loop, start)
+        nearest.append(near)
+        closed = solve(loop, near.q, range(loop.nv))
+        if closed.ok and not outside_limits(loop, closed.q):
+            return closed.q
+        if closed.ok:
+            outside.append(closed.q)
+        elif closed.error <= NEARLY_CLOSED and not closed.turned_over:
+            nearly.append(closed)
+        if len(outside) + len(nearly) > MORE_FOR_LIMITS:
+            break
+    if outside:
+        return outside[0]
+    if nearly:
+        return min(nearly, key=lambda closed: closed.error).q
+    raise AssemblyError(_failure(loop, nearest))
+
+
+def _starts(loop: Loop, guess: Array, rng: np.random.Generator, restarts: range) -> Iterator[Array]:
+    for restart in restarts:
+        yield loop.integrate(guess, rng.normal(0.0, 0.1 * 1.1**restart, loop.nv))
+
+
+def outside_limits(loop: Loop, q: Array) -> list[str]:
+    """Names of the joints of one coordinate whose position is beyond their limits."""
+    names, entry = [], 0
+    for body in loop.bodies:
+        if body.model.nq == 1:
+            lower, upper = body.joint.limits.lower, body.joint.limits.upper
+            if lower < upper and not lower - CLOSED <= q[entry] <= upper + CLOSED:
+                names.append(body.joint.name)
+        entry += body.model.nq
+    return names
+
+
+def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
+    """What is left at the nearest position, and whether a longer search might have helped."""
+    best = min(nearest, key=lambda near: near.gap)
+    name, error = worst_constraint(loop, best.q)
+    gaps = gaps_of(loop, best.q)
+    turned_over = bool(np.any(np.asarray(loop.alignment(best.q)) < 0.0))
+    left = "its axes are opposed" if turned_over and error <= CLOSED else f"{error:.3g} is left"
+    others = ", ".join(f"{other!r} {gap:.2g}" for other, gap in gaps.items() if other != name)
+    # From a false minimum here and there others would lead on; from the nearest point none does.
+    again = [near for near in nearest if near.gap < (1.0 + SAME_GAP) * best.gap]
+    if len(again) >= AGREEING_STARTS:
+        verdict = "its dimensions cannot close"
+    else:
+        verdict = "the search may have missed a way"
+    reason = (
+        f"the loop does not close: {left} at the best position found"
+        + (f" (and of {others})" if others else "")
+        + f"; {verdict}"
+    )
+    return Problem(
+        f"constraint {name!r}",
+        reason,
+        "check frames, lengths and ratios, or give an 'assembly' guess for its joints",
+    )
+
+
+def gaps_of(loop: Loop, q: Array) -> dict[str, float]:
+    """Largest |phi| of each constraint at q (nq,)."""
+    gaps: dict[str, float] = {}
+    for owner, row in zip(loop.row_constraint, np.abs(loop.residual(q)), strict=True):
+        name = loop.constraints[owner].name
+        gaps[name] = max(gaps.get(name, 0.0), float(row))
+    return gaps

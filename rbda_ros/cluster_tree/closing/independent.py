@@ -1,0 +1,170 @@
+"""Which coordinates of an assembled cluster are y: those that determine the others best."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import scipy.linalg
+
+from rbda_ros.cluster_tree.closing.tolerances import MOST_CHOICES, RANK_TOLERANCE, USABLE
+from rbda_ros.errors import Problem
+from rbda_ros.spatial import Array
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the files say about one cluster's independent joints, as velocity coordinates.
+
+    Attributes:
+        required: must be independent.
+        allowed: may be independent.
+        preferred: the actuated ones.
+        listed: whether the loop file lists them, so that the choice is not ours.
+    """
+
+    required: frozenset[int]
+    allowed: frozenset[int]
+    preferred: frozenset[int]
+    listed: bool
+
+
+class AssemblyError(Exception):
+    """A cluster cannot be assembled; carries the `Problem`."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+def unit_rows(K: Array) -> Array:
+    """Rows of length one: a gear of 100 and a bar of 5 cm count the same."""
+    size = np.linalg.norm(K, axis=1, keepdims=True)
+    return np.divide(K, size, out=np.zeros_like(K), where=size > RANK_TOLERANCE)
+
+
+def singular_values(K: Array) -> Array:
+    """Singular values, descending; none of an empty matrix."""
+    return np.asarray(np.linalg.svd(K, compute_uv=False), float) if K.size else np.zeros(0)
+
+
+def choose_independent(
+    jacobians: Sequence[Array],
+    freedom: int,
+    wishes: Wishes,
+    names: Sequence[str],
+    constant: bool,
+) -> tuple[int, ...]:
+    """The independent coordinates: best-conditioned, actuated joints preferred.
+
+    Args:
+        jacobians: K (rows, nv) of full rank, with unit rows, at several closed positions.
+        freedom: how many there are.
+        wishes: what the files say.
+        names: of the velocity coordinates, for messages.
+        constant: whether K is the same everywhere, so that all that matters is its rank.
+    """
+    _check_count(freedom, wishes, names)
+    balanced = _balanced(jacobians)
+
+    def quality(choice: tuple[int, ...], skipped: int) -> tuple[bool, int, float]:
+        dependent = [j for j in range(len(names)) if j not in choice]
+        measure = _conditioning(jacobians, dependent, skipped)
+        in_any_units = max(measure, _conditioning(balanced, dependent, skipped))
+        usable = in_any_units >= (RANK_TOLERANCE if constant else USABLE)
+        # In steps of a factor ten, so that rounding does not decide between equals.
+        step = math.floor(math.log10(max(measure, 1e-16)))
+        return usable, len(wishes.preferred.intersection(choice)), step
+
+    # One position of several may be on another branch, or at a dead point: it has no veto.
+    best: tuple[int, ...] = ()
+    for choices in _choices(jacobians, balanced, freedom, wishes):
+        for skipped in (0, len(jacobians) // 4):
+            best = max(choices, key=partial(quality, skipped=skipped))
+            if quality(best, skipped)[0]:
+                return best
+    raise AssemblyError(_undetermined(best, wishes, names))
+
+
+def _choices(
+    jacobians: Sequence[Array], balanced: Sequence[Array], freedom: int, wishes: Wishes
+) -> Iterable[list[tuple[int, ...]]]:
+    """Choices to compare; where none will do, further ones."""
+    rest = sorted(wishes.allowed - wishes.required)
+    more = freedom - len(wishes.required)
+    if wishes.listed:
+        yield [tuple(sorted(wishes.required))]
+    elif math.comb(len(rest), more) <= MOST_CHOICES:
+        yield [
+            tuple(sorted({*wishes.required, *chosen}))
+            for chosen in itertools.combinations(rest, more)
+        ]
+    else:  # the less the actuated joints are preferred, the better it may be conditioned
+        for preference in (1e-2, 1e-1, 0.3, 1.0):
+            yield [_pivoted(K, freedom, wishes, preference) for K in (jacobians, balanced)]
+            yield [_pivoted([K], freedom, wishes, preference) for K in balanced]
+
+
+def _undetermined(best: Sequence[int], wishes: Wishes, names: Sequence[str]) -> Problem:
+    chosen = ", ".join(names[j] for j in best)
+    if wishes.listed:
+        return Problem(
+            f"independent joints {chosen}",
+            "they do not determine the other joints of their loop",
+            "choose others, or leave the choice out",
+        )
+    return Problem(
+        f"joints {', '.join(names)}",
+        f"no choice of independent joints determines the others; {chosen} come nearest",
+        "assemble the loop away from its dead points with an 'assembly' guess, or list"
+        " 'independent_joints'",
+    )
+
+
+def _balanced(jacobians: Sequence[Array]) -> list[Array]:
+    """The same with rows and columns scaled to like sizes, so that units do not matter."""
+    balanced = list(jacobians)
+    for _ in range(6):
+        size = np.sqrt(np.mean([np.sum(K**2, axis=0) for K in balanced], axis=0))
+        scale = np.divide(1.0, size, out=np.ones_like(size), where=size > 1e-12)
+        balanced = [unit_rows(K * scale) for K in balanced]
+    return balanced
+
+
+def _conditioning(jacobians: Sequence[Array], dependent: Sequence[int], skipped: int) -> float:
+    """Smallest singular value of the dependent columns at any position but the worst few."""
+    if not dependent:
+        return 1.0
+    return sorted(float(singular_values(K[:, dependent])[-1]) for K in jacobians)[skipped]
+
+
+def _check_count(freedom: int, wishes: Wishes, names: Sequence[str]) -> None:
+    if len(wishes.required) <= freedom <= len(wishes.allowed):
+        return
+    many = len(wishes.required) > freedom
+    given = sorted(wishes.required if many else wishes.allowed)
+    raise AssemblyError(
+        Problem(
+            f"joints {', '.join(names)}",
+            f"the loop leaves them {freedom} degree(s) of freedom, but {len(given)} are independent"
+            f" ({', '.join(names[j] for j in given) or 'none'}): too {'many' if many else 'few'}",
+            f"name exactly {freedom} independent joint(s), or leave the choice out",
+        )
+    )
+
+
+def _pivoted(
+    jacobians: Sequence[Array], freedom: int, wishes: Wishes, preference: float
+) -> tuple[int, ...]:
+    """A good choice for large clusters: dependent columns by pivoted QR, unwanted ones first."""
+    K = np.vstack(jacobians)
+    weight = np.ones(K.shape[1])
+    weight[list(wishes.preferred)] = preference
+    weight[[j for j in range(K.shape[1]) if j not in wishes.allowed]] = 1e3
+    weight[list(wishes.required)] = 1e-6
+    _, _, order = scipy.linalg.qr(K * weight, mode="economic", pivoting=True)
+    return tuple(sorted(int(j) for j in order[K.shape[1] - freedom :]))

@@ -1,0 +1,90 @@
+"""Motions that move no mass: with them, forward dynamics divides by rounding.
+
+Two hinges on one axis with a massless link between them are the classic: the link may spin as it
+likes. Numbers only, at the assembly and at one more position where joints are free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Array
+
+SMALLEST = 1e-13
+"""Share of its own diagonal below which a motion's inertia is rounding."""
+TAKES_PART = 0.1
+"""Share of a motion from which a joint is named."""
+
+
+def massless_motions(tree: ClusterTree) -> tuple[str, ...]:
+    """Warnings that name the joints of every motion without inertia."""
+    at_home = _motions(tree, tree.home)
+    if not at_home:
+        return ()
+    step = np.random.default_rng(0).normal(0.0, 0.3, tree.nv)
+    for node, place in zip(tree.clusters, tree.velocity_ranges, strict=True):
+        if node.loop is not None:
+            step[place.start : place.stop] = 0.0
+    elsewhere = _motions(tree, tree.integrate(tree.home, step))
+    return tuple(
+        f"joints {', '.join(joints)}: moving them together moves no mass, so that forward dynamics"
+        " is singular; give the links between them inertia, or the joints armature"
+        for joints in at_home
+        if joints in elsewhere
+    )
+
+
+def _motions(tree: ClusterTree, q: Array) -> list[tuple[str, ...]]:
+    """Joints of each motion of y that has no inertia; single joints of massless tips are left out.
+
+    The description warns of these.
+    """
+    G = _velocity_map(tree, q)
+    H = G.T @ _spanning_inertia(tree, q) @ G
+    names = [tree.velocity_names[j] for j in tree.independent]
+    moving = [i for i in range(len(H)) if H[i, i] > 0.0]
+    if not moving:
+        return []
+    scale = 1.0 / np.sqrt(H[moving, moving])
+    values, vectors = np.linalg.eigh(H[np.ix_(moving, moving)] * scale[:, None] * scale)
+    found = []
+    for value, vector in zip(values, vectors.T, strict=True):
+        if value < SMALLEST:
+            part = np.abs(vector) > TAKES_PART * np.abs(vector).max()
+            found.append(tuple(names[moving[i]] for i in np.flatnonzero(part)))
+    return found
+
+
+def _velocity_map(tree: ClusterTree, q: Array) -> Array:
+    """G (nv, ny) of the whole tree, in numbers."""
+    blocks = [
+        np.asarray(ca.DM(ca.densify(node.velocity_map(ca.DM(q[place.start : place.stop])))))
+        for node, place in zip(tree.clusters, tree.position_ranges, strict=True)
+    ]
+    G = np.zeros((tree.nv, tree.ny))
+    row = column = 0
+    for block in blocks:
+        G[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return G
+
+
+def _spanning_inertia(tree: ClusterTree, q: Array) -> Array:
+    """(nv, nv) mass matrix of the spanning tree, body by body."""
+    places = [*tree.coordinates.positions.values()]
+    velocities: Sequence[range] = [*tree.coordinates.velocities.values()]
+    J: list[Array] = [np.zeros((6, tree.nv))]
+    M = np.diag(np.concatenate([np.zeros(0), *(node.joint_armature for node in tree.clusters)]))
+    for body, in_q, in_qd in zip(tree.spanning.bodies, places, velocities, strict=True):
+        at = ca.DM(q[in_q.start : in_q.stop])
+        X_J, S, _ = body.model.jcalc(at, ca.DM(body.model.nv, 1), body.joint.pitch)
+        X = np.asarray(ca.DM(ca.densify((X_J @ body.X_tree) @ ca.DM.eye(6))))
+        own = X @ J[body.parent]
+        own[:, in_qd.start : in_qd.stop] += np.asarray(ca.DM(ca.densify(S)))
+        J.append(own)
+        M += own.T @ body.inertia @ own
+    return M

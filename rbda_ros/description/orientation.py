@@ -1,0 +1,38 @@
+"""Rotations as URDF writes them: fixed-axis roll, pitch and yaw."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rbda_ros.description.model import Pose, Vector3
+
+
+def to_rpy(R: NDArray[np.float64]) -> Vector3:
+    """Roll, pitch and yaw [rad] of a rotation (3, 3), to the last digits also at pitch 90 deg."""
+    across = math.hypot(R[0, 0], R[1, 0])
+    yaw = math.atan2(R[1, 0], R[0, 0]) if across > 1e-12 else 0.0
+    s, c = math.sin(yaw), math.cos(yaw)
+    pitch = math.atan2(-R[2, 0], across)
+    roll = math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return (roll, pitch, yaw)
+
+
+def to_pose(R: NDArray[np.float64], p: NDArray[np.float64]) -> Pose:
+    """The frame with axes R (3, 3) and origin p (3,) [m]."""
+    x, y, z = (float(component) for component in p)
+    return Pose((x, y, z), to_rpy(R))
+
+
+def turn_onto(first: Vector3, second: Vector3) -> NDArray[np.float64]:
+    """(3, 3) the shortest rotation that takes one unit vector onto another."""
+    a, b = np.array(first), np.array(second)
+    v, c = np.cross(a, b), float(a @ b)
+    if c < -1.0 + 1e-12:  # half a turn, about any axis across
+        across = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
+        across /= np.linalg.norm(across)
+        return 2.0 * np.outer(across, across) - np.eye(3)
+    V = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+    return np.eye(3) + V + V @ V / (1.0 + c)

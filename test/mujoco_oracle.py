@@ -1,0 +1,111 @@
+"""Forward dynamics by MuJoCo's own mass matrix, bias and equality Jacobian, solved densely."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from rbda_ros import Robot
+from rbda_ros.description.mjcf_names import Names
+
+FREE, BALL = 0, 1
+
+
+class MujocoOracle:
+    """The compiled model beside our robot.
+
+    Args:
+        model: mujoco.MjModel; contacts, passive forces and gravity compensation are switched off.
+        robot: the same, loaded by us.
+    """
+
+    def __init__(self, model: Any, robot: Robot) -> None:
+        self.model, self.robot, self.data = model, robot, mujoco.MjData(model)
+        self.names = Names(model)
+        model.opt.gravity[:] = robot.tree.gravity
+        model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+        model.body_gravcomp[:] = 0.0
+
+    def accelerations(self, q, qd, tau) -> np.ndarray:
+        """qacc (nv,) of MuJoCo, from our spanning position, velocity and forces (nv,)."""
+        model, data = self.model, self.data
+        P = self.velocity_map(q)
+        qpos, qvel = self.positions(q), P @ qd
+        J = self._rows(qpos, qvel)
+        bias = data.qfrc_bias.copy()
+        M = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, M)
+        h = 1e-5
+        near = {s: self._rows(self._moved(qpos, qvel, s * h), qvel) for s in (-2, -1, 1, 2)}
+        J_rate = (8 * (near[1] - near[-1]) - (near[2] - near[-2])) / (12 * h)
+        K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
+        rhs = np.concatenate([np.linalg.solve(P.T, tau) - bias, -J_rate @ qvel])
+        scale = np.concatenate([1 / np.sqrt(np.diag(M)), np.ones(len(J))])
+        solution = np.linalg.lstsq(K * scale[:, None] * scale, rhs * scale, rcond=1e-12)[0]
+        return (solution * scale)[: model.nv]
+
+    def ours(self, q, qd, qdd) -> np.ndarray:
+        """Our spanning acceleration (nv,) in MuJoCo's coordinates."""
+        P = self.velocity_map(q)
+        acceleration = P @ qdd
+        for j in range(self.model.njnt):
+            if self.model.jnt_type[j] == FREE:  # MuJoCo differentiates the velocity in the world
+                v, ours = self.model.jnt_dofadr[j], self._velocities(j)
+                linear, angular = qd[ours.start : ours.start + 3], qd[ours.start + 3 : ours.stop]
+                R = P[v : v + 3, ours.start : ours.start + 3]
+                acceleration[v : v + 3] += R @ np.cross(angular, linear)
+        return acceleration
+
+    def positions(self, q) -> np.ndarray:
+        """MuJoCo's qpos of our spanning position (nq,)."""
+        qpos = self.model.qpos0.copy()
+        for j in range(self.model.njnt):
+            a = self.model.jnt_qposadr[j]
+            x = q[self._positions(j).start : self._positions(j).stop]
+            if self.model.jnt_type[j] == FREE:
+                qpos[a : a + 7] = [*x[:3], x[6], *x[3:6]]
+            elif self.model.jnt_type[j] == BALL:
+                qpos[a : a + 4] = [x[3], *x[:3]]
+            else:
+                qpos[a] = x[0]
+        return qpos
+
+    def velocity_map(self, q) -> np.ndarray:
+        """(nv, nv) our spanning velocities to MuJoCo's qvel."""
+        P = np.zeros((self.model.nv, self.model.nv))
+        for j in range(self.model.njnt):
+            v, ours = self.model.jnt_dofadr[j], self._velocities(j)
+            P[v : v + len(ours), ours.start : ours.stop] = np.eye(len(ours))
+            if self.model.jnt_type[j] == FREE:
+                a = self.model.jnt_qposadr[j]
+                R = np.zeros(9)
+                mujoco.mju_quat2Mat(R, self.positions(q)[a + 3 : a + 7])
+                P[v : v + 3, ours.start : ours.start + 3] = R.reshape(3, 3)
+        return P
+
+    def _positions(self, j: int) -> range:
+        return self.robot.coordinates.positions[self.names.joint(j)]
+
+    def _velocities(self, j: int) -> range:
+        return self.robot.coordinates.velocities[self.names.joint(j)]
+
+    def _moved(self, qpos, qvel, time: float) -> np.ndarray:
+        moved = qpos.copy()
+        mujoco.mj_integratePos(self.model, moved, qvel, time)
+        return moved
+
+    def _rows(self, qpos, qvel) -> np.ndarray:
+        """Jacobian (ne, nv) of the equalities; also fills the data."""
+        model, data = self.model, self.data
+        data.qpos[:], data.qvel[:] = qpos, qvel
+        mujoco.mj_forward(model, data)
+        J = np.zeros((data.nefc, model.nv))
+        if mujoco.mj_isSparse(model):
+            mujoco.mju_sparse2dense(
+                J, data.efc_J, data.efc_J_rownnz, data.efc_J_rowadr, data.efc_J_colind
+            )
+        elif data.nefc:
+            J = data.efc_J.reshape(data.nefc, model.nv).copy()
+        return J[: data.ne]
