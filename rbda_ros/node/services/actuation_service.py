@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from rbda_ros.node.joint_map import Vector
 from rbda_ros.node.parameters import Settings
 from rbda_ros.robot import Robot
 
+LIMITS = ("torque_limit", "torque_limit_alone", "velocity_limit", "velocity_limit_alone")
+
 
 def describe_actuation(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Answer with W, the motors' reflected inertia, and what their limits amount to."""
@@ -22,14 +25,10 @@ def describe_actuation(robot: Robot, settings: Settings, request: Any, response:
     response.joint_names, response.motor_names = joints, motors
     response.w = _matrix(found.W, motors, joints)
     response.reflected_inertia = _matrix(found.reflected_inertia, joints, joints)
-    for name in (
-        "motor_inertia",
-        "torque_limit",
-        "torque_limit_alone",
-        "velocity_limit",
-        "velocity_limit_alone",
-    ):
-        setattr(response, name, messages.sequence(getattr(found, name)))
+    response.motor_inertia = messages.sequence(found.motor_inertia)
+    for name in LIMITS:
+        # As they are: no limit is inf, as in JointInfo.
+        setattr(response, name, array.array("d", getattr(found, name).tobytes()))
     for k, (places, _) in enumerate(found.groups):
         names = [joints[j] for j in places]
         response.torque_vertices.append(_matrix(found.torque_vertices(k), [], names))

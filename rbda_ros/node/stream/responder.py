@@ -47,20 +47,20 @@ class Context:
     Attributes:
         publish: takes efforts, as JointState, serialized or not.
         publish_commands: takes commands, as Float64MultiArray.
-        answered: takes the call that answered a message, and the message, serialized.
         now: present time [ns], of the clock that stamps are from.
         background: runs something in another thread.
         refusals: counts what is not answered.
         meter: measures what is.
+        answered: takes the call that answered a message, and the message, serialized.
     """
 
     publish: Publish
     publish_commands: Publish
-    answered: Callable[[FeedforwardCall, bytes], None]
     now: Callable[[], int]
     background: Callable[[Callable[[], Any]], Future[Any]]
     refusals: Refusals
     meter: Meter
+    answered: Callable[[FeedforwardCall, bytes], None] = lambda call, data: None
 
 
 class Responder:
