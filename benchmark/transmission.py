@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ class Bench(Node):
         self._states = self.create_publisher(JointState, "joint_states", 10)
         self._commands = self.create_publisher(JointState, "dynamics/joint_commands", 10)
         self._heard: dict[str, Any] = {}
+        self._counts: Counter[str] = Counter()
         for topic in ("feedforward", "motor_commands"):
             self._listen(topic)
 
@@ -83,27 +85,34 @@ class Bench(Node):
             ways["motor_commands"].append(self._round_trip("motor_commands", self._commands))
         for topic, times in ways.items():
             print(f"round trip to ~/{topic}: median {1e6 * statistics.median(times):.0f} us")
-        alone, heard = [], []
+        alone, heard, completed = [], [], []
         for _ in range(ROUNDS):
             alone.append(self._block())
             subscription = self._listen("joint_states")
             self._block(0.3)
+            self._counts.clear()
             heard.append(self._block())
+            completed.append(self._counts["joint_states"] / max(1, self._counts["feedforward"]))
             self.destroy_subscription(subscription)
             self._block(0.3)
         one, other = statistics.median(alone), statistics.median(heard)
         print(
             f"CPU of the node per message: {1e6 * one:.0f} us; {1e6 * other:.0f} us with a listener"
         )
-        print(f"to ~/joint_states: {100 * (other / one - 1):+.0f} %")
+        share = statistics.median(completed)
+        print(f"to ~/joint_states: {100 * (other / one - 1):+.0f} %; it heard {share:.2f} of them")
 
     def _listen(self, topic: str) -> Any:
         return self.create_subscription(
             JointState,
             f"dynamics/{topic}",
-            lambda message: self._heard.__setitem__(topic, message),
+            lambda message: self._take(topic, message),
             qos_profile_sensor_data,
         )
+
+    def _take(self, topic: str, message: JointState) -> None:
+        self._heard[topic] = message
+        self._counts[topic] += 1
 
     def _message(self) -> JointState:
         names = list(self._robot.independent_joint_names)

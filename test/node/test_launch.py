@@ -1,5 +1,6 @@
 """The launch files, where launch is installed (it is not on PyPI)."""
 
+import importlib.util
 import shutil
 
 import pytest
@@ -11,6 +12,7 @@ from rbda_ros.demo.resources import share_file
 
 pytest.importorskip("launch_ros")
 
+DISPLAY = share_file("launch/display.launch.py")
 DYNAMICS, DEMO = share_file("launch/dynamics.launch.py"), share_file("launch/demo.launch.py")
 LEG = share_file("config/robots/demo_leg.urdf")
 
@@ -66,3 +68,23 @@ def test_a_file_that_is_not_there_ends_the_launch(graph):
     program = graph.launch(DYNAMICS, description_file=str(graph.folder / "nowhere.urdf"))
     assert program.wait() != 0
     assert "nowhere.urdf" in program.log
+
+
+@pytest.mark.skipif(
+    shutil.which("robot_state_publisher") is None and not importlib.util.find_spec("tf2_msgs"),
+    reason="robot_state_publisher is not installed",
+)
+def test_the_display_closes_the_loops(graph):
+    """Transforms of the rod and of the foot, which joint_states of the driver do not determine."""
+    from tf2_msgs.msg import TFMessage
+
+    graph.launch(DISPLAY)
+    client = graph.client()
+    client.until_active()
+    heard = client.listen(TFMessage, "/tf")
+    client.until(
+        lambda: (
+            {"ankle_rod_link", "foot"}
+            <= {transform.child_frame_id for message in heard for transform in message.transforms}
+        )
+    )
