@@ -160,8 +160,8 @@ class Actuated(Mechanism):
             raise InputError(f"joints: {', '.join(extra)} follow from the others; leave them out")
         if several := [n for n in names if n not in self.coordinates.scalar_positions]:
             raise InputError(f"joints: {', '.join(several)} has several coordinates; name others")
-        known = np.zeros((self.ny, self.ny)) if q.ndim == 1 else np.zeros(self.ny)
-        self._independent_rates("independent_velocity", coordinates, known, q)  # no dead point
+        none = np.zeros(self.ny)
+        self._independent_rates("independent_velocity", coordinates, none, q)  # no dead point
         return names, [self.coordinates.velocities[name].start for name in names]
 
     def _own_inertia(self, coordinate: str) -> float:

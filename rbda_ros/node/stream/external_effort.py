@@ -16,6 +16,7 @@ from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import NEVER
+from rbda_ros.node.stream.responder import JUMP
 from rbda_ros.node.stream.state_writer import JointStateWriter
 from rbda_ros.robot import Robot
 from rbda_ros.robot.completion import CompletionCall
@@ -85,6 +86,8 @@ class ExternalEffort:
         message = deserialize_message(data, JointState)
         stamp = message.header.stamp
         time = stamp.sec * 1_000_000_000 + stamp.nanosec or now
+        if time < self._last - JUMP:
+            self.forget()  # time has jumped back
         self._take(message, time)
         spanning = self._measured_efforts(time)
         if time <= self._last:

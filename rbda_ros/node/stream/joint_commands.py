@@ -17,6 +17,7 @@ from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import NEVER
+from rbda_ros.node.stream.responder import JUMP
 from rbda_ros.node.stream.state_writer import JointStateWriter
 from rbda_ros.node.stream.wire import Vector
 from rbda_ros.robot import Robot
@@ -72,7 +73,8 @@ class JointCommands:
         self._publish = publish
         self._publish_arrays = publish_arrays
         self._state: _Measured | None = None
-        self._last = NEVER
+        self._last = NEVER  # stamp of a command
+        self._latest = NEVER  # time that was seen
         self._calls: dict[tuple[str, ...], MotorCommandCall] = {}
         self._completions: dict[tuple[str, ...], CompletionCall] = {}
         limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
@@ -104,7 +106,7 @@ class JointCommands:
 
     def forget(self) -> None:
         """Let go of what was heard."""
-        self._state, self._last = None, NEVER
+        self._state, self._last, self._latest = None, NEVER, NEVER
 
     def on_state(self, call: FeedforwardCall, now: int) -> None:
         """Keep the state that was answered, for efforts act where the robot is."""
@@ -123,6 +125,9 @@ class JointCommands:
         Raises:
             RefusalError, InputError, ModelError: it must not be followed; says why.
         """
+        if now < self._latest - JUMP:
+            self.forget()  # time has jumped back: all that was heard is from the future
+        self._latest = now
         message = deserialize_message(data, JointState)
         self._check_time(message, now)
         given, found = self._read(message)

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from conversation import Conversation, Diagnoses
 from geometry_msgs.msg import WrenchStamped
+from rclpy.serialization import serialize_message
 from ros_graph import Graph, own_domain
 from sensor_msgs.msg import JointState
 
 from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
+from rbda_ros.node.parameters import Settings
+from rbda_ros.node.stream.external_effort import ExternalEffort
 
 LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")
@@ -107,3 +110,17 @@ def test_mistakes_are_named(pushed):
     assert not refused.successful
     assert "contact_end_effector: 'toe'" in refused.reason
     assert not pushed.client.set_parameter("observer_gain", 0.0).successful
+
+
+def test_time_that_jumps_back_begins_anew():
+    """As when a simulation is reset."""
+    robot, heard = load_robot(LEG, LOOPS), []
+    external = ExternalEffort(robot, Settings(), heard.append, lambda wrench: None)
+    call = robot.feedforward(robot.independent_joint_names)
+    call.position[:], call.velocity[:] = Y, 0.0
+    call()
+    message = JointState(name=list(robot.independent_joint_names), effort=[0.0] * 4)
+    for seconds in (10, 11, 1, 2):
+        message.header.stamp.sec = seconds
+        external.on_state(call, bytes(serialize_message(message)), seconds * 10**9)
+    assert len(heard) == 4

@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 from conversation import Conversation, Diagnoses
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
+from rbda_ros.node.parameters import Settings
+from rbda_ros.node.refusals import RefusalError
+from rbda_ros.node.stream.joint_commands import JointCommands
 
 LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")
@@ -174,3 +178,17 @@ def test_impedance_and_feedforward_and_arrays(graph):
         refused = client.set_parameter(name, value)
         assert not refused.successful
         assert says in refused.reason
+
+
+def test_time_that_jumps_back_begins_anew():
+    """As when a simulation is reset: old stamps must not silence new commands."""
+    robot, heard = load_robot(LEG, LOOPS), []
+    commands = JointCommands(robot, Settings(), heard.append, lambda arrays: None)
+    message = JointState(name=list(JOINTS), position=Y.tolist())
+    for seconds in (10, 11, 1):
+        message.header.stamp.sec = seconds
+        commands.on_command(bytes(serialize_message(message)), seconds * 10**9)
+    assert len(heard) == 3
+    with pytest.raises(RefusalError, match="older than the last"):
+        message.header.stamp.sec, message.header.stamp.nanosec = 0, 999_000_000
+        commands.on_command(bytes(serialize_message(message)), 10**9 + 10**6)
