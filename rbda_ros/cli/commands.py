@@ -1,4 +1,4 @@
-"""The command line: ``rbda_ros serve``, ``demo``, ``inspect`` and ``export-c``."""
+"""The command line: ``serve``, ``demo``, ``inspect``, ``check``, ``convert`` and ``export-c``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rbda_ros.cli import export_c, inspection
+from rbda_ros.cli import conversion, export_c, inspection, verdicts
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,16 +47,20 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--once", action="store_true", help="show one set of torques and one answer, then end"
     )
-    inspection.add_parser(commands)
-    export_c.add_parser(commands)
+    for command in (inspection, verdicts, conversion, export_c):
+        command.add_parser(commands)
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.command == "inspect":
-        return inspection.run(arguments)
-    if arguments.command == "export-c":
-        return export_c.run(arguments)
+    programs = {
+        "inspect": inspection.run,
+        "check": verdicts.run,
+        "convert": conversion.run,
+        "export-c": export_c.run,
+    }
+    if arguments.command in programs:
+        return programs[arguments.command](arguments)
     from rbda_ros.demo.run import run as run_demo
 
     return run_demo(seconds=arguments.seconds, once=arguments.once)
