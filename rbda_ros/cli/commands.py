@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rbda_ros.cli import conversion, export_c, inspection, verdicts
+from rbda_ros.cli import check, convert, export_c, inspection
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--once", action="store_true", help="show one set of torques and one answer, then end"
     )
-    for command in (inspection, verdicts, conversion, export_c):
+    for command in (inspection, check, convert, export_c):
         command.add_parser(commands)
     return parser
 
@@ -55,8 +55,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(arguments: argparse.Namespace) -> int:
     programs = {
         "inspect": inspection.run,
-        "check": verdicts.run,
-        "convert": conversion.run,
+        "check": check.run,
+        "convert": convert.run,
         "export-c": export_c.run,
     }
     if arguments.command in programs:

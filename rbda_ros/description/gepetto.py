@@ -40,13 +40,33 @@ def to_loop_file(
         report: takes the problems.
     """
     fields = Fields(value, "loop file", KEYS, report)
+    constraints = _constraints(fields, set(link_names), child_of, report)
+    motors = fields.get("name_mot", to_names, None)
+    joints = _joints(fields, report)
+    # Gepetto's own loader passes over unknown names, and its files have some.
+    for key, names in (("name_mot", motors or ()), ("joint_name", joints)):
+        for name in names:
+            if name not in child_of:
+                report.warn(key, f"there is no joint {brief(name)}; it is ignored")
+    translated: dict[str, Any] = {
+        "constraints": constraints,
+        "joints": {name: joint for name, joint in joints.items() if name in child_of},
+    }
+    if motors is not None:
+        translated["actuated_joints"] = _moving(motors, joints, child_of)
+    return translated
+
+
+def _constraints(
+    fields: Fields, links: set[str], child_of: Mapping[str, str], report: Report
+) -> list[dict[str, Any]]:
+    """One cut for each pair of frames."""
     pairs = fields.get("closed_loop", to_list, ())
     types = fields.get("type", to_list, ["6d"] * len(pairs))
     if len(types) != len(pairs):
         reason = f"has {len(pairs)} closed_loop and {len(types)} type"
         report.problem("loop file", reason, "give one type for each pair of frames")
         types = ["6d"] * len(pairs)
-    links = set(link_names)
 
     def link(frame: str) -> str:
         return frame if frame in links else child_of.get(frame, frame)
@@ -74,20 +94,7 @@ def to_loop_file(
                 "successor": {"link": link(ends[1])},
             }
         )
-    motors = fields.get("name_mot", to_names, None)
-    joints = _joints(fields, report)
-    # Gepetto's own loader passes over unknown names, and its files have some.
-    for key, names in (("name_mot", motors or ()), ("joint_name", joints)):
-        for name in names:
-            if name not in child_of:
-                report.warn(key, f"there is no joint {brief(name)}; it is ignored")
-    translated: dict[str, Any] = {
-        "constraints": constraints,
-        "joints": {name: joint for name, joint in joints.items() if name in child_of},
-    }
-    if motors is not None:
-        translated["actuated_joints"] = _moving(motors, joints, child_of)
-    return translated
+    return constraints
 
 
 def _moving(
