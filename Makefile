@@ -15,7 +15,7 @@ unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH VIRTUAL_ENV
 unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest lint colcon bench clean
+.PHONY: help install run test pytest lint colcon bench papers clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -24,6 +24,7 @@ help:
 	@echo "make lint      style, types, direction of imports"
 	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
 	@echo "make bench     the benchmarks"
+	@echo "make papers    the papers' figures and tables, and docs/papers.md"
 	@echo "make clean     remove what the others made"
 
 install:
@@ -44,6 +45,7 @@ lint: install
 	$(STEP) ruff "Style (ruff)" $(VENV)/ruff check .
 	$(STEP) mypy "Types (mypy)" $(VENV)/python -m mypy
 	$(STEP) imports "Direction of imports (import-linter)" $(VENV)/lint-imports
+	$(STEP) architecture "Picture of the imports" $(VENV)/python tools/import_graph.py --check
 
 # --paths and not --base-paths: colcon would take the packages inside .venv for its own.
 colcon: install
@@ -59,6 +61,9 @@ colcon: install
 
 bench: install
 	@$(VENV)/python -m benchmark
+
+papers: install
+	@$(VENV)/python -m benchmark.papers
 
 clean:
 	rm -rf .venv build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -20,12 +20,17 @@ from rbda_ros.errors import (
     Problem,
     SingularityError,
 )
+from rbda_ros.robot.actuation import Actuation
 from rbda_ros.robot.contacts import ConstrainedMotion, Contact, ContactEfforts, Impact
+from rbda_ros.robot.conversion import JointMotion
+from rbda_ros.robot.momentum_observer import MomentumObserver
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.robot.results import Cluster, Derivatives, OperationalSpace
 from rbda_ros.robot.robot import Robot, load_robot
+from rbda_ros.robot.state import State
 
 __all__ = [
+    "Actuation",
     "ClosureError",
     "Cluster",
     "ConstrainedMotion",
@@ -35,11 +40,14 @@ __all__ = [
     "DescriptionError",
     "Impact",
     "InputError",
+    "JointMotion",
     "ModelError",
+    "MomentumObserver",
     "OperationalSpace",
     "Payload",
     "Problem",
     "Robot",
     "SingularityError",
+    "State",
     "load_robot",
 ]

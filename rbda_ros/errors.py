@@ -54,3 +54,27 @@ class NotFiniteError(InputError):
 
 class SingularityError(InputError):
     """A loop is at, or too close to, a dead point, where its velocities are not determined."""
+
+
+MOST_LISTED = 100
+"""Names that a message lists; nobody reads more, and clients may send any number."""
+LONGEST_NAME = 100
+"""Characters of a name that a message shows."""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a sentence has them; however many and long they are, it is a line one can read."""
+    every = list(names)
+    shown = [_shown(name) for name in every[:MOST_LISTED]]
+    more = len(every) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _shown(name: str) -> str:
+    short = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in short)
+
+
+def one_line(error: BaseException) -> str:
+    """Put what an error says on one line."""
+    return " | ".join(line.strip() for line in str(error).splitlines() if line.strip())

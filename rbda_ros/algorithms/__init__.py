@@ -1,1 +1,6 @@
-"""One file per algorithm, each reading like its paper's pseudo-code."""
+"""One file per algorithm, over CasADi matrices, reading like the paper's pseudo-code.
+
+Lives here: recursions on the cluster tree, and what they share (`motion`, `contact_rows`).
+Comes in: `cluster_tree`.
+Used from outside: each file's function of its own name; `kernels.registry` lists what is traced.
+"""

@@ -3,7 +3,8 @@
 Where several bodies of a cluster hang from its parent, the inward pass is in the order of Eq. 55:
 inertia and U = I S go to the parent first, and ``(X'U) D^-1 (X'U)'`` is subtracted there. Where all
 hang from one of them, it is in the order of the pseudo-code, and what is known of the result along
-the joint is not computed: for a body alone, ``Ia S = 0`` and ``S' pa = tau``.
+the joint is not computed: for a body alone, ``Ia S = 0`` and ``S' pa = tau``. With an armature A
+(see `cluster_tree.armature`) it is ``D = S' IA S + A``, ``Ia S = U D^-1 A``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Articulated:
     Attributes:
         IA: articulated inertia (6n x 6n).
         U: IA S (6n x ny).
-        D: factors of S' IA S (ny x ny).
+        D: factors of S' IA S + A (ny x ny).
         Ia: what of the inertia goes to the parent (6n x 6n), by the pseudo-code; None where it
             goes there by Eq. 55.
     """
@@ -59,36 +60,36 @@ def articulated_inertias(
     """
     IA: Clustered = {k: node.inertia for k, node in enumerate(tree.clusters)} | {None: 0}
     IA |= {k: IA[k] + inertia for k, inertia in (added or {}).items()}
-    left: list[Articulated] = [None] * len(tree.clusters)  # type: ignore[list-item]
+    articulated: list[Articulated] = [None] * len(tree.clusters)  # type: ignore[list-item]
     for k in tree.inward():
         l, joint = tree.clusters[k].parent, joints[k]
         at_joints = joint.J.congruence(IA[k])
         U = at_joints @ joint.SG  # line 3
-        D = factor_symmetric(joint.SG.T @ U + armature_inertia(tree, joints, k))  # line 4
-        left[k] = Articulated(at_joints, U, D)
+        A = armature_inertia(tree, joints, k)
+        D = factor_symmetric(joint.SG.T @ U + A)  # line 4
+        articulated[k] = Articulated(at_joints, U, D)
         if l is None:
             continue
-        # Armature is in D alone, so that what is known of Ia without it does not hold.
-        if tree.clusters[k].inside.count(None) == 1 and not tree.clusters[k].has_armature:
-            Ia = _of_base_body(joint.SG, left[k])  # line 7
-            left[k] = replace(left[k], Ia=Ia)
+        if tree.clusters[k].inside.count(None) == 1:
+            Ia = _of_base_body(joint.SG, articulated[k], A)  # line 7
+            articulated[k] = replace(articulated[k], Ia=Ia)
             IA[l] = mirrored(IA[l] + joint.E.congruence(Ia))  # line 9
         else:
             up = joint.E.congruence(at_joints)
             IA[l] = mirrored(IA[l] + up - D.quadratic((joint.E.T @ U).T))  # (55), (59)
-    return left
+    return articulated
 
 
-def _of_base_body(S: Matrix, left: Articulated) -> Matrix:
+def _of_base_body(S: Matrix, articulated: Articulated, A: Matrix) -> Matrix:
     """Ia (6n x 6n) of a cluster whose bodies all hang from its first one: of that one alone.
 
-    With base body b and the others r, ``Ia S_b = U_b D^-1 U_r' S_r - IA_br S_r``: zero for a body
-    alone, and mostly constant where the others are rotors. It replaces rows and columns of Ia
+    With base body b and the others r, ``Ia S_b = U_b D^-1 (A + U_r' S_r) - IA_br S_r``: zero for a
+    body alone, and mostly constant where the others are rotors. It replaces rows and columns of Ia
     where S_b points along a coordinate axis.
     """
-    IA, U, D = left.IA, left.U, left.D
+    IA, U, D = articulated.IA, articulated.U, articulated.D
     Ia = mirrored(IA[:6, :6] - D.quadratic(U[:6, :].T))
-    along = U[:6, :] @ D.solve(U[6:, :].T @ S[6:, :]) - IA[:6, 6:] @ S[6:, :]
+    along = U[:6, :] @ D.solve(A + U[6:, :].T @ S[6:, :]) - IA[:6, 6:] @ S[6:, :]
     for row, j in _axes(S[:6, :]):
         Ia[row, :] = along[:, j].T
         Ia[:, row] = along[:, j]
@@ -141,12 +142,12 @@ def carry_inward(
     pA: Clustered,
     tau: Sequence[Matrix],
 ) -> list[Matrix]:
-    """u_k (ny) of every cluster: force along y that is left to accelerate it.
+    """u_k (ny) of every cluster: force along y that remains to accelerate it.
 
     Args:
         tree: the cluster tree.
         joints: its cluster joints.
-        articulated: what `articulated_inertias` left.
+        articulated: what `articulated_inertias` gives.
         c: (6n) bias acceleration at the joints of each cluster.
         pA: (6n) bias force on each cluster; zero where it is missing.
         tau: (ny) generalized force on each cluster.
@@ -158,25 +159,31 @@ def carry_inward(
         p = joint.J.T @ pA[k]
         u[k] = tau[k] - joint.SG.T @ p  # line 5
         if l is not None:
-            pa = _across_joint(joint.SG, articulated[k], c[k], p, u[k], tau[k])  # line 8
+            A = armature_inertia(tree, joints, k)
+            pa = _across_joint(joint.SG, articulated[k], A, c[k], p, u[k], tau[k])  # line 8
             pA[l] = pA[l] + joint.E.T @ pa  # line 10
     return u
 
 
 def _across_joint(
-    S: Matrix, left: Articulated, c: Matrix, p: Matrix, u: Matrix, tau: Matrix
+    S: Matrix, articulated: Articulated, A: Matrix, c: Matrix, p: Matrix, u: Matrix, tau: Matrix
 ) -> Matrix:
     """pa (6n): ``p + Ia c + U D^-1 u``, where Ia is ``IA - U D^-1 U'``.
 
-    Of a body alone, ``S' pa = tau``: that much the joint transmits.
+    Of a body alone, ``S' pa = tau - A w`` with ``w = D^-1 (u - U' c)``: that much the joint
+    transmits.
     """
-    IA, U, D, Ia = left.IA, left.U, left.D, left.Ia
-    if IA.rows() > 6 or Ia is None:
+    IA, U, D, Ia = articulated.IA, articulated.U, articulated.D, articulated.Ia
+    if Ia is None or IA[6:, :].nnz():
         return p + IA @ c + U @ D.solve(u - U.T @ c)
-    constant = isinstance(IA, ca.DM) or IA.is_constant()  # with many zeros, as at the tips
-    pa = p + IA @ c + U @ D.solve(u - U.T @ c) if constant else p + Ia @ c + U @ D.solve(u)
-    for row, j in _axes(S):
-        pa[row] = tau[j]
+    # A constant IA has many zeros, as at the tips.
+    if A.nnz() or isinstance(IA, ca.DM) or IA.is_constant():
+        w = D.solve(u - U.T @ c)
+        pa, along = p + IA @ c + U @ w, tau - A @ w
+    else:
+        pa, along = p + Ia @ c + U @ D.solve(u), tau
+    for row, j in _axes(S[:6, :]):
+        pa[row] = along[j]
     return pa
 
 
@@ -202,17 +209,18 @@ def accelerate_outward(
     for k in tree.outward():
         joint, U, D = joints[k], articulated[k].U, articulated[k].D
         a_free = joint.E @ a[tree.clusters[k].parent] + c[k]  # line 3
-        across, along = (a_free, 0) if tree.clusters[k].has_armature else _split(joint.SG, a_free)
-        total = D.solve(u[k] - U.T @ across)
+        across, along = _split(joint.SG, a_free)
+        A = armature_inertia(tree, joints, k)
+        total = D.solve(u[k] - U.T @ across + A @ along)
         ydd.append(total - along)  # line 4
         a[k] = joint.J @ (across + joint.SG @ total)  # line 5
     return ydd, a
 
 
 def _split(S: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
-    """``a = across + S along``: what a joint takes over is left out of its equation of motion.
+    """``a = across + S along``: what a joint takes over is no part of its equation of motion.
 
-    Only for a body alone whose S has unit vectors, where ``U' S = D``; else along is zero.
+    Only for a body alone whose S has unit vectors, where ``U' S = D - A``; else along is zero.
     """
     axes = list(_axes(S))
     if a.rows() > 6 or len(axes) < S.columns():

@@ -124,8 +124,8 @@ def contact_rows(
     for c, contact in enumerate(contacts):
         to_body = to_body_axes(tree, joints, contact.body)
         own = axes[:, 3 * c : 3 * c + 3], to_body, along_axes
-        linear, k_linear = _held(contact.linear, desired[:3, c] + ground, *own)
-        angular, k_angular = _held(contact.angular, desired[3:, c], *own)
+        linear, k_linear = _constrained(contact.linear, desired[:3, c] + ground, *own)
+        angular, k_angular = _constrained(contact.angular, desired[3:, c], *own)
         k, position = tree.place_of(contact.body)
         w, p = v[k][6 * position : 6 * position + 3], constant(contact.point)
         on_body = ca.vertcat(
@@ -138,7 +138,7 @@ def contact_rows(
     return rows
 
 
-def _held(
+def _constrained(
     which: tuple[int, ...], target: Matrix, axes: Matrix, to_body: Matrix, along_axes: bool
 ) -> tuple[Matrix, Matrix]:
     """Directions (rows x 3) in the body's axes, and the target (rows) along them."""

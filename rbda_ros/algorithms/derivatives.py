@@ -31,3 +31,12 @@ def inverse_dynamics_derivatives(
     qd, _ = spanning_motion(tree, q, along, ca.DM(tree.ny, 1))
     directions = ca.jacobian(tree.position_rate(q, qd), along)
     return ca.jacobian(tau, q) @ directions, ca.jacobian(tau, yd)
+
+
+def inverse_dynamics_along(
+    tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix, x: Matrix
+) -> tuple[Matrix, Matrix]:
+    """The derivatives (ny each) of inverse dynamics as y, or yd, moves along x (ny)."""
+    tau = inverse_dynamics(tree, q, yd, ydd)
+    qd, _ = spanning_motion(tree, q, x, ca.DM(tree.ny, 1))
+    return ca.jtimes(tau, q, tree.position_rate(q, qd)), ca.jtimes(tau, yd, x)

@@ -33,7 +33,7 @@ def inverse_operational_space_inertia(
     joints = cluster_joints(tree, q)
     articulated = articulated_inertias(tree, joints)
     rows = 3 if linear_only else 6
-    left: list[dict[int, Matrix]] = [{} for _ in tree.clusters]
+    projected: list[dict[int, Matrix]] = [{} for _ in tree.clusters]
     for e, at in enumerate(frames):
         if not at.body:
             continue
@@ -43,7 +43,7 @@ def inverse_operational_space_inertia(
             joint, arti = joints[k], articulated[k]
             across = joint.J.T @ F
             T = joint.SG.T @ across
-            left[k][e] = arti.D.forward(T)
+            projected[k][e] = arti.D.forward(T)
             F = joint.E.T @ (across - arti.U @ arti.D.solve(T))  # the extended force propagator
             k = tree.clusters[k].parent
 
@@ -51,7 +51,7 @@ def inverse_operational_space_inertia(
     for i in range(len(frames)):
         for j in range(i, len(frames)):
             block = ca.DM(rows, rows)
-            for k, of in enumerate(left):
+            for k, of in enumerate(projected):
                 if i in of and j in of:
                     d = ca.repmat(articulated[k].D.d, 1, rows)
                     block = block + of[i].T @ (of[j] / d)

@@ -173,23 +173,28 @@ def external_forces(tree: ClusterTree, k: int, wrenches: Matrix | None) -> Matri
 
 
 def armature_inertia(tree: ClusterTree, joints: list[ClusterJoint], k: int) -> Matrix:
-    """``G' A G`` (ny x ny): what the armature A of cluster k's joints adds to the mass matrix."""
-    if not tree.clusters[k].has_armature:
-        return ca.DM(tree.clusters[k].ny, tree.clusters[k].ny)
-    G, A = joints[k].G, constant(np.diag(tree.clusters[k].armature))
-    return mirrored(G.T @ (A @ G))
+    """A_k (ny x ny): inertia of cluster k's joints beside that of its bodies.
+
+    ``G' a G`` of the joints' own armatures a, and that of rotors that are armatures.
+    """
+    node = tree.clusters[k]
+    A: Matrix = ca.DM(node.ny, node.ny)
+    if node.joint_armature.any():
+        G = joints[k].G
+        A = mirrored(G.T @ (constant(np.diag(node.joint_armature)) @ G))
+    return A if node.rotor_armature is None else A + constant(node.rotor_armature)
 
 
 def armature_bias(tree: ClusterTree, joints: list[ClusterJoint], k: int) -> Matrix:
-    """``G' A g`` (ny): the force on y that armature takes at ydd = 0."""
+    """``G' a g`` (ny): the force on y that armature takes at ydd = 0."""
     node = tree.clusters[k]
-    if not node.has_armature:
+    if not node.joint_armature.any():
         return ca.DM(node.ny, 1)
-    return joints[k].G.T @ (constant(node.armature) * joints[k].g)
+    return joints[k].G.T @ (constant(node.joint_armature) * joints[k].g)
 
 
 def armature_forces(tree: ClusterTree, joints: list[ClusterJoint], ydd: Matrix) -> Matrix:
-    """``G' A (G ydd + g)`` (ny): the force on y that armature takes."""
+    """``A ydd + G' a g`` (ny): the force on y that armature takes."""
     forces: list[Matrix] = [ca.DM(0, 1)]
     for k, ydd_k in enumerate(tree.split_independent(ydd)):
         forces.append(armature_inertia(tree, joints, k) @ ydd_k + armature_bias(tree, joints, k))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import casadi as ca
 
 from rbda_ros.algorithms.motion import (
@@ -82,3 +84,9 @@ def bias_force(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
 def gravity_force(tree: ClusterTree, q: Matrix) -> Matrix:
     """The force (ny) that holds the robot still against gravity."""
     return inverse_dynamics(tree, q, ca.DM(tree.ny, 1), ca.DM(tree.ny, 1))
+
+
+def mass_matrix_times(tree: ClusterTree, q: Matrix, x: Matrix) -> tuple[Matrix]:
+    """H x (ny): what the acceleration x (ny) takes at rest and without gravity."""
+    weightless = replace(tree, gravity=(0.0, 0.0, 0.0))
+    return (inverse_dynamics(weightless, q, ca.DM(tree.ny, 1), x),)

@@ -9,7 +9,8 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
 
-from rbda_ros.cli.drawing_layout import (
+from rbda_ros.cli.drawing_layout import lay_out
+from rbda_ros.cli.drawing_shapes import (
     BADGE,
     CARD,
     GROUND,
@@ -23,13 +24,12 @@ from rbda_ros.cli.drawing_layout import (
     Line,
     Pill,
     Scene,
-    constraint_type,
     flow,
-    lay_out,
     shorten,
     text_width,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.description.model import constraint_type
 from rbda_ros.robot.robot import Robot
 
 MARGIN = 20.0

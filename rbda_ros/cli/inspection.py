@@ -22,7 +22,7 @@ from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.constraints import CUT_ROWS, CutFrames
 from rbda_ros.cluster_tree.spanning_tree import SpanningTree
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.description.model import Constraint, Coupling, CutJoint
+from rbda_ros.description.model import Constraint, Coupling, CutJoint, constraint_type
 from rbda_ros.errors import ModelError
 from rbda_ros.robot.robot import Robot, load_robot
 
@@ -137,7 +137,7 @@ def links_of_bodies(spanning: SpanningTree) -> dict[int, list[str]]:
 def _stated(constraint: Constraint) -> tuple[str, int]:
     """Type of a constraint, and the rows of phi that it has as written."""
     if not isinstance(constraint, CutJoint):
-        return ("coupling" if isinstance(constraint, Coupling) else "expression"), 1
+        return constraint_type(constraint), 1
     if constraint.type == "distance":
         return constraint.type, 1
     I, o = ca.DM.eye(3), ca.DM(3, 1)

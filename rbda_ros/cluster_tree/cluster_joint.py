@@ -39,6 +39,8 @@ class ClusterNode:
         driven: positions in y_k, as many as the actuators can drive independently.
         relative: (nv, nv) spanning velocities to velocities across tree joints, where bodies do
             not hang from those that their joints are on (see `regroup`); None where all do.
+        rotor_armature: (ny, ny) inertia of rotors that are no bodies any more (see `armature`);
+            None where there are none.
     """
 
     name: str
@@ -54,6 +56,7 @@ class ClusterNode:
     actuated: tuple[int, ...]
     driven: tuple[int, ...]
     relative: NDArray[np.float64] | None = None
+    rotor_armature: NDArray[np.float64] | None = None
 
     @cached_property
     def nq(self) -> int:
@@ -76,15 +79,10 @@ class ClusterNode:
         return ca.diagcat(*(constant(body.inertia) for body in self.bodies))
 
     @cached_property
-    def armature(self) -> NDArray[np.float64]:
+    def joint_armature(self) -> NDArray[np.float64]:
         """(nv,) inertia that each joint's own velocity feels, and nothing else does."""
         of_bodies = ([body.joint.armature] * body.model.nv for body in self.bodies)
         return np.array([value for values in of_bodies for value in values])
-
-    @property
-    def has_armature(self) -> bool:
-        """Whether any of its joints has armature."""
-        return bool(np.any(self.armature))
 
     def velocity_map(self, q: Matrix, independent: Sequence[int] | None = None) -> Matrix:
         """G_k (nv x ny), with qd_k = G_k yd_k (6); of y_k, or of others in its place."""

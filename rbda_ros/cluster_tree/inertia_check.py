@@ -7,15 +7,12 @@ likes. Numbers only, at the assembly and at one more position where joints are f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
+from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Array
-
-if TYPE_CHECKING:
-    from rbda_ros.cluster_tree.tree import ClusterTree
 
 SMALLEST = 1e-13
 """Share of its own diagonal below which a motion's inertia is rounding."""
@@ -81,7 +78,7 @@ def _spanning_inertia(tree: ClusterTree, q: Array) -> Array:
     places = [*tree.coordinates.positions.values()]
     velocities: Sequence[range] = [*tree.coordinates.velocities.values()]
     J: list[Array] = [np.zeros((6, tree.nv))]
-    M = np.diag(np.concatenate([np.zeros(0), *(node.armature for node in tree.clusters)]))
+    M = np.diag(np.concatenate([np.zeros(0), *(node.joint_armature for node in tree.clusters)]))
     for body, in_q, in_qd in zip(tree.spanning.bodies, places, velocities, strict=True):
         at = ca.DM(q[in_q.start : in_q.stop])
         X_J, S, _ = body.model.jcalc(at, ca.DM(body.model.nv, 1), body.joint.pitch)

@@ -7,9 +7,10 @@ inertia. Kinetic and potential energy stay what they are, so torques and acceler
 only the wrenches inside single bodies are not.
 
 What is left of a symmetric rotor is its spin inertia, which looks the same at every angle: its
-frame need not turn, and its angle's sine and cosine are never computed. Beside a link of its
-cluster that turns about a parallel axis it might as well sit on that link, and turn against it
-with the difference of their velocities: the cluster then hangs from its parent by the link alone.
+frame need not turn, and its angle's sine and cosine are never computed. Where the links that it
+drives turn about parallel axes, it is an armature of their joints, and nothing is left of it as a
+body (see `armature`). Where only its neighbour does, it might as well sit on that link, and turn
+against it with the difference of their velocities: the cluster then hangs by the link alone.
 """
 
 from __future__ import annotations
@@ -19,13 +20,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from rbda_ros.cluster_tree.armature import SAME_AXIS, absorb_rotors
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Array, Transform
 
-SAME_AXIS = 1e-14
-"""How far apart rounding may leave unit vectors along parallel axes."""
 NEGLIGIBLE = 1e-14
 """Share of a body's inertia below which an entry is rounding left over from moving it."""
 
@@ -40,13 +40,18 @@ def regroup(tree: ClusterTree, turning: Container[int] = ()) -> ClusterTree:
     """
     bodies = tree.spanning.bodies
     inertias = {0: np.zeros((6, 6))} | {i: b.inertia.copy() for i, b in enumerate(bodies, start=1)}
+    has_children = {body.parent for body in bodies}
+    armatures = []
+    for node in tree.clusters:
+        free = [j for j, i in enumerate(node.numbers) if i not in has_children and i not in turning]
+        rotors = [j for j in free if _is_rotor(node.bodies[j])]
+        armatures.append(absorb_rotors(node, inertias, rotors))
     for i in reversed(range(1, len(bodies) + 1)):
         body = bodies[i - 1]
         unseen = _unseen(body, inertias[i])
         scale = np.abs(inertias[i]).max()
         inertias[i] = _tidy(inertias[i] - unseen, scale)
         inertias[body.parent] += _at_parent(body.X_tree, unseen)
-    has_children = {body.parent for body in bodies}
     regrouped = [
         replace(
             body,
@@ -55,7 +60,12 @@ def regroup(tree: ClusterTree, turning: Container[int] = ()) -> ClusterTree:
         )
         for i, body in enumerate(bodies, start=1)
     ]
-    return _rehung(tree.with_bodies(regrouped))
+    tree = tree.with_bodies(regrouped)
+    with_armatures = zip(tree.clusters, armatures, strict=True)
+    clusters = tuple(
+        replace(node, rotor_armature=A if A.any() else None) for node, A in with_armatures
+    )
+    return _rehung(replace(tree, clusters=clusters))
 
 
 def _rehung(tree: ClusterTree) -> ClusterTree:
@@ -116,6 +126,12 @@ def _at_parent(X_tree: Transform, inertia: Array) -> Array:
     X = np.asarray(X_tree @ np.eye(6))
     moved = X.T @ inertia @ X
     return (moved + moved.T) / 2
+
+
+def _is_rotor(body: Body) -> bool:
+    """Whether a spin inertia is all that its joint feels of a body."""
+    felt = _tidy(body.inertia - _unseen(body, body.inertia), np.abs(body.inertia).max())
+    return _looks_the_same(body, felt) and felt[2, 2] > 0.0
 
 
 def _looks_the_same(body: Body, inertia: Array) -> bool:

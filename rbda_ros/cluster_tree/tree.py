@@ -16,7 +16,6 @@ from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
 from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
 from rbda_ros.cluster_tree.effort_map import driven_coordinates
-from rbda_ros.cluster_tree.inertia_check import massless_motions
 from rbda_ros.cluster_tree.loops import Loop, build_loop
 from rbda_ros.cluster_tree.spanning_tree import (
     Body,
@@ -122,11 +121,7 @@ class ClusterTree:
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the description, or about its assembly, but usable."""
         of_clusters = (warning for node in self.clusters for warning in node.warnings)
-        return (*self.description.warnings, *of_clusters, *self._massless)
-
-    @cached_property
-    def _massless(self) -> tuple[str, ...]:
-        return massless_motions(self)
+        return (*self.description.warnings, *of_clusters)
 
     def rows(self, k: int | None) -> int:
         """Rows of cluster k's clustered vectors: six a body, six for the fixed base (None)."""

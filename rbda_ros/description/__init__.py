@@ -1,4 +1,9 @@
-"""Text in, plain frozen dataclasses out: URDF, URDF+, MJCF, transmissions, loop files."""
+"""Text in, plain frozen dataclasses out: URDF, URDF+, MJCF, transmissions, loop files.
+
+Lives here: a reader for each form, checks, and the dataclasses in `model`.
+Comes in: `errors` and `spatial` alone.
+Used from outside: `read_description`, and what it gives.
+"""
 
 from __future__ import annotations
 

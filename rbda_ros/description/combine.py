@@ -39,9 +39,9 @@ from rbda_ros.description.values import brief
 def combine(root: etree._Element, loop_file: LoopFile, report: Report) -> RobotDescription:
     """Make the robot of a URDF's root element and a loop file; valid if nothing was noted."""
     name = read_name(root, report)
-    links = read_links(root, report)
+    described = read_links(root, report)
     joints, crosses = override_joints(read_joints(root, report), loop_file.joints, report)
-    links = (*links, *crosses)
+    links = (*described, *crosses)
     named = joints_by_name(joints)
     tree = Tree(joints)
     check_tree(links, joints, report)

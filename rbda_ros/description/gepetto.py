@@ -40,7 +40,17 @@ def to_loop_file(
         report: takes the problems.
     """
     fields = Fields(value, "loop file", KEYS, report)
-    constraints = _constraints(fields, set(link_names), child_of, report)
+    pairs = fields.get("closed_loop", to_list, ())
+    types = fields.get("type", to_list, ["6d"] * len(pairs))
+    if len(types) != len(pairs):
+        reason = f"has {len(pairs)} closed_loop and {len(types)} type"
+        report.problem("loop file", reason, "give one type for each pair of frames")
+        types = ["6d"] * len(pairs)
+    links = set(link_names)
+    ends = {link: link for link in links} | {j: c for j, c in child_of.items() if j not in links}
+    numbered = enumerate(zip(pairs, types, strict=True), start=1)
+    found = (_constraint(number, pair, kind, ends, report) for number, (pair, kind) in numbered)
+    constraints = [constraint for constraint in found if constraint is not None]
     motors = fields.get("name_mot", to_names, None)
     joints = _joints(fields, report)
     # Gepetto's own loader passes over unknown names, and its files have some.
@@ -57,44 +67,29 @@ def to_loop_file(
     return translated
 
 
-def _constraints(
-    fields: Fields, links: set[str], child_of: Mapping[str, str], report: Report
-) -> list[dict[str, Any]]:
-    """One cut for each pair of frames."""
-    pairs = fields.get("closed_loop", to_list, ())
-    types = fields.get("type", to_list, ["6d"] * len(pairs))
-    if len(types) != len(pairs):
-        reason = f"has {len(pairs)} closed_loop and {len(types)} type"
-        report.problem("loop file", reason, "give one type for each pair of frames")
-        types = ["6d"] * len(pairs)
-
-    def link(frame: str) -> str:
-        return frame if frame in links else child_of.get(frame, frame)
-
-    constraints = []
-    for number, (pair, kind) in enumerate(zip(pairs, types, strict=True), start=1):
-        where = f"closed_loop {number}"
-        cut = _CUTS.get(str(kind).lower())
-        if cut is None:
-            report.problem(where, f"type {brief(kind)} is unknown", "use 6d or 3d")
-            continue
-        try:
-            ends = to_names(pair)
-        except ValueError as error:
-            report.problem(where, str(error), "name two frames")
-            continue
-        if len(ends) != 2:
-            report.problem(where, f"names {len(ends)} frames", "name two frames")
-            continue
-        constraints.append(
-            {
-                "name": f"{ends[0]}C{ends[1]}",
-                "type": cut,
-                "predecessor": {"link": link(ends[0])},
-                "successor": {"link": link(ends[1])},
-            }
-        )
-    return constraints
+def _constraint(
+    number: int, pair: object, kind: object, link_of: Mapping[str, str], report: Report
+) -> dict[str, Any] | None:
+    """One pair of frames as an entry of ``constraints``; None after noting what is wrong."""
+    where = f"closed_loop {number}"
+    cut = _CUTS.get(str(kind).lower())
+    if cut is None:
+        report.problem(where, f"type {brief(kind)} is unknown", "use 6d or 3d")
+        return None
+    try:
+        ends = to_names(pair)
+    except ValueError as error:
+        report.problem(where, str(error), "name two frames")
+        return None
+    if len(ends) != 2:
+        report.problem(where, f"names {len(ends)} frames", "name two frames")
+        return None
+    return {
+        "name": f"{ends[0]}C{ends[1]}",
+        "type": cut,
+        "predecessor": {"link": link_of.get(ends[0], ends[0])},
+        "successor": {"link": link_of.get(ends[1], ends[1])},
+    }
 
 
 def _moving(

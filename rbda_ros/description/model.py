@@ -167,6 +167,13 @@ class Expression:
 Constraint = Coupling | CutJoint | Expression
 
 
+def constraint_type(constraint: Constraint) -> str:
+    """What the loop file calls the type of a constraint."""
+    if isinstance(constraint, CutJoint):
+        return constraint.type
+    return "coupling" if isinstance(constraint, Coupling) else "expression"
+
+
 @dataclass(frozen=True)
 class RobotDescription:
     """Everything the files say, checked: names are unique and resolve, the joints are a tree.

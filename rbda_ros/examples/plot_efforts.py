@@ -32,12 +32,15 @@ class Recorder(Node):
         super().__init__("plot_efforts")
         self.measured: dict[int, Efforts] = {}
         self.computed: dict[int, Efforts] = {}
-        for topic, kept in (
+        for topic, recorded in (
             ("joint_states", self.measured),
             ("dynamics/feedforward", self.computed),
         ):
             self.create_subscription(
-                JointState, topic, lambda m, kept=kept: keep(m, kept), qos_profile_sensor_data
+                JointState,
+                topic,
+                lambda m, recorded=recorded: add(m, recorded),
+                qos_profile_sensor_data,
             )
 
     def record(self, seconds: float, until_both: bool = False) -> None:
@@ -47,11 +50,11 @@ class Recorder(Node):
             rclpy.spin_once(self, timeout_sec=0.1)
 
 
-def keep(message: JointState, kept: dict[int, Efforts]) -> None:
+def add(message: JointState, recorded: dict[int, Efforts]) -> None:
     """Put the efforts of a message under its stamp."""
     stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
     if len(message.effort) == len(message.name):
-        kept[stamp] = dict(zip(message.name, message.effort, strict=True))
+        recorded[stamp] = dict(zip(message.name, message.effort, strict=True))
 
 
 def matched(

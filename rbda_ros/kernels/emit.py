@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from rbda_ros.kernels.llvm_text import Lanes, literal
-from rbda_ros.kernels.plan import Plan
+from rbda_ros.kernels.plan import Plan, padded_count
 from rbda_ros.kernels.writer import Writer
 
 
@@ -37,7 +37,7 @@ def _angles(plan: Plan, lanes: Lanes, together: int) -> str:
         return writer.module("angles")
 
     wide = Lanes(together)
-    padded = -(-len(plan.angles) // together) * together
+    padded = padded_count(plan.angles, together)
     pair = f"{{ {wide.type}, {wide.type} }}"
     for start in range(0, len(plan.angles), together):
         vector = literal(0.0, wide)

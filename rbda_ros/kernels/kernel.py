@@ -27,7 +27,7 @@ class Kernel:
     """A straight-line program. CasADi's virtual machine answers until machine code is there.
 
     The first use has the program compiled in a background thread; from then on the same calls
-    are answered by machine code. Nothing is kept on disk. With ``RBDA_ROS_COMPILE=0`` in the
+    are answered by machine code. Nothing is stored on disk. With ``RBDA_ROS_COMPILE=0`` in the
     environment, or ``compiled=False``, the virtual machine answers always. Threads may share a
     kernel.
     """
@@ -146,8 +146,8 @@ class Kernel:
             return
         buffers = self._buffers()
         for k in range(states):
-            for kept, array in zip(buffers.inputs, rows, strict=True):
-                kept[:] = array[k]
+            for buffer, array in zip(buffers.inputs, rows, strict=True):
+                buffer[:] = array[k]
             buffers.evaluate()
             for array, result in zip(outputs, buffers.outputs, strict=True):
                 array[k] = result
@@ -161,7 +161,7 @@ class Kernel:
 class BoundCall:
     """A call of a kernel with arrays of its own: fill `inputs`, call, read `outputs`.
 
-    Calling allocates nothing. The arrays stay the same ones; copy what must be kept.
+    Calling allocates nothing. The arrays stay the same ones; copy what must stay.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -198,13 +198,13 @@ class _Buffers:
     def fill(self, name: str, inputs: tuple[ArrayLike, ...]) -> None:
         """Copy one vector into each input."""
         _check_count(self.function, inputs)
-        for i, (kept, given) in enumerate(zip(self.inputs, inputs, strict=True)):
-            if np.shape(given) != kept.shape:
+        for i, (buffer, given) in enumerate(zip(self.inputs, inputs, strict=True)):
+            if np.shape(given) != buffer.shape:
                 raise InputError(
                     f"{name}: {self.function.name_in(i)} has shape {np.shape(given)},"
-                    f" not {kept.shape}"
+                    f" not {buffer.shape}"
                 )
-            kept[:] = given
+            buffer[:] = given
 
 
 def _check_count(function: ca.Function, inputs: tuple[ArrayLike, ...]) -> None:

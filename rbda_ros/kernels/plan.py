@@ -8,7 +8,7 @@ slot of a work array; all others stay in registers.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,12 +76,17 @@ def make_plan(program: Program, chunk: int = CHUNK, lanes: int = 1) -> Plan:
     order = _in_order(program, packs, trigonometry)
     chunks = tuple(tuple(order[i : i + chunk]) for i in range(0, len(order), chunk)) or ((),)
 
-    padded = -(-len(angles) // lanes) * lanes
+    padded = padded_count(angles, lanes)
     slots = {}
     for value, (operation, place) in trigonometry.items():
         slots[value] = place + (padded if operation == "cos" else 0)
     plan = Plan(program, packs, angles, before, chunks, slots, 0)
     return Plan(program, packs, angles, before, chunks, slots, _allot(plan, 2 * padded))
+
+
+def padded_count(angles: Sequence[int], lanes: int) -> int:
+    """Slots of the angles' sines, and again of their cosines: rounded up to whole vectors."""
+    return -(-len(angles) // lanes) * lanes
 
 
 def _alone(program: Program, pack: Pack) -> tuple[Operand, ...]:

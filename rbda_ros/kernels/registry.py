@@ -34,7 +34,13 @@ from rbda_ros.algorithms.loop_motion import (
     loop_state,
     spanning_motion,
 )
+from rbda_ros.algorithms.momentum import momentum
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
+from rbda_ros.algorithms.transmission_maps import (
+    completed_velocity,
+    converted_efforts,
+    velocity_map,
+)
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -133,43 +139,27 @@ def _inverse_operational_space_inertia(
     return inverse_operational_space_inertia(tree, q, at, linear_only)
 
 
-def _constrained_forward_dynamics(
-    tree: ClusterTree,
-    q: Matrix,
-    yd: Matrix,
-    tau: Matrix,
-    axes: Matrix,
-    desired: Matrix,
-    start: Matrix,
-    contacts: Sequence[ContactFrame],
-    proximal: Proximal,
-    route: str,
-    impact: bool,
-) -> tuple[Matrix, ...]:
+def _constrained_forward_dynamics(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
+    *inputs, contacts, proximal, route, impact = given
     # An impact is the same problem without gravity: changes of velocity for accelerations.
     tree = _weightless(tree) if impact else tree
-    state = q, yd, tau, axes.T, desired.T, start
-    return constrained_forward_dynamics(tree, *state, contacts, proximal, route)
+    return constrained_forward_dynamics(tree, *_columns(*inputs), contacts, proximal, route)
 
 
 def _constrained_forward_dynamics_by_loop_forces(
-    loops: OpenLoops,
-    q: Matrix,
-    yd: Matrix,
-    tau: Matrix,
-    axes: Matrix,
-    desired: Matrix,
-    start: Matrix,
-    contacts: Sequence[ContactFrame],
-    proximal: Proximal,
-    route: str,
-    impact: bool,
+    loops: OpenLoops, *given: Any
 ) -> tuple[Matrix, ...]:
+    *inputs, contacts, proximal, _, impact = given
     if impact:
         loops = replace(loops, closed=_weightless(loops.closed), tree=_weightless(loops.tree))
     moved = [replace(contact, body=loops.opened_body(contact.body)) for contact in contacts]
-    state = q, yd, tau, axes.T, desired.T, start
-    return constrained_forward_dynamics_by_loop_forces(loops, *state, moved, proximal)
+    return constrained_forward_dynamics_by_loop_forces(loops, *_columns(*inputs), moved, proximal)
+
+
+def _columns(
+    q: Matrix, yd: Matrix, tau: Matrix, axes: Matrix, desired: Matrix, start: Matrix
+) -> tuple[Matrix, Matrix, Matrix, Matrix, Matrix, Matrix]:
+    return q, yd, tau, axes.T, desired.T, start
 
 
 def _damped_delassus_inverse(
@@ -216,6 +206,8 @@ REGISTRY: dict[str, Traceable] = {
     "actuator_efforts": Traceable(("q", "tau"), actuator_efforts, sees_inertia=False),
     "generalized_force": Traceable(("q", "spanning_tau"), generalized_force, sees_inertia=False),
     "spanning_motion": Traceable(("q", "yd", "ydd"), spanning_motion, sees_inertia=False),
+    "velocity_map": Traceable(("q",), velocity_map, sees_inertia=False),
+    "momentum": Traceable(("q", "yd"), momentum),
     "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
     "answer_health": Traceable(
         ("q", "guess", "yd", "ydd", "tau", "efforts"), answer_health, sees_inertia=False
@@ -242,6 +234,13 @@ REGISTRY: dict[str, Traceable] = {
     ),
     "independent_acceleration": Traceable(
         ("q", "yd", "known"), independent_acceleration, sees_inertia=False, public=False
+    ),
+    "completed_velocity": Traceable(
+        ("q", "known"), completed_velocity, sees_inertia=False, public=False
+    ),
+    # Option: which velocity coordinates efforts act on.
+    "converted_efforts": Traceable(
+        ("q", "tau"), converted_efforts, sees_inertia=False, public=False
     ),
     # Option: a Choice of joints and terms.
     "feedforward": Traceable(

@@ -11,6 +11,7 @@ import casadi as ca
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.regroup import regroup
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.kernels.columns import is_long, trace_columns
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.registry import REGISTRY, Traceable, input_shape
 from rbda_ros.spatial import Matrix
@@ -20,7 +21,8 @@ def trace(tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None =
     """Run an algorithm on symbols and keep the program, common subexpressions shared.
 
     Inputs and outputs are flat, matrices row by row. Where loops are open, forward dynamics has
-    one more: the largest acceleration that a row of theirs misses.
+    one more: the largest acceleration that a row of theirs misses. Matrices of long robots are no
+    straight line, but evaluated column by column.
 
     Args:
         tree: the cluster tree.
@@ -29,6 +31,8 @@ def trace(tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None =
         loops: the same robot with open loops, if some are to be closed by their forces.
     """
     traceable = REGISTRY[name]
+    if is_long(tree, name):
+        return trace_columns(regroup(tree), name)
     shapes = dict(traceable.shapes(*options)) if traceable.shapes else {}
     shapes = {i: shapes.get(i) or input_shape(tree, i) for i in traceable.inputs}
     symbols = [ca.SX.sym(symbol, rows * columns) for symbol, (rows, columns) in shapes.items()]

@@ -9,7 +9,7 @@ from typing import Any
 
 from lifecycle_msgs.msg import Transition
 
-from rbda_ros.node.model_builder import one_line
+from rbda_ros.errors import one_line
 
 Respond = Callable[[Any, Any], Any]
 

@@ -46,6 +46,9 @@ class Diagnostics:
             "saturated": str(stream.meter.limited),
             "refused": str(refusals.total),
         }
+        if stream.external is not None and stream.external.largest is not None:
+            values["external effort, largest [N m, N]"] = f"{stream.external.largest:.3g}"
+            values["contact"] = str(stream.external.contact)
         values |= {f"refused: {reason.value}": str(n) for reason, n in refusals.counts.items()}
         if refusals.total:
             values["last refusal"] = refusals.last_message

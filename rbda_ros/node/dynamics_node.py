@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from concurrent.futures import Future as BuildFuture
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -14,16 +13,14 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.task import Future
 from std_msgs.msg import String
 
-from rbda_ros.errors import ModelError
+from rbda_ros.errors import ModelError, one_line
 from rbda_ros.node import parameters
 from rbda_ros.node.change_state import guard_change_state
 from rbda_ros.node.diagnostics import Diagnostics
-from rbda_ros.node.model_builder import ModelBuilder, ModelSource, one_line
+from rbda_ros.node.model_builder import ModelBuilder, ModelSource
 from rbda_ros.node.services.advertise import advertise
 from rbda_ros.node.stream.topics import Stream
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.robot import Robot
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -55,6 +52,7 @@ class DynamicsNode(LifecycleNode):
         settings: the parameters.
         stream: its topics.
         given_up: completes with a message if the node cannot start with its parameters.
+        on_model: called when a model has come into use; for whoever owns the process.
 
     Raises:
         ParameterError: a parameter it was started with cannot be used.
@@ -67,6 +65,7 @@ class DynamicsNode(LifecycleNode):
         self.robot: Robot | None = None
         self.active = False
         self.given_up: Future = Future()
+        self.on_model: Callable[[], None] = lambda: None
 
         self._builder = ModelBuilder()
         self._source: ModelSource | None = None  # the newest that was not refused
@@ -137,11 +136,11 @@ class DynamicsNode(LifecycleNode):
             return
         if self.robot is not None:
             links = robot.tree.spanning.links
-            kept = {n: load for n, load in self.robot.payloads.items() if load.link in links}
-            if robot.payloads != kept:  # this build does not carry them, or others by now
-                self._await(source, self._builder.load(robot, kept, self.stream.prepare))
+            carried = {n: load for n, load in self.robot.payloads.items() if load.link in links}
+            if robot.payloads != carried:  # this build does not carry them, or others by now
+                self._await(source, self._builder.load(robot, carried, self.stream.prepare))
                 return
-            for name in self.robot.payloads.keys() - kept.keys():
+            for name in self.robot.payloads.keys() - carried.keys():
                 self.get_logger().warning(f"load '{name}' is off: the new model lacks its link")
             self._use(robot)
             self.get_logger().info(f"the model is now '{robot.name}'")
@@ -176,12 +175,9 @@ class DynamicsNode(LifecycleNode):
 
     def _use(self, robot: Robot) -> None:
         """Swap the model in, between two messages."""
-        # Else looking for garbage takes 50 ms now and then in all that a model is made of, and 6 ms
-        # in the points of a long trajectory; what is young is soon looked through.
-        gc.freeze()
-        gc.set_threshold(700, 1000, 1000)
         self.robot = robot
         self.stream.use(robot, self.settings)
+        self.on_model()
         for warning in robot.warnings:
             self.get_logger().warning(warning)
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from rbda_ros.errors import listed
+from rbda_ros.kernels.cache import LruCache
 from rbda_ros.node.refusals import Reason, RefusalError
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.robot import Robot
 
 Vector = np.ndarray
 
+MOST_NAMES = 10_000
+"""Joints that a message may name: no robot has more, and messages may be anyone's."""
 MOST_MAPS = 256
-"""Orders of joints that are kept for each robot; clients mostly use one."""
+"""Orders of joints that are cached for each robot; clients mostly use one."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class JointMap:
         return np.zeros((*values.shape[:-1], len(self.independent) + len(self.missing)))
 
 
-_maps: WeakKeyDictionary[Robot, dict[tuple[str, ...], JointMap]] = WeakKeyDictionary()
+_maps: WeakKeyDictionary[Robot, LruCache[tuple[str, ...], JointMap]] = WeakKeyDictionary()
 
 
 def map_joints(robot: Robot, names: Sequence[str]) -> JointMap:
@@ -65,22 +68,17 @@ def map_joints(robot: Robot, names: Sequence[str]) -> JointMap:
     Raises:
         RefusalError: names are unknown or repeated.
     """
-    maps = _maps.setdefault(robot, {})
+    maps = _maps.get(robot)
+    if maps is None:
+        maps = _maps.setdefault(robot, LruCache(MOST_MAPS))
     key = tuple(names)
-    if key not in maps:
-        if len(maps) >= MOST_MAPS:
-            maps.clear()
-        maps[key] = _map_joints(robot, key or robot.independent_joint_names)
-    return maps[key]
+    make = partial(_map_joints, robot, key or robot.independent_joint_names)
+    return maps.get_or_make(key, make)
 
 
 def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
+    check_once(names)
     place = {name: k for k, name in enumerate(names)}
-    if len(place) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise RefusalError(
-            Reason.MISNAMED, f"joints named twice: {listed(repeated)}; name each once"
-        )
     wanted = robot.independent_joint_names
     unknown = [name for name in names if name not in (*robot.joint_names, *wanted)]
     if unknown:
@@ -88,8 +86,12 @@ def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
             Reason.MISNAMED,
             f"unknown joints: {listed(unknown)}; '{robot.name}' has {listed(robot.joint_names)}",
         )
-    bodies = robot.tree.spanning.bodies[1 if robot.floating_base else 0 :]
-    turning = {body.joint.name for body in bodies if body.model.nq != body.model.nv}
+    layout = robot.coordinates
+    turning = {
+        joint
+        for joint in layout.joints
+        if len(layout.positions[joint]) != len(layout.velocities[joint])
+    }
     if asked := turning.intersection(name.rsplit(".", 1)[0] for name in names):
         raise RefusalError(
             Reason.MISNAMED,
@@ -104,6 +106,18 @@ def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
     )
 
 
-def listed(names: Iterable[str]) -> str:
-    """Names as a sentence has them."""
-    return ", ".join(names)
+def check_once(names: Sequence[str]) -> None:
+    """Refuse names that are given twice, or too many of them; in time that grows with their number.
+
+    Raises:
+        RefusalError: says which.
+    """
+    if len(names) > MOST_NAMES:
+        raise RefusalError(
+            Reason.WRONG_SIZE, f"{len(names)} joints are named; name {MOST_NAMES} at most"
+        )
+    if len(set(names)) < len(names):
+        repeated = sorted(name for name, uses in Counter(names).items() if uses > 1)
+        raise RefusalError(
+            Reason.MISNAMED, f"joints named twice: {listed(repeated)}; name each once"
+        )

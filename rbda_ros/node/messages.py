@@ -5,34 +5,34 @@ from __future__ import annotations
 import array
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rbda_ros.errors import MOST_LISTED, InputError, listed
 from rbda_ros.node.end_effectors import Point
-from rbda_ros.node.joint_map import JointMap, Vector, listed, map_joints
+from rbda_ros.node.joint_map import JointMap, Vector, map_joints
 from rbda_ros.node.refusals import Reason, RefusalError
-from rbda_ros.robot.inputs import FrameName, unit
+from rbda_ros.robot import Robot
+from rbda_ros.robot.inputs import LARGEST, FrameName, unit
+from rbda_ros.robot.state import State
 
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
+NOT_FINITE_ANSWER = "the answer is not finite: the state or the forces given are too large"
 
 
-def state_vectors(robot: Robot, state: Any) -> tuple[Vector, Vector, JointMap]:
-    """Position, velocity and joint map of a ``rbda_ros/State``.
-
-    Returns:
-        The spanning position, loops closed; the independent velocity; where the joints stand.
+def read_state(robot: Robot, message: Any) -> tuple[State, JointMap]:
+    """What a ``rbda_ros/State`` says, checked: with loops closed; and where the joints stand.
 
     Raises:
         RefusalError, InputError, ClosureError: the message does not say a state of this robot.
     """
-    joints = map_joints(robot, state.joint_names)
-    pose = base_position("base_pose", state.base_pose) if robot.floating_base else None
-    twist = six("base_twist", state.base_twist) if robot.floating_base else None
-    q = closed_position(robot, joints, numbers("position", state.position, joints.size), pose)
-    velocity = numbers_or_zero("velocity", state.velocity, joints.size)
-    return q, velocity_vector(robot, joints, q, velocity, twist), joints
+    joints = map_joints(robot, message.joint_names)
+    pose = base_position("base_pose", message.base_pose) if robot.floating_base else None
+    twist = six("base_twist", message.base_twist) if robot.floating_base else None
+    position = numbers("position", message.position, joints.size)
+    state = robot.state(closed_position(robot, joints, position, pose))
+    velocity = numbers_or_zero("velocity", message.velocity, joints.size)
+    return moving(robot, joints, state, velocity, twist), joints
 
 
 def closed_position(
@@ -61,7 +61,7 @@ def closed_position(
         return q
     if robot.tree.has_loops:
         q = robot.close({name: position[k] for name, k in joints.place.items()}, guess)
-        q = q[7:] if base is not None else q
+        q = q[robot.coordinates.base_nq :]
     else:
         if joints.missing:
             raise RefusalError(
@@ -71,30 +71,28 @@ def closed_position(
     return with_base(base, q)
 
 
-def velocity_vector(
-    robot: Robot, joints: JointMap, q: Vector, velocity: Vector, base: Vector | None
-) -> Vector:
-    """Independent velocity (..., ny) that velocities of named joints (..., size) mean.
+def moving(
+    robot: Robot, joints: JointMap, state: State, velocity: Vector, base: Vector | None
+) -> State:
+    """The same position with the velocity that velocities of named joints (..., size) mean.
 
     They may be any joints that determine the others; the independent ones go first.
     """
     if joints.missing and velocity.any():
-        return robot.independent_velocity(q, joints.by_name(velocity), base)
-    return with_base(base, joints.pick(velocity))
+        yd = robot.independent_velocity(state, joints.by_name(velocity), base)
+    else:
+        yd = with_base(base, joints.pick(velocity))
+    return state.with_velocity(yd)
 
 
 def acceleration_vector(
-    robot: Robot,
-    joints: JointMap,
-    q: Vector,
-    yd: Vector,
-    acceleration: Vector,
-    base: Vector | None,
+    robot: Robot, joints: JointMap, state: State, acceleration: Vector, base: Vector | None
 ) -> Vector:
     """Independent acceleration (..., ny) that those of named joints (..., size) mean."""
     # Joints that move at a constant rate need not have others that do.
-    if joints.missing and (acceleration.any() or yd.any()):
-        return robot.independent_acceleration(q, yd, joints.by_name(acceleration), base)
+    if joints.missing and (acceleration.any() or state.yd.any()):
+        given = joints.by_name(acceleration)
+        return robot.independent_acceleration(state, state.yd, given, base)
     return with_base(base, joints.pick(acceleration))
 
 
@@ -103,20 +101,10 @@ def with_base(base: Vector | None, joints: Vector) -> Vector:
     return joints if base is None else np.concatenate([base, joints], axis=-1)
 
 
-def places_in_q(robot: Robot) -> dict[str, int]:
-    """Where the position of each joint stands in q; without joints that have several."""
-    places, start = {}, 0
-    for body in robot.tree.spanning.bodies:
-        if body.model.nq == 1:
-            places[body.joint.name] = start
-        start += body.model.nq
-    return places
-
-
 def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vector:
     """Forces on every coordinate of the spanning tree, from efforts on some joints."""
-    place = {name: k for k, name in enumerate(robot.joint_names, 6 if robot.floating_base else 0)}
-    unknown = [name for name in names if name not in place]
+    place = robot.coordinates.velocities
+    unknown = [name for name in names if name not in robot.joint_names]
     if unknown or len(set(names)) < len(names):
         raise RefusalError(
             Reason.MISNAMED,
@@ -124,7 +112,7 @@ def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vec
             f"each once: {listed(robot.joint_names)}",
         )
     tau = np.zeros(robot.nv)
-    tau[[place[name] for name in names]] = efforts
+    tau[[place[name].start for name in names]] = efforts
     return tau
 
 
@@ -187,7 +175,13 @@ def numbers(what: str, values: Any, size: int) -> Vector:
 
 
 def sequence(vector: Vector) -> array.array:
-    """Numbers as a message field wants them, without a Python object for each."""
+    """Numbers as a message field wants them, without a Python object for each.
+
+    Raises:
+        InputError: they are not finite, which no message may say.
+    """
+    if not np.isfinite(vector).all():
+        raise InputError(NOT_FINITE_ANSWER)
     return array.array("d", vector.tobytes())
 
 
@@ -219,15 +213,17 @@ def six(what: str, twist: Any) -> Vector:
 
 def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
     """Write the acceleration of every joint, and of the base, of a spanning one (nv,)."""
-    of_base, of_joints = np.split(qdd, [6]) if robot.floating_base else (np.zeros(6), qdd)
+    of_base, of_joints = np.split(qdd, [robot.coordinates.base_nv])
     base = response.base_acceleration
-    fill(base.linear, base.angular, of_base)
+    fill(base.linear, base.angular, of_base if robot.floating_base else np.zeros(6))
     response.joint_names = robot.joint_names
     response.acceleration = sequence(of_joints)
 
 
 def fill(linear: Any, angular: Any, vector: Vector) -> None:
-    """Write six numbers into the two halves of a Wrench, Twist or Accel."""
+    """Write six numbers into the two halves of a Wrench, Twist or Accel; finite ones."""
+    if not np.isfinite(vector).all():
+        raise InputError(NOT_FINITE_ANSWER)
     linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = vector.tolist()
 
 
@@ -237,5 +233,8 @@ def xyz(vector: Any) -> tuple[float, float, float]:
 
 
 def _must_be_finite(what: str, vector: Vector) -> None:
-    if not np.isfinite(vector).all():
-        raise RefusalError(Reason.NOT_FINITE, f"{what} is not finite: {vector.tolist()}")
+    if not (np.abs(vector) <= LARGEST).all():  # which no NaN is
+        shown = vector[:MOST_LISTED].tolist()
+        if np.isfinite(vector).all():
+            raise RefusalError(Reason.NOT_FINITE, f"{what} has a number above {LARGEST:g}: {shown}")
+        raise RefusalError(Reason.NOT_FINITE, f"{what} is not finite: {shown}")

@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from rbda_ros import load_robot
 from rbda_ros.errors import InputError, ModelError, Problem
 from rbda_ros.node.parameters import Settings
+from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
 
 T = TypeVar("T")
 Then = Callable[["Robot"], None]
@@ -67,7 +65,7 @@ class ModelBuilder:
         """Begin to load a robot that was built; the future holds the loaded one."""
         return self._worker.submit(lambda: _after(warm(robot.with_payloads(payloads)), then))
 
-    def aside(self, make: Callable[[], T]) -> Future[T]:
+    def background(self, make: Callable[[], T]) -> Future[T]:
         """Begin to make something else, e.g. another kernel."""
         return self._worker.submit(make)
 
@@ -119,8 +117,3 @@ def warm(robot: Robot) -> Robot:
     for kernel in COMPILED:
         robot.kernel(kernel).request()
     return robot
-
-
-def one_line(error: BaseException) -> str:
-    """Put what an error says on one line."""
-    return " | ".join(line.strip() for line in str(error).splitlines() if line.strip())

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import ParameterException
 
 from rbda_ros.algorithms.feedforward import TERMS
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
-
 from rbda_ros.node.end_effectors import FORM, Point, end_effectors
+from rbda_ros.node.joint_gains import GAIN_FORM, joint_gains
+from rbda_ros.robot import Robot
 
 ACCELERATION_SOURCES = ("zero", "reference", "estimate")
 VELOCITY_SOURCES = ("message", "differentiate")
+COMMAND_SOURCES = ("feedforward", "joint_commands")
+PUBLISH = ("auto", "always", "never")
 LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
 
 
@@ -43,6 +43,15 @@ class Settings:
     terms: tuple[str, ...] = ("gravity", "coriolis", "inertial")
     saturate: bool = False
     command_joints: tuple[str, ...] = ()
+    command_source: str = "feedforward"
+    publish_joint_states: str = "auto"
+    add_feedforward: bool = False
+    stiffness: str = ""
+    damping: str = ""
+    publish_external_effort: bool = False
+    observer_gain: float = 50.0
+    contact_threshold: float = 0.0
+    contact_end_effector: str = ""
     joint_state_timeout: float = 0.1
     max_condition_number: float = 1e4
     end_effectors: str = ""
@@ -113,6 +122,44 @@ _DESCRIPTORS = {
         description="Joints, by the model's names, whose efforts go to ~/effort_commands too, in "
         "this order, for forward_command_controller. [''] for none.",
         additional_constraints="Each actuated, and named once.",
+    ),
+    "command_source": ParameterDescriptor(
+        description="What ~/effort_commands has: the 'feedforward', or what ~/joint_commands come "
+        "to ('joint_commands'; then there are ~/position_commands and ~/velocity_commands too).",
+        additional_constraints=f"One of: {', '.join(COMMAND_SOURCES)}.",
+    ),
+    "publish_joint_states": ParameterDescriptor(
+        description="Whether ~/joint_states has every joint, completed from those measured: "
+        "'always', 'never', or 'auto' (where the robot has loops).",
+        additional_constraints=f"One of: {', '.join(PUBLISH)}.",
+    ),
+    "add_feedforward": ParameterDescriptor(
+        description="Whether the efforts of ~/motor_commands have the feedforward in them.",
+    ),
+    "stiffness": ParameterDescriptor(
+        description="Springs between commanded and measured positions of joints, in the efforts of "
+        f"~/motor_commands, as YAML text: {GAIN_FORM} [N m/rad, N/m].",
+    ),
+    "damping": ParameterDescriptor(
+        description="Dampers between commanded and measured velocities of joints, likewise: "
+        f"{GAIN_FORM} [N m s/rad, N s/m].",
+    ),
+    "publish_external_effort": ParameterDescriptor(
+        description="Whether ~/external_effort has what acts on the robot beyond its motors, "
+        "estimated from measured efforts; then joint_states must have these.",
+    ),
+    "observer_gain": ParameterDescriptor(
+        description="Gain of that estimate [1/s]: the inverse of the time it takes.",
+        floating_point_range=[FloatingPointRange(from_value=0.01, to_value=10000.0)],
+    ),
+    "contact_threshold": ParameterDescriptor(
+        description="External effort on an independent joint past which diagnostics tell of a "
+        "contact [N m, N]. 0: never.",
+        floating_point_range=[FloatingPointRange(from_value=0.0, to_value=1e6)],
+    ),
+    "contact_end_effector": ParameterDescriptor(
+        description="One of end_effectors, or a link, whose wrench ~/estimated_wrench has. Empty: "
+        "none.",
     ),
     "joint_state_timeout": ParameterDescriptor(
         description="Oldest input that is answered [s], by its stamp. 0: any age, stamped or not.",
@@ -202,6 +249,26 @@ def check_model(settings: Settings, robot: Robot) -> None:
                 f"end_effectors: '{name}' is on '{link}', which is no link of '{robot.name}'"
             )
 
+    at = settings.contact_end_effector
+    if at and at not in _points(settings.end_effectors) and at not in robot.tree.spanning.links:
+        raise ParameterError(
+            f"contact_end_effector: '{at}' is none of end_effectors, and no link of '{robot.name}'"
+        )
+    for name in ("stiffness", "damping"):
+        unknown = [j for j in _gains(settings, name) if j not in robot.coordinates.scalar_positions]
+        if unknown:
+            raise ParameterError(
+                f"{name}: {', '.join(unknown)} no joint of one coordinate in '{robot.name}'; use "
+                f"some of {', '.join(robot.coordinates.scalar_positions)}"
+            )
+
+
+def _gains(settings: Settings, name: str) -> dict[str, float]:
+    try:
+        return joint_gains(name, getattr(settings, name))
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+
 
 def _points(text: str) -> dict[str, Point]:
     try:
@@ -211,10 +278,10 @@ def _points(text: str) -> dict[str, Point]:
 
 
 def _settings(values: Mapping[str, Any]) -> Settings:
-    kept = dict(values)
+    converted = dict(values)
     for name in ("gravity", "terms", "command_joints"):
-        kept[name] = tuple(values[name])
-    settings = Settings(**kept)
+        converted[name] = tuple(values[name])
+    settings = Settings(**converted)
     gravity = settings.gravity
     if len(gravity) != 3 or not math.hypot(*gravity) <= LARGEST_GRAVITY:
         raise ParameterError(
@@ -224,6 +291,8 @@ def _settings(values: Mapping[str, Any]) -> Settings:
     for name, allowed in (
         ("acceleration_source", ACCELERATION_SOURCES),
         ("velocity_source", VELOCITY_SOURCES),
+        ("publish_joint_states", PUBLISH),
+        ("command_source", COMMAND_SOURCES),
     ):
         if values[name] not in allowed:
             raise ParameterError(
@@ -233,6 +302,8 @@ def _settings(values: Mapping[str, Any]) -> Settings:
         if isinstance(values[field.name], float) and not math.isfinite(values[field.name]):
             raise ParameterError(f"{field.name}: give a finite number")
     _points(settings.end_effectors)
+    for name in ("stiffness", "damping"):
+        _gains(settings, name)
     commands = tuple(name for name in settings.command_joints if name)
     _check_list("terms", settings.terms, TERMS)
     _check_list("command_joints", commands, commands)

@@ -22,6 +22,8 @@ class Reason(StrEnum):
     NO_ACCELERATION = "no acceleration"
     NO_REFERENCE = "no fresh reference"
     NO_BASE_STATE = "no fresh base state"
+    NO_STATE = "no fresh joint states"
+    NO_EFFORT = "no measured effort"
     NO_WRENCH = "no fresh external wrench"
     NOT_READY = "kernel not ready"
     NOT_CLOSING = "loops do not close"

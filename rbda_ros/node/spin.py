@@ -13,7 +13,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
-from rbda_ros.node.model_builder import one_line
+from rbda_ros.errors import one_line
 
 FOREVER = 1e8  # [s]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import InputError
 from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.robot.inputs import Inputs, numbers
+from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
 Given = ArrayLike | Mapping[str, ArrayLike]
@@ -60,6 +61,14 @@ class LoopCloser:
             return self._close_rows(numbers("y", given), guess)
         closed = self._close_by_kernel(given, guess)
         return self.search(given, guess) if closed is None else closed
+
+    def close_nearby(self, given: Given, guess: ArrayLike | None) -> Array | None:
+        """As `close`, but by the kernel alone, in a few steps from a guess; None if it fails."""
+        return self._close_by_kernel(given, guess)
+
+    def measured(self, names: Collection[str]) -> Measured:
+        """Of the joints that are known, one number each, those to go by."""
+        return self._inputs.choices.measured("position", names)
 
     def search(self, given: Given, guess: ArrayLike | None) -> Array:
         """Close every cluster by the search outside the kernel; also says what is wrong."""
@@ -104,24 +113,78 @@ class LoopCloser:
         return None
 
     def _close_rows(self, rows: Array, guess: ArrayLike | None) -> Array:
-        """Close some of the rows one after the other, and those near them from there, at once."""
         known = self._determining(rows[0]) if self._tree.has_loops and len(rows) else None
-        q = np.empty((len(rows), self._tree.nq))
         if known is None:
-            remaining = np.arange(len(rows))
+            return self._close_along(len(rows), rows.__getitem__, None, rows, guess)
+        values = rows if known.start is None else rows[:, list(known.entries)]
+        return self._close_along(len(rows), rows.__getitem__, known.entries, values, guess)
+
+    def close_columns(self, given: Mapping[str, Array], guess: ArrayLike | None) -> Array:
+        """The spanning positions (N, nq) of a motion: for each joint that is known, (N,) of it."""
+        count = len(next(iter(given.values()), ()))
+        place = self._tree.coordinates.scalar_positions
+        if not self._tree.has_loops and set(given) == set(self._tree.coordinates.joints):
+            q = np.tile(self._tree.home if guess is None else guess, (count, 1))
+            q[:, [place[name] for name in given]] = np.stack([*given.values()], axis=-1)
+            return q
+        chosen = self._inputs.choices.positions(tuple(given)) if self._tree.has_loops else None
+
+        def row(k: int) -> dict[str, float]:
+            return {name: column[k] for name, column in given.items()}
+
+        if chosen is None:
+            return self._close_along(count, row, None, np.zeros((count, 0)), guess)
+        joints, entries = chosen
+        values = np.stack([given[name] for name in joints], axis=-1)
+        return self._close_along(count, row, entries, values, guess)
+
+    def refined(self, given: Mapping[str, Array], q: Array) -> Array:
+        """A closed position (..., nq), closed once more from there: to the last digits."""
+        chosen = self._inputs.choices.positions(tuple(given)) if self._tree.has_loops else None
+        if chosen is None:
+            return q
+        joints, entries = chosen
+        kernel = self._kernels.get("closure", entries)
+        if q.ndim == 1:
+            refined, phi = kernel.call(np.array([float(given[name]) for name in joints]), q)
         else:
-            values = rows if known.start is None else rows[:, list(known.entries)]
+            columns = (np.broadcast_to(given[name], len(q)) for name in joints)
+            refined, phi = kernel.batch(np.stack([*columns], axis=-1), q)
+        better = np.abs(phi).max(axis=-1, keepdims=True, initial=0.0) <= CLOSED
+        return np.where(better, refined, q)
+
+    def _close_along(
+        self,
+        count: int,
+        row: Callable[[int], Given],
+        entries: tuple[int, ...] | None,
+        values: Array,
+        guess: ArrayLike | None,
+    ) -> Array:
+        """Close some of the rows one after the other, and those near them from there, at once.
+
+        Args:
+            count: of rows.
+            row: one of them, as `close` takes it.
+            entries: of q that are known, where they just determine the others; else None.
+            values: (count, entries) of these.
+            guess: where to start.
+        """
+        q = np.empty((count, self._tree.nq))
+        if entries is None:
+            remaining = np.arange(count)
+        else:
             anchors, last = _anchors(values), guess
-            for k in np.unique(anchors):
-                q[k] = last = self.close(rows[k], last)
-            others = np.flatnonzero(anchors != np.arange(len(rows)))
+            for k in np.unique(anchors).tolist():
+                q[k] = last = self.close(row(k), last)
+            others = np.flatnonzero(anchors != np.arange(count))
             start = q[anchors[others]]
-            kernel = self._kernels.get("closure", known.entries)
+            kernel = self._kernels.get("closure", entries)
             q[others], phi = kernel.batch(values[others], start)
             moved = np.abs(q[others] - start)[:, self._tree.curved].max(axis=1, initial=0.0)
             remaining = others[~((np.abs(phi).max(axis=1) <= CLOSED) & (moved <= NEARBY))]
-        for k in remaining:
-            q[k] = self.close(rows[k], q[k - 1] if k else guess)
+        for k in remaining.tolist():
+            q[k] = self.close(row(k), q[k - 1] if k else guess)
         return self._inputs.normalized(q)
 
     def _determining(self, given: Given) -> Known | None:

@@ -170,7 +170,7 @@ class ContactDynamics(Frames):
         while not converged and iterations < stop.iterations:
             given = (*inputs, read.flat_axes, desired.ravel(), along)
             ydd, forces, along, (residual, change) = kernel.call(*given)
-            if not np.isfinite(ydd).all():
+            if not (np.isfinite(ydd).all() and np.isfinite(forces).all()):
                 raise SingularityError(
                     f"{self.name}: the mass matrix is singular here; a link may have no inertia"
                 )

@@ -261,7 +261,7 @@ class Dynamics(Mechanism):
             raise SingularityError(self._no_inertia())
         if len(outputs) > 1:  # loops that are closed by their forces say how well
             missed = outputs[1].max(initial=0.0)
-            if missed > ON_LOOPS * np.abs(outputs[0]).max(initial=1.0):
+            if not missed <= ON_LOOPS * np.abs(outputs[0]).max(initial=1.0):
                 raise SingularityError(
                     f"{self.name}: the forces of the loops {', '.join(self.loop_methods.by_forces)}"
                     f" leave {missed:.3g} m/s^2 open; move away from their dead points, or use"

@@ -9,7 +9,6 @@ from math import inf
 import numpy as np
 
 from rbda_ros.algorithms.feedforward import Health
-from rbda_ros.cluster_tree.closing.determining import Measured
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     NEARBY,
@@ -20,6 +19,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import ClosureError, FarError, NotFiniteError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
 RESIDUAL = Health._fields.index("residual")

@@ -18,6 +18,10 @@ FrameName = str | tuple[str, Sequence[float]] | tuple[str, Sequence[float], Sequ
 """A link, or a link with an offset: (link, xyz) or (link, xyz, rpy) in the link's frame."""
 
 NOWHERE = (0.0, 0.0, 0.0)
+LARGEST = 1e50
+"""Largest number that is taken: no robot has more, and products of some of them stay finite."""
+LARGEST_POSITION = 1e12
+"""Largest position [rad, m]: above it, less than a thousandth of a radian is known of an angle."""
 QUATERNION_TOLERANCE = 1e-3
 """Quaternions are normalised when they are this close to unit length, and refused otherwise."""
 UNIT = 1e-15
@@ -46,8 +50,13 @@ class Inputs:
         if array.ndim not in (1, 2) or array.shape[-1] not in sizes:
             wanted = " or ".join(f"({size},)" for size in dict.fromkeys(sizes))
             raise InputError(f"{name} has shape {array.shape}; {self._name} needs {wanted}")
-        if not np.isfinite(array).all():
-            index = int(np.argwhere(~np.isfinite(array))[0][-1])
+        largest = LARGEST_POSITION if name in ("q", "y", "guess") else LARGEST
+        fine = np.abs(array) <= largest  # which no NaN is
+        if not fine.all():
+            index = int(np.argwhere(~fine)[0][-1])
+            value = float(array[~fine][0])
+            if np.isfinite(value):
+                raise InputError(f"{name}[{index}] is {value:g}; give at most {largest:g}")
             raise InputError(f"{name}[{index}] is not finite")
         return array
 
@@ -102,7 +111,7 @@ class Inputs:
             raise InputError(f"{what}: {rates!r} does not map joints to numbers")
         if base is not None and not tree.spanning.floating_base:
             raise InputError(f"{what} of the base: {self._name} has no floating base; leave it out")
-        held = self.choices.coordinates(what, rates, q if q.ndim == 1 else q[0])
+        coordinates = self.choices.coordinates(what, rates, q if q.ndim == 1 else q[0])
         columns: list[Array] = []
         of_base = tree.coordinates.base_nv
         for name, place in tree.coordinates.velocities.items():
@@ -114,9 +123,11 @@ class Inputs:
                 given = given[..., None] if size == 1 and given.shape != (1,) else given
                 given = self.vector(f"{what} of {name}", given, size)
             else:
-                given = np.full(size, np.nan)  # not held
+                given = np.full(size, np.nan)  # not chosen
             columns.extend(given[..., j] for j in range(size))
-        return held, np.stack(np.broadcast_arrays(*(columns[j] for j in held)), axis=-1)
+        return coordinates, np.stack(
+            np.broadcast_arrays(*(columns[j] for j in coordinates)), axis=-1
+        )
 
     def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
         """(6 * bodies,) wrenches in body frames, angular first, from link wrenches by name.

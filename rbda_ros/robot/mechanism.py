@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from rbda_ros.algorithms.kinematics import BodyFrame, NamedFrame
 from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, SINGULAR
 from rbda_ros.cluster_tree.coordinates import Coordinates
+from rbda_ros.cluster_tree.inertia_check import massless_motions
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.errors import InputError, SingularityError
@@ -52,7 +53,9 @@ class Mechanism:
         self.coordinates: Coordinates = tree.coordinates
         self.description: RobotDescription = tree.description
         self.name: str = tree.description.name
-        self.warnings: tuple[str, ...] = tree.warnings
+        self.warnings: tuple[str, ...] = (
+            unloaded.warnings if unloaded else (*tree.warnings, *massless_motions(tree))
+        )
         self.floating_base: bool = tree.spanning.floating_base
         self.nq, self.nv, self.ny = tree.nq, tree.nv, tree.ny
         self.payloads: Mapping[str, Payload] = MappingProxyType(dict(payloads or {}))
@@ -120,7 +123,7 @@ class Mechanism:
         if self.tree.has_loops:
             phi, each = self._evaluate("loop_state", position)
             residual = float(np.abs(phi).max(initial=0.0))
-            if residual > ON_LOOPS:
+            if not residual <= ON_LOOPS:  # nor where it is NaN
                 raise InputError(
                     f"q does not satisfy the loops: residual {residual:.3g}; close it with"
                     " close(), or give the independent positions"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from rbda_ros.cluster_tree.closing.tolerances import CLOSED, NEARBY, SINGULAR
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.compile import Code
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.llvm_text import at_address, literal
+from rbda_ros.robot.inputs import LARGEST_POSITION
 
 
 class NativeInverseDynamics:
@@ -60,8 +59,9 @@ class NativeInverseDynamics:
             _call(actuator_efforts, "%q", "%tau", "%efforts"),
             _call(answer_health, "%q", home, *motion, "%tau", "%efforts", "%health"),
         ]
-        # As the robot does, in one comparison each; none holds of a NaN.
-        wanted = [("ole", NEARBY), ("ole", CLOSED), ("oge", SINGULAR), ("olt", inf)]
+        # As the robot does, in one comparison each; none holds of a NaN. What is larger than any
+        # position may be is left to the robot, which knows what is too large.
+        wanted = [("ole", NEARBY), ("ole", CLOSED), ("oge", SINGULAR), ("ole", LARGEST_POSITION**2)]
         for k, (comparison, bound) in enumerate(wanted):
             ir += [
                 f"  %at{k} = getelementptr double, ptr %health, i64 {k}",

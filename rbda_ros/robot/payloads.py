@@ -13,6 +13,9 @@ from rbda_ros.description.inertias import moments_fault
 from rbda_ros.description.model import Inertia, Pose, Vector3
 from rbda_ros.errors import InputError
 
+LARGEST_PAYLOAD = 1e9
+"""Largest mass, offset or moment of inertia of a load [kg, m, kg m^2]: no robot carries more."""
+
 
 @dataclass(frozen=True)
 class Payload:
@@ -63,6 +66,10 @@ def check_payload(tree: ClusterTree, name: str, payload: Payload) -> None:
         raise InputError(f"{where}: give three numbers for com and six for inertia")
     if not np.isfinite([payload.mass, *payload.com, *payload.inertia]).all():
         raise InputError(f"{where}: mass, com or inertia is not finite; give finite numbers")
+    if not np.abs([payload.mass, *payload.com, *payload.inertia]).max() <= LARGEST_PAYLOAD:
+        raise InputError(
+            f"{where}: mass, com or inertia is above {LARGEST_PAYLOAD:g}; check the units"
+        )
     if payload.mass <= 0.0:
         raise InputError(f"{where}: mass {payload.mass:g} kg; give one above zero, or take it off")
     ixx, ixy, ixz, iyy, iyz, izz = payload.inertia

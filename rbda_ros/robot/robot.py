@@ -12,7 +12,11 @@ from numpy.typing import ArrayLike
 from rbda_ros.cluster_tree.tree import build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.errors import DescriptionError, Problem
+from rbda_ros.robot.actuation import Actuated
+from rbda_ros.robot.completion import Completing
 from rbda_ros.robot.contact_dynamics import ContactDynamics
+from rbda_ros.robot.conversion import Conversion
+from rbda_ros.robot.motor_command import Commanded
 from rbda_ros.robot.payloads import Payload, with_payloads
 
 
@@ -46,7 +50,7 @@ def load_robot(
     return Robot(build_cluster_tree(description, floating_base, (g[0], g[1], g[2])))
 
 
-class Robot(ContactDynamics):
+class Robot(ContactDynamics, Conversion, Actuated, Completing, Commanded):
     """The dynamics of one robot. Threads may share it.
 
     Positions and velocities may be spanning vectors (every joint) or independent ones (y); the

@@ -15,7 +15,8 @@ from pinocchio_oracle import example_robots
 from rbda_ros import load_robot
 from rbda_ros.cli import drawing
 from rbda_ros.cli.drawing import DrawingError, draw, write_drawing
-from rbda_ros.cli.drawing_layout import PAD, SMALL, Box, joined_bodies, lay_out, shorten, text_width
+from rbda_ros.cli.drawing_layout import joined_bodies, lay_out
+from rbda_ros.cli.drawing_shapes import PAD, SMALL, Box, shorten, text_width
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"

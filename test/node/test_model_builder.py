@@ -30,10 +30,10 @@ def test_no_request_about_these_joints_traces_anything(leg, which):
     joints, rates = map_joints(leg, names), np.ones(len(names))
     q = leg.tree.home
     q = messages.closed_position(leg, joints, q[[leg.joint_names.index(n) for n in names]], None)
-    yd = messages.velocity_vector(leg, joints, q, rates, None)
-    ydd = messages.acceleration_vector(leg, joints, q, yd, rates, None)
-    leg.inverse_dynamics_efforts(q, yd, ydd)
-    leg.forward_dynamics(q, yd, ydd)
+    state = messages.moving(leg, joints, leg.state(q), rates, None)
+    ydd = messages.acceleration_vector(leg, joints, state, rates, None)
+    leg.inverse_dynamics_efforts(state, state.yd, ydd)
+    leg.forward_dynamics(state, state.yd, ydd)
     assert leg._kernels.cached() == known
 
 

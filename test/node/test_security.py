@@ -33,6 +33,9 @@ def test_policy_names_exactly_what_the_node_has(graph):
         robot_description=share_file("config/robots/demo_leg.urdf").read_text(),
         loop_constraints=str(share_file("config/robots/demo_leg_loops.yaml")),
         command_joints=["knee_rotor"],
+        command_source="joint_commands",
+        publish_external_effort=True,
+        contact_end_effector="foot",
         joint_state_timeout=0.0,
         use_sim_time=True,
     )

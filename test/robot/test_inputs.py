@@ -203,3 +203,31 @@ def test_operational_space_of_a_link_without_inertia():
     )
     with pytest.raises(SingularityError, match="no inertia"):
         robot.operational_space_inertia([0.1], [("b", (1.0, 0.0, 0.0))])
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [(0, 1e15, r"q\[0\] is 1e\+15; give at most 1e\+12"), (1, 1e200, r"qd\[0\] is 1e\+200")],
+)
+def test_numbers_that_no_robot_has_are_refused_for_what_they_are(place, value, said):
+    robot = MECHANISMS["gear"].load()
+    state = [robot.tree.home.copy(), np.zeros(robot.ny), np.zeros(robot.ny)]
+    state[place][0] = value
+    with pytest.raises(InputError, match=said):
+        robot.inverse_dynamics(*state)
+    with pytest.raises(InputError, match=said):
+        robot.forward_dynamics(*state)
+
+
+def test_a_residual_that_is_no_number_is_refused():
+    """The logarithm of a negative position is no residual, and passes no comparison."""
+    profile = {"type": "expression", "equation": "log(cam) - `follower-slide`"}
+    loops = {"constraints": [profile], "assembly": {"cam": 1.0}}
+    robot = load_robot(MECHANISMS["cam"].urdf, loops)
+    good = robot.close({"cam": 1.1, "tip": 0.0})
+    robot.gravity_force(good)
+    bad = good.copy()
+    bad[robot.coordinates.scalar_positions["cam"]] = -1.0
+    for q in (bad, np.array([good, bad])):
+        with pytest.raises(InputError, match="does not satisfy the loops: residual nan"):
+            robot.gravity_force(q)

@@ -1,13 +1,12 @@
-"""Which joints to go by, where any that determine the others may be given.
+"""Which of the joints that are known to go by, in one cluster.
 
-In each cluster the independent joints are taken if all are given, else what is.
+Where any joints that determine the others may be given, the independent ones go first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -15,135 +14,8 @@ import scipy.linalg
 from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.closing.tolerances import RANK_TOLERANCE
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
-from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import InputError
 from rbda_ros.spatial import Array
-
-
-class Measured(NamedTuple):
-    """Joints of one coordinate each that determine all others.
-
-    Attributes:
-        joints: their names, in the order of the spanning vectors.
-        coordinates: their spanning velocity coordinates, after those of a floating base.
-        positions: their entries of q, where a few Newton steps can close the loops from them.
-    """
-
-    joints: tuple[str, ...]
-    coordinates: tuple[int, ...]
-    positions: tuple[int, ...] | None
-
-
-class Chosen(NamedTuple):
-    """Spanning velocity coordinates to go by, and whether the choice holds at every position."""
-
-    coordinates: tuple[int, ...]
-    everywhere: bool
-
-
-def independent_positions(tree: ClusterTree) -> tuple[int, ...] | None:
-    """Which entries of q are the position of y; None where y has only part of some joint."""
-    independent = set(tree.independent)
-    positions: list[int] = []
-    for joint, place in tree.coordinates.velocities.items():
-        if not independent.isdisjoint(place):
-            if not independent.issuperset(place):
-                return None
-            positions.extend(tree.coordinates.positions[joint])
-    return tuple(positions)
-
-
-def closes_by_newton(tree: ClusterTree) -> bool:
-    """Whether Newton steps in a kernel can close the loops: their joints have one coordinate."""
-    looped = (body for node in tree.clusters if node.loop for body in node.bodies)
-    return all(body.model.nq == 1 for body in looped)
-
-
-def check_names(tree: ClusterTree, names: Iterable[str]) -> None:
-    """Refuse names that are no moving joints."""
-    joints = tree.coordinates.joints
-    unknown = sorted(set(names) - set(joints))
-    if unknown:
-        raise InputError(
-            f"{tree.description.name} has no moving joint {', '.join(unknown)};"
-            f" its joints are {', '.join(joints)}"
-        )
-
-
-def determining_positions(
-    tree: ClusterTree, names: Collection[str]
-) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
-    """Names and entries of q to hold, where Newton steps in a kernel can do the rest; else None."""
-    coordinates = tree.coordinates
-    if not closes_by_newton(tree) or independent_positions(tree) is None:
-        return None
-    chosen: dict[str, int] = {}
-    base = 1 if coordinates.base_nq else 0
-    for node in tree.clusters[base:]:
-        joints = [body.joint.name for body in node.bodies]
-        given = [i for i, joint in enumerate(joints) if joint in names]
-        if node.nq != len(node.bodies):
-            return None
-        if set(node.independent) <= set(given):
-            given = list(node.independent)
-        if len(given) != node.ny:
-            return None
-        chosen.update({joints[i]: coordinates.scalar_positions[joints[i]] for i in given})
-    if not set(names) <= set(coordinates.joints):
-        return None
-    return tuple(chosen), tuple(chosen.values())
-
-
-def determining_coordinates(
-    tree: ClusterTree, what: str, names: Collection[str], q: Array
-) -> Chosen:
-    """Spanning velocity coordinates to hold, ascending; as many in each cluster as y has.
-
-    Args:
-        tree: the cluster tree.
-        what: they are, velocity or acceleration, for the message.
-        names: of the joints that are given; the floating base always is.
-        q: (nq,) closed position; where too many are given without y, those that determine
-            the others best here are held.
-
-    Raises:
-        InputError: unknown names, or joints that do not determine the others.
-    """
-    check_names(tree, names)
-    base = 1 if tree.spanning.floating_base else 0
-    chosen: list[int] = []
-    everywhere = True
-    parts = zip(tree.clusters, tree.position_ranges, tree.velocity_ranges, strict=True)
-    for node, in_q, in_qd in parts:
-        joints = [body.joint.name for body in node.bodies]
-        known = [i for i, number in enumerate(node.numbers) if number == base or joints[i] in names]
-        if node.loop is not None:
-            held = held_coordinates(node, known, q[in_q.start : in_q.stop])
-            given = sum(node.bodies[i].model.nv for i in known)
-            everywhere &= given == node.ny or set(held) == set(node.independent)
-        elif len(known) == len(joints):
-            held = list(range(node.nv))
-        else:
-            missing = [joint for i, joint in enumerate(joints) if i not in known]
-            raise InputError(f"no {what} for {', '.join(missing)}; no loop determines it")
-        chosen.extend(in_qd[j] for j in sorted(held))
-    return Chosen(tuple(chosen), everywhere)
-
-
-def measured_joints(tree: ClusterTree, what: str, names: Collection[str]) -> Measured:
-    """Of the joints that are measured or given, one number each, those to go by.
-
-    The choice holds for every position; where it must be made, it is made at the assembly.
-    """
-    check_names(tree, names)
-    layout = tree.coordinates
-    of_one = [joint for joint in layout.scalar_positions if joint in names]
-    coordinates, _ = determining_coordinates(tree, what, of_one, tree.home)
-    joints = tuple(layout.owners[j] for j in coordinates[layout.base_nv :])
-    positions = None
-    if closes_by_newton(tree):
-        positions = tuple(layout.positions[joint].start for joint in joints)
-    return Measured(joints, coordinates, positions)
 
 
 def held_coordinates(node: ClusterNode, known: Collection[int], near: Array) -> list[int]:

@@ -167,8 +167,8 @@ def _property(field: str, slot: Any) -> property:
 
     def put(message: Any, value: Any) -> None:
         many = getattr(message, field)
-        while (around := message._b_base_) is not None:
-            message = around
+        while (outer := message._b_base_) is not None:
+            message = outer
         key = ctypes.addressof(many)
         message.owned[key] = write(many, value, message.owned.get(key))
 
@@ -199,37 +199,37 @@ def _messages(kind: Any, many: Many) -> list[Any]:
     return [kind.from_address(many.data + step * k) for k in range(many.size)]
 
 
-# Writing: each returns what must be kept, and gets it back the next time.
+# Writing: each returns what must be cached, and gets it back the next time.
 
 
-def _write_text(many: Many, text: str, kept: Any) -> Any:
-    if kept is not None and kept[0] == text:
-        return kept
+def _write_text(many: Many, text: str, cached: Any) -> Any:
+    if cached is not None and cached[0] == text:
+        return cached
     data = text.encode()
     many.data, many.size, many.capacity = _address(data), len(data), len(data) + 1
     return text, data
 
 
-def _write_texts(many: Many, texts: Sequence[str], kept: Any) -> Any:
+def _write_texts(many: Many, texts: Sequence[str], cached: Any) -> Any:
     texts = tuple(texts)
-    if kept is not None and kept[0] == texts:
-        return kept
+    if cached is not None and cached[0] == texts:
+        return cached
     array = (Many * len(texts))()
     data = [_write_text(one, text, None) for one, text in zip(array, texts, strict=True)]
     _point(many, array)
     return texts, array, data
 
 
-def _write_numbers(many: Many, numbers: Any, kept: Vector | None) -> Vector:
-    if kept is not None and len(kept) == len(numbers):
-        kept[:] = numbers
-        return kept
+def _write_numbers(many: Many, numbers: Any, cached: Vector | None) -> Vector:
+    if cached is not None and len(cached) == len(numbers):
+        cached[:] = numbers
+        return cached
     array = np.array(numbers, dtype=np.float64)
     many.data, many.size, many.capacity = array.ctypes.data, len(array), len(array)
     return array
 
 
-def _write_messages(kind: Any, many: Many, messages: Sequence[Any], kept: Any) -> Any:
+def _write_messages(kind: Any, many: Many, messages: Sequence[Any], cached: Any) -> Any:
     array = (kind * len(messages))()
     _point(many, array)
     views = _messages(kind, many)

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from geometry_msgs.msg import Wrench
 
 from rbda_ros.node import messages
 from rbda_ros.node.parameters import Settings
+from rbda_ros.robot import Robot
 from rbda_ros.robot.contacts import Contact
 from rbda_ros.robot.poses import pose_matrix
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
 
 
 def constrained_forward_dynamics(
     robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
     """Answer with accelerations, and with what the contacts exert."""
-    q, yd, _ = messages.state_vectors(robot, request.state)
+    state, _ = messages.read_state(robot, request.state)
     names = request.effort_joint_names or robot.actuated_joint_names
     efforts = messages.numbers_or_zero("effort", request.effort, len(names))
-    tau = robot.generalized_force(q, messages.spanning_efforts(robot, names, efforts))
+    tau = robot.generalized_force(state, messages.spanning_efforts(robot, names, efforts))
     if "friction" in settings.terms:
-        tau = tau - robot.friction_force(q, yd)
+        tau = tau - robot.friction_force(state, state.yd)
     motion = robot.constrained_forward_dynamics(
-        q,
-        yd,
+        state,
+        state.yd,
         tau,
         [contact(k, message) for k, message in enumerate(request.contacts)],
         external_wrenches=messages.wrench_vectors(robot, request.external_wrenches),
     )
-    messages.fill_accelerations(robot, robot.spanning_acceleration(q, yd, motion.ydd), response)
+    qdd = robot.spanning_acceleration(state, state.yd, motion.ydd)
+    messages.fill_accelerations(robot, qdd, response)
     for force in motion.forces:
         wrench = Wrench()
         messages.fill(wrench.force, wrench.torque, force)

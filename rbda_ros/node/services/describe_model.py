@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rbda_ros.description.model import Constraint, Coupling, CutJoint
+from rbda_ros.description.model import Constraint, Coupling, CutJoint, constraint_type
 from rbda_ros.msg import ClusterInfo, ConstraintInfo, JointInfo, PayloadInfo
 from rbda_ros.node.parameters import Settings
+from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
 
 
 def describe_model(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
@@ -77,13 +75,11 @@ def _joints_of_constraints(robot: Robot) -> dict[str, list[str]]:
 
 def _constraint(constraint: Constraint, joints_of: dict[str, list[str]]) -> ConstraintInfo:
     info = ConstraintInfo(name=constraint.name, joints=joints_of.get(constraint.name, []))
+    info.type = constraint_type(constraint)
     if isinstance(constraint, Coupling):
-        info.type, info.joints = "coupling", list(constraint.terms)
+        info.joints = list(constraint.terms)
     elif isinstance(constraint, CutJoint):
-        info.type = constraint.type
         info.links = [constraint.predecessor.link, constraint.successor.link]
-    else:
-        info.type = "expression"
     return info
 
 

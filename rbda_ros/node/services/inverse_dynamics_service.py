@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from rbda_ros.node import messages
 from rbda_ros.node.joint_map import Vector
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.services.native_answer import native_answer
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.robot import Robot
 
 NO_WRENCH: Vector = np.zeros(6)
 
@@ -61,10 +59,10 @@ class InverseDynamicsService:
 
 def _inverse_dynamics(robot: Robot, request: Any, friction: bool) -> tuple[Vector, Vector]:
     """Efforts (actuated,) and force on y (ny,) for any request."""
-    q, yd, joints = messages.state_vectors(robot, request.state)
+    state, joints = messages.read_state(robot, request.state)
     wanted = messages.numbers_or_zero("acceleration", request.acceleration, joints.size)
     base = request.base_acceleration
     of_base = messages.six("base_acceleration", base) if robot.floating_base else None
-    ydd = messages.acceleration_vector(robot, joints, q, yd, wanted, of_base)
+    ydd = messages.acceleration_vector(robot, joints, state, wanted, of_base)
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
-    return robot.inverse_dynamics_efforts(q, yd, ydd, wrenches, friction=friction)
+    return robot.inverse_dynamics_efforts(state, state.yd, ydd, wrenches, friction=friction)

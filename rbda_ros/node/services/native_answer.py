@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from rbda_ros.kernels.compile import Code
 from rbda_ros.kernels.entry import builtin, python_function
 from rbda_ros.kernels.llvm_text import at_address, literal
 from rbda_ros.node.services.c_messages import Many
+from rbda_ros.robot import Robot
 from rbda_ros.robot.inputs import UNIT
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
 
 IR = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -98,7 +96,8 @@ def native_answer(robot: Robot, request: Any, response: Any) -> Callable[[], boo
     """
     native, joints = robot.native_inverse_dynamics(), len(robot.independent_joint_names)
     floating = robot.floating_base
-    if native is None or native.positions != joints + (7 if floating else 0):
+    layout = robot.coordinates
+    if native is None or native.positions != joints + layout.base_nq:
         return lambda: False  # a joint has a quaternion, which State has no place for
     zeros, code, state = np.zeros(joints), Code(), request.state
     addresses = {
@@ -122,8 +121,8 @@ def native_answer(robot: Robot, request: Any, response: Any) -> Callable[[], boo
         actuated=len(robot.actuated_joint_names),
         most=joints + 7,
         joint_bytes=8 * joints,
-        pose_bytes=8 * 7 if floating else 0,
-        twist_bytes=8 * 6 if floating else 0,
+        pose_bytes=8 * layout.base_nq,
+        twist_bytes=8 * layout.base_nv,
         fixed_base="false" if floating else "true",
         unit=literal(UNIT),
         copy="@llvm.memcpy.p0.p0.i64",

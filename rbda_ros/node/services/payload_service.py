@@ -5,16 +5,13 @@ from __future__ import annotations
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as NotYet
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rbda_ros.errors import InputError
-from rbda_ros.node.joint_map import listed
+from rbda_ros.errors import InputError, listed
 from rbda_ros.node.model_builder import warm
 from rbda_ros.node.parameters import Settings
+from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
 
 
 def set_payload(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +11,6 @@ from rclpy.parameter import Parameter
 from rclpy.task import Future
 
 from rbda_ros.node.spin import FOREVER, make_executor
-
-SWITCH_INTERVAL = 1e-4
-"""How long the thread may hold the interpreter while another waits for it [s]."""
 
 PATIENCE = 10.0
 """How long the end waits for what is being answered [s]."""
@@ -56,7 +52,6 @@ class SlowServices:
 
     def start(self) -> None:
         """Begin to answer."""
-        sys.setswitchinterval(SWITCH_INTERVAL)
         self._thread.start()
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 from geometry_msgs.msg import Wrench
@@ -15,9 +15,10 @@ from rbda_ros.node import messages
 from rbda_ros.node.joint_map import JointMap, Vector, map_joints
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError, refusal
+from rbda_ros.robot import Robot
+from rbda_ros.robot.state import State
 
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
+Solved = TypeVar("Solved")
 
 AT_ONCE = 500
 """Points whose loops are closed before the node looks whether it is to end."""
@@ -38,21 +39,24 @@ def trajectory_inverse_dynamics(
     q = _closed(ending, robot, joints, positions, pose)
     friction = "friction" in settings.terms
 
-    def efforts(part: slice) -> tuple[Vector, ...]:
+    def efforts(part: slice) -> tuple[State, Vector, Vector, Vector]:
         base = [None if rows is None else rows[part] for rows in (twist, acceleration)]
-        yd = messages.velocity_vector(robot, joints, q[part], velocities[part], base[0])
-        ydd = messages.acceleration_vector(robot, joints, q[part], yd, accelerations[part], base[1])
-        efforts, tau = robot.inverse_dynamics_efforts(q[part], yd, ydd, wrenches, friction=friction)
+        state = robot.state(q[part])
+        state = messages.moving(robot, joints, state, velocities[part], base[0])
+        ydd = messages.acceleration_vector(robot, joints, state, accelerations[part], base[1])
+        efforts, tau = robot.inverse_dynamics_efforts(
+            state, state.yd, ydd, wrenches, friction=friction
+        )
         if not np.isfinite(efforts).all():
             raise InputError("no finite efforts give this motion")
-        return yd, ydd, tau, efforts
+        return state, ydd, tau, efforts
 
-    yd, ydd, tau, effort = _naming_the_point(efforts, len(points))
-    response.trajectory = _answer(robot, request.trajectory, q, yd, ydd, effort)
+    state, ydd, tau, effort = _naming_the_point(efforts, len(points))
+    response.trajectory = _answer(robot, request.trajectory, state, ydd, effort)
     if robot.floating_base:
         response.base_wrenches = [Wrench() for _ in points]
         for wrench, row in zip(response.base_wrenches, tau, strict=True):
-            messages.fill(wrench.force, wrench.torque, row[:6])
+            messages.fill(wrench.force, wrench.torque, row[: robot.coordinates.base_nv])
 
 
 def _closed(
@@ -77,9 +81,7 @@ def _closed(
     return q
 
 
-def _naming_the_point(
-    solve: Callable[[slice], tuple[Vector, ...]], count: int
-) -> tuple[Vector, ...]:
+def _naming_the_point(solve: Callable[[slice], Solved], count: int) -> Solved:
     """Solve all points at once; if that is refused, find the first point that is."""
     try:
         return solve(slice(0, count))
@@ -189,17 +191,18 @@ def _base_motion(robot: Robot, request: Any, count: int) -> tuple[Vector | None,
 
 
 def _answer(
-    robot: Robot, asked: JointTrajectory, q: Vector, yd: Vector, ydd: Vector, effort: Vector
+    robot: Robot, asked: JointTrajectory, state: State, ydd: Vector, effort: Vector
 ) -> JointTrajectory:
     """The asked points for the actuated joints."""
     actuated = list(robot.tree.actuated)
-    qd = robot.spanning_velocity(q, yd)[:, actuated]
-    qdd = robot.spanning_acceleration(q, yd, ydd)[:, actuated]
+    qd = robot.spanning_velocity(state, state.yd)[:, actuated]
+    qdd = robot.spanning_acceleration(state, state.yd, ydd)[:, actuated]
     names = robot.actuated_joint_names
-    in_q = messages.places_in_q(robot)
+    in_q = robot.coordinates.scalar_positions
     # A coordinate of a joint that has several has a velocity of its own, but no position.
     single = all(name in in_q for name in names)
-    position = q[:, [in_q[name] for name in names]] if single else np.empty((len(q), 0))
+    columns = [in_q[name] for name in names] if single else []
+    position = state.q[:, columns]
     return JointTrajectory(
         header=asked.header,
         joint_names=list(names),

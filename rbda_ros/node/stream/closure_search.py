@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rbda_ros.errors import ClosureError
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.feedforward_call import FeedforwardCall
+from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 PAUSE = 2.0
 """Time between two searches, so that they do not take what others need [s]."""
@@ -20,11 +18,11 @@ class Search:
     """One search at a time, for a call that did not find the closed position nearby.
 
     Args:
-        aside: runs something in another thread.
+        background: runs something in another thread.
     """
 
-    def __init__(self, aside: Callable[[Callable[[], Any]], Future[Any]]) -> None:
-        self._aside = aside
+    def __init__(self, background: Callable[[Callable[[], Any]], Future[Any]]) -> None:
+        self._background = background
         self._call: FeedforwardCall | None = None  # that it is for
         self._found: Future[Any] | None = None
         self._began = 0.0
@@ -38,7 +36,7 @@ class Search:
         found, began = self._found, self._began
         if found is None or self._call is not call or self._is_over(found, began):
             self._call, self._began = call, perf_counter()
-            self._found = found = self._aside(call.find())
+            self._found = found = self._background(call.find())
         if not found.done():
             raise ClosureError(
                 "the loops do not close near the last position; a closed one is being searched for"

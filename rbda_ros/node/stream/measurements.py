@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from rbda_ros.errors import InputError
+from rbda_ros.errors import InputError, listed
+from rbda_ros.node.joint_map import check_once
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
 from rbda_ros.node.stream.wire import JointStates
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.feedforward_call import FeedforwardCall
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.robot import Robot
+from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 Joints = tuple[str, ...]
 T = TypeVar("T")
@@ -193,11 +192,11 @@ class Measured:
         prefix = self._settings.joint_prefix
         found = places(names, prefix, self._place)
         if not found:
-            ours = ", ".join(prefix + name for name in self._place)
+            ours = listed(prefix + name for name in self._place)
             raise RefusalError(
                 Reason.MISNAMED,
                 f"joint_states name no joint of '{self._robot.name}', which has {ours}; they name "
-                f"{', '.join(names) or 'none at all'}",
+                f"{listed(names) or 'none at all'}",
             )
         try:
             joints = self._robot.determining_joints(list(found))
@@ -218,11 +217,7 @@ def places(names: Sequence[str], prefix: str, known: Container[str]) -> dict[str
     Raises:
         RefusalError: a joint is named twice.
     """
-    if len(set(names)) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise RefusalError(
-            Reason.MISNAMED, f"joints named twice: {', '.join(repeated)}; name each once"
-        )
+    check_once(names)
     return {
         name[len(prefix) :]: k
         for k, name in enumerate(names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import FilteredRates
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.feedforward_call import FeedforwardCall
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.robot import Robot
+from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class OtherInputs:
         self._robot = robot
         self._reference: _Reference | None = None
         self._base: _Base | None = None
-        self._base_rates = FilteredRates(6 if robot.floating_base else 0)
+        self._base_rates = FilteredRates(robot.coordinates.base_nv)
         self._wrenches: dict[str, _Wrench] = {}
 
     def forget(self) -> None:
@@ -132,14 +130,14 @@ class OtherInputs:
             call.base_acceleration[:] = self._base_rates.rates
         if settings.external_wrench:
             call.wrenches[:] = 0.0
-            for kept in self._wrenches.values() or (None,):
-                wrench = _fresh(kept, now, timeout, Reason.NO_WRENCH, "~/external_wrench")
+            for latest in self._wrenches.values() or (None,):
+                wrench = _fresh(latest, now, timeout, Reason.NO_WRENCH, "~/external_wrench")
                 call.wrenches += wrench.on_bodies
 
 
-def _fresh(kept: T | None, now: int, timeout: int, reason: Reason, topic: str) -> T:
-    if kept is None or (timeout and abs(now - kept.time) > timeout):
+def _fresh(latest: T | None, now: int, timeout: int, reason: Reason, topic: str) -> T:
+    if latest is None or (timeout and abs(now - latest.time) > timeout):
         raise RefusalError(
             reason, f"no fresh message on {topic}; publish it as often as joint_states"
         )
-    return kept
+    return latest

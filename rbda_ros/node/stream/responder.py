@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from std_msgs.msg import Float64MultiArray
@@ -27,10 +27,8 @@ from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.other_inputs import OtherInputs
 from rbda_ros.node.stream.rates import NEVER
 from rbda_ros.node.stream.wire import EffortWriter, JointStateReader
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.feedforward_call import FeedforwardCall
-    from rbda_ros.robot.robot import Robot
+from rbda_ros.robot import Robot
+from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 Joints = tuple[str, ...]
 Prepared = tuple[tuple[Any, ...], "FeedforwardCall"]
@@ -39,37 +37,39 @@ Publish = Callable[[Any], None]
 JUMP = 10_000_000
 """How far time goes back before it counts as a jump, and not as a clock being set right [ns]."""
 MOST_CALLS = 30
-"""Choices of joints and terms whose kernels are kept."""
+"""Choices of joints and terms whose calls are cached."""
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Context:
     """What a node gives to its feedforward.
 
     Attributes:
         publish: takes efforts, as JointState, serialized or not.
         publish_commands: takes commands, as Float64MultiArray.
+        answered: takes the call that answered a message, and the message, serialized.
         now: present time [ns], of the clock that stamps are from.
-        aside: runs something in another thread.
+        background: runs something in another thread.
         refusals: counts what is not answered.
         meter: measures what is.
     """
 
     publish: Publish
     publish_commands: Publish
+    answered: Callable[[FeedforwardCall, bytes], None]
     now: Callable[[], int]
-    aside: Callable[[Callable[[], Any]], Future[Any]]
+    background: Callable[[Callable[[], Any]], Future[Any]]
     refusals: Refusals
     meter: Meter
 
 
-class Feedforward:
+class Responder:
     """Answers joint states of one robot with efforts on its actuated joints.
 
     Args:
         robot: the model.
         settings: the parameters of the node.
-        around: what the node has.
+        context: what the node has.
         before: what answered until now; if the robot has but another load, this goes on from it.
         prepared: what `prepare` made for this robot.
     """
@@ -78,18 +78,18 @@ class Feedforward:
         self,
         robot: Robot,
         settings: Settings,
-        around: Surroundings,
-        before: Feedforward | None = None,
+        context: Context,
+        before: Responder | None = None,
         prepared: Prepared | None = None,
     ) -> None:
         self._robot = robot
-        self._around = around
+        self._context = context
         self._settings = settings
         self._latest = NEVER  # time that was seen
         self._reader = JointStateReader()
         self._measured = Measured(robot, settings)
         self._others = OtherInputs(robot)
-        self._search = Search(around.aside)
+        self._search = Search(context.background)
 
         self._call: FeedforwardCall | None = None  # in use
         self._joints: Joints = ()  # that it goes by
@@ -111,7 +111,7 @@ class Feedforward:
             self._make(*kind)
 
     def apply(self, settings: Settings) -> None:
-        """Go on with other settings; a kernel that they need is made aside."""
+        """Go on with other settings; a kernel that they need is made in the background."""
         robot = self._robot
         self._measured.apply(settings)
         if settings.joint_prefix != self._settings.joint_prefix:
@@ -154,9 +154,9 @@ class Feedforward:
         try:
             age, health = self._respond(data)
         except (InputError, ModelError) as error:
-            self._around.refusals.add(refusal(error))
+            self._context.refusals.add(refusal(error))
             return
-        self._around.meter.add(perf_counter() - began, age, health)
+        self._context.meter.add(perf_counter() - began, age, health)
 
     def _respond(self, data: bytes) -> tuple[float, list[float]]:
         """Publish the answer; how old the message was [s], NaN without a stamp, and `Health`."""
@@ -183,10 +183,11 @@ class Feedforward:
         except FarError:
             health = self._search.call_again(call)
         self._writer.efforts[:] = call.efforts
-        self._around.publish(self._writer.serialized(data))
+        self._context.publish(self._writer.serialized(data))
         if len(self._commanded):
             self._commanded[:] = call.efforts[self._command_order]
-            self._around.publish_commands(self._command)
+            self._context.publish_commands(self._command)
+        self._context.answered(call, data)
         return (now - time) * 1e-9 if time else math.nan, health
 
     def _not_finite(self, call: FeedforwardCall) -> RefusalError:
@@ -235,7 +236,7 @@ class Feedforward:
         if key not in self._calls:
             if len(self._calls) >= MOST_CALLS:
                 self._calls.clear()
-            self._calls[key] = self._around.aside(partial(_call, self._robot, *key))
+            self._calls[key] = self._context.background(partial(_call, self._robot, *key))
         return self._calls[key]
 
     def _likely_kind(self) -> tuple[Any, ...] | None:
@@ -258,7 +259,7 @@ class Feedforward:
             return key, _call(robot, *key)
         return None
 
-    def _take_over(self, before: Feedforward) -> None:
+    def _take_over(self, before: Responder) -> None:
         """Go on from what was heard, and with the old kernel until there is a new one."""
         self._measured, self._others = before._measured, before._others
         self._call, self._joints, self._kind = before._call, before._joints, before._kind
@@ -287,11 +288,11 @@ class Feedforward:
         try:
             yield
         except (InputError, ModelError) as error:
-            self._around.refusals.add(refusal(error))
+            self._context.refusals.add(refusal(error))
 
     def _present(self) -> int:
         """The time [ns]; where it has jumped back, all that was heard is from the future."""
-        now = self._around.now()
+        now = self._context.now()
         if now < self._latest - JUMP:
             self.forget()
         self._latest = now

@@ -74,15 +74,15 @@ class _Form:
         self._positions, self._velocities = len(like.position), len(like.velocity)
         used = [slice(0, 4)]  # bytes that must be the same; what pads them may be anything
         end = _strings(data, 12, 1, used)  # frame_id
-        used.append(slice(_aligned(end, 4), _aligned(end, 4) + 4))  # how many names
+        used.append(slice(aligned(end, 4), aligned(end, 4) + 4))  # how many names
         end = _strings(data, used[-1].stop, len(like.names), used)
-        used.append(slice(_aligned(end, 4), _aligned(end, 4) + 4))  # how many positions
+        used.append(slice(aligned(end, 4), aligned(end, 4) + 4))  # how many positions
         end = used[-1].stop
-        self._position_at = _aligned(end, 8)
+        self._position_at = aligned(end, 8)
         if self._positions:
             end = self._position_at + 8 * self._positions
-        used.append(slice(_aligned(end, 4), _aligned(end, 4) + 4))  # how many velocities
-        self._velocity_at = _aligned(used[-1].stop, 8)
+        used.append(slice(aligned(end, 4), aligned(end, 4) + 4))  # how many velocities
+        self._velocity_at = aligned(used[-1].stop, 8)
 
         self._size = len(data)
         self._count = used.pop()
@@ -131,8 +131,8 @@ class EffortWriter:
         if not count or data[:2] != LITTLE_ENDIAN:
             return
         end = _strings(data, 12, 1, [])  # frame_id
-        end = _strings(data, _aligned(end, 4) + 4, count, [])  # names
-        start = _aligned(_aligned(end, 4) + 3 * 4, 8)  # no positions, no velocities, efforts
+        end = _strings(data, aligned(end, 4) + 4, count, [])  # names
+        start = aligned(aligned(end, 4) + 3 * 4, 8)  # no positions, no velocities, efforts
         self._data = bytearray(data[: start + 8 * count])  # the buffer is longer
         self.efforts = np.frombuffer(self._data, "<f8", count, start)
         self._in_place = self._agrees()
@@ -177,7 +177,7 @@ def _numbers(data: bytes, count: int, at: int) -> Vector:
 _NONE: Vector = np.zeros(0)
 
 
-def _aligned(offset: int, size: int) -> int:
+def aligned(offset: int, size: int) -> int:
     """Where a number of this size stands at the earliest; offsets count from after the head."""
     return offset + (4 - offset) % size
 
@@ -185,7 +185,12 @@ def _aligned(offset: int, size: int) -> int:
 def _strings(data: bytes, offset: int, count: int, used: list[slice]) -> int:
     """Add where strings are; the end of the last."""
     for _ in range(count):
-        start = _aligned(offset, 4)
+        start = aligned(offset, 4)
         offset = start + 4 + int.from_bytes(data[start : start + 4], "little")
         used.append(slice(start, offset))
     return offset
+
+
+def end_of_strings(data: bytes, offset: int, count: int) -> int:
+    """Where the last of some strings ends; the first begins at, or soon after, an offset."""
+    return _strings(data, offset, count, [])

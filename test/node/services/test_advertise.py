@@ -294,6 +294,9 @@ JOINTS = [
     [
         (State(joint_names=[*JOINTS[:5], "knee"], position=GOOD), {}, "unknown joints: knee"),
         (State(joint_names=[*JOINTS, JOINTS[0]], position=[*GOOD, 0.1]), {}, "named twice"),
+        (State(joint_names=["a"] * 10_001, position=[0.0] * 10_001), {}, "name 10000 at most"),
+        (State(position=GOOD, velocity=[1e200, *GOOD[1:]]), {}, "above 1e+50"),
+        (State(position=[1e15, *GOOD[1:]]), {}, "give at most 1e+12"),
         (State(joint_names=JOINTS[:5], position=GOOD[:5]), {}, "wrist_3_joint"),
         (State(position=GOOD[:5]), {}, "position has 5 numbers for 6 joints"),
         (State(), {}, "position has 0 numbers for 6 joints"),
@@ -314,6 +317,15 @@ def test_refuses_what_it_cannot_answer(arm, state, extra, says):
     assert says in answer.message
     assert "\n" not in answer.message
     assert not answer.effort
+
+
+def test_no_answer_has_a_number_that_is_not_finite(arm):
+    client, _, _ = arm
+    state = State(position=GOOD, velocity=[1e200] * len(GOOD))
+    answer = client.call(MassMatrix, "~/mass_matrix", MassMatrix.Request(state=state))
+    assert not answer.success
+    assert "above 1e+50" in answer.message
+    assert not len(answer.bias)
 
 
 def test_refuses_a_quaternion_of_zero(solo):

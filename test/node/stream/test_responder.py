@@ -1,4 +1,4 @@
-"""The feedforward without a node around it, and with a clock that the test sets."""
+"""The feedforward without a node context it, and with a clock that the test sets."""
 
 from concurrent.futures import Future
 
@@ -14,7 +14,7 @@ from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Refusals
 from rbda_ros.node.stream.meter import Meter
-from rbda_ros.node.stream.responder import Feedforward, Surroundings
+from rbda_ros.node.stream.responder import Context, Responder
 
 START = 1_700_000_000_000_000_000  # [ns]
 
@@ -42,16 +42,16 @@ class Bench:
     def __init__(self, robot, before=None, **values):
         self.now, self.published = START, []
         self.refusals, self.meter = Refusals(), Meter()
-        around = Surroundings(
+        context = Context(
             publish=self.published.append,
             publish_commands=self.published.append,
             now=lambda: self.now,
-            aside=at_once,
+            background=at_once,
             refusals=self.refusals,
             meter=self.meter,
         )
         old = before and before.feedforward
-        self.feedforward = Feedforward(robot, Settings(**values), around, old)
+        self.feedforward = Responder(robot, Settings(**values), context, old)
 
     def hear(self, names, position, velocity, age=0):
         message = JointState(name=list(names))

@@ -1,0 +1,137 @@
+"""What exact rotors and belts cost: forward dynamics exactly, and of the approximate robot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmark.papers.models import without_rotors
+from benchmark.papers.plots import bars, figure, save
+from benchmark.papers.reference import library_counts, shared_robot
+from benchmark.papers.results import Claim, Result, Row, judge, number
+from benchmark.papers.tello import tello_leg
+from rbda_ros import Robot, load_robot
+
+PAPER = "Chignoli 2024"
+TITLE = "Fig. 12: exact against approximate dynamics, four robots"
+
+SHORTER = {"mini_cheetah": 38.8, "mit_humanoid": 49.4, "tello": 55.1, "jvrc1_humanoid": 31.5}
+"""By how many percent the paper's approximate ABA is shorter than the exact one (Sec. VI-C)."""
+
+
+def run(quick: bool) -> Result:
+    """Count both of each robot that is there."""
+    rows: list[Row] = []
+    skipped = []
+    for name in SHORTER:
+        if name == "tello":
+            exact, approximate = tello_leg()
+            rows.append(_row("tello_leg", exact, approximate, {}))
+            continue
+        text = shared_robot(name)
+        if text is None:
+            skipped.append(f"../shared/robots/{name}.urdf is absent")
+            continue
+        theirs = library_counts().get(("robot", name), {})
+        approximate = load_robot(without_rotors(text, reflected=True))
+        rows.append(_row(name, load_robot(text), approximate, theirs))
+    return Result(rows, _claims(rows), text=" ".join([TEXT, *skipped]))
+
+
+def _row(name: str, exact: Robot, approximate: Robot, theirs: dict[str, int]) -> Row:
+    row: Row = {"robot": name, "rotors": len(exact.joint_names) - len(approximate.joint_names)}
+    short = {"forward_dynamics": "fd", "inverse_dynamics": "id"}
+    for kernel, key in short.items():
+        row[f"{key}_exact"] = exact.kernel(kernel).instructions
+        row[f"{key}_approximate"] = approximate.kernel(kernel).instructions
+        row[f"{key}_price"] = number(row, f"{key}_exact") / number(row, f"{key}_approximate")
+    row["fd_each_rotor"] = (number(row, "fd_exact") - number(row, "fd_approximate")) / number(
+        row, "rotors"
+    )
+    row["fd_library"] = theirs.get("fd_indTau_ydd", "")
+    row["id_library"] = theirs.get("id_ind", "")
+    row["fd_library_approximate"] = theirs.get("approx_fd", "")
+    return row
+
+
+def _claims(rows: list[Row]) -> list[Claim]:
+    claims = []
+    for row in rows:
+        name = str(row["robot"])
+        percent = SHORTER[name.removesuffix("_leg")]
+        price, paper = number(row, "fd_price"), 1.0 / (1.0 - percent / 100.0)
+        claims.append(
+            Claim(
+                f"{name}: exact forward dynamics over approximate",
+                f"{paper:.2f} times (approximate {percent} % less)",
+                f"{price:.2f} times (approximate {100 * (1 - 1 / price):.1f} % less);"
+                f" inverse dynamics {number(row, 'id_price'):.2f} times",
+                judge(price < paper),
+                "better",
+                WHY.get(name, ""),
+            )
+        )
+    counted = [r for r in rows if r["fd_library"] != ""]
+    if counted:
+        pairs = [
+            number(r, f"{key}_exact") / number(r, f"{key}_library")
+            for r in counted
+            for key in ("fd", "id")
+        ]
+        exact = [number(r, "fd_exact") / number(r, "fd_library_approximate") for r in counted]
+        claims.append(
+            Claim(
+                "instructions of exact forward and inverse dynamics, each robot",
+                "1 (the library's own)",
+                f"{min(pairs):.2f} to {max(pairs):.2f} of it",
+                judge(max(pairs) < 1.0),
+                "better",
+            )
+        )
+        claims.append(
+            Claim(
+                "the approximate algorithm takes the fewest instructions",
+                "fewest",
+                f"our exact ABA takes {min(exact):.2f} to {max(exact):.2f} times the library's"
+                " approximate one",
+                judge(max(exact) < 1.0),
+                "better",
+            )
+        )
+    return claims
+
+
+WHY = {
+    "mini_cheetah": "see The price of exactness",
+    "jvrc1_humanoid": "18 of its 25 rotors are not symmetric about their axes in the file, so that"
+    " they must be turned as bodies",
+    "tello_leg": "one leg of our own with the library's equations: the exact robot is no URDF",
+}
+
+TEXT = """Approximate means rotors and couplings removed, and ratio^2 times a rotor's inertia added
+to the links that it drives: `models.without_rotors` does that to the very file of the exact robot,
+so that nothing else differs. (The published `jvrc1_humanoid_approximate.urdf` hangs its limbs on
+the ground and has no floating base.)"""
+
+
+def plot(result: Result, path: Path) -> None:
+    """Bars a robot."""
+    rows = [r for r in result.rows if r["fd_library"] != ""]
+    drawn, panels = figure(1, 2, (9, 3.2))
+    names = [str(r["robot"]).replace("_humanoid", "") for r in rows]
+    counts = {
+        "ours, exact": [number(r, "fd_exact") for r in rows],
+        "ours, approximate": [number(r, "fd_approximate") for r in rows],
+        "library, exact": [number(r, "fd_library") for r in rows],
+        "library, approximate": [number(r, "fd_library_approximate") for r in rows],
+    }
+    bars(panels[0], names, counts, "instructions of forward dynamics")
+    names = [str(r["robot"]).replace("_humanoid", "").replace("_", " ") for r in result.rows]
+    paper = [1 / (1 - SHORTER[str(r["robot"]).removesuffix("_leg")] / 100) for r in result.rows]
+    prices = {
+        "forward dynamics": [number(r, "fd_price") for r in result.rows],
+        "inverse dynamics": [number(r, "id_price") for r in result.rows],
+        "paper, forward": paper,
+    }
+    bars(panels[1], names, prices, "exact over approximate")
+    panels[1].axhline(1.0, color="black", lw=0.8)
+    save(drawn, path)

@@ -1,0 +1,30 @@
+"""Numbers by joint name, from parameters such as ``stiffness``."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import yaml
+
+GAIN_FORM = "{<joint>: <number>, ...}"
+
+
+@lru_cache
+def joint_gains(name: str, text: str) -> dict[str, float]:
+    """Read the YAML text of a parameter: numbers of zero or more by joint name.
+
+    Raises:
+        ValueError: it is not of that form; says which entry, and what to write.
+    """
+    try:
+        given = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ValueError(f"{name}: not YAML ({error}); write {GAIN_FORM}") from error
+    if not isinstance(given, dict):
+        raise ValueError(f"{name}: '{text}' is no mapping; write {GAIN_FORM}")
+    for joint, gain in given.items():
+        number = isinstance(gain, int | float) and not isinstance(gain, bool)
+        if not number or not math.isfinite(gain) or gain < 0.0:
+            raise ValueError(f"{name}: '{joint}' is {gain}; give a finite number of zero or more")
+    return {str(joint): float(gain) for joint, gain in given.items()}

@@ -1,0 +1,70 @@
+"""Services about one state: forward dynamics, the terms of the equation of motion, the OSIM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rbda_ros.msg import Matrix
+from rbda_ros.node import messages
+from rbda_ros.node.end_effectors import end_effectors
+from rbda_ros.node.parameters import Settings
+from rbda_ros.robot import Robot
+
+AXES = ("x", "y", "z", "rx", "ry", "rz")
+
+
+def forward_dynamics(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+    """Answer with the acceleration of every joint that efforts give."""
+    state, _ = messages.read_state(robot, request.state)
+    names = request.effort_joint_names or robot.actuated_joint_names
+    efforts = messages.numbers_or_zero("effort", request.effort, len(names))
+    wrenches = messages.wrench_vectors(robot, request.external_wrenches)
+    tau = messages.spanning_efforts(robot, names, efforts)
+    friction = "friction" in settings.terms
+    ydd = robot.forward_dynamics(state, state.yd, tau, wrenches, friction=friction)
+    qdd = robot.spanning_acceleration(state, state.yd, ydd)
+    messages.fill_accelerations(robot, qdd, response)
+
+
+def mass_matrix(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+    """Answer with the terms of the equation of motion."""
+    state, _ = messages.read_state(robot, request.state)
+    names = _coordinates(robot)
+    response.joint_names = list(robot.independent_joint_names)
+    response.mass_matrix = _matrix(robot.mass_matrix(state), names, names)
+    response.bias = messages.sequence(robot.bias_force(state, state.yd))
+    response.gravity = messages.sequence(robot.gravity_force(state))
+
+
+def operational_space_inertia(
+    robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
+    """Answer with the inertia that frames show to an outside force."""
+    state, _ = messages.read_state(robot, request.state)
+    points = end_effectors(settings.end_effectors)
+    frames = messages.frames(request.frames, request.offsets, points)
+    space = robot.operational_space_inertia(state, frames, request.damping, request.linear_only)
+    axes = AXES[:3] if request.linear_only else AXES
+    rows = [f"{frame}.{axis}" for frame in request.frames for axis in axes]
+    response.inertia = _matrix(space.inertia, rows, rows)
+    response.inverse_inertia = _matrix(space.inverse_inertia, rows, rows)
+    response.jacobian = _matrix(space.jacobian, rows, _coordinates(robot))
+    response.rank = space.rank
+    if space.rank < len(rows):
+        response.message = (
+            f"the frames move in {space.rank} of {len(rows)} directions; inertia is the "
+            + ("damped inverse" if request.damping else "pseudo-inverse")
+        )
+
+
+def _coordinates(robot: Robot) -> list[str]:
+    """Names of the independent coordinates: the floating base's six, if any, then the joints."""
+    link = robot.tree.spanning.bodies[0].name if robot.floating_base else ""
+    base = [f"{link}.{axis}" for axis in AXES] if link else []
+    return [*base, *robot.independent_joint_names]
+
+
+def _matrix(values: Any, row_names: list[str], col_names: list[str]) -> Matrix:
+    rows, cols = values.shape
+    data = messages.sequence(values)
+    return Matrix(rows=rows, cols=cols, row_names=row_names, col_names=col_names, data=data)

@@ -1,0 +1,170 @@
+"""What acts on the robot beyond its motors: a momentum observer on measured efforts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+
+from rbda_ros.node.end_effectors import Point, end_effectors
+from rbda_ros.node.messages import fill
+from rbda_ros.node.parameters import Settings
+from rbda_ros.node.refusals import Reason, RefusalError
+from rbda_ros.node.stream.measurements import places
+from rbda_ros.node.stream.rates import NEVER
+from rbda_ros.node.stream.state_writer import JointStateWriter
+from rbda_ros.robot import Robot
+from rbda_ros.robot.completion import CompletionCall
+from rbda_ros.robot.feedforward_call import FeedforwardCall
+from rbda_ros.robot.momentum_observer import MomentumObserver
+
+LONGEST = 1_000_000_000
+"""Gap between two states after which the observer begins anew [ns]."""
+
+
+class ExternalEffort:
+    """Publishes the force on the independent joints that comes from outside.
+
+    Args:
+        robot: the model.
+        settings: the parameters of the node.
+        publish: takes JointState, serialized or not.
+        publish_wrench: takes WrenchStamped.
+
+    Attributes:
+        largest: of the estimated efforts, or None before there is one [N m, N].
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: Settings,
+        publish: Callable[[Any], None],
+        publish_wrench: Callable[[WrenchStamped], None],
+    ) -> None:
+        self._robot = robot
+        self._settings = settings
+        self._publish = publish
+        self._publish_wrench = publish_wrench
+        self._observer = MomentumObserver(robot, settings.observer_gain)
+        self._place = {name: k for k, name in enumerate(robot.joint_names)}
+        self._efforts = np.zeros(len(self._place))
+        self._times = np.full(len(self._place), NEVER)
+        self._completions: dict[tuple[str, ...], CompletionCall] = {}
+        self._last = NEVER
+        self._start = 0
+        names = [settings.joint_prefix + name for name in robot.independent_joint_names]
+        self._writer = JointStateWriter(names, ("effort",))
+        self._actuated = self._places_of(robot.actuated_joint_names)
+        self._independent = self._places_of(robot.independent_joint_names)
+        self._point = _point(robot, settings)
+        self.largest: float | None = None
+
+    @property
+    def contact(self) -> bool:
+        """Whether the estimate is past the threshold."""
+        threshold = self._settings.contact_threshold
+        return bool(threshold and self.largest is not None and self.largest > threshold)
+
+    def forget(self) -> None:
+        """Let go of what was heard, and begin anew."""
+        self._observer.forget()
+        self._times[:] = NEVER
+        self._last, self.largest = NEVER, None
+
+    def on_state(self, call: FeedforwardCall, data: bytes, now: int) -> None:
+        """Publish the estimate for a state that was answered.
+
+        Raises:
+            RefusalError: the efforts of the motors, or of the joints, are not known, or not finite.
+        """
+        message = deserialize_message(data, JointState)
+        stamp = message.header.stamp
+        time = stamp.sec * 1_000_000_000 + stamp.nanosec or now
+        self._take(message, time)
+        spanning = self._measured_efforts(time)
+        if time <= self._last:
+            return  # another part of the same state
+        if time - self._last > LONGEST:
+            self._observer.forget()
+            self._start = time
+        self._last = time
+        qd = self._completed(call)
+        external = self._observer.update((time - self._start) * 1e-9, call.q, qd, spanning)
+        base = self._robot.coordinates.base_nv
+        self.largest = float(np.abs(external[base:]).max(initial=0.0))
+        self._writer.values["effort"][:] = external[base:]
+        self._publish(self._writer.serialized(data))
+        if self._point is not None:
+            self._send_wrench(call, message.header)
+
+    def _places_of(self, names: tuple[str, ...]) -> list[int]:
+        return [self._place[name] for name in names if name in self._place]
+
+    def _take(self, message: JointState, time: int) -> None:
+        if not len(message.effort):
+            return
+        if len(message.effort) != len(message.name):
+            raise RefusalError(
+                Reason.WRONG_SIZE,
+                f"joint_states name {len(message.name)} joints but have {len(message.effort)} "
+                "efforts; give one per joint",
+            )
+        found = places(list(message.name), self._settings.joint_prefix, self._place)
+        for name, k in found.items():
+            self._efforts[self._place[name]] = message.effort[k]
+            self._times[self._place[name]] = time
+
+    def _measured_efforts(self, time: int) -> np.ndarray:
+        """Efforts (nv,) of the motors, or else of the independent joints, none of them old."""
+        oldest = time - int((self._settings.joint_state_timeout or 10.0) * 1e9)
+        for at in (self._actuated, self._independent):
+            if at and (self._times[at] >= oldest).all():
+                values = self._efforts[at]
+                if not np.isfinite(values).all():
+                    raise RefusalError(Reason.NOT_FINITE, "joint_states: effort is not finite")
+                spanning = np.zeros(self._robot.nv)
+                names = [self._robot.joint_names[k] for k in at]
+                velocities = self._robot.coordinates.velocities
+                spanning[[velocities[name].start for name in names]] = values
+                return spanning
+        raise RefusalError(
+            Reason.NO_EFFORT,
+            "joint_states have no effort of every motor, nor of every independent joint; publish "
+            "measured efforts, or set publish_external_effort to false",
+        )
+
+    def _completed(self, call: FeedforwardCall) -> np.ndarray:
+        completion = self._completions.get(call.joints)
+        if completion is None:
+            completion = self._completions[call.joints] = self._robot.completion(call.joints)
+        completion.q[:], completion.velocity[:] = call.q, call.velocity
+        completion.base_twist[:] = call.base_twist
+        return completion()
+
+    def _send_wrench(self, call: FeedforwardCall, header: Any) -> None:
+        """The wrench on the end effector's link, in its frame and at its origin."""
+        assert self._point is not None
+        link, xyz = self._point
+        few = self._robot.ny < 6
+        world = self._observer.wrench((link, xyz), linear_only=few)
+        R = self._robot.frame_pose(call.q, link)[:3, :3]
+        force, moment = R.T @ world[:3], R.T @ world[3:]
+        wrench = WrenchStamped(header=header)
+        wrench.header.frame_id = link
+        moment = moment + np.cross(xyz, force)
+        fill(wrench.wrench.force, wrench.wrench.torque, np.concatenate([force, moment]))
+        self._publish_wrench(wrench)
+
+
+def _point(robot: Robot, settings: Settings) -> Point | None:
+    """The named end effector, or link; None where the model has none of the name."""
+    name = settings.contact_end_effector
+    points = end_effectors(settings.end_effectors)
+    if name in points:
+        return points[name]
+    return (name, [0.0, 0.0, 0.0]) if name in robot.tree.spanning.links else None

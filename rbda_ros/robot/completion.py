@@ -1,0 +1,54 @@
+"""Velocities of every joint from those that are measured, over and over: bound to arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.robot.mechanism import Mechanism
+from rbda_ros.spatial import Array
+
+
+class CompletionCall:
+    """Completes measurements of certain joints. Fill the inputs, call, read ``qd``.
+
+    The arrays stay the same ones. Not for several threads.
+
+    Attributes:
+        q: (nq,) spanning position, closed [rad, m].
+        base_twist: (6,) of a floating base, as qd starts; empty without one.
+        velocity: (joints,) of the measured joints, in the order of `Robot.determining_joints`.
+        qd: (nv,) the answer, ``G_x xd`` [rad/s, m/s].
+    """
+
+    def __init__(self, kernel: Kernel, base_nv: int) -> None:
+        self._call = kernel.bind()
+        self.q, known = self._call.inputs
+        (self.qd,) = self._call.outputs
+        self.base_twist: Array
+        self.velocity: Array
+        self.base_twist, self.velocity = np.split(known, [base_nv])
+
+    def __call__(self) -> Array:
+        """Compute ``qd``."""
+        self._call()
+        return self.qd
+
+
+class Completing(Mechanism):
+    """Every joint from those that are measured."""
+
+    def completion(self, joints: Collection[str]) -> CompletionCall:
+        """Velocities of every joint, again and again, by one kernel.
+
+        Args:
+            joints: that will be measured; of these, as many are used as determine the others.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+        """
+        measured = self._inputs.choices.measured("velocity", joints)
+        kernel = self._kernels.get("completed_velocity", measured.coordinates)
+        return CompletionCall(kernel, self.coordinates.base_nv)

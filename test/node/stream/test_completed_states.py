@@ -1,0 +1,108 @@
+"""Every joint from those measured, between two processes."""
+
+import numpy as np
+import pytest
+from conversation import Conversation
+from sensor_msgs.msg import JointState
+
+from rbda_ros import load_robot
+from rbda_ros.demo.resources import share_file
+
+LEG = share_file("config/robots/demo_leg.urdf")
+LOOPS = share_file("config/robots/demo_leg_loops.yaml")
+Y, YD = np.array([0.1, 0.3, 0.9, -0.1]), np.array([0.5, -1.0, 2.0, 0.3])
+
+
+@pytest.fixture(scope="module")
+def talk(leg):
+    client, _, _ = leg
+    return Conversation(client), client.listen(JointState, "~/joint_states")
+
+
+def of(robot, names):
+    """Position and velocity of some joints in the pose of these tests."""
+    q = robot.close(Y)
+    qd = robot.spanning_velocity(q, YD)
+    places = [robot.joint_names.index(name) for name in names]
+    return q[places].tolist(), qd[places].tolist()
+
+
+def completed(talk, names, position, velocity):
+    """The completed state for these, with the stamp of the message that it completes."""
+    conversation, heard = talk
+    for _ in range(50):
+        answer = conversation.answer_to(names, position, velocity)
+        conversation.client.spin(0.05)
+        found = [message for message in heard if message.header.stamp == answer.header.stamp]
+        if found:
+            return found[0]
+    raise AssertionError("no completed state")
+
+
+def check(robot, message, prefix=""):
+    assert list(message.name) == [prefix + name for name in robot.joint_names]
+    q, qd = of(robot, robot.joint_names)
+    np.testing.assert_allclose(message.position, q, atol=1e-9)
+    np.testing.assert_allclose(message.velocity, qd, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("hip_abduction", "hip_flexion", "knee", "ankle"),
+        ("ankle_pulley_rotor", "knee_rotor", "hip_flexion_rotor", "hip_abduction_rotor"),
+        ("ankle", "knee_rotor", "hip_flexion", "hip_abduction_rotor", "gripper"),
+    ],
+    ids=["joints only", "motors only", "some of each, and a stranger"],
+)
+def test_completes(leg, talk, names):
+    _, _, robot = leg
+    q, qd = of(robot, [name for name in names if name != "gripper"])
+    more = [0.7] * (len(names) - len(q))
+    check(robot, completed(talk, names, [*q, *more], [*qd, *more]))
+
+
+def test_two_drivers_with_a_half_each(leg, talk):
+    client, _, robot = leg
+    conversation, heard = talk
+    halves = ("hip_abduction_rotor", "hip_flexion_rotor"), ("knee", "ankle_pulley_rotor")
+    client.spin(0.3)  # until all that was measured is too old
+    heard.clear()
+    messages = []
+
+    def both():
+        for names in halves:
+            messages.append(client.joint_states(names, *of(robot, names)))
+            conversation.publisher.publish(messages[-1])
+        client.spin(0.02)
+        return heard
+
+    client.until(both)
+    check(robot, heard[-1])
+    assert any(heard[-1].header.stamp == message.header.stamp for message in messages)
+
+
+def test_prefixes_and_choice(graph):
+    graph.serve(
+        robot_description=LEG.read_text(),
+        loop_constraints=str(LOOPS),
+        joint_prefix="left_",
+    )
+    client = graph.client()
+    client.until_active()
+    robot = load_robot(LEG, LOOPS)
+    talk = Conversation(client), client.listen(JointState, "~/joint_states")
+    names = robot.independent_joint_names
+    given = ["left_" + name for name in names], *of(robot, names)
+    check(robot, completed(talk, *given), "left_")
+    assert client.set_parameter("publish_joint_states", "never").successful
+    talk[0].answer_to(*given)
+    client.until(lambda: not client.node.count_publishers("/dynamics/joint_states"))
+    refused = client.set_parameter("publish_joint_states", "sometimes")
+    assert not refused.successful
+    assert "publish_joint_states: 'sometimes' is unknown" in refused.reason
+
+
+def test_a_robot_without_loops_needs_none(arm):
+    client, _, _ = arm
+    assert not client.node.count_publishers("/dynamics/joint_states")

@@ -1,0 +1,176 @@
+"""Commands in joint space into motor space, between two processes."""
+
+import numpy as np
+import pytest
+from conversation import Conversation, Diagnoses
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from rbda_ros import load_robot
+from rbda_ros.demo.resources import share_file
+
+LEG = share_file("config/robots/demo_leg.urdf")
+LOOPS = share_file("config/robots/demo_leg_loops.yaml")
+JOINTS = ("hip_abduction", "hip_flexion", "knee", "ankle")
+Y = np.array([0.1, 0.3, 0.9, -0.1])
+MEASURED = np.array([0.12, 0.25, 0.95, -0.05])
+YD = np.array([0.5, -1.0, 2.0, 0.3])
+
+
+class Commander:
+    """Publishes commands beside joint states, and hears what they mean for the motors."""
+
+    def __init__(self, client):
+        self.client = client
+        self.talk = Conversation(client)
+        self.commands = client.publisher(JointState, "~/joint_commands")
+        self.heard = client.listen(JointState, "~/motor_commands")
+
+    def message(self, names=JOINTS, position=(), velocity=(), effort=(), age=0.0):
+        message = self.client.joint_states(names, list(position), list(velocity), age=age)
+        message.effort = list(effort)
+        return message
+
+    def answer_to(self, state=True, **command):
+        for _ in range(50):
+            if state:
+                self.talk.answer_to(JOINTS, MEASURED.tolist(), YD.tolist())
+            message = self.message(**command)
+            self.commands.publish(message)
+            self.client.spin(0.03)
+            for heard in self.heard:
+                if heard.header.stamp == message.header.stamp:
+                    return heard
+        raise AssertionError("no motor command")
+
+
+@pytest.fixture(scope="module")
+def commander(leg):
+    return Commander(leg[0])
+
+
+def test_position_velocity_and_effort(leg, commander):
+    _, _, robot = leg
+    effort = np.array([3.0, -4.0, 5.0, 2.0])
+    answer = commander.answer_to(position=Y, velocity=YD, effort=effort)
+    assert tuple(answer.name) == robot.actuated_joint_names
+    at, motors = dict(zip(JOINTS, Y, strict=True)), robot.actuated_joint_names
+    wanted = robot.convert(at, dict(zip(JOINTS, YD, strict=True)), targets=motors)
+    np.testing.assert_allclose(answer.position, wanted.position, atol=1e-9)
+    np.testing.assert_allclose(answer.velocity, wanted.velocity, atol=1e-8)
+    # Efforts act where the robot is, not where it should be.
+    here = robot.convert(
+        dict(zip(JOINTS, MEASURED, strict=True)),
+        effort=dict(zip(JOINTS, effort, strict=True)),
+        targets=motors,
+    )
+    np.testing.assert_allclose(answer.effort, here.effort, rtol=1e-9)
+
+
+def test_motors_may_command_too(leg, commander):
+    _, _, robot = leg
+    motors = robot.actuated_joint_names
+    at = robot.convert(dict(zip(JOINTS, Y, strict=True)), targets=motors)
+    answer = commander.answer_to(names=motors, position=at.position)
+    np.testing.assert_allclose(answer.position, at.position, atol=1e-9)
+    assert len(answer.effort) == 0
+
+
+def test_a_velocity_alone_holds_where_the_robot_is(leg, commander):
+    _, _, robot = leg
+    answer = commander.answer_to(velocity=YD)
+    wanted = robot.convert(
+        dict(zip(JOINTS, MEASURED, strict=True)),
+        dict(zip(JOINTS, YD, strict=True)),
+        targets=robot.actuated_joint_names,
+    )
+    assert len(answer.position) == 0
+    np.testing.assert_allclose(answer.velocity, wanted.velocity, atol=1e-7)
+
+
+def test_an_effort_on_one_joint(leg, commander):
+    _, _, robot = leg
+    answer = commander.answer_to(names=("ankle",), effort=[7.0])
+    wanted = robot.convert(
+        dict(zip(JOINTS, MEASURED, strict=True)),
+        effort={"ankle": 7.0},
+        targets=robot.actuated_joint_names,
+    )
+    np.testing.assert_allclose(answer.effort, wanted.effort, rtol=1e-9, atol=1e-12)
+    assert len(answer.velocity) == 0
+
+
+def test_refused_and_counted(leg, commander):
+    client, _, _ = leg
+    diagnoses = Diagnoses(client)
+    nan = float("nan")
+    bad = {
+        "misnamed joints": {"names": ("heel",), "position": [0.1]},
+        "wrong size": {"position": Y[:3]},
+        "not finite": {"position": [*Y[:3], nan]},
+        "joints missing": {"names": ("knee",), "position": [0.1]},
+        "stale": {"position": Y, "age": 1.0},
+        "loops do not close": {"position": [*Y[:3], 9.0]},
+    }
+    before = diagnoses.refusals()
+    for reason, command in bad.items():
+        commander.answer_to(position=Y)
+        commander.client.spin(0.05)
+        commander.heard.clear()
+        commander.commands.publish(commander.message(**command))
+        client.spin(0.2)
+        assert not commander.heard, reason
+    commander.answer_to(position=Y)  # recovers
+    after = diagnoses.refusals()
+    assert all(after[reason] > before[reason] for reason in bad)
+
+
+def test_no_effort_without_a_fresh_state(leg, commander):
+    client, _, _ = leg
+    commander.answer_to(position=Y)
+    client.spin(0.3)
+    commander.heard.clear()
+    commander.commands.publish(commander.message(position=Y, effort=[1.0] * 4))
+    client.spin(0.3)
+    assert not commander.heard
+    assert commander.answer_to(state=False, position=Y)  # positions need none
+
+
+def test_impedance_and_feedforward_and_arrays(graph):
+    graph.serve(
+        robot_description=LEG.read_text(),
+        loop_constraints=str(LOOPS),
+        stiffness="{knee: 80.0, ankle: 30.0}",
+        damping="{ankle: 2.0}",
+        add_feedforward=True,
+        command_joints=["ankle_pulley_rotor", "knee_rotor"],
+        command_source="joint_commands",
+    )
+    client = graph.client()
+    client.until_active()
+    robot = load_robot(LEG, LOOPS)
+    commander = Commander(client)
+    arrays = {
+        field: client.listen(Float64MultiArray, f"~/{field}_commands")
+        for field in ("position", "velocity", "effort")
+    }
+    answer = commander.answer_to(position=Y, velocity=[0.0] * 4)
+    q = robot.close(MEASURED)
+    error = Y - MEASURED
+    torque = np.array([0.0, 0.0, 80.0 * error[2], 30.0 * error[3] - 2.0 * YD[3]])
+    feedforward = robot.actuator_efforts(q, robot.inverse_dynamics(q, YD, np.zeros(4)))
+    wanted = robot.actuator_efforts(q, torque) + feedforward
+    np.testing.assert_allclose(answer.effort, wanted, rtol=1e-8, atol=1e-8)
+    client.until(lambda: all(arrays.values()))
+    order = [robot.actuated_joint_names.index(n) for n in ("ankle_pulley_rotor", "knee_rotor")]
+    np.testing.assert_allclose(arrays["effort"][-1].data, np.array(answer.effort)[order])
+    np.testing.assert_allclose(arrays["position"][-1].data, np.array(answer.position)[order])
+    for name, value, says in (
+        ("stiffness", "{toe: 1.0}", "toe no joint"),
+        ("stiffness", "{knee: -1.0}", "'knee' is -1.0"),
+        ("damping", "[1]", "no mapping"),
+        ("command_source", "luck", "'luck' is unknown"),
+    ):
+        refused = client.set_parameter(name, value)
+        assert not refused.successful
+        assert says in refused.reason

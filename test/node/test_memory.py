@@ -1,0 +1,50 @@
+"""What is replaced is freed, in a running node."""
+
+from pathlib import Path
+
+from geometry_msgs.msg import Inertia, Vector3
+from rbda_ros.srv import DescribeModel, SetPayload
+
+from rbda_ros.demo.resources import share_file
+
+URDF, LOOPS = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
+WARM_UP = 10  # swaps until allocators and compilers have what they hold on to
+LARGEST_GROWTH = 5.0  # [MB]
+
+
+def resident(program):
+    """Resident memory of a process [MB]."""
+    lines = Path(f"/proc/{program.process.pid}/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("VmRSS:"))
+    return int(line.split()[1]) / 1024
+
+
+def test_swaps_of_payloads_and_descriptions_leave_memory_where_it_was(graph):
+    urdf = share_file(URDF).read_text()
+    node = graph.serve(robot_description=urdf, loop_constraints=str(share_file(LOOPS)))
+    client = graph.client()
+    client.until_active()
+
+    def load(k):
+        inertia = Inertia(m=1.0 + 0.01 * k, com=Vector3(x=0.0, y=0.0, z=-0.1))
+        request = SetPayload.Request(name="load", link="foot", inertia=inertia)
+        assert client.call(SetPayload, "~/set_payload", request).success
+
+    def describe(k):
+        name = f"leg_{k}"
+        publisher = client.describe(urdf.replace('name="demo_leg"', f'name="{name}"', 1))
+
+        def described():
+            return client.call(DescribeModel, "~/describe_model").robot_name == name
+
+        client.until(described)
+        client.node.destroy_publisher(publisher)
+
+    for swap, count in ((load, 200), (describe, 50)):
+        for k in range(WARM_UP):
+            swap(k)
+        before = resident(node)
+        for k in range(WARM_UP, count):
+            swap(k)
+        grown = resident(node) - before
+        assert grown < LARGEST_GROWTH, f"{swap.__name__}: {grown:.1f} MB"

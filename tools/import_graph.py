@@ -1,0 +1,104 @@
+"""Draws the rooms of rbda_ros and what each imports into docs/architecture.md.
+
+import_graph.py writes the part between the markers; import_graph.py --check only says whether it
+is current, and whether every module has a name of its own. The contract itself is import-linter's,
+in pyproject.toml; this is its picture.
+"""
+
+import ast
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "rbda_ros"
+PAGE = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- import_graph.py: begin -->", "<!-- import_graph.py: end -->"
+ROOMS = (  # from the ground up
+    "errors",
+    "spatial",
+    "description",
+    "cluster_tree",
+    "algorithms",
+    "kernels",
+    "robot",
+    "node",
+    "demo",
+    "examples",
+    "cli",
+)
+
+
+def room_of(module):
+    """The room of a module, e.g. of ``node.stream.wire``; what the root exports is of ``robot``."""
+    room = module.partition(".")[0]
+    return room if room in ROOMS else "robot"
+
+
+def modules():
+    """Path of each module by its dotted name below rbda_ros."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts).removesuffix(".__init__").removesuffix("__init__")] = path
+    return found
+
+
+def imported(path):
+    """Rooms that a file imports from, wherever in the file; but for generated interfaces."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            package, _, module = name.partition(".")
+            if package == "rbda_ros" and not module.startswith(("msg", "srv")):
+                yield room_of(module)
+
+
+def generated_part():
+    """The picture and the table, as Markdown."""
+    lines, count, edges = Counter(), Counter(), set()
+    for name, path in modules().items():
+        if name:
+            room = room_of(name)
+            lines[room] += len(path.read_text().splitlines())
+            count[room] += path.name != "__init__.py"
+            edges |= {(room, other) for other in imported(path) if other != room}
+    # What follows from other arrows is not drawn.
+    drawn = {
+        (a, b) for a, b in edges if not any((a, c) in edges and (c, b) in edges for c in ROOMS)
+    }
+    order = {room: i for i, room in enumerate(ROOMS)}
+    picture = ["```mermaid", "graph BT"]
+    for a, b in sorted(drawn, key=lambda edge: (order[edge[0]], order[edge[1]])):
+        picture.append(f"  {a} --> {b}")
+    table = ["| room | modules | lines | imports |", "|---|---|---|---|"]
+    for room in ROOMS:
+        to = sorted((b for a, b in edges if a == room), key=order.__getitem__)
+        table.append(f"| `{room}` | {count[room]} | {lines[room]} | {', '.join(to) or '-'} |")
+    return "\n".join([BEGIN, "", *picture, "```", "", *table, "", END])
+
+
+def names_used_twice():
+    names = Counter(path.stem for path in PACKAGE.rglob("*.py") if not path.stem.startswith("__"))
+    return sorted(name for name, uses in names.items() if uses > 1)
+
+
+def main(check):
+    if twice := names_used_twice():
+        sys.exit(f"module names used twice: {', '.join(twice)}; give each module its own")
+    page = PAGE.read_text()
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    current = before + generated_part() + after
+    if check and current != page:
+        sys.exit(f"{PAGE.relative_to(ROOT)} is out of date: run python tools/import_graph.py")
+    if not check:
+        PAGE.write_text(current)
+
+
+if __name__ == "__main__":
+    main("--check" in sys.argv[1:])
