@@ -1,4 +1,4 @@
-"""The command line: ``rbda_ros serve``, ``demo``, ``inspect``, ``export-c``, ``actuation``."""
+"""The command line: ``serve``, ``demo``, and a module for each other command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rbda_ros.cli import actuation_grid, export_c, inspection
+from rbda_ros.cli import actuation_grid, check, convert, export_c, inspection
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,19 +53,21 @@ def _parser() -> argparse.ArgumentParser:
         help="MuJoCo as the hardware: how well the leg follows with three models",
     )
     demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
-    inspection.add_parser(commands)
-    export_c.add_parser(commands)
-    actuation_grid.add_parser(commands)
+    for command in (inspection, check, convert, export_c, actuation_grid):
+        command.add_parser(commands)
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.command == "inspect":
-        return inspection.run(arguments)
-    if arguments.command == "export-c":
-        return export_c.run(arguments)
-    if arguments.command == "actuation":
-        return actuation_grid.run(arguments)
+    programs = {
+        "inspect": inspection.run,
+        "check": check.run,
+        "convert": convert.run,
+        "export-c": export_c.run,
+        "actuation": actuation_grid.run,
+    }
+    if arguments.command in programs:
+        return programs[arguments.command](arguments)
     if arguments.mujoco:
         from rbda_ros.demo.closed_loop import SECONDS
         from rbda_ros.demo.closed_loop import run as run_mujoco

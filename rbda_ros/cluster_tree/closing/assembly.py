@@ -31,7 +31,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     SAMPLES,
 )
 from rbda_ros.cluster_tree.loops import Loop
-from rbda_ros.description.model import CutJoint
+from rbda_ros.description.model import Coupling, CutJoint
 from rbda_ros.errors import Problem
 from rbda_ros.spatial import Array
 
@@ -225,14 +225,16 @@ def _names(loop: Loop) -> str:
 
 def _check_consistent(loop: Loop) -> None:
     """Linear rows that contradict each other cannot be closed from any guess: name them."""
-    if not loop.constant:
+    owners = [loop.constraints[i] for i in loop.row_constraint]
+    linear = [i for i, c in enumerate(owners) if loop.constant or isinstance(c, Coupling)]
+    if not linear:
         return
     zero = np.zeros(loop.phi.size1_in(0))
-    K, offset = loop.jacobian(zero), loop.residual(zero)
+    K, offset = loop.jacobian(zero)[linear], loop.residual(zero)[linear]
     solution = np.linalg.lstsq(K, -offset, rcond=None)[0]
     left = np.abs(K @ solution + offset)
     if left.max(initial=0.0) > 1e-9 * max(1.0, np.abs(offset).max(initial=0.0)):
-        rows = np.flatnonzero(left > 0.1 * left.max())
+        rows = [linear[i] for i in np.flatnonzero(left > 0.1 * left.max())]
         named = sorted({loop.constraints[loop.row_constraint[i]].name for i in rows})
         raise AssemblyError(
             Problem(

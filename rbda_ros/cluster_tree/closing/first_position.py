@@ -14,6 +14,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     AGREEING_STARTS,
     ASSEMBLY_RESTARTS,
     CLOSED,
+    ENOUGH_STARTS,
     MORE_FOR_LIMITS,
     NEAR_STARTS,
     NEARLY_CLOSED,
@@ -57,7 +58,7 @@ def find_closed(loop: Loop, guess: Array, rng: np.random.Generator) -> Array:
             outside.append(closed.q)
         elif closed.error <= NEARLY_CLOSED and not closed.turned_over:
             nearly.append(closed)
-        if len(outside) + len(nearly) > MORE_FOR_LIMITS:
+        if len(outside) + len(nearly) > MORE_FOR_LIMITS or _hopeless(nearest):
             break
     if outside:
         return outside[0]
@@ -83,6 +84,17 @@ def outside_limits(loop: Loop, q: Array) -> list[str]:
     return names
 
 
+def _agreeing(nearest: list[Approach]) -> int:
+    """How many starts ended at the least gap."""
+    least = min(near.gap for near in nearest)
+    return sum(near.gap <= (1.0 + SAME_GAP) * least for near in nearest)
+
+
+def _hopeless(nearest: list[Approach]) -> bool:
+    """Whether most of many starts ended at one gap, so that more would end there too."""
+    return len(nearest) >= ENOUGH_STARTS and 4 * _agreeing(nearest) >= 3 * len(nearest)
+
+
 def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
     """What is left at the nearest position, and whether a longer search might have helped."""
     best = min(nearest, key=lambda near: near.gap)
@@ -92,8 +104,7 @@ def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
     left = "its axes are opposed" if turned_over and error <= CLOSED else f"{error:.3g} is left"
     others = ", ".join(f"{other!r} {gap:.2g}" for other, gap in gaps.items() if other != name)
     # From a false minimum here and there others would lead on; from the nearest point none does.
-    again = [near for near in nearest if near.gap < (1.0 + SAME_GAP) * best.gap]
-    if len(again) >= AGREEING_STARTS:
+    if _agreeing(nearest) >= AGREEING_STARTS:
         verdict = "its dimensions cannot close"
     else:
         verdict = "the search may have missed a way"

@@ -11,7 +11,12 @@ from functools import partial
 import numpy as np
 import scipy.linalg
 
-from rbda_ros.cluster_tree.closing.tolerances import MOST_CHOICES, RANK_TOLERANCE, USABLE
+from rbda_ros.cluster_tree.closing.tolerances import (
+    LEAST_USABLE,
+    MOST_CHOICES,
+    RANK_TOLERANCE,
+    USABLE,
+)
 from rbda_ros.errors import Problem
 from rbda_ros.spatial import Array
 
@@ -71,22 +76,30 @@ def choose_independent(
     _check_count(freedom, wishes, names)
     balanced = _balanced(jacobians)
 
+    def in_any_units(choice: tuple[int, ...], skipped: int = 0) -> float:
+        dependent = [j for j in range(len(names)) if j not in choice]
+        return max(_conditioning(K, dependent, skipped) for K in (jacobians, balanced))
+
     def quality(choice: tuple[int, ...], skipped: int) -> tuple[bool, int, float]:
         dependent = [j for j in range(len(names)) if j not in choice]
         measure = _conditioning(jacobians, dependent, skipped)
-        in_any_units = max(measure, _conditioning(balanced, dependent, skipped))
-        usable = in_any_units >= (RANK_TOLERANCE if constant else USABLE)
+        usable = in_any_units(choice, skipped) >= (RANK_TOLERANCE if constant else USABLE)
         # In steps of a factor ten, so that rounding does not decide between equals.
         step = math.floor(math.log10(max(measure, 1e-16)))
         return usable, len(wishes.preferred.intersection(choice)), step
 
     # One position of several may be on another branch, or at a dead point: it has no veto.
     best: tuple[int, ...] = ()
+    tried: list[tuple[int, ...]] = []
     for choices in _choices(jacobians, balanced, freedom, wishes):
         for skipped in (0, len(jacobians) // 4):
             best = max(choices, key=partial(quality, skipped=skipped))
             if quality(best, skipped)[0]:
                 return best
+        tried.extend(choices)
+    best = max(tried, key=in_any_units)
+    if not wishes.listed and in_any_units(best) >= LEAST_USABLE:
+        return best  # a rigid part of the loop is near its own dead point, whatever y is
     raise AssemblyError(_undetermined(best, wishes, names))
 
 

@@ -21,6 +21,8 @@ SINGULAR = 1e-8
 USABLE = 1e-4
 """Worst conditioning that a choice of independent joints may have near the assembly: motion takes
 them nearer to a dead point than the few positions that are looked at."""
+LEAST_USABLE = 1e-6
+"""What it may be where no choice does better: two digits from `SINGULAR`."""
 RANK_TOLERANCE = 1e-7
 """Singular values below this share of the largest are zero: twice the digits of `ON_LOOPS` are
 more than linkages built of rounded numbers have."""
@@ -93,6 +95,8 @@ APPROACH_STEPS = 120
 """Levenberg-Marquardt steps from one start: most take twenty to forty."""
 AGREEING_STARTS = 3
 """Starts that end at the same gap before a loop's dimensions are blamed for it."""
+ENOUGH_STARTS = 16
+"""Starts after which the search ends early, where three in four agree on a gap."""
 SAME_GAP = 0.01
 """Share by which such gaps may differ: the last steps to a gap that stays are slow."""
 MORE_FOR_LIMITS = 8

@@ -1,0 +1,137 @@
+"""``rbda_ros check``: one page of verdicts on a robot, with an exit code for CI."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rbda_ros.cli.inspection import constraint_facts
+from rbda_ros.description.model import Coupling
+from rbda_ros.errors import ClosureError, ModelError, SingularityError
+from rbda_ros.robot.robot import Robot, load_robot
+
+Grade = Literal["ok", "warn", "fail"]
+POOR = 1e-3
+"""Conditioning of y below which its loops are near a dead point."""
+STEPS, STEP = 40, 0.05
+"""A walk over the range of motion: its steps, and how far each takes y [rad, m]."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One line of the page."""
+
+    grade: Grade
+    what: str
+    text: str
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command ``check`` to a parser of commands."""
+    parser = subparsers.add_parser(
+        "check",
+        help="tell whether a robot's model is sound",
+        description="One line for each thing looked at. Exit code 0 if nothing fails, else 1.",
+    )
+    parser.add_argument("robot", type=Path, help="MJCF, URDF or URDF+ file")
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
+    parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+    parser.add_argument("--strict", action="store_true", help="warnings fail, too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the page; returns the exit code."""
+    try:
+        robot = load_robot(args.robot, args.loops, floating_base=args.floating_base)
+    except ModelError as error:
+        for line in str(error).splitlines():
+            print(f"fail  model         {line}")
+        return 1
+    grades = set()
+    for verdict in verdicts(robot):
+        print(f"{verdict.grade:<5} {verdict.what:<13} {verdict.text}")
+        grades.add(verdict.grade)
+    sys.stdout.flush()
+    return int("fail" in grades or (args.strict and "warn" in grades))
+
+
+def verdicts(robot: Robot) -> Iterator[Verdict]:
+    """What can be said of a robot that loads."""
+    joints = len(robot.joint_names)
+    yield Verdict("ok", "mobility", f"{robot.ny} degrees of freedom, {joints} moving joints")
+    yield from _loops(robot)
+    yield from _motion(robot)
+    yield from _joints(robot)
+    for warning in robot.warnings:
+        yield Verdict("warn", "model", warning)
+
+
+def _loops(robot: Robot) -> Iterator[Verdict]:
+    if not robot.tree.has_loops:
+        yield Verdict("ok", "loops", "none")
+        return
+    residual = np.abs(robot.kernel("loop_state").call(robot.tree.home)[0]).max(initial=0.0)
+    yield Verdict("ok", "closes", f"to {residual:.1e} at the assembly")
+    facts = [fact for node in robot.tree.clusters for fact in constraint_facts(node)]
+    redundant = {fact.name: fact.rows - fact.rows_kept for fact in facts}
+    named = ", ".join(f"{name} {count}" for name, count in redundant.items() if count)
+    yield Verdict("ok", "redundant", f"rows dropped: {named or 'none'}")
+
+
+def _motion(robot: Robot) -> Iterator[Verdict]:
+    """How well y determines the rest along random walks from the assembly."""
+    if not robot.tree.has_loops:
+        return
+    worst, stops = 1.0, 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        way = rng.normal(size=robot.ny)
+        way *= STEP / np.abs(way).max(initial=1e-9)
+        q = robot.tree.home
+        for _ in range(STEPS):
+            try:
+                ahead = robot.tree.integrate(q, robot.spanning_velocity(q, way))
+                q = robot.close(ahead, ahead)
+                worst = min(worst, robot.state(q).conditioning)
+            except (ClosureError, SingularityError):
+                stops += 1
+                break
+    grade: Grade = "ok" if worst >= POOR and not stops else "warn"
+    text = f"{worst:.1e} at worst over {4 * STEPS} steps of {STEP:g}"
+    if stops:
+        text += f"; {stops} of 4 walks end where y can go no farther"
+    yield Verdict(grade, "conditioning", text)
+
+
+def _joints(robot: Robot) -> Iterator[Verdict]:
+    independent = set(robot.independent_joint_names)
+    bare = [
+        joint.name
+        for joint in robot.description.joints
+        if joint.name in independent
+        and joint.type in ("revolute", "prismatic")
+        and not np.isfinite(joint.limits.upper - joint.limits.lower)
+    ]
+    if bare:
+        yield Verdict("warn", "limits", f"no position limits: {', '.join(bare)}")
+    listed = robot.description.actuated_joints or ()
+    for constraint in robot.description.constraints:
+        if isinstance(constraint, Coupling) and len(constraint.terms) == 2:
+            motors = [name for name in constraint.terms if "rotor" in name or "motor" in name]
+            motors = motors or [name for name in constraint.terms if name in listed]
+            if len(motors) == 1:
+                (other,) = set(constraint.terms) - set(motors)
+                ratio = abs(constraint.terms[other] / constraint.terms[motors[0]])
+                if ratio < 1.0:
+                    yield Verdict(
+                        "warn",
+                        "gear",
+                        f"{constraint.name}: {motors[0]} turns {ratio:.3g} times for each turn of"
+                        f" {other}; is the ratio inverted?",
+                    )

@@ -1,0 +1,68 @@
+"""``rbda_ros convert``: any robot that we read, as a URDF and our loop file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from rbda_ros.description import read_description
+from rbda_ros.description.loop_writer import write_loop_file
+from rbda_ros.description.report import Report
+from rbda_ros.description.urdf_writer import write_urdf
+from rbda_ros.description.xml_text import children, parse_xml
+from rbda_ros.errors import ModelError
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command ``convert`` to a parser of commands."""
+    parser = subparsers.add_parser(
+        "convert",
+        help="write a robot as a URDF and a loop file",
+        description="Writes any robot that rbda_ros reads (MJCF, URDF with loops, Gepetto's YAML) "
+        "as a URDF for robot_state_publisher and a loop file: the same dynamics.",
+    )
+    parser.add_argument("robot", type=Path, help="MJCF, URDF or URDF+ file")
+    parser.add_argument("--read-loops", type=Path, metavar="FILE", help="its loop file, if any")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the URDF")
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="the loop file to write")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the files; returns the exit code."""
+    loops = args.loops or args.output.with_name(f"{args.output.stem}_loops.yaml")
+    try:
+        description = read_description(args.robot, args.read_loops)
+        drawn = _drawn(args.robot)
+        args.output.write_text(write_urdf(description, drawn), encoding="utf-8")
+        loops.write_text(write_loop_file(description), encoding="utf-8")
+    except (ModelError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    for warning in description.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    print(f"{args.output}: {len(description.links)} links, {len(description.joints)} joints")
+    print(f"{loops}: {len(description.constraints)} constraints")
+    return 0
+
+
+def _drawn(path: Path) -> Mapping[str, Sequence[etree._Element]]:
+    """What the file draws, by link."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    root = parse_xml(text, Report())
+    if root is None:
+        return {}
+    if root.tag == "mujoco":
+        from rbda_ros.description.mjcf_compiler import compile_mjcf
+        from rbda_ros.description.mjcf_visuals import drawn_links
+
+        model = compile_mjcf(path, text, Report())
+        return {} if model is None else drawn_links(model)
+    return {
+        link.get("name", ""): [*children(link, "visual"), *children(link, "collision")]
+        for link in children(root, "link")
+    }

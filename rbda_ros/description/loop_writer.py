@@ -1,0 +1,71 @@
+"""A description's loops as our loop file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from rbda_ros.description.model import (
+    Attachment,
+    Constraint,
+    Coupling,
+    CutJoint,
+    Joint,
+    RobotDescription,
+)
+
+
+def write_loop_file(description: RobotDescription) -> str:
+    """YAML text with everything that the URDF of `write_urdf` cannot say."""
+    contents: dict[str, Any] = {}
+    if description.independent_joints is not None:
+        contents["independent_joints"] = list(description.independent_joints)
+    if description.actuated_joints is not None:
+        contents["actuated_joints"] = list(description.actuated_joints)
+    if description.constraints:
+        contents["constraints"] = [_constraint(c) for c in description.constraints]
+    if description.assembly:
+        contents["assembly"] = dict(description.assembly)
+    joints = {joint.name: _joint(joint) for joint in description.joints}
+    joints = {name: entry for name, entry in joints.items() if entry}
+    if joints:
+        contents["joints"] = joints
+    return yaml.safe_dump(contents, sort_keys=False, default_flow_style=None, width=100)
+
+
+def _constraint(constraint: Constraint) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": constraint.name}
+    if isinstance(constraint, Coupling):
+        entry |= {"type": "coupling", "terms": dict(constraint.terms), "offset": constraint.offset}
+    elif isinstance(constraint, CutJoint):
+        entry |= {
+            "type": constraint.type,
+            "predecessor": _attachment(constraint.predecessor),
+            "successor": _attachment(constraint.successor),
+            "axis": list(constraint.axis),
+        }
+        if constraint.second_axis is not None and constraint.type == "universal":
+            entry["second_axis"] = list(constraint.second_axis)
+        if constraint.length is not None and constraint.type == "distance":
+            entry["length"] = constraint.length
+    else:
+        entry |= {"type": "expression", "equation": constraint.equation}
+    if constraint.method is not None:
+        entry["method"] = constraint.method
+    return entry
+
+
+def _attachment(end: Attachment) -> dict[str, Any]:
+    return {"link": end.link, "xyz": list(end.origin.xyz), "rpy": list(end.origin.rpy)}
+
+
+def _joint(joint: Joint) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    if joint.type in ("helical", "spherical"):
+        entry["type"] = joint.type
+    if joint.type == "helical":
+        entry["pitch"] = joint.pitch
+    if joint.armature:
+        entry["armature"] = joint.armature
+    return entry

@@ -1,0 +1,43 @@
+"""`rbda_ros check`: one page of verdicts, and an exit code."""
+
+from __future__ import annotations
+
+import pytest
+from mechanism_table import MECHANISMS
+
+from rbda_ros import cli
+
+
+def check(capsys, name, *more):
+    mechanism = MECHANISMS[name]
+    loops = [] if mechanism.loops is None else ["--loops", str(mechanism.loops)]
+    code = cli.main(["check", str(mechanism.urdf), *loops, *more])
+    return code, capsys.readouterr().out
+
+
+def test_a_sound_robot_passes(capsys):
+    code, said = check(capsys, "four_bar")
+    assert code == 0
+    for word in ("mobility", "closes", "redundant", "conditioning"):
+        assert word in said
+    assert "fail" not in said
+
+
+def test_an_inverted_gear_is_asked_about(capsys, tmp_path):
+    loops = tmp_path / "loops.yaml"
+    loops.write_text(
+        "constraints: [{name: belt, type: coupling, terms: {rotor: 12.0, swing: -1.0}}]"
+    )
+    code = cli.main(["check", str(MECHANISMS["gear"].urdf), "--loops", str(loops)])
+    assert code == 0
+    assert "inverted" in capsys.readouterr().out
+    strict = ["check", str(MECHANISMS["gear"].urdf), "--loops", str(loops), "--strict"]
+    assert cli.main(strict) == 1
+
+
+@pytest.mark.parametrize("text", ["constraints: [{type: odd}]", "independent_joints: [nobody]"])
+def test_a_robot_that_does_not_load_fails(capsys, tmp_path, text):
+    loops = tmp_path / "loops.yaml"
+    loops.write_text(text)
+    assert cli.main(["check", str(MECHANISMS["gear"].urdf), "--loops", str(loops)]) == 1
+    assert capsys.readouterr().out.startswith("fail")

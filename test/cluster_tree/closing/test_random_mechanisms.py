@@ -1,0 +1,35 @@
+"""Random mechanisms: what closes by construction assembles, what cannot close is refused.
+
+``PYTHONPATH=. python test/random_mechanisms.py 10000 1000`` is the long run; here are a few.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from random_mechanisms import closable, not_closable
+
+from rbda_ros import DescriptionError
+from rbda_ros.cluster_tree.tree import build_cluster_tree
+from rbda_ros.description import read_description
+
+
+@pytest.mark.parametrize("seed", range(0, 40_000, 1000))
+def test_what_closes_by_construction_assembles(seed):
+    mechanism = closable(seed)
+    start = time.perf_counter()
+    tree = build_cluster_tree(read_description(mechanism.urdf, mechanism.loops))
+    assert time.perf_counter() - start < 5.0
+    for node in tree.clusters:
+        if node.loop:
+            assert np.abs(node.loop.residual(node.home)).max() < 1e-9
+            assert np.all(np.asarray(node.loop.alignment(node.home)) > 0.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_cannot_close_is_refused_with_the_reason(seed):
+    mechanism, reason = not_closable(seed)
+    with pytest.raises(DescriptionError, match=reason):
+        build_cluster_tree(read_description(mechanism.urdf, mechanism.loops))
