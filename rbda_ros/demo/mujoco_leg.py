@@ -13,7 +13,7 @@ from lxml import etree
 from rbda_ros import Robot, load_robot
 from rbda_ros.demo.open_chain import DEMO_LOOPS, DEMO_ROBOT
 from rbda_ros.demo.resources import share_file
-from rbda_ros.description.model import Coupling, CutJoint, Inertia
+from rbda_ros.description.model import Coupling, CutJoint, Inertia, RobotDescription
 from rbda_ros.spatial import Array
 
 TIMESTEP = 1e-4
@@ -89,8 +89,31 @@ def mjcf(robot: Robot) -> str:
     etree.SubElement(
         root, "option", timestep=f"{TIMESTEP:g}", gravity=gravity, integrator="implicitfast"
     )
+    _add_bodies(etree.SubElement(root, "worldbody"), description)
+    equality = etree.SubElement(root, "equality")
+    for constraint in description.constraints:
+        if isinstance(constraint, Coupling):
+            _add_gear(equality, constraint)
+        elif isinstance(constraint, CutJoint):
+            at = constraint.predecessor
+            etree.SubElement(
+                equality,
+                "connect",
+                body1=at.link,
+                body2=constraint.successor.link,
+                anchor=_text(at.origin.xyz),
+                **STIFF,
+            )
+    actuator = etree.SubElement(root, "actuator")
+    for name in robot.actuated_joint_names:
+        etree.SubElement(actuator, "motor", name=name, joint=name, gear="1")
+    return etree.tostring(root, encoding="unicode")
+
+
+def _add_bodies(world: Any, description: RobotDescription) -> None:
+    """Links as bodies, each inside the one that its joint is on."""
     inertias = {link.name: link.inertia for link in description.links}
-    bodies = {description.root: etree.SubElement(root, "worldbody")}
+    bodies = {description.root: world}
     waiting = list(description.joints)
     while waiting:
         joint = next(each for each in waiting if each.parent in bodies)
@@ -114,24 +137,6 @@ def mjcf(robot: Robot) -> str:
             )
         if (inertia := inertias[joint.child]) is not None:
             _add_inertial(body, inertia)
-    equality = etree.SubElement(root, "equality")
-    for constraint in description.constraints:
-        if isinstance(constraint, Coupling):
-            _add_gear(equality, constraint)
-        elif isinstance(constraint, CutJoint):
-            at = constraint.predecessor
-            etree.SubElement(
-                equality,
-                "connect",
-                body1=at.link,
-                body2=constraint.successor.link,
-                anchor=_text(at.origin.xyz),
-                **STIFF,
-            )
-    actuator = etree.SubElement(root, "actuator")
-    for name in robot.actuated_joint_names:
-        etree.SubElement(actuator, "motor", name=name, joint=name, gear="1")
-    return etree.tostring(root, encoding="unicode")
 
 
 def _add_gear(equality: Any, gear: Coupling) -> None:
