@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from rbda_ros.cluster_tree.closing.determining import held_coordinates
+from rbda_ros.cluster_tree.closing.determining import determining_in_cluster
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import InputError, listed
 from rbda_ros.kernels.cache import LruCache
@@ -147,7 +147,7 @@ def determining_coordinates(
         what: they are, velocity or acceleration, for the message.
         names: of the joints that are given; the floating base always is.
         q: (nq,) closed position; where too many are given without y, those that determine
-            the others best here are held.
+            the others best here are chosen.
 
     Raises:
         InputError: unknown names, or joints that do not determine the others.
@@ -161,15 +161,15 @@ def determining_coordinates(
         joints = [body.joint.name for body in node.bodies]
         known = [i for i, number in enumerate(node.numbers) if number == base or joints[i] in names]
         if node.loop is not None:
-            held = held_coordinates(node, known, q[in_q.start : in_q.stop])
+            here = determining_in_cluster(node, known, q[in_q.start : in_q.stop])
             given = sum(node.bodies[i].model.nv for i in known)
-            everywhere &= given == node.ny or set(held) == set(node.independent)
+            everywhere &= given == node.ny or set(here) == set(node.independent)
         elif len(known) == len(joints):
-            held = list(range(node.nv))
+            here = list(range(node.nv))
         else:
             missing = [joint for i, joint in enumerate(joints) if i not in known]
             raise InputError(f"no {what} for {', '.join(missing)}; no loop determines it")
-        chosen.extend(in_qd[j] for j in sorted(held))
+        chosen.extend(in_qd[j] for j in sorted(here))
     return Chosen(tuple(chosen), everywhere)
 
 

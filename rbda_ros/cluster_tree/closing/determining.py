@@ -18,7 +18,7 @@ from rbda_ros.errors import InputError
 from rbda_ros.spatial import Array
 
 
-def held_coordinates(node: ClusterNode, known: Collection[int], near: Array) -> list[int]:
+def determining_in_cluster(node: ClusterNode, known: Collection[int], near: Array) -> list[int]:
     """The known velocity coordinates to go by: as many as determine the rest, y if it is there.
 
     Args:

@@ -14,7 +14,6 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     AGREEING_STARTS,
     ASSEMBLY_RESTARTS,
     CLOSED,
-    ENOUGH_STARTS,
     MORE_FOR_LIMITS,
     NEAR_STARTS,
     NEARLY_CLOSED,
@@ -58,7 +57,7 @@ def find_closed(loop: Loop, guess: Array, rng: np.random.Generator) -> Array:
             outside.append(closed.q)
         elif closed.error <= NEARLY_CLOSED and not closed.turned_over:
             nearly.append(closed)
-        if len(outside) + len(nearly) > MORE_FOR_LIMITS or _hopeless(nearest):
+        if len(outside) + len(nearly) > MORE_FOR_LIMITS:
             break
     if outside:
         return outside[0]
@@ -88,11 +87,6 @@ def _agreeing(nearest: list[Approach]) -> int:
     """How many starts ended at the least gap."""
     least = min(near.gap for near in nearest)
     return sum(near.gap <= (1.0 + SAME_GAP) * least for near in nearest)
-
-
-def _hopeless(nearest: list[Approach]) -> bool:
-    """Whether most of many starts ended at one gap, so that more would end there too."""
-    return len(nearest) >= ENOUGH_STARTS and 4 * _agreeing(nearest) >= 3 * len(nearest)
 
 
 def _failure(loop: Loop, nearest: list[Approach]) -> Problem:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rbda_ros.cluster_tree.closing.determining import held_coordinates
+from rbda_ros.cluster_tree.closing.determining import determining_in_cluster
 from rbda_ros.cluster_tree.closing.newton import Closed, solve, worst_constraint
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
@@ -53,8 +53,8 @@ def close_cluster(
         target[node.position_ranges[i]] = position
     if node.loop is None:
         return target
-    held = held_coordinates(node, known, target)
-    free = [j for j in range(node.nv) if j not in held]
+    determining = determining_in_cluster(node, known, target)
+    free = [j for j in range(node.nv) if j not in determining]
     direct = solve(node.loop, target, free)
     reach = math.inf if may_jump else _reach(node.loop, guess, target, free)
     side = _side(node.loop, guess, free)
@@ -62,7 +62,7 @@ def close_cluster(
     if same_branch and _moved(node.loop, direct.q, guess) <= reach:
         return direct.q
     for start in (guess, node.home) if may_jump else (guess,):
-        followed = _follow(node, start, target, held, free)
+        followed = _follow(node, start, target, determining, free)
         if followed is not None and followed.ok:
             return followed.q
     best = _restarted(node.loop, target, free, side, direct)
@@ -131,16 +131,16 @@ def _side(loop: Loop, q: Array, free: Sequence[int]) -> float:
 
 
 def _follow(
-    node: ClusterNode, start: Array, target: Array, held: Sequence[int], free: Sequence[int]
+    node: ClusterNode, start: Array, target: Array, known: Sequence[int], free: Sequence[int]
 ) -> Closed | None:
-    """Move the held joints from a closed start to their targets, never leaving the branch.
+    """Move the known joints from a closed start to their targets, never leaving the branch.
 
     Steps are predicted with the rates of the free joints, then closed; they grow while the
     prediction is good and are halved where it is not. None where no branch can be followed.
     """
     assert node.loop is not None
     loop = node.loop
-    move, start = _straight_move(node, start, target, held)
+    move, start = _straight_move(node, start, target, known)
     length = np.abs(move).max(initial=0.0)
     closed = solve(loop, start, free)
     if not closed.ok or not length <= LONGEST_FOLLOW:
@@ -167,22 +167,22 @@ def _follow(
         return None
     arrived = closed.q.copy()
     for i, body_range in enumerate(node.velocity_ranges):  # without the rounding of many steps
-        if set(body_range) <= set(held):
+        if set(body_range) <= set(known):
             arrived[node.position_ranges[i]] = target[node.position_ranges[i]]
     return solve(loop, arrived, free)
 
 
 def _straight_move(
-    node: ClusterNode, start: Array, target: Array, held: Sequence[int]
+    node: ClusterNode, start: Array, target: Array, known: Sequence[int]
 ) -> tuple[Array, Array]:
-    """The way (nv,) of the held joints, and the start; joints with quaternions jump at once."""
+    """The way (nv,) of the known joints, and the start; joints with quaternions jump at once."""
     move, start = np.zeros(node.nv), start.copy()
     ranges = zip(node.bodies, node.position_ranges, node.velocity_ranges, strict=True)
     for body, in_q, in_qd in ranges:
-        is_held = [j for j in in_qd if j in held]
+        known_here = [j for j in in_qd if j in known]
         if body.model.nq == body.model.nv:
-            in_q_held = [in_q[j - in_qd.start] for j in is_held]
-            move[is_held] = target[in_q_held] - start[in_q_held]
-        elif is_held:
+            known_in_q = [in_q[j - in_qd.start] for j in known_here]
+            move[known_here] = target[known_in_q] - start[known_in_q]
+        elif known_here:
             start[in_q] = target[in_q]
     return move, start

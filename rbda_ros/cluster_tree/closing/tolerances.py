@@ -95,8 +95,6 @@ APPROACH_STEPS = 120
 """Levenberg-Marquardt steps from one start: most take twenty to forty."""
 AGREEING_STARTS = 3
 """Starts that end at the same gap before a loop's dimensions are blamed for it."""
-ENOUGH_STARTS = 16
-"""Starts after which the search ends early, where three in four agree on a gap."""
 SAME_GAP = 0.01
 """Share by which such gaps may differ: the last steps to a gap that stays are slow."""
 MORE_FOR_LIMITS = 8
