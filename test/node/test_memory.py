@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from geometry_msgs.msg import Inertia, Vector3
 from rbda_ros.srv import DescribeModel, SetPayload
 
@@ -19,18 +20,20 @@ def resident(program):
     return int(line.split()[1]) / 1024
 
 
-def test_swaps_of_payloads_and_descriptions_leave_memory_where_it_was(graph):
+@pytest.fixture
+def swaps(graph):
+    """A node on the demo leg, and what replaces its model, by the number of the swap."""
     urdf = share_file(URDF).read_text()
     node = graph.serve(robot_description=urdf, loop_constraints=str(share_file(LOOPS)))
     client = graph.client()
     client.until_active()
 
-    def load(k):
+    def payload(k):
         inertia = Inertia(m=1.0 + 0.01 * k, com=Vector3(x=0.0, y=0.0, z=-0.1))
         request = SetPayload.Request(name="load", link="foot", inertia=inertia)
         assert client.call(SetPayload, "~/set_payload", request).success
 
-    def describe(k):
+    def description(k):
         name = f"leg_{k}"
         publisher = client.describe(urdf.replace('name="demo_leg"', f'name="{name}"', 1))
 
@@ -40,11 +43,15 @@ def test_swaps_of_payloads_and_descriptions_leave_memory_where_it_was(graph):
         client.until(described)
         client.node.destroy_publisher(publisher)
 
-    for swap, count in ((load, 200), (describe, 50)):
-        for k in range(WARM_UP):
-            swap(k)
-        before = resident(node)
-        for k in range(WARM_UP, count):
-            swap(k)
-        grown = resident(node) - before
-        assert grown < LARGEST_GROWTH, f"{swap.__name__}: {grown:.1f} MB"
+    return node, {"payload": payload, "description": description}
+
+
+@pytest.mark.parametrize(("what", "count"), [("payload", 200), ("description", 50)])
+def test_swaps_leave_memory_where_it_was(swaps, what, count):
+    node, swap = swaps
+    for k in range(WARM_UP):
+        swap[what](k)
+    before = resident(node)
+    for k in range(WARM_UP, count):
+        swap[what](k)
+    assert resident(node) - before < LARGEST_GROWTH
