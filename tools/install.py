@@ -69,7 +69,8 @@ def main():
         identity,
         ("venv", "Creating .venv", [sys.executable, "-m", "venv", VENV]),
     )
-    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install"]
+    # Without bytecode of all that is installed, most of which is never imported: half the time.
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--no-compile"]
     wanted = requirements()
     bring_up_to_date(
         "requirements",
