@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
+from rbda_ros.kernels.cache import LruCache
 from rbda_ros.node.end_effectors import Point, end_effectors
 from rbda_ros.node.messages import fill
 from rbda_ros.node.parameters import Settings
@@ -25,6 +27,8 @@ from rbda_ros.robot.momentum_observer import MomentumObserver
 
 LONGEST = 1_000_000_000
 """Gap between two states after which the observer begins anew [ns]."""
+MOST_COMPLETIONS = 30
+"""Choices of measured joints whose kernels are cached."""
 
 
 class ExternalEffort:
@@ -55,7 +59,7 @@ class ExternalEffort:
         self._place = {name: k for k, name in enumerate(robot.joint_names)}
         self._efforts = np.zeros(len(self._place))
         self._times = np.full(len(self._place), NEVER)
-        self._completions: dict[tuple[str, ...], CompletionCall] = {}
+        self._completions: LruCache[tuple[str, ...], CompletionCall] = LruCache(MOST_COMPLETIONS)
         self._last = NEVER
         self._start = 0
         names = [settings.joint_prefix + name for name in robot.independent_joint_names]
@@ -142,9 +146,8 @@ class ExternalEffort:
         )
 
     def _completed(self, call: FeedforwardCall) -> np.ndarray:
-        completion = self._completions.get(call.joints)
-        if completion is None:
-            completion = self._completions[call.joints] = self._robot.completion(call.joints)
+        make = partial(self._robot.completion, call.joints)
+        completion = self._completions.get_or_make(call.joints, make)
         completion.q[:], completion.velocity[:] = call.q, call.velocity
         completion.base_twist[:] = call.base_twist
         return completion()
