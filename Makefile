@@ -15,12 +15,13 @@ unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH VIRTUAL_ENV
 unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest lint colcon bench papers clean
+.PHONY: help install run test pytest nightly lint colcon bench papers clean
 
 help:
 	@echo "make install   .venv with everything in it"
 	@echo "make run       the node on a demo robot"
 	@echo "make test      all that CI runs: lint, pytest, colcon"
+	@echo "make nightly   the tests that take long and say little more"
 	@echo "make lint      style, types, direction of imports"
 	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
 	@echo "make bench     the benchmarks"
@@ -39,6 +40,9 @@ test: lint pytest colcon
 pytest: install
 	$(VENV)/python -m pytest -q -n auto --dist worksteal $(addprefix --ignore ,$(NODE_TESTS))
 	$(VENV)/python -m pytest -q -n 2 --dist worksteal $(NODE_TESTS)
+
+nightly: install
+	$(VENV)/python -m pytest -q -n 2 --dist worksteal -m nightly
 
 lint: install
 	$(STEP) ruff-format "Formatting (ruff)" $(VENV)/ruff format --check .

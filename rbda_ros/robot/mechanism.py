@@ -121,13 +121,7 @@ class Mechanism:
             position = self._closer.close(position, None)
         residual, conditioning = 0.0, 1.0
         if self.tree.has_loops:
-            phi, each = self._evaluate("loop_state", position)
-            residual = float(np.abs(phi).max(initial=0.0))
-            if not residual <= ON_LOOPS:  # nor where it is NaN
-                raise InputError(
-                    f"q does not satisfy the loops: residual {residual:.3g}; close it with"
-                    " close(), or give the independent positions"
-                )
+            residual, each = self._check_loops(position)
             self._refuse_dead_points(each, "independent")
             conditioning = float(each.min(initial=1.0))
         yd = np.zeros(self.ny) if qd is None else self._inputs.velocity(qd)
@@ -281,6 +275,17 @@ class Mechanism:
             raise InputError(f"the batches have different lengths: {sorted(sizes)}")
         count = sizes.pop()
         return kernel.batch(*(np.broadcast_to(a, (count, a.shape[-1])) for a in inputs))
+
+    def _check_loops(self, q: Array) -> tuple[float, Array]:
+        """The residual of the loops at a spanning position, and how y is conditioned in each."""
+        phi, conditioning = self._evaluate("loop_state", q)
+        residual = float(np.abs(phi).max(initial=0.0))
+        if not residual <= ON_LOOPS:  # nor where it is NaN
+            raise InputError(
+                f"q does not satisfy the loops: residual {residual:.3g}; close it with"
+                " close(), or give the independent positions"
+            )
+        return residual, conditioning
 
     def _refuse_dead_points(self, conditioning: Array, which: str) -> None:
         """Raise where the independent joints, or those given, hardly determine the others."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from rbda_ros.robot.actuation import Actuated
 from rbda_ros.robot.completion import Completing
 from rbda_ros.robot.contact_dynamics import ContactDynamics
 from rbda_ros.robot.conversion import Conversion
+from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.motor_command import Commanded
 from rbda_ros.robot.payloads import Payload, with_payloads
 
@@ -79,3 +80,28 @@ class Robot(ContactDynamics, Conversion, Actuated, Completing, Commanded):
         if not payloads:
             return unloaded
         return Robot(with_payloads(unloaded.tree, payloads), unloaded, payloads)
+
+    def with_independent_joints(
+        self, joints: Collection[str] | None = None, *, at: ArrayLike | None = None
+    ) -> Robot:
+        """The same robot with other independent joints: a motion goes on where y has a dead point.
+
+        Positions (nq,) and velocities (nv,) of all joints mean the same to both robots, and the
+        actuators stay; y, and with it ``tau``, is that of the joints chosen.
+
+        Args:
+            joints: names; loops of which none is named keep theirs. None for those that determine
+                the others best at the position given.
+            at: (nq,) a position on the loops, from where the new robot closes them; None for the
+                assembly.
+
+        Raises:
+            InputError: unknown names, joints that do not determine the others of their loop, or a
+                position off the loops.
+        """
+        unloaded = self._unloaded or self
+        q = self.tree.home
+        if at is not None:  # which may be at a dead point of the present y
+            q = self._inputs.normalized(self._inputs.single("q", at, self.nq))
+            self._check_loops(q)
+        return Robot(with_independent_joints(unloaded.tree, q, joints)).with_payloads(self.payloads)

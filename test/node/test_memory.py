@@ -46,7 +46,15 @@ def swaps(graph):
     return node, {"payload": payload, "description": description}
 
 
-@pytest.mark.parametrize(("what", "count"), [("payload", 200), ("description", 50)])
+@pytest.mark.parametrize(
+    ("what", "count"),
+    [
+        ("payload", 30),
+        ("description", 15),
+        pytest.param("payload", 200, marks=pytest.mark.nightly),
+        pytest.param("description", 50, marks=pytest.mark.nightly),
+    ],
+)
 def test_swaps_leave_memory_where_it_was(swaps, what, count):
     node, swap = swaps
     for k in range(WARM_UP):
