@@ -18,7 +18,8 @@ MENAGERIE = (
     "agility_cassie/cassie", "robotiq_2f85/2f85", "robotiq_2f85_v4/2f85", "ufactory_xarm7/xarm7",
     "pal_talos/talos", "iit_softfoot/softfoot", "unitree_g1/g1", "toddlerbot_2xc/toddlerbot_2xc",
     "hello_robot_stretch_3/stretch", "stanford_tidybot/tidybot",
-    "apptronik_apollo/apptronik_apollo", "tetheria_aero_hand_open/right_hand", "ms_human_700/MS-Human-700-Locomotion",
+    "apptronik_apollo/apptronik_apollo", "tetheria_aero_hand_open/right_hand",
+    "ms_human_700/MS-Human-700-Locomotion",
 )  # fmt: skip
 GEPETTO = (
     "5bar_linkage", "battobot_6d", "cassie_like", "digit_like_2legs", "disney_robot",
