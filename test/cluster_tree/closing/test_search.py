@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from mechanism_table import MECHANISMS, Mechanism, closed_states, cluster_positions, moved
+from random_mechanisms import closable
 
 from rbda_ros import ClosureError, InputError, Robot, load_robot
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
@@ -299,26 +300,16 @@ def test_a_batch_is_closed_along_the_motion():
     np.testing.assert_allclose(np.diff(closed, axis=0), 0.0, atol=0.3)  # no jump
 
 
-def test_a_guess_may_not_jump():
+@pytest.mark.parametrize(("seed", "joint", "step"), [(57, 0, 0.01), (59, 4, -0.01), (39, 1, 0.01)])
+def test_a_guess_may_not_jump(seed, joint, step):
     """Just out of reach of the guess, though in reach of another branch far away."""
-    robot = MECHANISMS["slider_crank"].load()
-    assert robot.tree.has_loops
-    home = robot.tree.home
-    joint = robot.independent_joint_names[0]
-    at = robot.joint_names.index(joint) + (7 if robot.floating_base else 0)
-    q, position = home, float(home[at])
-    for _ in range(400):
-        position += 0.02
-        try:
-            near = robot.close({**_others(robot, q), joint: position}, q)
-        except ClosureError:
-            return  # a clear stop
-        curved = robot.tree.curved
-        assert np.abs(near - q)[curved].max() < 0.7
-        q = near
-
-
-def _others(robot, q):
-    names = robot.independent_joint_names[1:]
-    place = robot.coordinates.scalar_positions
-    return {name: float(q[place[name]]) for name in names}
+    mechanism = closable(seed)
+    robot = load_robot(mechanism.urdf, mechanism.loops)
+    q = robot.tree.home
+    y = robot.independent_position(q)
+    with pytest.raises(ClosureError, match="out of its reach"):
+        for _ in range(100):
+            y[joint] += step
+            q = robot.close(y, q)
+    elsewhere = robot.close(y)
+    assert np.abs(elsewhere - q)[robot.tree.curved].max() > 1.0
