@@ -90,7 +90,7 @@ class BuildWithCMake(build_py):
         shutil.copytree(
             package,
             Path(self.build_lib) / "rbda_ros",
-            ignore=shutil.ignore_patterns("__pycache__", "*.c"),
+            ignore=shutil.ignore_patterns("__pycache__", "*.c", "*.h"),
         )
 
     def get_outputs(self, include_bytecode=True):

@@ -28,6 +28,7 @@ class Diagnostics:
     def publish(self) -> None:
         """Publish one message about the time since the last."""
         node, stream = self._node, self._node.stream
+        stream.collect()
         reading, refusals = stream.meter.read(), stream.refusals
         status = DiagnosticStatus(name=f"{node.get_fully_qualified_name()[1:]}: feedforward")
         status.hardware_id = node.robot.name if node.robot else ""
@@ -36,6 +37,7 @@ class Diagnostics:
             "model": node.robot.name if node.robot else "none",
             "active": str(node.active),
             "kernel": stream.kernel_state,
+            "answered by the native thread": str(reading.native),
             "rate [Hz]": f"{reading.rate:.1f}",
             "processing time, median [us]": _microseconds(reading.processing[0]),
             "processing time, 99th percentile [us]": _microseconds(reading.processing[1]),

@@ -96,6 +96,7 @@ class DynamicsNode(LifecycleNode):
 
     def destroy_node(self) -> None:
         """Free everything."""
+        self.stream.close()
         self._slow_services.close()
         self._builder.close()
         super().destroy_node()

@@ -60,9 +60,9 @@ class Refusals:
         self.counts: Counter[Reason] = Counter()
         self.last_message = ""
 
-    def add(self, refused: RefusalError) -> None:
-        """Count one."""
-        self.counts[refused.reason] += 1
+    def add(self, refused: RefusalError, count: int = 1) -> None:
+        """Count one, or some that are alike."""
+        self.counts[refused.reason] += count
         self.last_message = str(refused)
 
     @property

@@ -19,11 +19,13 @@ class CompletionCall:
     Attributes:
         q: (nq,) spanning position, closed [rad, m].
         base_twist: (6,) of a floating base, as qd starts; empty without one.
+        kernel: that is called; its inputs are ``q``, and ``base_twist`` before ``velocity``.
         velocity: (joints,) of the measured joints, in the order of `Robot.determining_joints`.
         qd: (nv,) the answer, ``G_x xd`` [rad/s, m/s].
     """
 
     def __init__(self, kernel: Kernel, base_nv: int) -> None:
+        self.kernel = kernel
         self._call = kernel.bind()
         self.q, known = self._call.inputs
         (self.qd,) = self._call.outputs

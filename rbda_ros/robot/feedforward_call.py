@@ -46,6 +46,8 @@ class FeedforwardCall:
         searches: whether a call may search, which takes up to half a second where the loops do not
             close.
         max_condition_number: from which on a loop counts as being at a dead point.
+        closes_itself: whether the kernel closes the loops, or gets them closed.
+        arrays: the kernel's inputs and outputs, for whoever calls it from C.
     """
 
     def __init__(
@@ -63,14 +65,15 @@ class FeedforwardCall:
         self.searches = True
         self._home = tree.home
         self._close = close
-        self._closes_itself = measured.positions is not None
+        self.closes_itself = measured.positions is not None
         self._positions = list(measured.positions or ())
 
         self._call = kernel.bind()
+        self.arrays: tuple[Array, ...] = (*self._call.inputs, *self._call.outputs)
         position, velocity, acceleration, self._guess, self.limit, *wrenches = self._call.inputs
         self.efforts, self.q, self._health = self._call.outputs
         nq, nv = tree.coordinates.base_nq, tree.coordinates.base_nv
-        self.position: Array = position if self._closes_itself else np.zeros(len(self.joints))
+        self.position: Array = position if self.closes_itself else np.zeros(len(self.joints))
         self.base_position: Array = self._guess[:nq]
         self.base_twist, self.velocity = np.split(velocity, [nv])
         self.base_acceleration, self.acceleration = np.split(acceleration, [nv])
@@ -100,7 +103,7 @@ class FeedforwardCall:
                 false it is a `FarError` if they might, when searched for.
             SingularityError: a loop is at a dead point, or too near to one.
         """
-        health = self._evaluate() if self._closes_itself else self._from(self.find()())
+        health = self._evaluate() if self.closes_itself else self._from(self.find()())
         inputs, moved, residual, conditioning, efforts, _ = health
         if not inputs < inf:
             raise NotFiniteError("the measured motion, or the acceleration, is not finite")

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from rbda_ros.node.stream.rates import Indices, Vector
 from rbda_ros.node.stream.state_writer import JointStateWriter
 from rbda_ros.robot import Robot
 from rbda_ros.robot.completion import CompletionCall
 from rbda_ros.robot.feedforward_call import FeedforwardCall
+
+InPlace = tuple[int, Vector, bytearray, tuple[tuple[Vector, Indices, int], ...]]
 
 MOST_CALLS = 30
 """Choices of measured joints whose kernels are cached."""
@@ -45,21 +48,48 @@ class CompletedStates:
         self._in_qd = np.array(starts, np.intp)
         self._writer = JointStateWriter([prefix + name for name in names], ("position", "velocity"))
         self._calls: dict[tuple[str, ...], Future[CompletionCall]] = {}
+        self._in_place: InPlace | None = None
+        self._of: FeedforwardCall | None = None  # that this is for
 
     def on_state(self, call: FeedforwardCall, data: bytes) -> None:
         """Publish the completed state that a call was made for, with the stamp of its message."""
-        making = self._calls.get(call.joints)
-        if making is None:
-            if len(self._calls) >= MOST_CALLS:
-                self._calls.clear()
-            make = partial(self._robot.completion, call.joints)
-            self._calls[call.joints] = making = self._background(make)
-        if not making.done():
-            return  # a kernel is traced in tens of milliseconds
-        completion = making.result()
+        completion = self._completion(call)
+        if completion is None:
+            return
         completion.q[:], completion.velocity[:] = call.q, call.velocity
         completion.base_twist[:] = call.base_twist
         values = self._writer.values
         call.q.take(self._in_q, out=values["position"])
         completion().take(self._in_qd, out=values["velocity"])
         self._publish(self._writer.serialized(data))
+
+    def in_place(self, call: FeedforwardCall) -> InPlace | None:
+        """How C completes the states of a call; None while it cannot.
+
+        Returns:
+            address of the kernel ``(q, velocity, qd)``; qd; the serialized message; and what goes
+            into it: numbers, places among these, and where they begin in the message.
+        """
+        completion = self._completion(call)
+        writer = self._writer
+        if completion is None or completion.kernel.address is None or writer.data is None:
+            return None
+        if self._of is not call or self._in_place is None:
+            parts = (
+                (call.q, self._in_q, writer.starts["position"]),
+                (completion.qd, self._in_qd, writer.starts["velocity"]),
+            )
+            self._in_place = completion.kernel.address, completion.qd, writer.data, parts
+            self._of = call
+        return self._in_place
+
+    def _completion(self, call: FeedforwardCall) -> CompletionCall | None:
+        """What completes the states of a call; None while it is being made."""
+        making = self._calls.get(call.joints)
+        if making is None:
+            if len(self._calls) >= MOST_CALLS:
+                self._calls.clear()
+            make = partial(self._robot.completion, call.joints)
+            self._calls[call.joints] = making = self._background(make)
+        # A kernel is traced in tens of milliseconds.
+        return making.result() if making.done() else None

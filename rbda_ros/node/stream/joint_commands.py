@@ -119,6 +119,12 @@ class JointCommands:
             call.efforts.copy(),
         )
 
+    def on_native_state(self, call: FeedforwardCall, numbers: bytes, time: int) -> None:
+        """The same, of the native thread: twist of the base, velocity, position and efforts."""
+        sizes = [len(call.base_twist), len(call.velocity), len(call.q)]
+        twist, velocity, q, efforts = np.split(np.frombuffer(numbers), np.cumsum(sizes))
+        self._state = _Measured(time, call.joints, q, velocity, twist, efforts)
+
     def on_command(self, data: bytes, now: int) -> None:
         """Answer one command, a serialized JointState.
 

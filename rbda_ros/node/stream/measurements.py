@@ -14,7 +14,7 @@ from rbda_ros.node.joint_map import check_once
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
-from rbda_ros.node.stream.wire import JointStates
+from rbda_ros.node.stream.wire import Form, JointStates
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -44,6 +44,9 @@ class Layout:
     joints: Joints | None
     order: Indices
     time: int = NEVER
+
+
+KnownForm = tuple[Form, Layout | RefusalError]
 
 
 class Measured:
@@ -108,6 +111,27 @@ class Measured:
             return layout.joints
         self._keep(states, layout, time)
         return layout.joints or self._together(oldest)
+
+    @property
+    def differences(self) -> bool:
+        """Whether rates come from differences, so that all that is measured must be kept."""
+        return self._differences
+
+    def known(self, forms: Sequence[Form], joints: Joints) -> list[KnownForm]:
+        """Forms of messages that need no more thought, one for each set of names.
+
+        Those that have, and go by, certain joints; and those that are always refused.
+        """
+        found: list[KnownForm] = []
+        names: set[Joints] = set()
+        for form in forms:
+            layout = self._layouts.get(form.names)
+            if form.names in names or layout is None:
+                continue
+            names.add(form.names)
+            if isinstance(layout, RefusalError) or (form.complete and layout.joints == joints):
+                found.append((form, layout))
+        return found
 
     def give(self, states: JointStates, joints: Joints, call: FeedforwardCall) -> None:
         """Write positions and velocities of joints, in their order, into a call's inputs.

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rbda_ros.algorithms.feedforward import Health
 
 
@@ -16,6 +19,7 @@ class Reading:
 
     Attributes:
         answers: messages answered.
+        native: those of them that the native thread answered.
         rate: of the answers [Hz].
         processing: median and 99th percentile of the time from taking a message to having
             published its answer [s].
@@ -26,6 +30,7 @@ class Reading:
     """
 
     answers: int
+    native: int
     rate: float
     processing: tuple[float, float]
     latency: tuple[float, float]
@@ -40,6 +45,7 @@ class Meter:
     def __init__(self) -> None:
         self.limited = 0  # ever
         self._since = perf_counter()
+        self._more = self._native = 0  # answers without further numbers; of the native thread
         self._answers: list[tuple[float, float, list[float]]] = []
 
     def add(self, duration: float, age: float, health: list[float]) -> None:
@@ -49,17 +55,25 @@ class Meter:
         """
         self._answers.append((duration, age, health))
 
+    def add_native(self, count: int, rows: NDArray[np.float64]) -> None:
+        """Answers of the native thread, and of some of them the same numbers, in rows."""
+        self._more += count - len(rows)
+        self._native += count
+        self._answers += [(duration, age, health) for duration, age, *health in rows.tolist()]
+
     def read(self) -> Reading:
         """Sum up what was collected, and begin anew."""
         now = perf_counter()
         elapsed, self._since = now - self._since, now
         answers, self._answers = self._answers, []
         healths = [Health(*health) for _, _, health in answers]
+        (more, native), self._more, self._native = (self._more, self._native), 0, 0
         limited = sum(health.limited > 0 for health in healths)
         self.limited += limited
         return Reading(
-            answers=len(answers),
-            rate=len(answers) / elapsed,
+            answers=len(answers) + more,
+            native=native,
+            rate=(len(answers) + more) / elapsed,
             processing=_median_and_p99([duration for duration, _, _ in answers]),
             latency=_median_and_p99([d + age for d, age, _ in answers if not math.isnan(age)]),
             residual=max((health.residual for health in healths), default=math.nan),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import FilteredRates
 from rbda_ros.robot import Robot
-from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,16 @@ class _Wrench(_Timed):
 
 
 T = TypeVar("T", bound=_Timed)
+
+
+class Inputs(Protocol):
+    """Those of a `FeedforwardCall` beside what is measured at the joints."""
+
+    base_position: Vector
+    base_twist: Vector
+    acceleration: Vector
+    base_acceleration: Vector
+    wrenches: Vector
 
 
 class OtherInputs:
@@ -111,7 +120,21 @@ class OtherInputs:
         """Joints that the reference is for."""
         return _fresh(self._reference, now, timeout, Reason.NO_REFERENCE, "~/reference").joints
 
-    def fill(self, call: FeedforwardCall, now: int, timeout: int, settings: Settings) -> None:
+    def interval(self, settings: Settings) -> tuple[int, int] | None:
+        """Earliest and latest time of what a call needs [ns]; None if some of it is not there."""
+        needed: list[_Timed | None] = []
+        if self._robot.floating_base:
+            needed.append(self._base)
+        if settings.acceleration_source == "reference":
+            needed.append(self._reference)
+        if settings.external_wrench:
+            needed += self._wrenches.values() or (None,)
+        times = [one.time for one in needed if one is not None]
+        if len(times) < len(needed):
+            return None
+        return min(times, default=0), max(times, default=0)
+
+    def fill(self, call: Inputs, now: int, timeout: int, settings: Settings) -> None:
         """Write what a call needs into its inputs.
 
         Args:

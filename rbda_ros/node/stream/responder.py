@@ -22,6 +22,7 @@ from rbda_ros.errors import FarError, InputError, ModelError, NotFiniteError
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError, Refusals, refusal
 from rbda_ros.node.stream.closure_search import Search
+from rbda_ros.node.stream.handover import Ready, Staged
 from rbda_ros.node.stream.measurements import Measured
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.other_inputs import OtherInputs
@@ -203,6 +204,38 @@ class Responder:
         return RefusalError(
             Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
         )
+
+    # The native thread.
+
+    @property
+    def latest(self) -> int:
+        """The time that was seen last [ns]; the native thread may have seen a later one."""
+        return self._latest
+
+    @latest.setter
+    def latest(self, time: int) -> None:
+        self._latest = time
+
+    def ready(self) -> Ready | None:
+        """What the next message is answered by, if it is like the last; None if that is not known.
+
+        None too where something of every message must be kept.
+        """
+        call, others = self._call, self._others.interval(self._settings)
+        if call is None or self._unsettled or self._measured.differences or others is None:
+            return None
+        forms = self._measured.known(self._reader.forms, self._joints)
+        needs_others = self._needs_others
+        return Ready(call, self._writer, forms, self._settings, self._timeout, needs_others, others)
+
+    def stage(self, call: FeedforwardCall) -> tuple[Staged, tuple[int, int]] | None:
+        """The newest of the other topics for a call, and its times; None if it is of no use."""
+        others = self._others.interval(self._settings)
+        if call is not self._call or self._unsettled or others is None:
+            return None
+        staged = Staged(call)
+        self._others.fill(staged, self._latest, 0, self._settings)
+        return staged, others
 
     # Which kernel.
 

@@ -23,6 +23,8 @@ class JointStateWriter:
 
     Attributes:
         values: write each field's numbers here.
+        data: the message, and starts, where each field's numbers begin in it; None where rclpy
+            must write it.
     """
 
     def __init__(self, names: Sequence[str], fields: Sequence[str]) -> None:
@@ -32,6 +34,8 @@ class JointStateWriter:
         for field in fields:
             setattr(self._message, field, [0.0] * count)
         self._in_place = False
+        self.data: bytearray | None = None
+        self.starts: dict[str, int] = {}
         data = serialize_message(self._message)
         if not count or not fields or data[:2] != LITTLE_ENDIAN:
             return
@@ -48,6 +52,8 @@ class JointStateWriter:
         for field, start in starts.items():
             self.values[field] = np.frombuffer(self._data, "<f8", count, start)
         self._in_place = self._agrees()
+        if self._in_place:
+            self.data, self.starts = self._data, starts
 
     def serialized(self, like: bytes) -> Any:
         """The message, with the stamp of another that is serialized too."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.publisher import Publisher
@@ -22,6 +23,8 @@ from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_commands import JointCommands
 from rbda_ros.node.stream.meter import Meter
+from rbda_ros.node.stream.native_plan import Outputs, make_plan
+from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
 from rbda_ros.node.stream.responder import Context, Prepared, Responder
 from rbda_ros.node.stream.wire import Vector
 from rbda_ros.robot import Robot
@@ -63,6 +66,7 @@ class Stream:
         self._observed: list[Publisher] = []
         self._array_order: list[int] = []
         self._subscriptions: list[Any] = []
+        self._native: NativeThread | None = None
         self._responder: Responder | None = None
         self._robot: Robot | None = None
         self._prepared: tuple[Robot | None, Prepared | None] = None, None
@@ -86,6 +90,7 @@ class Stream:
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
+        self._seize()
         for_robot, prepared = self._prepared
         self._responder = Responder(
             robot,
@@ -108,6 +113,7 @@ class Stream:
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
+        self._seize()
         if self._responder is not None:
             self._responder.apply(settings)
             if self._joint_commands is not None:
@@ -118,14 +124,26 @@ class Stream:
 
     def open(self) -> None:
         """Begin to listen."""
-        self._listen(JointState, "joint_states", Responder.on_joint_states, raw=True)
-        self._listen(JointTrajectory, "~/reference", Responder.on_reference)
-        self._listen(Odometry, "~/base_state", Responder.on_base_state)
-        self._listen(WrenchStamped, "~/external_wrench", Responder.on_external_wrench)
+        answer = self._guarded("joint_states", Responder.on_joint_states)
+        try:
+            self._native = NativeThread(
+                self._node, "joint_states", NEWEST.depth, answer, self._hear, self._arming
+            )
+        except NoThreadError as error:
+            self._node.get_logger().info(f"joint states are answered by Python: {error}", once=True)
+            self._subscribe(JointState, "joint_states", answer, raw=True)
+        self._listen(JointTrajectory, "~/reference", self._beside(Responder.on_reference))
+        self._listen(Odometry, "~/base_state", self._beside(Responder.on_base_state))
+        wrench = self._beside(Responder.on_external_wrench)
+        self._listen(WrenchStamped, "~/external_wrench", wrench)
         self._listen(JointState, "~/joint_commands", self._on_joint_commands, raw=True)
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
+        if self._native is not None:
+            self.collect()
+            self._native.close()
+            self._native = None
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self._subscriptions.clear()
@@ -152,7 +170,23 @@ class Stream:
         """How efforts are computed: by machine code, or not yet."""
         return "none" if self._responder is None else self._responder.kernel_state
 
+    def collect(self) -> None:
+        """Count what the native thread has answered, and refused, by now."""
+        if self._native is not None:
+            self._native.look()
+            self.meter.add_native(*self._native.answers())
+
     def _listen(self, kind: Any, topic: str, handle: Handler, *, raw: bool = False) -> None:
+        self._subscribe(kind, topic, self._guarded(topic, handle), raw=raw)
+
+    def _subscribe(
+        self, kind: Any, topic: str, callback: Callable[[Any], None], *, raw: bool = False
+    ) -> None:
+        self._subscriptions.append(
+            self._node.create_subscription(kind, topic, callback, NEWEST, raw=raw)
+        )
+
+    def _guarded(self, topic: str, handle: Handler) -> Callable[[Any], None]:
         def guarded(message: Any) -> None:
             # An exception that leaves a callback ends the executor's spin: none may.
             try:
@@ -166,9 +200,63 @@ class Stream:
                     throttle_duration_sec=1.0,
                 )
 
-        self._subscriptions.append(
-            self._node.create_subscription(kind, topic, guarded, NEWEST, raw=raw)
+        return guarded
+
+    # The native thread.
+
+    def _seize(self) -> None:
+        """Have Python answer, before something changes that the thread goes by."""
+        if self._native is not None:
+            self._native.seize()
+
+    def _hear(self, heard: Heard) -> None:
+        """Know what the thread knows."""
+        plan, (latest, forms, state) = heard
+        plan.tell(forms, self.refusals)
+        if self._responder is not None:
+            self._responder.latest = latest
+        if state and self._joint_commands is not None:
+            self._joint_commands.on_native_state(plan.call, state, latest)
+
+    def _arming(self) -> Arming | None:
+        """What the thread may go on with."""
+        responder, native = self._responder, self._native
+        ready = None if responder is None or self.external is not None else responder.ready()
+        if responder is None or native is None or ready is None:
+            return None
+        commands = self._arrays.get("effort") if self._source == "feedforward" else None
+        outputs = Outputs(
+            self._efforts.handle.pointer,
+            commands.handle.pointer if commands is not None else 0,
+            np.array(self._array_order, np.intp),
+            self._states.handle.pointer if self._states is not None else 0,
+            self._completed,
         )
+        plan = make_plan(ready, outputs, native.plan)
+        if plan is None:
+            return None
+        return plan, responder.latest, plan.times, ready.others
+
+    def _beside(self, handle: Handler) -> Handler:
+        """What handles another topic, while the native thread answers joint states."""
+
+        def handled(responder: Responder, message: Any) -> None:
+            native = self._native
+            if native is None or native.plan is None:
+                handle(responder, message)
+                return
+            native.look()  # for the time that was seen last
+            handle(responder, message)
+            staged = responder.stage(native.plan.call)
+            if staged is None:
+                native.seize()
+            else:
+                inputs, times = staged
+                native.put(inputs, times)
+
+        return handled
+
+    # What is published, and when.
 
     def _offer_commands(self, settings: Settings) -> None:
         """The topics of commands are not there unless asked for."""
@@ -238,6 +326,8 @@ class Stream:
                 self.refusals.add(refusal(error))
 
     def _on_joint_commands(self, responder: Responder, data: bytes) -> None:
+        if self._native is not None:
+            self._native.look()  # for the state that was answered last
         try:
             if self._joint_commands is not None:
                 self._joint_commands.on_command(data, self._context.now())

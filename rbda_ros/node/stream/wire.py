@@ -48,43 +48,61 @@ class JointStateReader:
     """Reads serialized JointState messages."""
 
     def __init__(self) -> None:
-        self._forms: list[_Form] = []
+        self._forms: list[Form] = []
+        self._used: Form | None = None  # for the last message
+
+    @property
+    def forms(self) -> list[Form]:
+        """Those that messages came in, that of the last one first."""
+        used = [form for form in self._forms if form is self._used]
+        return used + [form for form in self._forms if form is not self._used]
 
     def read(self, data: bytes) -> JointStates:
         """One message; in place, if one like it was read before."""
         for form in self._forms:
             if form.fits(data):
+                self._used = form
                 return form.read(data)
         message = deserialize_message(data, JointState)
         names = tuple(message.name)
         known = {form.names: form.names for form in self._forms}
         states = _from_message(message, known.get(names, names))
         if data[:2] == LITTLE_ENDIAN:
-            form = _Form(data, states)
+            form = Form(data, states)
             if form.fits(data) and _same(form.read(data), states):
                 self._forms = [form, *self._forms[: MOST_FORMS - 1]]
+                self._used = form
         return states
 
 
-class _Form:
-    """Where the numbers are in messages with the same names and sizes."""
+class Form:
+    """Where the numbers are in messages with the same names and sizes.
+
+    Attributes:
+        names: of the joints.
+        size: of such a message, in bytes.
+        position_at, velocity_at: where the numbers begin.
+        complete: whether there is one of each for every name.
+        pattern, mask: what all such messages have in common, up to the velocities.
+    """
 
     def __init__(self, data: bytes, like: JointStates) -> None:
         self.names = like.names
         self._positions, self._velocities = len(like.position), len(like.velocity)
+        self.complete = self._positions == self._velocities == len(like.names)
         used = [slice(0, 4)]  # bytes that must be the same; what pads them may be anything
         end = _strings(data, 12, 1, used)  # frame_id
         used.append(slice(aligned(end, 4), aligned(end, 4) + 4))  # how many names
         end = _strings(data, used[-1].stop, len(like.names), used)
         used.append(slice(aligned(end, 4), aligned(end, 4) + 4))  # how many positions
         end = used[-1].stop
-        self._position_at = aligned(end, 8)
+        self.position_at = aligned(end, 8)
         if self._positions:
-            end = self._position_at + 8 * self._positions
+            end = self.position_at + 8 * self._positions
         used.append(slice(aligned(end, 4), aligned(end, 4) + 4))  # how many velocities
-        self._velocity_at = aligned(used[-1].stop, 8)
+        self.velocity_at = aligned(used[-1].stop, 8)
 
-        self._size = len(data)
+        self.size = len(data)
         self._count = used.pop()
         self._head = slice(0, used[-1].stop)
         mask = bytearray(used[-1].stop)
@@ -93,11 +111,13 @@ class _Form:
         self._mask = int.from_bytes(mask, "little")
         self._fixed = int.from_bytes(data[self._head], "little") & self._mask
         self._counted = data[self._count]
+        mask += bytes(self._count.start - len(mask)) + b"\xff" * len(self._counted)
+        self.pattern, self.mask = data[: self._count.stop], bytes(mask)
 
     def fits(self, data: bytes) -> bool:
         """Whether a message differs from the first of this form only in its numbers."""
         return (
-            len(data) == self._size
+            len(data) == self.size
             and data[self._count] == self._counted
             and int.from_bytes(data[self._head], "little") & self._mask == self._fixed
         )
@@ -109,8 +129,8 @@ class _Form:
         return JointStates(
             self.names,
             time,
-            _numbers(data, self._positions, self._position_at),
-            _numbers(data, self._velocities, self._velocity_at),
+            _numbers(data, self._positions, self.position_at),
+            _numbers(data, self._velocities, self.velocity_at),
         )
 
 
@@ -119,10 +139,13 @@ class EffortWriter:
 
     Attributes:
         efforts: write them here.
+        data: the message, and start, where efforts begin in it; None where rclpy must write it.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         count = len(names)
+        self.data: bytearray | None = None
+        self.start = 0
         self._message = JointState(name=list(names))
         self._message.effort = [0.0] * count
         self.efforts: Vector = np.zeros(count)
@@ -136,6 +159,8 @@ class EffortWriter:
         self._data = bytearray(data[: start + 8 * count])  # the buffer is longer
         self.efforts = np.frombuffer(self._data, "<f8", count, start)
         self._in_place = self._agrees()
+        if self._in_place:
+            self.data, self.start = self._data, start
 
     def serialized(self, like: bytes) -> Any:
         """The message, with the stamp of another that is serialized too."""

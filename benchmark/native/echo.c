@@ -1,0 +1,23 @@
+/* A node that sends back each JointState as it came: the least that any node can do. */
+#include <unistd.h>
+
+#include "endpoint.h"
+
+int run_echo(const void *type)
+{
+  rcl_context_t context;
+  rcl_node_t node;
+  endpoint_t end;
+  start_node("echo", &context, &node);
+  open_endpoint(&node, type, "/echo/feedforward", "/echo/joint_states", &end);
+  rcl_wait_set_t set = rcl_get_zero_initialized_wait_set();
+  CHECK(rcl_wait_set_init(&set, 1, 0, 0, 0, 0, 0, &context, rcl_get_default_allocator()));
+  rcl_serialized_message_t message = empty_message();
+  const pid_t parent = getppid();
+  while (getppid() == parent) {
+    if (!wait_for(&set, &end.subscription, INT64_C(1000000000))) continue;
+    while (take(&end.subscription, &message))
+      CHECK(rcl_publish_serialized_message(&end.publisher, &message, NULL));
+  }
+  return 0;
+}

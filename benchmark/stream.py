@@ -1,0 +1,149 @@
+"""The stream beside a node in C that only echoes, with a client in C: joint states at 1 kHz.
+
+``python -m benchmark.stream echo`` is the echo, and ``busy`` our node in a process where another
+thread of Python never rests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import yaml
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+
+from benchmark import native
+from benchmark.limbs import limbs
+from rbda_ros import load_robot
+from rbda_ros.node.main import main as serve
+from rbda_ros.node.stream.wire import Form, JointStateReader
+
+Row = dict[str, object]
+Trips = dict[str, np.ndarray]  # [s], of each contender; the echo first
+
+JOINTS = 30
+ROUNDS, MESSAGES, WARM_UP = 6, 1000, 100  # turns, messages of each, and before these
+ANSWERED = 3  # trajectories by which their kernel is compiled
+TOPICS = {
+    "ours": ("/ours/joint_states", "/ours/dynamics/feedforward"),
+    "busy": ("/busy/joint_states", "/busy/dynamics/feedforward"),
+    "echo": ("/echo/joint_states", "/echo/feedforward"),
+}
+
+
+class Client:
+    """Times one contender after the other."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        message = JointState(name=list(names))
+        message.position, message.velocity = [0.0] * len(names), [0.1] * len(names)
+        self._data = bytes(serialize_message(message))
+        reader = JointStateReader()
+        reader.read(self._data)
+        (form,) = reader.forms
+        self._form: Form = form
+
+    def turn(self, who: str, count: int = MESSAGES) -> np.ndarray:
+        """Round trips of one contender [s]."""
+        names = len(self._form.names)
+        at = self._form.position_at
+        return native.round_trips(*TOPICS[who], self._data, at, names, count, WARM_UP)
+
+    def turns(self, *contenders: str) -> Trips:
+        """Round trips of contenders that take turns [s]."""
+        taken: dict[str, list[np.ndarray]] = {who: [] for who in contenders}
+        for _ in range(ROUNDS):
+            for who in contenders:
+                taken[who].append(self.turn(who))
+        return {who: np.concatenate(trips) for who, trips in taken.items()}
+
+
+def rows() -> Iterator[Row]:
+    """Joint states to efforts, against a node in C that only echoes."""
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    native.library()
+    urdf, loops = limbs(JOINTS)
+    values = {"robot_description": urdf, "loop_constraints": yaml.safe_dump(loops)}
+    client = Client(load_robot(urdf, loops).independent_joint_names)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        parameters = folder / "parameters.yaml"
+        parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
+        ros = "--ros-args", "--params-file", str(parameters), "-r"
+        with _program(folder, "benchmark.stream", "echo"):
+            with _program(folder, "rbda_ros.cli", "serve", *ros, "__ns:=/ours"):
+                client.turn("ours", 4000)  # by then its kernel is compiled
+                quiet = client.turns("echo", "ours")
+                yield from _compare("alone", quiet, quiet)
+                with _program(folder, "benchmark.latency", "caller", str(JOINTS)):
+                    log = folder / "benchmark.latency.log"
+                    _until(lambda: log.read_bytes().count(b"answered") > ANSWERED)
+                    trips = client.turns("echo", "ours")
+                yield from _compare("beside trajectories of 10000 points", trips, quiet)
+            with _program(folder, "benchmark.stream", "busy", *ros, "__ns:=/busy"):
+                client.turn("busy", 8000)
+                trips = client.turns("echo", "busy")
+            yield from _compare("beside a thread of Python that never rests", trips, quiet)
+
+
+def _compare(work: str, trips: Trips, quiet: Trips) -> Iterator[Row]:
+    echo = trips["echo"]
+    names = "echo in C", "dynamics"
+    for name, these, alone in zip(names, trips.values(), quiet.values(), strict=True):
+        p99 = float(np.percentile(these, 99))
+        yield {
+            "work": f"{JOINTS} joints, {work}",
+            "node": name,
+            "answered": len(these) / (ROUNDS * MESSAGES),
+            "median_us": 1e6 * float(np.median(these)),
+            "p99_us": 1e6 * p99,
+            "median_ratio": float(np.median(these) / np.median(echo)),
+            "p99_ratio": p99 / float(np.percentile(echo, 99)),
+            "p99_over_alone": p99 / float(np.percentile(alone, 99)),
+        }
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120.0
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError("it did not come up")
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def _program(folder: Path, module: str, *arguments: str) -> Iterator[int]:
+    """A module as a process of its own; its number."""
+    with (folder / f"{module}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments], stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        yield process.pid
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(10.0)
+
+
+def _never_rest() -> None:
+    while True:
+        sum(range(1000))
+
+
+if __name__ == "__main__" and sys.argv[1] == "echo":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    native.run_echo()
+elif __name__ == "__main__" and sys.argv[1] == "busy":
+    threading.Thread(target=_never_rest, daemon=True).start()
+    serve(sys.argv[2:])

@@ -1,0 +1,172 @@
+/* A message answered by a plan. Nothing here knows of Python. */
+#include "plan.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "rcl/error_handling.h"
+
+static const Py_ssize_t NUMBER = sizeof(double);
+
+static int64_t monotonic(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static form_t *find_form(plan_t *plan, const uint8_t *data, Py_ssize_t size)
+{
+  for (int k = 0; k < plan->form_count; k++) {
+    form_t *form = &plan->forms[k];
+    if (form->size != size) continue;
+    uint8_t differs = 0;
+    for (Py_ssize_t i = 0; i < form->compared; i++)
+      differs |= (uint8_t)((data[i] ^ form->pattern[i]) & form->mask[i]);
+    if (!differs) return form;
+  }
+  return NULL;
+}
+
+static int64_t stamp_of(const uint8_t *data)
+{
+  int32_t seconds;
+  uint32_t nanoseconds;
+  memcpy(&seconds, data + STAMP_AT, sizeof seconds);
+  memcpy(&nanoseconds, data + STAMP_AT + sizeof seconds, sizeof nanoseconds);
+  return seconds * INT64_C(1000000000) + nanoseconds;
+}
+
+/* Numbers of a message stand at multiples of four. */
+static void gather(const uint8_t *data, order_t order, double *to)
+{
+  for (Py_ssize_t k = 0; k < order.count; k++)
+    memcpy(&to[k], data + NUMBER * order.at[k], sizeof(double));
+}
+
+static void evaluate(plan_t *plan)
+{
+  double *p[9];
+  for (int k = 0; k < plan->array_count; k++) p[k] = plan->arrays[k].at;
+  if (plan->array_count == 8) {
+    void (*kernel)(double *, double *, double *, double *, double *, double *, double *, double *);
+    *(void **)&kernel = plan->kernel;
+    kernel(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]);
+  } else {
+    void (*kernel)(double *, double *, double *, double *, double *, double *, double *, double *,
+                   double *);
+    *(void **)&kernel = plan->kernel;
+    kernel(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8]);
+  }
+}
+
+/* As `FeedforwardCall` judges; what is not good may still become so there. */
+static bool is_good(const plan_t *plan, const double *health)
+{
+  const double inputs = health[0], moved = health[1], residual = health[2],
+               conditioning = health[3], efforts = health[4];
+  return inputs < INFINITY && residual <= plan->precise && moved <= plan->nearby
+         && conditioning * plan->max_condition >= 1.0 && efforts < INFINITY;
+}
+
+static bool somebody_listens(const message_t *message)
+{
+  size_t count = 0;
+  if (rcl_publisher_get_subscription_count(message->publisher, &count) != RCL_RET_OK) {
+    rcl_reset_error();
+    return false;
+  }
+  return count > 0;
+}
+
+static bool publish(const message_t *message, const uint8_t *like)
+{
+  if (message->stamped) memcpy(message->data + STAMP_AT, like + STAMP_AT, (size_t)STAMP_SIZE);
+  for (int k = 0; k < message->count; k++) {
+    const part_t *part = &message->parts[k];
+    uint8_t *to = message->data + part->at;
+    for (Py_ssize_t i = 0; i < part->order.count; i++, to += NUMBER)
+      memcpy(to, &part->values.at[part->order.at[i]], sizeof(double));
+  }
+  rcl_serialized_message_t bytes = rmw_get_zero_initialized_serialized_message();
+  bytes.buffer = message->data;
+  bytes.buffer_length = bytes.buffer_capacity = (size_t)message->size;
+  bytes.allocator = rcutils_get_default_allocator();
+  if (rcl_publish_serialized_message(message->publisher, &bytes, NULL) == RCL_RET_OK) return true;
+  rcl_reset_error();
+  return false;
+}
+
+static void publish_rest(plan_t *plan, const bool *wanted, const uint8_t *like)
+{
+  for (int k = 1; k < plan->message_count; k++) {
+    if (!wanted[k]) continue;
+    if (plan->messages[k].optional && plan->completion != NULL) {
+      void (*complete)(double *, double *, double *);
+      *(void **)&complete = plan->completion;
+      complete(plan_output(plan, SPANNING_POSITION)->at, plan->arrays[VELOCITY].at,
+               plan->completed.at);
+    }
+    publish(&plan->messages[k], like);
+  }
+}
+
+/* The next one starts where this ended; and whoever asks for the last state gets a good one. */
+static void keep_state(plan_t *plan)
+{
+  const vector_t *q = plan_output(plan, SPANNING_POSITION);
+  memcpy(plan->arrays[GUESS].at, q->at, sizeof(double) * (size_t)q->count);
+  const vector_t *parts[] = {&plan->arrays[VELOCITY], q, plan_output(plan, EFFORTS)};
+  double *to = plan->state.at;
+  for (int k = 0; k < 3; k++) {
+    memcpy(to, parts[k]->at, sizeof(double) * (size_t)parts[k]->count);
+    to += parts[k]->count;
+  }
+  plan->answered = true;
+}
+
+outcome_t plan_answer(plan_t *plan, rcl_clock_t *clock, const uint8_t *data, Py_ssize_t size,
+                      record_t *record)
+{
+  const int64_t began = monotonic(), timeout = plan->timeout;
+  form_t *form = find_form(plan, data, size);
+  if (form == NULL) return FOR_PYTHON;
+  int64_t now;
+  if (rcl_clock_get_now(clock, &now) != RCL_RET_OK) {
+    rcl_reset_error();
+    return FOR_PYTHON;
+  }
+  const int64_t stamp = stamp_of(data), time = stamp != 0 ? stamp : now;
+  if (now < plan->latest - plan->jump) return FOR_PYTHON;
+  if (timeout != 0 && (now - stamp > timeout || stamp - now > timeout)) return FOR_PYTHON;
+  if (form->refused) {
+    form->refusals++;
+    plan->latest = now;
+    return COUNTED;
+  }
+  if (timeout != 0 && time < form->time) return FOR_PYTHON;
+  if (plan->others && timeout != 0
+      && (now - plan->earliest > timeout || plan->newest - now > timeout))
+    return FOR_PYTHON;
+  bool wanted[MOST_MESSAGES];
+  for (int k = 0; k < plan->message_count; k++) {
+    const message_t *message = &plan->messages[k];
+    wanted[k] = !message->optional || somebody_listens(message);
+    if (wanted[k] && message->data == NULL) return FOR_PYTHON;
+  }
+
+  gather(data + form->position_at, form->order, plan->position.at);
+  gather(data + form->velocity_at, form->order, plan->velocity.at);
+  evaluate(plan);
+  const double *health = plan_output(plan, HEALTH_NUMBERS)->at;
+  if (!is_good(plan, health) || !publish(&plan->messages[0], data)) return FOR_PYTHON;
+  keep_state(plan);
+  form->time = time;
+  plan->latest = now;
+  publish_rest(plan, wanted, data);
+  record->age = stamp != 0 ? (double)(now - stamp) * 1e-9 : NAN;
+  memcpy(record->health, health, sizeof record->health);
+  record->duration = (double)(monotonic() - began) * 1e-9;
+  return ANSWERED;
+}

@@ -1,0 +1,93 @@
+/* What the stream's thread goes by while it answers joint states without Python.
+ *
+ * Python makes a plan of what it has decided for the messages that came last, and takes it back
+ * before it changes any of it. All numbers stand in Python's own arrays: a plan holds these, and
+ * has none of its own. What a plan does not know, it leaves to Python. */
+#ifndef RBDA_ROS_PLAN_H
+#define RBDA_ROS_PLAN_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rcl/publisher.h"
+#include "rcl/time.h"
+
+/* Where the stamp is: after four bytes that say how the rest is encoded. */
+enum { STAMP_AT = 4, STAMP_SIZE = 8 };
+enum { HEALTH = 6, MOST_FORMS = 8, MOST_MESSAGES = 3, MOST_PARTS = 2, MOST_VIEWS = 64 };
+
+/* Numbers of a message, or of the robot. */
+typedef struct { double *at; Py_ssize_t count; } vector_t;
+/* Places to take numbers from. */
+typedef struct { const int64_t *at; Py_ssize_t count; } order_t;
+
+/* Joint states that differ only in their numbers from one that Python has read. */
+typedef struct {
+  const uint8_t *pattern, *mask; /* bytes that are the same, where the mask is not zero */
+  Py_ssize_t compared;           /* bytes of these */
+  Py_ssize_t size;               /* of the message */
+  Py_ssize_t position_at, velocity_at;
+  order_t order;                 /* places of the joints to go by */
+  bool refused;                  /* it has no joint of the robot: count it, and no more */
+  int64_t time;                  /* stamp of the last one [ns] */
+  long long refusals;            /* how many were refused since Python asked */
+} form_t;
+
+/* Numbers that go into a message. */
+typedef struct { vector_t values; order_t order; Py_ssize_t at; } part_t;
+
+/* A message that is sent for every state that is answered. */
+typedef struct {
+  rcl_publisher_t *publisher;
+  uint8_t *data;                 /* NULL where Python must make it */
+  Py_ssize_t size;
+  bool stamped;                  /* with the stamp of the state */
+  bool optional;                 /* not sent unless somebody listens */
+  part_t parts[MOST_PARTS];
+  int count;
+} message_t;
+
+typedef struct {
+  Py_buffer views[MOST_VIEWS];   /* what it holds */
+  int held;
+  form_t forms[MOST_FORMS];
+  int form_count;
+  void *kernel;                  /* the feedforward: 5 or 6 inputs, 3 outputs */
+  vector_t arrays[9];
+  int array_count;
+  vector_t position, velocity;   /* parts of its inputs: what is measured */
+  void *completion;              /* velocities of all joints; NULL where nobody wants them */
+  vector_t completed;
+  message_t messages[MOST_MESSAGES];
+  int message_count;
+  double precise, nearby, max_condition;
+  int64_t timeout, jump;         /* [ns] */
+  bool others;                   /* whether it needs other topics than joint states */
+  int64_t earliest, newest;      /* times that those are from */
+  int64_t latest;                /* time that was seen last */
+  vector_t state;                /* velocity, spanning position and efforts of the last answer */
+  bool answered;                 /* whether there is one */
+} plan_t;
+
+/* How one message was answered. */
+typedef struct { double duration, age, health[HEALTH]; } record_t;
+
+typedef enum { FOR_PYTHON, COUNTED, ANSWERED } outcome_t;
+
+/* A plan from a tuple of arrays and numbers; see `native_plan.py`. NULL with an exception. */
+plan_t *plan_new(PyObject *description);
+void plan_free(plan_t *plan);
+
+/* Answer one message, or leave everything as it was. Without the interpreter. */
+outcome_t plan_answer(plan_t *plan, rcl_clock_t *clock, const uint8_t *data, Py_ssize_t size,
+                      record_t *record);
+
+/* Inputs of the feedforward beside what is measured, in the order of `Robot.feedforward`. */
+enum { POSITION, VELOCITY, ACCELERATION, GUESS, LIMIT, WRENCHES };
+vector_t *plan_output(plan_t *plan, int output);
+enum { EFFORTS, SPANNING_POSITION, HEALTH_NUMBERS };
+
+#endif

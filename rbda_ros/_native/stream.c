@@ -1,0 +1,382 @@
+/* joint_states to ~/feedforward in a thread of its own, without the interpreter.
+ *
+ * The thread has a subscription of its own on the node of rclpy. While it is armed with a plan it
+ * answers what the plan knows. Everything else it hands over: it wakes the executor, and rests
+ * until Python has taken and answered all that came, and arms it again. So one of the two decides
+ * at any time, and messages are answered in the order they come in. The lock is held while one
+ * message is answered, and never while waiting for the interpreter. */
+#include "plan.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+
+#include "rcl/error_handling.h"
+#include "rcl/node.h"
+#include "rcl/subscription.h"
+#include "rosidl_runtime_c/message_type_support_struct.h"
+
+enum { MOST_RECORDS = 8192 }; /* answers whose times are remembered until they are read */
+
+typedef struct {
+  PyObject_HEAD
+  rcl_node_t *node;
+  rcl_clock_t *clock;
+  PyObject *wake;                   /* has the executor take messages */
+  rcl_subscription_t subscription;
+  rcl_serialized_message_t message; /* the one that was taken last */
+  bool ready;                       /* lock, semaphore and condition are there */
+  bool open;                        /* subscription and thread are there */
+  pthread_t thread;
+  sem_t news;                       /* something may have come */
+  pthread_mutex_t lock;             /* of all that follows */
+  pthread_cond_t resumed;
+  plan_t *plan;                     /* NULL, or what it goes by while it is armed */
+  bool armed, stopping;
+  bool handed;                      /* Python's turn; the thread rests */
+  bool pending;                     /* `message` waits for Python */
+  record_t *records;
+  size_t answers;                   /* since they were read; more than there are records, perhaps */
+} Stream;
+
+/* In the thread. */
+
+static void on_news(const void *stream, size_t count)
+{
+  (void)count;
+  sem_post(&((Stream *)stream)->news);
+}
+
+static bool take(Stream *self)
+{
+  if (rcl_take_serialized_message(&self->subscription, &self->message, NULL, NULL) == RCL_RET_OK)
+    return true;
+  rcl_reset_error(); /* there is none, or ROS is being shut down */
+  return false;
+}
+
+static bool answer(Stream *self)
+{
+  record_t spare;
+  record_t *record =
+      self->answers < MOST_RECORDS ? &self->records[self->answers] : &spare;
+  const outcome_t outcome = plan_answer(self->plan, self->clock, self->message.buffer,
+                                        (Py_ssize_t)self->message.buffer_length, record);
+  if (outcome == ANSWERED) self->answers++;
+  return outcome != FOR_PYTHON;
+}
+
+static void call_wake(Stream *self)
+{
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *result = PyObject_CallNoArgs(self->wake);
+  if (result == NULL) PyErr_WriteUnraisable(self->wake);
+  Py_XDECREF(result);
+  PyGILState_Release(state);
+}
+
+static void *run(void *argument)
+{
+  Stream *self = argument;
+#ifdef __linux__
+  pthread_setname_np(pthread_self(), "joint_states");
+#endif
+  pthread_mutex_lock(&self->lock);
+  while (!self->stopping) {
+    const bool taken = take(self);
+    if (taken && !(self->armed && answer(self))) {
+      self->armed = false;
+      self->pending = self->handed = true;
+      pthread_mutex_unlock(&self->lock);
+      call_wake(self);
+      pthread_mutex_lock(&self->lock);
+      while (self->handed && !self->stopping) pthread_cond_wait(&self->resumed, &self->lock);
+    }
+    pthread_mutex_unlock(&self->lock); /* for whoever waits, between two messages */
+    while (!taken && sem_wait(&self->news) != 0 && errno == EINTR) {}
+    pthread_mutex_lock(&self->lock);
+  }
+  pthread_mutex_unlock(&self->lock);
+  return NULL;
+}
+
+/* In Python. */
+
+/* The interpreter stays held: the thread never waits for it with the lock, and whoever gave it up
+ * here might hold the lock until it gets it back. */
+static void lock(Stream *self)
+{
+  pthread_mutex_lock(&self->lock);
+}
+
+static void unlock(Stream *self)
+{
+  pthread_mutex_unlock(&self->lock);
+}
+
+static int start_thread(Stream *self)
+{
+  /* Signals are for Python's main thread. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int failed = pthread_create(&self->thread, NULL, run, self);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return failed;
+}
+
+static bool open_subscription(Stream *self, const rosidl_message_type_support_t *type,
+                              const char *topic, size_t depth)
+{
+  rcl_subscription_options_t options = rcl_subscription_get_default_options();
+  options.qos.depth = depth;
+  options.qos.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
+  self->subscription = rcl_get_zero_initialized_subscription();
+  if (rcl_subscription_init(&self->subscription, self->node, type, topic, &options) == RCL_RET_OK) {
+    if (rcl_subscription_set_on_new_message_callback(&self->subscription, on_news, self)
+            == RCL_RET_OK
+        && start_thread(self) == 0)
+      return true;
+    (void)!rcl_subscription_fini(&self->subscription, self->node);
+  }
+  PyErr_Format(PyExc_RuntimeError, "cannot listen to %s: %s", topic, rcl_get_error_string().str);
+  rcl_reset_error();
+  return false;
+}
+
+static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
+{
+  static char *names[] = {"node", "clock", "type_support", "topic", "depth", "wake", NULL};
+  unsigned long long node, clock;
+  PyObject *capsule, *wake;
+  const char *topic;
+  Py_ssize_t depth;
+  if (self->ready) {
+    PyErr_SetString(PyExc_RuntimeError, "it is open already");
+    return -1;
+  }
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOsnO", names, &node, &clock, &capsule, &topic,
+                                   &depth, &wake))
+    return -1;
+  const rosidl_message_type_support_t *type = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+  if (type == NULL) return -1;
+  self->node = (rcl_node_t *)(uintptr_t)node;
+  self->clock = (rcl_clock_t *)(uintptr_t)clock;
+  self->wake = Py_NewRef(wake);
+  self->message = rmw_get_zero_initialized_serialized_message();
+  const rcutils_allocator_t allocator = rcutils_get_default_allocator();
+  self->records = PyMem_Malloc(MOST_RECORDS * sizeof(record_t));
+  if (self->records == NULL
+      || rmw_serialized_message_init(&self->message, 4096, &allocator) != RMW_RET_OK) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  sem_init(&self->news, 0, 0);
+  pthread_mutex_init(&self->lock, NULL);
+  pthread_cond_init(&self->resumed, NULL);
+  self->ready = true;
+  self->open = open_subscription(self, type, topic, (size_t)depth);
+  return self->open ? 0 : -1;
+}
+
+static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
+{
+  if (self->open) {
+    self->open = false;
+    lock(self);
+    self->stopping = true;
+    self->armed = false;
+    pthread_cond_signal(&self->resumed);
+    unlock(self);
+    sem_post(&self->news);
+    Py_BEGIN_ALLOW_THREADS /* which the thread may be waiting for */
+    pthread_join(self->thread, NULL);
+    (void)!rcl_subscription_set_on_new_message_callback(&self->subscription, NULL, NULL);
+    if (rcl_subscription_fini(&self->subscription, self->node) != RCL_RET_OK) rcl_reset_error();
+    Py_END_ALLOW_THREADS
+  }
+  plan_free(self->plan);
+  self->plan = NULL;
+  Py_RETURN_NONE;
+}
+
+static void Stream_dealloc(Stream *self)
+{
+  Py_XDECREF(Stream_close(self, NULL));
+  if (self->ready) {
+    sem_destroy(&self->news);
+    pthread_mutex_destroy(&self->lock);
+    pthread_cond_destroy(&self->resumed);
+  }
+  if (self->message.buffer != NULL) (void)!rmw_serialized_message_fini(&self->message);
+  PyMem_Free(self->records);
+  Py_XDECREF(self->wake);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *Stream_take(Stream *self, PyObject *Py_UNUSED(none))
+{
+  bool taken = false;
+  if (self->open) {
+    lock(self);
+    if (self->handed) taken = self->pending || take(self);
+    self->pending = false;
+    unlock(self);
+  }
+  if (!taken) Py_RETURN_NONE; /* the thread rests until it is armed: the message stays */
+  return PyBytes_FromStringAndSize((const char *)self->message.buffer,
+                                   (Py_ssize_t)self->message.buffer_length);
+}
+
+/* What was heard by a plan, as `heard` of native_thread.py takes it; None without a plan. */
+static PyObject *heard(plan_t *plan)
+{
+  if (plan == NULL) Py_RETURN_NONE;
+  PyObject *forms = PyTuple_New(plan->form_count);
+  for (int k = 0; forms != NULL && k < plan->form_count; k++) {
+    form_t *form = &plan->forms[k];
+    PyObject *one = Py_BuildValue("LL", (long long)form->time, form->refusals);
+    if (one == NULL) Py_CLEAR(forms);
+    else PyTuple_SET_ITEM(forms, k, one);
+    form->refusals = 0;
+  }
+  if (forms == NULL) return NULL;
+  const vector_t state = plan->answered ? plan->state : (vector_t){plan->state.at, 0};
+  return Py_BuildValue("LNy#", (long long)plan->latest, forms, (const char *)state.at,
+                       (Py_ssize_t)sizeof(double) * state.count);
+}
+
+static PyObject *Stream_arm(Stream *self, PyObject *args)
+{
+  PyObject *description, *times;
+  long long latest, earliest, newest;
+  if (!PyArg_ParseTuple(args, "OLO!LL", &description, &latest, &PyTuple_Type, &times, &earliest,
+                        &newest))
+    return NULL;
+  plan_t *plan = description == Py_None ? NULL : plan_new(description);
+  if (plan != NULL) {
+    for (int k = 0; k < plan->form_count && k < PyTuple_GET_SIZE(times); k++)
+      plan->forms[k].time = PyLong_AsLongLong(PyTuple_GET_ITEM(times, k));
+    plan->latest = latest;
+    plan->earliest = earliest;
+    plan->newest = newest;
+  }
+  lock(self);
+  plan_t *before = self->plan;
+  self->plan = plan;
+  self->armed = plan != NULL;
+  self->handed = false;
+  pthread_cond_signal(&self->resumed);
+  unlock(self);
+  plan_free(before);
+  if (PyErr_Occurred()) return NULL; /* there is no plan, but the thread goes on */
+  Py_RETURN_NONE;
+}
+
+static PyObject *Stream_seize(Stream *self, PyObject *Py_UNUSED(none))
+{
+  lock(self);
+  plan_t *plan = self->plan;
+  self->plan = NULL;
+  self->armed = false;
+  unlock(self);
+  PyObject *result = heard(plan);
+  plan_free(plan);
+  return result;
+}
+
+static PyObject *Stream_look(Stream *self, PyObject *Py_UNUSED(none))
+{
+  lock(self);
+  PyObject *result = heard(self->plan);
+  unlock(self);
+  return result;
+}
+
+static PyObject *Stream_put(Stream *self, PyObject *args)
+{
+  static const int into[] = {ACCELERATION, WRENCHES, GUESS, VELOCITY};
+  Py_buffer given[4];
+  long long earliest, newest;
+  if (!PyArg_ParseTuple(args, "y*y*y*y*LL", &given[0], &given[1], &given[2], &given[3], &earliest,
+                        &newest))
+    return NULL;
+  bool armed = false, fit = true;
+  lock(self);
+  if (self->armed) {
+    plan_t *plan = self->plan;
+    armed = true;
+    for (int k = 0; k < 4; k++) {
+      const bool none = given[k].len == 0;
+      const vector_t *array = &plan->arrays[into[k]];
+      if (!none && (into[k] + 3 >= plan->array_count
+                    || given[k].len > array->count * (Py_ssize_t)sizeof(double)))
+        fit = false;
+    }
+    for (int k = 0; fit && k < 4; k++)
+      if (given[k].len > 0) memcpy(plan->arrays[into[k]].at, given[k].buf, (size_t)given[k].len);
+    plan->earliest = earliest;
+    plan->newest = newest;
+  }
+  unlock(self);
+  for (int k = 0; k < 4; k++) PyBuffer_Release(&given[k]);
+  if (!fit) return PyErr_Format(PyExc_ValueError, "an input is longer than the kernel's");
+  return PyBool_FromLong(armed);
+}
+
+static PyObject *Stream_read(Stream *self, PyObject *Py_UNUSED(none))
+{
+  lock(self);
+  const size_t answers = self->answers, kept = answers < MOST_RECORDS ? answers : MOST_RECORDS;
+  PyObject *bytes = PyBytes_FromStringAndSize((const char *)self->records,
+                                              (Py_ssize_t)(kept * sizeof(record_t)));
+  if (bytes != NULL) self->answers = 0;
+  unlock(self);
+  return bytes == NULL ? NULL : Py_BuildValue("nN", (Py_ssize_t)answers, bytes);
+}
+
+static PyMethodDef methods[] = {
+    {"take", (PyCFunction)Stream_take, METH_NOARGS,
+     "The next message for Python, once woken; None if there is no more, then `arm`."},
+    {"arm", (PyCFunction)Stream_arm, METH_VARARGS,
+     "Let the thread go on: with a plan, or None to be woken for each message."},
+    {"seize", (PyCFunction)Stream_seize, METH_NOARGS,
+     "Take the plan back; what was heard by it, or None. Messages wait for Python from now on."},
+    {"look", (PyCFunction)Stream_look, METH_NOARGS, "What was heard, without taking it back."},
+    {"put", (PyCFunction)Stream_put, METH_VARARGS,
+     "Give the plan other inputs, between two messages; whether there is a plan."},
+    {"read", (PyCFunction)Stream_read, METH_NOARGS,
+     "How many messages were answered since the last time, and how, as rows of float64."},
+    {"close", (PyCFunction)Stream_close, METH_NOARGS, "End the thread, and stop listening."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject StreamType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rbda_ros._native.stream.Stream",
+    .tp_doc = "Answers joint states in a thread of its own. Close it before its node goes.",
+    .tp_basicsize = sizeof(Stream),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)Stream_init,
+    .tp_dealloc = (destructor)Stream_dealloc,
+    .tp_methods = methods,
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "stream",
+    .m_doc = "The stream's thread, over rcl. Import rclpy first, which loads it.",
+    .m_size = -1,
+};
+
+PyMODINIT_FUNC PyInit_stream(void)
+{
+  if (PyType_Ready(&StreamType) < 0) return NULL;
+  PyObject *result = PyModule_Create(&module);
+  if (result != NULL && PyModule_AddObjectRef(result, "Stream", (PyObject *)&StreamType) < 0)
+    Py_CLEAR(result);
+  return result;
+}

@@ -1,0 +1,170 @@
+"""What the native thread goes by: all that Python decided for the messages that came last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from rclpy.serialization import deserialize_message, serialize_message
+from std_msgs.msg import Float64MultiArray
+
+from rbda_ros.cluster_tree.closing.tolerances import NEARBY, PRECISE
+from rbda_ros.node.refusals import RefusalError, Refusals
+from rbda_ros.node.stream.completed_states import CompletedStates
+from rbda_ros.node.stream.handover import Ready
+from rbda_ros.node.stream.measurements import Layout
+from rbda_ros.node.stream.rates import Indices
+from rbda_ros.node.stream.responder import JUMP
+from rbda_ros.node.stream.wire import LITTLE_ENDIAN, aligned
+from rbda_ros.robot.feedforward_call import FeedforwardCall
+
+Message = tuple[int, bytearray | None, bool, bool, tuple[tuple[Any, Any, int], ...]]
+
+EVERY_STATE, IF_HEARD = False, True
+STAMPED, UNSTAMPED = True, False
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """Where the answers of the thread go; its publishers by their addresses, 0 for none.
+
+    Attributes:
+        efforts: of ``~/feedforward``.
+        commands: of ``~/effort_commands``.
+        command_order: places of its joints among the actuated ones.
+        states: of ``~/joint_states``.
+        completed: what completes these.
+    """
+
+    efforts: int
+    commands: int
+    command_order: Indices
+    states: int
+    completed: CompletedStates | None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A plan in the form that C reads, and what must be told when it is taken back.
+
+    Attributes:
+        parts: what it is made of; of the same objects, it is the same plan.
+        description: as `plan.c` reads it.
+        layouts: of each of its forms.
+        call: that it calls.
+    """
+
+    parts: tuple[Any, ...]
+    description: tuple[Any, ...]
+    layouts: tuple[Layout | RefusalError, ...]
+    call: FeedforwardCall
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Stamps of the last message of each form [ns]."""
+        return tuple(0 if isinstance(of, RefusalError) else of.time for of in self.layouts)
+
+    def tell(self, forms: Iterable[tuple[int, int]], refusals: Refusals) -> None:
+        """Take over what the thread has heard: of each form the last stamp, and refusals."""
+        for layout, (time, refused) in zip(self.layouts, forms, strict=True):
+            if not isinstance(layout, RefusalError):
+                layout.time = time
+            elif refused:
+                refusals.add(layout, refused)
+
+
+def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | None:
+    """The plan for messages like the last ones; None where Python must answer them.
+
+    Args:
+        ready: what Python answers them by.
+        outputs: where answers go.
+        before: the last plan, which may still do.
+    """
+    call, writer = ready.call, ready.writer
+    completed = None if outputs.completed is None else outputs.completed.in_place(call)
+    parts = (
+        call, writer, ready.settings, completed, outputs.efforts, outputs.commands, outputs.states,
+        *(part for known in ready.forms for part in known),
+    )  # fmt: skip
+    if before is not None and _same(parts, before.parts):
+        return before
+    if call.kernel.address is None or not call.closes_itself or writer.data is None:
+        return None
+    every = np.arange(len(call.efforts))
+    messages: list[Message] = [
+        (outputs.efforts, writer.data, STAMPED, EVERY_STATE, ((call.efforts, every, writer.start),))
+    ]
+    if outputs.commands:
+        array = _array_message(len(outputs.command_order))
+        if array is None:
+            return None
+        data, start = array
+        numbers = ((call.efforts, outputs.command_order, start),)
+        messages.append((outputs.commands, data, UNSTAMPED, EVERY_STATE, numbers))
+    completion, velocities = 0, None
+    if outputs.states:
+        if completed is None:
+            messages.append((outputs.states, None, STAMPED, IF_HEARD, ()))
+        else:
+            completion, velocities, data, fields = completed
+            messages.append((outputs.states, data, STAMPED, IF_HEARD, fields))
+    description = (
+        call.kernel.address,
+        call.arrays,
+        completion,
+        velocities,
+        tuple(_form(form, layout) for form, layout in ready.forms),
+        tuple(messages),
+        PRECISE,
+        NEARBY,
+        call.max_condition_number,
+        ready.timeout,
+        JUMP,
+        ready.needs_others,
+    )
+    return Plan(parts, description, tuple(layout for _, layout in ready.forms), call)
+
+
+def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(
+        a is b or (isinstance(a, int) and a == b) for a, b in zip(some, others, strict=True)
+    )
+
+
+def _form(form: Any, layout: Layout | RefusalError) -> tuple[Any, ...]:
+    refused = isinstance(layout, RefusalError)
+    return (
+        form.pattern,
+        form.mask,
+        form.size,
+        len(form.names),
+        form.position_at,
+        form.velocity_at,
+        None if isinstance(layout, RefusalError) else layout.order,
+        refused,
+    )
+
+
+@cache
+def _start_of_array() -> int | None:
+    """Where the numbers of a serialized Float64MultiArray stand; None where it looks unknown."""
+    start = aligned(4 + 3 * 4, 8)  # no dimensions, no offset, how many numbers
+    sample = Float64MultiArray(data=[0.5, 1.5])
+    data = serialize_message(Float64MultiArray(data=[0.0, 0.0]))
+    written = bytearray(data[: start + 16])
+    written[start:] = np.array([0.5, 1.5]).tobytes()
+    agrees = data[:2] == LITTLE_ENDIAN
+    return start if agrees and deserialize_message(bytes(written), type(sample)) == sample else None
+
+
+def _array_message(count: int) -> tuple[bytearray, int] | None:
+    """A serialized Float64MultiArray, and where its numbers stand."""
+    start = _start_of_array()
+    if start is None:
+        return None
+    data = serialize_message(Float64MultiArray(data=[0.0] * count))
+    return bytearray(data[: start + 8 * count]), start

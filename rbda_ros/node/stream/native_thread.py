@@ -1,0 +1,160 @@
+"""The thread that answers joint states without the interpreter, seen from Python.
+
+It answers what its plan knows, and hands over everything else, in the order of arrival: then the
+executor is woken, Python answers what has come, and gives the thread a new plan to go on with. What
+Python changes, it takes the plan back for: at any time, one of both owns the state of the stream.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.type_support import check_for_type_support
+from sensor_msgs.msg import JointState
+
+from rbda_ros.node.stream.handover import Staged
+from rbda_ros.node.stream.native_plan import Plan
+from rbda_ros.node.stream.wire import Vector
+
+try:
+    from rbda_ros._native import stream as native
+except ImportError:
+    native = None  # type: ignore[assignment]
+
+Heard = tuple[Plan, tuple[int, tuple[tuple[int, int], ...], bytes]]
+Arming = tuple[Plan, int, tuple[int, ...], tuple[int, int]]
+
+ROW = 8
+"""Numbers that the thread notes of each answer: duration, age and `Health`."""
+
+
+class NoThreadError(Exception):
+    """There can be no native thread; says why."""
+
+
+class NativeThread:
+    """Listens to joint states.
+
+    Args:
+        node: the node.
+        topic: of the joint states.
+        depth: how many of them may wait.
+        answer: takes one that the thread does not know, serialized; raises nothing.
+        hear: takes what a plan has heard.
+        plan: gives the plan to go on with: it, time that was seen last, stamps of the last message
+            of each of its forms, earliest and latest time of its other inputs. None for no plan.
+
+    Raises:
+        NoThreadError: it was not built, or is switched off by ``RBDA_ROS_NATIVE=0``, or the
+            middleware does not tell of messages.
+    """
+
+    def __init__(
+        self,
+        node: Any,
+        topic: str,
+        depth: int,
+        answer: Callable[[bytes], None],
+        hear: Callable[[Heard], None],
+        plan: Callable[[], Arming | None],
+    ) -> None:
+        if native is None:
+            raise NoThreadError("rbda_ros._native.stream was not built; they take longer")
+        if os.environ.get("RBDA_ROS_NATIVE", "1") == "0":
+            raise NoThreadError("RBDA_ROS_NATIVE is 0")
+        self._answer, self._hear, self._make_plan = answer, hear, plan
+        self._depth, self._open = depth, True
+        self._plan: Plan | None = None  # that the thread has, or had
+        self._node = node
+        # It wakes the executor by a timer: unlike a task, this respects callback groups.
+        self._timer = node.create_timer(
+            0.0, self._take, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
+        self._timer.cancel()
+        self._held = ExitStack()  # what must not be destroyed under it
+        for handle in (node.handle, node.get_clock().handle):
+            self._held.enter_context(handle)
+        check_for_type_support(JointState)
+        try:
+            self._thread = native.Stream(
+                node=node.handle.pointer,
+                clock=node.get_clock().handle.pointer,
+                type_support=type(JointState)._TYPE_SUPPORT,
+                topic=topic,
+                depth=depth,
+                wake=self._timer.reset,
+            )
+        except RuntimeError as error:
+            self._let_go()
+            raise NoThreadError(str(error)) from error
+
+    @property
+    def plan(self) -> Plan | None:
+        """What the thread goes by; None while Python answers."""
+        return self._plan
+
+    def close(self) -> None:
+        """End the thread, and stop listening."""
+        self._open = False
+        self.seize()
+        self._thread.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._held.close()
+        self._node.destroy_timer(self._timer)
+
+    def seize(self) -> None:
+        """Take the plan back: from now on, all messages wait for Python."""
+        self._told(self._thread.seize())
+        self._plan = None
+
+    def look(self) -> None:
+        """Hear what the thread has heard by now."""
+        self._told(self._thread.look())
+
+    def put(self, inputs: Staged, times: tuple[int, int]) -> None:
+        """Give the plan other inputs, and the times that these are from."""
+        self._thread.put(
+            inputs.accelerations, inputs.wrenches, inputs.base_position, inputs.base_twist, *times
+        )
+
+    def answers(self) -> tuple[int, Vector]:
+        """How many messages it answered since this was asked, and (few or all of them, ROW)."""
+        count, rows = self._thread.read()
+        return count, np.frombuffer(rows).reshape(-1, ROW)
+
+    def _told(self, heard: Any) -> None:
+        if heard is not None and self._plan is not None:
+            self._hear((self._plan, heard))
+
+    def _take(self) -> None:
+        """Answer what waits for Python."""
+        if not self._open:
+            return  # woken before, but closed since
+        self._timer.cancel()
+        arming = None
+        try:
+            self._told(self._thread.seize())
+            for _ in range(self._depth):
+                data = self._thread.take()
+                if data is None:
+                    break
+                self._answer(data)
+            arming = self._make_plan()
+        finally:
+            self._arm(arming)
+
+    def _arm(self, arming: Arming | None) -> None:
+        if arming is None:
+            self._plan = None
+            self._thread.arm(None, 0, (), 0, 0)
+            return
+        self._plan, latest, times, others = arming
+        self._thread.arm(self._plan.description, latest, times, *others)

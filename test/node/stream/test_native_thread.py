@@ -1,0 +1,349 @@
+"""Joint states that are answered without the interpreter: what, when, and when not."""
+
+import gc
+import threading
+import time
+import weakref
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rclpy
+from conversation import Conversation, efforts
+from geometry_msgs.msg import WrenchStamped
+from lifecycle_msgs.msg import Transition
+from node_fixtures import example_robot
+from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.signals import SignalHandlerOptions
+from ros_graph import Client, own_domain
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rbda_ros import Payload, load_robot
+from rbda_ros.demo.resources import share_file
+from rbda_ros.node.dynamics_node import DynamicsNode
+from rbda_ros.node.spin import make_executor
+
+LEG = share_file("config/robots/demo_leg.urdf")
+LOOPS = share_file("config/robots/demo_leg_loops.yaml")
+Y, YD = np.array([0.1, 0.3, 0.9, -0.2]), np.array([0.5, -1.0, 2.0, 1.0])
+CLOSE = {"rtol": 1e-7, "atol": 1e-9}
+
+
+class Talk(Conversation):
+    """A node in this process, and joint states to it, many of them."""
+
+    def __init__(self, node, client):
+        super().__init__(client)
+        self.node = node
+
+    @property
+    def robot(self):
+        return self.node.robot
+
+    @property
+    def by_thread(self):
+        """How many were answered natively since this was asked."""
+        self.node.stream.collect()
+        return self.node.stream.meter.read().native
+
+    def natively(self, *state):
+        """An answer of the thread; others come first, until kernels are compiled."""
+        for _ in range(200):
+            answer = self.answer_to(*state)
+            if self.by_thread:
+                return answer
+        raise AssertionError("never answered by the thread")
+
+    def by_python(self, *state):
+        """An answer of Python, and none of the thread."""
+        self.by_thread  # noqa: B018 - forgets those before
+        for _ in range(3):
+            answer = self.answer_to(*state)
+        assert not self.by_thread
+        return answer
+
+    def set(self, **values):
+        for name, value in values.items():
+            assert self.client.set_parameter(name, value).successful
+
+
+@contextmanager
+def running(urdf, loops="", executor=make_executor, **values):
+    """A node that spins in a thread of this process."""
+    with own_domain() as domain:
+        rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
+        client = Client(domain)
+        parameters = {"robot_description": urdf.read_text(), "loop_constraints": str(loops)}
+        overrides = [Parameter(name, value=value) for name, value in (parameters | values).items()]
+        node = DynamicsNode(parameter_overrides=overrides)
+        spinning = executor()
+        spinning.add_node(node)
+        done = rclpy.task.Future()
+        thread = threading.Thread(target=_spin, args=(spinning, done))
+        thread.start()
+        spinning.create_task(node.start)
+        try:
+            client.until(lambda: node.active)
+            yield Talk(node, client)
+        finally:
+            spinning.create_task(done.set_result, None)
+            thread.join()
+            spinning.shutdown()
+            node.destroy_node()
+            client.close()
+            rclpy.try_shutdown()
+            assert not threads()
+
+
+def threads():
+    """Native threads of this process."""
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    return names.count("joint_states")
+
+
+def _spin(executor, done):
+    while not done.done():
+        executor.spin_until_future_complete(done, 1.0)
+
+
+@pytest.fixture(scope="module")
+def leg():
+    with running(LEG, LOOPS) as talk:
+        yield talk
+
+
+def good(robot, y=Y, yd=YD):
+    return robot.independent_joint_names, y, yd
+
+
+def test_the_same_numbers_to_the_last_bit():
+    """On a tree, where no answer depends on the one before."""
+    urdf = example_robot("ur5_robot")
+    with running(urdf) as talk:
+        robot, rng = load_robot(urdf), np.random.default_rng(1)
+        call = robot.feedforward(robot.joint_names)
+        call.kernel.compile()
+        for _ in range(5):
+            call.position[:], call.velocity[:] = rng.uniform(-1.0, 1.0, (2, 6))
+            call()
+            order = rng.permutation(6)
+            names = [robot.joint_names[k] for k in order]
+            answer = talk.natively(names, call.position[order], call.velocity[order])
+            assert tuple(answer.name) == robot.actuated_joint_names
+            assert answer.effort.tobytes() == call.efforts.tobytes()
+            assert not answer.position
+            assert not answer.velocity
+
+
+@pytest.mark.parametrize("executor", [SingleThreadedExecutor, MultiThreadedExecutor])
+def test_every_executor_is_woken(executor):
+    with running(LEG, LOOPS, executor) as talk:
+        answer = talk.natively(*good(talk.robot))
+        q = talk.robot.close(Y)
+        np.testing.assert_allclose(answer.effort, efforts(talk.robot, q, YD), **CLOSE)
+
+
+def test_completes_states_too(leg):
+    heard = leg.client.listen(JointState, "~/joint_states")
+    robot = leg.robot
+    q = robot.close(Y)
+    qd = robot.spanning_velocity(q, YD)
+
+    def found():
+        answer = leg.natively(*good(robot))
+        leg.client.spin(0.02)
+        return [message for message in heard if message.header.stamp == answer.header.stamp]
+
+    leg.client.until(found)
+    assert tuple(heard[-1].name) == robot.joint_names
+    np.testing.assert_allclose(heard[-1].position, q, atol=1e-9)
+    np.testing.assert_allclose(heard[-1].velocity, qd, atol=1e-8)
+
+
+def test_commands_go_out_too(leg):
+    joints = leg.robot.actuated_joint_names[2:0:-1]
+    leg.set(command_joints=list(joints))
+    heard = leg.client.listen(Float64MultiArray, "~/effort_commands")
+    answer = leg.natively(*good(leg.robot))
+    leg.client.until(lambda: heard and heard[-1].data.tolist() == answer.effort[2:0:-1].tolist())
+    leg.set(command_joints=[""])
+    leg.natively(*good(leg.robot))
+
+
+def test_references_and_wrenches_reach_the_thread(leg):
+    robot, client = leg.robot, leg.client
+    q = robot.close(Y)
+    reference = client.publisher(JointTrajectory, "~/reference")
+    wrench = client.publisher(WrenchStamped, "~/external_wrench")
+    leg.set(acceleration_source="reference", external_wrench=True)
+    try:
+        for k in range(3):
+            ydd, force = np.array([0.5, -0.3, 1.0, 0.2]) * (k + 1), [1.0, 2.0 * k, -30.0]
+            point = JointTrajectoryPoint(accelerations=ydd.tolist())
+            desired = JointTrajectory(joint_names=list(robot.independent_joint_names))
+            desired.points.append(point)
+            pushed = WrenchStamped()
+            pushed.header.frame_id = "foot"
+            pushed.wrench.force.x, pushed.wrench.force.y, pushed.wrench.force.z = force
+            expected = efforts(robot, q, YD, ydd, {"foot": [*force, 0.0, 0.0, 0.0]})
+
+            def matches(desired=desired, pushed=pushed, expected=expected):
+                reference.publish(desired)
+                wrench.publish(pushed)
+                client.spin(0.01)
+                message = client.joint_states(*good(robot))
+                leg.publisher.publish(message)
+                client.spin(0.01)
+                answer = leg.answered(message)
+                return answer is not None and np.allclose(answer.effort, expected, **CLOSE)
+
+            client.until(lambda: matches() and leg.by_thread)
+        # And they are refused once they are old.
+        time.sleep(0.2)
+        assert leg.silence_after(client.joint_states(*good(robot)))
+    finally:
+        leg.set(acceleration_source="zero", external_wrench=False)
+    leg.natively(*good(robot))
+
+
+def test_what_it_does_not_know_is_for_python(leg):
+    robot, refusals = leg.robot, leg.node.stream.refusals
+    leg.natively(*good(robot))
+    before = refusals.total
+    bad = leg.client.joint_states(robot.independent_joint_names, [np.nan, *Y[1:]], YD)
+    leg.publisher.publish(bad)
+    leg.client.until(lambda: refusals.total == before + 1)
+    assert "not finite: hip_abduction" in refusals.last_message
+    leg.natively(*good(robot))
+    old = leg.client.joint_states(*good(robot), age=1.0)
+    leg.publisher.publish(old)
+    leg.client.until(lambda: refusals.total == before + 2)
+    assert "old by their stamp" in refusals.last_message
+    leg.set(velocity_source="differentiate")
+    leg.by_python(*good(robot))
+    leg.set(velocity_source="message")
+    leg.natively(*good(robot))
+
+
+def test_it_ends_when_the_node_is_not_active(leg):
+    leg.natively(*good(leg.robot))
+    assert threads() == 1
+    for _ in range(3):
+        assert leg.client.change_state(Transition.TRANSITION_DEACTIVATE)
+        assert not threads()
+        assert leg.silence_after(leg.client.joint_states(*good(leg.robot)))
+        assert leg.client.change_state(Transition.TRANSITION_ACTIVATE)
+        assert threads() == 1
+        leg.client.until(lambda: leg.publisher.get_subscription_count() > 0)
+    leg.natively(*good(leg.robot))
+
+
+def test_joint_states_of_others_are_counted_without_python(leg):
+    robot, refusals = leg.robot, leg.node.stream.refusals
+    leg.natively(*good(robot))
+    before = refusals.counts["misnamed joints"]
+    for _ in range(5):
+        leg.publisher.publish(leg.client.joint_states(["gripper"], [0.1], [0.2]))
+        leg.client.spin(0.01)
+        assert leg.natively(*good(robot))
+    leg.node.stream.collect()
+    assert refusals.counts["misnamed joints"] == before + 5
+
+
+def test_far_jumps_are_searched_for_and_come_back(leg):
+    robot = leg.robot
+    for ankle in (-0.4, 0.3, -0.2):
+        y = np.array([-0.5, 0.9, 1.4, ankle])
+        answer = leg.answer_to(*good(robot, y))
+        np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(y), YD), **CLOSE)
+        answer = leg.natively(*good(robot))
+        np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(Y), YD), **CLOSE)
+
+
+def test_the_state_for_commands_is_the_threads(leg):
+    robot = leg.robot
+    leg.set(add_feedforward=True)
+    motors = leg.client.listen(JointState, "~/motor_commands")
+    commands = leg.client.publisher(JointState, "~/joint_commands")
+    answer = leg.natively(*good(robot))
+    command = leg.client.joint_states(robot.independent_joint_names, [], [])
+    command.effort = [0.0] * robot.ny
+    commands.publish(command)
+    leg.client.until(lambda: motors)
+    np.testing.assert_allclose(motors[-1].effort, answer.effort, atol=1e-9)
+    leg.set(add_feedforward=False)
+
+
+def test_models_are_swapped_under_it_and_freed(leg):
+    """A stream at full speed, while loads come and go; nothing of the old models stays."""
+    robot, gone, stop = leg.robot, [], threading.Event()
+    leg.natively(*good(robot))
+
+    def stream():
+        while not stop.is_set():
+            leg.publisher.publish(leg.client.joint_states(*good(robot)))
+            time.sleep(0.001)
+
+    def swap_to(loaded):
+        swapped = threading.Event()
+
+        def swap():
+            leg.node.stream.prepare(loaded)
+            leg.node.replace_model(leg.node.robot, loaded)
+            swapped.set()
+
+        leg.node.executor.create_task(swap)
+        leg.client.until(swapped.is_set)
+
+    streaming = threading.Thread(target=stream)
+    streaming.start()
+    try:
+        for k in range(8):
+            swap_to(robot.with_payloads({"box": Payload("foot", 0.5 * (k + 1))}))
+            gone.append(weakref.ref(leg.robot))
+            leg.client.spin(0.1)
+    finally:
+        stop.set()
+        streaming.join()
+    answer = leg.natively(*good(robot))
+    loaded = robot.with_payloads({"box": Payload("foot", 4.0)})
+    np.testing.assert_allclose(answer.effort, efforts(loaded, loaded.close(Y), YD), **CLOSE)
+    swap_to(robot)
+    leg.natively(*good(robot))
+    gc.collect()
+    assert [one() for one in gone] == [None] * 8
+
+
+def test_a_thread_of_python_that_never_rests_does_not_stop_it(leg):
+    """Times are for the benchmark; here it must but go on."""
+    stop = threading.Event()
+
+    def never_rest():
+        while not stop.is_set():
+            sum(range(1000))
+
+    robot = leg.robot
+    leg.natively(*good(robot))
+    busy = threading.Thread(target=never_rest)
+    busy.start()
+    try:
+        leg.natively(*good(robot))
+    finally:
+        stop.set()
+        busy.join()
+
+
+def test_without_it_python_answers(graph, monkeypatch):
+    monkeypatch.setenv("RBDA_ROS_NATIVE", "0")
+    node = graph.serve(robot_description=LEG.read_text(), loop_constraints=str(LOOPS))
+    client = graph.client()
+    client.until_active()
+    robot = load_robot(LEG, LOOPS)
+    answer = Conversation(client).answer_to(*good(robot))
+    np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(Y), YD), **CLOSE)
+    assert "answered by Python: RBDA_ROS_NATIVE is 0" in node.log
+    assert node.stop() == 0
