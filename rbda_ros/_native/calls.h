@@ -73,6 +73,11 @@ int closes(const Reader *reader, PyObject *kernel, npy_intp known);
 /* Whether it is a vector of indices below a limit. */
 int are_indices(PyArrayObject *array, npy_intp limit);
 
+/* branches.c: L of a mass matrix H (n x n), in its lower half; 0 where it is singular. */
+int factor_branches(const npy_intp *parent, npy_intp n, double *H);
+/* H^-1 B (n x n) in the place of B. */
+void solve_branches(const npy_intp *parent, npy_intp n, const double *L, double *B);
+
 extern PyTypeObject CheckedCallType;  /* checked_call.c */
 extern PyTypeObject ClosingType;      /* closing.c */
 extern PyTypeObject MethodType;       /* method.c */

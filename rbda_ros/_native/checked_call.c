@@ -20,6 +20,8 @@ typedef struct {
     char kinds[MOST_ARGUMENTS + 1]; /* q: position, v: velocity, x: any other vector */
     int arguments, slots, steps, results;
     int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
+    int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
+    PyArrayObject *parents;         /* of the coordinates of H; NULL without */
     npy_intp size[MOST_SLOTS];
     double *fixed[MOST_SLOTS];      /* in `memory`: zero where no kernel writes */
     Step step[4];
@@ -70,6 +72,31 @@ static int is_sound(const CheckedCall *call, double *const *slots)
     return good;
 }
 
+/* -H^-1 times all results but the last, which becomes H^-1: whether H is regular. */
+static int solve_results(const CheckedCall *call, double *const *slots)
+{
+    if (call->mass_matrix < 0)
+        return 1;
+    const npy_intp *parent = indices_of(call->parents);
+    npy_intp n = PyArray_SIZE(call->parents);
+    double *H = slots[call->mass_matrix];
+    if (!factor_branches(parent, n, H))
+        return 0;
+    for (int i = 0; i < call->results; i++) {
+        double *B = slots[call->result[i].slot];
+        int last = i == call->results - 1;
+        if (last) {
+            memset(B, 0, n * n * sizeof *B);
+            for (npy_intp k = 0; k < n; k++)
+                B[k * n + k] = 1.0;
+        }
+        solve_branches(parent, n, H, B);
+        for (npy_intp k = 0; !last && k < n * n; k++)
+            B[k] = -B[k];
+    }
+    return 1;
+}
+
 static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
                                     PyObject *names)
 {
@@ -97,7 +124,7 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
             ports[i] = slots[step->slots[i]];
         step->kernel->evaluate(ports);
     }
-    if (!good || !is_sound(call, slots))
+    if (!good || !is_sound(call, slots) || !solve_results(call, slots))
         answer = Py_NewRef(Py_None);
     else if (call->make != NULL)
         answer = PyObject_Vectorcall(call->make, arrays, call->results, NULL);
@@ -151,6 +178,28 @@ static int set_results(CheckedCall *call, PyObject *results)
     return 1;
 }
 
+/* The coordinates before each one: earlier ones, or -1. */
+static int set_parents(CheckedCall *call, PyObject *parents)
+{
+    if (call->mass_matrix < 0)
+        return 1;
+    if (!PyArray_CheckExact(parents))
+        return 0;
+    PyArrayObject *array = (PyArrayObject *)parents;
+    npy_intp n = call->reader->ny;
+    if (PyArray_NDIM(array) != 1 || PyArray_SIZE(array) != n || PyArray_TYPE(array) != NPY_INTP
+        || !PyArray_ISCARRAY_RO(array) || call->size[call->mass_matrix] != n * n)
+        return 0;
+    for (npy_intp k = 0; k < n; k++)
+        if (indices_of(array)[k] < -1 || indices_of(array)[k] >= k)
+            return 0;
+    for (int i = 0; i < call->results; i++)
+        if (call->size[call->result[i].slot] != n * n)
+            return 0;
+    call->parents = (PyArrayObject *)Py_NewRef(parents);
+    return 1;
+}
+
 static int set_memory(CheckedCall *call, PyObject *sizes)
 {
     npy_intp total = 1;
@@ -177,12 +226,12 @@ static int set_memory(CheckedCall *call, PyObject *sizes)
 
 static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    PyObject *reader, *sizes, *steps, *results, *make;
+    PyObject *reader, *sizes, *steps, *results, *make, *parents;
     const char *kinds;
-    int finite, missed;
-    if (!PyArg_ParseTuple(arguments, "O!sO!O!O!iiO:CheckedCall", &ReaderType, &reader, &kinds,
+    int finite, missed, mass_matrix;
+    if (!PyArg_ParseTuple(arguments, "O!sO!O!O!iiOiO:CheckedCall", &ReaderType, &reader, &kinds,
                           &PyTuple_Type, &sizes, &PyTuple_Type, &steps, &PyTuple_Type, &results,
-                          &finite, &missed, &make))
+                          &finite, &missed, &make, &mass_matrix, &parents))
         return NULL;
     CheckedCall *call = (CheckedCall *)type->tp_alloc(type, 0);
     if (call == NULL)
@@ -194,13 +243,16 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *
     call->slots = (int)PyTuple_GET_SIZE(sizes);
     call->finite = finite;
     call->missed = missed;
+    call->mass_matrix = mass_matrix;
     int good = call->arguments <= MOST_ARGUMENTS && call->arguments <= call->slots
                && call->slots <= MOST_SLOTS && finite < call->slots && missed < call->slots
+               && mass_matrix < call->slots
                && PyTuple_GET_SIZE(steps) <= 4 && PyTuple_GET_SIZE(results) >= 1
                && PyTuple_GET_SIZE(results) <= 3;
     if (good)
         strcpy(call->kinds, kinds);
-    if (!good || !set_memory(call, sizes) || !set_steps(call, steps) || !set_results(call, results)) {
+    if (!good || !set_memory(call, sizes) || !set_steps(call, steps)
+        || !set_results(call, results) || !set_parents(call, parents)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_ValueError, "kernels and slots do not belong together");
         Py_DECREF(call);
@@ -216,6 +268,7 @@ static void checked_dealloc(PyObject *self)
         Py_XDECREF(call->step[k].kernel);
     Py_XDECREF(call->reader);
     Py_XDECREF(call->make);
+    Py_XDECREF(call->parents);
     PyMem_Free(call->memory);
     Py_TYPE(self)->tp_free(self);
 }

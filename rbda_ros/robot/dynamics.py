@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rbda_ros.algorithms import branches
 from rbda_ros.algorithms.feedforward import TERMS, Choice
 from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS
 from rbda_ros.errors import InputError, SingularityError
@@ -169,6 +170,7 @@ class Dynamics(Mechanism):
         shape = (*by_y.shape[:-1], self.ny, self.ny)
         return Derivatives(by_y.reshape(shape), by_yd.reshape(shape), self.mass_matrix(state))
 
+    @checked
     def forward_dynamics_derivatives(
         self, q: Position, qd: ArrayLike, tau: ArrayLike
     ) -> Derivatives:
@@ -180,9 +182,15 @@ class Dynamics(Mechanism):
         state = self.state(q, qd)
         ydd = self.forward_dynamics(state, state.yd, tau)
         of_inverse = self.inverse_dynamics_derivatives(state, state.yd, ydd)
-        H_inverse = np.asarray(np.linalg.inv(of_inverse.third), float)
+        parent = branches.parents(self.tree)
+        L = branches.factor(parent, of_inverse.third)
+        if L is None:
+            raise SingularityError(self._no_inertia())
+        one = np.broadcast_to(np.eye(self.ny), of_inverse.third.shape)
         return Derivatives(
-            -H_inverse @ of_inverse.position, -H_inverse @ of_inverse.velocity, H_inverse
+            -branches.solve(parent, L, of_inverse.position),
+            -branches.solve(parent, L, of_inverse.velocity),
+            branches.solve(parent, L, one),
         )
 
     def feedforward(

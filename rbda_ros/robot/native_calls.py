@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros import _native
+from rbda_ros.algorithms.branches import parents
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     KERNEL_PARTS,
@@ -60,6 +61,7 @@ class Plan(NamedTuple):
     Attributes:
         finite: the result that a singular mass matrix would show in.
         make: makes the answer of several results; None for a tuple.
+        solves: whether results are turned into ``-H^-1`` times them, and the last is ``H^-1``.
     """
 
     arguments: str
@@ -67,6 +69,7 @@ class Plan(NamedTuple):
     results: str
     finite: str | None = None
     make: Callable[..., Any] | None = None
+    solves: bool = False
 
 
 _TAU = Step("inverse_dynamics", "q yd ydd", "tau")
@@ -102,13 +105,25 @@ PLANS = {
         "by_y by_yd H",
         make=Derivatives,
     ),
+    "forward_dynamics_derivatives": Plan(
+        "q yd tau",
+        (
+            Step("forward_dynamics", "q yd tau", "ydd missed"),
+            Step("inverse_dynamics_derivatives", "q yd ydd", "by_y by_yd"),
+            Step("mass_matrix", "q", "H"),
+        ),
+        "by_y by_yd inverse",
+        "ydd",
+        make=Derivatives,
+        solves=True,
+    ),
     "frame_pose": Plan("q", (_POSE,), "pose"),
     "jacobian": Plan("q", (_JACOBIAN,), "J"),
     "frame_bias_acceleration": Plan("q yd", (_BIAS,), "acceleration"),
 }
 
 OF_FRAMES = frozenset({"frame_pose", "jacobian", "frame_bias_acceleration"})
-MATRICES: dict[str, int | str] = {"H": "ny", "by_y": "ny", "by_yd": "ny", "J": "ny", "pose": 4}
+MATRICES: dict[str, int | str] = {"H": "ny", "by_y": "ny", "by_yd": "ny", "inverse": "ny", "J": "ny", "pose": 4}
 """Results that are matrices, and their columns."""
 
 
@@ -202,6 +217,8 @@ class NativeCalls:
             names = (f"{step.inputs} {step.outputs}".split())[: len(kernel.sizes)]
             size |= dict(zip(names, kernel.sizes, strict=True))
             steps.append((kernel, names))
+        if plan.solves:
+            size["inverse"] = size["H"]
         slot = {name: i for i, name in enumerate(size)}
         results = []
         for name in plan.results.split():
@@ -218,6 +235,8 @@ class NativeCalls:
             slot.get(plan.finite or "", -1),
             slot.get("missed", -1),
             plan.make,
+            slot["H"] if plan.solves else -1,
+            _indices(parents(self._tree)),
         )
 
     def _closing(self, names: Any) -> Any:
