@@ -1,11 +1,32 @@
-"""C where the interpreter must be left.
+"""C, where the interpreter must be left; compiled by the build (CMakeLists.txt).
 
-Lives here: `stream`, the thread that answers joint states.
-Comes in: Python and rcl, nothing of ours.
-Used from outside: `stream.Stream`, by `node/stream`. Where it was not built, Python does its work.
+Lives here: `calls`, kernels and the methods around them with their checks; `stream`, the thread
+that answers joint states, which `node/stream` imports. Their sources and headers.
+Comes in: nothing of ours; Python and numpy, and rcl for the stream.
+Used from outside: `calls`, which is None where it was not built. Everything works without it, and
+answers the same, but takes longer.
 """
 
-from pkgutil import extend_path
+from __future__ import annotations
 
-# What was compiled lies in the installed package, also when this is the source tree.
+import logging
+from importlib import import_module
+from pkgutil import extend_path
+from typing import Any
+
+# What is compiled lies in the installed package, also when this is the source tree.
 __path__ = extend_path(__path__, __name__)
+
+
+def _find(module: str, what_is_slow: str) -> Any:
+    """A module of this folder; None, said once, where it was not built."""
+    try:
+        return import_module(f"{__name__}.{module}")
+    except ImportError as error:
+        logging.getLogger(__name__).warning(
+            "%s, because %s; install rbda_ros where there is a C compiler", what_is_slow, error
+        )
+        return None
+
+
+calls: Any = _find("calls", "methods of robots take up to ten times as long as they could")

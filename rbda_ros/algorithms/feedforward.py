@@ -119,30 +119,3 @@ def feedforward(
         limited=ca.sum1(ca.fabs(efforts) > limit),
     )
     return ca.fmax(-limit, ca.fmin(efforts, limit)), q, ca.vertcat(*health)
-
-
-def answer_health(
-    tree: ClusterTree,
-    q: Matrix,
-    guess: Matrix,
-    yd: Matrix,
-    ydd: Matrix,
-    tau: Matrix,
-    efforts: Matrix,
-) -> Matrix:
-    """How far an answer of inverse dynamics can be trusted.
-
-    Args:
-        tree: the cluster tree.
-        q: (nq) spanning position, as closed from ``guess`` (nq).
-        guess: where the search for it began.
-        yd, ydd: (ny) independent velocity and acceleration.
-        tau: (ny) the force on y.
-        efforts: (actuated) the efforts of the actuators.
-
-    Returns:
-        (4) what `loop_health` says of q; and the sum of squares of all else, which is not finite
-        if any of it is not.
-    """
-    numbers = ca.vertcat(q, yd, ydd, tau, efforts)
-    return ca.vertcat(loop_health(tree, q, guess), ca.sumsqr(numbers))

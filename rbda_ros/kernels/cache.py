@@ -105,6 +105,12 @@ class KernelCache:
             return self._unloaded.get(name, *options)
         return self._optional.get_or_make((name, *options), lambda: self._trace(name, *options))
 
+    def traced(self, name: str, *options: Hashable) -> Kernel | None:
+        """The kernel with these options if it is traced; None without waiting for it."""
+        if self._unloaded is not None and not REGISTRY[name].sees_inertia:
+            return self._unloaded.traced(name, *options)
+        return self._optional.get((name, *options))
+
     def cached(self) -> set[tuple[Any, ...]]:
         """Names and options of what is traced now."""
         return {(name,) for name in self._plain} | set(self._optional.keys())

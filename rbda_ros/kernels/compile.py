@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from rbda_ros.kernels.llvm_text import Lanes
+from rbda_ros.kernels.llvm_text import LIBRARY, Lanes, library_address, library_name
 
 OPTIMIZATION = 1
 """Level of LLVM's code generator: the next one takes half as long again for the same speed."""
@@ -23,26 +23,31 @@ class CompilationStoppedError(Exception):
 
 
 class Code:
-    """Functions in machine code. They live as long as this object."""
+    """Functions in machine code. They live as long as this object.
 
-    def __init__(self) -> None:
+    Args:
+        modules: of IR. They call each other's functions by name, and those of <math.h> as
+            `llvm_text.library_call` does.
+    """
+
+    def __init__(self, modules: Iterable[str]) -> None:
         _initialize()
-        self._machine = llvm.Target.from_default_triple().create_target_machine(
+        machine = llvm.Target.from_default_triple().create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=_features(), opt=OPTIMIZATION, jit=True
         )
-        self._engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._machine)
-
-    def add(self, functions: Mapping[str, str]) -> list[int]:
-        """Compile functions, each given by name and a module of IR; their addresses."""
-        for text in functions.values():
+        self._engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        for text in modules:
             if stopping.is_set():
                 raise CompilationStoppedError
-            object_code = self._machine.emit_object(llvm.parse_assembly(text))
+            object_code = machine.emit_object(llvm.parse_assembly(text))
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
         self._engine.finalize_object()
-        addresses = [int(self._engine.get_function_address(name)) for name in functions]
-        assert all(addresses)
-        return addresses
+
+    def address(self, function: str) -> int:
+        """Where a function is."""
+        address = int(self._engine.get_function_address(function))
+        assert address
+        return address
 
 
 @cache
@@ -60,6 +65,8 @@ def _initialize() -> None:
         llvm.initialize()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    for function in LIBRARY:
+        llvm.add_symbol(library_name(function), library_address(function))
 
 
 @cache

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from rbda_ros.kernels.llvm_text import Lanes, literal
 from rbda_ros.kernels.plan import Plan, padded_count
-from rbda_ros.kernels.writer import Writer
+from rbda_ros.kernels.writer import Writer, declaration
+
+
+def modules(plan: Plan, lanes: Lanes, together: int) -> list[str]:
+    """Modules of IR that evaluate a plan for one state.
+
+    ``void evaluate(inputs..., outputs...)`` takes a pointer for each, and ``void
+    evaluate_ports(ports)`` an array of these pointers.
+    """
+    parts = functions(plan, lanes, together)
+    return [*parts.values(), _evaluate(plan, parts)]
 
 
 def functions(plan: Plan, lanes: Lanes, together: int) -> dict[str, str]:
@@ -77,3 +88,34 @@ def _chunk(plan: Plan, k: int, lanes: Lanes) -> str:
                 for i, j in where[value]:
                     writer.store(writer.operand((value,)), f"%o{i}", j)
     return writer.module(f"chunk{k}")
+
+
+def _evaluate(plan: Plan, functions: Iterable[str]) -> str:
+    """Every part in turn, with the work array on the stack."""
+    program = plan.program
+    ports = [f"ptr %i{i}" for i in range(len(program.inputs))]
+    ports += [f"ptr %o{i}" for i in range(len(program.outputs))]
+    constants = ", ".join(f"double {literal(value)}" for value in plan.constants or (0.0,))
+    size = max(len(plan.constants), 1)
+    given = ", ".join([*ports, "ptr @constants", "ptr %w"])
+    loads = []
+    for i, port in enumerate(ports):
+        name = port.removeprefix("ptr ")
+        loads.append(f"  {name}.at = getelementptr ptr, ptr %ports, i64 {i}")
+        loads.append(f"  {name} = load ptr, ptr {name}.at")
+    return "\n".join(
+        [
+            f"@constants = internal constant [{size} x double] [{constants}], align 64",
+            *(declaration(program, function) for function in functions),
+            f"define void @evaluate({', '.join(ports)}) nounwind {{",
+            f"  %w = alloca [{max(plan.work, 1)} x double], align 64",
+            *(f"  call void @{function}({given})" for function in functions),
+            "  ret void",
+            "}",
+            "define void @evaluate_ports(ptr %ports) nounwind {",
+            *loads,
+            f"  call void @evaluate({', '.join(ports)})",
+            "  ret void",
+            "}",
+        ]
+    )

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rbda_ros.kernels.llvm_text import Lanes, at_address
+from rbda_ros.kernels import emit
+from rbda_ros.kernels.llvm_text import Lanes
 from rbda_ros.kernels.plan import Plan
-from rbda_ros.kernels.writer import parameters
+from rbda_ros.kernels.writer import declaration, parameters
 
 CACHE = 192 * 1024
 """Bytes that a block of tiles may take: what fits the second-level cache of small processors."""
@@ -55,14 +56,20 @@ def make_tiling(plan: Plan, lanes: Lanes) -> Tiling:
     )
 
 
-def batch_module(plan: Plan, lanes: Lanes, tiling: Tiling, functions: Iterable[int]) -> str:
-    """The IR of ``void batch(inputs..., outputs..., memory, i64 states)``.
+def modules(plan: Plan, lanes: Lanes, tiling: Tiling) -> list[str]:
+    """Modules of IR that evaluate a plan for many states: ``batch``, and what it calls."""
+    parts = emit.functions(plan, lanes, 1)
+    return [*parts.values(), _batch(plan, lanes, tiling, parts)]
+
+
+def _batch(plan: Plan, lanes: Lanes, tiling: Tiling, functions: Iterable[str]) -> str:
+    """The IR of ``void batch(inputs..., outputs..., constants, memory, i64 states)``.
 
     Inputs and outputs are row-major, a state per row. The memory is aligned to a vector and has
-    `tiling.vectors` vectors. `functions` are the addresses of the plan's functions.
+    `tiling.vectors` vectors.
     """
     program, W = plan.program, lanes.count
-    ir: list[str] = []
+    ir = [declaration(program, function) for function in functions]
     ir.append(f"define void @batch({parameters(program)}, i64 %n) nounwind {lanes.attributes} {{")
     ir.append("entry:")
     ir.append(f"  %spare = getelementptr {lanes.type}, ptr %w, i64 {tiling.size * tiling.tiles}")
@@ -77,8 +84,8 @@ def batch_module(plan: Plan, lanes: Lanes, tiling: Tiling, functions: Iterable[i
     ir.append(f"  %tiles = call i64 @llvm.umin.i64(i64 %many, i64 {tiling.tiles})")
 
     steps = {"gather": _transposed(plan, lanes, tiling, "gather")}
-    for k, address in enumerate(functions):
-        steps[f"f{k}"] = _call(lanes, tiling, f"f{k}", address)
+    for function in functions:
+        steps[function] = _call(lanes, tiling, function)
     steps["scatter"] = _transposed(plan, lanes, tiling, "scatter")
     before = "block"
     for step, body in steps.items():
@@ -116,7 +123,7 @@ def _over_tiles(
     ]
 
 
-def _call(lanes: Lanes, tiling: Tiling, step: str, address: int) -> list[str]:
+def _call(lanes: Lanes, tiling: Tiling, step: str) -> list[str]:
     """Run one function of the plan on a tile."""
     starts = (*tiling.inputs, *tiling.outputs, tiling.work)
     lines = [
@@ -126,7 +133,7 @@ def _call(lanes: Lanes, tiling: Tiling, step: str, address: int) -> list[str]:
     pointers = [f"ptr %{step}.p{i}" for i in range(len(starts))]
     pointers.insert(-1, "ptr %k")
     given = ", ".join(pointers)
-    return [*lines, f"  call void {at_address(address)}({given})"]
+    return [*lines, f"  call void @{step}({given})"]
 
 
 def _transposed(plan: Plan, lanes: Lanes, tiling: Tiling, step: str) -> list[str]:

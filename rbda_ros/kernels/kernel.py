@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rbda_ros import _native
 from rbda_ros.errors import InputError
 from rbda_ros.kernels.background import Lazy
 from rbda_ros.kernels.program import Program, read_program
@@ -72,7 +73,7 @@ class Kernel:
             return False
         machine = self._machine.wait()
         if machine is not None:
-            self.__dict__["call"] = machine.call  # the built-in function in place of the method
+            self.__dict__["call"] = machine.call  # in place of the method
         ready = machine is not None
         return (self._batch_machine.wait() is not None and ready) if batch else ready
 
@@ -89,6 +90,13 @@ class Kernel:
         """
         machine = self._machine.value
         return None if machine is None else machine.address
+
+    @property
+    def native(self) -> Any:
+        """The `rbda_ros._native.calls.Kernel` that answers `call`; None where none does yet."""
+        machine = self._machine.value
+        found = None if machine is None else machine.call
+        return found if _native.calls is not None and type(found) is _native.calls.Kernel else None
 
     def call(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """Evaluate at one state: a vector per input, in column order; new arrays returned."""

@@ -1,4 +1,4 @@
-"""Pieces of LLVM IR as text: vectors of lanes, literals, calls by address."""
+"""Pieces of LLVM IR as text: vectors of lanes, literals, calls of the C library."""
 
 from __future__ import annotations
 
@@ -60,9 +60,12 @@ def literal(value: float, lanes: Lanes = Lanes(1)) -> str:  # noqa: B008  (froze
     return lanes.repeat(f"double 0x{bits:016X}")
 
 
-def at_address(address: int) -> str:
-    """A pointer that is known now: code is never moved to another process."""
-    return f"inttoptr (i64 {address} to ptr)"
+_UNARY = """sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp expm1 log log1p
+    erf"""
+_BINARY = ("pow", "atan2", "hypot", "fmod", "remainder")
+
+LIBRARY: dict[str, int] = dict.fromkeys(_UNARY.split(), 1) | dict.fromkeys(_BINARY, 2)
+"""Functions of the C library's <math.h> that code may call, and how many doubles they take."""
 
 
 @cache
@@ -70,17 +73,27 @@ def _library() -> ctypes.CDLL:
     return ctypes.CDLL(ctypes.util.find_library("m"))
 
 
-@cache
 def library_address(function: str) -> int:
-    """Where a function of the C library's <math.h> is in this process."""
+    """Where a function of `LIBRARY` is in this process."""
     address = ctypes.cast(getattr(_library(), function), ctypes.c_void_p).value
     assert address
     return address
 
 
+def library_name(function: str) -> str:
+    """The name of a function of `LIBRARY` in our code: by its own, LLVM would know better."""
+    return f"rbda_ros_{function}"
+
+
+LIBRARY_DECLARATIONS = "\n".join(
+    f"declare double @{library_name(function)}({', '.join(['double'] * count)})"
+    for function, count in LIBRARY.items()
+)
+
+
 def library_call(function: str, result: str, arguments: Sequence[str], lanes: Lanes) -> list[str]:
     """Lines that call a function of doubles for every lane."""
-    target = at_address(library_address(function))
+    target = f"@{library_name(function)}"
     if lanes.count == 1:
         scalars = ", ".join(f"double {a}" for a in arguments)
         return [f"  {result} = call double {target}({scalars})"]

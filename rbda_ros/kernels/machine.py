@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rbda_ros import _native
 from rbda_ros.errors import InputError
-from rbda_ros.kernels import emit, emit_batch, entry
+from rbda_ros.kernels import emit, emit_batch
 from rbda_ros.kernels.compile import Code, vector_lanes
-from rbda_ros.kernels.llvm_text import Lanes, at_address
-from rbda_ros.kernels.plan import Plan, make_plan
+from rbda_ros.kernels.llvm_text import Lanes
+from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.program import Port, Program, UnsupportedOperationError
 from rbda_ros.spatial import Array
 
@@ -41,20 +42,13 @@ class Machine(NamedTuple):
 def compile_program(program: Program) -> Machine:
     """Machine code of a program for one state. Threads may share it."""
     careful = _Careful(program)
-    try:
-        entry.check_layout()
-    except entry.LayoutError:
+    if _native.calls is None:
         return Machine(careful.call, careful.into, careful.address)
-    ports = program.inputs, program.outputs
-    call, into = careful.code.add(
-        {
-            "call": entry.call_module(*ports, careful.address),
-            "into": entry.into_module(*ports, careful.address),
-        }
-    )
+    sizes = [tuple(port.size for port in ports) for ports in (program.inputs, program.outputs)]
+    ports = careful.code.address("evaluate_ports")
     return Machine(
-        entry.builtin(program.name, call, careful.call),
-        entry.builtin(program.name, into, careful.into),
+        _native.calls.Kernel(ports, *sizes, careful.call, False),
+        _native.calls.Kernel(ports, *sizes, careful.into, True),
         careful.address,
     )
 
@@ -68,11 +62,8 @@ class _Careful:
         if plan.work > MOST_WORK:
             raise UnsupportedOperationError(f"{program.name} needs {plan.work} words of work")
         self.program = program
-        self.constants = np.array(plan.constants)
-        self.code = Code()
-        addresses = self.code.add(emit.functions(plan, Lanes(1), lanes.count))
-        module = _evaluate_module(plan, addresses, self.constants.ctypes.data)
-        (self.address,) = self.code.add({"evaluate": module})
+        self.code = Code(emit.modules(plan, Lanes(1), lanes.count))
+        self.address = self.code.address("evaluate")
         pointers = [ctypes.c_void_p] * (len(program.inputs) + len(program.outputs))
         self.evaluate: Any = ctypes.CFUNCTYPE(None, *pointers)(self.address)
 
@@ -89,23 +80,6 @@ class _Careful:
         count = len(self.program.inputs)
         for array, output in zip(given[count:], self.call(*given[:count]), strict=True):
             np.copyto(array, output)
-
-
-def _evaluate_module(plan: Plan, functions: Sequence[int], constants: int) -> str:
-    """IR of ``void evaluate(inputs..., outputs...)``: every part in turn, work on the stack."""
-    program = plan.program
-    pointers = [f"ptr %i{i}" for i in range(len(program.inputs))]
-    pointers += [f"ptr %o{i}" for i in range(len(program.outputs))]
-    given = ", ".join([*pointers, f"ptr {at_address(constants)}", "ptr %w"])
-    return "\n".join(
-        [
-            f"define void @evaluate({', '.join(pointers)}) nounwind {{",
-            f"  %w = alloca [{max(plan.work, 1)} x double], align 64",
-            *(f"  call void {at_address(address)}({given})" for address in functions),
-            "  ret void",
-            "}",
-        ]
-    )
 
 
 def vectors(name: str, ports: Sequence[Port], given: Sequence[Any]) -> list[Array]:
@@ -135,13 +109,11 @@ class BatchMachine:
         self._lanes = lanes.count
         self._local = threading.local()
         self._tiling = emit_batch.make_tiling(plan, lanes)
-        self._code = Code()
-        addresses = self._code.add(emit.functions(plan, lanes, 1))
-        module = emit_batch.batch_module(plan, lanes, self._tiling, addresses)
+        self._code = Code(emit_batch.modules(plan, lanes, self._tiling))
         pointers = [ctypes.c_void_p] * (len(program.inputs) + len(program.outputs) + 2)
-        (address,) = self._code.add({"batch": module})
         # Through ctypes the GIL is released, and what the call costs is shared by many states.
-        self._batch: Any = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(address)
+        signature = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)
+        self._batch: Any = signature(self._code.address("batch"))
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array], states: int) -> None:
         """Evaluate contiguous (states, n) inputs into (states, m) outputs."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import casadi as ca
+
 from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.actuator_efforts import actuator_efforts
 from rbda_ros.algorithms.caba_osim import caba_osim
@@ -18,7 +20,7 @@ from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
-from rbda_ros.algorithms.feedforward import Choice, answer_health, feedforward
+from rbda_ros.algorithms.feedforward import Choice, feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import (
     NamedFrame,
@@ -120,8 +122,9 @@ def _feedforward(tree: ClusterTree, *inputs: Any) -> tuple[Matrix, ...]:
     return feedforward(tree, *state[:5], *(each.T for each in state[5:]), choice=choice)
 
 
-def _frame_pose(tree: ClusterTree, q: Matrix, frame: NamedFrame) -> tuple[Matrix, Matrix]:
-    return frame_pose(tree, q, frame.on_body(tree))
+def _frame_pose(tree: ClusterTree, q: Matrix, frame: NamedFrame) -> Matrix:
+    R, p = frame_pose(tree, q, frame.on_body(tree))
+    return ca.vertcat(ca.horzcat(R, p), ca.DM([[0.0, 0.0, 0.0, 1.0]]))
 
 
 def _jacobian(tree: ClusterTree, q: Matrix, frame: NamedFrame) -> Matrix:
@@ -209,9 +212,6 @@ REGISTRY: dict[str, Traceable] = {
     "velocity_map": Traceable(("q",), velocity_map, sees_inertia=False),
     "momentum": Traceable(("q", "yd"), momentum),
     "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
-    "answer_health": Traceable(
-        ("q", "guess", "yd", "ydd", "tau", "efforts"), answer_health, sees_inertia=False
-    ),
     "inverse_dynamics_derivatives": Traceable(("q", "yd", "ydd"), inverse_dynamics_derivatives),
     "frame_pose": Traceable(("q",), _frame_pose, needs_frames=True, sees_inertia=False),
     "jacobian": Traceable(("q",), _jacobian, needs_frames=True, sees_inertia=False),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rbda_ros.kernels.llvm_text import Lanes, library_call, literal
+from rbda_ros.kernels.llvm_text import LIBRARY_DECLARATIONS, Lanes, library_call, literal
 from rbda_ros.kernels.packing import Pack
 from rbda_ros.kernels.plan import Plan
 from rbda_ros.kernels.program import Program
@@ -42,6 +42,16 @@ def parameters(program: Program) -> str:
     outputs = [f"ptr noalias nocapture %o{i}" for i in range(len(program.outputs))]
     others = ["ptr noalias nocapture readonly %k", "ptr noalias nocapture %w"]
     return ", ".join([*inputs, *outputs, *others])
+
+
+def declaration(program: Program, name: str) -> str:
+    """A function that `Writer.module` defines in another module."""
+    return f"declare void @{name}({', '.join(['ptr'] * pointers(program))})"
+
+
+def pointers(program: Program) -> int:
+    """How many `parameters` there are."""
+    return len(program.inputs) + len(program.outputs) + 2
 
 
 class Writer:
@@ -85,7 +95,7 @@ class Writer:
             self.intrinsics |= {("fabs", wide): 1, ("fma", wide): 3}
         if self.clears:
             lines.append(f"declare void {_MEMSET}(ptr, i8, i64, i1)")
-        lines.append("!0 = !{}")
+        lines += ["!0 = !{}", LIBRARY_DECLARATIONS]
         lines += [_declare(*key, count) for key, count in self.intrinsics.items()]
         return "\n".join(lines)
 

@@ -33,7 +33,7 @@ WARM = (
 )
 
 # Compiled before they are asked for: controllers will, in every cycle.
-COMPILED = "inverse_dynamics", "actuator_efforts", "answer_health"
+COMPILED = "inverse_dynamics", "actuator_efforts"
 
 
 @dataclass(frozen=True)

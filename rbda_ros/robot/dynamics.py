@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rbda_ros.algorithms import branches
 from rbda_ros.algorithms.feedforward import TERMS, Choice
 from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 from rbda_ros.robot.mechanism import Mechanism, Position
-from rbda_ros.robot.native_dynamics import NativeInverseDynamics
+from rbda_ros.robot.native_calls import checked
 from rbda_ros.robot.results import Derivatives
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
@@ -21,6 +22,7 @@ from rbda_ros.spatial import Array
 class Dynamics(Mechanism):
     """Inverse and forward dynamics, the terms of the equation of motion, efforts of actuators."""
 
+    @checked
     def inverse_dynamics(
         self,
         q: Position,
@@ -49,6 +51,7 @@ class Dynamics(Mechanism):
         state, ydd = self.state(q, qd), self._independent("ydd", ydd)
         return self._inverse_dynamics(state, ydd, external_wrenches, friction)
 
+    @checked
     def inverse_dynamics_efforts(
         self,
         q: Position,
@@ -69,6 +72,7 @@ class Dynamics(Mechanism):
         tau = self._inverse_dynamics(state, ydd, external_wrenches, friction)
         return self._evaluate("actuator_efforts", state.q, tau)[0], tau
 
+    @checked
     def forward_dynamics(
         self,
         q: Position,
@@ -98,6 +102,7 @@ class Dynamics(Mechanism):
             tau = tau - self._evaluate("friction_force", state.q, state.yd)[0]
         return self._dynamics("forward_dynamics", state, tau, external_wrenches)
 
+    @checked
     def actuator_efforts(self, q: Position, tau: ArrayLike) -> Array:
         """Efforts on the actuated joints that give the generalized force tau on y.
 
@@ -115,11 +120,13 @@ class Dynamics(Mechanism):
         state, tau = self.state(q), self._independent("tau", tau)
         return self._evaluate("actuator_efforts", state.q, tau)[0]
 
+    @checked
     def generalized_force(self, q: Position, spanning_tau: ArrayLike) -> Array:
         """The force ``G' tau`` (ny,) on y that forces (nv,) on all joints amount to [N m, N]."""
         tau = self._inputs.vector("spanning_tau", spanning_tau, self.nv)
         return self._evaluate("generalized_force", self.state(q).q, tau)[0]
 
+    @checked
     def mass_matrix(self, q: Position) -> Array:
         """H(y) (ny, ny), by composite rigid bodies on the cluster tree (Featherstone 2010)."""
         H = self._evaluate("mass_matrix", self.state(q).q)[0]
@@ -136,20 +143,24 @@ class Dynamics(Mechanism):
             raise SingularityError(self._no_inertia())
         return L.reshape(*L.shape[:-1], self.ny, self.ny)
 
+    @checked
     def bias_force(self, q: Position, qd: ArrayLike) -> Array:
         """C(y, yd) (ny,): inverse dynamics at zero acceleration, gravity included [N m, N]."""
         state = self.state(q, qd)
         return self._evaluate("bias_force", state.q, state.yd)[0]
 
+    @checked
     def gravity_force(self, q: Position) -> Array:
         """The force (ny,) on y that holds the robot still against gravity [N m, N]."""
         return self._evaluate("gravity_force", self.state(q).q)[0]
 
+    @checked
     def friction_force(self, q: Position, qd: ArrayLike) -> Array:
         """The force (ny,) on y that overcomes the URDF's joint friction and damping [N m, N]."""
         state = self.state(q, qd)
         return self._evaluate("friction_force", state.q, state.yd)[0]
 
+    @checked
     def inverse_dynamics_derivatives(
         self, q: Position, qd: ArrayLike, ydd: ArrayLike
     ) -> Derivatives:
@@ -159,6 +170,7 @@ class Dynamics(Mechanism):
         shape = (*by_y.shape[:-1], self.ny, self.ny)
         return Derivatives(by_y.reshape(shape), by_yd.reshape(shape), self.mass_matrix(state))
 
+    @checked
     def forward_dynamics_derivatives(
         self, q: Position, qd: ArrayLike, tau: ArrayLike
     ) -> Derivatives:
@@ -170,28 +182,16 @@ class Dynamics(Mechanism):
         state = self.state(q, qd)
         ydd = self.forward_dynamics(state, state.yd, tau)
         of_inverse = self.inverse_dynamics_derivatives(state, state.yd, ydd)
-        H_inverse = np.asarray(np.linalg.inv(of_inverse.third), float)
+        parent = branches.parents(self.tree)
+        L = branches.factor(parent, of_inverse.third)
+        if L is None:
+            raise SingularityError(self._no_inertia())
+        one = np.broadcast_to(np.eye(self.ny), of_inverse.third.shape)
         return Derivatives(
-            -H_inverse @ of_inverse.position, -H_inverse @ of_inverse.velocity, H_inverse
+            -branches.solve(parent, L, of_inverse.position),
+            -branches.solve(parent, L, of_inverse.velocity),
+            branches.solve(parent, L, one),
         )
-
-    def native_inverse_dynamics(self) -> NativeInverseDynamics | None:
-        """Inverse dynamics of y as one C function; its kernels are compiled first.
-
-        None where y has no position of its own, or where there is no machine code.
-        """
-        positions = self._inputs.choices.newton_positions
-        if positions is None:
-            return None
-        closure = self._kernels.get("closure", positions) if self.tree.has_loops else None
-        kernels = (
-            self.kernel("inverse_dynamics"),
-            self.kernel("actuator_efforts"),
-            self.kernel("answer_health"),
-        )
-        if not all(kernel.compile() for kernel in (closure, *kernels) if kernel is not None):
-            return None
-        return NativeInverseDynamics(self.tree, len(positions), closure, *kernels)
 
     def feedforward(
         self,

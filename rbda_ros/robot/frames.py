@@ -12,6 +12,7 @@ from rbda_ros.errors import ClosureError, InputError, SingularityError
 from rbda_ros.robot.dynamics import Dynamics
 from rbda_ros.robot.inputs import FrameName, numbers
 from rbda_ros.robot.mechanism import Position
+from rbda_ros.robot.native_calls import checked
 from rbda_ros.robot.poses import pose_error
 from rbda_ros.robot.results import OperationalSpace
 from rbda_ros.spatial import Array
@@ -25,15 +26,13 @@ ROTATION_TOLERANCE = 1e-3
 class Frames(Dynamics):
     """Poses, Jacobians, operational-space inertia and inverse kinematics of frames on links."""
 
+    @checked
     def frame_pose(self, q: Position, frame: FrameName) -> Array:
         """The pose (4, 4) of a frame in the world: rotation, and origin [m]."""
-        R, p = self._evaluate("frame_pose", self.state(q).q, frames=(frame,))
-        pose = np.zeros((*p.shape[:-1], 4, 4))
-        pose[..., :3, :3] = R.reshape(*R.shape[:-1], 3, 3)
-        pose[..., :3, 3] = p
-        pose[..., 3, 3] = 1.0
-        return pose
+        pose = self._evaluate("frame_pose", self.state(q).q, frames=(frame,))[0]
+        return pose.reshape(*pose.shape[:-1], 4, 4)
 
+    @checked
     def jacobian(self, q: Position, frame: FrameName) -> Array:
         """The Jacobian (6, ny) of a frame with respect to y.
 
@@ -42,6 +41,7 @@ class Frames(Dynamics):
         J = self._evaluate("jacobian", self.state(q).q, frames=(frame,))[0]
         return J.reshape(*J.shape[:-1], 6, self.ny)
 
+    @checked
     def frame_bias_acceleration(self, q: Position, qd: ArrayLike, frame: FrameName) -> Array:
         """``J-dot yd`` (6,): acceleration of the frame's origin, then angular, at ydd = 0."""
         state = self.state(q, qd)

@@ -42,6 +42,7 @@ class Inputs:
             for body in tree.spanning.bodies
             if body.model.nq != body.model.nv
         ]
+        self.quaternions = [start for start, _ in self._quaternions]
         self.choices = JointChoices(tree)
 
     def vector(self, name: str, value: ArrayLike, *sizes: int) -> Array:

@@ -22,6 +22,7 @@ from rbda_ros.kernels.methods import Methods
 from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.robot.closer import Given, LoopCloser
 from rbda_ros.robot.inputs import FrameName, Inputs
+from rbda_ros.robot.native_calls import NativeCalls, checked
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.robot.results import Cluster, clusters_of
 from rbda_ros.robot.state import State
@@ -48,6 +49,8 @@ class Mechanism:
         self._inputs = Inputs(tree)
         self._closer = LoopCloser(tree, self._inputs, self._kernels)
         self._identity: object = unloaded._identity if unloaded else object()
+        self._native = NativeCalls(tree, self._inputs, self._kernels, self._identity)
+        self._native_calls: dict[str, Any] = self._native.table  # where `checked` methods look
 
         self.tree: ClusterTree = tree
         self.coordinates: Coordinates = tree.coordinates
@@ -114,6 +117,11 @@ class Mechanism:
             if q.of is not self._identity:
                 raise InputError(f"q is a state of another robot than {self.name}")
             return q if qd is None or qd is q.yd else q.with_velocity(self._inputs.velocity(qd))
+        if self._native.reader is not None:
+            found = self._native.reader.check(q, qd)
+            if found is not None:
+                position, yd, residual, conditioning = found
+                return State(position, yd, residual, conditioning, self._identity)
         position = self._inputs.vector("q", q, self.nq, self._inputs.independent_size)
         if position.shape[-1] == self.nq:
             position = self._inputs.normalized(position)
@@ -124,6 +132,7 @@ class Mechanism:
             residual, each = self._check_loops(position)
             self._refuse_dead_points(each, "independent")
             conditioning = float(each.min(initial=1.0))
+            self._native.prepare_reader()
         yd = np.zeros(self.ny) if qd is None else self._inputs.velocity(qd)
         return State(position, yd, residual, conditioning, self._identity)
 
@@ -134,6 +143,7 @@ class Mechanism:
             raise InputError(f"{which}, not a batch")
         return state
 
+    @checked
     def close(self, y_or_partial: Given, guess: ArrayLike | None = None) -> Array:
         """The spanning position (nq,) that satisfies every loop.
 
@@ -214,11 +224,13 @@ class Mechanism:
         given = self._inputs.known_rates("acceleration", accelerations, base_acceleration, state.q)
         return self._independent_rates("independent_acceleration", *given, state.q, state.yd)
 
+    @checked
     def spanning_velocity(self, q: Position, yd: ArrayLike) -> Array:
         """The velocity of every joint, ``qd = G yd`` (nv,) (Chignoli 2024, Eq. 3)."""
         state = self.state(q, yd)
         return self._evaluate("spanning_motion", state.q, state.yd, np.zeros(self.ny))[0]
 
+    @checked
     def spanning_acceleration(self, q: Position, qd: ArrayLike, ydd: ArrayLike) -> Array:
         """The acceleration of every joint, ``qdd = G ydd + g`` (nv,) (Chignoli 2024, Eq. 3).
 

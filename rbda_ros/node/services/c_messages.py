@@ -20,8 +20,6 @@ from rcl_interfaces.srv import GetParameters
 from rclpy.type_support import check_for_type_support
 from rosidl_parser.definition import BasicType, NamespacedType, UnboundedSequence, UnboundedString
 
-from rbda_ros.kernels.entry import pointer_in
-
 Vector = NDArray[np.float64]
 
 NUMBERS: dict[str, Any] = {
@@ -268,9 +266,13 @@ def _to_python(kind: Any) -> Any:
     return _function(type(kind)._CONVERT_TO_PY, ctypes.py_object, ctypes.c_void_p)
 
 
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+
 def _function(capsule: Any, *signature: Any) -> Any:
     """A C function by its capsule; what it returns comes first."""
-    return ctypes.PYFUNCTYPE(*signature)(pointer_in(capsule))
+    return ctypes.PYFUNCTYPE(*signature)(_pointer(capsule, None))
 
 
 # A message with something else in every field.

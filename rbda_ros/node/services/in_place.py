@@ -18,13 +18,10 @@ from typing import Any
 
 from rclpy.type_support import check_for_type_support
 
-from rbda_ros.kernels.compile import Code
-from rbda_ros.kernels.entry import python_function
-from rbda_ros.kernels.llvm_text import at_address
 from rbda_ros.node.services.c_messages import SentMessage, TakenMessage, UnknownLayoutError
 
-CANNOT_BE = UnknownLayoutError, OSError, RuntimeError
-"""Messages with other fields; or a system that lets no program make machine code."""
+CANNOT_BE = UnknownLayoutError, OSError, RuntimeError, MemoryError
+"""Messages with other fields; or a system that lets no program make functions for C."""
 
 
 def for_service(kind: Any) -> Any:
@@ -71,27 +68,28 @@ def _sent(kind: Any) -> Any:
 
 def _functions(message: SentMessage | TakenMessage) -> dict[str, Any]:
     """What rclpy is to call: the message is made already, is its view, and stays."""
-    view, code = message.view, Code()
-    addresses = code.add(
-        {
-            "create": f"define i64 @create() {{ ret i64 {ctypes.addressof(view)} }}",
-            "destroy": "define void @destroy(i64 %message) { ret void }",
-            "from_py": "define i8 @from_py(i64 %object, i64 %message) { ret i8 1 }",
-            "to_py": f"""define ptr @to_py(i64 %message) {{
-                call void {python_function("Py_IncRef")}(ptr {at_address(id(view))})
-                ret ptr {at_address(id(view))}
-            }}""",
-        }
-    )
-    names = "_CREATE_ROS_MESSAGE", "_DESTROY_ROS_MESSAGE", "_CONVERT_FROM_PY", "_CONVERT_TO_PY"
-    capsules = [_capsule(address, None, None) for address in addresses]
+    view, address = message.view, ctypes.addressof(message.view)
+    functions = {
+        "_CREATE_ROS_MESSAGE": _CREATE(lambda: address),
+        "_DESTROY_ROS_MESSAGE": _DESTROY(lambda message: None),
+        "_CONVERT_FROM_PY": _FROM_PYTHON(lambda plain, message: True),
+        "_CONVERT_TO_PY": _TO_PYTHON(lambda message: view),
+    }
+    capsules = {
+        name: _capsule(ctypes.cast(function, ctypes.c_void_p), None, None)
+        for name, function in functions.items()
+    }
     return {
-        **dict(zip(names, capsules, strict=True)),
+        **capsules,
         "_TYPE_SUPPORT": type(message.kind)._TYPE_SUPPORT,
-        "_in_use": (message, code),  # as long as the class
+        "_in_use": (message, functions),  # as long as the class
     }
 
 
+_CREATE = ctypes.PYFUNCTYPE(ctypes.c_void_p)
+_DESTROY = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_FROM_PYTHON = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.py_object, ctypes.c_void_p)
+_TO_PYTHON = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)
 _capsule = ctypes.pythonapi.PyCapsule_New
 _capsule.restype = ctypes.py_object
 _capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]

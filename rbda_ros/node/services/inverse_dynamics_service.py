@@ -1,24 +1,21 @@
 """The service that controllers call in every cycle: efforts that give an acceleration.
 
-Most requests are about the independent joints, with no wrenches from outside. These are answered
-in machine code from the request to the response, where messages are in place (`in_place`). All
-others, and those that it does not answer, go by the methods of the robot. Both give the same.
+Most requests are about the independent joints, with no wrenches from outside. Where messages are
+in place (`in_place`), these are answered in a few steps. All others, and those that must be
+refused, go the general way. Both give the same.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rbda_ros.kernels.background import Lazy
+from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import messages
 from rbda_ros.node.joint_map import Vector
 from rbda_ros.node.parameters import Settings
-from rbda_ros.node.services.native_answer import native_answer
 from rbda_ros.robot import Robot
 
 NO_WRENCH: Vector = np.zeros(6)
@@ -29,32 +26,45 @@ class InverseDynamicsService:
 
     def __init__(self) -> None:
         self._robot: Robot | None = None  # that the last answer was for
-        self._native: Lazy[Callable[[], bool]] | None = None  # for this robot
+        self._motion: tuple[Vector, ...] = ()  # position, velocity and acceleration of its y
 
     def __call__(self, robot: Robot, settings: Settings, request: Any, response: Any) -> None:
         """Answer with the efforts on the actuated joints that give an acceleration."""
         friction = "friction" in settings.terms
-        if robot is self._robot and not friction and self._in_machine_code(robot, request):
-            return  # but for the forces, the response is as it was
-        efforts, tau = _inverse_dynamics(robot, request, friction)
+        if robot is not self._robot:
+            sizes = (robot.coordinates.base_nq, *[robot.coordinates.base_nv] * 2)
+            joints = len(robot.independent_joint_names)
+            self._robot, self._motion = robot, tuple(np.zeros(size + joints) for size in sizes)
+        answer = None if friction else self._of_independent_joints(robot, request)
+        if answer is None:
+            answer = _inverse_dynamics(robot, request, friction)
+        efforts, tau = answer
         response.joint_names = robot.actuated_joint_names
         response.effort = messages.sequence(efforts)
         base = response.base_wrench
         messages.fill(base.force, base.torque, tau[:6] if robot.floating_base else NO_WRENCH)
-        if robot is not self._robot:
-            self._robot, self._native = robot, None
-            if isinstance(request, ctypes.Structure):  # in place
-                make = partial(native_answer, robot, request, response)
-                self._native = Lazy("the service inverse_dynamics", make)
-                self._native.request()
 
-    def _in_machine_code(self, robot: Robot, request: Any) -> bool:
-        """Write efforts and base wrench, if that can be."""
-        answer = None if self._native is None else self._native.value
-        if answer is None:
-            return False
-        names = request.state.joint_names
-        return answer() if not names or tuple(names) == robot.independent_joint_names else False
+    def _of_independent_joints(self, robot: Robot, request: Any) -> tuple[Vector, Vector] | None:
+        """Efforts and force on y of a request in place; None where it takes the general way."""
+        state = request.state
+        if not isinstance(request, ctypes.Structure) or request.external_wrenches:
+            return None
+        names, joints = state.joint_names, len(robot.independent_joint_names)
+        if names and tuple(names) != robot.independent_joint_names:
+            return None
+        of_base = state.base_pose, state.base_twist, request.base_acceleration
+        of_joints = state.position, state.velocity, request.acceleration
+        for vector, base, given in zip(self._motion, of_base, of_joints, strict=True):
+            first = len(vector) - joints
+            if len(given) != joints and (len(given) or vector is self._motion[0]):
+                return None
+            vector[:first] = np.frombuffer(base, float, first) if first else 0.0
+            vector[first:] = given if len(given) else 0.0
+        try:
+            y, yd, ydd = self._motion
+            return robot.inverse_dynamics_efforts(y, yd, ydd)
+        except (InputError, ModelError):
+            return None
 
 
 def _inverse_dynamics(robot: Robot, request: Any, friction: bool) -> tuple[Vector, Vector]:

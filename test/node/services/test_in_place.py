@@ -5,7 +5,7 @@ import pytest
 from rbda_ros.srv import InverseDynamics
 from ros_requests import wrench_on
 
-from rbda_ros.kernels.compile import Code
+from rbda_ros.node.services import in_place
 from rbda_ros.node.services.in_place import for_client, for_service
 
 
@@ -56,6 +56,6 @@ def test_a_type_that_cannot_be_in_place_is_used_as_it_is(monkeypatch):
     def forbidden(*_):
         raise OSError("memory cannot be made executable")
 
-    monkeypatch.setattr(Code, "add", forbidden)
+    monkeypatch.setattr(in_place, "_CREATE", forbidden)
     assert for_service(InverseDynamics) is InverseDynamics
     assert for_client(InverseDynamics) is InverseDynamics

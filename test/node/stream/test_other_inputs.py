@@ -108,7 +108,8 @@ def inverse_dynamics(client, robot, asked, ydd):
 @pytest.mark.parametrize("client_type", [for_client, lambda kind: kind], ids=["in place", "plain"])
 def test_machine_code_on_both_sides_gives_the_same_to_the_last_bit(leg, client_type):
     client, _, robot = leg
-    assert robot.native_inverse_dynamics() is not None  # so that its kernels are compiled
+    assert robot.kernel("inverse_dynamics").compile()
+    assert robot.kernel("actuator_efforts").compile()
     kind = client_type(InverseDynamics)
     service = client.node.create_client(kind, "dynamics/inverse_dynamics")
     client.until(service.service_is_ready)

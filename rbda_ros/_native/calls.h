@@ -1,0 +1,121 @@
+/* What the parts of rbda_ros._native.calls share. The interpreter lock is held everywhere here. */
+#ifndef RBDA_ROS_CALLS_H
+#define RBDA_ROS_CALLS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL rbda_ros_calls_array_api
+#ifndef RBDA_ROS_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+#include <structmember.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_PORTS = 16, MOST_SLOTS = 24, MOST_ARGUMENTS = 8 };
+
+/* A compiled program: pointers to its inputs, then to its outputs. */
+typedef void (*Evaluate)(double *const *ports);
+
+/* kernel.c: a program, called with numpy vectors. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    Evaluate evaluate;
+    int inputs, ports;             /* how many are inputs, how many in all */
+    int into;                      /* whether outputs are given too, and nothing is returned */
+    npy_intp size[MOST_PORTS];
+    PyObject *otherwise;           /* takes what is not taken here; keeps the code alive */
+} Kernel;
+
+extern PyTypeObject KernelType;
+
+/* reader.c: positions and velocities of one robot, as users give them. */
+typedef struct {
+    PyObject_HEAD
+    Py_ssize_t nq, nv, ny;
+    double largest_position, largest, quaternion_tolerance, unit;
+    double closed, nearby, on_loops, singular;
+    PyArrayObject *independent;    /* entries of qd that are yd */
+    PyArrayObject *quaternions;    /* where they start in q */
+    PyArrayObject *curved;         /* entries of q that loops are not linear in */
+    PyArrayObject *known;          /* entries of q that are y; none where only q will do */
+    PyArrayObject *parts;          /* in how many parts known joints go where they are */
+    PyArrayObject *home;           /* (nq,) where loops are closed from */
+    PyTypeObject *state_type;      /* of states that were checked before */
+    PyObject *identity;            /* whose states they must be */
+    Kernel *closure;               /* y, guess -> q, phi; NULL while there is none */
+    Kernel *loop_state;            /* q -> phi, conditioning; NULL without loops */
+    int has_loops;
+    double *phi, *conditioning, *next, *values;  /* while it works: of loops, positions, y */
+    double residual, worst;        /* of the position that was read last: of its loops */
+} Reader;
+
+extern PyTypeObject ReaderType;
+
+/* 1, with `*q` at nq numbers that were checked, in `into` where they are not those given; else 0,
+   for whatever must be refused, or is not known here. So for velocities. */
+int read_position(Reader *reader, PyObject *given, double *into, const double **q);
+int read_velocity(Reader *reader, PyObject *given, double *into, const double **yd);
+/* 1, with unit quaternions in q; 0 where they are far from it. */
+int normalize(const Reader *reader, double *q);
+/* Newton steps from `start` to where entries of q are `values`: 1 and q, or 0. */
+int close_loops(Reader *reader, Kernel *closure, const npy_intp *entries, Py_ssize_t count,
+                const double *values, const double *start, double *q);
+
+/* Whether a kernel closes the loops of this robot from so many known entries of q. */
+int closes(const Reader *reader, PyObject *kernel, npy_intp known);
+
+/* Whether it is a vector of indices below a limit. */
+int are_indices(PyArrayObject *array, npy_intp limit);
+
+/* branches.c: L of a mass matrix H (n x n), in its lower half; 0 where it is singular. */
+int factor_branches(const npy_intp *parent, npy_intp n, double *H);
+/* H^-1 B (n x n) in the place of B. */
+void solve_branches(const npy_intp *parent, npy_intp n, const double *L, double *B);
+
+extern PyTypeObject CheckedCallType;  /* checked_call.c */
+extern PyTypeObject ClosingType;      /* closing.c */
+extern PyTypeObject MethodType;       /* method.c */
+
+/* The numbers of a contiguous float64 vector; NULL for all else, also of another size. */
+static inline double *vector_of(PyObject *object, npy_intp size)
+{
+    PyArrayObject *array = (PyArrayObject *)object;
+    if (!PyArray_CheckExact(object) || PyArray_NDIM(array) != 1 || PyArray_DIM(array, 0) != size
+        || PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(array))
+        return NULL;
+    return PyArray_DATA(array);
+}
+
+/* How many numbers a vector has; -1 where it is none. */
+static inline npy_intp length_of(PyObject *object)
+{
+    PyArrayObject *array = (PyArrayObject *)object;
+    return PyArray_CheckExact(object) && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
+}
+
+static inline const npy_intp *indices_of(PyArrayObject *array)
+{
+    return PyArray_DATA(array);
+}
+
+/* Whether all numbers are at most so large; no NaN is. */
+static inline int all_within(const double *numbers, npy_intp count, double largest)
+{
+    int good = 1;
+    for (npy_intp i = 0; i < count; i++)
+        good &= fabs(numbers[i]) <= largest;
+    return good;
+}
+
+static inline PyObject *new_vector(npy_intp size)
+{
+    return PyArray_SimpleNew(1, &size, NPY_DOUBLE);
+}
+
+#endif

@@ -1,0 +1,286 @@
+/* Kernels one after the other, with their arguments checked: one public method at one state. */
+#include "calls.h"
+
+typedef struct {
+    Kernel *kernel;
+    int slots[MOST_PORTS];
+} Step;
+
+typedef struct {
+    int slot, dimensions;
+    npy_intp shape[2];
+} Result;
+
+/* Numbers live in slots. The first have the arguments, then come results, what passes between
+   kernels, and zeros. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    Reader *reader;
+    char kinds[MOST_ARGUMENTS + 1]; /* q: position, v: velocity, x: any other vector */
+    int arguments, slots, steps, results;
+    int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
+    int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
+    PyArrayObject *parents;         /* of the coordinates of H; NULL without */
+    npy_intp size[MOST_SLOTS];
+    double *fixed[MOST_SLOTS];      /* in `memory`: zero where no kernel writes */
+    Step step[4];
+    Result result[3];
+    double *memory;
+    PyObject *make;                 /* makes the answer of the results; NULL for a plain one */
+} CheckedCall;
+
+static int read_arguments(CheckedCall *call, PyObject *const *given, const double **slots)
+{
+    for (int i = 0; i < call->arguments; i++) {
+        switch (call->kinds[i]) {
+        case 'q':
+            if (!read_position(call->reader, given[i], call->fixed[i], &slots[i]))
+                return 0;
+            break;
+        case 'v':
+            if (!read_velocity(call->reader, given[i], call->fixed[i], &slots[i]))
+                return 0;
+            break;
+        default:
+            slots[i] = vector_of(given[i], call->size[i]);
+            if (slots[i] == NULL || !all_within(slots[i], call->size[i], call->reader->largest))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether forces, or accelerations, are numbers, and loops that are closed by forces closed. */
+static int is_sound(const CheckedCall *call, double *const *slots)
+{
+    if (call->finite < 0)
+        return 1;
+    const double *values = slots[call->finite];
+    npy_intp count = call->size[call->finite];
+    double largest = 1.0;
+    int good = 1;
+    for (npy_intp i = 0; i < count; i++) {
+        good &= isfinite(values[i]) != 0;
+        largest = fmax(largest, fabs(values[i]));
+    }
+    if (call->missed >= 0) {
+        const double *missed = slots[call->missed];
+        for (npy_intp i = 0; i < call->size[call->missed]; i++)
+            good &= missed[i] <= call->reader->on_loops * largest;
+    }
+    return good;
+}
+
+/* -H^-1 times all results but the last, which becomes H^-1: whether H is regular. */
+static int solve_results(const CheckedCall *call, double *const *slots)
+{
+    if (call->mass_matrix < 0)
+        return 1;
+    const npy_intp *parent = indices_of(call->parents);
+    npy_intp n = PyArray_SIZE(call->parents);
+    double *H = slots[call->mass_matrix];
+    if (!factor_branches(parent, n, H))
+        return 0;
+    for (int i = 0; i < call->results; i++) {
+        double *B = slots[call->result[i].slot];
+        int last = i == call->results - 1;
+        if (last) {
+            memset(B, 0, n * n * sizeof *B);
+            for (npy_intp k = 0; k < n; k++)
+                B[k * n + k] = 1.0;
+        }
+        solve_branches(parent, n, H, B);
+        for (npy_intp k = 0; !last && k < n * n; k++)
+            B[k] = -B[k];
+    }
+    return 1;
+}
+
+static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
+                                    PyObject *names)
+{
+    CheckedCall *call = (CheckedCall *)self;
+    double *slots[MOST_SLOTS], *ports[MOST_PORTS];
+    PyObject *arrays[3] = {NULL}, *answer = NULL;
+    if (PyVectorcall_NARGS(flags) != call->arguments || names != NULL)
+        Py_RETURN_NONE;
+
+    /* From here to the last kernel nothing of Python runs that could call this again: `fixed` is
+       shared. So arrays are made first. */
+    for (int i = 0; i < call->results; i++) {
+        Result *result = &call->result[i];
+        arrays[i] = PyArray_SimpleNew(result->dimensions, result->shape, NPY_DOUBLE);
+        if (arrays[i] == NULL)
+            goto end;
+    }
+    memcpy(slots, call->fixed, call->slots * sizeof *slots);
+    for (int i = 0; i < call->results; i++)
+        slots[call->result[i].slot] = PyArray_DATA((PyArrayObject *)arrays[i]);
+    int good = read_arguments(call, given, (const double **)slots);
+    for (int k = 0; good && k < call->steps; k++) {
+        const Step *step = &call->step[k];
+        for (int i = 0; i < step->kernel->ports; i++)
+            ports[i] = slots[step->slots[i]];
+        step->kernel->evaluate(ports);
+    }
+    if (!good || !is_sound(call, slots) || !solve_results(call, slots))
+        answer = Py_NewRef(Py_None);
+    else if (call->make != NULL)
+        answer = PyObject_Vectorcall(call->make, arrays, call->results, NULL);
+    else if (call->results == 1)
+        answer = Py_NewRef(arrays[0]);
+    else
+        answer = PyTuple_Pack(2, arrays[0], arrays[1]);
+end:
+    for (int i = 0; i < call->results; i++)
+        Py_XDECREF(arrays[i]);
+    return answer;
+}
+
+static int set_steps(CheckedCall *call, PyObject *steps)
+{
+    call->steps = (int)PyTuple_GET_SIZE(steps);
+    for (int k = 0; k < call->steps; k++) {
+        PyObject *kernel, *slots;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(steps, k), "O!O!", &KernelType, &kernel,
+                              &PyTuple_Type, &slots))
+            return 0;
+        Step *step = &call->step[k];
+        step->kernel = (Kernel *)Py_NewRef(kernel);
+        if (PyTuple_GET_SIZE(slots) != step->kernel->ports)
+            return 0;
+        for (int i = 0; i < step->kernel->ports; i++) {
+            long slot = PyLong_AsLong(PyTuple_GET_ITEM(slots, i));
+            if (slot < 0 || slot >= call->slots || step->kernel->size[i] != call->size[slot])
+                return 0;
+            step->slots[i] = (int)slot;
+        }
+    }
+    return 1;
+}
+
+static int set_results(CheckedCall *call, PyObject *results)
+{
+    call->results = (int)PyTuple_GET_SIZE(results);
+    for (int i = 0; i < call->results; i++) {
+        Result *result = &call->result[i];
+        npy_intp columns = 0;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(results, i), "in|n", &result->slot,
+                              &result->shape[0], &columns))
+            return 0;
+        result->dimensions = columns ? 2 : 1;
+        result->shape[1] = columns;
+        if (result->slot < call->arguments || result->slot >= call->slots
+            || result->shape[0] * (columns ? columns : 1) != call->size[result->slot])
+            return 0;
+    }
+    return 1;
+}
+
+/* The coordinates before each one: earlier ones, or -1. */
+static int set_parents(CheckedCall *call, PyObject *parents)
+{
+    if (call->mass_matrix < 0)
+        return 1;
+    if (!PyArray_CheckExact(parents))
+        return 0;
+    PyArrayObject *array = (PyArrayObject *)parents;
+    npy_intp n = call->reader->ny;
+    if (PyArray_NDIM(array) != 1 || PyArray_SIZE(array) != n || PyArray_TYPE(array) != NPY_INTP
+        || !PyArray_ISCARRAY_RO(array) || call->size[call->mass_matrix] != n * n)
+        return 0;
+    for (npy_intp k = 0; k < n; k++)
+        if (indices_of(array)[k] < -1 || indices_of(array)[k] >= k)
+            return 0;
+    for (int i = 0; i < call->results; i++)
+        if (call->size[call->result[i].slot] != n * n)
+            return 0;
+    call->parents = (PyArrayObject *)Py_NewRef(parents);
+    return 1;
+}
+
+static int set_memory(CheckedCall *call, PyObject *sizes)
+{
+    npy_intp total = 1;
+    for (int i = 0; i < call->slots; i++) {
+        call->size[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, i));
+        if (call->size[i] < 0)
+            return 0;
+        char kind = i < call->arguments ? call->kinds[i] : 'x';
+        if ((kind == 'q' && call->size[i] != call->reader->nq)
+            || (kind == 'v' && call->size[i] != call->reader->ny))
+            return 0;
+        total += call->size[i];
+    }
+    call->memory = PyMem_Calloc(total, sizeof *call->memory);
+    if (call->memory == NULL)
+        return 0;
+    double *next = call->memory;
+    for (int i = 0; i < call->slots; i++) {
+        call->fixed[i] = next;
+        next += call->size[i];
+    }
+    return 1;
+}
+
+static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+{
+    PyObject *reader, *sizes, *steps, *results, *make, *parents;
+    const char *kinds;
+    int finite, missed, mass_matrix;
+    if (!PyArg_ParseTuple(arguments, "O!sO!O!O!iiOiO:CheckedCall", &ReaderType, &reader, &kinds,
+                          &PyTuple_Type, &sizes, &PyTuple_Type, &steps, &PyTuple_Type, &results,
+                          &finite, &missed, &make, &mass_matrix, &parents))
+        return NULL;
+    CheckedCall *call = (CheckedCall *)type->tp_alloc(type, 0);
+    if (call == NULL)
+        return NULL;
+    call->vectorcall = checked_vectorcall;
+    call->reader = (Reader *)Py_NewRef(reader);
+    call->make = make == Py_None ? NULL : Py_NewRef(make);
+    call->arguments = (int)strlen(kinds);
+    call->slots = (int)PyTuple_GET_SIZE(sizes);
+    call->finite = finite;
+    call->missed = missed;
+    call->mass_matrix = mass_matrix;
+    int good = call->arguments <= MOST_ARGUMENTS && call->arguments <= call->slots
+               && call->slots <= MOST_SLOTS && finite < call->slots && missed < call->slots
+               && mass_matrix < call->slots
+               && PyTuple_GET_SIZE(steps) <= 4 && PyTuple_GET_SIZE(results) >= 1
+               && PyTuple_GET_SIZE(results) <= 3;
+    if (good)
+        strcpy(call->kinds, kinds);
+    if (!good || !set_memory(call, sizes) || !set_steps(call, steps)
+        || !set_results(call, results) || !set_parents(call, parents)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "kernels and slots do not belong together");
+        Py_DECREF(call);
+        return NULL;
+    }
+    return (PyObject *)call;
+}
+
+static void checked_dealloc(PyObject *self)
+{
+    CheckedCall *call = (CheckedCall *)self;
+    for (int k = 0; k < call->steps; k++)
+        Py_XDECREF(call->step[k].kernel);
+    Py_XDECREF(call->reader);
+    Py_XDECREF(call->make);
+    Py_XDECREF(call->parents);
+    PyMem_Free(call->memory);
+    Py_TYPE(self)->tp_free(self);
+}
+
+PyTypeObject CheckedCallType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rbda_ros._native.calls.CheckedCall",
+    .tp_doc = "One method at one state, or None; see robot/native_calls.py.",
+    .tp_basicsize = sizeof(CheckedCall),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(CheckedCall, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = checked_new,
+    .tp_dealloc = checked_dealloc,
+};

@@ -1,0 +1,150 @@
+/* Robot.close for one set of known joints: a vector, or a dict of numbers by name. */
+#include "calls.h"
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    Reader *reader;
+    Kernel *closure;        /* NULL without loops: then there is nothing to close */
+    PyArrayObject *entries; /* of q that are known */
+    PyObject *names;        /* of a dict: first those of `entries`, in their order; else NULL */
+    PyArrayObject *places;  /* of all names in q */
+    double *values, *start;
+} Closing;
+
+/* What is known, and where to start: from a vector of y, or of q to be closed. */
+static int read_vector(Closing *closing, PyObject *given, const double **start)
+{
+    Reader *reader = closing->reader;
+    npy_intp size = length_of(given), count = PyArray_SIZE(closing->entries);
+    const double *numbers = vector_of(given, size);
+    if (numbers == NULL || !all_within(numbers, size, reader->largest_position))
+        return 0;
+    if (size == reader->nq) {
+        const npy_intp *entries = indices_of(closing->entries);
+        for (npy_intp i = 0; i < count; i++)
+            closing->values[i] = numbers[entries[i]];
+        *start = numbers;
+        return 1;
+    }
+    if (size != count)
+        return 0;
+    memcpy(closing->values, numbers, count * sizeof *numbers);
+    return 1;
+}
+
+/* The same from a dict that has just these names. */
+static int read_names(Closing *closing, PyObject *given, const double **start)
+{
+    Reader *reader = closing->reader;
+    npy_intp count = PyArray_SIZE(closing->entries), all = PyTuple_GET_SIZE(closing->names);
+    const npy_intp *places = indices_of(closing->places);
+    if (!PyDict_CheckExact(given) || PyDict_GET_SIZE(given) != all)
+        return 0;
+    memcpy(closing->start, PyArray_DATA(reader->home), reader->nq * sizeof *closing->start);
+    for (npy_intp i = 0; i < all; i++) {
+        PyObject *value = PyDict_GetItemWithError(given, PyTuple_GET_ITEM(closing->names, i));
+        if (value == NULL || !PyFloat_Check(value))
+            return 0;
+        double number = PyFloat_AS_DOUBLE(value);
+        if (!(fabs(number) <= reader->largest_position))
+            return 0;
+        if (i < count)
+            closing->values[i] = number;
+        closing->start[places[i]] = number;
+    }
+    if (all > count)
+        *start = closing->start;
+    return 1;
+}
+
+static PyObject *closing_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
+                                    PyObject *names)
+{
+    Closing *closing = (Closing *)self;
+    Reader *reader = closing->reader;
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (count < 1 || count > 2 || names != NULL)
+        Py_RETURN_NONE;
+    PyObject *answer = new_vector(reader->nq);
+    if (answer == NULL)
+        return NULL;
+    double *q = PyArray_DATA((PyArrayObject *)answer);
+    const double *start = PyArray_DATA(reader->home);
+    int good = closing->names == NULL ? read_vector(closing, given[0], &start)
+                                      : read_names(closing, given[0], &start);
+    if (good && count == 2 && given[1] != Py_None) {
+        start = vector_of(given[1], reader->nq);
+        good = start != NULL && all_within(start, reader->nq, reader->largest_position);
+    }
+    if (good && closing->closure != NULL)
+        good = close_loops(reader, closing->closure, indices_of(closing->entries),
+                           PyArray_SIZE(closing->entries), closing->values, start, q);
+    else if (good) {
+        memcpy(q, closing->values, reader->nq * sizeof *q);
+        good = normalize(reader, q);
+    }
+    if (good)
+        return answer;
+    Py_DECREF(answer);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+static PyObject *closing_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+{
+    PyObject *reader, *closure, *entries, *names, *places;
+    if (!PyArg_ParseTuple(arguments, "O!OO!OO!:Closing", &ReaderType, &reader, &closure,
+                          &PyArray_Type, &entries, &names, &PyArray_Type, &places))
+        return NULL;
+    const Reader *robot = (Reader *)reader;
+    npy_intp count = PyArray_SIZE((PyArrayObject *)entries);
+    int good = are_indices((PyArrayObject *)entries, robot->nq)
+               && are_indices((PyArrayObject *)places, robot->nq)
+               && (closure == Py_None ? !robot->has_loops && count == robot->nq && names == Py_None
+                                      : closes(robot, closure, count))
+               && (names == Py_None || (PyTuple_CheckExact(names) && PyTuple_GET_SIZE(names) >= count
+                   && PyTuple_GET_SIZE(names) == PyArray_SIZE((PyArrayObject *)places)));
+    if (!good)
+        return PyErr_Format(PyExc_ValueError, "joints and kernel do not belong together");
+    Closing *closing = (Closing *)type->tp_alloc(type, 0);
+    if (closing == NULL)
+        return NULL;
+    closing->vectorcall = closing_vectorcall;
+    closing->reader = (Reader *)Py_NewRef(reader);
+    closing->closure = closure == Py_None ? NULL : (Kernel *)Py_NewRef(closure);
+    closing->entries = (PyArrayObject *)Py_NewRef(entries);
+    closing->names = names == Py_None ? NULL : Py_NewRef(names);
+    closing->places = (PyArrayObject *)Py_NewRef(places);
+    closing->values = PyMem_Calloc(2 * robot->nq + 1, sizeof *closing->values);
+    if (closing->values == NULL) {
+        Py_DECREF(closing);
+        return PyErr_NoMemory();
+    }
+    closing->start = closing->values + robot->nq;
+    return (PyObject *)closing;
+}
+
+static void closing_dealloc(PyObject *self)
+{
+    Closing *closing = (Closing *)self;
+    Py_XDECREF(closing->reader);
+    Py_XDECREF(closing->closure);
+    Py_XDECREF(closing->entries);
+    Py_XDECREF(closing->names);
+    Py_XDECREF(closing->places);
+    PyMem_Free(closing->values);
+    Py_TYPE(self)->tp_free(self);
+}
+
+PyTypeObject ClosingType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rbda_ros._native.calls.Closing",
+    .tp_doc = "Robot.close for one set of known joints, or None; see robot/native_calls.py.",
+    .tp_basicsize = sizeof(Closing),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Closing, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = closing_new,
+    .tp_dealloc = closing_dealloc,
+};

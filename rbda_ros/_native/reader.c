@@ -1,0 +1,306 @@
+/* Positions and velocities of one robot, checked: sizes, finite numbers, quaternions, loops.
+   What `Inputs`, `LoopCloser` and `Mechanism.state` do, number by number, so that answers are the
+   same to the last bit. Whatever they would refuse is left to them, and so is all else that is not
+   a contiguous float64 vector. */
+#include "calls.h"
+
+static int on_loops(Reader *reader, const double *q)
+{
+    reader->residual = 0.0;
+    reader->worst = 1.0;
+    if (!reader->has_loops)
+        return 1;
+    if (reader->loop_state == NULL)
+        return 0;
+    const npy_intp *size = reader->loop_state->size;
+    double *phi = reader->phi, *conditioning = reader->conditioning;
+    double *ports[] = {(double *)q, phi, conditioning};
+    reader->loop_state->evaluate(ports);
+    int good = 1;
+    for (npy_intp i = 0; i < size[1]; i++) {
+        good &= fabs(phi[i]) <= reader->on_loops;
+        reader->residual = fmax(reader->residual, fabs(phi[i]));
+    }
+    for (npy_intp i = 0; i < size[2]; i++) {
+        good &= conditioning[i] >= reader->singular;
+        reader->worst = fmin(reader->worst, conditioning[i]);
+    }
+    return good;
+}
+
+int normalize(const Reader *reader, double *q)
+{
+    const npy_intp *starts = indices_of(reader->quaternions);
+    npy_intp count = PyArray_SIZE(reader->quaternions);
+    for (npy_intp k = 0; k < count; k++) {
+        double *x = q + starts[k];
+        double length = sqrt(((x[0] * x[0] + x[1] * x[1]) + x[2] * x[2]) + x[3] * x[3]);
+        if (!(fabs(length - 1.0) <= reader->quaternion_tolerance))
+            return 0;
+        if (fabs(length - 1.0) > reader->unit)
+            for (int i = 0; i < 4; i++)
+                x[i] /= length;
+    }
+    return 1;
+}
+
+/* One closure kernel's step, from one position to the next: whether it arrived, and not far away. */
+static int close_once(Reader *reader, Kernel *closure, double *values, const double *last,
+                      double *q)
+{
+    double *phi = reader->phi;
+    double *ports[] = {values, (double *)last, q, phi};
+    closure->evaluate(ports);
+    int good = 1;
+    for (npy_intp i = 0; i < closure->size[3]; i++)
+        good &= fabs(phi[i]) <= reader->closed;
+    const npy_intp *curved = indices_of(reader->curved);
+    npy_intp count = PyArray_SIZE(reader->curved);
+    for (npy_intp i = 0; i < count; i++)
+        good &= fabs(q[curved[i]] - last[curved[i]]) <= reader->nearby;
+    return good;
+}
+
+int close_loops(Reader *reader, Kernel *closure, const npy_intp *entries, Py_ssize_t count,
+                const double *values, const double *start, double *q)
+{
+    double *next = reader->next, *known = reader->values;
+    const npy_intp *parts = indices_of(reader->parts);
+    npy_intp tries = PyArray_SIZE(reader->parts);
+    for (npy_intp k = 0; k < tries; k++) {
+        int good = 1;
+        memcpy(q, start, reader->nq * sizeof *q);
+        for (npy_intp remaining = parts[k] - 1; good && remaining >= 0; remaining--) {
+            double share = (double)remaining / (double)parts[k];
+            for (Py_ssize_t i = 0; i < count; i++)
+                known[i] = values[i] - (values[i] - start[entries[i]]) * share;
+            good = close_once(reader, closure, known, q, next);
+            memcpy(q, next, reader->nq * sizeof *q);
+        }
+        if (good)
+            return normalize(reader, q);
+    }
+    return 0;
+}
+
+/* The position of a state, which was checked when it was made. */
+static int read_state(const Reader *reader, PyObject *state, const double **q)
+{
+    PyObject *of = PyObject_GetAttrString(state, "of");
+    PyObject *position = PyObject_GetAttrString(state, "q");
+    *q = position == NULL ? NULL : vector_of(position, reader->nq);
+    int good = of == reader->identity && *q != NULL;
+    Py_XDECREF(of);
+    Py_XDECREF(position);  /* the state, which cannot be changed, keeps it */
+    PyErr_Clear();
+    return good;
+}
+
+int read_position(Reader *reader, PyObject *given, double *into, const double **q)
+{
+    if (Py_TYPE(given) == reader->state_type)
+        return read_state(reader, given, q);
+    npy_intp size = length_of(given), count = PyArray_SIZE(reader->known);
+    const double *numbers = vector_of(given, size);
+    if (numbers == NULL || !all_within(numbers, size, reader->largest_position))
+        return 0;
+    *q = into;
+    if (size == reader->nq && PyArray_SIZE(reader->quaternions) == 0)
+        *q = numbers;
+    else if (size == reader->nq) {
+        memcpy(into, numbers, size * sizeof *into);
+        if (!normalize(reader, into))
+            return 0;
+    } else if (size != count || reader->closure == NULL
+               || !close_loops(reader, reader->closure, indices_of(reader->known), count, numbers,
+                               PyArray_DATA(reader->home), into))
+        return 0;
+    return on_loops(reader, *q);
+}
+
+int read_velocity(Reader *reader, PyObject *given, double *into, const double **yd)
+{
+    npy_intp size = length_of(given);
+    const double *numbers = vector_of(given, size);
+    if (numbers == NULL || (size != reader->ny && size != reader->nv)
+        || !all_within(numbers, size, reader->largest))
+        return 0;
+    *yd = numbers;
+    if (size != reader->ny) {
+        const npy_intp *independent = indices_of(reader->independent);
+        for (Py_ssize_t i = 0; i < reader->ny; i++)
+            into[i] = numbers[independent[i]];
+        *yd = into;
+    }
+    return 1;
+}
+
+int are_indices(PyArrayObject *array, npy_intp limit)
+{
+    if (PyArray_NDIM(array) != 1 || PyArray_TYPE(array) != NPY_INTP || !PyArray_ISCARRAY_RO(array))
+        return 0;
+    const npy_intp *index = indices_of(array);
+    for (npy_intp i = 0; i < PyArray_SIZE(array); i++)
+        if (index[i] < 0 || index[i] >= limit)
+            return 0;
+    return 1;
+}
+
+static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+{
+    Reader given = {.closure = NULL};
+    if (!PyArg_ParseTuple(
+            arguments, "(nnn)(dddddddd)(O!O!O!O!O!)O!O!Op:Reader",
+            &given.nq, &given.nv, &given.ny,
+            &given.largest_position, &given.largest, &given.quaternion_tolerance, &given.unit,
+            &given.closed, &given.nearby, &given.on_loops, &given.singular,
+            &PyArray_Type, &given.independent, &PyArray_Type, &given.quaternions,
+            &PyArray_Type, &given.curved, &PyArray_Type, &given.known,
+            &PyArray_Type, &given.parts, &PyArray_Type, &given.home,
+            &PyType_Type, &given.state_type, &given.identity, &given.has_loops))
+        return NULL;
+    if (vector_of((PyObject *)given.home, given.nq) == NULL
+        || !are_indices(given.independent, given.nv)
+        || PyArray_SIZE(given.independent) != given.ny
+        || !are_indices(given.quaternions, given.nq - 3)
+        || !are_indices(given.curved, given.nq) || !are_indices(given.known, given.nq)
+        || PyArray_SIZE(given.known) > given.nq || !are_indices(given.parts, 1 << 20)) {
+        PyErr_SetString(PyExc_ValueError, "sizes and indices do not belong together");
+        return NULL;
+    }
+    Reader *reader = (Reader *)type->tp_alloc(type, 0);
+    if (reader == NULL)
+        return NULL;
+    given.ob_base = reader->ob_base;
+    *reader = given;
+    Py_INCREF(reader->independent);
+    Py_INCREF(reader->quaternions);
+    Py_INCREF(reader->curved);
+    Py_INCREF(reader->known);
+    Py_INCREF(reader->parts);
+    Py_INCREF(reader->home);
+    Py_INCREF(reader->state_type);
+    Py_INCREF(reader->identity);
+    return (PyObject *)reader;
+}
+
+static void reader_dealloc(PyObject *self)
+{
+    Reader *reader = (Reader *)self;
+    Py_DECREF(reader->independent);
+    Py_DECREF(reader->quaternions);
+    Py_DECREF(reader->curved);
+    Py_DECREF(reader->known);
+    Py_DECREF(reader->parts);
+    Py_DECREF(reader->home);
+    Py_DECREF(reader->state_type);
+    Py_DECREF(reader->identity);
+    Py_XDECREF(reader->closure);
+    Py_XDECREF(reader->loop_state);
+    PyMem_Free(reader->phi);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *reader_use_loops(PyObject *self, PyObject *kernel)
+{
+    Reader *reader = (Reader *)self;
+    Kernel *loop_state = (Kernel *)kernel;
+    if (!PyObject_TypeCheck(kernel, &KernelType) || loop_state->ports != 3
+        || loop_state->size[0] != reader->nq || reader->loop_state != NULL)
+        return PyErr_Format(PyExc_ValueError, "not the loop_state of this robot, or again");
+    npy_intp rows = loop_state->size[1], loops = loop_state->size[2];
+    double *memory = PyMem_Calloc(rows + loops + 2 * reader->nq + 1, sizeof *memory);
+    if (memory == NULL)
+        return PyErr_NoMemory();
+    reader->phi = memory;
+    reader->conditioning = memory + rows;
+    reader->next = reader->conditioning + loops;
+    reader->values = reader->next + reader->nq;
+    reader->loop_state = (Kernel *)Py_NewRef(kernel);
+    Py_RETURN_NONE;
+}
+
+int closes(const Reader *reader, PyObject *kernel, npy_intp known)
+{
+    const Kernel *closure = (const Kernel *)kernel;
+    return PyObject_TypeCheck(kernel, &KernelType) && reader->loop_state != NULL
+           && closure->ports == 4 && known <= reader->nq && closure->size[0] == known
+           && closure->size[1] == reader->nq && closure->size[2] == reader->nq
+           && closure->size[3] == reader->loop_state->size[1];
+}
+
+static PyObject *reader_use_closure(PyObject *self, PyObject *kernel)
+{
+    Reader *reader = (Reader *)self;
+    if (!closes(reader, kernel, PyArray_SIZE(reader->known)))
+        return PyErr_Format(PyExc_ValueError, "not the closure of this robot, or before its loops");
+    Py_XSETREF(reader->closure, (Kernel *)Py_NewRef(kernel));
+    Py_RETURN_NONE;
+}
+
+static PyObject *reader_check(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    Reader *reader = (Reader *)self;
+    const double *q = NULL, *yd = NULL;
+    if (count != 2 || Py_TYPE(arguments[0]) == reader->state_type)
+        Py_RETURN_NONE;
+    PyObject *position = new_vector(reader->nq), *velocity = new_vector(reader->ny);
+    PyObject *result = NULL;
+    if (position == NULL || velocity == NULL)
+        goto end;
+    double *q_new = PyArray_DATA((PyArrayObject *)position);
+    double *yd_new = PyArray_DATA((PyArrayObject *)velocity);
+    if (!read_position(reader, arguments[0], q_new, &q)
+        || (arguments[1] != Py_None && !read_velocity(reader, arguments[1], yd_new, &yd))) {
+        result = Py_NewRef(Py_None);
+        goto end;
+    }
+    if (q != q_new)
+        memcpy(q_new, q, reader->nq * sizeof *q);
+    if (yd == NULL)
+        memset(yd_new, 0, reader->ny * sizeof *yd);
+    else if (yd != yd_new)
+        memcpy(yd_new, yd, reader->ny * sizeof *yd);
+    result = Py_BuildValue("OOdd", position, velocity, reader->residual, reader->worst);
+end:
+    Py_XDECREF(position);
+    Py_XDECREF(velocity);
+    return result;
+}
+
+static PyMethodDef reader_methods[] = {
+    {"check", (PyCFunction)(void (*)(void))reader_check, METH_FASTCALL,
+     "check(q, qd or None) -> q, yd, residual, conditioning; or None, for whatever is not taken."},
+    {"use_loops", reader_use_loops, METH_O, "use_loops(kernel loop_state)."},
+    {"use_closure", reader_use_closure, METH_O, "use_closure(kernel closure of y)."},
+    {NULL},
+};
+
+static PyObject *reader_closes(PyObject *self, void *closure)
+{
+    return PyBool_FromLong(((Reader *)self)->closure != NULL);
+}
+
+static PyObject *reader_ready(PyObject *self, void *closure)
+{
+    Reader *reader = (Reader *)self;
+    return PyBool_FromLong(!reader->has_loops || reader->loop_state != NULL);
+}
+
+static PyGetSetDef reader_properties[] = {
+    {"ready", reader_ready, NULL, "Whether spanning positions can be checked.", NULL},
+    {"closes", reader_closes, NULL, "Whether independent positions can be closed.", NULL},
+    {NULL},
+};
+
+PyTypeObject ReaderType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rbda_ros._native.calls.Reader",
+    .tp_doc = "Positions and velocities of one robot, checked; see robot/native_calls.py.",
+    .tp_basicsize = sizeof(Reader),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = reader_new,
+    .tp_dealloc = reader_dealloc,
+    .tp_methods = reader_methods,
+    .tp_getset = reader_properties,
+};

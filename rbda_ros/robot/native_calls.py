@@ -1,0 +1,300 @@
+"""The methods of a robot at one state, in native code: arguments checked, loops closed, answered.
+
+A method is written once, in Python: it takes whatever a user may give, and raises what must be
+raised. Decorated with `checked`, it first asks `rbda_ros._native.calls`, which runs the same checks
+and the same kernels on float64 vectors, and gives the same numbers to the last bit. Whatever is
+else, or would be refused, goes to the method as it is written. So does everything while kernels
+are not compiled yet, and where the native module is absent.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rbda_ros import _native
+from rbda_ros.algorithms.branches import parents
+from rbda_ros.cluster_tree.closing.tolerances import (
+    CLOSED,
+    KERNEL_PARTS,
+    NEARBY,
+    ON_LOOPS,
+    SINGULAR,
+)
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.kernels.cache import KernelCache
+from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.robot.inputs import (
+    LARGEST,
+    LARGEST_POSITION,
+    QUATERNION_TOLERANCE,
+    UNIT,
+    Inputs,
+)
+from rbda_ros.robot.results import Derivatives
+from rbda_ros.robot.state import State
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+MOST_OPTIONS = 256
+"""Calls of one method for different options, such as frames; beyond it they are made anew."""
+
+
+class Step(NamedTuple):
+    """A kernel, and the names of what it reads and writes."""
+
+    kernel: str
+    inputs: str
+    outputs: str
+
+
+class Plan(NamedTuple):
+    """A method: its arguments, kernels and results by name.
+
+    Arguments are ``q``, a position as `Robot.state` takes it, ``yd``, a velocity, and vectors.
+    What nothing writes is zero.
+
+    Attributes:
+        finite: the result that a singular mass matrix would show in.
+        make: makes the answer of several results; None for a tuple.
+        solves: whether results are turned into ``-H^-1`` times them, and the last is ``H^-1``.
+    """
+
+    arguments: str
+    steps: tuple[Step, ...]
+    results: str
+    finite: str | None = None
+    make: Callable[..., Any] | None = None
+    solves: bool = False
+
+
+_TAU = Step("inverse_dynamics", "q yd ydd", "tau")
+_POSE, _JACOBIAN = Step("frame_pose", "q", "pose"), Step("jacobian", "q", "J")
+_BIAS = Step("frame_bias_acceleration", "q yd", "acceleration")
+
+PLANS = {
+    "inverse_dynamics": Plan("q yd ydd", (_TAU,), "tau", "tau"),
+    "inverse_dynamics_efforts": Plan(
+        "q yd ydd", (_TAU, Step("actuator_efforts", "q tau", "efforts")), "efforts tau", "tau"
+    ),
+    "forward_dynamics": Plan(
+        "q yd tau", (Step("forward_dynamics", "q yd tau", "ydd missed"),), "ydd", "ydd"
+    ),
+    "mass_matrix": Plan("q", (Step("mass_matrix", "q", "H"),), "H"),
+    "bias_force": Plan("q yd", (Step("bias_force", "q yd", "C"),), "C"),
+    "gravity_force": Plan("q", (Step("gravity_force", "q", "C"),), "C"),
+    "friction_force": Plan("q yd", (Step("friction_force", "q yd", "tau"),), "tau"),
+    "actuator_efforts": Plan("q tau", (Step("actuator_efforts", "q tau", "efforts"),), "efforts"),
+    "generalized_force": Plan(
+        "q spanning", (Step("generalized_force", "q spanning", "tau"),), "tau"
+    ),
+    "spanning_velocity": Plan("q yd", (Step("spanning_motion", "q yd zero", "qd qdd"),), "qd"),
+    "spanning_acceleration": Plan(
+        "q yd ydd", (Step("spanning_motion", "q yd ydd", "qd qdd"),), "qdd"
+    ),
+    "inverse_dynamics_derivatives": Plan(
+        "q yd ydd",
+        (
+            Step("inverse_dynamics_derivatives", "q yd ydd", "by_y by_yd"),
+            Step("mass_matrix", "q", "H"),
+        ),
+        "by_y by_yd H",
+        make=Derivatives,
+    ),
+    "forward_dynamics_derivatives": Plan(
+        "q yd tau",
+        (
+            Step("forward_dynamics", "q yd tau", "ydd missed"),
+            Step("inverse_dynamics_derivatives", "q yd ydd", "by_y by_yd"),
+            Step("mass_matrix", "q", "H"),
+        ),
+        "by_y by_yd inverse",
+        "ydd",
+        make=Derivatives,
+        solves=True,
+    ),
+    "frame_pose": Plan("q", (_POSE,), "pose"),
+    "jacobian": Plan("q", (_JACOBIAN,), "J"),
+    "frame_bias_acceleration": Plan("q yd", (_BIAS,), "acceleration"),
+}
+
+OF_FRAMES = frozenset({"frame_pose", "jacobian", "frame_bias_acceleration"})
+MATRICES: dict[str, int | str] = {"H": "ny", "by_y": "ny", "by_yd": "ny", "inverse": "ny", "J": "ny", "pose": 4}
+"""Results that are matrices, and their columns."""
+
+
+def checked(method: Method) -> Method:
+    """A method of `PLANS`, or `close`, answered by native code where it can be."""
+    name = method.__name__
+    if _native.calls is None:
+        return method
+    kind, required = "n", 1
+    if name == "close":
+        kind = "k"
+    else:
+        kind, required = "o" if name in OF_FRAMES else "n", len(PLANS[name].arguments.split())
+    parameters = tuple(inspect.signature(method).parameters)[1:]
+    return _native.calls.Method(method, _prepare, name, parameters, required, kind)
+
+
+def _prepare(robot: Any, method: str, option: Hashable) -> None:
+    robot._native.prepare(method, option)
+
+
+class NativeCalls:
+    """The native calls of one robot: made once their kernels are compiled. Threads may share it.
+
+    Args:
+        tree: the robot.
+        inputs: reads frames and names.
+        kernels: its kernels.
+        identity: what its states are known by.
+
+    Attributes:
+        table: calls by method; of methods with options, by method and option.
+        reader: checks states; None without the native module.
+    """
+
+    def __init__(
+        self, tree: ClusterTree, inputs: Inputs, kernels: KernelCache, identity: object
+    ) -> None:
+        self.table: dict[str, Any] = {}
+        self.reader: Any = None
+        self._tree, self._inputs, self._kernels = tree, inputs, kernels
+        if _native.calls is not None and tree.ny:
+            self.reader = _reader(tree, inputs, identity)
+
+    def prepare(self, method: str, option: Hashable) -> None:
+        """Make the native call of a method, if its kernels are compiled and it is not there."""
+        try:
+            hash(option)
+        except TypeError:
+            return  # such as a frame with an offset that may change
+        self.prepare_reader()
+        if self.reader is None or not self.reader.ready:
+            return
+        calls: dict[Any, Any] = self.table
+        key: Hashable = method
+        if method == "close" or method in OF_FRAMES:
+            calls, key = self.table.setdefault(method, {}), option
+        if key in calls:
+            return
+        call = self._closing(option) if method == "close" else self._checked(method, option)
+        if call is not None:
+            if len(calls) >= MOST_OPTIONS:
+                calls.clear()
+            calls[key] = call
+
+    def prepare_reader(self) -> None:
+        """Give the reader what it needs of loops, as far as that is compiled."""
+        reader = self.reader
+        if reader is None or not self._tree.has_loops or (reader.ready and reader.closes):
+            return
+        if not reader.ready and (loop_state := _compiled(self._kernels.get("loop_state"))):
+            reader.use_loops(loop_state)
+        positions = self._inputs.choices.newton_positions
+        if reader.ready and positions is not None:
+            # Only where someone has closed from y: to trace it takes a while.
+            kernel = self._kernels.traced("closure", positions)
+            if kernel is not None and (closure := _compiled(kernel)):
+                reader.use_closure(closure)
+
+    def _checked(self, method: str, option: Hashable) -> Any:
+        """The call of a method of `PLANS`; None where a kernel is not compiled."""
+        plan = PLANS[method]
+        of_frame = (self._inputs.frame(option),) if method in OF_FRAMES else ()  # type: ignore[arg-type]
+        kernels = [_compiled(self._kernels.get(step.kernel, *of_frame)) for step in plan.steps]
+        if not all(kernels):
+            return None
+        arguments = plan.arguments.split()
+        size = dict.fromkeys(arguments, 0)
+        steps = []
+        for step, kernel in zip(plan.steps, kernels, strict=True):
+            names = (f"{step.inputs} {step.outputs}".split())[: len(kernel.sizes)]
+            size |= dict(zip(names, kernel.sizes, strict=True))
+            steps.append((kernel, names))
+        if plan.solves:
+            size["inverse"] = size["H"]
+        slot = {name: i for i, name in enumerate(size)}
+        results = []
+        for name in plan.results.split():
+            columns = MATRICES.get(name, 0)
+            columns = self._tree.ny if isinstance(columns, str) else columns
+            shape = (size[name] // columns, columns) if columns else (size[name],)
+            results.append((slot[name], *shape))
+        return _native.calls.CheckedCall(
+            self.reader,
+            "".join({"q": "q", "yd": "v"}.get(name, "x") for name in arguments),
+            tuple(size.values()),
+            tuple((kernel, tuple(slot[name] for name in names)) for kernel, names in steps),
+            tuple(results),
+            slot.get(plan.finite or "", -1),
+            slot.get("missed", -1),
+            plan.make,
+            slot["H"] if plan.solves else -1,
+            _indices(parents(self._tree)),
+        )
+
+    def _closing(self, names: Any) -> Any:
+        """The call of `close` for a vector (None), or for joints by name; None if there is none."""
+        tree, choices = self._tree, self._inputs.choices
+        if not tree.has_loops:
+            return None if names else self._closing_nothing()
+        joints: tuple[str, ...] = ()
+        entries = choices.newton_positions
+        if names is not None:
+            chosen = choices.positions(names)
+            if chosen is None:
+                return None
+            joints, entries = chosen
+        kernel = None if entries is None else self._kernels.traced("closure", entries)
+        closure = None if kernel is None else _compiled(kernel)
+        if closure is None or entries is None:
+            return None
+        if names is not None:
+            names = (*joints, *(name for name in names if name not in joints))
+        places = [tree.coordinates.scalar_positions[name] for name in names or ()]
+        return _native.calls.Closing(
+            self.reader, closure, _indices(entries), names, _indices(places)
+        )
+
+    def _closing_nothing(self) -> Any:
+        everything = _indices(range(self._tree.nq))
+        return _native.calls.Closing(self.reader, None, everything, None, _indices(()))
+
+
+def _compiled(kernel: Kernel) -> Any:
+    """The native kernel; None, and it is asked for, where it is not compiled yet."""
+    native = kernel.native
+    if native is None:
+        kernel.request()
+    return native
+
+
+def _indices(numbers: Any) -> NDArray[np.intp]:
+    return np.array(list(numbers), dtype=np.intp)
+
+
+def _reader(tree: ClusterTree, inputs: Inputs, identity: object) -> Any:
+    return _native.calls.Reader(
+        (tree.nq, tree.nv, tree.ny),
+        (
+            *(LARGEST_POSITION, LARGEST, QUATERNION_TOLERANCE, UNIT),
+            *(CLOSED, NEARBY, ON_LOOPS, SINGULAR),
+        ),
+        (
+            _indices(tree.independent),
+            _indices(inputs.quaternions),
+            _indices(np.flatnonzero(tree.curved)),
+            _indices(inputs.choices.newton_positions or ()),
+            _indices(KERNEL_PARTS),
+        ),
+        np.ascontiguousarray(tree.home),
+        State,
+        identity,
+        tree.has_loops,
+    )
