@@ -152,6 +152,10 @@ class Stream:
         """How efforts are computed: by machine code, or not yet."""
         return "none" if self._responder is None else self._responder.kernel_state
 
+    def call_in_use(self) -> FeedforwardCall | None:
+        """What answers joint states now."""
+        return None if self._responder is None else self._responder.call_in_use
+
     def _listen(self, kind: Any, topic: str, handle: Handler, *, raw: bool = False) -> None:
         def guarded(message: Any) -> None:
             # An exception that leaves a callback ends the executor's spin: none may.
