@@ -60,21 +60,32 @@ MOST_LISTED = 100
 """Names that a message lists; nobody reads more, and clients may send any number."""
 LONGEST_NAME = 100
 """Characters of a name that a message shows."""
+LONGEST_MESSAGE = 10_000
+"""Characters of a message that may quote what a client, or a file, has said."""
 
 
 def listed(names: Iterable[str]) -> str:
     """Names as a sentence has them; however many and long they are, it is a line one can read."""
     every = list(names)
-    shown = [_shown(name) for name in every[:MOST_LISTED]]
-    more = len(every) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    more = len(every) - MOST_LISTED
+    return ", ".join(map(shown, every[:MOST_LISTED])) + (f" and {more} more" if more > 0 else "")
 
 
-def _shown(name: str) -> str:
-    short = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in short)
+def shown(name: str) -> str:
+    """A name that anybody may have chosen, for a sentence: of readable length, and on its line."""
+    return _printable(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}...")
+
+
+def readable(text: str) -> str:
+    """A message of readable length, whatever it quotes; its lines stay."""
+    short = text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
+    return "\n".join(_printable(line) for line in short.split("\n"))
 
 
 def one_line(error: BaseException) -> str:
-    """Put what an error says on one line."""
-    return " | ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    """Put what an error says on one line, of readable length."""
+    return " | ".join(line.strip() for line in readable(str(error)).split("\n") if line.strip())
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -22,11 +22,12 @@ from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_services_default
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 import rbda_ros
+from rbda_ros.node.services.service_qos import SERVICE_QOS
 
 PATIENCE = 20.0  # [s]; a loaded machine is slow, and nothing waits this long when all is well
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -186,16 +187,21 @@ class Client:
             assert time.monotonic() < end, "waited in vain"
             self._executor.spin_once(0.05)
 
-    def call(self, kind: Any, name: str, request: Any = None) -> Any:
-        """Call a service of the node, e.g. `~/inverse_dynamics`, and wait for its answer."""
-        future = self.begin_call(kind, name, request)
+    def call(self, kind: Any, name: str, request: Any = None, deep: bool = False) -> Any:
+        """Call a service of the node, e.g. `~/inverse_dynamics`, and wait for its answer.
+
+        With ``deep`` at the first call, more answers may come than are taken at once.
+        """
+        future = self.begin_call(kind, name, request, deep)
         self.until(future.done)
         return future.result()
 
-    def begin_call(self, kind: Any, name: str, request: Any = None) -> Any:
+    def begin_call(self, kind: Any, name: str, request: Any = None, deep: bool = False) -> Any:
         """Call a service of the node; the answer is a future."""
         if name not in self._services:
-            service = self.node.create_client(kind, name.replace("~", "dynamics"))
+            qos = SERVICE_QOS if deep else qos_profile_services_default
+            address = name.replace("~", "dynamics")
+            service = self.node.create_client(kind, address, qos_profile=qos)
             self.until(service.service_is_ready)
             # Ready says that we know the server, not that it knows where to send its answer;
             # it gives up on that after 0.1 s.

@@ -29,13 +29,13 @@ class ContactFrame:
 
     Attributes:
         body: number of the body.
-        point: in the body's frame [m].
+        point: in the body's frame [m]; numbers, or symbols where it is an input.
         linear: which of the contact's axes x, y, z the point cannot accelerate along.
         angular: which of them the body cannot turn about.
     """
 
     body: int
-    point: tuple[float, float, float]
+    point: tuple[float, float, float] | Matrix
     linear: tuple[int, ...]
     angular: tuple[int, ...]
 
@@ -127,7 +127,7 @@ def contact_rows(
         linear, k_linear = _constrained(contact.linear, desired[:3, c] + ground, *own)
         angular, k_angular = _constrained(contact.angular, desired[3:, c], *own)
         k, position = tree.place_of(contact.body)
-        w, p = v[k][6 * position : 6 * position + 3], constant(contact.point)
+        w, p = v[k][6 * position : 6 * position + 3], _vector(contact.point)
         on_body = ca.vertcat(
             linear @ ca.horzcat(-skew(p), ca.DM.eye(3)),
             ca.horzcat(angular, ca.DM(angular.rows(), 3)),
@@ -136,6 +136,10 @@ def contact_rows(
         target = ca.vertcat(k_linear - linear @ ca.cross(w, ca.cross(w, p)), k_angular)
         rows.append(ContactRows(contact, k, transposed.T, target, linear, angular))
     return rows
+
+
+def _vector(point: tuple[float, float, float] | Matrix) -> Matrix:
+    return point if isinstance(point, ca.SX) else constant(point)
 
 
 def _constrained(

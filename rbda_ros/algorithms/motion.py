@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 
+from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, ClusterNode, cluster_joint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, constant, cross_force, mirrored
@@ -32,7 +33,10 @@ def cluster_joints(tree: ClusterTree, q: Matrix, yd: Matrix | None = None) -> li
     """
     yd = ca.DM(tree.ny, 1) if yd is None else yd
     parts = zip(tree.clusters, tree.split_positions(q), tree.split_independent(yd), strict=True)
-    return [cluster_joint(node, tree.rows(node.parent), q_k, yd_k) for node, q_k, yd_k in parts]
+    return [
+        cluster_joint(node, tree.rows(node.parent), q_k, yd_k)
+        for node, q_k, yd_k in while_wanted(parts)
+    ]
 
 
 def velocities(tree: ClusterTree, joints: list[ClusterJoint]) -> Clustered:

@@ -2,6 +2,6 @@
 
 import sys
 
-from rbda_ros.cli.commands import main
+from rbda_ros.cli import main
 
 sys.exit(main())

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from rbda_ros import __version__
 from rbda_ros.cli import actuation_grid, check, convert, export_c, inspection
 
 
@@ -36,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rbda_ros", description="Dynamics of robots whose actuation has kinematic loops."
     )
+    parser.add_argument("--version", action="version", version=f"rbda_ros {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     commands.add_parser(
         "serve", help="run the ROS node `dynamics`; takes --ros-args ...", add_help=False

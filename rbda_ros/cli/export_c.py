@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rbda_ros.kernels.program import Program
@@ -37,7 +38,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="write a robot's dynamics as dependency-free C99",
         description="Writes NAME.c and NAME.h: the robot's dynamics as C99 functions that need "
         "<math.h> only and allocate nothing, for use inside a real-time loop.",
+        add_help=False,
     )
+    parser.add_argument("-h", "--help", action=_Help, help="show this help, and every function")
     parser.add_argument("urdf", help="the robot: a URDF or URDF+ file")
     parser.add_argument("--loops", metavar="FILE", help="its loop-constraint file")
     parser.add_argument(
@@ -57,6 +60,25 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="NAME",
         help="path without ending of the files; its last part begins the functions' names",
     )
+
+
+class _Help(argparse.Action):
+    """Help that lists the functions: to know them takes a second of imports."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print it and end."""
+        from rbda_ros.kernels.registry import KERNELS
+
+        about_frames = [name for name, kernel in KERNELS.items() if kernel.needs_frames]
+        parser.epilog = (
+            f"functions: {', '.join(name for name in KERNELS if name not in about_frames)}; "
+            f"with --frames: {', '.join(about_frames)}"
+        )
+        parser.print_help()
+        parser.exit()
 
 
 def run(args: argparse.Namespace) -> int:

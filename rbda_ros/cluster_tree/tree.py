@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.cluster_tree.closing.assembly import AssemblyError, Wishes, assemble
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
@@ -44,11 +45,11 @@ class ClusterTree:
 
     def outward(self) -> Iterator[int]:
         """Cluster indices from the base to the tips."""
-        return iter(range(len(self.clusters)))
+        return while_wanted(range(len(self.clusters)))
 
     def inward(self) -> Iterator[int]:
         """Cluster indices from the tips to the base."""
-        return iter(reversed(range(len(self.clusters))))
+        return while_wanted(reversed(range(len(self.clusters))))
 
     @cached_property
     def nq(self) -> int:
@@ -202,7 +203,7 @@ def build_cluster_tree(
 
     nodes, problems = [], []
     above = parent_clusters(clusters, [body.parent for body in tree.bodies])
-    for numbers, parent in zip(clusters, above, strict=True):
+    for numbers, parent in while_wanted(zip(clusters, above, strict=True)):
         outside = (0,) if parent is None else clusters[parent]
         try:
             nodes.append(_node(description, tree, numbers, parent, outside))

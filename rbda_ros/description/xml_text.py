@@ -10,6 +10,8 @@ from lxml import etree
 from rbda_ros.description.report import Report
 
 LARGEST_TEXT = 16 * 1024 * 1024
+MOST_ELEMENTS = 200_000
+"""Elements of a description; parsed, each takes some 300 bytes. Large robots have 5,000."""
 T = TypeVar("T")
 
 
@@ -22,6 +24,11 @@ def parse_xml(text: str, report: Report) -> etree._Element | None:
     if len(text) > LARGEST_TEXT:
         report.problem(
             "URDF", f"has more than {LARGEST_TEXT} characters", "give the description of one robot"
+        )
+        return None
+    if text.count("<") > 2 * MOST_ELEMENTS:  # each begins and may end
+        report.problem(
+            "URDF", f"has more than {MOST_ELEMENTS} elements", "give the description of one robot"
         )
         return None
     if "<!DOCTYPE" in text:

@@ -15,10 +15,12 @@ import weakref
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from rbda_ros.kernels.compile import CompilationStoppedError, stopping
+from rbda_ros.cluster_tree.cancelling import CancelledWorkError, CancelToken, cancelled_by
 
 T = TypeVar("T")
 
+_ending = CancelToken()
+"""Cancelled when the process ends."""
 _log = logging.getLogger(__name__)
 _building = threading.RLock()
 """Held while something is built, and taken before a fork, so that no child inherits half of it."""
@@ -28,7 +30,7 @@ class Lazy(Generic[T]):
     """A value that is built once.
 
     Attributes:
-        value: None until it is there; set at once and never taken back.
+        value: None until it is there, and if it was withdrawn.
         error: why it will never be there.
     """
 
@@ -36,6 +38,7 @@ class Lazy(Generic[T]):
         self.name = name
         self.value: T | None = None
         self.error: Exception | None = None
+        self.withdrawn: T | None = None
         self._build = build
         self._worker: _Worker | None = None
 
@@ -50,13 +53,19 @@ class Lazy(Generic[T]):
         with _building:
             if self.value is None and self.error is None:
                 try:
-                    self.value = self._build()
-                except CompilationStoppedError:
+                    with cancelled_by(_ending):
+                        self.value = self._build()
+                except CancelledWorkError:
                     return None
                 except Exception as error:  # whatever it is, the virtual machine goes on
                     self.error = error
                     _log.warning("%s is not compiled and stays slow: %s", self.name, error)
             return self.value
+
+    def withdraw(self, why: Exception) -> None:
+        """Take the value back. It lives on, for whoever is using it."""
+        with _building:
+            self.withdrawn, self.value, self.error = self.value, None, why
 
 
 class _Worker:
@@ -70,14 +79,14 @@ class _Worker:
     def add(self, lazy: Lazy) -> None:
         with self.lock:
             self.waiting.append(weakref.ref(lazy))
-            if self.thread is None and not stopping.is_set():
+            if self.thread is None and not _ending.cancelled:
                 self.thread = threading.Thread(
                     target=self.run, name="rbda_ros compiler", daemon=True
                 )
                 self.thread.start()
 
     def run(self) -> None:
-        while not stopping.is_set():
+        while not _ending.cancelled:
             with self.lock:
                 if not self.waiting:
                     self.thread = None
@@ -88,12 +97,13 @@ class _Worker:
                 lazy.wait()
             del lazy
 
-    def end(self) -> None:
+    def end(self, patience: float) -> bool:
         """Let the function that LLVM is at finish: the process must not end beneath it."""
-        stopping.set()
+        _ending.cancel()
         thread = self.thread
         if thread is not None:
-            thread.join(timeout=10.0)
+            thread.join(timeout=patience)
+        return thread is None or not thread.is_alive()
 
 
 _worker = _Worker()
@@ -106,7 +116,15 @@ def _in_child() -> None:
     _building.release()
 
 
-atexit.register(lambda: _worker.end())
+def end_compiling(patience: float) -> bool:
+    """Compile nothing more in this process; whether the compiler stops within so many seconds.
+
+    Kernels that are not compiled by then are answered by the virtual machine.
+    """
+    return _worker.end(patience)
+
+
+atexit.register(lambda: end_compiling(10.0))
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_building.acquire, after_in_parent=_building.release, after_in_child=_in_child

@@ -1,13 +1,15 @@
-"""Kernels of one robot, traced once each and bounded in number."""
+"""Kernels of one robot, traced once each, bounded in number and in memory."""
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.cluster_tree.open_loops import OpenLoops, open_loops
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.kernel import Kernel
@@ -19,23 +21,35 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 MOST_KERNELS = 256
-"""Kernels with options that are cached: clients may ask for any point of a link."""
+"""Kernels with options that are cached: clients may ask for any frames and contacts."""
+MOST_INSTRUCTIONS = 200_000
+"""Instructions of all of them together: some 600 bytes each, machine code included."""
+PATIENCE = 0.1
+"""How long to wait for what another thread makes before looking whether to go on [s]."""
 
 
 class LruCache(Generic[Key, Value]):
     """The values used last, each made once. Threads may share it.
 
-    Whoever asks for a value that is there does not wait while another one is made.
+    Whoever asks for one value does not wait while another one is made.
 
     Args:
         most: how many are kept; the least recently used goes first.
+        heaviest: what they may weigh together; the one used last is kept whatever it weighs.
+        weigh: the weight of a value, always the same.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(
+        self,
+        most: int,
+        heaviest: float = math.inf,
+        weigh: Callable[[Value], float] = lambda value: 0.0,
+    ) -> None:
+        self._most, self._heaviest, self._weigh = most, heaviest, weigh
         self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._weight = 0.0
         self._lock = threading.Lock()
-        self._making = threading.RLock()
+        self._making: dict[Key, threading.Event] = {}  # set when it is made, or cannot be
 
     def __len__(self) -> int:
         return len(self._values)
@@ -44,6 +58,11 @@ class LruCache(Generic[Key, Value]):
         """What is cached, the least recently used first."""
         with self._lock:
             return list(self._values)
+
+    def snapshot(self) -> dict[Key, Value]:
+        """Everything that is cached."""
+        with self._lock:
+            return dict(self._values)
 
     def get(self, key: Key) -> Value | None:
         """The value of a key, which counts as used; None where there is none."""
@@ -56,33 +75,51 @@ class LruCache(Generic[Key, Value]):
     def put(self, key: Key, value: Value) -> None:
         """Add a value, or replace it."""
         with self._lock:
+            if key in self._values:
+                self._weight -= self._weigh(self._values.pop(key))
             self._values[key] = value
-            self._values.move_to_end(key)
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
+            self._weight += self._weigh(value)
+            while len(self._values) > self._most or (
+                self._weight > self._heaviest and len(self._values) > 1
+            ):
+                self._weight -= self._weigh(self._values.popitem(last=False)[1])
 
     def get_or_make(self, key: Key, make: Callable[[], Value]) -> Value:
         """The value of a key; made if it is not there."""
-        value = self.get(key)
-        if value is None:
-            with self._making:
-                value = self.get(key)
-                if value is None:
-                    value = make()
-                    self.put(key, value)
+        while (value := self.get(key)) is None:
+            with self._lock:
+                if key in self._values:
+                    continue
+                made = self._making.get(key)
+                mine = made is None
+                if made is None:
+                    made = self._making[key] = threading.Event()
+            if not mine:
+                made.wait(PATIENCE)
+                check_cancelled()
+                continue  # if it could not be made there, perhaps here
+            try:
+                value = make()
+                self.put(key, value)
+            finally:
+                with self._lock:
+                    del self._making[key]
+                made.set()
+            return value
         return value
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._values.clear()
+            self._weight = 0.0
 
 
 class KernelCache:
     """Traces kernels of one robot when they are first asked for. Threads may share it.
 
     Those without options are few, and stay. Of the others, such as those about frames, contacts
-    or chosen joints, the `MOST_KERNELS` used last stay.
+    or chosen joints, those used last stay: `MOST_KERNELS`, and `MOST_INSTRUCTIONS` in all.
 
     Args:
         tree: the robot.
@@ -93,8 +130,11 @@ class KernelCache:
         self.tree = tree
         self._unloaded = unloaded
         self._plain: dict[str, Kernel] = {}
-        self._optional: LruCache[tuple[Any, ...], Kernel] = LruCache(MOST_KERNELS)
+        self._optional: LruCache[tuple[Any, ...], Kernel] = LruCache(
+            MOST_KERNELS, MOST_INSTRUCTIONS, lambda kernel: kernel.instructions
+        )
         self._tracing = threading.Lock()
+        self._distrusted: Exception | None = unloaded._distrusted if unloaded else None
 
     def get(self, name: str, *options: Hashable) -> Kernel:
         """The kernel of an algorithm, one of `registry.REGISTRY`, for these options."""
@@ -111,9 +151,24 @@ class KernelCache:
             return self._unloaded.traced(name, *options)
         return self._optional.get((name, *options))
 
+    def kernels(self) -> dict[tuple[Any, ...], Kernel]:
+        """What is traced now, by name and options."""
+        plain: dict[tuple[Any, ...], Kernel] = {(name,): k for name, k in self._plain.items()}
+        return plain | self._optional.snapshot()
+
     def cached(self) -> set[tuple[Any, ...]]:
         """Names and options of what is traced now."""
         return {(name,) for name in self._plain} | set(self._optional.keys())
+
+    def take_over(self, before: KernelCache, why: Exception) -> None:
+        """Have the kernels of another cache of the same robot, and machine code of none."""
+        self._distrusted = why
+        for key, kernel in before.kernels().items():
+            kernel.distrust(why)
+            if len(key) == 1:
+                self._plain[key[0]] = kernel
+            else:
+                self._optional.put(key, kernel)
 
     @cached_property
     def loop_methods(self) -> Methods:
@@ -139,4 +194,7 @@ class KernelCache:
 
     def _trace(self, name: str, *options: Any) -> Kernel:
         loops = self.open_loops if REGISTRY[name].by_loop_forces else None
-        return trace(self.tree, name, *options, loops=loops)
+        kernel = trace(self.tree, name, *options, loops=loops)
+        if self._distrusted is not None:
+            kernel.distrust(self._distrusted)
+        return kernel

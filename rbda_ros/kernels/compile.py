@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.kernels.llvm_text import LIBRARY, Lanes, library_address, library_name
 
 OPTIMIZATION = 1
 """Level of LLVM's code generator: the next one takes half as long again for the same speed."""
-
-stopping = threading.Event()
-"""Set when the interpreter ends: compilation then stops after the function it is at."""
-
-
-class CompilationStoppedError(Exception):
-    """The interpreter ends."""
 
 
 class Code:
@@ -37,8 +30,7 @@ class Code:
         )
         self._engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         for text in modules:
-            if stopping.is_set():
-                raise CompilationStoppedError
+            check_cancelled()
             object_code = machine.emit_object(llvm.parse_assembly(text))
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
         self._engine.finalize_object()

@@ -48,6 +48,12 @@ class Kernel:
         return str(self._function.name())
 
     @property
+    def input_sizes(self) -> dict[str, int]:
+        """Names of the inputs, and how many numbers each has."""
+        function = self._function
+        return {function.name_in(i): int(function.numel_in(i)) for i in range(function.n_in())}
+
+    @property
     def instructions(self) -> int:
         """Length of the program, in CasADi's count."""
         return int(self._function.n_instructions())
@@ -82,6 +88,20 @@ class Kernel:
         if self._may_compile:
             self._machine.request()
 
+    def interpret(self, *inputs: ArrayLike) -> tuple[Array, ...]:
+        """As `call`, by the virtual machine."""
+        buffers = self._buffers()
+        buffers.fill(self.name, inputs)
+        buffers.evaluate()
+        return tuple(output.copy() for output in buffers.outputs)
+
+    def distrust(self, why: Exception) -> None:
+        """Use the machine code no more: from here on the virtual machine answers."""
+        self._may_compile = False
+        self.__dict__.pop("call", None)
+        for code in (self._machine, self._batch_machine):
+            code.withdraw(why)
+
     @property
     def address(self) -> int | None:
         """Where its C function is, ``void (const double *input, ..., double *output, ...)``.
@@ -105,10 +125,7 @@ class Kernel:
             self.__dict__["call"] = machine.call  # from here on in the place of this method
             return machine.call(*inputs)
         self.request()
-        buffers = self._buffers()
-        buffers.fill(self.name, inputs)
-        buffers.evaluate()
-        return tuple(output.copy() for output in buffers.outputs)
+        return self.interpret(*inputs)
 
     def bind(self) -> BoundCall:
         """A call with arrays of its own, for loops that must not allocate. One per thread."""

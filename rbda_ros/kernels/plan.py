@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.kernels.packing import Operand, Pack, Packs, find_packs
 from rbda_ros.kernels.program import Program
 
@@ -141,7 +142,7 @@ def _in_order(program: Program, packs: Packs, early: Iterable[int]) -> list[Pack
     order: dict[Pack, None] = {}
     done = set(early)
     outputs = [value for results in reversed(program.results) for value in reversed(results)]
-    for start in (*outputs, *range(first, end)):
+    for start in while_wanted((*outputs, *range(first, end))):
         waiting = [start] if start >= first else []
         while waiting:
             value = waiting[-1]

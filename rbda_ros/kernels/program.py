@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import casadi as ca
 
+from rbda_ros.cluster_tree.cancelling import while_wanted
+
 
 class UnsupportedOperationError(Exception):
     """A function has an operation that a program cannot express; the message names it."""
@@ -146,7 +148,7 @@ class _Reader:
         self.first_result = sum(port.size for port in self.inputs) + len(self.constants)
         start = [sum(port.size for port in self.inputs[:i]) for i in range(len(self.inputs))]
         results = [[-1] * port.size for port in self.outputs]
-        for k, name in enumerate(self.names):
+        for k, name in enumerate(while_wanted(self.names)):
             source, target = function.instruction_input(k), function.instruction_output(k)
             if name == "input":
                 register[target[0]] = start[source[0]] + source[1]

@@ -159,6 +159,17 @@ def _constrained_forward_dynamics_by_loop_forces(
     return constrained_forward_dynamics_by_loop_forces(loops, *_columns(*inputs), moved, proximal)
 
 
+def _at_points(algorithm: Callable[..., tuple[Matrix, ...]]) -> Callable[..., tuple[Matrix, ...]]:
+    """The same algorithm with the points of the contacts as its last input."""
+
+    def at_points(tree: ClusterTree | OpenLoops, *given: Any) -> tuple[Matrix, ...]:
+        *inputs, points, contacts, proximal, route, impact = given
+        placed = [replace(contact, point=points[c, :].T) for c, contact in enumerate(contacts)]
+        return algorithm(tree, *inputs, placed, proximal, route, impact)
+
+    return at_points
+
+
 def _columns(
     q: Matrix, yd: Matrix, tau: Matrix, axes: Matrix, desired: Matrix, start: Matrix
 ) -> tuple[Matrix, Matrix, Matrix, Matrix, Matrix, Matrix]:
@@ -177,7 +188,8 @@ def _weightless(tree: ClusterTree) -> ClusterTree:
 
 def _contact_shapes(contacts: Sequence[ContactFrame], *_: Any) -> dict[str, Shape]:
     count, rows = len(contacts), sum(contact.size for contact in contacts)
-    return {"axes": (3 * count, 3), "desired": (count, 6), "start": (rows, 1)}
+    shapes = {"axes": (3 * count, 3), "desired": (count, 6), "start": (rows, 1)}
+    return shapes | {"points": (count, 3)}
 
 
 def _contact_bodies(contacts: Sequence[ContactFrame], *_: Any) -> list[int]:
@@ -260,6 +272,15 @@ REGISTRY: dict[str, Traceable] = {
         ("q", "yd", "tau", "axes", "desired", "start"),
         _constrained_forward_dynamics,
         by_loop_forces=_constrained_forward_dynamics_by_loop_forces,
+        public=False,
+        shapes=_contact_shapes,
+        bodies=_contact_bodies,
+    ),
+    # For any points of the same bodies.
+    "constrained_forward_dynamics_at": Traceable(
+        ("q", "yd", "tau", "axes", "desired", "start", "points"),
+        _at_points(_constrained_forward_dynamics),
+        by_loop_forces=_at_points(_constrained_forward_dynamics_by_loop_forces),
         public=False,
         shapes=_contact_shapes,
         bodies=_contact_bodies,

@@ -8,6 +8,7 @@ from typing import Any
 
 import casadi as ca
 
+from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.regroup import regroup
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -46,6 +47,7 @@ def trace(tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None =
     else:
         outputs = traceable.algorithm(regroup(tree, turning), *inputs, *options)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    check_cancelled()
     flat = [ca.vec(ca.densify(ca.SX(output)).T) for output in outputs]
     names = list(traceable.inputs), [f"o{i}" for i in range(len(flat))]
     return Kernel(ca.Function(name, symbols, ca.cse(flat), *names))

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any
 
 from lifecycle_msgs.msg import Transition
 
 from rbda_ros.errors import one_line
-
-Respond = Callable[[Any, Any], Any]
-
-
-@dataclass(frozen=True)
-class _Later:
-    """In the place of a response that is not there yet."""
-
-    prepared: Future[Any]
-    request: Any
-    response: Any
+from rbda_ros.node.later_response import LaterResponse, allow_later_responses
 
 
 def guard_change_state(node: Any, prepare: Callable[[], Future[Any] | None]) -> None:
@@ -35,7 +24,7 @@ def guard_change_state(node: Any, prepare: Callable[[], Future[Any] | None]) -> 
         prepare: called before the transition `configure`; begins what it needs, or returns None.
     """
     service = node._service_change_state
-    change_state, send = service.callback, service.send_response
+    change_state = service.callback
 
     def guarded(request: Any, response: Any) -> Any:
         try:
@@ -50,20 +39,8 @@ def guard_change_state(node: Any, prepare: Callable[[], Future[Any] | None]) -> 
         if wanted.id == Transition.TRANSITION_CONFIGURE or wanted.label == "configure":
             prepared = prepare()
             if prepared is not None:
-                return _Later(prepared, request, response)
+                return LaterResponse(prepared, lambda: guarded(request, response))
         return guarded(request, response)
 
-    def send_when_there(response: Any, header: Any) -> None:
-        if not isinstance(response, _Later):
-            send(response, header)
-            return
-        later = response
-
-        def finish() -> None:
-            send(guarded(later.request, later.response), header)
-
-        later.prepared.add_done_callback(
-            lambda _: node.executor and node.executor.create_task(finish)
-        )
-
-    service.callback, service.send_response = prepared_first, send_when_there
+    service.callback = prepared_first
+    allow_later_responses(service, lambda task: node.executor and node.executor.create_task(task))

@@ -9,6 +9,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 
+from rbda_ros.errors import shown
 from rbda_ros.node.refusals import Reason
 from rbda_ros.node.stream.meter import Reading
 
@@ -16,10 +17,15 @@ REPEAT = 10.0  # [s] until the log says the same again
 
 
 class Diagnostics:
-    """Publishes the state of a dynamics node, and logs what is wrong with it."""
+    """Publishes the state of a dynamics node, and logs what is wrong with it.
+
+    Attributes:
+        level, message: that were published last.
+    """
 
     def __init__(self, node: Any) -> None:
         self._node = node
+        self.level, self.message = DiagnosticStatus.STALE, ""  # that was published last
         self._refused_before: dict[Reason, int] = {}
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         # A steady clock: with simulated time, a clock that stands still must be reported too.
@@ -31,13 +37,16 @@ class Diagnostics:
         stream.collect()
         reading, refusals = stream.meter.read(), stream.refusals
         status = DiagnosticStatus(name=f"{node.get_fully_qualified_name()[1:]}: feedforward")
-        status.hardware_id = node.robot.name if node.robot else ""
-        status.level, status.message = self._judge(reading, self._newly_refused())
+        model = shown(node.robot.name) if node.robot else ""
+        status.hardware_id = model
+        self.level, self.message = self._judge(reading, self._newly_refused())
+        status.level, status.message = self.level, self.message
         values = {
-            "model": node.robot.name if node.robot else "none",
+            "model": model or "none",
             "active": str(node.active),
             "kernel": stream.kernel_state,
             "answered by the native thread": str(reading.native),
+            "self-checks": str(node.self_check.checks),
             "rate [Hz]": f"{reading.rate:.1f}",
             "processing time, median [us]": _microseconds(reading.processing[0]),
             "processing time, 99th percentile [us]": _microseconds(reading.processing[1]),
@@ -47,6 +56,7 @@ class Diagnostics:
             "condition number": _number(reading.condition, ".3g"),
             "saturated": str(stream.meter.limited),
             "refused": str(refusals.total),
+            **node.slow_services.progress(),
         }
         if stream.external is not None and stream.external.largest is not None:
             values["external effort, largest [N m, N]"] = f"{stream.external.largest:.3g}"
@@ -70,6 +80,8 @@ class Diagnostics:
         node, log = self._node, self._node.get_logger()
         if node.robot is None:
             return DiagnosticStatus.WARN, "no model: waiting for a robot_description"
+        if node.self_check.failed:
+            return DiagnosticStatus.ERROR, f"self-check: {node.self_check.failed}"
         if not node.active:
             return DiagnosticStatus.OK, "inactive"
         if reading.answers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future as BuildFuture
 from functools import wraps
@@ -13,15 +14,20 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.task import Future
 from std_msgs.msg import String
 
-from rbda_ros.errors import ModelError, one_line
+from rbda_ros.cluster_tree.cancelling import CancelledWorkError
+from rbda_ros.errors import ModelError, one_line, readable, shown
 from rbda_ros.node import parameters
 from rbda_ros.node.change_state import guard_change_state
 from rbda_ros.node.diagnostics import Diagnostics
 from rbda_ros.node.model_builder import ModelBuilder, ModelSource
+from rbda_ros.node.self_check import SelfCheck
 from rbda_ros.node.services.advertise import advertise
+from rbda_ros.node.services.slow_services import SlowServices
 from rbda_ros.node.stream.topics import Stream
 from rbda_ros.robot import Robot
 
+PATIENCE = 10.0
+"""How long the end waits for what is under way: until its next step [s]."""
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 Transition = Callable[["DynamicsNode", LifecycleState], TransitionCallbackReturn]
@@ -51,6 +57,10 @@ class DynamicsNode(LifecycleNode):
         active: whether joint states and services are answered.
         settings: the parameters.
         stream: its topics.
+        builder: makes models and kernels beside its executor.
+        slow_services: those that are answered beside it.
+        self_check: compares machine code while it runs.
+        diagnostics: tells of all this.
         given_up: completes with a message if the node cannot start with its parameters.
         on_model: called when a model has come into use; for whoever owns the process.
 
@@ -58,7 +68,11 @@ class DynamicsNode(LifecycleNode):
         ParameterError: a parameter it was started with cannot be used.
     """
 
+    slow_services: SlowServices | None = None  # not before the parameters are found good
+
     def __init__(self, **kwargs: Any) -> None:
+        self.builder = ModelBuilder()
+        self._destroyed = False
         super().__init__("dynamics", **kwargs)
         self.settings = parameters.declare(self)
         self.add_on_set_parameters_callback(self._on_parameters)
@@ -67,17 +81,17 @@ class DynamicsNode(LifecycleNode):
         self.given_up: Future = Future()
         self.on_model: Callable[[], None] = lambda: None
 
-        self._builder = ModelBuilder()
         self._source: ModelSource | None = None  # the newest that was not refused
         self._built: BuildFuture[Robot] | None = None  # for on_configure
         self._starting = False
         self._generation = 0  # counts up when the model is let go
-        self.stream = Stream(self, self._builder)
+        self.stream = Stream(self, self.builder)
         self._descriptions = self.create_subscription(
             String, "robot_description", self._on_description, LATCHED
         )
-        self._slow_services = advertise(self)
-        Diagnostics(self)
+        self.slow_services = advertise(self)
+        self.self_check = SelfCheck(self)
+        self.diagnostics = Diagnostics(self)
         guard_change_state(self, self._prepare)
 
     def start(self) -> None:
@@ -94,12 +108,28 @@ class DynamicsNode(LifecycleNode):
                 f"waiting for a robot_description on {self._descriptions.topic_name}"
             )
 
+    def finish_work(self, patience: float) -> bool:
+        """Cancel all that takes long; whether its threads have come to rest within that time [s].
+
+        Nothing is destroyed. Call it when the executor does not spin any more.
+        """
+        deadline = time.monotonic() + patience
+        parts = [part for part in (self.slow_services, self.builder) if part is not None]
+        for part in parts:
+            part.cancel()
+        return all([part.wait(deadline) for part in parts])
+
     def destroy_node(self) -> None:
-        """Free everything."""
-        self.stream.close()
-        self._slow_services.close()
-        self._builder.close()
-        super().destroy_node()
+        """Free everything but what a thread still uses; at once where that was waited for."""
+        if self._destroyed:
+            return  # rclpy 9 destroys nodes when it shuts down
+        self._destroyed = True
+        if self.slow_services is not None:
+            self.stream.close()
+        if self.finish_work(PATIENCE):
+            if self.slow_services is not None:
+                self.slow_services.destroy()
+            super().destroy_node()
 
     # The model: from a description to one that is in use.
 
@@ -115,7 +145,7 @@ class DynamicsNode(LifecycleNode):
     def _begin(self, source: ModelSource) -> None:
         """Build beside the executor; ``_finish`` runs on it afterwards."""
         self._source = source
-        self._await(source, self._builder.build(source, self.stream.prepare))
+        self._await(source, self.builder.build(source, self.stream.prepare))
 
     def _await(self, source: ModelSource, building: BuildFuture[Robot]) -> None:
         generation = self._generation
@@ -132,6 +162,8 @@ class DynamicsNode(LifecycleNode):
         try:
             robot = building.result()
             parameters.check_model(self.settings, robot)
+        except CancelledWorkError:
+            return  # a newer one is being built
         except Exception as error:
             self._refuse(source, error)
             return
@@ -139,12 +171,14 @@ class DynamicsNode(LifecycleNode):
             links = robot.tree.spanning.links
             carried = {n: load for n, load in self.robot.payloads.items() if load.link in links}
             if robot.payloads != carried:  # this build does not carry them, or others by now
-                self._await(source, self._builder.load(robot, carried, self.stream.prepare))
+                self._await(source, self.builder.load(robot, carried, self.stream.prepare))
                 return
             for name in self.robot.payloads.keys() - carried.keys():
-                self.get_logger().warning(f"load '{name}' is off: the new model lacks its link")
+                self.get_logger().warning(
+                    f"load '{shown(name)}' is off: the new model lacks its link"
+                )
             self._use(robot)
-            self.get_logger().info(f"the model is now '{robot.name}'")
+            self.get_logger().info(f"the model is now '{shown(robot.name)}'")
         elif self._starting:
             self._starting = False
             self._built = building
@@ -157,7 +191,7 @@ class DynamicsNode(LifecycleNode):
         reason = _reason(error)
         if self.robot is not None:
             self.get_logger().error(
-                f"new robot_description refused, '{self.robot.name}' stays: {reason}"
+                f"new robot_description refused, '{shown(self.robot.name)}' stays: {reason}"
             )
         elif source.robot_description == self.settings.robot_description:
             self.given_up.set_result(f"robot_description cannot be used: {reason}")
@@ -167,12 +201,16 @@ class DynamicsNode(LifecycleNode):
                 f"{self._descriptions.topic_name}"
             )
 
-    def replace_model(self, old: Robot, new: Robot) -> bool:
-        """Put a model in the place of another, if that is still in use. On the executor only."""
-        if self.robot is not old:
-            return False
-        self._use(new)
-        return True
+    def replace_model(self, old: Robot, new: Robot) -> Robot | None:
+        """Put a model in the place of another, if that is the one in use; on the executor only.
+
+        Returns:
+            The model that was in use, ``old`` or another.
+        """
+        found = self.robot
+        if found is old:
+            self._use(new)
+        return found
 
     def _use(self, robot: Robot) -> None:
         """Swap the model in, between two messages."""
@@ -180,7 +218,7 @@ class DynamicsNode(LifecycleNode):
         self.stream.use(robot, self.settings)
         self.on_model()
         for warning in robot.warnings:
-            self.get_logger().warning(warning)
+            self.get_logger().warning(readable(warning))
 
     # Lifecycle.
 
@@ -202,7 +240,8 @@ class DynamicsNode(LifecycleNode):
             self.get_logger().error(f"robot_description cannot be used: {_reason(error)}")
             return TransitionCallbackReturn.FAILURE
         self._use(robot)
-        self.get_logger().info(f"configured for '{robot.name}', {len(robot.joint_names)} joints")
+        name, count = shown(robot.name), len(robot.joint_names)
+        self.get_logger().info(f"configured for '{name}', {count} joints")
         return super().on_configure(state)
 
     def _prepare(self) -> BuildFuture[Robot] | None:
@@ -213,8 +252,10 @@ class DynamicsNode(LifecycleNode):
         description = by_topic or self.settings.robot_description
         if not description:
             return None
-        self._source = ModelSource.of(description, self.settings)
-        self._built = self._builder.build(self._source, self.stream.prepare)
+        source = ModelSource.of(description, self.settings)
+        if self._built is None or source != self._source:  # else it is under way
+            self._source = source
+            self._built = self.builder.build(source, self.stream.prepare)
         return self._built
 
     @_reported

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 from collections.abc import Sequence
+from functools import partial
 
 import rclpy
 from rclpy.utilities import remove_ros_args
 
 from rbda_ros.errors import one_line
+from rbda_ros.kernels.background import end_compiling
 from rbda_ros.node.dynamics_node import DynamicsNode
 from rbda_ros.node.parameters import ParameterError
 from rbda_ros.node.spin import init, spin
@@ -17,6 +20,8 @@ from rbda_ros.node.spin import init, spin
 USAGE = "usage: dynamics [--ros-args ...]"
 CANNOT_START, BAD_USAGE = 1, 2  # exit codes
 
+PATIENCE = 1.0
+"""How long the end waits for work to notice that it is cancelled [s]."""
 SWITCH_INTERVAL = 1e-4
 """How long a thread may hold the interpreter while the stream waits for it [s]."""
 GARBAGE_THRESHOLDS = (700, 1000, 1000)
@@ -42,11 +47,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         rclpy.try_shutdown()
         return CANNOT_START
     tune_process(node)
-    spin(node, node.given_up, signals, first=node.start)
+    spin(node, node.given_up, signals, first=node.start, finish=partial(_finish, node))
     if why := node.given_up.result():
         print(f"dynamics: {why}", file=sys.stderr)
         return CANNOT_START
     return 0
+
+
+def _finish(node: DynamicsNode) -> bool:
+    """Whether all threads of this process have come to rest, in time for whoever told it to end."""
+    began = time.monotonic()
+    finished = node.finish_work(PATIENCE)
+    return end_compiling(max(began + PATIENCE - time.monotonic(), 0.0)) and finished
 
 
 def tune_process(node: DynamicsNode) -> None:

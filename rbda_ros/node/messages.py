@@ -162,6 +162,14 @@ def frames(
     return [(link, (np.array(xyz) + shift).tolist()) for (link, xyz), shift in together]
 
 
+def check_count(what: str, given: Sequence[Any], most: int) -> None:
+    """Refuse lists that would take too long, or too much memory."""
+    if len(given) > most:
+        raise RefusalError(
+            Reason.WRONG_SIZE, f"{what} has {len(given)} entries; give {most} at most"
+        )
+
+
 def numbers(what: str, values: Any, size: int) -> Vector:
     """Read the numbers of a message field: as many as joints are named, and finite."""
     if len(values) != size:

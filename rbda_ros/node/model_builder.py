@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from rbda_ros import load_robot
+from rbda_ros.cluster_tree.cancelling import CancelToken
 from rbda_ros.errors import InputError, ModelError, Problem
 from rbda_ros.node.parameters import Settings
+from rbda_ros.node.worker import Worker
 from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
 
@@ -52,26 +54,40 @@ class ModelSource:
 
 
 class ModelBuilder:
-    """Builds models one after the other, in a thread of its own."""
+    """Builds the newest model, and other things, one after the other in a thread of its own."""
 
     def __init__(self) -> None:
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
+        self._worker = Worker("model")
+        self._newest = CancelToken()  # of the model that is being built
 
     def build(self, source: ModelSource, then: Then) -> Future[Robot]:
-        """Begin to build, and do something with the robot; the future holds it or a ModelError."""
-        return self._worker.submit(lambda: _after(_build(source), then))
+        """Begin to build, and do something with the robot; the future holds it or a ModelError.
+
+        Whatever model is being built, or waits for it, is not wanted any more: its future holds a
+        CancelledWorkError.
+        """
+        return self._model(lambda: _after(_build(source), then))
 
     def load(self, robot: Robot, payloads: Mapping[str, Payload], then: Then) -> Future[Robot]:
-        """Begin to load a robot that was built; the future holds the loaded one."""
-        return self._worker.submit(lambda: _after(warm(robot.with_payloads(payloads)), then))
+        """Begin to load a robot that was built; likewise, the future holds the loaded one."""
+        return self._model(lambda: _after(warm(robot.with_payloads(payloads)), then))
 
     def background(self, make: Callable[[], T]) -> Future[T]:
         """Begin to make something else, e.g. another kernel."""
         return self._worker.submit(make)
 
-    def close(self) -> None:
-        """Begin nothing more."""
-        self._worker.shutdown(wait=False, cancel_futures=True)
+    def cancel(self) -> None:
+        """Begin nothing more, and have what is under way stop."""
+        self._worker.cancel()
+
+    def wait(self, deadline: float) -> bool:
+        """Whether the thread has come to rest by a monotonic time."""
+        return self._worker.wait(deadline)
+
+    def _model(self, make: Callable[[], Robot]) -> Future[Robot]:
+        self._newest.cancel()
+        self._newest = CancelToken()
+        return self._worker.submit(make, self._newest)
 
 
 def _after(robot: Robot, then: Then) -> Robot:

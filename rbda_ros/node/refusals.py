@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from enum import StrEnum
 
-from rbda_ros.errors import ClosureError, InputError, NotFiniteError, SingularityError
+from rbda_ros.errors import ClosureError, InputError, NotFiniteError, SingularityError, one_line
 
 
 class Reason(StrEnum):
@@ -63,7 +63,7 @@ class Refusals:
     def add(self, refused: RefusalError, count: int = 1) -> None:
         """Count one, or some that are alike."""
         self.counts[refused.reason] += count
-        self.last_message = str(refused)
+        self.last_message = one_line(refused)
 
     @property
     def total(self) -> int:

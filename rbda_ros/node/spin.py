@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -69,7 +70,11 @@ def make_executor() -> Any:
 
 
 def spin(
-    node: Any, done: Future, signals: StopSignals, first: Callable[[], None] | None = None
+    node: Any,
+    done: Future,
+    signals: StopSignals,
+    first: Callable[[], None] | None = None,
+    finish: Callable[[], bool] = lambda: True,
 ) -> None:
     """Spin until ``done``, then destroy the node and shut ROS down.
 
@@ -78,6 +83,8 @@ def spin(
         done: ends the spin when it completes; completed with None when told to stop.
         signals: what tells it to stop.
         first: run on the executor before anything else.
+        finish: ends what works for the node in other threads. If it returns False, some still
+            do, and the process ends at once: what they use cannot be destroyed beneath them.
     """
     executor = make_executor()
     executor.add_node(node)
@@ -89,9 +96,18 @@ def spin(
             _spin_some(executor, node, done)
     finally:
         signals.ignore()
+        if not finish():
+            end_process(0)
         executor.shutdown()
         node.destroy_node()
         rclpy.try_shutdown()
+
+
+def end_process(code: int) -> NoReturn:
+    """End this process as it is, threads and all; nothing is destroyed."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _spin_some(executor: Any, node: Any, done: Future) -> None:

@@ -145,6 +145,11 @@ class ReadContacts:
     contacts: tuple[Contact, ...]
 
     @property
+    def offset(self) -> bool:
+        """Whether some are elsewhere than at the origin of their link."""
+        return any(np.any(contact.xyz) for contact in self.contacts)
+
+    @property
     def rows(self) -> int:
         """Number of rows of all contacts."""
         return sum(frame.size for frame in self.frames)

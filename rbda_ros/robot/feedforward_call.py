@@ -90,6 +90,11 @@ class FeedforwardCall:
         self.start_from(self._home)
 
     @property
+    def inputs(self) -> tuple[Array, ...]:
+        """What the kernel was called with."""
+        return self._call.inputs
+
+    @property
     def health(self) -> Health:
         """How the last call went."""
         return Health(*self._health.tolist())

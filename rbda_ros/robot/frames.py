@@ -15,10 +15,13 @@ from rbda_ros.robot.mechanism import Position
 from rbda_ros.robot.native_calls import checked
 from rbda_ros.robot.poses import pose_error
 from rbda_ros.robot.results import OperationalSpace
+from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
 RANK_TOLERANCE = 1e-9
 """Eigenvalues of the inverse OSIM below this share of the largest count as zero."""
+MOST_TRACED_FRAMES = 8
+"""Frames whose operational-space inertia is a program of its own."""
 ROTATION_TOLERANCE = 1e-3
 """Largest error of a target's rotation matrix; it is orthogonalized below, refused above."""
 
@@ -56,6 +59,9 @@ class Frames(Dynamics):
     ) -> OperationalSpace:
         """The operational-space inertia of some frames, by cluster force propagators (C-EFPA).
 
+        The program of many frames would grow with their square: above `MOST_TRACED_FRAMES` it is
+        ``J H^-1 J'``, multiplied out.
+
         Args:
             q: (nq,) spanning position, or independent position; one state, not a batch.
             frames: links, or links with offsets.
@@ -69,13 +75,16 @@ class Frames(Dynamics):
         if np.ndim(numbers("damping", damping)) or not 0.0 <= damping < np.inf:
             raise InputError(f"damping is {damping!r}; give a number that is not negative")
         state = self._single_state(q)
-        kernel = self.kernel("inverse_operational_space_inertia", *frames, linear_only=linear_only)
-        flat = kernel.call(state.q)[0]
         rows = 3 if linear_only else 6
-        if not np.isfinite(flat).all():
-            raise SingularityError(self._no_inertia())
-        inverse = flat.reshape(rows * len(frames), -1)
         jacobian = np.vstack([self.jacobian(state, frame)[:rows] for frame in frames])
+        if len(frames) > MOST_TRACED_FRAMES:
+            inverse = self._dense_inverse_inertia(state, jacobian)
+        else:
+            name = "inverse_operational_space_inertia"
+            flat = self.kernel(name, *frames, linear_only=linear_only).call(state.q)[0]
+            inverse = flat.reshape(rows * len(frames), -1)
+        if not np.isfinite(inverse).all():
+            raise SingularityError(self._no_inertia())
         values, vectors = np.linalg.eigh(inverse)
         regular = values > RANK_TOLERANCE * values.max(initial=0.0)
         damped = values + damping
@@ -137,6 +146,12 @@ class Frames(Dynamics):
             base_nv=self.coordinates.base_nv,
         )
         return reach(kinematics, start, tolerance)
+
+    def _dense_inverse_inertia(self, state: State, J: Array) -> Array:
+        """``J H^-1 J'`` (m, m) from the factor of ``H = L' L``."""
+        L = self.mass_matrix_factor(state)
+        halves = np.linalg.solve(L.T, J.T)
+        return halves.T @ halves
 
     @property
     def _limits(self) -> tuple[Array, Array]:

@@ -90,6 +90,11 @@ class Mechanism:
             return self._kernels.get(name, named, linear_only)
         return self._kernels.get(name, *named)
 
+    def traced_kernels(self) -> list[Kernel]:
+        """Every kernel there is by now."""
+        shared = self._unloaded.traced_kernels() if self._unloaded else []
+        return list({id(k): k for k in (*shared, *self._kernels.kernels().values())}.values())
+
     def body_frame(self, frame: FrameName) -> tuple[NamedFrame, BodyFrame]:
         """A frame as its kernels are known by, and on its body."""
         named = self._inputs.frame(frame)

@@ -123,7 +123,14 @@ PLANS = {
 }
 
 OF_FRAMES = frozenset({"frame_pose", "jacobian", "frame_bias_acceleration"})
-MATRICES: dict[str, int | str] = {"H": "ny", "by_y": "ny", "by_yd": "ny", "inverse": "ny", "J": "ny", "pose": 4}
+MATRICES: dict[str, int | str] = {
+    "H": "ny",
+    "by_y": "ny",
+    "by_yd": "ny",
+    "inverse": "ny",
+    "J": "ny",
+    "pose": 4,
+}
 """Results that are matrices, and their columns."""
 
 

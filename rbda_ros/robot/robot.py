@@ -105,3 +105,14 @@ class Robot(ContactDynamics, Conversion, Actuated, Completing, Commanded):
             q = self._inputs.normalized(self._inputs.single("q", at, self.nq))
             self._check_loops(q)
         return Robot(with_independent_joints(unloaded.tree, q, joints)).with_payloads(self.payloads)
+
+    def interpreted(self, why: Exception) -> Robot:
+        """The same robot without machine code, which this one uses no more either."""
+        unloaded = self._unloaded or self
+        twin = Robot(unloaded.tree)
+        twin._kernels.take_over(unloaded._kernels, why)
+        if unloaded is self:
+            return twin
+        loaded = twin.with_payloads(self.payloads)
+        loaded._kernels.take_over(self._kernels, why)
+        return loaded

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,11 @@ def test_says_in_one_line_that_there_is_no_robot(capsys):
 
 
 def test_imports_no_ros():
-    code = "import sys, rbda_ros, rbda_ros.cli; sys.exit('rclpy' in sys.modules)"
+    code = (
+        "import sys, rbda_ros.cli.commands\n"
+        "from rbda_ros import load_robot\n"
+        "sys.exit('rclpy' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -69,3 +74,23 @@ def test_says_so_where_ros_is_missing():
     assert done.returncode == 1
     assert "rclpy is missing" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_tells_its_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    root = Path(__file__).resolve().parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert capsys.readouterr().out == f"rbda_ros {project['version']}\n"
+    assert f"<version>{project['version']}</version>" in (root / "package.xml").read_text()
+
+
+def test_help_of_export_c_names_every_kernel(capsys):
+    from rbda_ros.kernels.registry import KERNELS
+
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["export-c", "--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in KERNELS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     LONGEST_STEP,
@@ -57,6 +58,7 @@ def solve(loop: Loop, start: Array, free: Sequence[int]) -> Closed:
     Each step is the shortest that solves the linearized loop; it is halved until it helps, and
     the search goes on to the last digit.
     """
+    check_cancelled()
     q, columns, nv = start, list(free), loop.nv
     phi = loop.residual(q)
     stalled = 0

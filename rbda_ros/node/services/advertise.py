@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from rbda_ros.errors import InputError, ModelError, one_line
+from rbda_ros.cluster_tree.cancelling import CancelledWorkError
+from rbda_ros.errors import InputError, ModelError, one_line, readable
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.services.actuation_service import describe_actuation
 from rbda_ros.node.services.contact_service import constrained_forward_dynamics
@@ -24,6 +25,7 @@ from rbda_ros.node.services.dynamics_services import (
 from rbda_ros.node.services.in_place import for_service
 from rbda_ros.node.services.inverse_dynamics_service import InverseDynamicsService
 from rbda_ros.node.services.payload_service import set_payload
+from rbda_ros.node.services.service_qos import SERVICE_QOS
 from rbda_ros.node.services.slow_services import SlowServices
 from rbda_ros.node.services.trajectory_service import trajectory_inverse_dynamics
 from rbda_ros.robot import Robot
@@ -56,7 +58,7 @@ def advertise(node: Any) -> SlowServices:
     """Create every service of the node; they ask it for its model at each call.
 
     Returns:
-        Those that are answered in another thread; to be closed with the node.
+        Those that are answered in other threads; to be ended with the node.
     """
     slow = SlowServices(node)
     # What controllers may ask for in every cycle: messages are read and written in place.
@@ -69,23 +71,25 @@ def advertise(node: Any) -> SlowServices:
         "mass_matrix": Service(MassMatrix, mass_matrix),
     }
     # Those that trace kernels on the way, or take long.
-    trajectories = partial(trajectory_inverse_dynamics, slow.ending)
-    payloads = partial(set_payload, node, slow.ending)
     long = {
         "constrained_forward_dynamics": Service(
             ConstrainedForwardDynamics, constrained_forward_dynamics
         ),
         "operational_space_inertia": Service(OperationalSpaceInertia, operational_space_inertia),
-        "trajectory_inverse_dynamics": Service(TrajectoryInverseDynamics, trajectories),
-        "set_payload": Service(SetPayload, payloads, needs_active=False),
+        "trajectory_inverse_dynamics": Service(
+            TrajectoryInverseDynamics, trajectory_inverse_dynamics
+        ),
+        "set_payload": Service(SetPayload, partial(set_payload, node), needs_active=False),
         "convert_state": Service(ConvertState, convert_state),
         "convert_trajectory": Service(ConvertTrajectory, convert_trajectory),
         "describe_actuation": Service(DescribeActuation, describe_actuation),
     }
     for name, service in in_place.items():
-        node.create_service(for_service(service.kind), f"~/{name}", _answer(node, service))
+        kind, answer = for_service(service.kind), _answer(node, service)
+        node.create_service(kind, f"~/{name}", answer, qos_profile=SERVICE_QOS)
     for name, service in plain.items():
-        node.create_service(service.kind, f"~/{name}", _answer(node, service))
+        answer = _answer(node, service)
+        node.create_service(service.kind, f"~/{name}", answer, qos_profile=SERVICE_QOS)
     for name, service in long.items():
         slow.add(service.kind, f"~/{name}", _answer(node, service))
     slow.start()
@@ -100,10 +104,12 @@ def _answer(node: Any, service: Service) -> Callable[[Any, Any], Any]:
         try:
             handler(_model(node, needs_active), node.settings, request, response)
         except (InputError, ModelError) as error:
-            refused = kind.Response(success=False, message=str(error))
+            refused = kind.Response(success=False, message=readable(str(error)))
             if isinstance(error, LimitError):
                 refused.violations = error.violations
             return refused
+        except CancelledWorkError:
+            return kind.Response(success=False, message="the node is ending")
         except Exception as error:  # a bug of ours; the caller still gets an answer
             node.get_logger().error(
                 f"service call failed: {type(error).__name__}: {one_line(error)}"

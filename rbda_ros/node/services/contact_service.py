@@ -12,11 +12,15 @@ from rbda_ros.robot import Robot
 from rbda_ros.robot.contacts import Contact
 from rbda_ros.robot.poses import pose_matrix
 
+MOST_CONTACTS = 32
+"""Contacts of one request: the time to trace and to answer grows with them."""
+
 
 def constrained_forward_dynamics(
     robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
     """Answer with accelerations, and with what the contacts exert."""
+    messages.check_count("contacts", request.contacts, MOST_CONTACTS)
     state, _ = messages.read_state(robot, request.state)
     names = request.effort_joint_names or robot.actuated_joint_names
     efforts = messages.numbers_or_zero("effort", request.effort, len(names))

@@ -13,6 +13,7 @@ from rbda_ros.node import messages
 from rbda_ros.node.joint_map import Vector, listed, map_joints
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError, refusal
+from rbda_ros.node.services.trajectory_service import MOST_POINTS
 from rbda_ros.robot import Robot
 from rbda_ros.robot.conversion import JointMotion
 
@@ -44,6 +45,7 @@ def convert_trajectory(robot: Robot, settings: Settings, request: Any, response:
     points = request.trajectory.points
     if not points:
         raise RefusalError(Reason.WRONG_SIZE, "trajectory has no points; give at least one")
+    messages.check_count("trajectory.points", points, MOST_POINTS)
     if request.fill_effort and robot.floating_base:
         raise InputError(
             "fill_effort: efforts depend on the motion of the floating base, which is not given; "

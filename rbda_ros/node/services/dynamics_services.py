@@ -10,6 +10,8 @@ from rbda_ros.node.end_effectors import end_effectors
 from rbda_ros.node.parameters import Settings
 from rbda_ros.robot import Robot
 
+MOST_FRAMES = 64
+"""Frames of one request: for more, the kernels of their Jacobians would push out all others."""
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -40,6 +42,7 @@ def operational_space_inertia(
     robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
     """Answer with the inertia that frames show to an outside force."""
+    messages.check_count("frames", request.frames, MOST_FRAMES)
     state, _ = messages.read_state(robot, request.state)
     points = end_effectors(settings.end_effectors)
     frames = messages.frames(request.frames, request.offsets, points)

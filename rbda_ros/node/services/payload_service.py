@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from threading import Event
 from typing import Any
 
+from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.errors import InputError, listed
 from rbda_ros.node.model_builder import warm
 from rbda_ros.node.parameters import Settings
@@ -14,14 +14,17 @@ from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
 
 
-def set_payload(
-    node: Any, ending: Event, robot: Robot, settings: Settings, request: Any, response: Any
-) -> None:
+def set_payload(node: Any, robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Put a robot with other payloads in the place of the node's. Not on the node's executor."""
-    loaded = warm(robot.with_payloads(_wanted(robot, request)))
-    node.stream.prepare(loaded)
-    if not _swap(node, ending, robot, loaded):
-        raise InputError("the model changed meanwhile; call again")
+    while True:
+        loaded = warm(robot.with_payloads(_wanted(robot, request)))
+        node.stream.prepare(loaded)
+        in_use = _swap(node, robot, loaded)
+        if in_use is robot:
+            break
+        if in_use is None:
+            raise InputError("the node was cleaned up meanwhile; configure it, and call again")
+        robot = in_use  # a new description has come meanwhile: the load is for that
     response.total_mass = loaded.mass
     if request.inertia.m and not robot.tree.spanning.links[request.link].body:
         response.message = f"link '{request.link}' is fixed to the world: the load changes nothing"
@@ -50,13 +53,13 @@ def _wanted(robot: Robot, request: Any) -> dict[str, Payload]:
     return payloads
 
 
-def _swap(node: Any, ending: Event, old: Robot, new: Robot) -> bool:
-    """Have the node's executor put one model in the place of another; whether it was there."""
-    done: Future[bool] = Future()
-    node.executor.create_task(lambda: done.set_result(node.replace_model(old, new)))
-    while not ending.is_set():
+def _swap(node: Any, old: Robot, new: Robot) -> Robot | None:
+    """Have the node's executor put one model in the place of another; which it found there."""
+    found: Future[Robot | None] = Future()
+    node.executor.create_task(lambda: found.set_result(node.replace_model(old, new)))
+    while True:
+        check_cancelled()
         try:
-            return done.result(timeout=0.1)
-        except (NotYet, CancelledError):
+            return found.result(timeout=0.1)
+        except NotYet:
             continue
-    return False

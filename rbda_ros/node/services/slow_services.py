@@ -1,37 +1,72 @@
-"""Services that may take long: in a thread of their own, so that joint states need not wait."""
+"""Services that may take long: beside the executor, so that neither efforts nor others wait."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import rclpy
 from rclpy.parameter import Parameter
 from rclpy.task import Future
 
+from rbda_ros.node.later_response import LaterResponse, allow_later_responses
+from rbda_ros.node.services.service_qos import SERVICE_QOS
 from rbda_ros.node.spin import FOREVER, make_executor
+from rbda_ros.node.worker import Worker
 
-PATIENCE = 10.0
-"""How long the end waits for what is being answered [s]."""
+MOST_WAITING = 100
+"""Requests of one service that wait for their turn; more are refused."""
+
+
+class _Line:
+    """The requests of one service: answered one after the other, in a thread of their own."""
+
+    def __init__(self, name: str, kind: Any, answer: Callable[[Any, Any], Any]) -> None:
+        self.name = name
+        self.began: float | None = None  # monotonic time; None while nothing is answered
+        self.worker = Worker(name)
+        self._kind, self._answer = kind, answer
+
+    def begin(self, request: Any, response: Any) -> Any:
+        """Begin to answer a request; a refusal where there are too many."""
+        if self.worker.pending > MOST_WAITING:
+            return self._refusal(f"{MOST_WAITING} requests of {self.name} wait; ask again later")
+        ended = self._refusal("the node is ending")
+        try:
+            answer = self.worker.submit(partial(self._run, request, response))
+        except RuntimeError:
+            return ended
+        return LaterResponse(answer, lambda: ended if answer.exception() else answer.result())
+
+    def _run(self, request: Any, response: Any) -> Any:
+        self.began = time.monotonic()
+        try:
+            return self._answer(request, response)
+        finally:
+            self.began = None
+
+    def _refusal(self, why: str) -> Any:
+        return self._kind.Response(success=False, message=why)
 
 
 class SlowServices:
-    """A hidden node beside the node, with an executor and a thread of its own.
+    """A hidden node beside the node, with an executor of its own, and a thread for each service.
 
-    An executor takes and answers requests in its own thread, and it takes tens of milliseconds to
-    make Python objects of a long trajectory: a callback group would be no help.
+    An executor takes requests and sends responses in its own thread, and it takes tens of
+    milliseconds to make Python objects of a long trajectory: a callback group would be no help.
+    What a request asks for is done in the thread of its service, so that one that takes long
+    holds up only those of its own kind; threads take turns.
 
     Args:
         node: whose services these are, by their names.
-
-    Attributes:
-        ending: set when the node is to end; whoever takes long should look at it.
     """
 
     def __init__(self, node: Any) -> None:
-        self.ending = threading.Event()
         self._owner = node
+        self._lines: list[_Line] = []
         self._node = rclpy.create_node(
             f"_{node.get_name()}_slow",
             namespace=node.get_namespace(),
@@ -48,17 +83,44 @@ class SlowServices:
 
     def add(self, kind: Any, name: str, answer: Callable[[Any, Any], Any]) -> None:
         """Offer a service under a name of the owner, e.g. ``~/set_payload``."""
-        self._node.create_service(kind, self._owner.resolve_service_name(name), answer)
+        line = _Line(name.removeprefix("~/"), kind, answer)
+        service = self._node.create_service(
+            kind,
+            self._owner.resolve_service_name(name),
+            line.begin,
+            qos_profile=SERVICE_QOS,
+        )
+        allow_later_responses(service, self._executor.create_task)
+        self._lines.append(line)
 
     def start(self) -> None:
         """Begin to answer."""
         self._thread.start()
 
-    def close(self) -> None:
-        """Answer nothing more. Python must not end beneath the thread, so this waits for it."""
-        self.ending.set()
+    def progress(self) -> dict[str, str]:
+        """What is being answered now, and for how long; for diagnostics."""
+        began = {line.name: line.began for line in self._lines}
+        now, pending = time.monotonic(), sum(line.worker.pending for line in self._lines)
+        running = [f"{name}, {now - t:.1f} s" for name, t in began.items() if t is not None]
+        return {
+            "requests under way": "; ".join(running) or "none",
+            "requests waiting": str(max(pending - len(running), 0)),
+        }
+
+    def cancel(self) -> None:
+        """Answer nothing more, and have what is under way stop."""
+        for line in self._lines:
+            line.worker.cancel()
         self._executor.create_task(self._closed.set_result, None)
-        self._thread.join(timeout=PATIENCE)
+
+    def wait(self, deadline: float) -> bool:
+        """Whether all threads have come to rest by a monotonic time."""
+        self._thread.join(timeout=max(deadline - time.monotonic(), 0.0))
+        rest = [line.worker.wait(deadline) for line in self._lines]
+        return all(rest) and not self._thread.is_alive()
+
+    def destroy(self) -> None:
+        """Free the node; only after `wait` said that nothing uses it."""
         self._node.destroy_node()
 
     def _spin(self) -> None:

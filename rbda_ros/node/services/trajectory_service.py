@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Event
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from geometry_msgs.msg import Wrench
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import messages
 from rbda_ros.node.joint_map import JointMap, Vector, map_joints
@@ -20,26 +20,33 @@ from rbda_ros.robot.state import State
 
 Solved = TypeVar("Solved")
 
+MOST_POINTS = 50_000
+"""Points of one trajectory; beside the stream there is no room for more."""
+IN_ONE_BATCH = 4096
+"""Points whose efforts are computed together."""
 AT_ONCE = 500
 """Points whose loops are closed before the node looks whether it is to end."""
 
 
 def trajectory_inverse_dynamics(
-    ending: Event, robot: Robot, settings: Settings, request: Any, response: Any
+    robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
-    """Answer with the trajectory of the actuated joints, efforts filled in; not if it is ending."""
+    """Answer with the trajectory of the actuated joints, efforts filled in."""
     points = request.trajectory.points
     if not points:
         raise RefusalError(Reason.WRONG_SIZE, "trajectory has no points; give at least one")
+    messages.check_count("trajectory.points", points, MOST_POINTS)
     joints = map_joints(robot, request.trajectory.joint_names)
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
     pose, twist, acceleration = _base_motion(robot, request, len(points))
     positions, velocities, accelerations = _joint_motion(points, joints, request.differentiate)
+    times = [point.time_from_start for point in points]
+    points.clear()  # they are ten times as large as the numbers in them
 
-    q = _closed(ending, robot, joints, positions, pose)
+    q = _closed(robot, joints, positions, pose)
     friction = "friction" in settings.terms
 
-    def efforts(part: slice) -> tuple[State, Vector, Vector, Vector]:
+    def efforts(part: slice) -> _Motion:
         base = [None if rows is None else rows[part] for rows in (twist, acceleration)]
         state = robot.state(q[part])
         state = messages.moving(robot, joints, state, velocities[part], base[0])
@@ -49,25 +56,36 @@ def trajectory_inverse_dynamics(
         )
         if not np.isfinite(efforts).all():
             raise InputError("no finite efforts give this motion")
-        return state, ydd, tau, efforts
+        return _of_actuated(robot, state, ydd, efforts, tau)
 
-    state, ydd, tau, effort = _naming_the_point(efforts, len(points))
-    response.trajectory = _answer(robot, request.trajectory, state, ydd, effort)
-    if robot.floating_base:
-        response.base_wrenches = [Wrench() for _ in points]
-        for wrench, row in zip(response.base_wrenches, tau, strict=True):
-            messages.fill(wrench.force, wrench.torque, row[: robot.coordinates.base_nv])
+    response.trajectory = JointTrajectory(
+        header=request.trajectory.header, joint_names=list(robot.actuated_joint_names)
+    )
+    for start in range(0, len(times), IN_ONE_BATCH):
+        check_cancelled()
+        stop = min(start + IN_ONE_BATCH, len(times))
+        motion = _naming_the_point(efforts, start, stop)
+        response.trajectory.points += _points(motion, times[start:stop])
+        if robot.floating_base:
+            response.base_wrenches += _wrenches(motion)
 
 
-def _closed(
-    ending: Event, robot: Robot, joints: JointMap, positions: Vector, pose: Vector | None
-) -> Vector:
+class _Motion(NamedTuple):
+    """Of the actuated joints (N, actuated), and the wrench on a floating base (N, 6 or 0)."""
+
+    position: Vector
+    velocity: Vector
+    acceleration: Vector
+    effort: Vector
+    base_wrench: Vector
+
+
+def _closed(robot: Robot, joints: JointMap, positions: Vector, pose: Vector | None) -> Vector:
     """Spanning positions (N, nq), loops closed along the motion."""
     q = np.empty((len(positions), robot.nq))
     start, step = 0, AT_ONCE
     while start < len(q):
-        if ending.is_set():
-            raise InputError("the node is ending")
+        check_cancelled()
         part = slice(start, start + step)
         base, guess = None if pose is None else pose[part], q[start - 1] if start else None
         try:
@@ -81,12 +99,12 @@ def _closed(
     return q
 
 
-def _naming_the_point(solve: Callable[[slice], Solved], count: int) -> Solved:
-    """Solve all points at once; if that is refused, find the first point that is."""
+def _naming_the_point(solve: Callable[[slice], Solved], start: int, stop: int) -> Solved:
+    """Solve some points at once; if that is refused, find the first point that is."""
     try:
-        return solve(slice(0, count))
+        return solve(slice(start, stop))
     except (InputError, ModelError):
-        start, stop = 0, count
+        pass
     while stop - start > 1:
         middle = (start + stop) // 2
         try:
@@ -190,30 +208,37 @@ def _base_motion(robot: Robot, request: Any, count: int) -> tuple[Vector | None,
     return tuple(motion)
 
 
-def _answer(
-    robot: Robot, asked: JointTrajectory, state: State, ydd: Vector, effort: Vector
-) -> JointTrajectory:
-    """The asked points for the actuated joints."""
+def _of_actuated(robot: Robot, state: State, ydd: Vector, effort: Vector, tau: Vector) -> _Motion:
     actuated = list(robot.tree.actuated)
-    qd = robot.spanning_velocity(state, state.yd)[:, actuated]
-    qdd = robot.spanning_acceleration(state, state.yd, ydd)[:, actuated]
-    names = robot.actuated_joint_names
     in_q = robot.coordinates.scalar_positions
+    names = robot.actuated_joint_names
     # A coordinate of a joint that has several has a velocity of its own, but no position.
     single = all(name in in_q for name in names)
     columns = [in_q[name] for name in names] if single else []
-    position = state.q[:, columns]
-    return JointTrajectory(
-        header=asked.header,
-        joint_names=list(names),
-        points=[
-            JointTrajectoryPoint(
-                positions=messages.sequence(position[k]),
-                velocities=messages.sequence(qd[k]),
-                accelerations=messages.sequence(qdd[k]),
-                effort=messages.sequence(effort[k]),
-                time_from_start=point.time_from_start,
-            )
-            for k, point in enumerate(asked.points)
-        ],
+    return _Motion(
+        state.q[:, columns],
+        robot.spanning_velocity(state, state.yd)[:, actuated],
+        robot.spanning_acceleration(state, state.yd, ydd)[:, actuated],
+        effort,
+        tau[:, : robot.coordinates.base_nv],
     )
+
+
+def _points(motion: _Motion, times: Sequence[Any]) -> list[JointTrajectoryPoint]:
+    return [
+        JointTrajectoryPoint(
+            positions=messages.sequence(motion.position[k]),
+            velocities=messages.sequence(motion.velocity[k]),
+            accelerations=messages.sequence(motion.acceleration[k]),
+            effort=messages.sequence(motion.effort[k]),
+            time_from_start=time,
+        )
+        for k, time in enumerate(times)
+    ]
+
+
+def _wrenches(motion: _Motion) -> list[Wrench]:
+    wrenches = [Wrench() for _ in motion.base_wrench]
+    for wrench, row in zip(wrenches, motion.base_wrench, strict=True):
+        messages.fill(wrench.force, wrench.torque, row)
+    return wrenches

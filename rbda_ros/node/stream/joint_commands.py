@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from rbda_ros.errors import InputError
 from rbda_ros.node.joint_gains import joint_gains
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError
+from rbda_ros.node.stream.effort_safety import largest_efforts
 from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import NEVER
 from rbda_ros.node.stream.responder import JUMP
@@ -77,8 +77,6 @@ class JointCommands:
         self._latest = NEVER  # time that was seen
         self._calls: dict[tuple[str, ...], MotorCommandCall] = {}
         self._completions: dict[tuple[str, ...], CompletionCall] = {}
-        limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
-        self._limit = np.array([limits.get(n, math.inf) for n in robot.actuated_joint_names])
         names = robot.actuated_joint_names
         in_q = robot.coordinates.scalar_positions
         self._usable = all(name in in_q for name in names)
@@ -89,6 +87,7 @@ class JointCommands:
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
         self._settings = settings
+        self._limit = largest_efforts(self._robot, settings)
         self._timeout = int(settings.joint_state_timeout * 1e9)
         self._writers: dict[tuple[str, ...], JointStateWriter] = {}
         layout = self._robot.coordinates
@@ -277,9 +276,7 @@ class JointCommands:
         efforts = call.efforts(state.q, spanning).copy()
         if self._settings.add_feedforward:
             efforts += state.efforts
-        if self._settings.saturate:
-            efforts = np.clip(efforts, -self._limit, self._limit)
-        return efforts
+        return np.clip(efforts, -self._limit, self._limit)
 
     def _measured_velocity(self, state: _Measured) -> Vector:
         completion = self._completions.get(state.joints)

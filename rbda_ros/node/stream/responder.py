@@ -22,12 +22,13 @@ from rbda_ros.errors import FarError, InputError, ModelError, NotFiniteError
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError, Refusals, refusal
 from rbda_ros.node.stream.closure_search import Search
+from rbda_ros.node.stream.effort_safety import EffortSafety, largest_efforts
 from rbda_ros.node.stream.handover import Ready, Staged
 from rbda_ros.node.stream.measurements import Measured
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.other_inputs import OtherInputs
 from rbda_ros.node.stream.rates import NEVER
-from rbda_ros.node.stream.wire import EffortWriter, JointStateReader
+from rbda_ros.node.stream.wire import EffortWriter, JointStateReader, Vector
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -98,8 +99,7 @@ class Responder:
         self._unsettled = True  # whether the settings may want another
         self._calls: dict[tuple[Any, ...], Future[FeedforwardCall]] = {}
 
-        limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
-        self._limit = np.array([limits.get(n, math.inf) for n in robot.actuated_joint_names])
+        self._safety = EffortSafety(settings)
         self._command = Float64MultiArray()
         self.apply(settings)
         if before is not None and before._robot.description is robot.description:
@@ -115,6 +115,7 @@ class Responder:
         """Go on with other settings; a kernel that they need is made in the background."""
         robot = self._robot
         self._measured.apply(settings)
+        self._safety.apply(settings)
         if settings.joint_prefix != self._settings.joint_prefix:
             self._others.forget()
         self._settings = settings
@@ -135,6 +136,7 @@ class Responder:
         """Let go of everything that was heard, and wait for it anew."""
         self._measured.forget()
         self._others.forget()
+        self._safety.forget()
         self._latest = NEVER
 
     @property
@@ -147,6 +149,11 @@ class Responder:
             return "compiled"
         return f"interpreted: {kernel.error}" if kernel.error else "interpreted"
 
+    @property
+    def call_in_use(self) -> FeedforwardCall | None:
+        """What answered the last message."""
+        return self._call
+
     # Joint states.
 
     def on_joint_states(self, data: bytes) -> None:
@@ -155,7 +162,10 @@ class Responder:
         try:
             age, health = self._respond(data)
         except (InputError, ModelError) as error:
-            self._context.refusals.add(refusal(error))
+            refused = refusal(error)
+            self._context.refusals.add(refused)
+            if self._safety.zero_follows(refused.reason):
+                self._send(np.zeros(len(self._writer.efforts)), data)
             return
         self._context.meter.add(perf_counter() - began, age, health)
 
@@ -183,13 +193,19 @@ class Responder:
             raise self._not_finite(call) from error
         except FarError:
             health = self._search.call_again(call)
-        self._writer.efforts[:] = call.efforts
-        self._context.publish(self._writer.serialized(data))
-        if len(self._commanded):
-            self._commanded[:] = call.efforts[self._command_order]
-            self._context.publish_commands(self._command)
+        if self._safety.active:
+            self._safety.limit(call.efforts, now)
+        self._send(call.efforts, data)
         self._context.answered(call, data)
         return (now - time) * 1e-9 if time else math.nan, health
+
+    def _send(self, efforts: Vector, data: bytes) -> None:
+        """Publish efforts with the stamp of a message."""
+        self._writer.efforts[:] = efforts
+        self._context.publish(self._writer.serialized(data))
+        if len(self._commanded):
+            self._commanded[:] = efforts[self._command_order]
+            self._context.publish_commands(self._command)
 
     def _not_finite(self, call: FeedforwardCall) -> RefusalError:
         """Which numbers are not finite: measured ones, or rates that are not known yet."""
@@ -222,7 +238,9 @@ class Responder:
         None too where something of every message must be kept.
         """
         call, others = self._call, self._others.interval(self._settings)
-        if call is None or self._unsettled or self._measured.differences or others is None:
+        if call is None or self._unsettled or others is None:
+            return None
+        if self._measured.differences or self._safety.active:
             return None
         forms = self._measured.known(self._reader.forms, self._joints)
         needs_others = self._needs_others
@@ -256,7 +274,7 @@ class Responder:
         call = making.result()
         if self._call is not None and call is not self._call:
             call.start_from(self._call.q)
-        call.limit[:] = self._limit if settings.saturate else math.inf
+        call.limit[:] = largest_efforts(self._robot, settings)
         call.searches = False
         call.max_condition_number = settings.max_condition_number
         call.acceleration[:] = 0.0
@@ -295,6 +313,7 @@ class Responder:
     def _take_over(self, before: Responder) -> None:
         """Go on from what was heard, and with the old kernel until there is a new one."""
         self._measured, self._others = before._measured, before._others
+        self._safety = before._safety
         self._call, self._joints, self._kind = before._call, before._joints, before._kind
         self._latest = before._latest
 

@@ -176,6 +176,10 @@ class Stream:
             self._native.look()
             self.meter.add_native(*self._native.answers())
 
+    def call_in_use(self) -> FeedforwardCall | None:
+        """What answers joint states now."""
+        return None if self._responder is None else self._responder.call_in_use
+
     def _listen(self, kind: Any, topic: str, handle: Handler, *, raw: bool = False) -> None:
         self._subscribe(kind, topic, self._guarded(topic, handle), raw=raw)
 

@@ -164,7 +164,7 @@ class EffortWriter:
 
     def serialized(self, like: bytes) -> Any:
         """The message, with the stamp of another that is serialized too."""
-        if self._in_place:
+        if self._in_place and like[:2] == LITTLE_ENDIAN:
             self._data[STAMP] = like[STAMP]
             return bytes(self._data)
         self._message.header.stamp = deserialize_message(like, JointState).header.stamp

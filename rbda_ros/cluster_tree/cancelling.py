@@ -1,0 +1,61 @@
+"""Work that takes long looks, step by step, whether it is still wanted.
+
+Whoever begins it in a thread gives it a token; the loops of assembling, tracing and compiling ask
+`check_cancelled`. What is half made is dropped: nothing else knows of it yet.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class CancelledWorkError(Exception):
+    """The work is no longer wanted: a newer model is, or the process ends."""
+
+
+class CancelToken:
+    """Cancels all work that was begun with it. Any thread may do so."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """Have the work stop at its next step."""
+        self.cancelled = True
+
+
+class _Current(threading.local):
+    tokens: tuple[CancelToken, ...] = ()
+
+
+_current = _Current()
+
+
+@contextmanager
+def cancelled_by(*tokens: CancelToken) -> Iterator[None]:
+    """Let tokens cancel what this thread does inside, beside those that can already."""
+    before = _current.tokens
+    _current.tokens = (*before, *tokens)
+    try:
+        yield
+    finally:
+        _current.tokens = before
+
+
+def check_cancelled() -> None:
+    """Raise CancelledWorkError if what this thread does is no longer wanted."""
+    for token in _current.tokens:
+        if token.cancelled:
+            raise CancelledWorkError("no longer wanted")
+
+
+def while_wanted(steps: Iterable[T]) -> Iterator[T]:
+    """The same steps, and `check_cancelled` before each."""
+    for step in steps:
+        check_cancelled()
+        yield step

@@ -1,0 +1,46 @@
+"""Responses that are not there yet when a service's callback returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class LaterResponse:
+    """In the place of a response.
+
+    Attributes:
+        ready: completes when it can be had; cancelled if it never can.
+        get: gives it then, on the executor.
+    """
+
+    ready: Future[Any]
+    get: Callable[[], Any]
+
+
+def allow_later_responses(service: Any, create_task: Callable[[Callable[[], None]], Any]) -> None:
+    """Let the callback of a service return a `LaterResponse`; it is sent when it is ready.
+
+    Args:
+        service: of rclpy.
+        create_task: runs something on the executor of the service: the middleware wants one
+            thread for all that is sent.
+    """
+    send = service.send_response
+
+    def send_when_ready(response: Any, header: Any) -> None:
+        if not isinstance(response, LaterResponse):
+            send(response, header)
+            return
+        later = response
+
+        def done(ready: Future[Any]) -> None:
+            if not ready.cancelled():
+                create_task(lambda: send(later.get(), header))
+
+        later.ready.add_done_callback(done)
+
+    service.send_response = send_when_ready

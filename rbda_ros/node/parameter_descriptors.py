@@ -1,0 +1,160 @@
+"""What each parameter of the node means, in which range, as ROS tools show it."""
+
+from __future__ import annotations
+
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
+
+from rbda_ros.algorithms.feedforward import TERMS
+from rbda_ros.node.end_effectors import FORM
+from rbda_ros.node.joint_gains import GAIN_FORM
+
+ACCELERATION_SOURCES = ("zero", "reference", "estimate")
+VELOCITY_SOURCES = ("message", "differentiate")
+COMMAND_SOURCES = ("feedforward", "joint_commands")
+PUBLISH = ("auto", "always", "never")
+ON_REFUSAL = ("silence", "zero")
+LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
+
+CUTOFF_RANGE = [FloatingPointRange(from_value=0.01, to_value=10000.0)]
+
+DESCRIPTORS = {
+    "robot_description": ParameterDescriptor(
+        description="URDF or URDF+ text of the robot. Empty: taken from the topic "
+        "robot_description.",
+        additional_constraints="XML text, not a path. Changes only while unconfigured.",
+    ),
+    "loop_constraints": ParameterDescriptor(
+        description="Loop-constraint file: a path, or its YAML text. Empty: no loops beyond "
+        "those in the description.",
+        additional_constraints="Changes only while unconfigured.",
+    ),
+    "floating_base": ParameterDescriptor(
+        description="Whether the root link floats (legged and flying robots) or is fixed to "
+        "the world.",
+        additional_constraints="Changes only while unconfigured.",
+    ),
+    "gravity": ParameterDescriptor(
+        description="Acceleration of gravity in the world frame [m/s^2]: x, y, z.",
+        additional_constraints="Three finite numbers, together no longer than "
+        f"{LARGEST_GRAVITY:g}. Changes only while unconfigured.",
+    ),
+    "joint_prefix": ParameterDescriptor(
+        description="What joint names in messages begin with and the model's do not: taken off "
+        "names that come in, and put before those that go out.",
+    ),
+    "velocity_source": ParameterDescriptor(
+        description="Joint velocities: 'message' (of joint_states; refused without), or "
+        "'differentiate' (filtered differences of the positions).",
+        additional_constraints=f"One of: {', '.join(VELOCITY_SOURCES)}.",
+    ),
+    "velocity_cutoff": ParameterDescriptor(
+        description="Corner frequency of the filter of 'differentiate' [Hz].",
+        floating_point_range=CUTOFF_RANGE,
+    ),
+    "acceleration_source": ParameterDescriptor(
+        description="Acceleration that the feedforward effort is for: 'zero' (holds the "
+        "present velocity), 'reference' (first point of the topic ~/reference), or 'estimate' "
+        "(filtered differences of the velocities).",
+        additional_constraints=f"One of: {', '.join(ACCELERATION_SOURCES)}.",
+    ),
+    "acceleration_cutoff": ParameterDescriptor(
+        description="Corner frequency of the filter of 'estimate' [Hz].",
+        floating_point_range=CUTOFF_RANGE,
+    ),
+    "external_wrench": ParameterDescriptor(
+        description="Whether efforts hold against the wrenches on the topic ~/external_wrench; "
+        "then there is no effort without a fresh one.",
+    ),
+    "terms": ParameterDescriptor(
+        description="What efforts are made of.",
+        additional_constraints=f"Some of: {', '.join(TERMS)}; at least one.",
+    ),
+    "saturate": ParameterDescriptor(
+        description="Whether efforts are clipped at the URDF's effort limits.",
+    ),
+    "effort_limits": ParameterDescriptor(
+        description="Largest efforts of actuated joints, beside the URDF's, as YAML text: "
+        f"{GAIN_FORM} [N m, N]; efforts are clipped there. Empty: none.",
+    ),
+    "effort_rate_limit": ParameterDescriptor(
+        description="Fastest change of an effort from one message to the next [N m/s, N/s]. 0: "
+        "any.",
+        floating_point_range=[FloatingPointRange(from_value=0.0, to_value=1e9)],
+    ),
+    "ramp_in": ParameterDescriptor(
+        description="How long efforts take to grow from zero to their full size after the node "
+        "was activated, or another description came into use [s]. 0: at once.",
+        floating_point_range=[FloatingPointRange(from_value=0.0, to_value=60.0)],
+    ),
+    "on_refusal": ParameterDescriptor(
+        description="What follows joint_states that are refused: 'silence', or 'zero' (one message "
+        "of zero efforts, then silence until a good state comes).",
+        additional_constraints=f"One of: {', '.join(ON_REFUSAL)}.",
+    ),
+    "self_check_period": ParameterDescriptor(
+        description="How often the machine code in use is compared with the virtual machine [s]. "
+        "Where they differ, the virtual machine takes over. 0: never.",
+        floating_point_range=[FloatingPointRange(from_value=0.0, to_value=3600.0)],
+    ),
+    "command_joints": ParameterDescriptor(
+        description="Joints, by the model's names, whose efforts go to ~/effort_commands too, in "
+        "this order, for forward_command_controller. [''] for none.",
+        additional_constraints="Each actuated, and named once.",
+    ),
+    "command_source": ParameterDescriptor(
+        description="What ~/effort_commands has: the 'feedforward', or what ~/joint_commands come "
+        "to ('joint_commands'; then there are ~/position_commands and ~/velocity_commands too).",
+        additional_constraints=f"One of: {', '.join(COMMAND_SOURCES)}.",
+    ),
+    "publish_joint_states": ParameterDescriptor(
+        description="Whether ~/joint_states has every joint, completed from those measured: "
+        "'always', 'never', or 'auto' (where the robot has loops).",
+        additional_constraints=f"One of: {', '.join(PUBLISH)}.",
+    ),
+    "add_feedforward": ParameterDescriptor(
+        description="Whether the efforts of ~/motor_commands have the feedforward in them.",
+    ),
+    "stiffness": ParameterDescriptor(
+        description="Springs between commanded and measured positions of joints, in the efforts of "
+        f"~/motor_commands, as YAML text: {GAIN_FORM} [N m/rad, N/m].",
+    ),
+    "damping": ParameterDescriptor(
+        description="Dampers between commanded and measured velocities of joints, likewise: "
+        f"{GAIN_FORM} [N m s/rad, N s/m].",
+    ),
+    "publish_external_effort": ParameterDescriptor(
+        description="Whether ~/external_effort has what acts on the robot beyond its motors, "
+        "estimated from measured efforts; then joint_states must have these.",
+    ),
+    "observer_gain": ParameterDescriptor(
+        description="Gain of that estimate [1/s]: the inverse of the time it takes.",
+        floating_point_range=[FloatingPointRange(from_value=0.01, to_value=10000.0)],
+    ),
+    "contact_threshold": ParameterDescriptor(
+        description="External effort on an independent joint past which diagnostics tell of a "
+        "contact [N m, N]. 0: never.",
+        floating_point_range=[FloatingPointRange(from_value=0.0, to_value=1e6)],
+    ),
+    "contact_end_effector": ParameterDescriptor(
+        description="One of end_effectors, or a link, whose wrench ~/estimated_wrench has. Empty: "
+        "none.",
+    ),
+    "joint_state_timeout": ParameterDescriptor(
+        description="Oldest input that is answered [s], by its stamp. 0: any age, stamped or not.",
+        floating_point_range=[FloatingPointRange(from_value=0.0, to_value=10.0)],
+    ),
+    "max_condition_number": ParameterDescriptor(
+        description="Condition number of a loop from which on it is too near to a dead point "
+        "for an effort.",
+        floating_point_range=[FloatingPointRange(from_value=1.0, to_value=1e8)],
+    ),
+    "end_effectors": ParameterDescriptor(
+        description="Points on links that ~/operational_space_inertia knows by name, as YAML text: "
+        f"{FORM}, in the frame of the link [m].",
+    ),
+    "autostart": ParameterDescriptor(
+        description="Whether the node configures and activates itself once it has a "
+        "description. Without it, use the lifecycle services.",
+        read_only=True,
+    ),
+}

@@ -1,0 +1,69 @@
+"""Now and then the virtual machine answers beside the machine code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+
+from rbda_ros.robot import Robot
+from rbda_ros.robot.machine_code_check import MachineCodeError, check_kernel, check_machine_code
+
+OFF_LOOKS_AGAIN = 1.0
+"""How often to look whether the parameter has switched the check on [s]."""
+
+
+class SelfCheck:
+    """Compares the machine code of a dynamics node, in the background.
+
+    Attributes:
+        failed: what differed, ever; empty while all is well.
+        checks: how many there were.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+        self.failed = ""
+        self.checks = 0
+        self._busy = False
+        self._timer = node.create_timer(
+            OFF_LOOKS_AGAIN, self._begin, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
+
+    def _begin(self) -> None:
+        node = self._node
+        period = node.settings.self_check_period
+        wanted = int((period or OFF_LOOKS_AGAIN) * 1e9)
+        if self._timer.timer_period_ns != wanted:
+            self._timer.timer_period_ns = wanted
+        robot = node.robot
+        if not period or robot is None or not node.active or self._busy:
+            return
+        self._busy = True
+        in_use = node.stream.call_in_use()
+        # Copied while nothing else runs: the stream writes them with every message.
+        live = None if in_use is None else (in_use.kernel, [x.copy() for x in in_use.inputs])
+        checking = node.builder.background(lambda: self._check(robot, live))
+        checking.add_done_callback(
+            lambda done: done.cancelled() or node.executor.create_task(self._finish, robot, done)
+        )
+
+    def _check(self, robot: Robot, live: Any) -> list[str]:
+        self.checks += 1
+        said = check_machine_code(robot, self.checks)
+        if live is not None and live[0].compiled and (wrong := check_kernel(*live)):
+            said.append(wrong)
+        return said
+
+    def _finish(self, robot: Robot, done: Any) -> None:
+        self._busy = False
+        said = done.result()
+        if not said:
+            return
+        self.failed = "; ".join(said)
+        self._node.get_logger().error(
+            f"self-check: {self.failed}; the virtual machine takes over, restart the node and "
+            "look at the memory of this computer"
+        )
+        self._node.replace_model(robot, robot.interpreted(MachineCodeError(self.failed)))

@@ -1,0 +1,56 @@
+"""A thread that does things one after the other, and can be told to stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+from rbda_ros.cluster_tree.cancelling import CancelToken, cancelled_by, check_cancelled
+
+T = TypeVar("T")
+
+
+class Worker:
+    """One thread, started when there is something to do.
+
+    Args:
+        name: of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._ending = CancelToken()
+        self._pending: set[Future[Any]] = set()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+
+    def submit(self, make: Callable[[], T], *tokens: CancelToken) -> Future[T]:
+        """Begin to make something, once all before it is made; these tokens cancel it too.
+
+        Raises:
+            RuntimeError: it was told to stop.
+        """
+
+        def run() -> T:
+            with cancelled_by(self._ending, *tokens):
+                check_cancelled()
+                return make()
+
+        future = self._thread.submit(run)
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        return future
+
+    @property
+    def pending(self) -> int:
+        """How many things are being made, or wait for it."""
+        return len(self._pending)
+
+    def cancel(self) -> None:
+        """Begin nothing more, and have what is under way stop at its next step."""
+        self._ending.cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def wait(self, deadline: float) -> bool:
+        """Whether the thread has come to rest by a monotonic time."""
+        return not wait(set(self._pending), max(deadline - time.monotonic(), 0.0)).not_done

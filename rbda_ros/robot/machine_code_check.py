@@ -1,0 +1,79 @@
+"""Machine code against the virtual machine, while a robot is in use.
+
+Both run the same program, one after LLVM and in memory that a faulty board may have changed. What
+they may differ in is rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rbda_ros.errors import ModelError
+from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.robot.mechanism import Mechanism
+from rbda_ros.spatial import Array
+
+ROUNDING = 1e-6
+"""Difference that counts, relative to the largest number of an output."""
+POSITIONS = frozenset({"q", "guess"})
+RATES_AND_FORCES = frozenset({"yd", "ydd", "tau", "spanning_tau", "efforts", "wrenches"})
+
+
+class MachineCodeError(ModelError):
+    """Machine code gives other numbers than the program that it was made from."""
+
+
+def check_machine_code(robot: Mechanism, seed: int) -> list[str]:
+    """Compare all machine code of a robot, at its home position, with the virtual machine.
+
+    Kernels that differ are answered by the virtual machine from then on.
+
+    Args:
+        robot: any.
+        seed: of the rates and forces to try.
+
+    Returns:
+        A sentence for each kernel that differs.
+    """
+    rng = np.random.default_rng(seed)
+    said = []
+    for kernel in robot.traced_kernels():
+        if kernel.compiled and kernel.address is not None:
+            inputs = _inputs(robot, kernel, rng)
+            if inputs is not None and (wrong := check_kernel(kernel, inputs)):
+                said.append(wrong)
+    return said
+
+
+def check_kernel(kernel: Kernel, inputs: Sequence[Array]) -> str | None:
+    """Compare the machine code of a kernel for some inputs; what is wrong, if anything is.
+
+    If so, the virtual machine answers from then on.
+    """
+    expected = kernel.interpret(*inputs)
+    for k, (found, wanted) in enumerate(zip(kernel.call(*inputs), expected, strict=True)):
+        finite = np.isfinite(wanted)
+        difference = np.abs(found[finite] - wanted[finite])
+        scale = max(1.0, float(np.abs(wanted[finite]).max(initial=0.0)))
+        if not difference.max(initial=0.0) <= ROUNDING * scale:  # nor where it is NaN
+            wrong = (
+                f"{kernel.name}: output {k} of the machine code is off by {difference.max():.3g}"
+            )
+            kernel.distrust(MachineCodeError(wrong))
+            return wrong
+    return None
+
+
+def _inputs(robot: Mechanism, kernel: Kernel, rng: np.random.Generator) -> list[Array] | None:
+    """Inputs to try; None where they cannot be guessed by their names."""
+    inputs = []
+    for name, size in kernel.input_sizes.items():
+        if name in POSITIONS:
+            inputs.append(robot.tree.home)
+        elif name in RATES_AND_FORCES:
+            inputs.append(rng.normal(size=size))
+        else:
+            return None
+    return inputs
