@@ -17,6 +17,7 @@ class CompletionCall:
     The arrays stay the same ones. Not for several threads.
 
     Attributes:
+        kernel: that computes them.
         q: (nq,) spanning position, closed [rad, m].
         base_twist: (6,) of a floating base, as qd starts; empty without one.
         velocity: (joints,) of the measured joints, in the order of `Robot.determining_joints`.
@@ -24,6 +25,7 @@ class CompletionCall:
     """
 
     def __init__(self, kernel: Kernel, base_nv: int) -> None:
+        self.kernel = kernel
         self._call = kernel.bind()
         self.q, known = self._call.inputs
         (self.qd,) = self._call.outputs

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rbda_ros.node.stream.state_writer import JointStateWriter
+from rbda_ros.node.stream.codec import Codec
 from rbda_ros.robot import Robot
 from rbda_ros.robot.completion import CompletionCall
 from rbda_ros.robot.feedforward_call import FeedforwardCall
@@ -26,6 +26,7 @@ class CompletedStates:
         prefix: put before the names of joints.
         publish: takes JointState, serialized or not.
         background: runs something in another thread.
+        codec: writes messages.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class CompletedStates:
         prefix: str,
         publish: Callable[[Any], None],
         background: Callable[[Callable[[], Any]], Future[Any]],
+        codec: Codec,
     ) -> None:
         self._robot = robot
         self._publish = publish
@@ -43,7 +45,7 @@ class CompletedStates:
         self._in_q = np.array([in_q[name] for name in names], np.intp)
         starts = [robot.coordinates.velocities[name].start for name in names]
         self._in_qd = np.array(starts, np.intp)
-        self._writer = JointStateWriter([prefix + name for name in names], ("position", "velocity"))
+        self._writer = codec.states([prefix + name for name in names], ("position", "velocity"))
         self._calls: dict[tuple[str, ...], Future[CompletionCall]] = {}
 
     def on_state(self, call: FeedforwardCall, data: bytes) -> None:

@@ -11,10 +11,9 @@ import numpy as np
 
 from rbda_ros.errors import InputError, listed
 from rbda_ros.node.joint_map import check_once
-from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError
+from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
-from rbda_ros.node.stream.wire import JointStates
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -23,6 +22,23 @@ T = TypeVar("T")
 
 MOST_LAYOUTS = 100
 """Sets of names that are remembered: more are no drivers' but someone's mistake."""
+
+
+@dataclass(eq=False)
+class JointStates:
+    """One message.
+
+    Attributes:
+        names: the same object for messages that name the same joints.
+        time: its stamp [ns].
+        position, velocity: as many as names, or not.
+    """
+
+    __slots__ = ("names", "position", "time", "velocity")
+    names: tuple[str, ...]
+    time: int
+    position: Vector
+    velocity: Vector
 
 
 @dataclass(eq=False)
