@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from rbda_ros import __version__
-from rbda_ros.cli import actuation_grid, check, convert, export_c, inspection
+from rbda_ros.cli import actuation_grid, check, convert, export_c, inspection, label
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         help="MuJoCo as the hardware: how well the leg follows with three models",
     )
     demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
-    for command in (inspection, check, convert, export_c, actuation_grid):
+    for command in (inspection, check, convert, export_c, actuation_grid, label):
         command.add_parser(commands)
     return parser
 
@@ -67,6 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "convert": convert.run,
         "export-c": export_c.run,
         "actuation": actuation_grid.run,
+        "label": label.run,
     }
     if arguments.command in programs:
         return programs[arguments.command](arguments)

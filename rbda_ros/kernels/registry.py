@@ -37,6 +37,7 @@ from rbda_ros.algorithms.loop_motion import (
     spanning_motion,
 )
 from rbda_ros.algorithms.momentum import momentum
+from rbda_ros.algorithms.regressor import regressor
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
 from rbda_ros.algorithms.transmission_maps import (
     completed_velocity,
@@ -70,6 +71,7 @@ class Traceable:
         public: whether `Robot.kernel` gives it by its name; else its options are ours.
         shapes: ``*options -> shapes`` of inputs that depend on the options.
         bodies: ``*options -> numbers`` of bodies that forces act on, or frames are on.
+        every_body: whether the frame of every body must turn with it, as its inertia may be any.
     """
 
     inputs: tuple[str, ...]
@@ -80,6 +82,7 @@ class Traceable:
     public: bool = True
     shapes: Callable[..., Mapping[str, Shape]] | None = None
     bodies: Callable[..., Collection[int]] | None = None
+    every_body: bool = False
 
 
 def input_shape(tree: ClusterTree, name: str) -> Shape:
@@ -223,6 +226,7 @@ REGISTRY: dict[str, Traceable] = {
     "spanning_motion": Traceable(("q", "yd", "ydd"), spanning_motion, sees_inertia=False),
     "velocity_map": Traceable(("q",), velocity_map, sees_inertia=False),
     "momentum": Traceable(("q", "yd"), momentum),
+    "regressor": Traceable(("q", "yd", "ydd"), regressor, sees_inertia=False, every_body=True),
     "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
     "inverse_dynamics_derivatives": Traceable(("q", "yd", "ydd"), inverse_dynamics_derivatives),
     "frame_pose": Traceable(("q",), _frame_pose, needs_frames=True, sees_inertia=False),

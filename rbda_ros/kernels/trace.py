@@ -62,5 +62,5 @@ def _turning(tree: ClusterTree, traceable: Traceable, options: tuple[Any, ...]) 
     """Bodies whose frames must turn with them: where wrenches act, and where frames are."""
     if traceable.bodies is not None:
         return traceable.bodies(*options)
-    everywhere = traceable.needs_frames or "wrenches" in traceable.inputs
+    everywhere = traceable.needs_frames or traceable.every_body or "wrenches" in traceable.inputs
     return range(1, len(tree.spanning.bodies) + 1) if everywhere else ()

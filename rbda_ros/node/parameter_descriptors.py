@@ -7,13 +7,14 @@ from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rbda_ros.algorithms.feedforward import TERMS
 from rbda_ros.node.end_effectors import FORM
 from rbda_ros.node.joint_gains import GAIN_FORM
-
-ACCELERATION_SOURCES = ("zero", "reference", "estimate")
-VELOCITY_SOURCES = ("message", "differentiate")
-COMMAND_SOURCES = ("feedforward", "joint_commands")
-PUBLISH = ("auto", "always", "never")
-ON_REFUSAL = ("silence", "zero")
-LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
+from rbda_ros.node.settings import (
+    ACCELERATION_SOURCES,
+    COMMAND_SOURCES,
+    LARGEST_GRAVITY,
+    ON_REFUSAL,
+    PUBLISH,
+    VELOCITY_SOURCES,
+)
 
 CUTOFF_RANGE = [FloatingPointRange(from_value=0.01, to_value=10000.0)]
 

@@ -17,6 +17,7 @@ class CompletionCall:
     The arrays stay the same ones. Not for several threads.
 
     Attributes:
+        kernel: that computes them.
         q: (nq,) spanning position, closed [rad, m].
         base_twist: (6,) of a floating base, as qd starts; empty without one.
         kernel: that is called; its inputs are ``q``, and ``base_twist`` before ``velocity``.

@@ -73,10 +73,21 @@ class MomentumObserver:
         robot = self._robot
         state = robot._single_state(q, qd)
         force = robot._inputs.single("tau", tau, robot.ny, robot.nv)
-        force = robot._generalized(state, force)
+        return self.advance(time, state.q, state.yd, robot._generalized(state, force))
+
+    def advance(self, time: float, q: Array, yd: Array, force: Array) -> Array:
+        """As `update`, for a state that was closed and checked already.
+
+        Args:
+            time: of the measurement [s], later than the last.
+            q: (nq,) spanning position [rad, m].
+            yd: (ny,) independent velocity [rad/s, m/s].
+            force: (ny,) of the motors on y [N m, N].
+        """
+        robot = self._robot
         if self._friction:
-            force = force - robot._evaluate("friction_force", state.q, state.yd)[0]
-        p, free = robot._evaluate("momentum", state.q, state.yd)
+            force = force - robot._evaluate("friction_force", q, yd)[0]
+        p, free = robot._evaluate("momentum", q, yd)
         drive = force + free
         if not np.isfinite(time):
             raise InputError(f"time: {time!r} is not finite")
@@ -89,7 +100,7 @@ class MomentumObserver:
             known = self._integral + 0.5 * dt * (drive + self._drive)
             self.external = self._gain * (p - known) / (1.0 + self._gain * dt)
             self._integral = known + dt * self.external
-        self._time, self._drive, self._q = time, drive, state.q
+        self._time, self._drive, self._q = time, drive, q.copy()
         return self.external.copy()
 
     def wrench(self, frame: FrameName, *, linear_only: bool = False) -> Array:

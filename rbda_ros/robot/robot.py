@@ -17,6 +17,7 @@ from rbda_ros.robot.completion import Completing
 from rbda_ros.robot.contact_dynamics import ContactDynamics
 from rbda_ros.robot.conversion import Conversion
 from rbda_ros.robot.independent_choice import with_independent_joints
+from rbda_ros.robot.linear_dynamics import LinearDynamics
 from rbda_ros.robot.motor_command import Commanded
 from rbda_ros.robot.payloads import Payload, with_payloads
 
@@ -51,7 +52,7 @@ def load_robot(
     return Robot(build_cluster_tree(description, floating_base, (g[0], g[1], g[2])))
 
 
-class Robot(ContactDynamics, Conversion, Actuated, Completing, Commanded):
+class Robot(ContactDynamics, Conversion, Actuated, Completing, Commanded, LinearDynamics):
     """The dynamics of one robot. Threads may share it.
 
     Positions and velocities may be spanning vectors (every joint) or independent ones (y); the

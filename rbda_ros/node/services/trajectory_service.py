@@ -13,8 +13,8 @@ from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import messages
 from rbda_ros.node.joint_map import JointMap, Vector, map_joints
-from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError, refusal
+from rbda_ros.node.settings import Settings
 from rbda_ros.robot import Robot
 from rbda_ros.robot.state import State
 

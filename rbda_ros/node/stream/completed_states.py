@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rbda_ros.node.stream.codec import Codec
 from rbda_ros.node.stream.rates import Indices, Vector
-from rbda_ros.node.stream.state_writer import JointStateWriter
 from rbda_ros.robot import Robot
 from rbda_ros.robot.completion import CompletionCall
 from rbda_ros.robot.feedforward_call import FeedforwardCall
@@ -29,6 +29,7 @@ class CompletedStates:
         prefix: put before the names of joints.
         publish: takes JointState, serialized or not.
         background: runs something in another thread.
+        codec: writes messages.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class CompletedStates:
         prefix: str,
         publish: Callable[[Any], None],
         background: Callable[[Callable[[], Any]], Future[Any]],
+        codec: Codec,
     ) -> None:
         self._robot = robot
         self._publish = publish
@@ -46,7 +48,7 @@ class CompletedStates:
         self._in_q = np.array([in_q[name] for name in names], np.intp)
         starts = [robot.coordinates.velocities[name].start for name in names]
         self._in_qd = np.array(starts, np.intp)
-        self._writer = JointStateWriter([prefix + name for name in names], ("position", "velocity"))
+        self._writer = codec.states([prefix + name for name in names], ("position", "velocity"))
         self._calls: dict[tuple[str, ...], Future[CompletionCall]] = {}
         self._in_place: InPlace | None = None
         self._of: FeedforwardCall | None = None  # that this is for

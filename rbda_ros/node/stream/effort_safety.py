@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from rbda_ros.node.joint_gains import joint_gains
-from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason
+from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.rates import NEVER
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array

@@ -7,23 +7,22 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import WrenchStamped
-from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import JointState
 
 from rbda_ros.kernels.cache import LruCache
 from rbda_ros.node.end_effectors import Point, end_effectors
 from rbda_ros.node.messages import fill
-from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError
+from rbda_ros.node.settings import Settings
+from rbda_ros.node.stream.codec import Codec
 from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import NEVER
 from rbda_ros.node.stream.responder import JUMP
-from rbda_ros.node.stream.state_writer import JointStateWriter
 from rbda_ros.robot import Robot
 from rbda_ros.robot.completion import CompletionCall
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 from rbda_ros.robot.momentum_observer import MomentumObserver
+
+Joints = tuple[str, ...]
 
 LONGEST = 1_000_000_000
 """Gap between two states after which the observer begins anew [ns]."""
@@ -39,6 +38,7 @@ class ExternalEffort:
         settings: the parameters of the node.
         publish: takes JointState, serialized or not.
         publish_wrench: takes WrenchStamped.
+        codec: reads and writes messages.
 
     Attributes:
         largest: of the estimated efforts, or None before there is one [N m, N].
@@ -49,12 +49,14 @@ class ExternalEffort:
         robot: Robot,
         settings: Settings,
         publish: Callable[[Any], None],
-        publish_wrench: Callable[[WrenchStamped], None],
+        publish_wrench: Callable[[Any], None],
+        codec: Codec,
     ) -> None:
         self._robot = robot
         self._settings = settings
         self._publish = publish
         self._publish_wrench = publish_wrench
+        self._codec = codec
         self._observer = MomentumObserver(robot, settings.observer_gain)
         self._place = {name: k for k, name in enumerate(robot.joint_names)}
         self._efforts = np.zeros(len(self._place))
@@ -63,9 +65,14 @@ class ExternalEffort:
         self._last = NEVER
         self._start = 0
         names = [settings.joint_prefix + name for name in robot.independent_joint_names]
-        self._writer = JointStateWriter(names, ("effort",))
+        self._writer = codec.states(names, ("effort",))
+        self._in_y = list(robot.tree.independent)
+        self._force = robot.kernel("generalized_force")
         self._actuated = self._places_of(robot.actuated_joint_names)
         self._independent = self._places_of(robot.independent_joint_names)
+        starts = [robot.coordinates.velocities[name].start for name in robot.joint_names]
+        self._in_qd = np.array(starts, np.intp)
+        self._heard: tuple[Joints, list[int], list[int]] = (), [], []
         self._point = _point(robot, settings)
         self.largest: float | None = None
 
@@ -87,7 +94,7 @@ class ExternalEffort:
         Raises:
             RefusalError: the efforts of the motors, or of the joints, are not known, or not finite.
         """
-        message = deserialize_message(data, JointState)
+        message = self._codec.joint_state(data)
         stamp = message.header.stamp
         time = stamp.sec * 1_000_000_000 + stamp.nanosec or now
         if time < self._last - JUMP:
@@ -100,8 +107,9 @@ class ExternalEffort:
             self._observer.forget()
             self._start = time
         self._last = time
-        qd = self._completed(call)
-        external = self._observer.update((time - self._start) * 1e-9, call.q, qd, spanning)
+        yd = self._completed(call)[self._in_y]
+        (force,) = self._force.call(call.q, spanning)
+        external = self._observer.advance((time - self._start) * 1e-9, call.q, yd, force)
         base = self._robot.coordinates.base_nv
         self.largest = float(np.abs(external[base:]).max(initial=0.0))
         self._writer.values["effort"][:] = external[base:]
@@ -109,10 +117,10 @@ class ExternalEffort:
         if self._point is not None:
             self._send_wrench(call, message.header)
 
-    def _places_of(self, names: tuple[str, ...]) -> list[int]:
+    def _places_of(self, names: Joints) -> list[int]:
         return [self._place[name] for name in names if name in self._place]
 
-    def _take(self, message: JointState, time: int) -> None:
+    def _take(self, message: Any, time: int) -> None:
         if not len(message.effort):
             return
         if len(message.effort) != len(message.name):
@@ -121,10 +129,13 @@ class ExternalEffort:
                 f"joint_states name {len(message.name)} joints but have {len(message.effort)} "
                 "efforts; give one per joint",
             )
-        found = places(list(message.name), self._settings.joint_prefix, self._place)
-        for name, k in found.items():
-            self._efforts[self._place[name]] = message.effort[k]
-            self._times[self._place[name]] = time
+        names = tuple(message.name)
+        if names != self._heard[0]:
+            found = places(names, self._settings.joint_prefix, self._place)
+            self._heard = names, [self._place[name] for name in found], list(found.values())
+        _, ours, theirs = self._heard
+        self._efforts[ours] = np.asarray(message.effort)[theirs]
+        self._times[ours] = time
 
     def _measured_efforts(self, time: int) -> np.ndarray:
         """Efforts (nv,) of the motors, or else of the independent joints, none of them old."""
@@ -135,9 +146,7 @@ class ExternalEffort:
                 if not np.isfinite(values).all():
                     raise RefusalError(Reason.NOT_FINITE, "joint_states: effort is not finite")
                 spanning = np.zeros(self._robot.nv)
-                names = [self._robot.joint_names[k] for k in at]
-                velocities = self._robot.coordinates.velocities
-                spanning[[velocities[name].start for name in names]] = values
+                spanning[self._in_qd[at]] = values
                 return spanning
         raise RefusalError(
             Reason.NO_EFFORT,
@@ -160,8 +169,8 @@ class ExternalEffort:
         world = self._observer.wrench((link, xyz), linear_only=few)
         R = self._robot.frame_pose(call.q, link)[:3, :3]
         force, moment = R.T @ world[:3], R.T @ world[3:]
-        wrench = WrenchStamped(header=header)
-        wrench.header.frame_id = link
+        wrench = self._codec.wrench()
+        wrench.header.stamp, wrench.header.frame_id = header.stamp, link
         moment = moment + np.cross(xyz, force)
         fill(wrench.wrench.force, wrench.wrench.torque, np.concatenate([force, moment]))
         self._publish_wrench(wrench)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbda_ros.node.parameters import Settings
+from rbda_ros.node.settings import Settings
+from rbda_ros.node.stream.codec import EffortsWriter
 from rbda_ros.node.stream.measurements import KnownForm
-from rbda_ros.node.stream.wire import EffortWriter
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 
@@ -27,7 +27,7 @@ class Ready:
     """
 
     call: FeedforwardCall
-    writer: EffortWriter
+    writer: EffortsWriter
     forms: list[KnownForm]
     settings: Settings
     timeout: int

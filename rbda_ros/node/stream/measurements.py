@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from rbda_ros.errors import InputError, listed
 from rbda_ros.node.joint_map import check_once
-from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError
+from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
-from rbda_ros.node.stream.wire import Form, JointStates
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -23,6 +22,23 @@ T = TypeVar("T")
 
 MOST_LAYOUTS = 100
 """Sets of names that are remembered: more are no drivers' but someone's mistake."""
+
+
+@dataclass(eq=False)
+class JointStates:
+    """One message.
+
+    Attributes:
+        names: the same object for messages that name the same joints.
+        time: its stamp [ns].
+        position, velocity: as many as names, or not.
+    """
+
+    __slots__ = ("names", "position", "time", "velocity")
+    names: tuple[str, ...]
+    time: int
+    position: Vector
+    velocity: Vector
 
 
 @dataclass(eq=False)
@@ -44,6 +60,26 @@ class Layout:
     joints: Joints | None
     order: Indices
     time: int = NEVER
+
+
+class Form(Protocol):
+    """Where the numbers are in messages that are read in place.
+
+    Attributes:
+        names: of the joints.
+        size: of such a message, in bytes.
+        position_at, velocity_at: where the numbers begin.
+        complete: whether there is one of each for every name.
+        pattern, mask: what all such messages have in common, up to the velocities.
+    """
+
+    names: Joints
+    size: int
+    position_at: int
+    velocity_at: int
+    complete: bool
+    pattern: bytes
+    mask: bytes
 
 
 KnownForm = tuple[Form, Layout | RefusalError]

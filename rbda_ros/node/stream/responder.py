@@ -16,19 +16,18 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from std_msgs.msg import Float64MultiArray
 
 from rbda_ros.errors import FarError, InputError, ModelError, NotFiniteError
-from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Reason, RefusalError, Refusals, refusal
+from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.closure_search import Search
+from rbda_ros.node.stream.codec import Codec
 from rbda_ros.node.stream.effort_safety import EffortSafety, largest_efforts
 from rbda_ros.node.stream.handover import Ready, Staged
 from rbda_ros.node.stream.measurements import Measured
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.other_inputs import OtherInputs
-from rbda_ros.node.stream.rates import NEVER
-from rbda_ros.node.stream.wire import EffortWriter, JointStateReader, Vector
+from rbda_ros.node.stream.rates import NEVER, Vector
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -53,6 +52,7 @@ class Context:
         background: runs something in another thread.
         refusals: counts what is not answered.
         meter: measures what is.
+        codec: reads and writes messages.
         answered: takes the call that answered a message, and the message, serialized.
     """
 
@@ -62,6 +62,7 @@ class Context:
     background: Callable[[Callable[[], Any]], Future[Any]]
     refusals: Refusals
     meter: Meter
+    codec: Codec
     answered: Callable[[FeedforwardCall, bytes], None] = lambda call, data: None
 
 
@@ -88,7 +89,7 @@ class Responder:
         self._context = context
         self._settings = settings
         self._latest = NEVER  # time that was seen
-        self._reader = JointStateReader()
+        self._reader = context.codec.reader()
         self._measured = Measured(robot, settings)
         self._others = OtherInputs(robot)
         self._search = Search(context.background)
@@ -100,7 +101,7 @@ class Responder:
         self._calls: dict[tuple[Any, ...], Future[FeedforwardCall]] = {}
 
         self._safety = EffortSafety(settings)
-        self._command = Float64MultiArray()
+        self._command = context.codec.commands()
         self.apply(settings)
         if before is not None and before._robot.description is robot.description:
             self._take_over(before)  # but for its load it is the same
@@ -126,7 +127,8 @@ class Responder:
             or settings.acceleration_source == "reference"
         )
         self._timeout = int(settings.joint_state_timeout * 1e9)
-        self._writer = EffortWriter([settings.joint_prefix + n for n in robot.actuated_joint_names])
+        names = [settings.joint_prefix + n for n in robot.actuated_joint_names]
+        self._writer = self._context.codec.efforts(names)
         order = [robot.actuated_joint_names.index(name) for name in settings.command_joints]
         self._command_order = np.array(order, np.intp)
         self._command.data = [0.0] * len(order)

@@ -17,8 +17,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.node.model_builder import ModelBuilder
-from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Refusals, refusal
+from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_commands import JointCommands
@@ -26,6 +26,7 @@ from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, make_plan
 from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
 from rbda_ros.node.stream.responder import Context, Prepared, Responder
+from rbda_ros.node.stream.ros_codec import RosCodec
 from rbda_ros.node.stream.wire import Vector
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
@@ -81,6 +82,7 @@ class Stream:
             background=builder.background,
             refusals=self.refusals,
             meter=self.meter,
+            codec=RosCodec(),
         )
 
     def prepare(self, robot: Robot) -> None:
@@ -297,7 +299,11 @@ class Stream:
         if self._states is None:
             self._states = self._node.create_publisher(JointState, "~/joint_states", 10)
         self._completed = CompletedStates(
-            robot, settings.joint_prefix, self._states.publish, self._context.background
+            robot,
+            settings.joint_prefix,
+            self._states.publish,
+            self._context.background,
+            self._context.codec,
         )
 
     def _offer_external(self, settings: Settings) -> None:
@@ -314,7 +320,9 @@ class Stream:
         if settings.contact_end_effector:
             wrenches = self._node.create_publisher(WrenchStamped, "~/estimated_wrench", 10)
             self._observed.append(wrenches)
-        self.external = ExternalEffort(self._robot, settings, efforts.publish, wrenches.publish)
+        self.external = ExternalEffort(
+            self._robot, settings, efforts.publish, wrenches.publish, self._context.codec
+        )
 
     def _answered(self, call: FeedforwardCall, data: bytes) -> None:
         if self._joint_commands is not None:

@@ -10,13 +10,14 @@ that differs, rclpy goes on doing it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
+
+from rbda_ros.node.stream.measurements import JointStates
 
 Vector = NDArray[np.float64]
 
@@ -25,23 +26,6 @@ STAMP = slice(4, 12)
 LITTLE_ENDIAN = b"\x00\x01"
 MOST_FORMS = 8
 """Sets of names that are read in place."""
-
-
-@dataclass(eq=False)
-class JointStates:
-    """One message.
-
-    Attributes:
-        names: the same object for messages that name the same joints.
-        time: its stamp [ns].
-        position, velocity: as many as names, or not.
-    """
-
-    __slots__ = ("names", "position", "time", "velocity")
-    names: tuple[str, ...]
-    time: int
-    position: Vector
-    velocity: Vector
 
 
 class JointStateReader:

@@ -12,6 +12,7 @@ from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.stream.external_effort import ExternalEffort
+from rbda_ros.node.stream.ros_codec import RosCodec
 
 LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")
@@ -115,7 +116,7 @@ def test_mistakes_are_named(pushed):
 def test_time_that_jumps_back_begins_anew():
     """As when a simulation is reset."""
     robot, heard = load_robot(LEG, LOOPS), []
-    external = ExternalEffort(robot, Settings(), heard.append, lambda wrench: None)
+    external = ExternalEffort(robot, Settings(), heard.append, lambda wrench: None, RosCodec())
     call = robot.feedforward(robot.independent_joint_names)
     call.position[:], call.velocity[:] = Y, 0.0
     call()

@@ -15,6 +15,7 @@ from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import Refusals
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.responder import Context, Responder
+from rbda_ros.node.stream.ros_codec import RosCodec
 
 START = 1_700_000_000_000_000_000  # [ns]
 
@@ -49,6 +50,7 @@ class Bench:
             background=at_once,
             refusals=self.refusals,
             meter=self.meter,
+            codec=RosCodec(),
         )
         old = before and before.feedforward
         self.feedforward = Responder(robot, Settings(**values), context, old)

@@ -1,0 +1,183 @@
+"""``rbda_ros label``: what the node would have answered to recordings."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from rbda_ros.description import read_description
+from rbda_ros.description.loop_writer import write_loop_file
+from rbda_ros.description.report import Report
+from rbda_ros.description.urdf_writer import write_urdf
+from rbda_ros.description.xml_text import parse_xml
+from rbda_ros.errors import InputError, ModelError
+from rbda_ros.node.settings import ParameterError, Settings, checked_settings
+
+if TYPE_CHECKING:
+    from rbda_ros.recordings.label_file import Model
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command ``label`` to a parser of commands."""
+    parser = subparsers.add_parser(
+        "label",
+        help="add to bags what the node would have published",
+        description="Reads bags (MCAP, SQLite), computes what the node would have published "
+        "(feedforward, completed joint states, external effort; and residual: measured minus "
+        "feedforward), and writes each bag with these topics added. No ROS has to run.",
+    )
+    parser.add_argument(
+        "bags", nargs="+", metavar="IN", help="bags, folders of bags, globs; paths or URLs"
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="folder for the twins")
+    add_model_arguments(parser)
+    parser.add_argument("--parquet", action="store_true", help="a table of samples beside each bag")
+    parser.add_argument("--rate", type=float, default=0.0, help="at most so many labels a second")
+    parser.add_argument(
+        "--node", default="/dynamics", help="name of the node (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--joint-states", default="/joint_states", metavar="TOPIC", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=0, help="processes on this machine (default: one a core)"
+    )
+    parser.add_argument("--scheduler", default="", metavar="ADDRESS", help="a Dask cluster to use")
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what says which robot, and with which parameters."""
+    parser.add_argument(
+        "--robot", type=Path, required=True, metavar="FILE", help="URDF, URDF+, MJCF"
+    )
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="its loop file, if any")
+    parser.add_argument(
+        "--params", type=Path, metavar="FILE", help="parameters of the node, as for --params-file"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Label; returns the exit code: 1 if some recording failed."""
+    from rbda_ros.recordings.fleet import REPORT, FileReport, label_all
+    from rbda_ros.recordings.label_file import Options
+
+    console = Console(stderr=True)
+    try:
+        settings = read_settings(args.params)
+        model = read_model(args.robot, args.loops)
+        options = Options(args.node, args.joint_states, _rate(args.rate), args.parquet)
+        with _progress(console) as bar:
+            shown = bar.add_task("labelling")
+
+            def told(done: int, total: int, share: float, report: FileReport | None) -> None:
+                bar.update(shown, completed=done + share, total=total)
+                if report is not None and report.status == "failed":
+                    console.print(f"{report.source}: {report.note}", markup=False, soft_wrap=True)
+
+            reports = label_all(
+                args.bags, args.output, model, settings, options,
+                workers=args.workers, scheduler=args.scheduler, told=told,
+            )  # fmt: skip
+    except (InputError, ModelError, ParameterError, OSError) as error:
+        print(f"rbda_ros label: {error}", file=sys.stderr)
+        return 1
+    _print(reports)
+    print(f"{args.output.rstrip('/')}/{REPORT} has it all")
+    return int(any(report.status == "failed" for report in reports))
+
+
+def read_settings(path: Path | None) -> Settings:
+    """Settings from a parameter file of ROS: of the node ``dynamics``, or of every node (``/**``).
+
+    Without one, they are the node's own but for the external effort, which labels have.
+
+    Raises:
+        ParameterError: the file does not say parameters of this node.
+    """
+    defaults = {f.name: getattr(Settings(), f.name) for f in fields(Settings)}
+    values: dict[str, Any] = {"publish_external_effort": True}
+    if path is not None:
+        try:
+            given = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except yaml.YAMLError as error:
+            raise ParameterError(f"{path}: {error}") from error
+        values |= _of_node(path, given)
+    for name, value in values.items():
+        if name not in defaults:
+            raise ParameterError(f"{path}: {name} is no parameter of the node")
+        default = defaults[name]
+        if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+            values[name] = value = float(value)
+        wanted = list if isinstance(default, tuple) else type(default)
+        if not isinstance(value, wanted):
+            raise ParameterError(f"{path}: {name}: {value!r} is no {wanted.__name__}")
+    return checked_settings(defaults | values)
+
+
+def _of_node(path: Path, given: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    found = False
+    for name, entry in (given or {}).items() if isinstance(given, Mapping) else ():
+        inner = entry.get("ros__parameters") if isinstance(entry, Mapping) else None
+        if isinstance(inner, Mapping) and name.strip("/").split("/")[-1] in ("dynamics", "**"):
+            values |= inner
+            found = True
+    if not found:
+        raise ParameterError(f"{path}: no ros__parameters under 'dynamics' or '/**'")
+    values.pop("use_sim_time", None)
+    return values
+
+
+def read_model(robot: Path, loops: Path | None) -> Model:
+    """A robot as texts that workers can build it from: an MJCF, and what it includes, as a URDF.
+
+    Raises:
+        ModelError: the files cannot be used.
+    """
+    from rbda_ros.recordings.label_file import Model
+
+    text = robot.read_text(encoding="utf-8")
+    root = parse_xml(text, Report())
+    if root is not None and root.tag == "mujoco":
+        description = read_description(robot, loops)
+        return Model(write_urdf(description, {}), write_loop_file(description))
+    return Model(text, loops.read_text(encoding="utf-8") if loops else "")
+
+
+def _rate(rate: float) -> float:
+    if not 0.0 <= rate < float("inf"):
+        raise InputError(f"--rate {rate}: give labels a second, or 0 for one a message")
+    return rate
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+def _print(reports: Any) -> None:
+    table = Table("recording", "", "joint states", "labelled", "refused")
+    for report in reports:
+        refused = ", ".join(f"{n} {reason}" for reason, n in report.refused.items())
+        counts = (str(report.messages), str(report.answered)) if report.messages else ("", "")
+        said = report.note if report.status == "failed" else refused
+        table.add_row(report.source, report.status, *counts, said)
+    Console().print(table)
+    states = Counter(report.status for report in reports)
+    print(", ".join(f"{n} {status}" for status, n in states.items()))

@@ -1,0 +1,158 @@
+"""Values of the node's parameters, checked, without ROS: recordings are answered by them too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from rbda_ros.algorithms.feedforward import TERMS
+from rbda_ros.node.end_effectors import Point, end_effectors
+from rbda_ros.node.joint_gains import joint_gains
+from rbda_ros.robot import Robot
+
+ACCELERATION_SOURCES = ("zero", "reference", "estimate")
+VELOCITY_SOURCES = ("message", "differentiate")
+COMMAND_SOURCES = ("feedforward", "joint_commands")
+PUBLISH = ("auto", "always", "never")
+ON_REFUSAL = ("silence", "zero")
+LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
+
+
+class ParameterError(ValueError):
+    """A parameter has a value that cannot be used; says which, and what to set."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The values of all parameters, checked. The field names are the parameter names."""
+
+    robot_description: str = ""
+    loop_constraints: str = ""
+    floating_base: bool = False
+    gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    joint_prefix: str = ""
+    velocity_source: str = "message"
+    velocity_cutoff: float = 50.0
+    acceleration_source: str = "zero"
+    acceleration_cutoff: float = 20.0
+    external_wrench: bool = False
+    terms: tuple[str, ...] = ("gravity", "coriolis", "inertial")
+    saturate: bool = False
+    effort_limits: str = ""
+    effort_rate_limit: float = 0.0
+    ramp_in: float = 0.0
+    on_refusal: str = "silence"
+    self_check_period: float = 10.0
+    command_joints: tuple[str, ...] = ()
+    command_source: str = "feedforward"
+    publish_joint_states: str = "auto"
+    add_feedforward: bool = False
+    stiffness: str = ""
+    damping: str = ""
+    publish_external_effort: bool = False
+    observer_gain: float = 50.0
+    contact_threshold: float = 0.0
+    contact_end_effector: str = ""
+    joint_state_timeout: float = 0.1
+    max_condition_number: float = 1e4
+    end_effectors: str = ""
+    autostart: bool = True
+
+
+def check_model(settings: Settings, robot: Robot) -> None:
+    """Refuse settings that do not fit a model."""
+    unknown = [n for n in settings.command_joints if n not in robot.actuated_joint_names]
+    if unknown:
+        raise ParameterError(
+            f"command_joints: {', '.join(unknown)} not actuated in '{robot.name}'; use some of "
+            f"{', '.join(robot.actuated_joint_names)}"
+        )
+    for name, (link, _) in _points(settings.end_effectors).items():
+        if link not in robot.tree.spanning.links:
+            raise ParameterError(
+                f"end_effectors: '{name}' is on '{link}', which is no link of '{robot.name}'"
+            )
+
+    at = settings.contact_end_effector
+    if at and at not in _points(settings.end_effectors) and at not in robot.tree.spanning.links:
+        raise ParameterError(
+            f"contact_end_effector: '{at}' is none of end_effectors, and no link of '{robot.name}'"
+        )
+    unknown = [n for n in _gains(settings, "effort_limits") if n not in robot.actuated_joint_names]
+    if unknown:
+        raise ParameterError(
+            f"effort_limits: {', '.join(unknown)} not actuated in '{robot.name}'; use some of "
+            f"{', '.join(robot.actuated_joint_names)}"
+        )
+    for name in ("stiffness", "damping"):
+        unknown = [j for j in _gains(settings, name) if j not in robot.coordinates.scalar_positions]
+        if unknown:
+            raise ParameterError(
+                f"{name}: {', '.join(unknown)} no joint of one coordinate in '{robot.name}'; use "
+                f"some of {', '.join(robot.coordinates.scalar_positions)}"
+            )
+
+
+def _gains(settings: Settings, name: str) -> dict[str, float]:
+    try:
+        return joint_gains(name, getattr(settings, name))
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+
+
+def _points(text: str) -> dict[str, Point]:
+    try:
+        return end_effectors(text)
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+
+
+def checked_settings(values: Mapping[str, Any]) -> Settings:
+    """The settings of values for every parameter.
+
+    Raises:
+        ParameterError: one of them cannot be used.
+    """
+    converted = dict(values)
+    for name in ("gravity", "terms", "command_joints"):
+        converted[name] = tuple(values[name])
+    settings = Settings(**converted)
+    gravity = settings.gravity
+    if len(gravity) != 3 or not math.hypot(*gravity) <= LARGEST_GRAVITY:
+        raise ParameterError(
+            f"gravity: {list(gravity)} is not an acceleration; give three finite numbers "
+            f"[m/s^2], together no longer than {LARGEST_GRAVITY:g}"
+        )
+    for name, allowed in (
+        ("acceleration_source", ACCELERATION_SOURCES),
+        ("velocity_source", VELOCITY_SOURCES),
+        ("publish_joint_states", PUBLISH),
+        ("command_source", COMMAND_SOURCES),
+        ("on_refusal", ON_REFUSAL),
+    ):
+        if values[name] not in allowed:
+            raise ParameterError(
+                f"{name}: '{values[name]}' is unknown; use one of {', '.join(allowed)}"
+            )
+    for field in fields(settings):
+        if isinstance(values[field.name], float) and not math.isfinite(values[field.name]):
+            raise ParameterError(f"{field.name}: give a finite number")
+    _points(settings.end_effectors)
+    for name in ("stiffness", "damping", "effort_limits"):
+        _gains(settings, name)
+    commands = tuple(name for name in settings.command_joints if name)
+    _check_list("terms", settings.terms, TERMS)
+    _check_list("command_joints", commands, commands)
+    if not settings.terms:
+        raise ParameterError(f"terms: none; name some of {', '.join(TERMS)}")
+    return replace(settings, command_joints=commands)
+
+
+def _check_list(name: str, values: Sequence[str], allowed: Sequence[str]) -> None:
+    unknown = [value for value in values if value not in allowed]
+    if unknown:
+        raise ParameterError(f"{name}: '{unknown[0]}' is unknown; use some of {', '.join(allowed)}")
+    if len(set(values)) < len(values):
+        raise ParameterError(f"{name}: {', '.join(values)}; name each once")

@@ -1,0 +1,42 @@
+"""The codec of the node: messages as rclpy has them, read and written in place where it can."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from geometry_msgs.msg import WrenchStamped
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from rbda_ros.node.stream.state_writer import JointStateWriter
+from rbda_ros.node.stream.wire import EffortWriter, JointStateReader
+
+
+class RosCodec:
+    """See `codec.Codec`."""
+
+    def reader(self) -> JointStateReader:
+        """For joint states."""
+        return JointStateReader()
+
+    def efforts(self, names: Sequence[str]) -> EffortWriter:
+        """For efforts of named joints."""
+        return EffortWriter(names)
+
+    def states(self, names: Sequence[str], fields: Sequence[str]) -> JointStateWriter:
+        """For some of position, velocity and effort of named joints."""
+        return JointStateWriter(names, fields)
+
+    def joint_state(self, data: bytes) -> Any:
+        """A serialized JointState as a message."""
+        return deserialize_message(data, JointState)
+
+    def commands(self) -> Float64MultiArray:
+        """A new message."""
+        return Float64MultiArray()
+
+    def wrench(self) -> WrenchStamped:
+        """A new message."""
+        return WrenchStamped()

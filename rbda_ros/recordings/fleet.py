@@ -1,0 +1,133 @@
+"""Many recordings: on this machine's cores, or on a Dask cluster, by the same function."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rbda_ros.errors import one_line
+from rbda_ros.node.settings import Settings
+from rbda_ros.recordings.bags import require
+from rbda_ros.recordings.label_file import FileReport, Job, Model, Options, label_file
+from rbda_ros.recordings.sources import (
+    Recording,
+    find_recordings,
+    local_copy,
+    local_target,
+    write_text,
+)
+
+REPORT = "label_report.json"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One recording of a fleet: what is sent to a worker."""
+
+    recording: Recording
+    folder: str
+    model: Model
+    settings: Settings
+    options: Options
+
+
+def label_task(task: Task, progress: Callable[[float], None] = lambda share: None) -> FileReport:
+    """Label one recording; what is wrong with it is in the report, and nothing is raised."""
+    source = task.recording.source
+    try:
+        with (
+            local_copy(source) as bag,
+            local_target(task.folder, task.recording.name) as target,
+        ):
+            job = Job(bag, target, task.model, task.settings, task.options)
+            report = label_file(job, progress)
+        at = f"{task.folder.rstrip('/')}/{task.recording.name}"
+        return FileReport(**{**asdict(report), "source": source, "target": at})
+    except Exception as error:  # one bad file must not cost the others
+        return failed(task, error)
+
+
+def failed(task: Task, error: BaseException) -> FileReport:
+    """The report of a recording that could not be labelled."""
+    why = f"{type(error).__name__}: {one_line(error) or 'no reason given'}"
+    return FileReport(task.recording.source, "", "failed", note=why)
+
+
+def label_all(
+    places: Sequence[str],
+    folder: str,
+    model: Model,
+    settings: Settings,
+    options: Options,
+    *,
+    workers: int = 0,
+    scheduler: str = "",
+    told: Callable[[int, int, float, FileReport | None], None] = lambda *_: None,
+) -> list[FileReport]:
+    """Label all recordings at some places into a folder, and write a report there.
+
+    Args:
+        places: bags, folders of bags, globs; paths or URLs.
+        folder: of the outputs; a path or a URL.
+        model: the robot.
+        settings: parameters of the node.
+        options: how recordings are labelled.
+        workers: processes on this machine; 0 for one a core.
+        scheduler: address of a Dask cluster to use in their place.
+        told: takes how many are done, of how many, the share of the one under way, and the
+            report of one that is done.
+
+    Raises:
+        InputError: there are no recordings, or a module is missing.
+    """
+    model.load(settings)  # what is wrong with it is said once, and at once
+    tasks = [
+        Task(recording, folder, model, settings, options) for recording in find_recordings(places)
+    ]
+    count = min(workers or os.cpu_count() or 1, len(tasks))
+    reports: list[FileReport] = []
+    running = _in_order(tasks, told) if count == 1 and not scheduler else None
+    for report in running or _on_cluster(tasks, count, scheduler):
+        reports.append(report)
+        told(len(reports), len(tasks), 0.0, report)
+    reports.sort(key=lambda report: report.source)
+    text = json.dumps([asdict(report) for report in reports], indent=1)
+    write_text(f"{folder.rstrip('/')}/{REPORT}", text + "\n")
+    return reports
+
+
+def _in_order(
+    tasks: Sequence[Task], told: Callable[[int, int, float, FileReport | None], None]
+) -> Iterator[FileReport]:
+    for k, task in enumerate(tasks):
+        yield label_task(task, lambda share, k=k: told(k, len(tasks), share, None))  # type: ignore[misc]
+
+
+def _on_cluster(tasks: Sequence[Task], workers: int, scheduler: str) -> Iterator[FileReport]:
+    """Reports as they come. A worker that dies costs its file, which another does again."""
+    require("distributed", "fleet")
+    from distributed import as_completed
+
+    with _client(workers, scheduler) as client:
+        futures = {client.submit(label_task, task, pure=False): task for task in tasks}
+        waiting = as_completed(futures)
+        for future in waiting:
+            error = future.exception()
+            yield future.result() if error is None else failed(futures[future], error)
+
+
+@contextmanager
+def _client(workers: int, scheduler: str) -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    if scheduler:
+        with Client(scheduler) as client:
+            yield client
+        return
+    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+    with cluster, Client(cluster) as client:
+        yield client

@@ -1,0 +1,231 @@
+"""Label one recording: everything that happens between opening it and its labelled twin."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rbda_ros.node.settings import Settings
+from rbda_ros.recordings.bags import (
+    JOINT_STATE,
+    LabelledBag,
+    made_from,
+    new_bag,
+    open_bag,
+    remove_partial,
+    typestore,
+)
+from rbda_ros.recordings.labeller import LABELS, Labeller
+from rbda_ros.recordings.table import SampleTable
+from rbda_ros.robot import Robot, load_robot
+
+GAP = 1_000_000_000
+"""Time without a message from which a new episode begins, and jump back of it that does [ns]."""
+SAMPLED = 64 * 1024
+"""Bytes at each end of a file that its fingerprint has."""
+OTHER_TOPICS = {
+    "~/reference": ("trajectory_msgs/msg/JointTrajectory", Labeller.reference),
+    "~/base_state": ("nav_msgs/msg/Odometry", Labeller.base_state),
+    "~/external_wrench": ("geometry_msgs/msg/WrenchStamped", Labeller.external_wrench),
+}
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A robot as texts: what can be sent to another machine."""
+
+    urdf: str
+    loops: str = ""
+
+    def load(self, settings: Settings) -> Robot:
+        """The robot; loaded, and its kernels compiled, once a process."""
+        return _robot(self, settings.floating_base, settings.gravity)
+
+
+@lru_cache(maxsize=4)
+def _robot(model: Model, floating_base: bool, gravity: tuple[float, float, float]) -> Robot:
+    loops = model.loops or None
+    return load_robot(model.urdf, loops, floating_base=floating_base, gravity=gravity)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How recordings are labelled.
+
+    Attributes:
+        node: name of the node, in its namespace, e.g. ``/dynamics`` or ``/left/dynamics``.
+        joint_states: name of the topic.
+        rate: at most so many labels a second, by the stamps [Hz]; 0 for one a message.
+        parquet: whether there is a table of samples beside the bag.
+    """
+
+    node: str = "/dynamics"
+    joint_states: str = "/joint_states"
+    rate: float = 0.0
+    parquet: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """One recording to label, on local disks."""
+
+    source: Path
+    target: Path
+    model: Model
+    settings: Settings
+    options: Options = field(default_factory=Options)
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """What became of one recording.
+
+    Attributes:
+        source, target: the recording and its labelled twin.
+        status: "labelled", "there already" or "failed".
+        messages: joint states in it.
+        answered: those with labels.
+        refused: those without, by reason; and messages of other topics.
+        episodes: parts without gaps.
+        note: why it failed, or what was said of the last one refused.
+    """
+
+    source: str
+    target: str
+    status: str
+    messages: int = 0
+    answered: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+    episodes: int = 0
+    note: str = ""
+
+
+def label_file(job: Job, progress: Progress = lambda share: None) -> FileReport:
+    """Label one recording, unless it was already, by the same model, settings and version.
+
+    Raises:
+        Exception: whatever is wrong with the files; nothing is left of the target then.
+    """
+    fingerprint = fingerprint_of(job)
+    where = str(job.source), str(job.target)
+    remove_partial(job.target)
+    if made_from(job.target) == fingerprint:
+        return FileReport(*where, "there already")
+    labeller = Labeller(job.model.load(job.settings), job.settings)
+    with ExitStack() as stack:
+        reader = stack.enter_context(open_bag(job.source))
+        topics = {c.topic: c.msgtype for c in reader.connections}
+        _check_topic(topics, job.options.joint_states)
+        writer, beside = stack.enter_context(new_bag(job.target, fingerprint))
+        names = {label: f"{job.options.node}/{label}" for label in LABELS}
+        bag = LabelledBag(writer, reader, names)
+        table: SampleTable | None = None
+        if job.options.parquet:
+            path = beside / f"{job.target.name}.parquet"
+            table = stack.enter_context(SampleTable(path, labeller))
+        counts = _Run(labeller, bag, table, job.options).over(reader, progress)
+    refused = dict(sorted(labeller.refused.items()))
+    note = labeller.last_refusal if refused else ""
+    if bag.replaced:
+        note = f"replaced: {', '.join(bag.replaced)}" + (f"; {note}" if note else "")
+    return FileReport(*where, "labelled", *counts[:2], refused, counts[2], note)
+
+
+def fingerprint_of(job: Job) -> str:
+    """What the labelled twin depends on: not on when or where it is made."""
+    files = [job.source]
+    if job.source.is_dir():
+        files = sorted(path for path in job.source.iterdir() if path.is_file())
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            digest.update(f"{file.name} {size}\0".encode() if len(files) > 1 else b"%d\0" % size)
+            digest.update(stream.read(SAMPLED))
+            stream.seek(max(0, size - SAMPLED))
+            digest.update(stream.read(SAMPLED))
+    given = [asdict(job.model), asdict(job.settings), asdict(job.options), version("rbda_ros")]
+    digest.update(json.dumps(given, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _check_topic(topics: dict[str, str], name: str) -> None:
+    if topics.get(name) == JOINT_STATE:
+        return
+    known = ", ".join(sorted(t for t, kind in topics.items() if kind == JOINT_STATE))
+    raise ValueError(
+        f"the bag has no topic {name} of type {JOINT_STATE}; "
+        + (f"it has {known}: name one with --joint-states" if known else "it has none at all")
+    )
+
+
+class _Run:
+    """The messages of one bag, one after the other."""
+
+    def __init__(
+        self, labeller: Labeller, bag: LabelledBag, table: SampleTable | None, options: Options
+    ) -> None:
+        self._labeller, self._bag, self._table = labeller, bag, table
+        self._options = options
+        self._others = {
+            topic.replace("~", options.node): entry for topic, entry in OTHER_TOPICS.items()
+        }
+        self._spacing = round(1e9 / options.rate) if options.rate else 0
+        self._last = -GAP  # stamp of the last sample
+        self._slot: int | None = None
+        self._messages = self._answered = self._episodes = 0
+
+    def over(self, reader: Any, progress: Progress) -> tuple[int, int, int]:
+        """Copy and label; how many joint states, answers and episodes there were."""
+        count = max(1, reader.message_count)
+        for k, (connection, time, data) in enumerate(reader.messages()):
+            self._bag.copy(connection, time, data)
+            if connection.topic == self._options.joint_states:
+                self._messages += 1
+                self._label(time, data)
+            elif connection.topic in self._others:
+                self._take(connection.topic, connection.msgtype, time, data)
+            if not k % 5000:
+                progress(k / count)
+        progress(1.0)
+        return self._messages, self._answered, self._episodes
+
+    def _label(self, time: int, data: bytes) -> None:
+        labels, sample = self._labeller.joint_states(data, time)
+        if sample is None:
+            return
+        since = sample.stamp - self._last
+        new_episode = not self._episodes or since > GAP or since < -GAP
+        self._episodes += new_episode
+        self._last = sample.stamp
+        if self._spacing:
+            slot = sample.stamp // self._spacing
+            if slot == self._slot and not new_episode:
+                return
+            self._slot = slot
+        self._answered += 1
+        for label, message in labels:
+            self._bag.add(label, time, message)
+        if self._table is not None:
+            self._table.add(time, self._episodes - 1, sample)
+
+    def _take(self, topic: str, msgtype: str, time: int, data: bytes) -> None:
+        wanted, take = self._others[topic]
+        if msgtype != wanted:
+            return
+        try:
+            message = typestore().deserialize_cdr(data, msgtype)
+        except Exception:  # rosbags raises whatever the bytes lead it to
+            self._labeller.unreadable()
+            return
+        take(self._labeller, message, time)

@@ -1,0 +1,221 @@
+"""What the node would have answered, message by message, by the code that answers in the node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rbda_ros.errors import InputError, ModelError
+from rbda_ros.node.refusals import Refusals, refusal
+from rbda_ros.node.settings import Settings, check_model
+from rbda_ros.node.stream.completed_states import CompletedStates
+from rbda_ros.node.stream.external_effort import ExternalEffort
+from rbda_ros.node.stream.measurements import places
+from rbda_ros.node.stream.meter import Meter
+from rbda_ros.node.stream.rates import Vector
+from rbda_ros.node.stream.responder import Context, Responder
+from rbda_ros.recordings.cdr import CdrCodec, CdrWriter, UnreadableError, stamp
+from rbda_ros.robot import Robot
+from rbda_ros.robot.feedforward_call import FeedforwardCall
+
+LABELS = ("feedforward", "joint_states", "external_effort", "residual")
+"""Topics that are added, under the node's name."""
+UNREADABLE = "not readable"
+"""Why a message is not answered that is none of its type."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What is known at one joint state, for a row of a table; None where it is not.
+
+    Attributes:
+        stamp: of the message [ns].
+        position, velocity: of every joint of one coordinate, completed.
+        measured: efforts of the actuated joints, as measured.
+        feedforward: efforts of the actuated joints, of the model.
+        external: force on the independent joints from outside.
+    """
+
+    stamp: int
+    position: Vector
+    velocity: Vector
+    measured: Vector | None
+    feedforward: Vector
+    external: Vector | None
+
+
+class Labeller:
+    """Answers the messages of one recording in their order; not for several threads.
+
+    Args:
+        robot: the model.
+        settings: the parameters of the node; what publishes labels is on unless told otherwise.
+
+    Attributes:
+        refused: messages that were not answered, by reason.
+        joints, actuated, independent: names in the order of a sample's numbers.
+    """
+
+    def __init__(self, robot: Robot, settings: Settings) -> None:
+        check_model(settings, robot)
+        # Commands, and wrenches of contacts, are no labels.
+        settings = replace(settings, command_joints=(), contact_end_effector="")
+        self._robot, self._settings = robot, settings
+        self._now = 0
+        self._refusals = Refusals()
+        self._unreadable = 0
+        self._labels: list[tuple[str, bytes]] = []
+        self._sample: Sample | None = None
+        self._codec = CdrCodec()
+        prefix = settings.joint_prefix
+        self._context = Context(
+            publish=self._publisher("feedforward"),
+            publish_commands=lambda commands: None,
+            now=lambda: self._now,
+            background=_at_once,
+            refusals=self._refusals,
+            meter=_NoMeter(),
+            codec=self._codec,
+            answered=self._answered,
+        )
+        self._completed = CompletedStates(
+            robot, prefix, self._publisher("joint_states"), _at_once, self._codec
+        )
+        self._external: ExternalEffort | None = None
+        if settings.publish_external_effort:
+            self._external = ExternalEffort(
+                robot,
+                settings,
+                self._publisher("external_effort"),
+                lambda wrench: None,
+                self._codec,
+            )
+            for name in ("momentum", "generalized_force", "friction_force", "loop_state"):
+                robot.kernel(name).compile()
+        self._responder = Responder(robot, settings, self._context)
+        self.joints = tuple(
+            name for name in robot.joint_names if name in robot.coordinates.scalar_positions
+        )
+        self.actuated, self.independent = robot.actuated_joint_names, robot.independent_joint_names
+        self._residual = CdrWriter([prefix + name for name in self.actuated], ("effort",))
+        self._places: tuple[tuple[str, ...], list[int] | None] = (), None
+
+    @property
+    def refused(self) -> Counter[str]:
+        """Messages that were not answered, by reason."""
+        counts = Counter({str(reason): n for reason, n in self._refusals.counts.items()})
+        if self._unreadable:
+            counts[UNREADABLE] = self._unreadable
+        return counts
+
+    @property
+    def last_refusal(self) -> str:
+        """What was said of the last of them."""
+        return self._refusals.last_message
+
+    def joint_states(self, data: bytes, time: int) -> tuple[list[tuple[str, bytes]], Sample | None]:
+        """Answer a serialized JointState.
+
+        Args:
+            data: the message.
+            time: when it was recorded [ns]: the node's present.
+
+        Returns:
+            The labels, each by its name in `LABELS`, serialized; and what is known by them.
+        """
+        self._now = time
+        self._labels, self._sample = [], None
+        try:
+            self._responder.on_joint_states(data)
+        except UnreadableError as error:
+            self._unreadable += 1
+            self._refusals.last_message = str(error)
+        return self._labels, self._sample
+
+    def reference(self, message: Any, time: int) -> None:
+        """Take the acceleration of a JointTrajectory's first point."""
+        self._now = time
+        self._responder.on_reference(message)
+
+    def base_state(self, message: Any, time: int) -> None:
+        """Take the pose and twist of the floating base from an Odometry message."""
+        self._now = time
+        self._responder.on_base_state(message)
+
+    def external_wrench(self, message: Any, time: int) -> None:
+        """Take the wrench that acts on a link, from a WrenchStamped message."""
+        self._now = time
+        self._responder.on_external_wrench(message)
+
+    def unreadable(self) -> None:
+        """Count a message of another topic that is none of its type."""
+        self._unreadable += 1
+
+    def _publisher(self, label: str) -> Callable[[bytes], None]:
+        return lambda data: self._labels.append((label, data))
+
+    def _answered(self, call: FeedforwardCall, data: bytes) -> None:
+        self._completed.on_state(call, data)
+        external = None
+        if self._external is not None:
+            before = len(self._labels)
+            try:
+                self._external.on_state(call, data, self._now)
+            except (InputError, ModelError) as error:
+                self._refusals.add(refusal(error))
+            if len(self._labels) > before:
+                external = self._codec.writers["effort",].values["effort"].copy()
+        measured = self._measured(data)
+        if measured is not None:
+            self._residual.efforts[:] = measured - call.efforts
+            self._labels.append(("residual", self._residual.serialized(data)))
+        states = self._codec.writers["position", "velocity"].values
+        self._sample = Sample(
+            stamp(data) or self._now,
+            states["position"].copy(),
+            states["velocity"].copy(),
+            measured,
+            call.efforts.copy(),
+            external,
+        )
+
+    def _measured(self, data: bytes) -> Vector | None:
+        """Efforts of the actuated joints, if the message has all of them, and finite ones."""
+        form = self._codec.reader().form(data)
+        names, at = self._places
+        if form.names is not names:
+            found = places(form.names, self._settings.joint_prefix, set(self.actuated))
+            known = all(name in found for name in self.actuated)
+            at = [found[name] for name in self.actuated] if known else None
+            self._places = form.names, at
+        effort = form.field(data, "effort")
+        if at is None or len(effort) != len(form.names):
+            return None
+        measured = effort[at]
+        return measured if np.isfinite(measured).all() else None
+
+
+class _NoMeter(Meter):
+    """Times of a recording say nothing."""
+
+    def add(self, duration: float, age: float, health: list[float]) -> None:
+        """Forget it."""
+
+
+def _at_once(make: Callable[[], Any]) -> Future[Any]:
+    """In the place of another thread: nothing waits here; and kernels are compiled at once."""
+    made: Future[Any] = Future()
+    try:
+        result = make()
+        kernel = getattr(result, "kernel", None)
+        if kernel is not None:
+            kernel.compile()
+        made.set_result(result)
+    except Exception as error:
+        made.set_exception(error)
+    return made

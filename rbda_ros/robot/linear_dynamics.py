@@ -1,0 +1,202 @@
+"""Inverse dynamics as a linear map of the robot's parameters, for identification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import qr, solve_triangular
+
+from rbda_ros.cluster_tree.inertial_parameters import (
+    PARAMETERS,
+    inertial_parameters,
+    parameter_map,
+)
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.errors import ClosureError, InputError, SingularityError
+from rbda_ros.robot.mechanism import Mechanism, Position
+from rbda_ros.spatial import Array
+
+RANK_TOLERANCE = 1e-8
+"""Share of the largest below which a direction of parameters counts as not felt: rounding of sums
+over random states leaves 1e-12, and what a robot feels is above 1e-5."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """What inverse dynamics is linear in, in the order of the columns of `Robot.regressor`.
+
+    Attributes:
+        names: ``link.m``, ``link.mx`` ... ``link.Izz`` of every body, in the frame of its link and
+            about its origin; ``joint.damping``, ``joint.friction``, ``joint.armature``; and
+            ``payload.m`` ... where a payload was asked for.
+        values: those of the model [kg, kg m, kg m^2; N m s/rad, N m; N s/m, N].
+        bodies: the link of each body: its ten columns stand together, in this order.
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    bodies: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """The combinations of parameters that forces depend on, and no fewer will do.
+
+    ``Y p = Y[:, columns] (combine p)`` for all motions.
+
+    Attributes:
+        columns: columns of the regressor that are independent.
+        combine: (rank, parameters), with ones at the columns.
+        unfelt: names of parameters that no motion feels.
+    """
+
+    columns: tuple[int, ...]
+    combine: Array
+    unfelt: tuple[str, ...]
+
+    @property
+    def rank(self) -> int:
+        """How many there are."""
+        return len(self.columns)
+
+
+class LinearDynamics(Mechanism):
+    """The regressor of a robot and its parameters."""
+
+    def regressor(
+        self, q: Position, qd: ArrayLike, ydd: ArrayLike, *, payload: str | None = None
+    ) -> Array:
+        """Y (ny, parameters): ``Y p`` is inverse dynamics with friction (Atkeson 1986).
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
+            ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
+            payload: a link; ten columns more are for what it carries, in its frame.
+
+        Returns:
+            (ny, parameters), or (N, ny, parameters) of a batch, in the order of `parameters`.
+        """
+        state, ydd = self.state(q, qd), self._independent("ydd", ydd)
+        flat = self._evaluate("regressor", state.q, state.yd, ydd)[0]
+        Y = flat.reshape(*flat.shape[:-1], self.ny, -1)
+        if payload is None:
+            return Y
+        body, into_body = self._payload_columns(payload)
+        return np.concatenate([Y, Y[..., 10 * body : 10 * body + 10] @ into_body], axis=-1)
+
+    def parameters(self, *, payload: str | None = None) -> Parameters:
+        """The model's own parameters, with which `regressor` gives `inverse_dynamics`.
+
+        Payloads that the robot carries count to the bodies that carry them; those of ``payload``
+        come on top, and are zero.
+        """
+        tree = self.tree
+        bodies = [body.name for body in tree.spanning.bodies]
+        names = [f"{link}.{name}" for link in bodies for name in PARAMETERS]
+        values = [np.zeros(0)]
+        for body in tree.spanning.bodies:
+            in_link = parameter_map(tree.spanning.links[body.name].frame.inverse())
+            values.append(in_link @ inertial_parameters(body.inertia))
+        base = tree.coordinates.base_nv
+        coordinates, damping, friction, armature = _of_joints(tree)
+        for kind, given in (("damping", damping), ("friction", friction)):
+            names += [f"{name}.{kind}" for name in coordinates[base:]]
+            values.append(given[base:])
+        names += [f"{coordinates[j]}.armature" for j in np.flatnonzero(armature)]
+        values.append(armature[armature != 0.0])
+        if payload is not None:
+            self._payload_columns(payload)
+            names += [f"payload.{name}" for name in PARAMETERS]
+            values.append(np.zeros(10))
+        return Parameters(tuple(names), np.concatenate(values), tuple(bodies))
+
+    def base_parameters(
+        self, *, payload: str | None = None, preferred: Sequence[str] = (), seed: int = 0
+    ) -> BaseParameters:
+        """What forces can tell of the parameters, by the rank of Y over random motions.
+
+        Args:
+            payload: a link that carries something unknown.
+            preferred: names of parameters to keep as columns where there is a choice.
+            seed: of the random motions.
+
+        Raises:
+            ClosureError: the loops do not close anywhere near the assembly.
+        """
+        names = self.parameters(payload=payload).names
+        rng = np.random.default_rng(seed)
+        rows = max(40, 3 * len(names) // max(self.ny, 1))
+        q = self.random_positions(rng, rows)
+        yd, ydd = rng.normal(size=(2, rows, self.ny))
+        W = self.regressor(q, yd, 5.0 * ydd, payload=payload).reshape(-1, len(names))
+        return base_parameters_of(W, names, preferred)
+
+    def random_positions(self, rng: np.random.Generator, count: int, spread: float = 0.6) -> Array:
+        """Closed spanning positions (count, nq) around the assembly.
+
+        Raises:
+            ClosureError: the loops close at hardly any of them.
+        """
+        found: list[Array] = []
+        for _ in range(20 * count):
+            step = self.spanning_velocity(self.tree.home, rng.normal(0.0, spread, self.ny))
+            try:
+                q = self.close(self.tree.integrate(self.tree.home, step), self.tree.home)
+                self.state(q)
+            except (ClosureError, SingularityError):
+                continue
+            found.append(q)
+            if len(found) == count:
+                return np.array(found)
+        raise ClosureError(f"{self.name}: the loops close at hardly any position near the assembly")
+
+    def _payload_columns(self, link: str) -> tuple[int, Array]:
+        """Which body carries a link, and the map of a payload's parameters onto the body's."""
+        links = self.tree.spanning.links
+        place = links.get(link)
+        if place is None:
+            raise InputError(f"payload: {self.name} has no link {link!r}")
+        if not place.body:
+            raise InputError(f"payload: link {link!r} does not move; name one that does")
+        own = links[self.tree.spanning.bodies[place.body - 1].name]
+        return place.body - 1, parameter_map(own.frame.inverse() @ place.frame)
+
+
+def base_parameters_of(
+    W: Array, names: Sequence[str], preferred: Sequence[str] = ()
+) -> BaseParameters:
+    """Base parameters of stacked regressors W (rows, parameters): QR with pivoting (Gautier 1991).
+
+    Args:
+        W: regressors of several motions, one under the other.
+        names: of the columns.
+        preferred: names of columns to keep where there is a choice.
+    """
+    scale = np.linalg.norm(W, axis=0)
+    felt = np.flatnonzero(scale > RANK_TOLERANCE * scale.max(initial=0.0))
+    # What is pivoted first is kept, and the largest is: weights decide nothing but that order.
+    weight = np.where([name in set(preferred) for name in names], 1e3, 1.0)
+    D = (weight / np.where(scale, scale, 1.0))[felt]
+    R, pivots = qr(W[:, felt] * D, mode="r", pivoting=True)
+    left = np.abs(np.diag(R)) / weight[felt][pivots][: min(R.shape)]
+    rank = int(np.sum(left > RANK_TOLERANCE))
+    kept = felt[pivots[:rank]]
+    combine = np.zeros((rank, len(names)))
+    D = D[pivots]
+    combine[:, felt[pivots]] = D[:rank, None] * solve_triangular(R[:rank, :rank], R[:rank]) / D
+    combine[np.abs(combine) < RANK_TOLERANCE] = 0.0
+    order = np.argsort(kept)
+    unfelt = tuple(name for k, name in enumerate(names) if k not in set(felt))
+    return BaseParameters(tuple(kept[order].tolist()), combine[order], unfelt)
+
+
+def _of_joints(tree: ClusterTree) -> tuple[tuple[str, ...], Array, Array, Array]:
+    """Names (nv) of the spanning velocity coordinates; their damping, friction and armature."""
+    joints = [body.joint for body in tree.spanning.bodies for _ in range(body.model.nv)]
+    numbers = [(joint.damping, joint.friction, joint.armature) for joint in joints]
+    damping, friction, armature = np.array(numbers).reshape(-1, 3).T
+    return tree.velocity_names, damping, friction, armature
