@@ -80,10 +80,20 @@ int closes(const Reader *reader, PyObject *kernel, npy_intp known);
 /* Copies of a vector of indices from `least` to below `limit`; 0 where it is none. */
 int copy_indices(Indices *indices, PyObject *given, npy_intp least, npy_intp limit);
 
-/* branches.c: L of a mass matrix H (n x n), in its lower half; 0 where it is singular. */
-int factor_branches(const npy_intp *parent, npy_intp n, double *H);
-/* H^-1 B (n x n) in the place of B. */
-void solve_branches(const npy_intp *parent, npy_intp n, const double *L, double *B);
+/* branches.c: which coordinates of a mass matrix H (n x n) carry which. */
+typedef struct {
+    npy_intp n;
+    double *work;
+    npy_intp *parent;        /* of each coordinate, an earlier one, or -1 */
+    npy_intp *start, *below; /* coordinates that coordinate i carries, from start[i] to start[i+1] */
+} Branches;
+
+/* To be freed with PyMem_Free; NULL where the parents are none, or memory is short. */
+Branches *new_branches(PyObject *parents, npy_intp n);
+/* L of H, in its lower half; 0 where it is singular. */
+int factor_branches(const Branches *branches, double *H);
+/* sign H^-1 B in the place of B (n x n). */
+void solve_branches(const Branches *branches, const double *L, double *B, double sign);
 
 extern PyTypeObject CheckedCallType;  /* checked_call.c */
 extern PyTypeObject ClosingType;      /* closing.c */

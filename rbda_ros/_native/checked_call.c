@@ -26,7 +26,7 @@ typedef struct {
     int arguments, slots, steps, results;
     int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
     int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
-    Indices parents;                /* of the coordinates of H */
+    Branches *branches;             /* of H */
     PyObject *make;                 /* makes the answer of the results; NULL for a plain one */
     double *memory;
     Slot slot[MOST_SLOTS];
@@ -81,23 +81,18 @@ static int solve_results(const CheckedCall *call, double *const *slots)
 {
     if (call->mass_matrix < 0)
         return 1;
-    const npy_intp *parent = call->parents.index;
-    npy_intp n = call->parents.count;
+    npy_intp n = call->branches->n;
     double *H = slots[call->mass_matrix];
-    if (!factor_branches(parent, n, H))
+    if (!factor_branches(call->branches, H))
         return 0;
-    for (int i = 0; i < call->results; i++) {
-        double *B = slots[call->result[i].slot];
-        int last = i == call->results - 1;
-        if (last) {
-            memset(B, 0, n * n * sizeof *B);
-            for (npy_intp k = 0; k < n; k++)
-                B[k * n + k] = 1.0;
-        }
-        solve_branches(parent, n, H, B);
-        for (npy_intp k = 0; !last && k < n * n; k++)
-            B[k] = -B[k];
-    }
+    int last = call->results - 1;
+    for (int i = 0; i < last; i++)
+        solve_branches(call->branches, H, slots[call->result[i].slot], -1.0);
+    double *inverse = slots[call->result[last].slot];
+    memset(inverse, 0, n * n * sizeof *inverse);
+    for (npy_intp k = 0; k < n; k++)
+        inverse[k * n + k] = 1.0;
+    solve_branches(call->branches, H, inverse, 1.0);
     return 1;
 }
 
@@ -183,22 +178,18 @@ static int set_results(CheckedCall *call, PyObject *results)
     return 1;
 }
 
-/* The coordinates before each one: earlier ones, or -1. */
-static int set_parents(CheckedCall *call, PyObject *parents)
+static int set_branches(CheckedCall *call, PyObject *parents)
 {
     if (call->mass_matrix < 0)
         return 1;
     npy_intp n = call->reader->ny;
-    if (!copy_indices(&call->parents, parents, -1, n) || call->parents.count != n
-        || call->slot[call->mass_matrix].size != n * n)
-        return 0;
-    for (npy_intp k = 0; k < n; k++)
-        if (call->parents.index[k] >= k)
-            return 0;
     for (int i = 0; i < call->results; i++)
         if (call->slot[call->result[i].slot].size != n * n)
             return 0;
-    return 1;
+    if (call->slot[call->mass_matrix].size != n * n)
+        return 0;
+    call->branches = new_branches(parents, n);
+    return call->branches != NULL;
 }
 
 static int set_memory(CheckedCall *call, PyObject *sizes)
@@ -253,7 +244,7 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *
     if (good)
         strcpy(call->kinds, kinds);
     if (!good || !set_memory(call, sizes) || !set_steps(call, steps)
-        || !set_results(call, results) || !set_parents(call, parents)) {
+        || !set_results(call, results) || !set_branches(call, parents)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_ValueError, "kernels and slots do not belong together");
         Py_DECREF(call);
@@ -269,7 +260,7 @@ static void checked_dealloc(PyObject *self)
         Py_XDECREF(call->step[k].kernel);
     Py_XDECREF(call->reader);
     Py_XDECREF(call->make);
-    PyMem_Free(call->parents.index);
+    PyMem_Free(call->branches);
     PyMem_Free(call->memory);
     Py_TYPE(self)->tp_free(self);
 }
