@@ -13,7 +13,8 @@ PyMODINIT_FUNC PyInit_calls(void)
 {
     import_array();
     PyTypeObject *types[]
-        = {&KernelType, &ReaderType, &CheckedCallType, &ClosingType, &MethodType};
+        = {&KernelType, &ReaderType, &CheckedCallType, &ClosingType, &MethodType,
+           &AnsweringType};
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;

@@ -16,10 +16,17 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_PORTS = 16, MOST_SLOTS = 24, MOST_ARGUMENTS = 8 };
+enum { MOST_PORTS = 16, MOST_SLOTS = 24, MOST_ARGUMENTS = 8, MOST_METHODS = 32 };
 
 /* A compiled program: pointers to its inputs, then to its outputs. */
 typedef void (*Evaluate)(double *const *ports);
+
+/* Indices of a vector. In a control loop calls find their memory cold: so there is little of it,
+   and that close together. */
+typedef struct {
+    npy_intp count;
+    npy_intp *index;
+} Indices;
 
 /* kernel.c: a program, called with numpy vectors. */
 typedef struct {
@@ -40,12 +47,12 @@ typedef struct {
     Py_ssize_t nq, nv, ny;
     double largest_position, largest, quaternion_tolerance, unit;
     double closed, nearby, on_loops, singular;
-    PyArrayObject *independent;    /* entries of qd that are yd */
-    PyArrayObject *quaternions;    /* where they start in q */
-    PyArrayObject *curved;         /* entries of q that loops are not linear in */
-    PyArrayObject *known;          /* entries of q that are y; none where only q will do */
-    PyArrayObject *parts;          /* in how many parts known joints go where they are */
-    PyArrayObject *home;           /* (nq,) where loops are closed from */
+    Indices independent;           /* entries of qd that are yd */
+    Indices quaternions;           /* where they start in q */
+    Indices curved;                /* entries of q that loops are not linear in */
+    Indices known;                 /* entries of q that are y; none where only q will do */
+    Indices parts;                 /* in how many parts known joints go where they are */
+    double *home;                  /* (nq,) where loops are closed from */
     PyTypeObject *state_type;      /* of states that were checked before */
     PyObject *identity;            /* whose states they must be */
     Kernel *closure;               /* y, guess -> q, phi; NULL while there is none */
@@ -64,23 +71,34 @@ int read_velocity(Reader *reader, PyObject *given, double *into, const double **
 /* 1, with unit quaternions in q; 0 where they are far from it. */
 int normalize(const Reader *reader, double *q);
 /* Newton steps from `start` to where entries of q are `values`: 1 and q, or 0. */
-int close_loops(Reader *reader, Kernel *closure, const npy_intp *entries, Py_ssize_t count,
-                const double *values, const double *start, double *q);
+int close_loops(Reader *reader, Kernel *closure, const Indices *entries, const double *values,
+                const double *start, double *q);
 
 /* Whether a kernel closes the loops of this robot from so many known entries of q. */
 int closes(const Reader *reader, PyObject *kernel, npy_intp known);
 
-/* Whether it is a vector of indices below a limit. */
-int are_indices(PyArrayObject *array, npy_intp limit);
+/* Copies of a vector of indices from `least` to below `limit`; 0 where it is none. */
+int copy_indices(Indices *indices, PyObject *given, npy_intp least, npy_intp limit);
 
-/* branches.c: L of a mass matrix H (n x n), in its lower half; 0 where it is singular. */
-int factor_branches(const npy_intp *parent, npy_intp n, double *H);
-/* H^-1 B (n x n) in the place of B. */
-void solve_branches(const npy_intp *parent, npy_intp n, const double *L, double *B);
+/* branches.c: which coordinates of a mass matrix H (n x n) carry which. */
+typedef struct {
+    npy_intp n;
+    double *work;
+    npy_intp *parent;        /* of each coordinate, an earlier one, or -1 */
+    npy_intp *start, *below; /* coordinates that coordinate i carries, from start[i] to start[i+1] */
+} Branches;
+
+/* To be freed with PyMem_Free; NULL where the parents are none, or memory is short. */
+Branches *new_branches(PyObject *parents, npy_intp n);
+/* L of H, in its lower half; 0 where it is singular. */
+int factor_branches(const Branches *branches, double *H);
+/* sign H^-1 B in the place of B (n x n). */
+void solve_branches(const Branches *branches, const double *L, double *B, double sign);
 
 extern PyTypeObject CheckedCallType;  /* checked_call.c */
 extern PyTypeObject ClosingType;      /* closing.c */
 extern PyTypeObject MethodType;       /* method.c */
+extern PyTypeObject AnsweringType;    /* method.c */
 
 /* The numbers of a contiguous float64 vector; NULL for all else, also of another size. */
 static inline double *vector_of(PyObject *object, npy_intp size)
@@ -97,11 +115,6 @@ static inline npy_intp length_of(PyObject *object)
 {
     PyArrayObject *array = (PyArrayObject *)object;
     return PyArray_CheckExact(object) && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
-}
-
-static inline const npy_intp *indices_of(PyArrayObject *array)
-{
-    return PyArray_DATA(array);
 }
 
 /* Whether all numbers are at most so large; no NaN is. */

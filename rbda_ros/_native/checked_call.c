@@ -2,6 +2,11 @@
 #include "calls.h"
 
 typedef struct {
+    npy_intp size;
+    double *fixed; /* in the call's memory: zero where no kernel writes */
+} Slot;
+
+typedef struct {
     Kernel *kernel;
     int slots[MOST_PORTS];
 } Step;
@@ -21,13 +26,12 @@ typedef struct {
     int arguments, slots, steps, results;
     int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
     int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
-    PyArrayObject *parents;         /* of the coordinates of H; NULL without */
-    npy_intp size[MOST_SLOTS];
-    double *fixed[MOST_SLOTS];      /* in `memory`: zero where no kernel writes */
-    Step step[4];
-    Result result[3];
-    double *memory;
+    Branches *branches;             /* of H */
     PyObject *make;                 /* makes the answer of the results; NULL for a plain one */
+    double *memory;
+    Slot slot[MOST_SLOTS];
+    Result result[3];
+    Step step[4];
 } CheckedCall;
 
 static int read_arguments(CheckedCall *call, PyObject *const *given, const double **slots)
@@ -35,16 +39,16 @@ static int read_arguments(CheckedCall *call, PyObject *const *given, const doubl
     for (int i = 0; i < call->arguments; i++) {
         switch (call->kinds[i]) {
         case 'q':
-            if (!read_position(call->reader, given[i], call->fixed[i], &slots[i]))
+            if (!read_position(call->reader, given[i], call->slot[i].fixed, &slots[i]))
                 return 0;
             break;
         case 'v':
-            if (!read_velocity(call->reader, given[i], call->fixed[i], &slots[i]))
+            if (!read_velocity(call->reader, given[i], call->slot[i].fixed, &slots[i]))
                 return 0;
             break;
         default:
-            slots[i] = vector_of(given[i], call->size[i]);
-            if (slots[i] == NULL || !all_within(slots[i], call->size[i], call->reader->largest))
+            slots[i] = vector_of(given[i], call->slot[i].size);
+            if (slots[i] == NULL || !all_within(slots[i], call->slot[i].size, call->reader->largest))
                 return 0;
         }
     }
@@ -57,7 +61,7 @@ static int is_sound(const CheckedCall *call, double *const *slots)
     if (call->finite < 0)
         return 1;
     const double *values = slots[call->finite];
-    npy_intp count = call->size[call->finite];
+    npy_intp count = call->slot[call->finite].size;
     double largest = 1.0;
     int good = 1;
     for (npy_intp i = 0; i < count; i++) {
@@ -66,7 +70,7 @@ static int is_sound(const CheckedCall *call, double *const *slots)
     }
     if (call->missed >= 0) {
         const double *missed = slots[call->missed];
-        for (npy_intp i = 0; i < call->size[call->missed]; i++)
+        for (npy_intp i = 0; i < call->slot[call->missed].size; i++)
             good &= missed[i] <= call->reader->on_loops * largest;
     }
     return good;
@@ -77,23 +81,18 @@ static int solve_results(const CheckedCall *call, double *const *slots)
 {
     if (call->mass_matrix < 0)
         return 1;
-    const npy_intp *parent = indices_of(call->parents);
-    npy_intp n = PyArray_SIZE(call->parents);
+    npy_intp n = call->branches->n;
     double *H = slots[call->mass_matrix];
-    if (!factor_branches(parent, n, H))
+    if (!factor_branches(call->branches, H))
         return 0;
-    for (int i = 0; i < call->results; i++) {
-        double *B = slots[call->result[i].slot];
-        int last = i == call->results - 1;
-        if (last) {
-            memset(B, 0, n * n * sizeof *B);
-            for (npy_intp k = 0; k < n; k++)
-                B[k * n + k] = 1.0;
-        }
-        solve_branches(parent, n, H, B);
-        for (npy_intp k = 0; !last && k < n * n; k++)
-            B[k] = -B[k];
-    }
+    int last = call->results - 1;
+    for (int i = 0; i < last; i++)
+        solve_branches(call->branches, H, slots[call->result[i].slot], -1.0);
+    double *inverse = slots[call->result[last].slot];
+    memset(inverse, 0, n * n * sizeof *inverse);
+    for (npy_intp k = 0; k < n; k++)
+        inverse[k * n + k] = 1.0;
+    solve_branches(call->branches, H, inverse, 1.0);
     return 1;
 }
 
@@ -114,7 +113,8 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
         if (arrays[i] == NULL)
             goto end;
     }
-    memcpy(slots, call->fixed, call->slots * sizeof *slots);
+    for (int i = 0; i < call->slots; i++)
+        slots[i] = call->slot[i].fixed;
     for (int i = 0; i < call->results; i++)
         slots[call->result[i].slot] = PyArray_DATA((PyArrayObject *)arrays[i]);
     int good = read_arguments(call, given, (const double **)slots);
@@ -152,7 +152,7 @@ static int set_steps(CheckedCall *call, PyObject *steps)
             return 0;
         for (int i = 0; i < step->kernel->ports; i++) {
             long slot = PyLong_AsLong(PyTuple_GET_ITEM(slots, i));
-            if (slot < 0 || slot >= call->slots || step->kernel->size[i] != call->size[slot])
+            if (slot < 0 || slot >= call->slots || step->kernel->size[i] != call->slot[slot].size)
                 return 0;
             step->slots[i] = (int)slot;
         }
@@ -172,54 +172,46 @@ static int set_results(CheckedCall *call, PyObject *results)
         result->dimensions = columns ? 2 : 1;
         result->shape[1] = columns;
         if (result->slot < call->arguments || result->slot >= call->slots
-            || result->shape[0] * (columns ? columns : 1) != call->size[result->slot])
+            || result->shape[0] * (columns ? columns : 1) != call->slot[result->slot].size)
             return 0;
     }
     return 1;
 }
 
-/* The coordinates before each one: earlier ones, or -1. */
-static int set_parents(CheckedCall *call, PyObject *parents)
+static int set_branches(CheckedCall *call, PyObject *parents)
 {
     if (call->mass_matrix < 0)
         return 1;
-    if (!PyArray_CheckExact(parents))
-        return 0;
-    PyArrayObject *array = (PyArrayObject *)parents;
     npy_intp n = call->reader->ny;
-    if (PyArray_NDIM(array) != 1 || PyArray_SIZE(array) != n || PyArray_TYPE(array) != NPY_INTP
-        || !PyArray_ISCARRAY_RO(array) || call->size[call->mass_matrix] != n * n)
-        return 0;
-    for (npy_intp k = 0; k < n; k++)
-        if (indices_of(array)[k] < -1 || indices_of(array)[k] >= k)
-            return 0;
     for (int i = 0; i < call->results; i++)
-        if (call->size[call->result[i].slot] != n * n)
+        if (call->slot[call->result[i].slot].size != n * n)
             return 0;
-    call->parents = (PyArrayObject *)Py_NewRef(parents);
-    return 1;
+    if (call->slot[call->mass_matrix].size != n * n)
+        return 0;
+    call->branches = new_branches(parents, n);
+    return call->branches != NULL;
 }
 
 static int set_memory(CheckedCall *call, PyObject *sizes)
 {
     npy_intp total = 1;
     for (int i = 0; i < call->slots; i++) {
-        call->size[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, i));
-        if (call->size[i] < 0)
+        call->slot[i].size = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, i));
+        if (call->slot[i].size < 0)
             return 0;
         char kind = i < call->arguments ? call->kinds[i] : 'x';
-        if ((kind == 'q' && call->size[i] != call->reader->nq)
-            || (kind == 'v' && call->size[i] != call->reader->ny))
+        if ((kind == 'q' && call->slot[i].size != call->reader->nq)
+            || (kind == 'v' && call->slot[i].size != call->reader->ny))
             return 0;
-        total += call->size[i];
+        total += call->slot[i].size;
     }
     call->memory = PyMem_Calloc(total, sizeof *call->memory);
     if (call->memory == NULL)
         return 0;
     double *next = call->memory;
     for (int i = 0; i < call->slots; i++) {
-        call->fixed[i] = next;
-        next += call->size[i];
+        call->slot[i].fixed = next;
+        next += call->slot[i].size;
     }
     return 1;
 }
@@ -252,7 +244,7 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *
     if (good)
         strcpy(call->kinds, kinds);
     if (!good || !set_memory(call, sizes) || !set_steps(call, steps)
-        || !set_results(call, results) || !set_parents(call, parents)) {
+        || !set_results(call, results) || !set_branches(call, parents)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_ValueError, "kernels and slots do not belong together");
         Py_DECREF(call);
@@ -268,7 +260,7 @@ static void checked_dealloc(PyObject *self)
         Py_XDECREF(call->step[k].kernel);
     Py_XDECREF(call->reader);
     Py_XDECREF(call->make);
-    Py_XDECREF(call->parents);
+    PyMem_Free(call->branches);
     PyMem_Free(call->memory);
     Py_TYPE(self)->tp_free(self);
 }

@@ -6,9 +6,9 @@ typedef struct {
     vectorcallfunc vectorcall;
     Reader *reader;
     Kernel *closure;        /* NULL without loops: then there is nothing to close */
-    PyArrayObject *entries; /* of q that are known */
+    Indices entries;        /* of q that are known */
     PyObject *names;        /* of a dict: first those of `entries`, in their order; else NULL */
-    PyArrayObject *places;  /* of all names in q */
+    Indices places;         /* of all names in q */
     double *values, *start;
 } Closing;
 
@@ -16,14 +16,13 @@ typedef struct {
 static int read_vector(Closing *closing, PyObject *given, const double **start)
 {
     Reader *reader = closing->reader;
-    npy_intp size = length_of(given), count = PyArray_SIZE(closing->entries);
+    npy_intp size = length_of(given), count = closing->entries.count;
     const double *numbers = vector_of(given, size);
     if (numbers == NULL || !all_within(numbers, size, reader->largest_position))
         return 0;
     if (size == reader->nq) {
-        const npy_intp *entries = indices_of(closing->entries);
         for (npy_intp i = 0; i < count; i++)
-            closing->values[i] = numbers[entries[i]];
+            closing->values[i] = numbers[closing->entries.index[i]];
         *start = numbers;
         return 1;
     }
@@ -37,11 +36,10 @@ static int read_vector(Closing *closing, PyObject *given, const double **start)
 static int read_names(Closing *closing, PyObject *given, const double **start)
 {
     Reader *reader = closing->reader;
-    npy_intp count = PyArray_SIZE(closing->entries), all = PyTuple_GET_SIZE(closing->names);
-    const npy_intp *places = indices_of(closing->places);
+    npy_intp count = closing->entries.count, all = PyTuple_GET_SIZE(closing->names);
     if (!PyDict_CheckExact(given) || PyDict_GET_SIZE(given) != all)
         return 0;
-    memcpy(closing->start, PyArray_DATA(reader->home), reader->nq * sizeof *closing->start);
+    memcpy(closing->start, reader->home, reader->nq * sizeof *closing->start);
     for (npy_intp i = 0; i < all; i++) {
         PyObject *value = PyDict_GetItemWithError(given, PyTuple_GET_ITEM(closing->names, i));
         if (value == NULL || !PyFloat_Check(value))
@@ -51,7 +49,7 @@ static int read_names(Closing *closing, PyObject *given, const double **start)
             return 0;
         if (i < count)
             closing->values[i] = number;
-        closing->start[places[i]] = number;
+        closing->start[closing->places.index[i]] = number;
     }
     if (all > count)
         *start = closing->start;
@@ -70,7 +68,7 @@ static PyObject *closing_vectorcall(PyObject *self, PyObject *const *given, size
     if (answer == NULL)
         return NULL;
     double *q = PyArray_DATA((PyArrayObject *)answer);
-    const double *start = PyArray_DATA(reader->home);
+    const double *start = reader->home;
     int good = closing->names == NULL ? read_vector(closing, given[0], &start)
                                       : read_names(closing, given[0], &start);
     if (good && count == 2 && given[1] != Py_None) {
@@ -78,8 +76,7 @@ static PyObject *closing_vectorcall(PyObject *self, PyObject *const *given, size
         good = start != NULL && all_within(start, reader->nq, reader->largest_position);
     }
     if (good && closing->closure != NULL)
-        good = close_loops(reader, closing->closure, indices_of(closing->entries),
-                           PyArray_SIZE(closing->entries), closing->values, start, q);
+        good = close_loops(reader, closing->closure, &closing->entries, closing->values, start, q);
     else if (good) {
         memcpy(q, closing->values, reader->nq * sizeof *q);
         good = normalize(reader, q);
@@ -91,37 +88,49 @@ static PyObject *closing_vectorcall(PyObject *self, PyObject *const *given, size
     Py_RETURN_NONE;
 }
 
+static int set_joints(Closing *closing, PyObject *closure, PyObject *entries, PyObject *names,
+                      PyObject *places)
+{
+    const Reader *reader = closing->reader;
+    if (!copy_indices(&closing->entries, entries, 0, reader->nq)
+        || !copy_indices(&closing->places, places, 0, reader->nq))
+        return 0;
+    npy_intp count = closing->entries.count;
+    if (closure == Py_None)
+        return !reader->has_loops && count == reader->nq && names == Py_None;
+    if (!closes(reader, closure, count))
+        return 0;
+    closing->closure = (Kernel *)Py_NewRef(closure);
+    if (names == Py_None)
+        return 1;
+    closing->names = Py_NewRef(names);
+    return PyTuple_CheckExact(names) && PyTuple_GET_SIZE(names) >= count
+           && PyTuple_GET_SIZE(names) == closing->places.count;
+}
+
 static PyObject *closing_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
     PyObject *reader, *closure, *entries, *names, *places;
-    if (!PyArg_ParseTuple(arguments, "O!OO!OO!:Closing", &ReaderType, &reader, &closure,
-                          &PyArray_Type, &entries, &names, &PyArray_Type, &places))
+    if (!PyArg_ParseTuple(arguments, "O!OOOO:Closing", &ReaderType, &reader, &closure, &entries,
+                          &names, &places))
         return NULL;
-    const Reader *robot = (Reader *)reader;
-    npy_intp count = PyArray_SIZE((PyArrayObject *)entries);
-    int good = are_indices((PyArrayObject *)entries, robot->nq)
-               && are_indices((PyArrayObject *)places, robot->nq)
-               && (closure == Py_None ? !robot->has_loops && count == robot->nq && names == Py_None
-                                      : closes(robot, closure, count))
-               && (names == Py_None || (PyTuple_CheckExact(names) && PyTuple_GET_SIZE(names) >= count
-                   && PyTuple_GET_SIZE(names) == PyArray_SIZE((PyArrayObject *)places)));
-    if (!good)
-        return PyErr_Format(PyExc_ValueError, "joints and kernel do not belong together");
     Closing *closing = (Closing *)type->tp_alloc(type, 0);
     if (closing == NULL)
         return NULL;
     closing->vectorcall = closing_vectorcall;
     closing->reader = (Reader *)Py_NewRef(reader);
-    closing->closure = closure == Py_None ? NULL : (Kernel *)Py_NewRef(closure);
-    closing->entries = (PyArrayObject *)Py_NewRef(entries);
-    closing->names = names == Py_None ? NULL : Py_NewRef(names);
-    closing->places = (PyArrayObject *)Py_NewRef(places);
-    closing->values = PyMem_Calloc(2 * robot->nq + 1, sizeof *closing->values);
+    Py_ssize_t nq = closing->reader->nq;
+    if (!set_joints(closing, closure, entries, names, places)) {
+        PyErr_SetString(PyExc_ValueError, "joints and kernel do not belong together");
+        Py_DECREF(closing);
+        return NULL;
+    }
+    closing->values = PyMem_Calloc(2 * nq + 1, sizeof *closing->values);
     if (closing->values == NULL) {
         Py_DECREF(closing);
         return PyErr_NoMemory();
     }
-    closing->start = closing->values + robot->nq;
+    closing->start = closing->values + nq;
     return (PyObject *)closing;
 }
 
@@ -130,9 +139,9 @@ static void closing_dealloc(PyObject *self)
     Closing *closing = (Closing *)self;
     Py_XDECREF(closing->reader);
     Py_XDECREF(closing->closure);
-    Py_XDECREF(closing->entries);
     Py_XDECREF(closing->names);
-    Py_XDECREF(closing->places);
+    PyMem_Free(closing->entries.index);
+    PyMem_Free(closing->places.index);
     PyMem_Free(closing->values);
     Py_TYPE(self)->tp_free(self);
 }

@@ -1,20 +1,27 @@
 /* A method of a class, answered by native code where that can be, else by its Python function.
 
-   The object it is called on has a dict `_native_calls` from the method's name to a callable, or,
-   for methods with an option such as a frame, to a dict of callables by option. A callable
-   returns None for what it does not take. */
+   An object that has such methods is an `Answering`. It has a callable for each of them, or, for
+   methods with an option such as a frame, a dict of callables by option. A callable returns None
+   for what it does not take. */
 #include "calls.h"
 
 typedef struct {
     PyObject_HEAD
+    PyObject *call[MOST_METHODS];
+} Answering;
+
+typedef struct {
+    PyObject_HEAD
     vectorcallfunc vectorcall;
+    PyTypeObject *type;   /* the last that was seen to be Answering */
+    Py_ssize_t index;     /* among the methods */
+    Py_ssize_t required;  /* how many arguments the callable takes */
+    Py_ssize_t all;       /* how many parameters there are after self */
+    int kind;             /* n: no option; o: an option after what is required; k: by names */
     PyObject *function;   /* in Python: it takes everything, and raises errors */
     PyObject *prepare;    /* prepare(self, name, option) is called once that has answered */
     PyObject *name;
     PyObject *parameters; /* names of all parameters after self */
-    Py_ssize_t required;  /* how many of them the callable takes */
-    int kind;             /* n: no option; o: an option after what is required; k: by names */
-    PyObject *calls;      /* "_native_calls" */
 } Method;
 
 /* The arguments by position, without self, or -1 where that cannot be. Those that are left out, or
@@ -22,7 +29,7 @@ typedef struct {
 static Py_ssize_t order_arguments(const Method *method, PyObject *const *given, Py_ssize_t count,
                                   PyObject *names, PyObject **ordered)
 {
-    Py_ssize_t all = PyTuple_GET_SIZE(method->parameters);
+    Py_ssize_t all = method->all;
     Py_ssize_t named = names == NULL ? 0 : PyTuple_GET_SIZE(names);
     if (count < 1 || count - 1 > all)
         return -1;
@@ -55,35 +62,38 @@ static PyObject *option_of(const Method *method, PyObject *const *ordered)
     return option;
 }
 
-/* Ask native code; None where it does not answer, NULL with an error where memory is short. */
-static PyObject *ask(const Method *method, PyObject *self, PyObject **ordered, Py_ssize_t all,
-                     PyObject *option)
+/* The callable for an object and an option; NULL where there is none. Borrowed. */
+static PyObject *find_call(Method *method, PyObject *self, PyObject *option)
 {
-    Py_ssize_t count = method->required;
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (ordered[i] == NULL)
+    if (Py_TYPE(self) != method->type) {
+        if (!PyObject_TypeCheck(self, &AnsweringType))
+            return NULL;
+        Py_XSETREF(method->type, (PyTypeObject *)Py_NewRef(Py_TYPE(self)));
+    }
+    PyObject *call = ((Answering *)self)->call[method->index];
+    if (call == NULL || method->kind == 'n')
+        return call;
+    call = PyDict_GetItemWithError(call, option);
+    PyErr_Clear();  /* such as of an option that cannot be looked up */
+    return call;
+}
+
+/* Ask native code; None where it does not answer. */
+static PyObject *ask(Method *method, PyObject *self, PyObject **ordered, PyObject *option)
+{
+    Py_ssize_t count = method->required, first = count + (method->kind != 'n');
+    for (Py_ssize_t i = 0; i < method->all; i++)
+        if (i < count ? ordered[i] == NULL : i >= first && ordered[i] != NULL)
             Py_RETURN_NONE;
+    PyObject *call = find_call(method, self, option);
+    if (call == NULL)
+        Py_RETURN_NONE;
     if (method->kind == 'k' && ordered[1] != NULL)
         count = 2;
-    for (Py_ssize_t i = method->kind == 'n' ? count : 2; method->kind != 'o' && i < all; i++)
-        if (ordered[i] != NULL)
-            Py_RETURN_NONE;
-    PyObject *answer = NULL;
-    PyObject *calls = PyObject_GetAttr(self, method->calls);
-    if (calls != NULL && PyDict_CheckExact(calls)) {
-        PyObject *call = PyDict_GetItemWithError(calls, method->name);
-        if (call != NULL && method->kind != 'n')
-            call = PyDict_CheckExact(call) ? PyDict_GetItemWithError(call, option) : NULL;
-        if (call != NULL) {
-            Py_INCREF(call);
-            answer = PyObject_Vectorcall(call, ordered, count, NULL);
-            Py_DECREF(call);
-        }
-    }
-    Py_XDECREF(calls);
-    if (answer == NULL && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_MemoryError))
-        PyErr_Clear();  /* such as an option that cannot be looked up */
-    return answer == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : answer;
+    Py_INCREF(call);
+    PyObject *answer = PyObject_Vectorcall(call, ordered, count, NULL);
+    Py_DECREF(call);
+    return answer;
 }
 
 static PyObject *method_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
@@ -95,12 +105,16 @@ static PyObject *method_vectorcall(PyObject *self, PyObject *const *given, size_
         = order_arguments(method, given, PyVectorcall_NARGS(flags), names, ordered);
     if (all >= 0) {
         option = option_of(method, ordered);
-        answer = option == NULL ? NULL : ask(method, given[0], ordered, all, option);
-        if (answer != Py_None && (answer != NULL || PyErr_Occurred())) {
-            Py_XDECREF(option);
-            return answer;
+        if (option == NULL)
+            PyErr_Clear();
+        else {
+            answer = ask(method, given[0], ordered, option);
+            if (answer != Py_None) {
+                Py_DECREF(option);
+                return answer;
+            }
+            Py_DECREF(answer);
         }
-        Py_XDECREF(answer);
     }
     answer = PyObject_Vectorcall(method->function, given, flags, names);
     if (answer != NULL && option != NULL) {
@@ -122,13 +136,14 @@ static PyObject *method_get(PyObject *self, PyObject *object, PyObject *type)
 static PyObject *method_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
     PyObject *function, *prepare, *name, *parameters;
-    Py_ssize_t required;
+    Py_ssize_t index, required;
     int kind;
-    if (!PyArg_ParseTuple(arguments, "OOUO!nC:Method", &function, &prepare, &name, &PyTuple_Type,
-                          &parameters, &required, &kind))
+    if (!PyArg_ParseTuple(arguments, "OOUnO!nC:Method", &function, &prepare, &name, &index,
+                          &PyTuple_Type, &parameters, &required, &kind))
         return NULL;
     Py_ssize_t all = PyTuple_GET_SIZE(parameters);
-    if (all > MOST_ARGUMENTS || required < 1 || required + (kind != 'n') > all)
+    if (all > MOST_ARGUMENTS || required < 1 || required + (kind != 'n') > all || index < 0
+        || index >= MOST_METHODS)
         return PyErr_Format(PyExc_ValueError, "%U: not its parameters", name);
     Method *method = (Method *)type->tp_alloc(type, 0);
     if (method == NULL)
@@ -138,9 +153,10 @@ static PyObject *method_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     method->prepare = Py_NewRef(prepare);
     method->name = Py_NewRef(name);
     method->parameters = Py_NewRef(parameters);
+    method->index = index;
+    method->all = all;
     method->required = required;
     method->kind = kind;
-    method->calls = PyUnicode_InternFromString("_native_calls");
     return (PyObject *)method;
 }
 
@@ -148,6 +164,7 @@ static int method_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(((Method *)self)->function);
     Py_VISIT(((Method *)self)->prepare);
+    Py_VISIT(((Method *)self)->type);
     return 0;
 }
 
@@ -155,6 +172,7 @@ static int method_clear(PyObject *self)
 {
     Py_CLEAR(((Method *)self)->function);
     Py_CLEAR(((Method *)self)->prepare);
+    Py_CLEAR(((Method *)self)->type);
     return 0;
 }
 
@@ -164,7 +182,6 @@ static void method_dealloc(PyObject *self)
     method_clear(self);
     Py_XDECREF(((Method *)self)->name);
     Py_XDECREF(((Method *)self)->parameters);
-    Py_XDECREF(((Method *)self)->calls);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -203,4 +220,40 @@ PyTypeObject MethodType = {
     .tp_clear = method_clear,
     .tp_getset = method_properties,
     .tp_members = method_members,
+};
+
+static PyObject *answering_answer_by(PyObject *self, PyObject *arguments)
+{
+    Py_ssize_t index;
+    PyObject *call;
+    if (!PyArg_ParseTuple(arguments, "nO:_answer_by", &index, &call))
+        return NULL;
+    if (index < 0 || index >= MOST_METHODS)
+        return PyErr_Format(PyExc_IndexError, "there are at most %d methods", MOST_METHODS);
+    Py_XSETREF(((Answering *)self)->call[index], call == Py_None ? NULL : Py_NewRef(call));
+    Py_RETURN_NONE;
+}
+
+static void answering_dealloc(PyObject *self)
+{
+    for (int i = 0; i < MOST_METHODS; i++)
+        Py_XDECREF(((Answering *)self)->call[i]);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyMethodDef answering_methods[] = {
+    {"_answer_by", answering_answer_by, METH_VARARGS,
+     "_answer_by(index of a method, a callable, a dict of callables by option, or None)."},
+    {NULL},
+};
+
+PyTypeObject AnsweringType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rbda_ros._native.calls.Answering",
+    .tp_doc = "A base of classes whose methods native code answers.",
+    .tp_basicsize = sizeof(Answering),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = PyType_GenericNew,
+    .tp_dealloc = answering_dealloc,
+    .tp_methods = answering_methods,
 };

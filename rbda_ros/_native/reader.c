@@ -30,10 +30,8 @@ static int on_loops(Reader *reader, const double *q)
 
 int normalize(const Reader *reader, double *q)
 {
-    const npy_intp *starts = indices_of(reader->quaternions);
-    npy_intp count = PyArray_SIZE(reader->quaternions);
-    for (npy_intp k = 0; k < count; k++) {
-        double *x = q + starts[k];
+    for (npy_intp k = 0; k < reader->quaternions.count; k++) {
+        double *x = q + reader->quaternions.index[k];
         double length = sqrt(((x[0] * x[0] + x[1] * x[1]) + x[2] * x[2]) + x[3] * x[3]);
         if (!(fabs(length - 1.0) <= reader->quaternion_tolerance))
             return 0;
@@ -54,26 +52,24 @@ static int close_once(Reader *reader, Kernel *closure, double *values, const dou
     int good = 1;
     for (npy_intp i = 0; i < closure->size[3]; i++)
         good &= fabs(phi[i]) <= reader->closed;
-    const npy_intp *curved = indices_of(reader->curved);
-    npy_intp count = PyArray_SIZE(reader->curved);
-    for (npy_intp i = 0; i < count; i++)
+    const npy_intp *curved = reader->curved.index;
+    for (npy_intp i = 0; i < reader->curved.count; i++)
         good &= fabs(q[curved[i]] - last[curved[i]]) <= reader->nearby;
     return good;
 }
 
-int close_loops(Reader *reader, Kernel *closure, const npy_intp *entries, Py_ssize_t count,
-                const double *values, const double *start, double *q)
+int close_loops(Reader *reader, Kernel *closure, const Indices *entries, const double *values,
+                const double *start, double *q)
 {
     double *next = reader->next, *known = reader->values;
-    const npy_intp *parts = indices_of(reader->parts);
-    npy_intp tries = PyArray_SIZE(reader->parts);
-    for (npy_intp k = 0; k < tries; k++) {
+    for (npy_intp k = 0; k < reader->parts.count; k++) {
+        npy_intp parts = reader->parts.index[k];
         int good = 1;
         memcpy(q, start, reader->nq * sizeof *q);
-        for (npy_intp remaining = parts[k] - 1; good && remaining >= 0; remaining--) {
-            double share = (double)remaining / (double)parts[k];
-            for (Py_ssize_t i = 0; i < count; i++)
-                known[i] = values[i] - (values[i] - start[entries[i]]) * share;
+        for (npy_intp remaining = parts - 1; good && remaining >= 0; remaining--) {
+            double share = (double)remaining / (double)parts;
+            for (npy_intp i = 0; i < entries->count; i++)
+                known[i] = values[i] - (values[i] - start[entries->index[i]]) * share;
             good = close_once(reader, closure, known, q, next);
             memcpy(q, next, reader->nq * sizeof *q);
         }
@@ -100,20 +96,20 @@ int read_position(Reader *reader, PyObject *given, double *into, const double **
 {
     if (Py_TYPE(given) == reader->state_type)
         return read_state(reader, given, q);
-    npy_intp size = length_of(given), count = PyArray_SIZE(reader->known);
+    npy_intp size = length_of(given);
     const double *numbers = vector_of(given, size);
     if (numbers == NULL || !all_within(numbers, size, reader->largest_position))
         return 0;
     *q = into;
-    if (size == reader->nq && PyArray_SIZE(reader->quaternions) == 0)
+    if (size == reader->nq && reader->quaternions.count == 0)
         *q = numbers;
     else if (size == reader->nq) {
         memcpy(into, numbers, size * sizeof *into);
         if (!normalize(reader, into))
             return 0;
-    } else if (size != count || reader->closure == NULL
-               || !close_loops(reader, reader->closure, indices_of(reader->known), count, numbers,
-                               PyArray_DATA(reader->home), into))
+    } else if (size != reader->known.count || reader->closure == NULL
+               || !close_loops(reader, reader->closure, &reader->known, numbers, reader->home,
+                               into))
         return 0;
     return on_loops(reader, *q);
 }
@@ -127,7 +123,7 @@ int read_velocity(Reader *reader, PyObject *given, double *into, const double **
         return 0;
     *yd = numbers;
     if (size != reader->ny) {
-        const npy_intp *independent = indices_of(reader->independent);
+        const npy_intp *independent = reader->independent.index;
         for (Py_ssize_t i = 0; i < reader->ny; i++)
             into[i] = numbers[independent[i]];
         *yd = into;
@@ -135,69 +131,75 @@ int read_velocity(Reader *reader, PyObject *given, double *into, const double **
     return 1;
 }
 
-int are_indices(PyArrayObject *array, npy_intp limit)
+int copy_indices(Indices *indices, PyObject *given, npy_intp least, npy_intp limit)
 {
-    if (PyArray_NDIM(array) != 1 || PyArray_TYPE(array) != NPY_INTP || !PyArray_ISCARRAY_RO(array))
+    PyArrayObject *array = (PyArrayObject *)given;
+    if (!PyArray_CheckExact(given) || PyArray_NDIM(array) != 1 || PyArray_TYPE(array) != NPY_INTP
+        || !PyArray_ISCARRAY_RO(array))
         return 0;
-    const npy_intp *index = indices_of(array);
-    for (npy_intp i = 0; i < PyArray_SIZE(array); i++)
-        if (index[i] < 0 || index[i] >= limit)
+    const npy_intp *index = PyArray_DATA(array);
+    npy_intp count = PyArray_DIM(array, 0);
+    for (npy_intp i = 0; i < count; i++)
+        if (index[i] < least || index[i] >= limit)
             return 0;
+    indices->index = PyMem_Malloc((count + 1) * sizeof *index);
+    if (indices->index == NULL)
+        return 0;
+    memcpy(indices->index, index, count * sizeof *index);
+    indices->count = count;
     return 1;
 }
 
 static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    Reader given = {.closure = NULL};
-    if (!PyArg_ParseTuple(
-            arguments, "(nnn)(dddddddd)(O!O!O!O!O!)O!O!Op:Reader",
-            &given.nq, &given.nv, &given.ny,
-            &given.largest_position, &given.largest, &given.quaternion_tolerance, &given.unit,
-            &given.closed, &given.nearby, &given.on_loops, &given.singular,
-            &PyArray_Type, &given.independent, &PyArray_Type, &given.quaternions,
-            &PyArray_Type, &given.curved, &PyArray_Type, &given.known,
-            &PyArray_Type, &given.parts, &PyArray_Type, &given.home,
-            &PyType_Type, &given.state_type, &given.identity, &given.has_loops))
-        return NULL;
-    if (vector_of((PyObject *)given.home, given.nq) == NULL
-        || !are_indices(given.independent, given.nv)
-        || PyArray_SIZE(given.independent) != given.ny
-        || !are_indices(given.quaternions, given.nq - 3)
-        || !are_indices(given.curved, given.nq) || !are_indices(given.known, given.nq)
-        || PyArray_SIZE(given.known) > given.nq || !are_indices(given.parts, 1 << 20)) {
-        PyErr_SetString(PyExc_ValueError, "sizes and indices do not belong together");
-        return NULL;
-    }
+    PyObject *independent, *quaternions, *curved, *known, *parts, *home, *state_type, *identity;
     Reader *reader = (Reader *)type->tp_alloc(type, 0);
     if (reader == NULL)
         return NULL;
-    given.ob_base = reader->ob_base;
-    *reader = given;
-    Py_INCREF(reader->independent);
-    Py_INCREF(reader->quaternions);
-    Py_INCREF(reader->curved);
-    Py_INCREF(reader->known);
-    Py_INCREF(reader->parts);
-    Py_INCREF(reader->home);
-    Py_INCREF(reader->state_type);
-    Py_INCREF(reader->identity);
+    if (!PyArg_ParseTuple(
+            arguments, "(nnn)(dddddddd)(OOOOO)OO!Op:Reader", &reader->nq, &reader->nv,
+            &reader->ny, &reader->largest_position, &reader->largest,
+            &reader->quaternion_tolerance, &reader->unit, &reader->closed, &reader->nearby,
+            &reader->on_loops, &reader->singular, &independent, &quaternions, &curved, &known,
+            &parts, &home, &PyType_Type, &state_type, &identity, &reader->has_loops))
+        goto fail;
+    const double *numbers = vector_of(home, reader->nq);
+    if (numbers == NULL || !copy_indices(&reader->independent, independent, 0, reader->nv)
+        || reader->independent.count != reader->ny
+        || !copy_indices(&reader->quaternions, quaternions, 0, reader->nq - 3)
+        || !copy_indices(&reader->curved, curved, 0, reader->nq)
+        || !copy_indices(&reader->known, known, 0, reader->nq)
+        || !copy_indices(&reader->parts, parts, 1, 1 << 20)) {
+        PyErr_SetString(PyExc_ValueError, "sizes and indices do not belong together");
+        goto fail;
+    }
+    reader->home = PyMem_Malloc((reader->nq + 1) * sizeof *numbers);
+    if (reader->home == NULL) {
+        PyErr_NoMemory();
+        goto fail;
+    }
+    memcpy(reader->home, numbers, reader->nq * sizeof *numbers);
+    reader->state_type = (PyTypeObject *)Py_NewRef(state_type);
+    reader->identity = Py_NewRef(identity);
     return (PyObject *)reader;
+fail:
+    Py_DECREF(reader);
+    return NULL;
 }
 
 static void reader_dealloc(PyObject *self)
 {
     Reader *reader = (Reader *)self;
-    Py_DECREF(reader->independent);
-    Py_DECREF(reader->quaternions);
-    Py_DECREF(reader->curved);
-    Py_DECREF(reader->known);
-    Py_DECREF(reader->parts);
-    Py_DECREF(reader->home);
-    Py_DECREF(reader->state_type);
-    Py_DECREF(reader->identity);
+    Indices *indices[] = {&reader->independent, &reader->quaternions, &reader->curved,
+                          &reader->known, &reader->parts};
+    for (size_t i = 0; i < sizeof indices / sizeof *indices; i++)
+        PyMem_Free(indices[i]->index);
+    PyMem_Free(reader->home);
+    PyMem_Free(reader->phi);
+    Py_XDECREF(reader->state_type);
+    Py_XDECREF(reader->identity);
     Py_XDECREF(reader->closure);
     Py_XDECREF(reader->loop_state);
-    PyMem_Free(reader->phi);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -232,7 +234,7 @@ int closes(const Reader *reader, PyObject *kernel, npy_intp known)
 static PyObject *reader_use_closure(PyObject *self, PyObject *kernel)
 {
     Reader *reader = (Reader *)self;
-    if (!closes(reader, kernel, PyArray_SIZE(reader->known)))
+    if (!closes(reader, kernel, reader->known.count))
         return PyErr_Format(PyExc_ValueError, "not the closure of this robot, or before its loops");
     Py_XSETREF(reader->closure, (Kernel *)Py_NewRef(kernel));
     Py_RETURN_NONE;

@@ -46,13 +46,13 @@ def solve(parent: list[int], L: Array, B: Array) -> Array:
     """``H^-1 B`` (..., n, m) of a factored H."""
     X = B.copy()
     for k in reversed(range(len(parent))):  # L' Z = B
-        X[..., k, :] /= L[..., k, k, None]
+        X[..., k, :] *= 1.0 / L[..., k, k, None]
         for i in _above(parent, k):
             X[..., i, :] -= L[..., k, i, None] * X[..., k, :]
     for k in range(len(parent)):  # L X = Z
         for i in _above(parent, k):
             X[..., k, :] -= L[..., k, i, None] * X[..., i, :]
-        X[..., k, :] /= L[..., k, k, None]
+        X[..., k, :] *= 1.0 / L[..., k, k, None]
     return X
 
 

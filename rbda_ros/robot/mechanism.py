@@ -22,7 +22,7 @@ from rbda_ros.kernels.methods import Methods
 from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.robot.closer import Given, LoopCloser
 from rbda_ros.robot.inputs import FrameName, Inputs
-from rbda_ros.robot.native_calls import NativeCalls, checked
+from rbda_ros.robot.native_calls import Answering, NativeCalls, checked
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.robot.results import Cluster, clusters_of
 from rbda_ros.robot.state import State
@@ -32,7 +32,7 @@ Position = ArrayLike | State
 """A spanning or independent position, or a state that was checked before."""
 
 
-class Mechanism:
+class Mechanism(Answering):
     """The joints and loops of one robot, its kernels, and its states.
 
     `Dynamics`, `Frames` and `ContactDynamics` ask it for both; `Robot` is all of them.
@@ -50,7 +50,6 @@ class Mechanism:
         self._closer = LoopCloser(tree, self._inputs, self._kernels)
         self._identity: object = unloaded._identity if unloaded else object()
         self._native = NativeCalls(tree, self._inputs, self._kernels, self._identity)
-        self._native_calls: dict[str, Any] = self._native.table  # where `checked` methods look
 
         self.tree: ClusterTree = tree
         self.coordinates: Coordinates = tree.coordinates

@@ -123,6 +123,9 @@ PLANS = {
 }
 
 OF_FRAMES = frozenset({"frame_pose", "jacobian", "frame_bias_acceleration"})
+METHODS = [*PLANS, "close"]
+Answering: Any = object if _native.calls is None else _native.calls.Answering
+"""The base of a class with `checked` methods."""
 MATRICES: dict[str, int | str] = {
     "H": "ny",
     "by_y": "ny",
@@ -145,11 +148,14 @@ def checked(method: Method) -> Method:
     else:
         kind, required = "o" if name in OF_FRAMES else "n", len(PLANS[name].arguments.split())
     parameters = tuple(inspect.signature(method).parameters)[1:]
-    return _native.calls.Method(method, _prepare, name, parameters, required, kind)
+    return _native.calls.Method(
+        method, _prepare, name, METHODS.index(name), parameters, required, kind
+    )
 
 
 def _prepare(robot: Any, method: str, option: Hashable) -> None:
-    robot._native.prepare(method, option)
+    if robot._native.prepare(method, option):
+        robot._answer_by(METHODS.index(method), robot._native.table[method])
 
 
 class NativeCalls:
@@ -175,26 +181,27 @@ class NativeCalls:
         if _native.calls is not None and tree.ny:
             self.reader = _reader(tree, inputs, identity)
 
-    def prepare(self, method: str, option: Hashable) -> None:
-        """Make the native call of a method, if its kernels are compiled and it is not there."""
+    def prepare(self, method: str, option: Hashable) -> bool:
+        """Make the native call of a method, if its kernels are compiled; whether it is new."""
         try:
             hash(option)
         except TypeError:
-            return  # such as a frame with an offset that may change
+            return False  # such as a frame with an offset that may change
         self.prepare_reader()
         if self.reader is None or not self.reader.ready:
-            return
+            return False
         calls: dict[Any, Any] = self.table
         key: Hashable = method
         if method == "close" or method in OF_FRAMES:
             calls, key = self.table.setdefault(method, {}), option
         if key in calls:
-            return
+            return False
         call = self._closing(option) if method == "close" else self._checked(method, option)
         if call is not None:
             if len(calls) >= MOST_OPTIONS:
                 calls.clear()
             calls[key] = call
+        return call is not None
 
     def prepare_reader(self) -> None:
         """Give the reader what it needs of loops, as far as that is compiled."""

@@ -15,7 +15,7 @@ from mechanism_table import MECHANISMS, closed_states
 
 from rbda_ros import InputError, ModelError, Robot, load_robot
 from rbda_ros.robot import native_calls
-from rbda_ros.robot.native_calls import OF_FRAMES, PLANS
+from rbda_ros.robot.native_calls import METHODS, OF_FRAMES, PLANS
 
 CONFIG = Path(__file__).parents[2] / "config" / "robots"
 MORE = "slider_crank", "over_actuated", "rotors", "ball_joint_loop"
@@ -57,19 +57,22 @@ class Served:
 
     def native(self, method):
         """The native call."""
-        calls = self.robot._native_calls[method]
+        calls = self.robot._native.table[method]
         return calls[self.frame] if method in OF_FRAMES else calls
 
     @contextmanager
     def in_python(self):
         """Methods as they are written."""
         robot = self.robot
-        calls, reader = robot._native_calls, robot._native.reader
-        robot._native_calls, robot._native.reader = {}, None
+        reader, robot._native.reader = robot._native.reader, None
+        for index in range(len(METHODS)):
+            robot._answer_by(index, None)
         try:
             yield robot
         finally:
-            robot._native_calls, robot._native.reader = calls, reader
+            robot._native.reader = reader
+            for index, method in enumerate(METHODS):
+                robot._answer_by(index, robot._native.table.get(method))
 
 
 def load(name):
@@ -183,7 +186,7 @@ def test_closing_by_names(served):
             for _ in range(2):
                 assert (parts(robot.close(known)), parts(robot.close(known, q))) == expected
             if chosen is not None:
-                assert tuple(known) in robot._native_calls["close"]
+                assert tuple(known) in robot._native.table["close"]
 
 
 def outcome(call, *given):
@@ -270,7 +273,7 @@ def test_a_state_of_another_robot_is_refused(served):
 def test_frames_that_are_cached_are_bounded(served, monkeypatch):
     monkeypatch.setattr(native_calls, "MOST_OPTIONS", 4)
     robot = served.robot
-    calls = robot._native_calls["frame_pose"]
+    calls = robot._native.table["frame_pose"]
     for k in range(9):
         frame = served.frame, (0.1 * k, 0.0, 0.0)
         assert robot.kernel("frame_pose", frame).compile()
