@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
-from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from distributed import LocalCluster
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 
 from rbda_ros.node.settings import Settings
 from rbda_ros.recordings.bags import JOINT_STATE, typestore
+from rbda_ros.recordings.fleet import label_all
 from rbda_ros.recordings.label_file import Job, Model, Options, label_file
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "test"))
 from bag_maker import LEG, LOOPS, demo_leg, messages_of, swinging, write_bag
 
+MODEL = Model(LEG.read_text(), LOOPS.read_text())
+SETTINGS = Settings(publish_external_effort=True)
 ROUNDS = 5
 MESSAGES = 10_000
 
@@ -54,34 +61,82 @@ def encode(labelled: Path, target: Path) -> float:
 def measure(folder: Path) -> tuple[float, float, float]:
     """CPU seconds of one labelling, of decoding the input, of encoding the output."""
     began = time.process_time()
-    model = Model(LEG.read_text(), LOOPS.read_text())
-    settings = Settings(publish_external_effort=True)
-    label_file(Job(folder / "bag", folder / "out", model, settings, Options()))
+    label_file(Job(folder / "bag", folder / "out", MODEL, SETTINGS))
     labelling = time.process_time() - began
     return labelling, decode(folder / "bag"), encode(folder / "out", folder / "again")
 
 
-def main() -> None:
+def throughput(folder: Path) -> None:
     """Print medians of ratios, each of one round; one core."""
-    robot = demo_leg()
-    motion = swinging(robot, MESSAGES, 1000.0)
+    motion = swinging(demo_leg(), MESSAGES, 1000.0)
     taken = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for k in range(ROUNDS + 1):
-            folder = Path(scratch) / str(k)
-            folder.mkdir()
-            write_bag(folder / "bag", messages_of(motion))
-            taken.append(measure(folder))
+    for k in range(ROUNDS + 1):
+        write_bag(folder / str(k) / "bag", messages_of(motion))
+        taken.append(measure(folder / str(k)))
     taken = taken[1:]  # the first compiles the kernels
     each = [1e6 * statistics.median(x) / MESSAGES for x in zip(*taken, strict=True)]
     labelling, decoding, encoding = each
     ratio = statistics.median(l / (d + e) for l, d, e in taken)
-    print(
-        f"demo leg, {MESSAGES} joint states of {JOINT_STATE}, four labels each; us a joint state:"
-    )
+    print(f"demo leg, {MESSAGES} joint states, four labels each; us of CPU a joint state:")
     peers = f"decoding {decoding:.0f} and encoding {encoding:.0f}"
     print(f"labelling {labelling:.0f}; {peers}: {ratio:.2f}x")
 
 
+def scaling(folder: Path) -> None:
+    """Print how much faster two workers are than one, once they have compiled their kernels."""
+    motion = swinging(demo_leg(), MESSAGES, 1000.0)
+    for k in range(8):
+        write_bag(folder / "bags" / str(k), messages_of(motion))
+    rates = {}
+    for workers in (1, 2):
+        with LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster:
+            for run in ("to compile", "to measure"):
+                out = folder / f"{workers} {run}"
+                began = time.perf_counter()
+                label_all(
+                    [str(folder / "bags")], str(out), MODEL, SETTINGS, Options(),
+                    scheduler=cluster.scheduler_address,
+                )  # fmt: skip
+                rates[workers] = 8 * MESSAGES / (time.perf_counter() - began)
+    print(f"joint states a second: {rates[1]:.0f} by one worker, {rates[2]:.0f} by two: ", end="")
+    print(f"{rates[2] / rates[1]:.2f}x")
+
+
+def memory(folder: Path, gigabytes: float) -> None:
+    """Print the memory that labelling takes of a long bag, most of it camera images."""
+    image = bytes(2**20)
+    motion = list(messages_of(swinging(demo_leg(), MESSAGES, 1000.0)))
+    pictures = int(1024 * gigabytes)
+    writer = Writer(folder / "long", version=9, storage_plugin=StoragePlugin.MCAP)
+    writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
+    with writer:
+        states = writer.add_connection("/joint_states", JOINT_STATE, typestore=typestore())
+        camera = writer.add_connection("/image", "sensor_msgs/msg/Image", typestore=typestore())
+        for k in range(max(pictures, MESSAGES)):
+            time_ns, data = motion[k % MESSAGES]
+            time_ns += (k // MESSAGES) * 10**10
+            writer.write(states, time_ns, data)
+            if k < pictures:
+                writer.write(camera, time_ns, image)
+    job = Job(folder / "long", folder / "labelled", MODEL, SETTINGS)
+    with ProcessPoolExecutor(1) as pool:
+        peak = pool.submit(_peak_memory, job).result()
+    print(f"{gigabytes:g} GB in one bag: {peak:.0f} MB of memory at most")
+
+
+def _peak_memory(job: Job) -> float:
+    label_file(job)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main(gigabytes: float) -> None:
+    """Print all; some minutes."""
+    for section in (throughput, scaling, partial(memory, gigabytes=gigabytes)):
+        with tempfile.TemporaryDirectory() as scratch:
+            section(Path(scratch))
+
+
 if __name__ == "__main__":
-    main()
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0)
