@@ -2,9 +2,14 @@
 
 PYTHON ?= python3
 
-VENV := .venv/bin
+# Which ROS 2: jazzy or kilted, each in an environment of its own.
+DISTRO ?= jazzy
+export DISTRO
+
+PREFIX := .venv$(if $(filter-out jazzy,$(DISTRO)),-$(DISTRO))
+VENV := $(PREFIX)/bin
 STEP := @$(PYTHON) tools/step.py
-COLCON := build/colcon
+COLCON := build/colcon$(if $(filter-out jazzy,$(DISTRO)),-$(DISTRO))
 NODE_TESTS := test/node test/demo test/examples
 # The C++ interfaces take half of the colcon build and nothing here uses them: make colcon CXX_INTERFACES=ON.
 CXX_INTERFACES ?= OFF
@@ -14,6 +19,8 @@ unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH LD_LIBRARY_PATH
 unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH VIRTUAL_ENV
 unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
+# One after the other, whatever -j says: they share the environment and the cores.
+.NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help install run test pytest nightly lint colcon bench papers clean
 
@@ -54,7 +61,7 @@ lint: install
 # --paths and not --base-paths: colcon would take the packages inside .venv for its own.
 colcon: install
 	$(STEP) colcon "Building with colcon" env PATH="$(CURDIR)/$(VENV):$$PATH" \
-	  AMENT_PREFIX_PATH="$(CURDIR)/.venv" CMAKE_PREFIX_PATH="$(CURDIR)/.venv" \
+	  AMENT_PREFIX_PATH="$(CURDIR)/$(PREFIX)" CMAKE_PREFIX_PATH="$(CURDIR)/$(PREFIX)" \
 	  colcon --log-base $(COLCON)/log build --paths . \
 	  --build-base $(COLCON)/build --install-base $(COLCON)/install \
 	  --event-handlers console_direct+ --cmake-args -GNinja -DBUILD_TESTING=OFF \
@@ -70,5 +77,5 @@ papers: install
 	@$(VENV)/python -m benchmark.papers
 
 clean:
-	rm -rf .venv build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-* build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,11 +17,20 @@ from setuptools.command.build_py import build_py
 HERE = Path(__file__).resolve().parent
 
 
+CORE_ALONE = (
+    "rbda_ros: no ROS here: only the core is installed (load_robot, inspect, check, convert, "
+    "export-c). The node needs a sourced ROS 2, or its wheels, for Linux on x86-64."
+)
+
+
 def ros_prefixes():
-    """Where ROS is installed: a sourced ROS, or the prefix of the wheels."""
+    """Where ROS is installed: a sourced ROS, or the prefix of the wheels; none without it."""
     if sourced := os.environ.get("AMENT_PREFIX_PATH"):
         return [Path(prefix) for prefix in sourced.split(os.pathsep)]
-    import ament_package
+    try:
+        import ament_package
+    except ModuleNotFoundError:
+        return []
 
     # prefix/lib/python3.x/site-packages/ament_package/__init__.py
     return [Path(ament_package.__file__).resolve().parents[4]]
@@ -49,12 +58,25 @@ class BuildWithCMake(build_py):
     """Installs with CMake into a staging folder, and takes the package from there."""
 
     def run(self):
-        stage = self.install_to_stage()
-        self.take_python_package(stage)
+        prefixes = ros_prefixes()
+        if prefixes:
+            stage = self.install_to_stage(prefixes)
+            (package,) = stage.glob("lib/python3*/site-packages/rbda_ros")
+        else:
+            print(CORE_ALONE, file=sys.stderr)
+            stage, package = self.stage_core(), HERE / "rbda_ros"
+        self.take_python_package(package)
         self.distribution.data_files = list(prefix_files(stage))
 
-    def install_to_stage(self):
-        prefixes = ros_prefixes()
+    def stage_core(self):
+        """What CMake would install beside the package, without ROS."""
+        stage = HERE / "build" / "core" / "stage"
+        shutil.rmtree(stage, ignore_errors=True)
+        for folder in ("config", "launch"):
+            shutil.copytree(HERE / folder, stage / "share" / "rbda_ros" / folder)
+        return stage
+
+    def install_to_stage(self, prefixes):
         env = environment(prefixes)
         tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
         folder = HERE / "build" / f"cmake-{tag}"
@@ -84,8 +106,7 @@ class BuildWithCMake(build_py):
         run_cmake(env, "--install", folder, "--prefix", stage)
         return stage
 
-    def take_python_package(self, stage):
-        (package,) = stage.glob("lib/python3*/site-packages/rbda_ros")
+    def take_python_package(self, package):
         shutil.rmtree(self.build_lib, ignore_errors=True)
         shutil.copytree(
             package,
@@ -116,7 +137,7 @@ class BinaryDistribution(Distribution):
     """A distribution for one Python and one platform, as the interfaces are compiled."""
 
     def has_ext_modules(self):
-        return True
+        return bool(ros_prefixes())
 
 
 setup(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import random
@@ -10,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,7 +30,9 @@ from std_msgs.msg import String
 import rbda_ros
 from rbda_ros.node.services.service_qos import SERVICE_QOS
 
-PATIENCE = 20.0  # [s]; a loaded machine is slow, and nothing waits this long when all is well
+# [s]; nothing waits this long when all is well, and a loaded machine is slow.
+PATIENCE = 20.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -40,14 +43,23 @@ def own_domain() -> Iterator[int]:
     random.shuffle(domains)
     for domain in domains:
         path = Path(tempfile.gettempdir()) / f"rbda_ros_test_domain_{domain}.lock"
-        with path.open("w") as file:
+        with suppress(OSError):  # another process has it, or another user
+            file = path.open("w")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
+                file.close()
                 continue
-            yield domain
-            return
-    raise RuntimeError("every ROS domain is in use")
+            break
+    else:
+        raise RuntimeError("every ROS domain is in use")
+    with file:
+        yield domain
+
+
+def _end_with_the_test() -> None:
+    """Have the kernel end this process with the one that started it, however that ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Program:
@@ -67,9 +79,10 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=os.environ | environment,
+                env=environment,
                 cwd=log.parent,
                 start_new_session=terminal,
+                preexec_fn=_end_with_the_test,
             )
 
     @property
@@ -117,9 +130,14 @@ class Graph:
         }
         Graph.alive.append(self)
 
-    def run(self, *arguments: str, module: str = "rbda_ros.cli") -> Program:
-        """Start `rbda_ros ...`, or another module."""
-        return self._start("-m", module, *arguments)
+    def run(
+        self,
+        *arguments: str,
+        module: str = "rbda_ros.cli",
+        environment: Mapping[str, str | None] | None = None,
+    ) -> Program:
+        """Start `rbda_ros ...`, or another module; variables that are None are not there."""
+        return self._start("-m", module, *arguments, environment=environment)
 
     def launch(self, file: Path, **arguments: str) -> Program:
         """Start a launch file, as `ros2 launch` does."""
@@ -127,18 +145,30 @@ class Graph:
         given = [f"{name}:={value}" for name, value in arguments.items()]
         return self._start(str(script), str(file), *given, terminal=True)
 
-    def _start(self, *command: str, terminal: bool = False) -> Program:
+    def _start(
+        self,
+        *command: str,
+        terminal: bool = False,
+        environment: Mapping[str, str | None] | None = None,
+    ) -> Program:
         log = self.folder / f"program_{len(self.programs)}.log"
-        self.programs.append(Program(command, log, self._environment, terminal))
+        given = {**os.environ, **self._environment, **(environment or {})}
+        merged = {name: value for name, value in given.items() if value is not None}
+        self.programs.append(Program(command, log, merged, terminal))
         return self.programs[-1]
 
-    def serve(self, *ros_args: str, **parameters: Any) -> Program:
+    def serve(
+        self,
+        *ros_args: str,
+        environment: Mapping[str, str | None] | None = None,
+        **parameters: Any,
+    ) -> Program:
         """Start the node with parameters."""
         file = self.folder / f"parameters_{len(self.programs)}.yaml"
         if parameters:
             file.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))
             ros_args = ("--params-file", str(file), *ros_args)
-        return self.run("serve", "--ros-args", *ros_args)
+        return self.run("serve", "--ros-args", *ros_args, environment=environment)
 
     def client(self, namespace: str = "") -> Client:
         """Someone who talks to the node of a namespace."""

@@ -1,13 +1,16 @@
-"""Brings .venv up to date with the source: `make install`.
+"""Brings .venv up to date with the source: `make install`, for another ROS with DISTRO=kilted.
 
 Does nothing where nothing changed: the environment remembers what it was made from. All versions
-come from pyproject.toml.
+come from pyproject.toml. What would make it fail later is said before anything is downloaded.
 """
 
 import fcntl
 import hashlib
+import importlib.util
+import os
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036 - whoever starts this may have an older one
@@ -18,18 +21,42 @@ import tomllib
 from step import run_step
 
 ROOT = Path(__file__).resolve().parents[1]
-VENV = ROOT / ".venv"
+DISTRO = os.environ.get("DISTRO") or "jazzy"
+VENV = ROOT / (".venv" if DISTRO == "jazzy" else f".venv-{DISTRO}")
 PYTHON = VENV / "bin" / "python"
 PACKAGE_SOURCES = ("CMakeLists.txt", "package.xml", "pyproject.toml", "setup.py")
 PACKAGE_FOLDERS = ("cmake", "config", "launch", "msg", "rbda_ros", "srv")
 
 
-def requirements():
-    """Everything that building, running, testing and checking needs."""
+def requirements(distro):
+    """Everything that building, running, testing and checking needs with a ROS distribution."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = settings["project"]
     extras = project["optional-dependencies"].values()
-    return sorted({*settings["build-system"]["requires"], *project["dependencies"]}.union(*extras))
+    wanted = {*settings["build-system"]["requires"], *project["dependencies"]}.union(*extras)
+    if distro != "jazzy":
+        others = settings["tool"]["rbda_ros"]
+        if distro not in others:
+            sys.exit(f"DISTRO={distro}: there are jazzy, {', '.join(others)}.")
+        wanted = {each for each in wanted if not each.startswith("ros-")} | {*others[distro]}
+    return sorted(wanted)
+
+
+def missing():
+    """What this machine lacks, or has, that makes the installation fail; None if nothing does."""
+    for name, variable in (("C", "CC"), ("C++", "CXX")):
+        compiler = os.environ.get(variable) or {"CC": "cc", "CXX": "c++"}[variable]
+        if shutil.which(compiler.split()[0]) is None:
+            return f"there is no {name} compiler ({compiler}); install one, or set {variable}"
+    if not Path(sysconfig.get_path("include"), "Python.h").is_file():
+        return f"Python {sysconfig.get_python_version()} has no headers; install python3-dev"
+    if importlib.util.find_spec("ensurepip") is None:
+        return "Python has no ensurepip; install python3-venv"
+    if not str(ROOT).isascii():
+        return f"the path {ROOT} is not ASCII, which rosidl cannot handle; move the folder"
+    if not os.access(ROOT, os.W_OK):
+        return f"the folder {ROOT} cannot be written to"
+    return None
 
 
 def package_digest():
@@ -71,7 +98,7 @@ def main():
     )
     # Without bytecode of all that is installed, most of which is never imported: half the time.
     pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--no-compile"]
-    wanted = requirements()
+    wanted = requirements(DISTRO)
     bring_up_to_date(
         "requirements",
         "\n".join(wanted),
@@ -89,6 +116,8 @@ def main():
 
 
 if __name__ == "__main__":
+    if lacking := missing():
+        sys.exit(f"rbda_ros cannot be installed: {lacking}.")
     (ROOT / "build").mkdir(exist_ok=True)
     # One at a time: two would mix their files in the environment.
     with (ROOT / "build" / "install.lock").open("w") as lock:

@@ -4,12 +4,15 @@
 
 The idea: call ``~/inverse_dynamics`` asynchronously from the callback of ``joint_states``, and send
 the efforts when the answer comes. Nothing blocks; while an answer is on its way no other is asked
-for, so that efforts always belong to the newest state that could be answered.
+for, so that efforts always belong to the newest state that could be answered. An answer that does
+not come within the parameter ``timeout`` is given up, and the next state asks again: any middleware
+may lose one.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import rclpy
@@ -35,6 +38,8 @@ class ComputedTorque(Node):
         self._goal = self.declare_parameter("goal", [0.0, 0.3, 0.9, -0.1]).value
         self._kp = self.declare_parameter("kp", 100.0).value  # [1/s^2]
         self._kd = self.declare_parameter("kd", 20.0).value  # [1/s]
+        self._timeout = self.declare_parameter("timeout", 0.1).value  # [s]
+        self._asked_at = 0.0
         self._dynamics = self.create_client(InverseDynamics, "dynamics/inverse_dynamics")
         self._efforts = self.create_publisher(JointState, "efforts", 10)
         self._asked: Future | None = None
@@ -43,6 +48,9 @@ class ComputedTorque(Node):
         )
 
     def _on_joint_states(self, message: JointState) -> None:
+        if self._asked is not None and time.monotonic() - self._asked_at > self._timeout:
+            self._dynamics.remove_pending_request(self._asked)
+            self._asked = None
         if self._asked is not None or not self._dynamics.service_is_ready():
             return
         place = {name: k for k, name in enumerate(message.name)}
@@ -58,11 +66,12 @@ class ComputedTorque(Node):
             self._kp * (goal - position) - self._kd * velocity
             for goal, position, velocity in zip(self._goal, y, yd, strict=True)
         ]
-        self._asked = self._dynamics.call_async(request)
+        self._asked, self._asked_at = self._dynamics.call_async(request), time.monotonic()
         self._asked.add_done_callback(lambda future: self._on_answer(future, message.header.stamp))
 
     def _on_answer(self, future: Future, stamp: Any) -> None:
-        self._asked = None
+        if future is self._asked:
+            self._asked = None
         answer = future.result()
         if answer is None or not answer.success:
             reason = "the call failed" if answer is None else answer.message

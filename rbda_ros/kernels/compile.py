@@ -28,10 +28,10 @@ class Code:
         machine = llvm.Target.from_default_triple().create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=_features(), opt=OPTIMIZATION, jit=True
         )
-        self._engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self._engine: Any = llvm.create_mcjit_compiler(_parse(""), machine)
         for text in modules:
             check_cancelled()
-            object_code = machine.emit_object(llvm.parse_assembly(text))
+            object_code = machine.emit_object(_parse(text))
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
         self._engine.finalize_object()
 
@@ -49,6 +49,25 @@ def vector_lanes() -> Lanes:
     if features.get("avx512f"):
         return Lanes(8)
     return Lanes(4 if features.get("avx") else 2)
+
+
+def _parse(text: str) -> Any:
+    return llvm.parse_assembly(text, _context())
+
+
+@cache
+def _context() -> Any:
+    """Where IR lives: with opaque pointers, which llvmlite before 0.45 has to be asked for."""
+    version = llvm.llvm_version_info[0]
+    if version < 15:
+        llvm.set_option("rbda_ros", "-opaque-pointers")
+    elif version < 20:
+        llvm.context.opaque_pointers_enabled = True  # asked when a context is made, and only then
+        try:
+            return llvm.create_context()
+        finally:
+            llvm.context.opaque_pointers_enabled = False
+    return llvm.create_context()
 
 
 @cache

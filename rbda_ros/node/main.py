@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import rclpy
 from rclpy.utilities import remove_ros_args
@@ -32,6 +35,7 @@ soon looked through, but the points of a long trajectory take 6 ms."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the node until it is told to stop; the exit code says whether it could start."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _find_log_folder()
     try:
         others = remove_ros_args(["dynamics", *arguments])[1:]
         if others:
@@ -52,6 +56,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dynamics: {why}", file=sys.stderr)
         return CANNOT_START
     return 0
+
+
+def _find_log_folder() -> None:
+    """Have ROS write its log where that can be: it would not start without a home folder."""
+    if os.environ.get("ROS_LOG_DIR"):
+        return
+    home = os.environ.get("HOME")
+    folder = Path(os.environ.get("ROS_HOME") or f"{home}/.ros") / "log"
+    writable = bool(home or os.environ.get("ROS_HOME"))
+    if writable:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            writable = os.access(folder, os.W_OK)
+        except OSError:
+            writable = False
+    if not writable:
+        where = f"{folder} cannot be written" if home else "there is no home folder"
+        instead = Path(tempfile.gettempdir(), f"rbda_ros_log_{os.getuid()}")
+        os.environ["ROS_LOG_DIR"] = str(instead)
+        print(f"dynamics: {where}; the log is in {instead}", file=sys.stderr)
 
 
 def _finish(node: DynamicsNode) -> bool:

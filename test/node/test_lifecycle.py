@@ -198,3 +198,12 @@ def test_two_robots_in_two_namespaces(graph):
     left.until(lambda: model_name(left) == "third_leg")
     assert publisher.get_subscription_count() == 1
     assert model_name(right) == "other_leg"
+
+
+@pytest.mark.parametrize("home", [None, "/proc/nowhere"])
+def test_needs_no_home(graph, home):
+    node = graph.serve(robot_description=LEG, environment={"HOME": home, "ROS_LOG_DIR": None})
+    client = graph.client()
+    client.until_active()
+    assert "the log is in" in node.log
+    assert node.stop() == 0
