@@ -66,6 +66,8 @@ class BuildWithCMake(build_py):
             print(CORE_ALONE, file=sys.stderr)
             stage, package = self.stage_core(), HERE / "rbda_ros"
         self.take_python_package(package)
+        if not prefixes:
+            self.add_native_calls()
         self.distribution.data_files = list(prefix_files(stage))
 
     def stage_core(self):
@@ -75,6 +77,25 @@ class BuildWithCMake(build_py):
         for folder in ("config", "launch"):
             shutil.copytree(HERE / folder, stage / "share" / "rbda_ros" / folder)
         return stage
+
+    def add_native_calls(self):
+        """Build what the core has in C, if there is a compiler; it works without."""
+        folder = HERE / "build" / "core" / "native"
+        try:
+            env = environment([])
+            run_cmake(
+                env,
+                f"-S{HERE}",
+                f"-B{folder}",
+                "-GNinja",
+                "-DCMAKE_BUILD_TYPE=Release",
+                "-DRBDA_ROS_CORE=ON",
+                f"-DPython3_EXECUTABLE={sys.executable}",
+            )
+            run_cmake(env, "--build", folder)
+            run_cmake(env, "--install", folder, "--prefix", self.build_lib)
+        except (ModuleNotFoundError, SystemExit) as reason:
+            print(f"rbda_ros: no native calls, so methods are slower: {reason}", file=sys.stderr)
 
     def install_to_stage(self, prefixes):
         env = environment(prefixes)

@@ -83,7 +83,18 @@ def test_a_wheel_made_from_the_sdist_serves(unpacked, tmp_path):
 @pytest.mark.nightly
 def test_without_ros_the_core_is_installed(unpacked, tmp_path):
     python = fresh(tmp_path / "environment")
-    core = ["casadi", "lark", "llvmlite", "lxml", "numpy", "pyyaml", "rich", "scipy"]
+    core = [
+        "cmake<4",
+        "ninja",
+        "casadi",
+        "lark",
+        "llvmlite",
+        "lxml",
+        "numpy",
+        "pyyaml",
+        "rich",
+        "scipy",
+    ]
     run(python, "-m", "pip", "install", "setuptools>=77,<80", "wheel", *core)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AMENT", "PYTHON"))}
     pip = [python, "-m", "pip", "install", "-v", "--no-deps", "--no-build-isolation", unpacked]
@@ -92,6 +103,8 @@ def test_without_ros_the_core_is_installed(unpacked, tmp_path):
     command = [python, "-m", "rbda_ros.cli"]
     inspected = run(*command, "inspect", robots / "demo_leg.urdf", env=environment, cwd=tmp_path)
     assert "knee" in inspected
+    native = run(python, "-c", "from rbda_ros import _native; print(_native.calls)", cwd=tmp_path)
+    assert "None" not in native
     served = subprocess.run(
         [*command, "serve"], env=environment, cwd=tmp_path, capture_output=True, text=True
     )
