@@ -15,7 +15,7 @@ unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH VIRTUAL_ENV
 unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest lint colcon bench papers clean
+.PHONY: help install run test pytest lint colcon sanitize bench papers clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -23,6 +23,7 @@ help:
 	@echo "make test      all that CI runs: lint, pytest, colcon"
 	@echo "make lint      style, types, direction of imports"
 	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
+	@echo "make sanitize  the native module under AddressSanitizer and UBSan"
 	@echo "make bench     the benchmarks"
 	@echo "make papers    the papers' figures and tables, and docs/papers.md"
 	@echo "make clean     remove what the others made"
@@ -58,6 +59,9 @@ colcon: install
 	  -DPython3_EXECUTABLE="$(CURDIR)/$(VENV)/python" -DRBDA_ROS_CPP=$(CXX_INTERFACES)
 	$(STEP) install-space "Running the node of the install space" \
 	  $(VENV)/python tools/try_install_space.py $(COLCON)/install
+
+sanitize: install
+	$(STEP) sanitize "1,000,000 native calls under sanitizers" $(VENV)/python tools/sanitize.py
 
 bench: install
 	@$(VENV)/python -m benchmark

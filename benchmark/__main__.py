@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmark import calls, contacts, convergence, counts, latency, loop_methods
+from benchmark import calls, contacts, convergence, counts, latency, loop_methods, methods
 from benchmark.robots import example_urdf
 from rbda_ros import load_robot
 from rbda_ros.kernels.registry import KERNELS
@@ -37,6 +37,13 @@ def _latency() -> None:
         rows = list(latency.rows())
     _show("Round trips, and CPU of the node per message; ratios to the plain node", rows)
     _write(DOCS / "latency.csv", rows)
+
+
+def _methods() -> None:
+    with console.status(methods.rows.__doc__ or ""):
+        rows = list(methods.rows())
+    _show("Methods of Robot with all their checks, beside Pinocchio (us)", rows)
+    _write(DOCS / "methods.csv", rows)
 
 
 def _kernels() -> None:
@@ -152,7 +159,13 @@ def _plot(rows: list[dict[str, object]]) -> None:
     figure.savefig(DOCS / "pictures" / "performance.svg", metadata={"Date": None})
 
 
-SECTIONS = {"kernels": _kernels, "latency": _latency, "loops": _loops, "contacts": _contacts}
+SECTIONS = {
+    "methods": _methods,
+    "kernels": _kernels,
+    "latency": _latency,
+    "loops": _loops,
+    "contacts": _contacts,
+}
 
 if __name__ == "__main__":
     main(sys.argv[1:])
