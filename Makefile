@@ -22,7 +22,7 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 # One after the other, whatever -j says: they share the environment and the cores.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest nightly lint colcon bench papers clean
+.PHONY: help install run test pytest nightly lint colcon sanitize bench papers clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -31,6 +31,7 @@ help:
 	@echo "make nightly   the tests that take long and say little more"
 	@echo "make lint      style, types, direction of imports"
 	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
+	@echo "make sanitize  the native module under AddressSanitizer and UBSan"
 	@echo "make bench     the benchmarks"
 	@echo "make papers    the papers' figures and tables, and docs/papers.md"
 	@echo "make clean     remove what the others made"
@@ -69,6 +70,9 @@ colcon: install
 	  -DPython3_EXECUTABLE="$(CURDIR)/$(VENV)/python" -DRBDA_ROS_CPP=$(CXX_INTERFACES)
 	$(STEP) install-space "Running the node of the install space" \
 	  $(VENV)/python tools/try_install_space.py $(COLCON)/install
+
+sanitize: install
+	$(STEP) sanitize "1,000,000 native calls under sanitizers" $(VENV)/python tools/sanitize.py
 
 bench: install
 	@$(VENV)/python -m benchmark

@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmark import calls, contacts, convergence, counts, latency, loop_methods, stream
+from benchmark import calls, contacts, convergence, counts, latency, loop_methods, methods, stream
 from benchmark.robots import example_urdf
 from rbda_ros import load_robot
 from rbda_ros.kernels.registry import KERNELS
@@ -44,6 +44,13 @@ def _stream() -> None:
         rows = list(stream.rows())
     _show("Round trips with a client in C; ratios to the echo, and to the same without load", rows)
     _write(DOCS / "stream.csv", rows)
+
+
+def _methods() -> None:
+    with console.status(methods.rows.__doc__ or ""):
+        rows = list(methods.rows())
+    _show("Methods of Robot with all their checks, beside Pinocchio (us)", rows)
+    _write(DOCS / "methods.csv", rows)
 
 
 def _kernels() -> None:
@@ -160,6 +167,7 @@ def _plot(rows: list[dict[str, object]]) -> None:
 
 
 SECTIONS = {
+    "methods": _methods,
     "kernels": _kernels,
     "stream": _stream,
     "latency": _latency,

@@ -193,9 +193,10 @@ def mujoco_chains() -> Iterator[Row]:
         data = mujoco.MjData(model)
         q, yd, tau = both.ours
         data.qvel[:] = yd
-        kernel = _kernel(both.robot, "forward_dynamics")
+        for kernel in ("loop_state", "forward_dynamics"):
+            _kernel(both.robot, kernel)
         calls = {
-            "ours": lambda k=kernel, a=(q, yd, tau): k.call(*a),
-            "theirs": lambda m=model, d=data: mujoco.mj_forward(m, d),
+            "ours": partial(both.robot.forward_dynamics, q, yd, tau),
+            "theirs": partial(mujoco.mj_forward, model, data),
         }
         yield _row("FD, gears", both.name, "mujoco.mj_forward (armature)", calls)

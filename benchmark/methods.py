@@ -1,0 +1,194 @@
+"""What users call: methods of `Robot` beside Pinocchio, called from Python.
+
+Each call is timed by itself, at another state every time, in three ways: hot, one after the other;
+with other work in between, as in a program that does more than dynamics; and cold, after 64 MB
+were touched, as when a control loop wakes up. The time of an empty call is taken off.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from benchmark.robots import Pair, example_urdf, pair
+from rbda_ros import Robot, load_robot
+from rbda_ros.robot.native_calls import OF_FRAMES, PLANS
+
+Row = dict[str, object]
+Call = Callable[[], object]
+
+ROBOTS = {"ur5_robot": False, "panda": False, "solo12": True, "go2": True, "talos_reduced": True}
+STATES = 32
+COLD_CALLS = 40
+CACHES = np.zeros(8 << 20)  # 64 MB
+DEMO = Path(__file__).resolve().parents[1] / "config" / "robots"
+
+
+def rows() -> Iterator[Row]:
+    """Methods with all their checks, hot, in between other work, and cold."""
+    for name, floating_base in ROBOTS.items():
+        both = pair(name, example_urdf(name), floating_base=floating_base)
+        yield from _robot_rows(both)
+    yield from _demo_leg_rows()
+
+
+def compile_methods(robot: Robot, frame: str) -> None:
+    """Have machine code for all methods."""
+    for step in {step for plan in PLANS.values() for step in plan.steps}:
+        robot.kernel(step.kernel, *([frame] if step.kernel in OF_FRAMES else [])).compile()
+
+
+def _robot_rows(both: Pair) -> Iterator[Row]:
+    robot, model = both.robot, both.model
+    data = model.createData()
+    frame = model.frames[len(model.frames) - 1].name
+    frame_id = model.getFrameId(frame)
+    axes = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    robot.kernel("loop_state").compile()
+    compile_methods(robot, frame)
+    mine, theirs = _states(both)
+
+    def pose(q: np.ndarray) -> object:
+        pin.forwardKinematics(model, data, q)
+        return pin.updateFramePlacement(model, data, frame_id)
+
+    work: list[tuple[str, Callable, Callable, int]] = [
+        ("inverse_dynamics", robot.inverse_dynamics, partial(pin.rnea, model, data), 3),
+        ("forward_dynamics", robot.forward_dynamics, partial(pin.aba, model, data), 3),
+        ("mass_matrix", robot.mass_matrix, partial(pin.crba, model, data), 1),
+        ("bias_force", robot.bias_force, partial(pin.nonLinearEffects, model, data), 2),
+        (
+            "gravity_force",
+            robot.gravity_force,
+            partial(pin.computeGeneralizedGravity, model, data),
+            1,
+        ),
+        ("frame_pose", lambda q: robot.frame_pose(q, frame), pose, 1),
+        (
+            "jacobian",
+            lambda q: robot.jacobian(q, frame),
+            lambda q: pin.computeFrameJacobian(model, data, q, frame_id, axes),
+            1,
+        ),
+        (
+            "inverse_dynamics_derivatives",
+            robot.inverse_dynamics_derivatives,
+            partial(pin.computeRNEADerivatives, model, data),
+            3,
+        ),
+        (
+            "forward_dynamics_derivatives",
+            robot.forward_dynamics_derivatives,
+            partial(pin.computeABADerivatives, model, data),
+            3,
+        ),
+    ]
+    for method, ours, peer, count in work:
+        calls = {
+            "ours": [partial(ours, *state[:count]) for state in mine],
+            "pin": [partial(peer, *state[:count]) for state in theirs],
+        }
+        yield _row(method, both.name, calls)
+
+
+def _demo_leg_rows() -> Iterator[Row]:
+    """From independent positions, loops closed, against the same leg with its loops open."""
+    urdf = DEMO / "demo_leg.urdf"
+    robot = load_robot(urdf, DEMO / "demo_leg_loops.yaml")
+    rng = np.random.default_rng(0)
+    home = robot.independent_position(robot.tree.home)
+    mine = [
+        (home + rng.uniform(-0.1, 0.1, robot.ny), *rng.normal(size=(2, robot.ny)))
+        for _ in range(STATES)
+    ]
+    robot.inverse_dynamics(*mine[0])
+    robot.kernel("inverse_dynamics").compile()
+    robot.kernel("loop_state").compile()
+    robot._kernels.get("closure", robot._inputs.choices.newton_positions).compile()
+    model = pin.buildModelFromUrdf(str(urdf))
+    data = model.createData()
+    theirs = [(pin.randomConfiguration(model), *rng.normal(size=(2, model.nv))) for _ in mine]
+    calls = {
+        "ours": [partial(robot.inverse_dynamics, *state) for state in mine],
+        "pin": [partial(pin.rnea, model, data, *state) for state in theirs],
+    }
+    yield _row("inverse_dynamics from y", "demo_leg", calls)
+    closed = [(robot.close(y), *rates) for y, *rates in mine]
+    calls["ours"] = [partial(robot.inverse_dynamics, *state) for state in closed]
+    yield _row("inverse_dynamics", "demo_leg", calls)
+
+
+def _states(both: Pair) -> tuple[list, list]:
+    """States near that of the pair, in the order of each library."""
+    rng = np.random.default_rng(2)
+    robot, model = both.robot, both.model
+    mine, theirs = [], []
+    for _ in range(STATES):
+        step = robot.spanning_velocity(both.ours[0], rng.uniform(-0.3, 0.3, robot.ny))
+        q = robot.close(robot.tree.integrate(both.ours[0], step))
+        mine.append((q, *rng.normal(size=(2, robot.ny))))
+        q = pin.integrate(model, both.theirs[0], rng.uniform(-0.3, 0.3, model.nv))
+        theirs.append((q, *rng.normal(size=(2, model.nv))))
+    return mine, theirs
+
+
+def _row(method: str, robot: str, calls: dict[str, list[Call]]) -> Row:
+    for several in calls.values():
+        for call in several[:3]:
+            call()
+    row: Row = {"method": method, "robot": robot}
+    for way, before in (("hot", None), ("between", _other_work), ("cold", _touch_everything)):
+        rounds = COLD_CALLS if way == "cold" else 20 * STATES
+        taken = _medians(calls, before, rounds)
+        row |= {f"{way}_us": taken["ours"], f"{way}_pin_us": taken["pin"]}
+        row[f"{way}_ratio"] = taken["pin"] / taken["ours"]
+    return row
+
+
+def _medians(
+    calls: dict[str, list[Call]], before: Callable[[], object] | None, rounds: int
+) -> dict[str, float]:
+    """Median wall time of one call of each contender [us]; they take turns, call by call."""
+    contenders: dict[str, Sequence[Call]] = {"nothing": [partial(_nothing, 0.0)], **calls}
+    samples: dict[str, list[int]] = {name: [] for name in contenders}
+    clock = time.perf_counter_ns
+    gc.disable()
+    try:
+        for k in range(rounds):
+            for name, several in contenders.items():
+                call = several[k % len(several)]
+                if before is not None:
+                    before()
+                else:
+                    call()
+                began = clock()
+                call()
+                samples[name].append(clock() - began)
+    finally:
+        gc.enable()
+    medians = {name: statistics.median(taken) / 1e3 for name, taken in samples.items()}
+    empty = medians.pop("nothing")
+    return {name: max(taken - empty, 1e-3) for name, taken in medians.items()}
+
+
+def _nothing(x: float) -> float:
+    return x
+
+
+def _other_work() -> object:
+    """Some microseconds of what programs do: texts, dictionaries, small arrays."""
+    names = {f"joint_{k}": k * 0.5 for k in range(12)}
+    array = np.array([*names.values()])
+    return np.linalg.norm(np.outer(array, array) @ array) + len(", ".join(names))
+
+
+def _touch_everything() -> object:
+    CACHES[::8] += 1.0
+    return None

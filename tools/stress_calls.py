@@ -1,0 +1,140 @@
+"""Native calls from several threads with random good and bad arguments; see tools/sanitize.py."""
+
+import random
+import resource
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from rbda_ros import InputError, ModelError, _native, load_robot
+from rbda_ros.robot.native_calls import OF_FRAMES, PLANS
+
+THREADS = 8
+ROOT = Path(__file__).resolve().parents[1]
+LARGEST_GROWTH = 32.0
+"""MB: one leaked object of 48 bytes in every call would be more."""
+SIZES = 0, 1, 2, 3, 5, 6, 7, 11, 13, 200
+
+
+def robots():
+    """One with loops, and one with a floating base and quaternions, all kernels compiled."""
+    folder = ROOT / "config" / "robots"
+    leg = load_robot(folder / "demo_leg.urdf", folder / "demo_leg_loops.yaml")
+    floating = load_robot(ROOT / "test" / "mechanisms" / "gear.urdf", floating_base=True)
+    for robot in (leg, floating):
+        frame = robot.description.links[-1].name
+        robot.kernel("loop_state").compile()
+        if robot.tree.has_loops:
+            robot.close(robot.independent_position(robot.tree.home))
+            names = dict.fromkeys(robot.independent_joint_names, 0.1)
+            robot.close(names, robot.tree.home)
+            for name, *options in robot._kernels.cached():
+                robot._kernels.get(name, *options).compile()
+        for step in {step for plan in PLANS.values() for step in plan.steps}:
+            robot.kernel(step.kernel, *([frame] if step.kernel in OF_FRAMES else [])).compile()
+        yield robot
+
+
+def good(rng, robot, name):
+    """An argument of a method that can be answered."""
+    if name == "q":
+        y = robot.independent_position(robot.tree.home)
+        y[robot.coordinates.base_nq :] += rng.uniform(-0.1, 0.1)
+        kind = rng.random()
+        if kind < 0.5:
+            return y
+        return robot.close(y) if kind < 0.8 else robot.state(y)
+    size = robot.nv if name == "spanning" else robot.ny
+    return np.full(size, rng.uniform(-1.0, 1.0))
+
+
+def bad(rng):
+    """Anything."""
+    size = rng.choice(SIZES)
+    return rng.choice(
+        [
+            None,
+            "text",
+            7,
+            [0.1] * size,
+            np.zeros(size),
+            np.full(size, np.nan),
+            np.full(size, 1e300),
+            np.zeros((3, size)),
+            np.zeros(size, np.float32),
+            np.zeros(2 * size)[::2],
+            np.zeros(size, ">f8"),
+            np.zeros(size, complex),
+            np.array([None] * size),
+            {"hip": 1.0},
+            {},
+            object(),
+        ]
+    )
+
+
+def call_once(rng, robot, counts):
+    """One call of some method."""
+    method = rng.choice([*PLANS, "close"])
+    given = ["q"] if method == "close" else PLANS[method].arguments.split()
+    given = [good(rng, robot, name) for name in given]
+    if method == "close":
+        names = {name: rng.uniform(-0.1, 0.1) for name in robot.independent_joint_names}
+        given = [rng.choice([given[0], names]), *rng.choice([[], [robot.tree.home]])]
+    if method in OF_FRAMES:
+        given.append(rng.choice([robot.description.links[-1].name, "nobody", ("x", [1.0])]))
+    if rng.random() < 0.05:
+        given[rng.randrange(len(given))] = bad(rng)
+    if rng.random() < 0.01:
+        given = given[:-1]
+    try:
+        answer = getattr(robot, method)(*given)
+    except (InputError, ModelError, TypeError, ValueError) as error:
+        counts[type(error).__name__] = counts.get(type(error).__name__, 0) + 1
+        return
+    counts["answers"] = counts.get("answers", 0) + 1
+    assert answer is not None
+
+
+def memory():
+    """Most memory of this process so far [MB]."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+
+
+def main():
+    calls = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    assert _native.calls is not None
+    print(f"{calls} calls from {THREADS} threads of {_native.calls.__file__}")
+    both = list(robots())
+    counts = [{} for _ in range(THREADS)]
+
+    def work(k, share):
+        rng = random.Random(k)
+        for _ in range(share):
+            call_once(rng, both[rng.random() < 0.5], counts[k])
+
+    grown = []
+    for part in (0.4, 0.6):  # caches are full after the first
+        before = memory()
+        share = int(calls * part / THREADS)
+        threads = [threading.Thread(target=work, args=(k, share)) for k in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        grown.append(memory() - before)
+    total = {}
+    for each in counts:
+        for name, count in each.items():
+            total[name] = total.get(name, 0) + count
+    print(f"{total}; memory grew by {grown[0]:.1f}, then by {grown[1]:.1f} MB")
+    assert sum(total.values()) >= 0.99 * calls, "a thread ended early"
+    assert total["answers"] > 0.5 * calls
+    assert grown[1] < LARGEST_GROWTH
+    print("nothing reported, nothing leaked")
+
+
+if __name__ == "__main__":
+    main()
