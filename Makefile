@@ -15,7 +15,7 @@ unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH VIRTUAL_ENV
 unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest lint colcon bench papers clean
+.PHONY: help install run test pytest lint colcon bench papers browser docs screenshots clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -25,6 +25,9 @@ help:
 	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
 	@echo "make bench     the benchmarks"
 	@echo "make papers    the papers' figures and tables, and docs/papers.md"
+	@echo "make browser   Debian's Chromium for the tests of the page, where apt and root are at hand"
+	@echo "make docs      the documentation site, in build/docs"
+	@echo "make screenshots  the pictures of the page in docs/pictures and docs/cookbook"
 	@echo "make clean     remove what the others made"
 
 install:
@@ -64,6 +67,18 @@ bench: install
 
 papers: install
 	@$(VENV)/python -m benchmark.papers
+
+browser:
+	@$(PYTHON) tools/browser.py
+
+docs: install
+	$(STEP) docs "Building the documentation (Sphinx)" $(VENV)/python -m sphinx -q -W --keep-going \
+	  -b html -d build/doctrees docs build/docs
+	$(STEP) links "Links of the documentation" $(VENV)/python tools/site_links.py build/docs
+	@echo "build/docs/index.html"
+
+screenshots: install browser
+	@$(VENV)/python tools/screenshots.py
 
 clean:
 	rm -rf .venv build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rbda_ros.cli import actuation_grid, check, convert, export_c, inspection
+from rbda_ros.cli import actuation_grid, check, convert, export_c, inspection, viewing
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         help="MuJoCo as the hardware: how well the leg follows with three models",
     )
     demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
-    for command in (inspection, check, convert, export_c, actuation_grid):
+    for command in (inspection, check, convert, viewing, export_c, actuation_grid):
         command.add_parser(commands)
     return parser
 
@@ -63,6 +63,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "inspect": inspection.run,
         "check": check.run,
         "convert": convert.run,
+        "view": viewing.run,
         "export-c": export_c.run,
         "actuation": actuation_grid.run,
     }

@@ -63,7 +63,7 @@ MODEL_PARAMETERS = frozenset({"robot_description", "loop_constraints", "floating
 
 CUTOFF_RANGE = [FloatingPointRange(from_value=0.01, to_value=10000.0)]
 
-_DESCRIPTORS = {
+DESCRIPTORS = {
     "robot_description": ParameterDescriptor(
         description="URDF or URDF+ text of the robot. Empty: taken from the topic "
         "robot_description.",
@@ -190,7 +190,7 @@ def declare(node: Any) -> Settings:
     """
     defaults = Settings()
     try:
-        for name, descriptor in _DESCRIPTORS.items():
+        for name, descriptor in DESCRIPTORS.items():
             default = getattr(defaults, name)
             if isinstance(default, tuple):
                 default = list(default) or [""]  # an empty list has no type in ROS
@@ -202,7 +202,7 @@ def declare(node: Any) -> Settings:
 
 def read(node: Any) -> Settings:
     """Read the present values, checked."""
-    return _settings({name: node.get_parameter(name).value for name in _DESCRIPTORS})
+    return _settings({name: node.get_parameter(name).value for name in DESCRIPTORS})
 
 
 def change(
