@@ -22,7 +22,7 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 # One after the other, whatever -j says: they share the environment and the cores.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest nightly lint colcon sanitize bench papers clean
+.PHONY: help install run test pytest nightly lint colcon sanitize bench papers browser docs screenshots clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -34,6 +34,9 @@ help:
 	@echo "make sanitize  the native module under AddressSanitizer and UBSan"
 	@echo "make bench     the benchmarks"
 	@echo "make papers    the papers' figures and tables, and docs/papers.md"
+	@echo "make browser   Debian's Chromium for the tests of the page, where apt and root are at hand"
+	@echo "make docs      the documentation site, in build/docs"
+	@echo "make screenshots  the pictures of the page in docs/pictures and docs/cookbook"
 	@echo "make clean     remove what the others made"
 
 install:
@@ -79,6 +82,18 @@ bench: install
 
 papers: install
 	@$(VENV)/python -m benchmark.papers
+
+browser:
+	@$(PYTHON) tools/browser.py
+
+docs: install
+	$(STEP) docs "Building the documentation (Sphinx)" $(VENV)/python -m sphinx -q -W --keep-going \
+	  -b html -d build/doctrees docs build/docs
+	$(STEP) links "Links of the documentation" $(VENV)/python tools/site_links.py build/docs
+	@echo "build/docs/index.html"
+
+screenshots: install browser
+	@$(VENV)/python tools/screenshots.py
 
 clean:
 	rm -rf .venv .venv-* build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

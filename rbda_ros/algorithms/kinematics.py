@@ -67,6 +67,26 @@ def frame_pose(tree: ClusterTree, q: Matrix, at: BodyFrame) -> tuple[Matrix, Mat
     return R, p
 
 
+def body_poses(tree: ClusterTree, q: Matrix) -> tuple[Matrix, Matrix]:
+    """Where every body is: rotations (3n x 3, one below the other) and origins (3n) [m].
+
+    Body frames to the world, in regular numbering. Any q will do, also one off the loops.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position.
+    """
+    joints = cluster_joints(tree, q)
+    R: list[Matrix] = [ca.DM.eye(3)]
+    p: list[Matrix] = [ca.DM(3, 1)]
+    for i, body in enumerate(tree.spanning.bodies, start=1):
+        k, position = tree.place_of(i)
+        R_i, p_i = joints[k].J.X_up[position].pose()
+        R.append(R[body.parent] @ R_i)
+        p.append(p[body.parent] + R[body.parent] @ p_i)
+    return ca.vertcat(ca.DM(0, 3), *R[1:]), ca.vertcat(ca.DM(0, 1), *p[1:])
+
+
 def unit_wrenches(
     tree: ClusterTree, joints: list[ClusterJoint], at: BodyFrame, linear_only: bool = False
 ) -> Matrix:

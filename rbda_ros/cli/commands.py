@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from rbda_ros import __version__
-from rbda_ros.cli import actuation_grid, check, convert, export_c, inspection, label
+from rbda_ros.cli import actuation_grid, check, convert, export_c, inspection, label, viewing
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         help="MuJoCo as the hardware: how well the leg follows with three models",
     )
     demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
-    for command in (inspection, check, convert, export_c, actuation_grid, label):
+    for command in (inspection, check, convert, viewing, export_c, actuation_grid, label):
         command.add_parser(commands)
     return parser
 
@@ -65,6 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "inspect": inspection.run,
         "check": check.run,
         "convert": convert.run,
+        "view": viewing.run,
         "export-c": export_c.run,
         "actuation": actuation_grid.run,
         "label": label.run,

@@ -1,0 +1,80 @@
+"""`rbda_ros view`: the robot in the browser, moved by sliders, or where a node says it is."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from rbda_ros.errors import ModelError
+from rbda_ros.robot.robot import load_robot
+from rbda_ros.view.page import Page, ViewError
+
+NODE_PERIOD = 1.0 / 60.0
+"""Least time between two pictures of a running node [s]."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command ``view`` to a parser of commands."""
+    parser = subparsers.add_parser(
+        "view",
+        help="show the robot in the browser, with its loops",
+        description="Show a robot in the browser: sliders move it, its loops close live, and where"
+        " they do not the page says why. Nothing is loaded from the internet.",
+    )
+    parser.add_argument("robot", type=Path, nargs="?", help="URDF, URDF+ or MJCF file")
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
+    parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+    parser.add_argument("--node", metavar="NAME", help="follow a running node, e.g. /dynamics")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (this machine)")
+    parser.add_argument("--port", type=int, default=8080, help="port, or the next that is free")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the page until Ctrl-C; returns the exit code."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        if args.node is not None:
+            return _follow(args, stop)
+        if args.robot is None:
+            raise ViewError("rbda_ros view: which robot? give its file, or --node /dynamics")
+        robot = load_robot(args.robot, args.loops, floating_base=args.floating_base)
+        page = Page(robot, args.robot, args.host, args.port)
+    except ModelError as error:
+        print(error, file=sys.stderr)
+        return 1
+    try:
+        _tell(page)
+        page.run(stop)
+    finally:
+        page.close()
+    return 0
+
+
+def _follow(args: argparse.Namespace, stop: threading.Event) -> int:
+    from rbda_ros.view.following import Follower
+
+    with Follower(args.node) as follower:
+        described = follower.description(stop, args.robot, args.loops, args.floating_base)
+        if described is None:
+            return 0
+        page = Page(described.robot, described.source, args.host, args.port, moves=False)
+        try:
+            _tell(page)
+            while not stop.is_set():
+                heard = follower.next(NODE_PERIOD)
+                if heard is not None:
+                    page.follow(heard)
+                page.step(0.0)
+        finally:
+            page.close()
+    return 0
+
+
+def _tell(page: Page) -> None:
+    print(f"{page.url} (Ctrl-C ends it)", flush=True)

@@ -1,0 +1,178 @@
+"""One page on one robot: what the panel asks for is computed here, in one thread, and drawn."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from contextlib import redirect_stdout
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rbda_ros.errors import ModelError
+from rbda_ros.robot import Robot
+from rbda_ros.spatial import Array
+from rbda_ros.view import readouts
+from rbda_ros.view.branches import assembly_yaml, branches
+from rbda_ros.view.ellipsoid import inertia_ellipsoid
+from rbda_ros.view.panel import Panel, Request
+from rbda_ros.view.posing import Posed, Poser
+from rbda_ros.view.scene import Scene
+from rbda_ros.view.shapes import shapes_of
+from rbda_ros.view.sweep import sweep
+
+if TYPE_CHECKING:
+    from rbda_ros.view.following import Heard
+
+PATIENCE = 0.2
+"""How long to wait for a request before looking whether to stop, and plotting [s]."""
+
+
+class ViewError(ModelError):
+    """The page cannot be shown; says why."""
+
+
+class Page:
+    """The robot in the browser. Made, run and closed by one thread.
+
+    Args:
+        robot: the robot.
+        source: path or text of its description, for visuals; None draws it from its inertias.
+        host: address to listen on; this machine alone unless told otherwise.
+        port: to listen on, or the next that is free.
+        moves: whether sliders move it; else it is shown where `follow` puts it.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        source: str | os.PathLike[str] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        moves: bool = True,
+    ) -> None:
+        try:
+            import viser
+        except ImportError as error:
+            raise ViewError(
+                "rbda_ros view: viser is not installed; pip install 'rbda_ros[view]'"
+            ) from error
+        self._robot, self._poser = robot, Poser(robot)
+        shapes, notes = shapes_of(robot, source)
+        try:
+            with redirect_stdout(io.StringIO()):  # its banner, with addresses that may not be ours
+                self._server: Any = viser.ViserServer(host, port, robot.name, verbose=False)
+        except OSError as error:
+            raise ViewError(
+                f"rbda_ros view: {host}:{port}: {error}; give another --port"
+            ) from error
+        self._server.gui.configure_theme(control_width="large", dark_mode=False)
+        poser = self._poser
+        self.panel = Panel(
+            self._server,
+            robot,
+            poser.drives,
+            {name: poser.values(name, robot.tree.home) for name in poser.drives},
+            moves,
+            [*robot.warnings, *notes],
+        )
+        poses = poser.body_poses(robot.tree.home)
+        self._scene = Scene(self._server, robot, shapes, poses)
+        self._posed = poser.home
+        self._plot_is_old = False
+        self._draw(poser.home)
+        self.panel.show_branch(assembly_yaml(robot.tree, robot.tree.home))
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{self._server.get_host()}:{self._server.get_port()}"
+
+    @property
+    def posed(self) -> Posed:
+        """The robot as it is shown."""
+        return self._posed
+
+    def run(self, stop: threading.Event) -> None:
+        """Answer the panel until told to stop."""
+        while not stop.is_set():
+            self.step(PATIENCE)
+
+    def step(self, seconds: float) -> None:
+        """Answer what is asked for within some time; where nothing is, draw the plot anew."""
+        asked = self.panel.requests(seconds)
+        for request in asked:
+            self._answer(request)
+        if not asked and self._plot_is_old:
+            self._plot()
+
+    def close(self) -> None:
+        """Free the port."""
+        self._server.stop()
+
+    def _answer(self, request: Request) -> None:
+        poser, panel = self._poser, self.panel
+        if request == "pose":
+            self._draw(poser.move(panel.drive, panel.values))
+        elif request == "drive":
+            panel.set_values(panel.drive, poser.values(panel.drive, poser.q))
+            panel.show_drive()
+            self._draw(poser.at(poser.q, panel.drive))
+        elif request == "home":
+            self._jump(self._robot.tree.home)
+        elif request == "branch":
+            found = branches(self._robot, panel.linkage, poser.q)
+            self._jump(found[1 % len(found)])
+        elif request == "plot":
+            self._plot()
+        else:
+            self._frames()
+
+    def _jump(self, q: Array) -> None:
+        """Show another closed position (nq,), and put the sliders there."""
+        self._poser.jump(q)
+        self.panel.set_values(self.panel.drive, self._poser.values(self.panel.drive, q))
+        self._draw(self._poser.at(q, self.panel.drive))
+        self.panel.show_branch(assembly_yaml(self._robot.tree, q))
+
+    def _draw(self, posed: Posed) -> None:
+        self._posed = posed
+        poses = self._poser.body_poses(posed.q)
+        with self._server.atomic():
+            self._scene.draw(posed, poses)
+            self.panel.show(posed)
+            if self.panel.frames:
+                self._frames()
+        self._plot_is_old = True
+
+    def _frames(self) -> None:
+        found = {
+            link: inertia_ellipsoid(self._robot, self._posed.q, link) for link in self.panel.frames
+        }
+        self._scene.show_frames(found)
+        self.panel.show_masses(found)
+
+    def _plot(self) -> None:
+        self._plot_is_old = False
+        panel, poser = self.panel, self._poser
+        name = panel.plotted
+        if name is None:
+            panel.show_sweep(None, 0.0)
+            return
+        found = sweep(poser, "joints", name, poser.q)
+        panel.show_sweep(found, poser.values("joints", poser.q)[name])
+
+    def follow(self, heard: Heard) -> None:
+        """Show the robot where a node says it is, with its efforts and what it says of itself."""
+        poser = self._poser
+        posed = poser.heard(heard.positions, heard.complete, heard.base)
+        names = self._robot.actuated_joint_names
+        efforts = None
+        if all(name in heard.efforts for name in names):
+            efforts = np.array([heard.efforts[name] for name in names])
+        posed = replace(posed, efforts=efforts)
+        self.panel.set_values("joints", poser.values("joints", posed.q))
+        self._draw(posed)
+        self.panel.show_node(readouts.node(heard.level, heard.message, heard.values))

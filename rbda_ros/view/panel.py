@@ -1,0 +1,265 @@
+"""The panel beside the scene: sliders, numbers, branches, frames. It only asks; `page` answers."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from rbda_ros.robot import Robot
+from rbda_ros.spatial import Array
+from rbda_ros.view import readouts
+from rbda_ros.view.ellipsoid import Ellipsoid
+from rbda_ros.view.posing import Posed
+from rbda_ros.view.sliders import Drive
+from rbda_ros.view.sweep import Sweep
+
+Request = Literal["pose", "drive", "home", "branch", "plot", "frames"]
+"""What a user asks for; asked for twice before it is answered, it is answered once."""
+STEPS = 1000
+"""Steps of a slider."""
+NOTHING = "-"
+
+
+class Panel:
+    """Everything beside the scene. viser calls back in threads of its own.
+
+    Args:
+        server: a viser.ViserServer.
+        robot: the robot.
+        drives: what it can be moved by.
+        values: where the sliders of each stand.
+        moves: whether sliders move it; else they show where it is.
+        lines: notes for the foot of the panel.
+    """
+
+    def __init__(
+        self,
+        server: Any,
+        robot: Robot,
+        drives: Mapping[str, Drive],
+        values: Mapping[str, Mapping[str, float]],
+        moves: bool,
+        lines: Sequence[str],
+    ) -> None:
+        self._gui, self._robot, self._drives = server.gui, robot, drives
+        self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._quiet = False
+        self._updates = 0
+        self._texts: dict[int, str] = {}
+        self._chosen: dict[str, None] = {}
+        self._add_status()
+        self._add_sliders(values, moves)
+        self._add_efforts()
+        self._add_loops(moves)
+        self._add_frames()
+        if lines:
+            with self._gui.add_folder("notes", expand_by_default=False):
+                self._gui.add_html(readouts.notes(lines))
+
+    def _add_status(self) -> None:
+        self._status = self._gui.add_html("")
+        self._node = self._gui.add_html("", visible=False)
+
+    def _add_sliders(self, values: Mapping[str, Mapping[str, float]], moves: bool) -> None:
+        self._sliders: dict[str, dict[str, Any]] = {}
+        self._folders: dict[str, Any] = {}
+        options = tuple(self._drives)
+        self._switch = self._gui.add_dropdown(
+            "move by", options, visible=moves and len(options) > 1
+        )
+        self._on(self._switch.on_update, "drive")
+        for name, drive in self._drives.items():
+            self._folders[name] = self._gui.add_folder(name, visible=name == "joints")
+            with self._folders[name]:
+                self._sliders[name] = {
+                    slider.name: self._gui.add_slider(
+                        slider.name,
+                        slider.lower,
+                        slider.upper,
+                        (slider.upper - slider.lower) / STEPS,
+                        min(max(values[name][slider.name], slider.lower), slider.upper),
+                        hint=f"{slider.lower:.3g} to {slider.upper:.3g} {slider.unit}",
+                        disabled=not moves,
+                    )
+                    for slider in drive.sliders
+                }
+                if drive.note:
+                    self._gui.add_html(readouts.notes([drive.note]))
+            for handle in self._sliders[name].values():
+                self._on(handle.on_update, "pose")
+        if moves:
+            self._on(self._gui.add_button("to the assembly").on_click, "home")
+
+    def _add_efforts(self) -> None:
+        with self._gui.add_folder("efforts at rest"):
+            self._efforts = self._gui.add_html("")
+        with self._gui.add_folder("every joint", expand_by_default=False):
+            self._joints = self._gui.add_html("")
+
+    def _add_loops(self, moves: bool) -> None:
+        self._loops = None
+        varying = [n.name for n in self._robot.tree.clusters if n.loop and not n.loop.constant]
+        if not self._robot.tree.has_loops:
+            return
+        with self._gui.add_folder("loops"):
+            self._loops = self._gui.add_html("")
+            self._branch = self._gui.add_dropdown(
+                "linkage", tuple(varying) or (NOTHING,), visible=len(varying) > 1
+            )
+            if varying and moves:
+                self._on(self._gui.add_button("other branch").on_click, "branch")
+            self._yaml = self._gui.add_html("", visible=bool(varying))
+            joints = (NOTHING, *self._sliders["joints"])
+            self._along = self._gui.add_dropdown(
+                "conditioning along", joints, visible=bool(varying) and moves
+            )
+            self._on(self._along.on_update, "plot")
+            self._plot: Any = None
+
+    def _add_frames(self) -> None:
+        with self._gui.add_folder("frames", expand_by_default=False):
+            links = [body.name for body in self._robot.tree.spanning.bodies]
+            self._link = self._gui.add_dropdown("link", tuple(links) or (NOTHING,))
+            show = self._gui.add_button("show its inertia")
+            clear = self._gui.add_button("hide all")
+            self._masses = self._gui.add_html("", visible=False)
+
+        def choose(_: Any) -> None:
+            if self._link.value in links:
+                self._chosen[self._link.value] = None
+            self._requests.put("frames")
+
+        def forget(_: Any) -> None:
+            self._chosen.clear()
+            self._requests.put("frames")
+
+        show.on_click(choose)
+        clear.on_click(forget)
+
+    def _on(self, register: Callable[[Callable[[Any], None]], Any], request: Request) -> None:
+        def ask(_: Any) -> None:
+            if not self._quiet:
+                self._requests.put(request)
+
+        register(ask)
+
+    # What is asked for.
+
+    def requests(self, seconds: float) -> list[Request]:
+        """What was asked for since last time, each once; waits for it for a while."""
+        asked: dict[Request, None] = {}
+        try:
+            asked[self._requests.get(timeout=seconds)] = None
+            while True:
+                asked[self._requests.get_nowait()] = None
+        except queue.Empty:
+            return list(asked)
+
+    @property
+    def drive(self) -> str:
+        """What the robot is moved by."""
+        return self._switch.value
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Where the sliders stand."""
+        return {name: float(h.value) for name, h in self._sliders[self.drive].items()}
+
+    @property
+    def linkage(self) -> str:
+        """The cluster whose branch is to change."""
+        return self._branch.value
+
+    @property
+    def plotted(self) -> str | None:
+        """The joint to plot the conditioning along."""
+        return None if self._loops is None or self._along.value == NOTHING else self._along.value
+
+    @property
+    def frames(self) -> list[str]:
+        """Links whose frames are chosen."""
+        return list(self._chosen)
+
+    # What is shown.
+
+    def set_values(self, drive: str, values: Mapping[str, float]) -> None:
+        """Put the sliders somewhere, as if nobody had moved them."""
+        self._quiet = True
+        try:
+            for name, handle in self._sliders[drive].items():
+                handle.value = min(max(values[name], handle.min), handle.max)
+        finally:
+            self._quiet = False
+
+    def show_drive(self) -> None:
+        """Show the sliders that are chosen, and no others."""
+        for name, folder in self._folders.items():
+            folder.visible = name == self.drive
+
+    def show(self, posed: Posed) -> None:
+        """Numbers of a robot that moved."""
+        self._updates += 1
+        self._put(self._status, readouts.status(posed, self._updates))
+        self._put(self._efforts, readouts.efforts(self._robot, posed.gravity, posed.efforts))
+        self._put(self._joints, readouts.joints(self._robot, posed.q))
+        if self._loops is not None:
+            self._put(self._loops, readouts.loops(posed.loops))
+
+    def show_branch(self, text: str) -> None:
+        """The assembly that picks the present branch, as YAML."""
+        if self._loops is not None:
+            self._put(self._yaml, readouts.copied(text))
+
+    def show_masses(self, ellipsoids: Mapping[str, Ellipsoid | None]) -> None:
+        """Masses felt at the chosen frames."""
+        self._masses.visible = bool(ellipsoids)
+        self._put(self._masses, readouts.felt_masses(ellipsoids))
+
+    def show_node(self, content: str) -> None:
+        """What a running node says of itself."""
+        self._node.visible = True
+        self._put(self._node, content)
+
+    def show_sweep(self, found: Sweep | None, at: float) -> None:
+        """Plot the conditioning along a slider, with the present position marked."""
+        if found is None or len(found.position) < 2:
+            if self._plot is not None:
+                self._plot.visible = False
+            return
+        mark = np.full(len(found.position), np.nan)
+        mark[int(np.argmin(np.abs(found.position - at)))] = np.interp(
+            at, found.position, found.conditioning
+        )
+        data = found.position, found.conditioning, mark
+        if self._plot is None:
+            self._plot = self._add_plot(data)
+        else:
+            self._plot.data = data
+            self._plot.visible = True
+
+    def _add_plot(self, data: tuple[Array, ...]) -> Any:
+        from viser import uplot
+
+        point = {"show": True, "size": 8, "fill": readouts.RED}
+        with self._gui.add_folder("conditioning"):
+            return self._gui.add_uplot(
+                data=data,
+                series=(
+                    uplot.Series(label="position"),
+                    uplot.Series(label="conditioning", stroke=readouts.BLUE, width=2),
+                    uplot.Series(label="now", stroke=readouts.RED, points=point),  # type: ignore[typeddict-item]
+                ),
+                scales={
+                    "x": uplot.Scale(time=False, auto=True),
+                    "y": uplot.Scale(range=(0.0, 1.0)),
+                },
+                aspect=2.0,
+            )
+
+    def _put(self, handle: Any, content: str) -> None:
+        """Send text only where it changed."""
+        if self._texts.get(id(handle)) != content:
+            self._texts[id(handle)] = handle.content = content

@@ -1,0 +1,275 @@
+"""Where sliders take a robot: its loops closed from them, or which of them do not close and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from rbda_ros.algorithms.kinematics import body_poses
+from rbda_ros.cluster_tree.closing.search import close_cluster
+from rbda_ros.cluster_tree.cluster_joint import ClusterNode
+from rbda_ros.cluster_tree.joints import integrate
+from rbda_ros.errors import ClosureError, InputError, SingularityError
+from rbda_ros.robot import Robot
+from rbda_ros.spatial import Array
+from rbda_ros.view.sliders import Drive, drives
+
+NEAR_DEAD_POINT = 0.05
+"""Share of its conditioning at the assembly below which a loop counts as near a dead point: some 3
+degrees of a crank. (Gears in a cluster make the number itself small, and harmless.)"""
+POOR = 1e-3
+"""Conditioning below which it counts as that wherever it was assembled."""
+LEAST_ROW = 1e-3
+"""Rows of K_d that are shorter at the assembly, beside the longest, count as this long there."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoopHealth:
+    """How the loops of one cluster fare.
+
+    Attributes:
+        cluster: its name.
+        constraints: their names.
+        residual: largest |phi| [m, or sine of an angle].
+        conditioning: how well the sliders determine the rest, from 0 at a dead point to 1.
+        trouble: why it is red; empty where it is not.
+    """
+
+    cluster: str
+    constraints: tuple[str, ...]
+    residual: float
+    conditioning: float
+    trouble: str
+
+
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """A robot where its sliders took it.
+
+    Attributes:
+        q: (nq,) spanning position; of a cluster whose loops do not close the joints that were
+            given are in it, and the others are where they were last.
+        loops: health of each cluster that has loops.
+        gravity: (ny,) force on y that holds it still [N m, N]; None where loops do not allow it.
+        efforts: (actuated,) efforts that do; None likewise.
+    """
+
+    q: Array
+    loops: tuple[LoopHealth, ...]
+    gravity: Array | None
+    efforts: Array | None
+
+    @property
+    def troubles(self) -> tuple[LoopHealth, ...]:
+        """The loops that are red."""
+        return tuple(loop for loop in self.loops if loop.trouble)
+
+
+class Poser:
+    """Takes a robot from where it was to where sliders want it. For one thread.
+
+    Args:
+        robot: the robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.drives: Mapping[str, Drive] = drives(robot)
+        self.q: Array = robot.tree.home.copy()  # the last position that closed
+        q = ca.SX.sym("q", robot.nq)
+        self._poses = ca.Function("body_poses", [q], [*body_poses(robot.tree, q)])
+        self._conditioning: dict[tuple[str, str], ca.Function] = {}
+
+    @cached_property
+    def home(self) -> Posed:
+        """The robot as it is assembled."""
+        return self.at(self.robot.tree.home)
+
+    def values(self, drive: str, q: Array) -> dict[str, float]:
+        """Where the sliders of a drive stand at a position (nq,)."""
+        found = {}
+        bodies = {body.joint.name: body for body in self.robot.tree.spanning.bodies}
+        for slider in self.drives[drive].sliders:
+            place, body = self.robot.coordinates.positions[slider.joint], bodies[slider.joint]
+            if len(place) == 1:
+                found[slider.name] = float(q[place.start])
+            else:
+                home, at = (each[place.start : place.stop] for each in (self.robot.tree.home, q))
+                step = _difference(body.joint.type, home, at)
+                found[slider.name] = float(step[body.velocity_names.index(slider.name)])
+        return found
+
+    def move(self, drive: str, values: Mapping[str, float]) -> Posed:
+        """Close the loops for the sliders of a drive, from where the robot was last.
+
+        Args:
+            drive: a key of `drives`.
+            values: for each of its sliders a position [rad, m].
+        """
+        return self._reach(self.given(drive, values), drive)
+
+    def heard(
+        self, positions: Mapping[str, float], complete: bool, base: Array | None = None
+    ) -> Posed:
+        """The robot where joints were measured, or where a node completed them.
+
+        Args:
+            positions: joint names to positions [rad, m]; other robots' joints are skipped.
+            complete: whether all are there, with their loops closed.
+            base: (7,) pose of a floating base; None to leave it.
+        """
+        place = self.robot.coordinates.scalar_positions
+        known = {name: at for name, at in positions.items() if name in place}
+        if base is not None and self.robot.floating_base:
+            self.q[:7] = base
+        if not complete:
+            return self._reach(dict(known), "joints")
+        self.q[[place[name] for name in known]] = list(known.values())
+        return self.at(self.q.copy())
+
+    def _reach(self, given: Mapping[str, Array | float], drive: str) -> Posed:
+        troubles: dict[str, str] = {}
+        try:
+            q = self.robot.close(given, self.q)
+        except (ClosureError, InputError):
+            q = self._close_each(given, troubles)
+        if not troubles:
+            self.q = q
+        return self.at(q, drive, troubles)
+
+    def jump(self, q: Array) -> None:
+        """Go on from another closed position (nq,), as on another branch."""
+        self.q = np.asarray(q, float).copy()
+
+    def at(
+        self, q: Array, drive: str = "joints", troubles: Mapping[str, str] | None = None
+    ) -> Posed:
+        """The robot at a spanning position (nq,), whether or not it closes the loops."""
+        loops = self.health(q, drive, troubles)
+        gravity = efforts = None
+        try:
+            state = self.robot.state(q)
+            gravity = self.robot.gravity_force(state)
+            efforts = self.robot.actuator_efforts(state, gravity)
+        except (InputError, SingularityError):
+            pass  # the loop's own trouble says why
+        return Posed(q, loops, gravity, efforts)
+
+    def health(
+        self, q: Array, drive: str = "joints", troubles: Mapping[str, str] | None = None
+    ) -> tuple[LoopHealth, ...]:
+        """How the loops fare at a spanning position (nq,); troubles of clusters are passed on."""
+        tree = self.robot.tree
+        return tuple(
+            self._health(node, q[place.start : place.stop], drive, (troubles or {}).get(node.name))
+            for node, place in zip(tree.clusters, tree.position_ranges, strict=True)
+            if node.loop is not None
+        )
+
+    def body_poses(self, q: Array) -> tuple[Array, Array]:
+        """Rotations (n, 3, 3) and origins (n, 3) of the bodies in the world [m]; any q (nq,)."""
+        R, p = self._poses(q)
+        return np.asarray(R).reshape(-1, 3, 3), np.asarray(p).reshape(-1, 3)
+
+    def given(self, drive: str, values: Mapping[str, float]) -> dict[str, Array | float]:
+        """Positions by joint, as `Robot.close` takes them, from those of a drive's sliders.
+
+        Joints of several coordinates are turned and moved out of where they are assembled.
+        """
+        given: dict[str, Array | float] = {}
+        steps: dict[str, list[float]] = {}
+        for slider in self.drives[drive].sliders:
+            if slider.joint in self.robot.coordinates.scalar_positions:
+                given[slider.joint] = values[slider.name]
+            else:
+                steps.setdefault(slider.joint, []).append(values[slider.name])
+        for body in self.robot.tree.spanning.bodies:
+            if (step := steps.get(body.joint.name)) is not None:
+                place = self.robot.coordinates.positions[body.joint.name]
+                home = self.robot.tree.home[place.start : place.stop]
+                given[body.joint.name] = integrate(body.joint.type, home, np.array(step))
+        return given
+
+    def _close_each(self, given: Mapping[str, Array | float], troubles: dict[str, str]) -> Array:
+        """Cluster by cluster, so that one loop out of reach leaves the others closed."""
+        tree, q = self.robot.tree, self.q.copy()
+        for node, place in zip(tree.clusters, tree.position_ranges, strict=True):
+            known = {
+                i: np.atleast_1d(np.asarray(given[body.joint.name], float))
+                for i, body in enumerate(node.bodies)
+                if body.joint.name in given
+            }
+            part = q[place.start : place.stop]
+            try:
+                part[:] = close_cluster(node, known, part.copy(), may_jump=False)
+            except (ClosureError, InputError) as error:
+                for i, position in known.items():
+                    part[node.position_ranges[i]] = position
+                troubles[node.name] = str(error)
+        return q
+
+    def _health(self, node: ClusterNode, q: Array, drive: str, trouble: str | None) -> LoopHealth:
+        assert node.loop is not None
+        conditioning, worst = 1.0, 0.0
+        if not node.loop.constant:
+            conditioning = self._conditioning_of(node, drive, q)
+            worst = max(NEAR_DEAD_POINT * self._conditioning_of(node, drive, node.home), POOR)
+        if trouble is None and conditioning < worst:
+            trouble = (
+                f"near a dead point: conditioning {conditioning:.2g}; here the joints that move it"
+                " hardly determine the rest. Move away, or drive it by other joints"
+            )
+        return LoopHealth(
+            cluster=node.name,
+            constraints=tuple(constraint.name for constraint in node.loop.constraints),
+            residual=float(np.abs(node.loop.residual(q)).max(initial=0.0)),
+            conditioning=conditioning,
+            trouble=trouble or "",
+        )
+
+    def _conditioning_of(self, node: ClusterNode, drive: str, q: Array) -> float:
+        """That of the loop with a drive's joints in the place of y, times how far K_d shrank.
+
+        `Loop.conditioning` goes by rows of unit length, whatever their length was. Where crank and
+        rod are in line, a whole row of a slider-crank that the piston drives vanishes: so rows
+        also count by their length beside that at the assembly.
+        """
+        assert node.loop is not None
+        if (drive, node.name) not in self._conditioning:
+            self._conditioning[drive, node.name] = self._conditioning_function(node, drive)
+        outputs = self._conditioning[drive, node.name](q)
+        conditioning, lengths = (np.asarray(output).ravel() for output in outputs)
+        found = float(conditioning[0] * min(lengths.min(initial=1.0), 1.0))
+        return found if np.isfinite(found) else 0.0
+
+    def _conditioning_function(self, node: ClusterNode, drive: str) -> ca.Function:
+        """``q -> conditioning, lengths`` of the rows of K_d, beside those at the assembly."""
+        assert node.loop is not None
+        joints = {slider.joint for slider in self.drives[drive].sliders}
+        names = [body.joint.name for body in node.bodies for _ in range(body.model.nv)]
+        known = [j for j, name in enumerate(names) if name in joints]
+        known = known if len(known) == node.ny else list(node.independent)
+        rest = [j for j in range(node.nv) if j not in known]
+        q = node.loop.K.sx_in(0)
+        lengths = ca.sqrt(ca.sum2(node.loop.K(q)[:, rest] ** 2))
+        home = np.asarray(ca.Function("home", [q], [lengths])(node.home)).ravel()
+        home = np.maximum(home, LEAST_ROW * home.max(initial=1e-300))
+        outputs = [node.loop.conditioning(q, known), lengths / ca.DM(home)]
+        return ca.Function("conditioning", [q], outputs)
+
+
+def _difference(joint_type: str, home: Array, q: Array) -> Array:
+    """What `integrate` takes from one position of a joint to another: for one time unit."""
+    if joint_type == "planar":
+        return q - home
+    from scipy.spatial.transform import Rotation
+
+    turns = [Rotation.from_quat(each[-4:]) for each in (home, q)]
+    turn = (turns[0].inv() * turns[1]).as_rotvec()
+    if joint_type == "spherical":
+        return turn
+    return np.concatenate([turns[0].inv().apply(q[:3] - home[:3]), turn])

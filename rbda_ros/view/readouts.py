@@ -1,0 +1,141 @@
+"""Numbers of the page as HTML. Names come from files, so all of them are escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from rbda_ros.robot import Robot
+from rbda_ros.spatial import Array
+from rbda_ros.view.ellipsoid import Ellipsoid
+from rbda_ros.view.posing import LoopHealth, Posed
+
+RED, BLUE, GREY = "#dc141e", "#4c78a8", "#8884"
+STYLE = "font-size:0.8em;line-height:1.35;padding:0 0.6em 0.4em;overflow-wrap:anywhere"
+
+
+def status(posed: Posed, updates: int) -> str:
+    """Whether the loops close, and what is wrong where they do not."""
+    if not posed.loops:
+        text = "no loops"
+    else:
+        worst = min(loop.conditioning for loop in posed.loops)
+        residual = max(loop.residual for loop in posed.loops)
+        text = f"loops closed to {residual:.1e}, conditioning {worst:.2g}"
+    colour, state = "inherit", "closed"
+    if posed.troubles:
+        colour, state = RED, "trouble"
+        text = "<br>".join(
+            f"<b>{escape(', '.join(loop.constraints))}</b>: {escape(loop.trouble)}"
+            for loop in posed.troubles
+        )
+    return (
+        f'<div id="rbda-status" data-state="{state}" data-updates="{updates}"'
+        f' style="{STYLE};color:{colour}">{text}</div>'
+    )
+
+
+def efforts(robot: Robot, gravity: Array | None, motors: Array | None) -> str:
+    """Gravity on the independent joints and what the motors hold against it, as bars."""
+    limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
+    base = robot.coordinates.base_nv
+    parts = []
+    for title, names, values in (
+        ("gravity on joints", robot.independent_joint_names, gravity),
+        ("efforts of motors", robot.actuated_joint_names, motors),
+    ):
+        if values is None:
+            parts.append(f"<div><b>{title}</b>: none while a loop does not close</div>")
+            continue
+        numbers = values[base:] if len(values) > len(names) else values
+        parts.append(f"<div><b>{title}</b> [N m, N]</div>{bars(names, numbers, limits)}")
+    return f'<div id="rbda-efforts" style="{STYLE}">{"".join(parts)}</div>'
+
+
+def bars(names: Sequence[str], values: Sequence[float] | Array, limits: Mapping[str, float]) -> str:
+    """A bar a number: as a share of its joint's limit, else of the largest number."""
+    largest = max((abs(float(value)) for value in values), default=0.0)
+    rows = []
+    for name, number in zip(names, values, strict=True):
+        value = float(number)
+        limit = limits.get(name, math.inf)
+        bounded = 0.0 < limit < 1e6
+        share = min(abs(value) / (limit if bounded else largest or 1.0), 1.0)
+        left = 50.0 if value >= 0.0 else 50.0 * (1.0 - share)
+        colour = RED if bounded and abs(value) > limit else BLUE
+        of = f" of {limit:g}" if bounded else ""
+        rows.append(
+            f'<tr data-joint="{escape(name)}" data-value="{value!r}"><td>{escape(name)}</td>'
+            f'<td style="width:38%"><div style="position:relative;height:0.7em;background:{GREY}">'
+            f'<div style="position:absolute;height:100%;left:{left:.1f}%;width:{50 * share:.1f}%;'
+            f'background:{colour}"></div></div></td>'
+            f'<td style="text-align:right;white-space:nowrap">{value:.3g}{of}</td></tr>'
+        )
+    return f'<table style="width:100%;border-spacing:0.3em 0">{"".join(rows)}</table>'
+
+
+def loops(health: Sequence[LoopHealth]) -> str:
+    """Gap and conditioning of every cluster that has loops."""
+    rows = [
+        f'<tr data-cluster="{escape(loop.cluster)}"'
+        f' style="color:{RED if loop.trouble else "inherit"}">'
+        f"<td>{escape(', '.join(loop.constraints))}</td>"
+        f'<td style="white-space:nowrap">{loop.residual:.0e}</td>'
+        f"<td>{loop.conditioning:.2g}</td></tr>"
+        for loop in health
+    ]
+    head = "<tr><th>loops of a cluster</th><th>gap</th><th>cond.</th></tr>"
+    table = f'<table style="width:100%;text-align:left">{head}{"".join(rows)}</table>'
+    return f'<div id="rbda-loops" style="{STYLE}">{table}</div>'
+
+
+def joints(robot: Robot, q: Array) -> str:
+    """Position of every joint of one coordinate, those that follow from others included."""
+    independent = set(robot.independent_joint_names)
+    rows = [
+        f'<tr data-position="{escape(name)}"><td>{escape(name)}</td><td>'
+        f"{'y' if name in independent else ''}</td>"
+        f'<td style="text-align:right">{q[place]:.4f}</td></tr>'
+        for name, place in robot.coordinates.scalar_positions.items()
+    ]
+    return f'<div id="rbda-joints" style="{STYLE}"><table>{"".join(rows)}</table></div>'
+
+
+def felt_masses(ellipsoids: Mapping[str, Ellipsoid | None]) -> str:
+    """Mass that a push feels along the axes of each ellipsoid."""
+    rows = []
+    for link, found in ellipsoids.items():
+        text = "none while a loop does not close"
+        if found is not None:
+            text = " / ".join("∞" if math.isinf(m) else f"{m:.3g}" for m in found.masses)
+        rows.append(f'<div data-frame="{escape(link)}">{escape(link)}: {text} kg</div>')
+    return f'<div id="rbda-frames" style="{STYLE}">{"".join(rows)}</div>'
+
+
+def copied(text: str) -> str:
+    """Text with a button that copies it: to be pasted into the loop file."""
+    return (
+        f'<div style="{STYLE}"><pre id="rbda-yaml" style="white-space:pre-wrap;margin:0 0 0.3em">'
+        f"{escape(text)}</pre>"
+        '<button onclick="navigator.clipboard.writeText('
+        "document.getElementById('rbda-yaml').textContent)\">copy</button></div>"
+    )
+
+
+def node(level: int, message: str, values: Mapping[str, str]) -> str:
+    """What a node says of itself: rate, latency, refusals."""
+    rows = "".join(
+        f'<tr data-key="{escape(key)}"><td>{escape(key)}</td><td>{escape(value)}</td></tr>'
+        for key, value in values.items()
+    )
+    return (
+        f'<div id="rbda-node" data-level="{level}" style="{STYLE}">'
+        f'<b style="color:{RED if level else "inherit"}">{escape(message)}</b>'
+        f"<table>{rows}</table></div>"
+    )
+
+
+def notes(lines: Sequence[str]) -> str:
+    """What to know about the page."""
+    return f'<div style="{STYLE}">{"<br>".join(map(escape, lines))}</div>'

@@ -1,0 +1,207 @@
+"""What a robot looks like: its visuals, or bones between its joints and boxes for its inertias."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from lxml import etree
+
+from rbda_ros.cluster_tree.spanning_tree import Frame, frame_of
+from rbda_ros.description.model import CutJoint, Inertia
+from rbda_ros.description.report import Report
+from rbda_ros.description.source import urdf_text
+from rbda_ros.description.urdf import read_pose
+from rbda_ros.description.xml_text import LARGEST_TEXT, child, children, parse_xml
+from rbda_ros.robot import Robot
+from rbda_ros.spatial import Array
+from rbda_ros.view.mesh_files import MeshError, load_mesh
+from rbda_ros.view.mjcf_shapes import mjcf_shapes
+
+Kind = Literal["visual", "bone", "inertia", "rotor"]
+BONE, ROTOR = 0.012, 0.06
+"""Radius of bones and of rotors, as a share of the robot's size."""
+SMALLEST = 1e-3
+"""Least edge of a box that stands for an inertia [m]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Triangles on a body.
+
+    Attributes:
+        body: regular number; 0 is the fixed base.
+        kind: what they stand for.
+        vertices: (V, 3) in the body's frame [m].
+        faces: (F, 3) places in them.
+    """
+
+    body: int
+    kind: Kind
+    vertices: Array
+    faces: Any
+
+
+def robot_size(robot: Robot) -> float:
+    """How far joints and cut points are from the root at the assembly [m]; 0.3 at least."""
+    far = [0.3]
+    for body in robot.tree.spanning.bodies:
+        far.append(float(np.linalg.norm(robot.frame_pose(robot.tree.home, body.name)[:3, 3])))
+    return max(far)
+
+
+def shapes_of(
+    robot: Robot, source: str | os.PathLike[str] | None
+) -> tuple[list[Shape], tuple[str, ...]]:
+    """Everything to draw, and notes on what could not be.
+
+    Args:
+        robot: the robot.
+        source: path or text of its description; None draws it from its inertias alone.
+    """
+    visuals, notes = _visuals(robot, source)
+    drawn = {shape.body for shape in visuals}
+    size = robot_size(robot)
+    others = [shape for shape in _skeleton(robot, size) if shape.body not in drawn]
+    return [*visuals, *others], notes
+
+
+def _shape(body: int, kind: Kind, mesh: Any, frame: Frame) -> Shape:
+    """A mesh (trimesh.Trimesh) that is drawn in a frame of a body."""
+    vertices = np.asarray(mesh.vertices) @ frame.R.T + frame.p
+    return Shape(body, kind, vertices, np.asarray(mesh.faces))
+
+
+def _visuals(
+    robot: Robot, source: str | os.PathLike[str] | None
+) -> tuple[list[Shape], tuple[str, ...]]:
+    report = Report()
+    text = None if source is None else urdf_text(source, LARGEST_TEXT, report)
+    root = None if text is None else parse_xml(text, report)
+    if source is None or text is None or root is None:
+        return [], ()
+    if root.tag == "mujoco":
+        drawn, left_out = mjcf_shapes(robot, source, text)
+        return [Shape(body, "visual", *triangles) for body, *triangles in drawn], left_out
+    path = None if str(source).lstrip().startswith("<") else Path(source)
+    shapes, notes = [], []
+    for link in children(root, "link"):
+        place = robot.tree.spanning.links.get(link.get("name", ""))
+        for visual in children(link, "visual") if place else ():
+            assert place is not None
+            at = place.frame @ frame_of(read_pose(visual, "visual", report))
+            try:
+                for mesh in _meshes(child(visual, "geometry"), path):
+                    shapes.append(_shape(place.body, "visual", mesh, at))
+            except (MeshError, ValueError) as error:
+                notes.append(str(error))
+    return shapes, tuple(dict.fromkeys(notes))
+
+
+def _meshes(geometry: etree._Element | None, path: Path | None) -> Iterator[Any]:
+    """Triangles of a <geometry>, in its own frame."""
+    from trimesh import creation
+
+    for element in () if geometry is None else geometry:
+        values = {key: value for key, value in element.attrib.items()}
+        if element.tag == "box":
+            yield creation.box(_numbers(values["size"], 3))
+        elif element.tag == "sphere":
+            yield creation.icosphere(subdivisions=2, radius=_numbers(values["radius"], 1)[0])
+        elif element.tag in ("cylinder", "capsule"):
+            radius, length = (_numbers(values[key], 1)[0] for key in ("radius", "length"))
+            if element.tag == "cylinder":
+                yield creation.cylinder(radius=radius, height=length, sections=24)
+            else:
+                yield creation.capsule(radius=radius, height=length, count=[12, 12])
+        elif element.tag == "mesh":
+            mesh = load_mesh(str(values["filename"]), path)
+            scale = _numbers(values.get("scale", "1 1 1"), 3)
+            mesh.vertices = np.asarray(mesh.vertices) * scale
+            if np.prod(scale) < 0.0:
+                mesh.invert()
+            yield mesh
+
+
+def _numbers(text: Any, count: int) -> list[float]:
+    values = [float(word) for word in str(text).split()]
+    if len(values) != count or not np.isfinite(values).all():
+        raise ValueError(f"<geometry>: {text!r} are not {count} numbers; correct the visual")
+    return values
+
+
+def _skeleton(robot: Robot, size: float) -> Iterator[Shape]:
+    """Bones from each joint to what hangs from its body; inertias as boxes; rotors as discs."""
+    from trimesh import creation
+
+    ends = _ends(robot)
+    links = robot.tree.spanning.links
+    for number, body in enumerate(robot.tree.spanning.bodies, start=1):
+        origin = links[body.name].frame.p
+        lengths = [float(np.linalg.norm(end - origin)) for end in ends.get(number, ())]
+        if not any(length > 1e-6 for length in lengths) and body.mass < 1e-6:
+            yield from _rotor(number, links[body.name].frame, size)
+            continue
+        joint = creation.icosphere(subdivisions=1, radius=1.6 * BONE * size)
+        yield _shape(number, "bone", joint, Frame(np.eye(3), origin))
+        for end, length in zip(ends.get(number, ()), lengths, strict=True):
+            if length > 1e-6:
+                bone = creation.cylinder(
+                    radius=BONE * size, segment=np.array([origin, end]), sections=12
+                )
+                yield _shape(number, "bone", bone, Frame(np.eye(3), np.zeros(3)))
+    for link in robot.description.links:
+        place = links[link.name]
+        if link.inertia is not None and link.inertia.mass > 0.0 and place.body:
+            edges, frame = inertia_box(link.inertia)
+            if edges.max() < 4.0 * size:
+                yield _shape(place.body, "inertia", creation.box(edges), place.frame @ frame)
+
+
+def _rotor(number: int, frame: Frame, size: float) -> Iterator[Shape]:
+    """A disc on the joint's axis, with a bar across it that shows how it turns."""
+    from trimesh import creation
+
+    at = Frame(np.eye(3), frame.p)  # the body's z is on the joint's axis
+    radius = ROTOR * size
+    yield _shape(
+        number, "rotor", creation.cylinder(radius=radius, height=0.6 * radius, sections=24), at
+    )
+    bar = creation.box((2.2 * radius, 0.3 * radius, 0.7 * radius))
+    yield _shape(number, "bone", bar, at)
+
+
+def _ends(robot: Robot) -> Mapping[int, list[Array]]:
+    """Per body the points where joints and cuts are on it, in its frame."""
+    links, ends = robot.tree.spanning.links, dict[int, list[Array]]()
+    rotors = {body.joint.name for body in robot.tree.spanning.bodies if body.mass < 1e-6}
+    for joint in robot.description.joints:
+        if joint.type != "fixed" and joint.name not in rotors:
+            place = links[joint.parent]
+            end = (place.frame @ frame_of(joint.origin)).p
+            ends.setdefault(place.body, []).append(end)
+    for constraint in robot.description.constraints:
+        if isinstance(constraint, CutJoint):
+            for side in (constraint.predecessor, constraint.successor):
+                place = links[side.link]
+                ends.setdefault(place.body, []).append((place.frame @ frame_of(side.origin)).p)
+    return ends
+
+
+def inertia_box(inertia: Inertia) -> tuple[Array, Frame]:
+    """Edges (3,) of the box of the same mass and moments [m], and its frame in the link.
+
+    With principal moments I, ``edge_i^2 = 6 (I_j + I_k - I_i) / m``.
+    """
+    i, at = inertia, frame_of(inertia.origin)
+    moments = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
+    values, axes = np.linalg.eigh(moments)
+    if np.linalg.det(axes) < 0.0:
+        axes[:, 0] = -axes[:, 0]
+    squares = 6.0 * (values.sum() - 2.0 * values) / i.mass
+    edges = np.sqrt(np.maximum(squares, SMALLEST**2))
+    return edges, at @ Frame(axes, np.zeros(3))

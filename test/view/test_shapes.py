@@ -1,0 +1,93 @@
+"""What is drawn of a robot: visuals, meshes, MJCF geoms, or inertias where there are none."""
+
+import re
+
+import numpy as np
+import pytest
+from node_fixtures import example_robot
+
+from rbda_ros import load_robot
+from rbda_ros.description.model import Inertia
+from rbda_ros.view.mesh_files import MeshError, find_mesh
+from rbda_ros.view.shapes import inertia_box, shapes_of
+
+BARE = """<robot name="bare">
+  <link name="base"/>
+  <link name="arm"><inertial><origin xyz="0.1 0 0"/><mass value="3"/>
+    <inertia ixx="0.0425" iyy="0.0625" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>%s</link>
+  <joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/>
+    <axis xyz="0 0 1"/></joint>
+</robot>"""
+
+
+def extent(shapes, body):
+    points = np.concatenate([s.vertices for s in shapes if s.body == body])
+    return np.ptp(points, axis=0)
+
+
+def test_visuals_are_drawn_where_the_urdf_has_them():
+    robot = load_robot("docs/cookbook/gear.urdf", "docs/cookbook/gear.yaml")
+    shapes, notes = shapes_of(robot, "docs/cookbook/gear.urdf")
+    assert not notes
+    kinds = {(shape.body, shape.kind) for shape in shapes}
+    rotor = robot.tree.spanning.body_of_joint()["elbow_rotor"]
+    arm = robot.tree.spanning.body_of_joint()["elbow"]
+    assert {(0, "visual"), (arm, "visual"), (rotor, "rotor")} <= kinds
+    assert np.isclose(max(extent(shapes, arm)), 0.4 + 0.035)
+
+
+def test_without_visuals_inertias_are_drawn_as_the_boxes_they_are():
+    inertia = Inertia(
+        3.0,
+        ixx=3 * (0.2**2 + 0.3**2) / 12,
+        iyy=3 * (0.4**2 + 0.3**2) / 12,
+        izz=3 * (0.4**2 + 0.2**2) / 12,
+    )
+    edges, _ = inertia_box(inertia)
+    np.testing.assert_allclose(sorted(edges), [0.2, 0.3, 0.4])
+    robot = load_robot(BARE % "")
+    shapes, _ = shapes_of(robot, BARE % "")
+    assert {shape.kind for shape in shapes} == {"inertia", "bone"}
+
+
+def test_meshes_of_packages_are_found_and_drawn():
+    path = example_robot("panda")
+    robot = load_robot(path)
+    shapes, notes = shapes_of(robot, path)
+    assert not notes
+    assert len({shape.body for shape in shapes if shape.kind == "visual"}) >= 7
+
+
+@pytest.mark.parametrize(
+    ("filename", "says"),
+    [
+        ("package://nowhere/a.stl", "not found"),
+        ("https://example.com/a.stl", "not found"),
+        ("broken.stl", "no triangles|cannot be read"),
+    ],
+)
+def test_a_mesh_that_cannot_be_drawn_is_a_note_and_inertias_take_its_place(
+    tmp_path, filename, says
+):
+    (tmp_path / "broken.stl").write_text("solid nothing\nendsolid nothing\n")
+    mesh = f'<visual><geometry><mesh filename="{filename}"/></geometry></visual>'
+    path = tmp_path / "robot.urdf"
+    path.write_text(BARE % mesh)
+    shapes, (note,) = shapes_of(load_robot(path), path)
+    assert filename in note
+    assert re.search(says, note)
+    assert {shape.kind for shape in shapes} == {"inertia", "bone"}
+
+
+def test_nothing_is_looked_for_elsewhere():
+    with pytest.raises(MeshError):
+        find_mesh("http://127.0.0.1/a.stl", None)
+
+
+def test_mjcf_geoms_are_drawn():
+    text = """<mujoco><worldbody><body pos="0 0 1"><joint name="j" axis="0 1 0"/>
+      <geom type="capsule" size="0.02 0.1" pos="0 0 0.1"/>
+      <geom type="box" size="0.05 0.06 0.07" pos="0 0 0.3"/>
+      <geom type="box" size="1 1 1" group="3"/></body></worldbody></mujoco>"""
+    shapes, _ = shapes_of(load_robot(text), text)
+    assert np.allclose(sorted(extent(shapes, 1)), [0.1, 0.12, 0.39])
