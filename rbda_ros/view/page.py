@@ -15,7 +15,7 @@ from rbda_ros.errors import ModelError
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view import readouts
-from rbda_ros.view.branches import assembly_yaml, branches
+from rbda_ros.view.assembly_branches import assembly_yaml, branches
 from rbda_ros.view.ellipsoid import inertia_ellipsoid
 from rbda_ros.view.panel import Panel, Request
 from rbda_ros.view.posing import Posed, Poser

@@ -4,7 +4,7 @@ import numpy as np
 import yaml
 
 from rbda_ros import load_robot
-from rbda_ros.view.branches import assembly_yaml, branches
+from rbda_ros.view.assembly_branches import assembly_yaml, branches
 
 FILES = "docs/cookbook/four_bar.urdf", "docs/cookbook/four_bar.yaml"
 
