@@ -1,4 +1,4 @@
-"""LLVM IR to machine code in this process, for this processor, with nothing left on disk."""
+"""LLVM IR to machine code in this process, for this processor."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ class CompilationStoppedError(Exception):
     """The interpreter ends."""
 
 
-class Code:
-    """Functions in machine code. They live as long as this object.
+def compile_modules(modules: Iterable[str]) -> list[bytes]:
+    """Object code of modules of IR, which can be stored, for this processor.
 
-    Args:
-        modules: of IR. They call each other's functions by name, and those of <math.h> as
-            `llvm_text.library_call` does.
+    They call each other's functions by name, and those of <math.h> as `library_call` does.
     """
+    machine, objects = _target_machine(), []
+    for text in modules:
+        if stopping.is_set():
+            raise CompilationStoppedError
+        objects.append(bytes(machine.emit_object(llvm.parse_assembly(text))))
+    return objects
 
-    def __init__(self, modules: Iterable[str]) -> None:
-        _initialize()
-        machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=_features(), opt=OPTIMIZATION, jit=True
-        )
+
+class Code:
+    """Functions in machine code, from object code. They live as long as this object."""
+
+    def __init__(self, objects: Iterable[bytes]) -> None:
+        machine = _target_machine()
         self._engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        for text in modules:
-            if stopping.is_set():
-                raise CompilationStoppedError
-            object_code = machine.emit_object(llvm.parse_assembly(text))
+        for object_code in objects:
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
         self._engine.finalize_object()
 
@@ -57,6 +59,21 @@ def vector_lanes() -> Lanes:
     if features.get("avx512f"):
         return Lanes(8)
     return Lanes(4 if features.get("avx") else 2)
+
+
+@cache
+def processor() -> str:
+    """What machine code depends on: this processor, and how code is made for it."""
+    triple = llvm.get_default_triple()
+    llvm_version = ".".join(map(str, llvm.llvm_version_info))
+    return f"{triple} {llvm.get_host_cpu_name()} {_features()} {llvm_version} {OPTIMIZATION}"
+
+
+def _target_machine() -> Any:
+    _initialize()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=_features(), opt=OPTIMIZATION, jit=True
+    )
 
 
 @cache
