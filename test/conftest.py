@@ -1,6 +1,10 @@
 """What all tests share."""
 
+import os
+
 import pytest
+
+os.environ["RBDA_ROS_CACHE"] = "0"  # what tests before left on disk must not decide about these
 
 
 @pytest.fixture(autouse=True)

@@ -9,13 +9,18 @@ from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+import casadi as ca
+
 from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.cluster_tree.open_loops import OpenLoops, open_loops
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.kernels import disk_cache
+from rbda_ros.kernels.columns import is_long
+from rbda_ros.kernels.fingerprint import fingerprint, versions
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.methods import Methods, choose_methods
 from rbda_ros.kernels.registry import REGISTRY
-from rbda_ros.kernels.trace import trace
+from rbda_ros.kernels.trace import trace, trace_function
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -194,7 +199,25 @@ class KernelCache:
 
     def _trace(self, name: str, *options: Any) -> Kernel:
         loops = self.open_loops if REGISTRY[name].by_loop_forces else None
-        kernel = trace(self.tree, name, *options, loops=loops)
+        if is_long(self.tree, name) or not disk_cache.in_use():
+            kernel = trace(self.tree, name, *options, loops=loops)
+        else:
+            kernel = self._stored(name, options, loops)
         if self._distrusted is not None:
             kernel.distrust(self._distrusted)
         return kernel
+
+    def _stored(self, name: str, options: tuple[Any, ...], loops: OpenLoops | None) -> Kernel:
+        """The kernel as the disk has it, or traced and put there."""
+
+        def make() -> tuple[dict[str, Any], list[bytes]]:
+            return {}, [trace_function(self.tree, name, *options, loops=loops).serialize().encode()]
+
+        opened = None if loops is None else self.loop_methods.by_forces
+        key = fingerprint("trace", versions(), self._fingerprint, name, options, opened)
+        _, (function,) = disk_cache.load_or_make(key, make)
+        return Kernel(ca.Function.deserialize(function.decode()))
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint(self.tree)

@@ -1,4 +1,4 @@
-"""LLVM IR to machine code in this process, for this processor, with nothing left on disk."""
+"""LLVM IR to machine code in this process, for this processor."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ OPTIMIZATION = 1
 """Level of LLVM's code generator: the next one takes half as long again for the same speed."""
 
 
-class Code:
-    """Functions in machine code. They live as long as this object.
+def compile_modules(modules: Iterable[str]) -> list[bytes]:
+    """Object code of modules of IR, which can be stored, for this processor.
 
-    Args:
-        modules: of IR. They call each other's functions by name, and those of <math.h> as
-            `llvm_text.library_call` does.
+    They call each other's functions by name, and those of <math.h> as `library_call` does.
     """
+    machine, objects = _target_machine(), []
+    for text in modules:
+        check_cancelled()
+        objects.append(bytes(machine.emit_object(_parse(text))))
+    return objects
 
-    def __init__(self, modules: Iterable[str]) -> None:
-        _initialize()
-        machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=_features(), opt=OPTIMIZATION, jit=True
-        )
+
+class Code:
+    """Functions in machine code, from object code. They live as long as this object."""
+
+    def __init__(self, objects: Iterable[bytes]) -> None:
+        machine = _target_machine()
         self._engine: Any = llvm.create_mcjit_compiler(_parse(""), machine)
-        for text in modules:
-            check_cancelled()
-            object_code = machine.emit_object(_parse(text))
+        for object_code in objects:
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
         self._engine.finalize_object()
 
@@ -68,6 +70,21 @@ def _context() -> Any:
         finally:
             llvm.context.opaque_pointers_enabled = False
     return llvm.create_context()
+
+
+@cache
+def processor() -> str:
+    """What machine code depends on: this processor, and how code is made for it."""
+    triple = llvm.get_default_triple()
+    llvm_version = ".".join(map(str, llvm.llvm_version_info))
+    return f"{triple} {llvm.get_host_cpu_name()} {_features()} {llvm_version} {OPTIMIZATION}"
+
+
+def _target_machine() -> Any:
+    _initialize()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=_features(), opt=OPTIMIZATION, jit=True
+    )
 
 
 @cache

@@ -28,9 +28,9 @@ class Kernel:
     """A straight-line program. CasADi's virtual machine answers until machine code is there.
 
     The first use has the program compiled in a background thread; from then on the same calls
-    are answered by machine code. Nothing is stored on disk. With ``RBDA_ROS_COMPILE=0`` in the
-    environment, or ``compiled=False``, the virtual machine answers always. Threads may share a
-    kernel.
+    are answered by machine code, which is stored on disk for the next time (`disk_cache`). With
+    ``RBDA_ROS_COMPILE=0`` in the environment, or ``compiled=False``, the virtual machine answers
+    always. Threads may share a kernel.
     """
 
     def __init__(self, function: ca.Function, *, compiled: bool = True) -> None:
@@ -241,12 +241,12 @@ def _check_count(function: ca.Function, inputs: tuple[ArrayLike, ...]) -> None:
 
 
 def _compile(function: ca.Function) -> Machine:
-    from rbda_ros.kernels.machine import compile_program
+    from rbda_ros.kernels.machine import compile_function
 
-    return compile_program(read_program(function))
+    return compile_function(function)
 
 
 def _compile_batch(function: ca.Function) -> BatchMachine:
     from rbda_ros.kernels.machine import BatchMachine
 
-    return BatchMachine(read_program(function))
+    return BatchMachine(function)

@@ -8,15 +8,17 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import casadi as ca
 import numpy as np
 
 from rbda_ros import _native
 from rbda_ros.errors import InputError
-from rbda_ros.kernels import emit, emit_batch
-from rbda_ros.kernels.compile import Code, vector_lanes
+from rbda_ros.kernels import disk_cache, emit, emit_batch
+from rbda_ros.kernels.compile import Code, compile_modules, processor, vector_lanes
+from rbda_ros.kernels.fingerprint import fingerprint, versions
 from rbda_ros.kernels.llvm_text import Lanes
 from rbda_ros.kernels.plan import make_plan
-from rbda_ros.kernels.program import Port, Program, UnsupportedOperationError
+from rbda_ros.kernels.program import Port, Program, UnsupportedOperationError, read_program
 from rbda_ros.spatial import Array
 
 MOST_WORK = 2**15
@@ -39,11 +41,37 @@ class Machine(NamedTuple):
     address: int
 
 
-def compile_program(program: Program) -> Machine:
-    """Machine code of a program for one state. Threads may share it."""
-    careful = _Careful(program)
+class Compiled(NamedTuple):
+    """A program as object code, as it can be stored.
+
+    Attributes:
+        name: of the program.
+        inputs, outputs: its ports.
+        objects: object code of its functions.
+    """
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    objects: Sequence[bytes]
+
+
+def compile_function(function: ca.Function) -> Machine:
+    """Machine code of a CasADi function for one state. Threads may share it."""
+
+    def make() -> tuple[dict[str, Any], list[bytes]]:
+        program = read_program(function)
+        lanes = vector_lanes()
+        plan = make_plan(program, lanes=lanes.count)
+        if plan.work > MOST_WORK:
+            raise UnsupportedOperationError(f"{program.name} needs {plan.work} words of work")
+        return _ports(program), compile_modules(emit.modules(plan, Lanes(1), lanes.count))
+
+    facts, objects = disk_cache.load_or_make(_key("one state", function), make)
+    careful = _Careful(_compiled(facts, objects))
     if _native.calls is None:
         return Machine(careful.call, careful.into, careful.address)
+    program = careful.program
     sizes = [tuple(port.size for port in ports) for ports in (program.inputs, program.outputs)]
     ports = careful.code.address("evaluate_ports")
     return Machine(
@@ -53,16 +81,25 @@ def compile_program(program: Program) -> Machine:
     )
 
 
+def _key(form: str, function: ca.Function) -> str:
+    return fingerprint(form, versions(), processor(), function.serialize())
+
+
+def _ports(program: Program) -> dict[str, Any]:
+    return {"name": program.name, "inputs": program.inputs, "outputs": program.outputs}
+
+
+def _compiled(facts: dict[str, Any], objects: Sequence[bytes]) -> Compiled:
+    ports = [tuple(Port(*port) for port in facts[which]) for which in ("inputs", "outputs")]
+    return Compiled(facts["name"], ports[0], ports[1], objects)
+
+
 class _Careful:
     """The slow way in: takes whatever converts to float vectors, and explains what does not."""
 
-    def __init__(self, program: Program) -> None:
-        lanes = vector_lanes()
-        plan = make_plan(program, lanes=lanes.count)
-        if plan.work > MOST_WORK:
-            raise UnsupportedOperationError(f"{program.name} needs {plan.work} words of work")
+    def __init__(self, program: Compiled) -> None:
         self.program = program
-        self.code = Code(emit.modules(plan, Lanes(1), lanes.count))
+        self.code = Code(program.objects)
         self.address = self.code.address("evaluate")
         pointers = [ctypes.c_void_p] * (len(program.inputs) + len(program.outputs))
         self.evaluate: Any = ctypes.CFUNCTYPE(None, *pointers)(self.address)
@@ -100,24 +137,36 @@ def vectors(name: str, ports: Sequence[Port], given: Sequence[Any]) -> list[Arra
 class BatchMachine:
     """A kernel in machine code for many states, one in each lane of the processor's vectors."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, function: ca.Function) -> None:
         lanes = vector_lanes()
-        plan = make_plan(program)
-        self._program = program
-        self._constants = _aligned(len(program.constants) * lanes.count)
-        self._constants[:] = np.repeat(program.constants, lanes.count)  # one in every lane
+
+        def make() -> tuple[dict[str, Any], list[bytes]]:
+            program = read_program(function)
+            plan = make_plan(program)
+            tiling = emit_batch.make_tiling(plan, lanes)
+            facts = _ports(program) | {"instructions": len(program.instructions)}
+            facts |= {"vectors": tiling.vectors}
+            objects = compile_modules(emit_batch.modules(plan, lanes, tiling))
+            return facts, [np.array(program.constants, float).tobytes(), *objects]
+
+        facts, (constants, *objects) = disk_cache.load_or_make(_key("batch", function), make)
+        self._program = _compiled(facts, objects)
+        values = np.frombuffer(constants)
+        self._constants = _aligned(len(values) * lanes.count)
+        self._constants[:] = np.repeat(values, lanes.count)  # one in every lane
+        self._instructions: int = facts["instructions"]
+        self._vectors: int = facts["vectors"]
         self._lanes = lanes.count
         self._local = threading.local()
-        self._tiling = emit_batch.make_tiling(plan, lanes)
-        self._code = Code(emit_batch.modules(plan, lanes, self._tiling))
-        pointers = [ctypes.c_void_p] * (len(program.inputs) + len(program.outputs) + 2)
+        self._code = Code(objects)
+        pointers = [ctypes.c_void_p] * (len(self._program.inputs) + len(self._program.outputs) + 2)
         # Through ctypes the GIL is released, and what the call costs is shared by many states.
         signature = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)
         self._batch: Any = signature(self._code.address("batch"))
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array], states: int) -> None:
         """Evaluate contiguous (states, n) inputs into (states, m) outputs."""
-        work = states * len(self._program.instructions)
+        work = states * self._instructions
         threads = min(processors(), work // THREADS_PAY + 1)
         share = -(-states // threads)
         share = -(-share // self._lanes) * self._lanes
@@ -140,7 +189,7 @@ class BatchMachine:
     ) -> None:
         memory = getattr(self._local, "memory", None)
         if memory is None:
-            memory = self._local.memory = _aligned(self._tiling.vectors * self._lanes)
+            memory = self._local.memory = _aligned(self._vectors * self._lanes)
         rows = [array.ctypes.data + start * array.strides[0] for array in (*inputs, *outputs)]
         self._batch(*rows, self._constants.ctypes.data, memory.ctypes.data, states)
 

@@ -31,9 +31,16 @@ def trace(tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None =
         options: what the algorithm takes beside its inputs.
         loops: the same robot with open loops, if some are to be closed by their forces.
     """
-    traceable = REGISTRY[name]
     if is_long(tree, name):
         return trace_columns(regroup(tree), name)
+    return Kernel(trace_function(tree, name, *options, loops=loops))
+
+
+def trace_function(
+    tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None = None
+) -> ca.Function:
+    """The program of `trace` as a CasADi function, where it is one straight line."""
+    traceable = REGISTRY[name]
     shapes = dict(traceable.shapes(*options)) if traceable.shapes else {}
     shapes = {i: shapes.get(i) or input_shape(tree, i) for i in traceable.inputs}
     symbols = [ca.SX.sym(symbol, rows * columns) for symbol, (rows, columns) in shapes.items()]
@@ -50,7 +57,7 @@ def trace(tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None =
     check_cancelled()
     flat = [ca.vec(ca.densify(ca.SX(output)).T) for output in outputs]
     names = list(traceable.inputs), [f"o{i}" for i in range(len(flat))]
-    return Kernel(ca.Function(name, symbols, ca.cse(flat), *names))
+    return ca.Function(name, symbols, ca.cse(flat), *names)
 
 
 def _matrix(symbol: ca.SX, rows: int, columns: int) -> ca.SX:

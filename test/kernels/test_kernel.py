@@ -279,10 +279,10 @@ def test_switched_off(monkeypatch):
 
 
 def test_a_failure_is_kept_and_told_once(monkeypatch, caplog):
-    def fail(program):
+    def fail(function):
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(machine, "compile_program", fail)
+    monkeypatch.setattr(machine, "compile_function", fail)
     kernel = Kernel(function())
     for _ in range(3):
         kernel.call(np.zeros(3), np.zeros(2))
