@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rbda_ros.cli import actuation_grid, check, convert, export_c, inspection, label
+from rbda_ros.cli import actuation_grid, check, convert, export_c, identify, inspection, label
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         help="MuJoCo as the hardware: how well the leg follows with three models",
     )
     demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
-    for command in (inspection, check, convert, export_c, actuation_grid, label):
+    for command in (inspection, check, convert, export_c, actuation_grid, label, identify):
         command.add_parser(commands)
     return parser
 
@@ -66,6 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "export-c": export_c.run,
         "actuation": actuation_grid.run,
         "label": label.run,
+        "identify": identify.run,
     }
     if arguments.command in programs:
         return programs[arguments.command](arguments)
