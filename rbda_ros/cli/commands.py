@@ -5,9 +5,30 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from rbda_ros import __version__
-from rbda_ros.cli import actuation_grid, check, convert, export_c, inspection, label, viewing
+from rbda_ros.cli import (
+    actuation_grid,
+    check,
+    convert,
+    export_c,
+    identify,
+    inspection,
+    label,
+    viewing,
+)
+
+PROGRAMS: dict[str, Any] = {
+    "inspect": inspection,
+    "check": check,
+    "convert": convert,
+    "view": viewing,
+    "export-c": export_c,
+    "actuation": actuation_grid,
+    "label": label,
+    "identify": identify,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,23 +76,14 @@ def _parser() -> argparse.ArgumentParser:
         help="MuJoCo as the hardware: how well the leg follows with three models",
     )
     demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
-    for command in (inspection, check, convert, viewing, export_c, actuation_grid, label):
+    for command in PROGRAMS.values():
         command.add_parser(commands)
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    programs = {
-        "inspect": inspection.run,
-        "check": check.run,
-        "convert": convert.run,
-        "view": viewing.run,
-        "export-c": export_c.run,
-        "actuation": actuation_grid.run,
-        "label": label.run,
-    }
-    if arguments.command in programs:
-        return programs[arguments.command](arguments)
+    if arguments.command in PROGRAMS:
+        return PROGRAMS[arguments.command].run(arguments)
     if arguments.mujoco:
         from rbda_ros.demo.closed_loop import SECONDS
         from rbda_ros.demo.closed_loop import run as run_mujoco
