@@ -24,7 +24,7 @@ from rbda_ros.node.stream.closure_search import Search
 from rbda_ros.node.stream.codec import Codec
 from rbda_ros.node.stream.effort_safety import EffortSafety, largest_efforts
 from rbda_ros.node.stream.handover import Ready, Staged
-from rbda_ros.node.stream.measurements import Measured
+from rbda_ros.node.stream.measurements import JointStates, Measured
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.other_inputs import OtherInputs
 from rbda_ros.node.stream.rates import NEVER, Vector
@@ -54,6 +54,7 @@ class Context:
         meter: measures what is.
         codec: reads and writes messages.
         answered: takes the call that answered a message, and the message, serialized.
+        closed: takes the same of a message whose efforts are not known, but whose joints are.
     """
 
     publish: Publish
@@ -64,6 +65,7 @@ class Context:
     meter: Meter
     codec: Codec
     answered: Callable[[FeedforwardCall, bytes], None] = lambda call, data: None
+    closed: Callable[[FeedforwardCall, bytes], None] = lambda call, data: None
 
 
 class Responder:
@@ -183,23 +185,46 @@ class Responder:
             )
         oldest = now - timeout if timeout else NEVER + 1
         joints = self._measured.take(states, time or now, oldest)
-        call = self._call
-        if call is None or self._unsettled or joints is not self._joints:
-            call = self._settle(joints, now)
-        self._measured.give(states, joints, call)
-        if self._needs_others:
-            self._others.fill(call, now, timeout, self._settings)
         try:
-            health = call()
-        except NotFiniteError as error:
-            raise self._not_finite(call) from error
-        except FarError:
-            health = self._search.call_again(call)
+            call, health = self._compute(states, joints, now)
+        except RefusalError:
+            self._close(states, joints, data)
+            raise
         if self._safety.active:
             self._safety.limit(call.efforts, now)
         self._send(call.efforts, data)
         self._context.answered(call, data)
         return (now - time) * 1e-9 if time else math.nan, health
+
+    def _compute(
+        self, states: JointStates, joints: Joints, now: int
+    ) -> tuple[FeedforwardCall, list[float]]:
+        """The call that has the efforts for a message, and its `Health`."""
+        call = self._call
+        if call is None or self._unsettled or joints is not self._joints:
+            call = self._settle(joints, now)
+        self._measured.give(states, joints, call)
+        if self._needs_others:
+            self._others.fill(call, now, self._timeout, self._settings)
+        try:
+            return call, call()
+        except NotFiniteError as error:
+            raise self._not_finite(call) from error
+        except FarError:
+            return call, self._search.call_again(call)
+
+    def _close(self, states: JointStates, joints: Joints, data: bytes) -> None:
+        """Pass on where the joints are, though what shall move them is not known."""
+        making = self._make(joints, None, False)
+        if not making.done():
+            return
+        call = making.result()
+        call.searches = False
+        call.max_condition_number = self._settings.max_condition_number
+        self._measured.give(states, joints, call)
+        with suppress(InputError, ModelError):
+            call()
+            self._context.closed(call, data)
 
     def _send(self, efforts: Vector, data: bytes) -> None:
         """Publish efforts with the stamp of a message."""

@@ -78,6 +78,7 @@ class Stream:
             publish=partial(Publisher.publish, self._efforts),
             publish_commands=self._publish_commands,
             answered=self._answered,
+            closed=self._complete,
             now=lambda: clock.get_now().nanoseconds,
             background=builder.background,
             refusals=self.refusals,
@@ -327,15 +328,18 @@ class Stream:
     def _answered(self, call: FeedforwardCall, data: bytes) -> None:
         if self._joint_commands is not None:
             self._joint_commands.on_state(call, self._context.now())
-        states = self._states
-        # Nobody listens, nobody pays.
-        if self._completed is not None and states is not None and states.get_subscription_count():
-            self._completed.on_state(call, data)
+        self._complete(call, data)
         if self.external is not None:
             try:
                 self.external.on_state(call, data, self._context.now())
             except (InputError, ModelError) as error:
                 self.refusals.add(refusal(error))
+
+    def _complete(self, call: FeedforwardCall, data: bytes) -> None:
+        states = self._states
+        # Nobody listens, nobody pays.
+        if self._completed is not None and states is not None and states.get_subscription_count():
+            self._completed.on_state(call, data)
 
     def _on_joint_commands(self, responder: Responder, data: bytes) -> None:
         if self._native is not None:

@@ -106,3 +106,27 @@ def test_prefixes_and_choice(graph):
 def test_a_robot_without_loops_needs_none(arm):
     client, _, _ = arm
     assert not client.node.count_publishers("/dynamics/joint_states")
+
+
+def test_joints_are_completed_while_efforts_wait_for_a_reference(graph):
+    """robot_state_publisher shows the robot before a controller begins."""
+    graph.serve(
+        robot_description=LEG.read_text(),
+        loop_constraints=str(LOOPS),
+        acceleration_source="reference",
+    )
+    client = graph.client()
+    client.until_active()
+    robot = load_robot(LEG, LOOPS)
+    heard, efforts = (client.listen(JointState, f"~/{n}") for n in ("joint_states", "feedforward"))
+    publisher = client.publisher(JointState, "joint_states")
+    names = robot.independent_joint_names
+
+    def shown():
+        publisher.publish(client.joint_states(names, *of(robot, names)))
+        client.spin(0.02)
+        return heard
+
+    client.until(shown)
+    check(robot, heard[-1])
+    assert not efforts
