@@ -14,11 +14,12 @@ from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.settings import Settings, check_model
 from rbda_ros.node.stream.completed_states import CompletedStates
+from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.rates import Vector
-from rbda_ros.node.stream.responder import Context, Responder
+from rbda_ros.node.stream.responder import Responder
 from rbda_ros.recordings.cdr import CdrCodec, CdrWriter, UnreadableError, stamp
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall

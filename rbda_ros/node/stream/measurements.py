@@ -296,3 +296,22 @@ def _wrong_size(what: str, values: Vector, size: int) -> RefusalError:
         Reason.WRONG_SIZE,
         f"joint_states name {size} joints but have {len(values)} {what}; give one per joint",
     )
+
+
+def not_finite(call: FeedforwardCall, settings: Settings) -> RefusalError:
+    """Which inputs of a call are not finite: measured ones, or rates that are not known yet."""
+    later = "comes from differences, and is known from the next message on"
+    bad = _not_finite_at(call.joints, call.position)
+    if not bad:
+        bad = _not_finite_at(call.joints, call.velocity)
+        if bad and settings.velocity_source == "differentiate":
+            return RefusalError(Reason.NO_VELOCITY, f"the velocity {later}")
+    if not bad and settings.acceleration_source == "estimate":
+        return RefusalError(Reason.NO_ACCELERATION, f"the acceleration {later}")
+    return RefusalError(
+        Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
+    )
+
+
+def _not_finite_at(joints: Joints, values: Vector) -> str:
+    return ", ".join(name for name, x in zip(joints, values, strict=True) if not np.isfinite(x))

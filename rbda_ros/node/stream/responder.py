@@ -7,10 +7,9 @@ and written in place (`wire`), and one kernel is called in between.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -18,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from rbda_ros.errors import FarError, InputError, ModelError, NotFiniteError
-from rbda_ros.node.refusals import Reason, RefusalError, Refusals, refusal
+from rbda_ros.node.refusals import Reason, RefusalError, refusal
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.closure_search import Search
-from rbda_ros.node.stream.codec import Codec
+from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.effort_safety import EffortSafety, largest_efforts
 from rbda_ros.node.stream.handover import Ready, Staged
-from rbda_ros.node.stream.measurements import JointStates, Measured
-from rbda_ros.node.stream.meter import Meter
+from rbda_ros.node.stream.measurements import JointStates, Measured, not_finite
 from rbda_ros.node.stream.other_inputs import OtherInputs
 from rbda_ros.node.stream.rates import NEVER, Vector
 from rbda_ros.robot import Robot
@@ -33,39 +31,11 @@ from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 Joints = tuple[str, ...]
 Prepared = tuple[tuple[Any, ...], "FeedforwardCall"]
-Publish = Callable[[Any], None]
 
 JUMP = 10_000_000
 """How far time goes back before it counts as a jump, and not as a clock being set right [ns]."""
 MOST_CALLS = 30
 """Choices of joints and terms whose calls are cached."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a node gives to its feedforward.
-
-    Attributes:
-        publish: takes efforts, as JointState, serialized or not.
-        publish_commands: takes commands, as Float64MultiArray.
-        now: present time [ns], of the clock that stamps are from.
-        background: runs something in another thread.
-        refusals: counts what is not answered.
-        meter: measures what is.
-        codec: reads and writes messages.
-        answered: takes the call that answered a message, and the message, serialized.
-        closed: takes the same of a message whose efforts are not known, but whose joints are.
-    """
-
-    publish: Publish
-    publish_commands: Publish
-    now: Callable[[], int]
-    background: Callable[[Callable[[], Any]], Future[Any]]
-    refusals: Refusals
-    meter: Meter
-    codec: Codec
-    answered: Callable[[FeedforwardCall, bytes], None] = lambda call, data: None
-    closed: Callable[[FeedforwardCall, bytes], None] = lambda call, data: None
 
 
 class Responder:
@@ -209,7 +179,7 @@ class Responder:
         try:
             return call, call()
         except NotFiniteError as error:
-            raise self._not_finite(call) from error
+            raise not_finite(call, self._settings) from error
         except FarError:
             return call, self._search.call_again(call)
 
@@ -233,20 +203,6 @@ class Responder:
         if len(self._commanded):
             self._commanded[:] = efforts[self._command_order]
             self._context.publish_commands(self._command)
-
-    def _not_finite(self, call: FeedforwardCall) -> RefusalError:
-        """Which numbers are not finite: measured ones, or rates that are not known yet."""
-        later = "comes from differences, and is known from the next message on"
-        bad = _not_finite_at(call.joints, call.position)
-        if not bad:
-            bad = _not_finite_at(call.joints, call.velocity)
-            if bad and self._settings.velocity_source == "differentiate":
-                return RefusalError(Reason.NO_VELOCITY, f"the velocity {later}")
-        if not bad and self._settings.acceleration_source == "estimate":
-            return RefusalError(Reason.NO_ACCELERATION, f"the acceleration {later}")
-        return RefusalError(
-            Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
-        )
 
     # The native thread.
 
@@ -382,7 +338,3 @@ def _call(
     robot: Robot, joints: Joints, wanted: Joints | None, wrenches: bool, terms: Any
 ) -> FeedforwardCall:
     return robot.feedforward(joints, wanted, terms=terms, wrenches=wrenches)
-
-
-def _not_finite_at(joints: Joints, values: Any) -> str:
-    return ", ".join(name for name, x in zip(joints, values, strict=True) if not np.isfinite(x))

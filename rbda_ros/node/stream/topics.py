@@ -20,12 +20,13 @@ from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.completed_states import CompletedStates
+from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_commands import JointCommands
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, make_plan
 from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
-from rbda_ros.node.stream.responder import Context, Prepared, Responder
+from rbda_ros.node.stream.responder import Prepared, Responder
 from rbda_ros.node.stream.ros_codec import RosCodec
 from rbda_ros.node.stream.wire import Vector
 from rbda_ros.robot import Robot

@@ -1,0 +1,42 @@
+"""What the stream has from whoever runs it: a node, or a recording that is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from rbda_ros.node.refusals import Refusals
+from rbda_ros.node.stream.codec import Codec
+from rbda_ros.node.stream.meter import Meter
+from rbda_ros.robot.feedforward_call import FeedforwardCall
+
+Publish = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a `Responder` works with.
+
+    Attributes:
+        publish: takes efforts, as JointState, serialized or not.
+        publish_commands: takes commands, as Float64MultiArray.
+        now: present time [ns], of the clock that stamps are from.
+        background: runs something in another thread.
+        refusals: counts what is not answered.
+        meter: measures what is.
+        codec: reads and writes messages.
+        answered: takes the call that answered a message, and the message, serialized.
+        closed: takes the same of a message whose efforts are not known, but whose joints are.
+    """
+
+    publish: Publish
+    publish_commands: Publish
+    now: Callable[[], int]
+    background: Callable[[Callable[[], Any]], Future[Any]]
+    refusals: Refusals
+    meter: Meter
+    codec: Codec
+    answered: Callable[[FeedforwardCall, bytes], None] = lambda call, data: None
+    closed: Callable[[FeedforwardCall, bytes], None] = lambda call, data: None
