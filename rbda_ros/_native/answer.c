@@ -8,6 +8,7 @@
 #include "rcl/error_handling.h"
 
 static const Py_ssize_t NUMBER = sizeof(double);
+static const int64_t NEVER = -(INT64_C(1) << 62); /* a time before any other, as in rates.py */
 
 static int64_t monotonic(void)
 {
@@ -45,6 +46,70 @@ static void gather(const uint8_t *data, order_t order, double *to)
     memcpy(&to[k], data + NUMBER * order.at[k], sizeof(double));
 }
 
+static void update_rate(rates_t *of, int64_t joint, double value, int64_t time, double longest)
+{
+  const double dt = (double)(time - of->times.at[joint]) * 1e-9, before = of->rates.at[joint];
+  if (dt == 0.0) return; /* the same once more */
+  const double share = -expm1(-2.0 * M_PI * of->cutoff * dt);
+  const double raw = (value - of->values.at[joint]) / dt;
+  const double filtered = isnan(before) ? raw : before + share * (raw - before);
+  of->rates.at[joint] = dt < 0.0 || dt > longest ? NAN : filtered;
+  of->values.at[joint] = value;
+  of->times.at[joint] = time;
+}
+
+/* Keep what a message says of each joint. Python may do it again, and will find the same. */
+static void keep(kept_t *kept, const form_t *form, const uint8_t *data, int64_t time)
+{
+  for (Py_ssize_t k = 0; k < form->order.count; k++) {
+    const int64_t joint = form->target.at[k];
+    const Py_ssize_t at = NUMBER * form->order.at[k];
+    double position, velocity;
+    memcpy(&position, data + form->position_at + at, sizeof position);
+    if (kept->velocity_rates.wanted) {
+      update_rate(&kept->velocity_rates, joint, position, time, kept->longest);
+      velocity = kept->velocity_rates.rates.at[joint];
+    } else {
+      memcpy(&velocity, data + form->velocity_at + at, sizeof velocity);
+    }
+    if (kept->acceleration_rates.wanted)
+      update_rate(&kept->acceleration_rates, joint, velocity, time, kept->longest);
+    kept->position.at[joint] = position;
+    kept->velocity.at[joint] = velocity;
+    kept->times.at[joint] = time;
+  }
+}
+
+/* Whether those joints are fresh that the plan's follow from, and no others. */
+static bool still_fresh(const kept_t *kept, int64_t oldest)
+{
+  for (Py_ssize_t k = 0; k < kept->times.count; k++)
+    if ((kept->times.at[k] >= oldest) != (kept->fresh[k] != 0)) return false;
+  return true;
+}
+
+/* Give the kernel what is measured; whether it is of the joints that the kernel is for. */
+static bool measure(plan_t *plan, form_t *form, const uint8_t *data, int64_t now, int64_t time)
+{
+  kept_t *kept = &plan->kept;
+  if (form->target.at == NULL) {
+    gather(data + form->position_at, form->order, plan->position.at);
+    gather(data + form->velocity_at, form->order, plan->velocity.at);
+    return true;
+  }
+  keep(kept, form, data, time);
+  const int64_t oldest = plan->timeout != 0 ? now - plan->timeout : NEVER + 1;
+  if (form->partial && (kept->fresh == NULL || !still_fresh(kept, oldest))) return false;
+  for (Py_ssize_t k = 0; k < kept->places.count; k++) {
+    const int64_t joint = kept->places.at[k];
+    plan->position.at[k] = kept->position.at[joint];
+    plan->velocity.at[k] = kept->velocity.at[joint];
+    if (kept->acceleration_rates.wanted)
+      plan->acceleration.at[k] = kept->acceleration_rates.rates.at[joint];
+  }
+  return true;
+}
+
 static void evaluate(plan_t *plan)
 {
   double *p[9];
@@ -61,13 +126,41 @@ static void evaluate(plan_t *plan)
   }
 }
 
-/* As `FeedforwardCall` judges; what is not good may still become so there. */
-static bool is_good(const plan_t *plan, const double *health)
+/* Numbers of `Health`. */
+enum { INPUTS, MOVED, RESIDUAL, CONDITIONING, EFFORTS_SQUARED };
+
+static void copy(vector_t from, vector_t to)
 {
-  const double inputs = health[0], moved = health[1], residual = health[2],
-               conditioning = health[3], efforts = health[4];
-  return inputs < INFINITY && residual <= plan->precise && moved <= plan->nearby
-         && conditioning * plan->max_condition >= 1.0 && efforts < INFINITY;
+  memcpy(to.at, from.at, sizeof(double) * (size_t)to.count);
+}
+
+/* Evaluate until Newton steps have closed the loops, while they lead nowhere far; as
+ * `FeedforwardCall` does before it tries anything else. */
+static bool close_loops(plan_t *plan)
+{
+  const double *health = plan_output(plan, HEALTH_NUMBERS)->at;
+  double way = 0.0;
+  evaluate(plan);
+  for (int k = 0; k < plan->repeats; k++) {
+    way += health[MOVED];
+    if (!(way <= plan->nearby && health[RESIDUAL] < INFINITY)) return false;
+    if (health[RESIDUAL] <= plan->precise) return true;
+    copy(*plan_output(plan, SPANNING_POSITION), plan->arrays[GUESS]);
+    evaluate(plan);
+  }
+  return health[RESIDUAL] <= plan->closed;
+}
+
+/* Compute the efforts; whether they can be trusted. If not, Python finds all as it was. */
+static bool compute(plan_t *plan)
+{
+  const double *health = plan_output(plan, HEALTH_NUMBERS)->at;
+  copy(plan->arrays[GUESS], plan->start);
+  if (close_loops(plan) && health[INPUTS] < INFINITY
+      && health[CONDITIONING] * plan->max_condition >= 1.0 && health[EFFORTS_SQUARED] < INFINITY)
+    return true;
+  copy(plan->start, plan->arrays[GUESS]);
+  return false;
 }
 
 static bool somebody_listens(const message_t *message)
@@ -116,7 +209,7 @@ static void publish_rest(plan_t *plan, const bool *wanted, const uint8_t *like)
 static void keep_state(plan_t *plan)
 {
   const vector_t *q = plan_output(plan, SPANNING_POSITION);
-  memcpy(plan->arrays[GUESS].at, q->at, sizeof(double) * (size_t)q->count);
+  copy(*q, plan->arrays[GUESS]);
   const vector_t *parts[] = {&plan->arrays[VELOCITY], q, plan_output(plan, EFFORTS)};
   double *to = plan->state.at;
   for (int k = 0; k < 3; k++) {
@@ -156,17 +249,14 @@ outcome_t plan_answer(plan_t *plan, rcl_clock_t *clock, const uint8_t *data, Py_
     if (wanted[k] && message->data == NULL) return FOR_PYTHON;
   }
 
-  gather(data + form->position_at, form->order, plan->position.at);
-  gather(data + form->velocity_at, form->order, plan->velocity.at);
-  evaluate(plan);
-  const double *health = plan_output(plan, HEALTH_NUMBERS)->at;
-  if (!is_good(plan, health) || !publish(&plan->messages[0], data)) return FOR_PYTHON;
+  if (!measure(plan, form, data, now, time)) return FOR_PYTHON;
+  if (!compute(plan) || !publish(&plan->messages[0], data)) return FOR_PYTHON;
   keep_state(plan);
   form->time = time;
   plan->latest = now;
   publish_rest(plan, wanted, data);
   record->age = stamp != 0 ? (double)(now - stamp) * 1e-9 : NAN;
-  memcpy(record->health, health, sizeof record->health);
+  memcpy(record->health, plan_output(plan, HEALTH_NUMBERS)->at, sizeof record->health);
   record->duration = (double)(monotonic() - began) * 1e-9;
   return ANSWERED;
 }

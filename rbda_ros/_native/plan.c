@@ -44,13 +44,65 @@ static bool fits(bool so, const char *what)
   return so;
 }
 
+static bool hold_times(plan_t *plan, PyObject *object, times_t *times)
+{
+  const Py_buffer *view = hold(plan, object, PyBUF_WRITABLE);
+  if (view == NULL) return false;
+  *times = (times_t){view->buf, view->len / (Py_ssize_t)sizeof(int64_t)};
+  return true;
+}
+
+static bool read_rates(plan_t *plan, PyObject *given, Py_ssize_t joints, rates_t *rates)
+{
+  PyObject *numbers, *values, *times;
+  int wanted;
+  if (!PyArg_ParseTuple(given, "pdOOO", &wanted, &rates->cutoff, &numbers, &values, &times)
+      || !hold_vector(plan, numbers, &rates->rates) || !hold_vector(plan, values, &rates->values)
+      || !hold_times(plan, times, &rates->times))
+    return false;
+  rates->wanted = wanted;
+  return fits(rates->rates.count == joints && rates->values.count == joints
+              && rates->times.count == joints, "a rate");
+}
+
+static bool read_kept(plan_t *plan, PyObject *given)
+{
+  kept_t *kept = &plan->kept;
+  PyObject *position, *velocity, *times, *velocities, *accelerations, *places, *fresh;
+  if (!PyArg_ParseTuple(given, "OOOO!O!dOO", &position, &velocity, &times, &PyTuple_Type,
+                        &velocities, &PyTuple_Type, &accelerations, &kept->longest, &places,
+                        &fresh)
+      || !hold_vector(plan, position, &kept->position)
+      || !hold_vector(plan, velocity, &kept->velocity) || !hold_times(plan, times, &kept->times))
+    return false;
+  const Py_ssize_t joints = kept->position.count;
+  const vector_t acceleration = plan->arrays[ACCELERATION];
+  if (!read_rates(plan, velocities, joints, &kept->velocity_rates)
+      || !read_rates(plan, accelerations, joints, &kept->acceleration_rates)
+      || !hold_order(plan, places, joints, &kept->places)
+      || !fits(kept->velocity.count == joints && kept->times.count == joints
+               && kept->places.count == plan->position.count, "what is kept"))
+    return false;
+  if (kept->acceleration_rates.wanted) {
+    const Py_ssize_t base = acceleration.count - kept->places.count;
+    if (!fits(base >= 0, "the acceleration")) return false;
+    plan->acceleration = (vector_t){acceleration.at + base, kept->places.count};
+  }
+  if (fresh == Py_None) return true;
+  const Py_buffer *view = hold(plan, fresh, PyBUF_SIMPLE);
+  if (view == NULL) return false;
+  kept->fresh = view->buf;
+  return fits(view->len == joints, "which joints are fresh");
+}
+
 static bool read_form(plan_t *plan, PyObject *given, form_t *form)
 {
-  PyObject *pattern, *mask, *order;
+  PyObject *pattern, *mask, *order, *target;
   Py_ssize_t names;
-  int refused;
-  if (!PyArg_ParseTuple(given, "OOnnnnOp", &pattern, &mask, &form->size, &names,
-                        &form->position_at, &form->velocity_at, &order, &refused))
+  int partial, refused;
+  if (!PyArg_ParseTuple(given, "OOnnnnOOpp", &pattern, &mask, &form->size, &names,
+                        &form->position_at, &form->velocity_at, &order, &target, &partial,
+                        &refused))
     return false;
   const Py_buffer *view = hold(plan, pattern, PyBUF_SIMPLE);
   if (view == NULL) return false;
@@ -59,16 +111,21 @@ static bool read_form(plan_t *plan, PyObject *given, form_t *form)
   form->pattern = view->buf;
   form->mask = masked->buf;
   form->compared = view->len;
+  form->partial = partial;
   form->refused = refused;
   if (!fits(masked->len == view->len && view->len <= form->size
             && form->size >= STAMP_AT + STAMP_SIZE, "the mask of a form"))
     return false;
   if (refused) return true;
-  return hold_order(plan, order, names, &form->order)
-         && fits(form->position_at >= 0 && form->position_at + NUMBER * names <= form->size
-                 && form->velocity_at >= 0 && form->velocity_at + NUMBER * names <= form->size
-                 && form->order.count == plan->position.count
-                 && form->order.count == plan->velocity.count, "a form");
+  const bool measured = target == Py_None || !plan->kept.velocity_rates.wanted;
+  if (!hold_order(plan, order, names, &form->order)
+      || !fits(form->position_at >= 0 && form->position_at + NUMBER * names <= form->size
+               && form->velocity_at >= 0
+               && (!measured || form->velocity_at + NUMBER * names <= form->size), "a form"))
+    return false;
+  if (target == Py_None) return fits(form->order.count == plan->position.count, "an order");
+  return hold_order(plan, target, plan->kept.position.count, &form->target)
+         && fits(form->target.count == form->order.count, "a target");
 }
 
 static bool read_message(plan_t *plan, PyObject *given, message_t *message)
@@ -117,7 +174,9 @@ static bool read_kernel(plan_t *plan, PyObject *arrays)
   const vector_t q = *plan_output(plan, SPANNING_POSITION), efforts = *plan_output(plan, EFFORTS);
   plan->state.count = velocity.count + q.count + efforts.count;
   plan->state.at = PyMem_Calloc((size_t)plan->state.count + 1, sizeof(double));
-  if (plan->state.at == NULL) {
+  plan->start.count = plan->arrays[GUESS].count;
+  plan->start.at = PyMem_Calloc((size_t)plan->start.count + 1, sizeof(double));
+  if (plan->state.at == NULL || plan->start.at == NULL) {
     PyErr_NoMemory();
     return false;
   }
@@ -127,13 +186,13 @@ static bool read_kernel(plan_t *plan, PyObject *arrays)
 
 static bool read_plan(plan_t *plan, PyObject *description)
 {
-  PyObject *arrays, *completed, *forms, *messages;
+  PyObject *arrays, *completed, *kept, *forms, *messages;
   unsigned long long kernel, completion;
   int others;
-  if (!PyArg_ParseTuple(description, "KO!KOO!O!dddLLp", &kernel, &PyTuple_Type, &arrays,
-                        &completion, &completed, &PyTuple_Type, &forms, &PyTuple_Type, &messages,
-                        &plan->precise, &plan->nearby, &plan->max_condition, &plan->timeout,
-                        &plan->jump, &others))
+  if (!PyArg_ParseTuple(description, "KO!KOOO!O!dddidLLp", &kernel, &PyTuple_Type, &arrays,
+                        &completion, &completed, &kept, &PyTuple_Type, &forms, &PyTuple_Type, &messages,
+                        &plan->precise, &plan->closed, &plan->nearby, &plan->repeats,
+                        &plan->max_condition, &plan->timeout, &plan->jump, &others))
     return false;
   plan->kernel = (void *)(uintptr_t)kernel;
   plan->completion = (void *)(uintptr_t)completion;
@@ -144,6 +203,7 @@ static bool read_plan(plan_t *plan, PyObject *description)
       || !fits(plan->message_count >= 1 && plan->message_count <= MOST_MESSAGES, "the messages"))
     return false;
   if (!read_kernel(plan, arrays)) return false;
+  if (kept != Py_None && !read_kept(plan, kept)) return false;
   if (completion != 0 && !hold_vector(plan, completed, &plan->completed)) return false;
   for (int k = 0; k < plan->form_count; k++)
     if (!read_form(plan, PyTuple_GET_ITEM(forms, k), &plan->forms[k])) return false;
@@ -171,6 +231,7 @@ void plan_free(plan_t *plan)
   if (plan == NULL) return;
   while (plan->held > 0) PyBuffer_Release(&plan->views[--plan->held]);
   PyMem_Free(plan->state.at);
+  PyMem_Free(plan->start.at);
   PyMem_Free(plan);
 }
 

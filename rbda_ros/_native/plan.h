@@ -24,17 +24,40 @@ typedef struct { double *at; Py_ssize_t count; } vector_t;
 /* Places to take numbers from. */
 typedef struct { const int64_t *at; Py_ssize_t count; } order_t;
 
+/* [ns] */
+typedef struct { int64_t *at; Py_ssize_t count; } times_t;
+
 /* Joint states that differ only in their numbers from one that Python has read. */
 typedef struct {
   const uint8_t *pattern, *mask; /* bytes that are the same, where the mask is not zero */
   Py_ssize_t compared;           /* bytes of these */
   Py_ssize_t size;               /* of the message */
   Py_ssize_t position_at, velocity_at;
-  order_t order;                 /* places of the joints to go by */
+  order_t order;                 /* places in the message of the joints to go by; or, if it has a */
+  order_t target;                /* target, of those to be kept, and their places in the robot */
+  bool partial;                  /* the joints to go by follow from other messages too */
   bool refused;                  /* it has no joint of the robot: count it, and no more */
   int64_t time;                  /* stamp of the last one [ns] */
   long long refusals;            /* how many were refused since Python asked */
 } form_t;
+
+/* Differences over the stamps, filtered; see `FilteredRates`. */
+typedef struct {
+  vector_t rates, values;
+  times_t times;
+  double cutoff;                 /* [Hz] */
+  bool wanted;
+} rates_t;
+
+/* The newest of every joint, where one message does not tell all; see `Measured`. */
+typedef struct {
+  vector_t position, velocity;
+  times_t times;
+  rates_t velocity_rates, acceleration_rates;
+  double longest;                /* gap after which there is no rate [s] */
+  order_t places;                /* of the joints to go by */
+  const uint8_t *fresh;          /* which joints these follow from, if messages are partial */
+} kept_t;
 
 /* Numbers that go into a message. */
 typedef struct { vector_t values; order_t order; Py_ssize_t at; } part_t;
@@ -59,11 +82,15 @@ typedef struct {
   vector_t arrays[9];
   int array_count;
   vector_t position, velocity;   /* parts of its inputs: what is measured */
+  vector_t acceleration;         /* of joints, where it comes from differences */
+  kept_t kept;
   void *completion;              /* velocities of all joints; NULL where nobody wants them */
   vector_t completed;
   message_t messages[MOST_MESSAGES];
   int message_count;
-  double precise, nearby, max_condition;
+  double precise, closed, nearby, max_condition;
+  int repeats;                   /* evaluations at most, to close the loops */
+  vector_t start;                /* where these began */
   int64_t timeout, jump;         /* [ns] */
   bool others;                   /* whether it needs other topics than joint states */
   int64_t earliest, newest;      /* times that those are from */

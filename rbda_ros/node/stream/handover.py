@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,8 @@ class Ready:
     Attributes:
         call: computes the efforts.
         writer: of the answers.
-        forms: of the messages, each with its layout, or the reason it is refused.
+        forms: of the messages, as `Measured.known` gives them.
+        kept: what is kept of all of them, as `Measured.kept` gives it.
         settings: what else counts.
         timeout: age from which on a message is too old [ns]; 0 for never.
         needs_others: whether it needs more than joint states; then
@@ -29,6 +31,7 @@ class Ready:
     call: FeedforwardCall
     writer: EffortsWriter
     forms: list[KnownForm]
+    kept: tuple[Any, ...]
     settings: Settings
     timeout: int
     needs_others: bool

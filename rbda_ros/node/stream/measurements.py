@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class Form(Protocol):
         names: of the joints.
         size: of such a message, in bytes.
         position_at, velocity_at: where the numbers begin.
-        complete: whether there is one of each for every name.
+        has_positions, has_velocities: whether there is one for every name.
         pattern, mask: what all such messages have in common, up to the velocities.
     """
 
@@ -77,12 +77,14 @@ class Form(Protocol):
     size: int
     position_at: int
     velocity_at: int
-    complete: bool
+    has_positions: bool
+    has_velocities: bool
     pattern: bytes
     mask: bytes
 
 
-KnownForm = tuple[Form, Layout | RefusalError]
+KnownForm = tuple[Form, Layout | RefusalError, Indices | None]
+"""A form, its layout or why it is refused, and where in the robot its joints are to be kept."""
 
 
 class Measured:
@@ -97,11 +99,13 @@ class Measured:
         self._place = {name: k for k, name in enumerate(robot.joint_names)}
         size = len(self._place)
         self._position, self._velocity = np.zeros(size), np.zeros(size)
-        self._times = np.full(size, NEVER)
+        self._times = np.full(size, NEVER, np.int64)
         self._velocity_rates, self._acceleration_rates = FilteredRates(size), FilteredRates(size)
         self._layouts: dict[Joints, Layout | RefusalError] = {}
         self._last: Layout | None = None
         self._by_fresh: dict[bytes, Joints | RefusalError] = {}
+        self._fresh: bytes | None = None  # which joints `_together_joints` follow from
+        self._together_joints: Joints = ()
         self._joints: Joints = ()  # that `_places` are of
         self._places: Indices = np.zeros(0, np.intp)
         self._settings = settings
@@ -148,26 +152,50 @@ class Measured:
         self._keep(states, layout, time)
         return layout.joints or self._together(oldest)
 
-    @property
-    def differences(self) -> bool:
-        """Whether rates come from differences, so that all that is measured must be kept."""
-        return self._differences
-
     def known(self, forms: Sequence[Form], joints: Joints) -> list[KnownForm]:
         """Forms of messages that need no more thought, one for each set of names.
 
-        Those that have, and go by, certain joints; and those that are always refused.
+        Those that certain joints follow from, by themselves or with others that are fresh; and
+        those that are always refused.
         """
         found: list[KnownForm] = []
         names: set[Joints] = set()
+        velocities = self._settings.velocity_source == "message"
         for form in forms:
             layout = self._layouts.get(form.names)
             if form.names in names or layout is None:
                 continue
             names.add(form.names)
-            if isinstance(layout, RefusalError) or (form.complete and layout.joints == joints):
-                found.append((form, layout))
+            if isinstance(layout, RefusalError):
+                found.append((form, layout, None))
+            elif form.has_positions and (form.has_velocities or not velocities):
+                goes_by = layout.joints or self._together_joints
+                keeps = layout.joints is None or self._differences
+                if goes_by == joints:
+                    found.append((form, layout, layout.target if keeps else None))
         return found
+
+    def kept(self, joints: Joints) -> tuple[Any, ...]:
+        """What is kept of all messages, as `plan.c` reads it, to go by certain joints."""
+        settings = self._settings
+        return (
+            self._position,
+            self._velocity,
+            self._times,
+            (
+                settings.velocity_source == "differentiate",
+                settings.velocity_cutoff,
+                *self._velocity_rates.arrays,
+            ),
+            (
+                settings.acceleration_source == "estimate",
+                settings.acceleration_cutoff,
+                *self._acceleration_rates.arrays,
+            ),
+            settings.joint_state_timeout or math.inf,
+            self._places_of(joints),
+            self._fresh,
+        )
 
     def give(self, states: JointStates, joints: Joints, call: FeedforwardCall) -> None:
         """Write positions and velocities of joints, in their order, into a call's inputs.
@@ -179,13 +207,17 @@ class Measured:
             states.position.take(layout.order, out=call.position, mode="clip")
             states.velocity.take(layout.order, out=call.velocity, mode="clip")
             return
+        places = self._places_of(joints)
+        self._position.take(places, out=call.position)
+        self._velocity.take(places, out=call.velocity)
+        if self._settings.acceleration_source == "estimate":
+            self._acceleration_rates.rates.take(places, out=call.acceleration)
+
+    def _places_of(self, joints: Joints) -> Indices:
         if joints is not self._joints:
             self._joints = joints
             self._places = np.array([self._place[name] for name in joints], np.intp)
-        self._position.take(self._places, out=call.position)
-        self._velocity.take(self._places, out=call.velocity)
-        if self._settings.acceleration_source == "estimate":
-            self._acceleration_rates.rates.take(self._places, out=call.acceleration)
+        return self._places
 
     def _check(self, states: JointStates, layout: Layout, time: int) -> None:
         size = len(layout.names)
@@ -234,7 +266,8 @@ class Measured:
                 self._by_fresh[key] = self._robot.determining_joints(names)
             except InputError as error:
                 self._by_fresh[key] = RefusalError(Reason.PARTIAL, f"joint_states: {error}")
-        return _or_raise(self._by_fresh[key])
+        self._fresh, self._together_joints = key, _or_raise(self._by_fresh[key])
+        return self._together_joints
 
     def _layout(self, names: Joints) -> Layout:
         if names not in self._layouts:

@@ -11,11 +11,11 @@ import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
 from std_msgs.msg import Float64MultiArray
 
-from rbda_ros.cluster_tree.closing.tolerances import NEARBY, PRECISE
+from rbda_ros.cluster_tree.closing.tolerances import CLOSED, NEARBY, PRECISE, STREAM_REPEATS
 from rbda_ros.node.refusals import RefusalError, Refusals
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.handover import Ready
-from rbda_ros.node.stream.measurements import Layout
+from rbda_ros.node.stream.measurements import Form, Layout
 from rbda_ros.node.stream.rates import Indices
 from rbda_ros.node.stream.responder import JUMP
 from rbda_ros.node.stream.wire import LITTLE_ENDIAN, aligned
@@ -88,6 +88,7 @@ def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | Non
     completed = None if outputs.completed is None else outputs.completed.in_place(call)
     parts = (
         call, writer, ready.settings, completed, outputs.efforts, outputs.commands, outputs.states,
+        ready.kept[-1],
         *(part for known in ready.forms for part in known),
     )  # fmt: skip
     if before is not None and _same(parts, before.parts):
@@ -117,26 +118,33 @@ def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | Non
         call.arrays,
         completion,
         velocities,
-        tuple(_form(form, layout) for form, layout in ready.forms),
+        ready.kept,
+        tuple(_form(*known) for known in ready.forms),
         tuple(messages),
         PRECISE,
+        CLOSED,
         NEARBY,
+        STREAM_REPEATS,
         call.max_condition_number,
         ready.timeout,
         JUMP,
         ready.needs_others,
     )
-    return Plan(parts, description, tuple(layout for _, layout in ready.forms), call)
+    return Plan(parts, description, tuple(layout for _, layout, _ in ready.forms), call)
 
 
 def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
     return len(some) == len(others) and all(
-        a is b or (isinstance(a, int) and a == b) for a, b in zip(some, others, strict=True)
+        a is b or (isinstance(a, int | bytes) and a == b) for a, b in zip(some, others, strict=True)
     )
 
 
-def _form(form: Any, layout: Layout | RefusalError) -> tuple[Any, ...]:
+def _form(form: Form, layout: Layout | RefusalError, target: Indices | None) -> tuple[Any, ...]:
     refused = isinstance(layout, RefusalError)
+    order, partial = None, False
+    if not isinstance(layout, RefusalError):
+        order = layout.order if target is None else layout.source
+        partial = layout.joints is None
     return (
         form.pattern,
         form.mask,
@@ -144,7 +152,9 @@ def _form(form: Any, layout: Layout | RefusalError) -> tuple[Any, ...]:
         len(form.names),
         form.position_at,
         form.velocity_at,
-        None if isinstance(layout, RefusalError) else layout.order,
+        order,
+        target,
+        partial,
         refused,
     )
 

@@ -27,7 +27,12 @@ class FilteredRates:
     def __init__(self, size: int) -> None:
         self.rates: Vector = np.full(size, np.nan)
         self._values: Vector = np.zeros(size)
-        self._times = np.full(size, NEVER)
+        self._times = np.full(size, NEVER, np.int64)
+
+    @property
+    def arrays(self) -> tuple[Vector, Vector, NDArray[np.int64]]:
+        """Rates, the last values and their times [ns], for whoever updates them from C."""
+        return self.rates, self._values, self._times
 
     def forget(self) -> None:
         """Begin anew."""

@@ -216,18 +216,20 @@ class Responder:
         self._latest = time
 
     def ready(self) -> Ready | None:
-        """What the next message is answered by, if it is like the last; None if that is not known.
-
-        None too where something of every message must be kept.
-        """
+        """What the next message is answered by, if it is like the last; None if not known."""
         call, others = self._call, self._others.interval(self._settings)
-        if call is None or self._unsettled or others is None:
+        if call is None or self._unsettled or others is None or self._safety.active:
             return None
-        if self._measured.differences or self._safety.active:
-            return None
-        forms = self._measured.known(self._reader.forms, self._joints)
-        needs_others = self._needs_others
-        return Ready(call, self._writer, forms, self._settings, self._timeout, needs_others, others)
+        return Ready(
+            call,
+            self._writer,
+            self._measured.known(self._reader.forms, self._joints),
+            self._measured.kept(self._joints),
+            self._settings,
+            self._timeout,
+            self._needs_others,
+            others,
+        )
 
     def stage(self, call: FeedforwardCall) -> tuple[Staged, tuple[int, int]] | None:
         """The newest of the other topics for a call, and its times; None if it is of no use."""

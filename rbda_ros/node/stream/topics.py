@@ -128,14 +128,7 @@ class Stream:
 
     def open(self) -> None:
         """Begin to listen."""
-        answer = self._guarded("joint_states", Responder.on_joint_states)
-        try:
-            self._native = NativeThread(
-                self._node, "joint_states", NEWEST.depth, answer, self._hear, self._arming
-            )
-        except NoThreadError as error:
-            self._node.get_logger().info(f"joint states are answered by Python: {error}", once=True)
-            self._subscribe(JointState, "joint_states", answer, raw=True)
+        self._listen_to_joint_states()
         self._listen(JointTrajectory, "~/reference", self._beside(Responder.on_reference))
         self._listen(Odometry, "~/base_state", self._beside(Responder.on_base_state))
         wrench = self._beside(Responder.on_external_wrench)
@@ -185,14 +178,23 @@ class Stream:
         return None if self._responder is None else self._responder.call_in_use
 
     def _listen(self, kind: Any, topic: str, handle: Handler, *, raw: bool = False) -> None:
-        self._subscribe(kind, topic, self._guarded(topic, handle), raw=raw)
-
-    def _subscribe(
-        self, kind: Any, topic: str, callback: Callable[[Any], None], *, raw: bool = False
-    ) -> None:
+        callback = self._guarded(topic, handle)
         self._subscriptions.append(
             self._node.create_subscription(kind, topic, callback, NEWEST, raw=raw)
         )
+
+    def _listen_to_joint_states(self) -> None:
+        topic, handle = "joint_states", Responder.on_joint_states
+        try:
+            if self.external is not None:
+                raise NoThreadError("external efforts are estimated")
+            answer = self._guarded(topic, handle)
+            self._native = NativeThread(
+                self._node, topic, NEWEST.depth, answer, self._hear, self._arming
+            )
+        except NoThreadError as error:
+            self._node.get_logger().info(f"{topic} are answered by Python: {error}", once=True)
+            self._listen(JointState, topic, handle, raw=True)
 
     def _guarded(self, topic: str, handle: Handler) -> Callable[[Any], None]:
         def guarded(message: Any) -> None:

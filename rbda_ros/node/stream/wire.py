@@ -66,14 +66,15 @@ class Form:
         names: of the joints.
         size: of such a message, in bytes.
         position_at, velocity_at: where the numbers begin.
-        complete: whether there is one of each for every name.
+        has_positions, has_velocities: whether there is one for every name.
         pattern, mask: what all such messages have in common, up to the velocities.
     """
 
     def __init__(self, data: bytes, like: JointStates) -> None:
         self.names = like.names
         self._positions, self._velocities = len(like.position), len(like.velocity)
-        self.complete = self._positions == self._velocities == len(like.names)
+        self.has_positions = self._positions == len(like.names)
+        self.has_velocities = self._velocities == len(like.names)
         used = [slice(0, 4)]  # bytes that must be the same; what pads them may be anything
         end = _strings(data, 12, 1, used)  # frame_id
         used.append(slice(aligned(end, 4), aligned(end, 4) + 4))  # how many names

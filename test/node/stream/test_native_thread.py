@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rclpy
+from builtin_interfaces.msg import Time
 from conversation import Conversation, efforts
 from geometry_msgs.msg import WrenchStamped
 from lifecycle_msgs.msg import Transition
+from nav_msgs.msg import Odometry
 from node_fixtures import example_robot
 from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
 from rclpy.parameter import Parameter
@@ -147,6 +149,37 @@ def test_every_executor_is_woken(executor):
         np.testing.assert_allclose(answer.effort, efforts(talk.robot, q, YD), **CLOSE)
 
 
+def test_floating_base():
+    urdf = example_robot("solo12")
+    with running(urdf, floating_base=True) as talk:
+        robot, rng = talk.robot, np.random.default_rng(3)
+        base = talk.client.publisher(Odometry, "~/base_state")
+        turn = rng.normal(size=4)
+        q = np.concatenate([rng.normal(size=3), turn / np.linalg.norm(turn), rng.normal(size=12)])
+        qd = rng.normal(size=18)
+        expected = efforts(robot, q, qd)
+
+        def natively():
+            message = talk.client.joint_states(robot.joint_names, q[7:], qd[6:])
+            odometry = Odometry(header=message.header)
+            pose, twist = odometry.pose.pose, odometry.twist.twist
+            pose.position.x, pose.position.y, pose.position.z = q[:3].tolist()
+            turn = pose.orientation
+            turn.x, turn.y, turn.z, turn.w = q[3:7].tolist()
+            twist.linear.x, twist.linear.y, twist.linear.z = qd[:3].tolist()
+            twist.angular.x, twist.angular.y, twist.angular.z = qd[3:6].tolist()
+            base.publish(odometry)
+            talk.client.spin(0.01)
+            talk.publisher.publish(message)
+            talk.client.spin(0.01)
+            answer = talk.answered(message)
+            if answer is not None:
+                np.testing.assert_allclose(answer.effort, expected, **CLOSE)
+            return answer is not None and talk.by_thread
+
+        talk.client.until(natively)
+
+
 def test_completes_states_too(leg):
     heard = leg.client.listen(JointState, "~/joint_states")
     robot = leg.robot
@@ -223,9 +256,78 @@ def test_what_it_does_not_know_is_for_python(leg):
     leg.publisher.publish(old)
     leg.client.until(lambda: refusals.total == before + 2)
     assert "old by their stamp" in refusals.last_message
-    leg.set(velocity_source="differentiate")
+    leg.set(publish_external_effort=True)
     leg.by_python(*good(robot))
-    leg.set(velocity_source="message")
+    leg.set(publish_external_effort=False)
+    leg.natively(*good(robot))
+
+
+def test_differences_are_its_own_too(leg):
+    """On a parabola, with filters so fast that they pass the differences on as they are."""
+    robot, names, dt = leg.robot, leg.robot.independent_joint_names, 0.004
+    leg.set(velocity_cutoff=1e4, acceleration_cutoff=1e4)
+    leg.set(velocity_source="differentiate", acceleration_source="estimate")
+    ydd = np.array([1.0, -2.0, 0.5, 3.0])
+
+    def at(k):
+        return Y + YD * (k * dt) + 0.5 * ydd * (k * dt) ** 2
+
+    def natively():
+        leg.client.spin(0.15)  # until all that was measured is too old
+        sent = [leg.client.joint_states(names, at(k), []) for k in range(20)]
+        start = sent[-1].header.stamp
+        for k, message in enumerate(sent):
+            stamp = start.sec * 10**9 + start.nanosec + int(k * dt * 1e9)
+            message.header.stamp = Time(sec=stamp // 10**9, nanosec=stamp % 10**9)
+            leg.publisher.publish(message)
+            leg.client.spin(0.003)
+        leg.client.spin(0.02)
+        answers, by_thread = [leg.answered(message) for message in sent], leg.by_thread
+        for k in range(4, 20):
+            if None not in answers[k - 2 : k + 1]:
+                q, yd = robot.close(at(k)), (at(k) - at(k - 1)) / dt
+                expected = efforts(robot, q, yd, ydd)
+                np.testing.assert_allclose(answers[k].effort, expected, 1e-4, 1e-4)
+        return by_thread
+
+    leg.client.until(natively)
+    leg.set(velocity_source="message", acceleration_source="zero")
+    leg.set(velocity_cutoff=50.0, acceleration_cutoff=20.0)
+    leg.natively(*good(robot))
+
+
+def test_two_drivers_with_a_half_each(leg):
+    robot, client = leg.robot, leg.client
+    q = robot.close(Y)
+    qd = robot.spanning_velocity(q, YD)
+    expected = efforts(robot, q, YD)
+    halves = ("hip_abduction_rotor", "knee"), ("hip_flexion", "ankle_pulley_rotor", "gripper")
+    values = {name: (q[k], qd[k]) for k, name in enumerate(robot.joint_names)}
+    values["gripper"] = 0.5, 0.5
+    client.spin(0.15)
+
+    def natively():
+        leg.heard.clear()
+        for names in halves:
+            position, velocity = zip(*(values[name] for name in names), strict=True)
+            leg.publisher.publish(client.joint_states(names, position, velocity))
+            client.spin(0.01)
+        for answer in leg.heard:
+            np.testing.assert_allclose(answer.effort, expected, **CLOSE)
+        return len(leg.heard) == 2 and leg.by_thread == 2
+
+    client.until(natively)
+    # One of them falls silent: what it said is too old before long.
+    refusals = leg.node.stream.refusals
+    before = refusals.counts["joints missing"]
+
+    def refused():
+        position, velocity = zip(*(values[name] for name in halves[0]), strict=True)
+        leg.publisher.publish(client.joint_states(halves[0], position, velocity))
+        client.spin(0.02)
+        return refusals.counts["joints missing"] > before
+
+    client.until(refused)
     leg.natively(*good(robot))
 
 
@@ -345,5 +447,5 @@ def test_without_it_python_answers(graph, monkeypatch):
     robot = load_robot(LEG, LOOPS)
     answer = Conversation(client).answer_to(*good(robot))
     np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(Y), YD), **CLOSE)
-    assert "answered by Python: RBDA_ROS_NATIVE is 0" in node.log
+    assert "joint_states are answered by Python: RBDA_ROS_NATIVE is 0" in node.log
     assert node.stop() == 0

@@ -1,0 +1,71 @@
+"""The stream's thread under sanitizers: sanitize_stream.py [address | thread], both by default.
+
+Builds rbda_ros/_native/stream.c, and what belongs to it, with AddressSanitizer and UBSan, or with
+ThreadSanitizer, into build/sanitize_stream, and runs the thread's tests with it. Ends with an error
+if they fail, or if anything is reported.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPILER = os.environ.get("CC", "cc")
+SOURCES = ("stream.c", "plan.c", "answer.c")
+TESTS = "test/node/stream/test_native_thread.py"
+LIBRARIES = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
+SANITIZERS = {"address": "address,undefined", "thread": "thread"}
+
+
+def build(kind):
+    """The module with a sanitizer; the folder it is in, to be put on Python's path."""
+    stage = ROOT / "build" / "sanitize_stream" / kind
+    folder = stage / "rbda_ros" / "_native"
+    folder.mkdir(parents=True, exist_ok=True)
+    module = folder / f"stream{sysconfig.get_config_var('EXT_SUFFIX')}"
+    prefix = Path(sys.prefix)
+    headers = [f"-I{sysconfig.get_path('include')}"]
+    headers += [f"-I{path}" for path in (prefix / "include").iterdir()]
+    options = ["-std=gnu11", "-O1", "-g", "-shared", "-fPIC", "-fno-omit-frame-pointer"]
+    options += [f"-fsanitize={SANITIZERS[kind]}", "-Wall", "-Wextra", "-Werror"]
+    options += ["-Wno-missing-field-initializers", f"-L{prefix / 'lib'}"]
+    sources = [ROOT / "rbda_ros" / "_native" / name for name in SOURCES]
+    command = [COMPILER, *options, *headers, *sources, "-lrcl", "-lrcutils", "-o", module]
+    subprocess.run(command, check=True)
+    return stage
+
+
+def library(name):
+    """Where the compiler has a library."""
+    command = [COMPILER, f"-print-file-name={name}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def run(kind):
+    """Whether the tests pass and nothing is reported."""
+    stage = build(kind)
+    reports = stage / "report"
+    for old in stage.glob("report.*"):
+        old.unlink()
+    environment = os.environ | {
+        "LD_PRELOAD": " ".join(map(library, LIBRARIES[kind])),
+        # Leaks of Python and of the middleware are none of ours; see test_memory.py.
+        "ASAN_OPTIONS": f"detect_leaks=0:log_path={reports}",
+        "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={reports}",
+        # Python and the middleware know nothing of the sanitizer.
+        "TSAN_OPTIONS": f"ignore_noninstrumented_modules=1:exitcode=0:log_path={reports}",
+        "PYTHONPATH": os.pathsep.join([str(stage), str(ROOT)]),
+    }
+    # ThreadSanitizer wants addresses where it expects them.
+    command = ["setarch", "-R", sys.executable, "-m", "pytest", "-q", "-n", "0", TESTS]
+    failed = subprocess.run(command, env=environment, cwd=ROOT).returncode
+    for report in sorted(stage.glob("report.*")):
+        print(report.read_text(errors="replace"))
+        failed = 1
+    return not failed
+
+
+if __name__ == "__main__":
+    sys.exit(0 if all([run(kind) for kind in sys.argv[1:] or SANITIZERS]) else 1)
