@@ -6,7 +6,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rbda_ros.cli import actuation_grid, check, convert, export_c, identify, inspection, label
+from rbda_ros.cli import (
+    actuation_grid,
+    check,
+    convert,
+    excite,
+    export_c,
+    identify,
+    inspection,
+    label,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         help="MuJoCo as the hardware: how well the leg follows with three models",
     )
     demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
-    for command in (inspection, check, convert, export_c, actuation_grid, label, identify):
+    for command in (inspection, check, convert, export_c, actuation_grid, label, identify, excite):
         command.add_parser(commands)
     return parser
 
@@ -67,6 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "actuation": actuation_grid.run,
         "label": label.run,
         "identify": identify.run,
+        "excite": excite.run,
     }
     if arguments.command in programs:
         return programs[arguments.command](arguments)
