@@ -12,6 +12,7 @@ from rbda_ros.cli import (
     actuation_grid,
     check,
     convert,
+    excite,
     export_c,
     identify,
     inspection,
@@ -28,6 +29,7 @@ PROGRAMS: dict[str, Any] = {
     "actuation": actuation_grid,
     "label": label,
     "identify": identify,
+    "excite": excite,
 }
 
 

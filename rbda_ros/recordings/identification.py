@@ -98,7 +98,7 @@ def identify(
     evidence = _with_offsets(evidence)
     cut = int(FITTED * len(evidence.times))
     fitted, judged = evidence.part(slice(0, cut)), evidence.part(slice(cut, None))
-    unknowns = _unknowns(robot, parameters, fitted, what, payload, spread)
+    unknowns = unknowns_of(robot, parameters, fitted, what, payload, spread)
     fit = fit_parameters(fitted.A, fitted.efforts, parameters.values, unknowns)
     left = [judged.efforts - judged.A @ values for values in (parameters.values, fit.values)]
     before, after = (np.sqrt((each**2).mean(axis=0)) for each in left)
@@ -113,14 +113,24 @@ def _with_offsets(evidence: Evidence) -> Evidence:
     return Evidence(evidence.times, A, evidence.efforts, evidence.velocities)
 
 
-def _unknowns(
+def unknowns_of(
     robot: Robot,
     parameters: Parameters,
     evidence: Evidence,
     what: Collection[str],
     payload: str | None,
-    spread: float,
+    spread: float = SPREAD,
 ) -> Unknowns:
+    """What is asked for, and what is known of it before measuring.
+
+    Args:
+        robot: the nominal model.
+        parameters: in the order of the evidence's columns.
+        evidence: by whose efforts friction and offsets are scaled.
+        what: some of `WHAT`.
+        payload: the link that carries something unknown.
+        spread: how far the nominal inertias may be off.
+    """
     names, values = parameters.names, parameters.values
     charts = []
     if "inertia" in what:
@@ -139,9 +149,9 @@ def _unknowns(
     if "offset" in what:
         linear += [names.index(f"{name}.offset") for name in robot.actuated_joint_names]
     # Before measuring, any of them might be what all of the efforts are for.
-    efforts = np.linalg.norm(evidence.efforts)
+    efforts = max(float(np.linalg.norm(evidence.efforts)), 1e-9)
     columns = np.linalg.norm(evidence.A[:, :, linear], axis=(0, 1))
-    deviations = efforts / np.maximum(columns, 1e-9 * max(float(efforts), 1e-9))
+    deviations = efforts / np.maximum(columns, 1e-9 * efforts)
     return Unknowns(charts, linear, values[linear], deviations)
 
 

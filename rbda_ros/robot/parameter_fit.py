@@ -21,10 +21,8 @@ STEPS = 50
 MOST_DAMPING = 1e6
 ENOUGH = 1e-6
 """Square of the last step, in standard deviations of the unknowns, at which the fit has arrived."""
-INTERVAL = (2.5, 97.5)
-"""Percentiles between which 95 % lie."""
-DRAWS = 1000
-"""Draws of the coordinates that intervals are read from: charts are curved."""
+INTERVAL = 2.0
+"""Standard deviations to either side that hold 95 %: 1.96, and some for the noise being guessed."""
 NOT_EXCITED = 0.9
 """Share of what was uncertain before that is left where the motion told nothing."""
 
@@ -55,7 +53,6 @@ class Fit:
         values: (parameters,) all of them, fitted or not.
         deviations: (parameters,) standard deviation of each; zero of those not fitted.
         before: (parameters,) standard deviations before measuring.
-        intervals: (parameters, 2) that hold the true one with 95 %.
         noise: (rows a sample,) standard deviation of the efforts around the model.
         weights: (samples, rows) from 0 for an outlier to 1.
     """
@@ -63,9 +60,14 @@ class Fit:
     values: Array
     deviations: Array
     before: Array
-    intervals: Array
     noise: Array
     weights: Array
+
+    @property
+    def intervals(self) -> Array:
+        """(parameters, 2) that hold the true ones with 95 %, each."""
+        reach = INTERVAL * self.deviations
+        return np.stack([self.values - reach, self.values + reach], axis=-1)
 
     @property
     def excited(self) -> NDArray[np.bool_]:
@@ -106,6 +108,29 @@ def fit_parameters(A: Array, efforts: Array, nominal: Array, unknowns: Unknowns)
     return problem.fit(theta, sigma)
 
 
+def expected_information(
+    A: Array, nominal: Array, unknowns: Unknowns, noise: Array
+) -> tuple[float, Array, Array]:
+    """What a motion would tell of the unknowns, before it is measured.
+
+    Args:
+        A: (samples, rows, parameters) regressors in the units of the efforts.
+        nominal: (parameters,) the model's own.
+        unknowns: what would be fitted.
+        noise: (rows,) standard deviation of the efforts.
+
+    Returns:
+        Information [nat]: half the logarithm by how much the volume of what is uncertain shrinks;
+        (parameters,) standard deviations before, and after.
+    """
+    problem = _Problem(A, A @ nominal, nominal, unknowns)
+    H, _ = problem.normal(problem.start(), noise)
+    gained = np.linalg.slogdet(H / np.outer(problem.prior, problem.prior))[1] / 2
+    D, C = problem.jacobian(problem.start()), np.linalg.inv(H)
+    after = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", D, C, D), 0.0))
+    return float(gained), np.sqrt(((D / problem.prior) ** 2).sum(axis=1)), after
+
+
 class _Problem:
     """Residuals and their derivatives in the coordinates that are fitted."""
 
@@ -123,7 +148,7 @@ class _Problem:
                 f"{samples} samples of {rows} efforts for {self._size} unknowns; record for longer"
             )
         spreads = [np.full(chart.size, spread) for _, chart, spread in unknowns.charts]
-        self._prior = 1.0 / np.concatenate([*spreads, np.asarray(unknowns.deviations, float)])
+        self.prior = 1.0 / np.concatenate([*spreads, np.asarray(unknowns.deviations, float)])
         self._ends = np.cumsum([0, *sizes])
 
     def start(self) -> Array:
@@ -170,7 +195,7 @@ class _Problem:
         r, _ = self.residuals(theta, sigma)
         size = np.abs(r)
         rho = np.where(size <= HUBER, size**2 / 2, HUBER * size - HUBER**2 / 2)
-        return float(rho.sum() + ((self._prior * theta) ** 2).sum() / 2)
+        return float(rho.sum() + ((self.prior * theta) ** 2).sum() / 2)
 
     def normal(self, theta: Array, sigma: Array) -> tuple[Array, Array]:
         """The normal equations ``H step = g``."""
@@ -179,8 +204,8 @@ class _Problem:
         fitted = np.flatnonzero(D.any(axis=1))
         B = ((self._A[..., fitted] / sigma[:, None]) @ D[fitted]).reshape(-1, self._size)
         r, w = r.ravel(), weights.ravel()
-        H = B.T @ (w[:, None] * B) + np.diag(self._prior**2)
-        return H, B.T @ (w * r) - self._prior**2 * theta
+        H = B.T @ (w[:, None] * B) + np.diag(self.prior**2)
+        return H, B.T @ (w * r) - self.prior**2 * theta
 
     def fit(self, theta: Array, sigma: Array) -> Fit:
         """What was found, with the covariance at it."""
@@ -190,18 +215,11 @@ class _Problem:
         H, _ = self.normal(theta, noise)
         C, D = np.asarray(np.linalg.inv(H), float), self.jacobian(theta)
         covariance = D @ C @ D.T
-        D0 = self.jacobian(self.start()) / self._prior
+        D0 = self.jacobian(self.start()) / self.prior
         return Fit(
             values=self.parameters(theta),
             deviations=np.sqrt(np.maximum(np.diag(covariance), 0.0)),
             before=np.sqrt((D0**2).sum(axis=1)),
-            intervals=self._intervals(theta, C),
             noise=noise,
             weights=self.residuals(theta, noise)[1],
         )
-
-    def _intervals(self, theta: Array, covariance: Array) -> Array:
-        rng = np.random.default_rng(0)
-        root = np.linalg.cholesky(covariance)
-        draws = self.parameters(theta + rng.normal(size=(DRAWS, self._size)) @ root.T)
-        return np.percentile(draws, INTERVAL, axis=0).T

@@ -1,0 +1,58 @@
+"""``rbda_ros excite``: a motion to record, for `rbda_ros identify`."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+from rbda_ros.cli.label import add_model_arguments, read_model, read_settings
+from rbda_ros.errors import InputError, ModelError
+from rbda_ros.node.settings import ParameterError
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command ``excite`` to a parser of commands."""
+    parser = subparsers.add_parser(
+        "excite",
+        help="find a motion that tells much of a robot's parameters",
+        description="Searches for a motion of the independent joints, from rest to rest, that "
+        "tells much of inertia and friction: inside the limits of all joints and motors, loops "
+        "closed. Writes it as CSV: time, then position, velocity, acceleration of each joint.",
+    )
+    add_model_arguments(parser)
+    parser.add_argument("--what", default="inertia,friction", help="default: %(default)s")
+    parser.add_argument("--seconds", type=float, default=20.0, help="default: %(default)s")
+    parser.add_argument("--rate", type=float, default=100.0, help="states a second (%(default)s)")
+    parser.add_argument("--tries", type=int, default=60, help="motions to look at (%(default)s)")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the CSV")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search, and write the motion; returns the exit code."""
+    from rbda_ros.recordings.excitation import excite
+
+    try:
+        settings = read_settings(args.params)
+        robot = read_model(args.robot, args.loops).load(settings)
+        what = [part.strip() for part in args.what.split(",") if part.strip()]
+        found = excite(robot, what, seconds=args.seconds, rate=args.rate, tries=args.tries)
+        with args.output.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            kinds = ("position", "velocity", "acceleration")
+            writer.writerow(
+                ["time", *(f"{kind}.{name}" for kind in kinds for name in found.joints)]
+            )
+            rows = zip(found.times, found.position, found.velocity, found.acceleration, strict=True)
+            for time, *numbers in rows:
+                writer.writerow([time, *(x for part in numbers for x in part.tolist())])
+    except (InputError, ModelError, ParameterError, OSError) as error:
+        print(f"rbda_ros excite: {error}", file=sys.stderr)
+        return 1
+    print(f"{args.output}: {len(found.times)} states of {', '.join(found.joints)}")
+    print(f"tells of {len(found.told)} parameters: {', '.join(found.told) or 'none'}")
+    if found.untold:
+        print(f"and nothing of {len(found.untold)}: {', '.join(found.untold)}")
+    return 0
