@@ -22,7 +22,7 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 # One after the other, whatever -j says: they share the environment and the cores.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest lint colcon bench papers clean
+.PHONY: help install run test pytest lint colcon bench papers soak faults fuzz clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -32,6 +32,9 @@ help:
 	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
 	@echo "make bench     the benchmarks"
 	@echo "make papers    the papers' figures and tables, and docs/papers.md"
+	@echo "make soak      ten minutes of everything at once (MINUTES=...)"
+	@echo "make faults    killed drivers and nodes, full disks, jumping clocks"
+	@echo "make fuzz      100,000 inputs for every reader (RUNS=...)"
 	@echo "make clean     remove what the others made"
 
 install:
@@ -71,6 +74,20 @@ bench: install
 
 papers: install
 	@$(VENV)/python -m benchmark.papers
+
+# Each ends by itself with a table of verdicts; KEEP=--write keeps it in docs/hardening.md.
+MINUTES ?= 10
+RUNS ?= 100000
+
+soak: install
+	$(VENV)/python -m tools.hardening.soak --minutes $(MINUTES) $(KEEP)
+
+faults: install
+	$(VENV)/python -m tools.hardening.faults $(KEEP)
+
+fuzz: install
+	-@$(VENV)/python -m pip --disable-pip-version-check install -q atheris 2> build/logs/atheris.log
+	$(VENV)/python -m tools.hardening.fuzz --runs $(RUNS) $(KEEP)
 
 clean:
 	rm -rf .venv .venv-* build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
