@@ -22,7 +22,8 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 # One after the other, whatever -j says: they share the environment and the cores.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest nightly lint colcon sanitize bench papers browser docs screenshots clean
+.PHONY: help install run test pytest nightly lint colcon sanitize soak faults fuzz bench papers
+.PHONY: browser docs screenshots clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -37,6 +38,9 @@ help:
 	@echo "make browser   Debian's Chromium for the tests of the page, where apt and root are at hand"
 	@echo "make docs      the documentation site, in build/docs"
 	@echo "make screenshots  the pictures of the page in docs/pictures and docs/cookbook"
+	@echo "make soak      ten minutes of everything at once (MINUTES=...)"
+	@echo "make faults    killed drivers and nodes, full disks, jumping clocks"
+	@echo "make fuzz      100,000 inputs for every reader (RUNS=...)"
 	@echo "make clean     remove what the others made"
 
 install:
@@ -94,6 +98,20 @@ docs: install
 
 screenshots: install browser
 	@$(VENV)/python tools/screenshots.py
+
+# Each ends by itself with a table of verdicts; KEEP=--write keeps it in docs/hardening.md.
+MINUTES ?= 10
+RUNS ?= 100000
+
+soak: install
+	$(VENV)/python -m tools.hardening.soak --minutes $(MINUTES) $(KEEP)
+
+faults: install
+	$(VENV)/python -m tools.hardening.faults $(KEEP)
+
+fuzz: install
+	-@$(VENV)/python -m pip --disable-pip-version-check install -q atheris 2> build/logs/atheris.log
+	$(VENV)/python -m tools.hardening.fuzz --runs $(RUNS) $(KEEP)
 
 clean:
 	rm -rf .venv .venv-* build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

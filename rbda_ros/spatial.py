@@ -24,7 +24,9 @@ pi/2 with twelve digits. Torques stay within 1e-10 of those of the unrounded num
 
 
 def constant(array: Any) -> ca.DM:
-    """A numpy array as a CasADi constant whose zeros are structural."""
+    """A numpy array as a CasADi constant whose zeros are structural; symbols stay as they are."""
+    if isinstance(array, ca.SX):
+        return array
     return ca.sparsify(ca.DM(np.asarray(array, dtype=float)))
 
 

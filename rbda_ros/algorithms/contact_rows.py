@@ -127,7 +127,7 @@ def contact_rows(
         linear, k_linear = _constrained(contact.linear, desired[:3, c] + ground, *own)
         angular, k_angular = _constrained(contact.angular, desired[3:, c], *own)
         k, position = tree.place_of(contact.body)
-        w, p = v[k][6 * position : 6 * position + 3], _vector(contact.point)
+        w, p = v[k][6 * position : 6 * position + 3], constant(contact.point)
         on_body = ca.vertcat(
             linear @ ca.horzcat(-skew(p), ca.DM.eye(3)),
             ca.horzcat(angular, ca.DM(angular.rows(), 3)),
@@ -136,10 +136,6 @@ def contact_rows(
         target = ca.vertcat(k_linear - linear @ ca.cross(w, ca.cross(w, p)), k_angular)
         rows.append(ContactRows(contact, k, transposed.T, target, linear, angular))
     return rows
-
-
-def _vector(point: tuple[float, float, float] | Matrix) -> Matrix:
-    return point if isinstance(point, ca.SX) else constant(point)
 
 
 def _constrained(

@@ -34,6 +34,10 @@ class NamedFrame(NamedTuple):
     xyz: tuple[float, float, float]
     rpy: tuple[float, float, float]
 
+    def at_link(self) -> NamedFrame:
+        """The frame of the link itself."""
+        return NamedFrame(self.link, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+
     def on_body(self, tree: ClusterTree) -> BodyFrame:
         """The same frame on the body that the link is lumped onto."""
         place = tree.spanning.links[self.link]

@@ -23,6 +23,7 @@ from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
 from rbda_ros.algorithms.feedforward import Choice, feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import (
+    BodyFrame,
     NamedFrame,
     frame_bias_acceleration,
     frame_pose,
@@ -45,8 +46,9 @@ from rbda_ros.algorithms.transmission_maps import (
     velocity_map,
 )
 from rbda_ros.cluster_tree.open_loops import OpenLoops
+from rbda_ros.cluster_tree.spanning_tree import Frame
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix
+from rbda_ros.spatial import Matrix, constant
 
 Shape = tuple[int, int]
 Outputs = Matrix | tuple[Matrix, ...]
@@ -136,6 +138,23 @@ def _jacobian(tree: ClusterTree, q: Matrix, frame: NamedFrame) -> Matrix:
 
 def _frame_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix, frame: NamedFrame) -> Matrix:
     return frame_bias_acceleration(tree, q, yd, frame.on_body(tree))
+
+
+def _jacobian_at(tree: ClusterTree, q: Matrix, points: Matrix, frame: NamedFrame) -> Matrix:
+    return jacobian(tree, q, _moved(frame.on_body(tree), points.T))
+
+
+def _inverse_operational_space_inertia_at(
+    tree: ClusterTree, q: Matrix, points: Matrix, frames: Sequence[NamedFrame], linear_only: bool
+) -> Matrix:
+    at = [_moved(frame.on_body(tree), points[e, :].T) for e, frame in enumerate(frames)]
+    return inverse_operational_space_inertia(tree, q, at, linear_only)
+
+
+def _moved(at: BodyFrame, offset: Matrix) -> BodyFrame:
+    """A frame moved by an offset (3) in its own axes, which is an input."""
+    p: Any = constant(at.frame.p) + constant(at.frame.R) @ offset
+    return BodyFrame(at.body, Frame(at.frame.R, p))
 
 
 def _inverse_operational_space_inertia(
@@ -236,6 +255,22 @@ REGISTRY: dict[str, Traceable] = {
     ),
     "inverse_operational_space_inertia": Traceable(
         ("q",), _inverse_operational_space_inertia, needs_frames=True
+    ),
+    # For any points of the same links, in their axes.
+    "jacobian_at": Traceable(
+        ("q", "points"),
+        _jacobian_at,
+        needs_frames=True,
+        sees_inertia=False,
+        public=False,
+        shapes=lambda frame: {"points": (1, 3)},
+    ),
+    "inverse_operational_space_inertia_at": Traceable(
+        ("q", "points"),
+        _inverse_operational_space_inertia_at,
+        needs_frames=True,
+        public=False,
+        shapes=lambda frames, linear_only: {"points": (len(frames), 3)},
     ),
     # Options: which positions, or velocity coordinates, are known.
     "closure": Traceable(

@@ -41,7 +41,12 @@ class Frames(Dynamics):
 
         World-aligned axes at the frame's origin, linear rows first: ``[v; w] = J yd``.
         """
-        J = self._evaluate("jacobian", self.state(q).q, frames=(frame,))[0]
+        named = self._inputs.frame(frame)
+        if any(named.xyz):  # clients may name any point: it is an input
+            kernel = self._kernels.get("jacobian_at", named.at_link())
+            J = self._evaluate(kernel, self.state(q).q, np.array(named.xyz))[0]
+        else:
+            J = self._evaluate("jacobian", self.state(q).q, frames=(named,))[0]
         return J.reshape(*J.shape[:-1], 6, self.ny)
 
     @checked
@@ -80,9 +85,7 @@ class Frames(Dynamics):
         if len(frames) > MOST_TRACED_FRAMES:
             inverse = self._dense_inverse_inertia(state, jacobian)
         else:
-            name = "inverse_operational_space_inertia"
-            flat = self.kernel(name, *frames, linear_only=linear_only).call(state.q)[0]
-            inverse = flat.reshape(rows * len(frames), -1)
+            inverse = self._inverse_inertia(state, frames, linear_only)
         if not np.isfinite(inverse).all():
             raise SingularityError(self._no_inertia())
         values, vectors = np.linalg.eigh(inverse)
@@ -146,6 +149,20 @@ class Frames(Dynamics):
             base_nv=self.coordinates.base_nv,
         )
         return reach(kinematics, start, tolerance)
+
+    def _inverse_inertia(
+        self, state: State, frames: Sequence[FrameName], linear_only: bool
+    ) -> Array:
+        """``J H^-1 J'`` (m, m) by force propagators."""
+        name = "inverse_operational_space_inertia"
+        named = [self._inputs.frame(frame) for frame in frames]
+        if any(any(frame.xyz) for frame in named):
+            at = tuple(frame.at_link() for frame in named)
+            points = np.array([frame.xyz for frame in named]).ravel()
+            flat = self._kernels.get(f"{name}_at", at, linear_only).call(state.q, points)[0]
+        else:
+            flat = self.kernel(name, *named, linear_only=linear_only).call(state.q)[0]
+        return flat.reshape((3 if linear_only else 6) * len(frames), -1)
 
     def _dense_inverse_inertia(self, state: State, J: Array) -> Array:
         """``J H^-1 J'`` (m, m) from the factor of ``H = L' L``."""

@@ -175,7 +175,19 @@ def test_kernels_of_frames_do_not_pile_up(monkeypatch):
     q, link = robot.tree.home, robot.clusters[-1].links[-1]
     points = [(link, (0.1 * k, 0.0, 0.0)) for k in range(5)]
     first = robot.kernel("jacobian", points[0])
-    answers = [robot.jacobian(q, point) for point in points]
+    answers = [robot.kernel("jacobian", point).call(q)[0] for point in points]
     assert robot.kernel("jacobian", points[-1]) is robot.kernel("jacobian", points[-1])
     assert robot.kernel("jacobian", points[0]) is not first
-    np.testing.assert_array_equal(robot.jacobian(q, points[0]), answers[0])
+    np.testing.assert_array_equal(robot.kernel("jacobian", points[0]).call(q)[0], answers[0])
+
+
+def test_any_point_of_a_link_needs_no_kernel_of_its_own():
+    robot = Robot(build_cluster_tree(MECHANISMS["gear"].tree().description))
+    q, link = robot.tree.home, robot.clusters[-1].links[-1]
+    for k in range(1, 5):
+        point = link, (0.1 * k, 0.2, -0.3)
+        expected = robot.kernel("jacobian", point).call(q)[0]
+        np.testing.assert_allclose(robot.jacobian(q, point).ravel(), expected, 1e-12, 1e-12)
+        robot.operational_space_inertia(q, [point, link])
+    by_points = [key[0] for key in robot._kernels.cached() if key[0].endswith("_at")]
+    assert sorted(by_points) == ["inverse_operational_space_inertia_at", "jacobian_at"]

@@ -1,0 +1,1 @@
+"""`make soak`, `make faults`, `make fuzz`: each ends by itself, with a table of verdicts."""

@@ -1,0 +1,246 @@
+"""What is fuzzed: each target takes bytes, and raises only where something is wrong with us."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+ROBOTS = ROOT / "config" / "robots"
+MECHANISMS = ROOT / "test" / "mechanisms"
+NUMBERS = (0.0, -0.0, 1.0, -1.5, 0.3, 1e-320, 1e12, 1e15, 1e200, 1e308, math.nan, math.inf)
+WORDS = ("", "knee", "hip_flexion", "foot", "knee_rotor", "no such", "x" * 5000, "a\nb", "é\0")
+MJCF = """<mujoco><worldbody><body name="a"><joint name="j" axis="0 1 0"/>
+<geom type="capsule" size="0.02 0.1" mass="1"/><body name="b" pos="0 0 0.2">
+<joint name="k" armature="0.01" range="-1 1"/><geom size="0.05" mass="0.5"/></body></body>
+</worldbody><equality><joint joint1="j" joint2="k" polycoef="0 2 0 0 0"/></equality></mujoco>"""
+
+
+UNLIMITED = ("DescribeModel", "DescribeActuation")
+"""Services whose responses may say infinity, where there is no limit; never NaN."""
+
+
+class WrongError(AssertionError):
+    """An answer that must not be."""
+
+
+def urdf(data: bytes) -> None:
+    """A description: read, or refused with every problem named."""
+    _read(data.decode("utf-8", "surrogateescape"), None)
+
+
+def mjcf(data: bytes) -> None:
+    """An MJCF: the same."""
+    _read(data.decode("utf-8", "surrogateescape"), None)
+
+
+def loops(data: bytes) -> None:
+    """A loop file for the demo leg."""
+    _read(_leg_text(), data.decode("utf-8", "surrogateescape") + "\n")
+
+
+def expression(data: bytes) -> None:
+    """The equation of a constraint."""
+    equation = data.decode("utf-8", "surrogateescape")
+    constraint = {"name": "c", "type": "expression", "equation": equation}
+    _read(_leg_text(), {"constraints": [constraint]})
+
+
+def _read(text: str, loops: Any) -> None:
+    from rbda_ros.description import read_description
+    from rbda_ros.errors import DescriptionError
+
+    try:
+        read_description(text, loops)
+    except DescriptionError as error:
+        if not error.problems or not all(str(problem).isprintable() for problem in error.problems):
+            raise WrongError("a refusal that cannot be read") from error
+
+
+@cache
+def _leg_text() -> str:
+    return (ROBOTS / "demo_leg.urdf").read_text()
+
+
+@cache
+def _leg() -> Any:
+    from rbda_ros import load_robot
+
+    return load_robot(ROBOTS / "demo_leg.urdf", ROBOTS / "demo_leg_loops.yaml")
+
+
+def joint_states(data: bytes) -> None:
+    """A serialized JointState, as anyone may publish it: finite efforts, or none."""
+    published: list[Any] = []
+    responder = _responder(published)
+    # What rclpy cannot make a message of is an error that the node logs; it must not end us.
+    try:
+        responder.on_joint_states(data)
+    except Exception as error:
+        if type(error).__module__.startswith("rbda_ros"):
+            raise
+    for message in published:
+        efforts = struct.unpack(f"<{len(_leg().actuated_joint_names)}d", bytes(message)[-32:])
+        if not all(map(math.isfinite, efforts)):
+            raise WrongError(f"efforts {efforts}")
+    published.clear()
+
+
+_kept: dict[str, Any] = {}
+
+
+def _responder(published: list[Any]) -> Any:
+    from rbda_ros.node.parameters import Settings
+    from rbda_ros.node.refusals import Refusals
+    from rbda_ros.node.stream.meter import Meter
+    from rbda_ros.node.stream.responder import Context, Responder
+
+    def background(make: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(make())
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    if "responder" not in _kept:
+        meter = Meter()
+        context = Context(
+            publish=lambda message: _kept["published"].append(message),
+            publish_commands=lambda message: None,
+            now=lambda: 0,
+            background=background,
+            refusals=Refusals(),
+            meter=meter,
+        )
+        settings = Settings(joint_state_timeout=0.0)
+        _kept["responder"], _kept["meter"] = Responder(_leg(), settings, context), meter
+    _kept["published"] = published
+    _kept["meter"].read()  # as diagnostics do, or it would grow
+    return _kept["responder"]
+
+
+def requests(data: bytes) -> None:
+    """A request of any service: a response that says no, or has finite numbers."""
+    rng = random.Random(data)
+    kind, answer = rng.choice(_services())
+    response = answer(_message(kind.Request, rng, 0), kind.Response())
+    if response.message.startswith("internal error"):
+        raise WrongError(f"{kind.__name__}: {response.message}")
+    allowed = math.inf if kind.__name__ in UNLIMITED else sys.float_info.max
+    if response.success and not _within(response, allowed):
+        raise WrongError(f"{kind.__name__}: numbers that are not finite")
+
+
+@cache
+def _services() -> list[tuple[Any, Any]]:
+    from rbda_ros import srv
+    from rbda_ros.node.parameters import Settings
+    from rbda_ros.node.services import advertise as a
+
+    quiet = SimpleNamespace(error=lambda *_, **__: None)
+    node = SimpleNamespace(robot=_leg(), active=True, settings=Settings(), get_logger=lambda: quiet)
+    handlers = {
+        srv.InverseDynamics: a.InverseDynamicsService(),
+        srv.ForwardDynamics: a.forward_dynamics,
+        srv.MassMatrix: a.mass_matrix,
+        srv.OperationalSpaceInertia: a.operational_space_inertia,
+        srv.ConstrainedForwardDynamics: a.constrained_forward_dynamics,
+        srv.TrajectoryInverseDynamics: a.trajectory_inverse_dynamics,
+        srv.ConvertState: a.convert_state,
+        srv.ConvertTrajectory: a.convert_trajectory,
+        srv.DescribeActuation: a.describe_actuation,
+        srv.DescribeModel: a.describe_model,
+    }
+    return [(kind, a._answer(node, a.Service(kind, do))) for kind, do in handlers.items()]
+
+
+def _message(kind: Any, rng: random.Random, depth: int) -> Any:
+    """A message with fields of all sorts, mostly of sizes that fit the leg."""
+    message = kind()
+    for field, form in kind.get_fields_and_field_types().items():
+        if rng.random() < 0.3:
+            continue
+        value = getattr(message, field)
+        if form.startswith("sequence<"):
+            inner = form[9:-1].split(",")[0]
+            count = rng.choice((0, 1, 2, 4, 4, 4, 5))
+            setattr(message, field, [_value(inner, rng, depth) for _ in range(count)])
+        elif "/" in form:
+            setattr(message, field, _message(type(value), rng, depth + 1))
+        else:
+            setattr(message, field, _value(form, rng, depth))
+    return message
+
+
+def _value(form: str, rng: random.Random, depth: int) -> Any:
+    if form in ("double", "float"):
+        return rng.choice(NUMBERS) if rng.random() < 0.2 else rng.gauss(0.0, 0.5)
+    if form == "boolean":
+        return rng.random() < 0.5
+    if form == "string":
+        names = (*_leg().joint_names, *_leg().tree.spanning.links)
+        return rng.choice(WORDS) if rng.random() < 0.2 else rng.choice(names)
+    if "/" not in form:
+        return rng.randrange(0, 100)  # integers
+    package, name = form.split("/")
+    module = __import__(f"{package}.msg", fromlist=[name])
+    return _message(getattr(module, name), rng, depth + 1)
+
+
+def _within(message: Any, largest: float) -> bool:
+    """Whether no number of a message is larger than that, nor NaN."""
+    if isinstance(message, float):
+        return abs(message) <= largest
+    if hasattr(message, "get_fields_and_field_types"):
+        fields = message.get_fields_and_field_types()
+        return all(_within(getattr(message, field), largest) for field in fields)
+    if isinstance(message, str | bytes | int):
+        return True
+    return all(_within(each, largest) for each in message)
+
+
+def seeds(name: str) -> list[bytes]:
+    """Good inputs of a target, to begin from."""
+    if name == "urdf":
+        return [path.read_bytes() for path in (*ROBOTS.glob("*.urdf"), *MECHANISMS.glob("*.urdf"))]
+    if name == "loops":
+        return [path.read_bytes() for path in (*ROBOTS.glob("*.yaml"), *MECHANISMS.glob("*.yaml"))]
+    if name == "mjcf":
+        return [MJCF.encode()]
+    if name == "expression":
+        texts = ("knee - 2*ankle", "sin(knee)^2 + `hip_flexion`/3 - 1e-3", "sqrt(abs(knee))-exp(1)")
+        return [text.encode() for text in texts]
+    if name == "joint_states":
+        return _good_states()
+    return [bytes([k]) for k in range(32)]
+
+
+def _good_states() -> list[bytes]:
+    from rclpy.serialization import serialize_message
+    from sensor_msgs.msg import JointState
+
+    robot = _leg()
+    found = []
+    for names in (robot.independent_joint_names, robot.joint_names, robot.actuated_joint_names):
+        zeros = [0.1] * len(names)
+        found.append(JointState(name=list(names), position=zeros, velocity=zeros, effort=zeros))
+    return [serialize_message(message) for message in found]
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "urdf": urdf,
+    "mjcf": mjcf,
+    "loops": loops,
+    "expression": expression,
+    "joint_states": joint_states,
+    "requests": requests,
+}
