@@ -191,6 +191,21 @@ static bool publish(const message_t *message, const uint8_t *like)
   return false;
 }
 
+/* Efforts of the message on its joints, and none on the others; whether it has them. */
+static bool take_efforts(plan_t *plan, const form_t *form, const uint8_t *data)
+{
+  if (form->effort_at == 0) return false;
+  const vector_t to = plan->measured;
+  for (Py_ssize_t k = 0; k < to.count; k++) to.at[k] = 0.0;
+  bool finite = true;
+  for (Py_ssize_t k = 0; k < form->effort_order.count; k++) {
+    double *effort = &to.at[form->effort_target.at[k]];
+    memcpy(effort, data + form->effort_at + NUMBER * form->effort_order.at[k], sizeof(double));
+    finite &= isfinite(*effort) != 0;
+  }
+  return finite;
+}
+
 static void publish_rest(plan_t *plan, const bool *wanted, const uint8_t *like)
 {
   for (int k = 1; k < plan->message_count; k++) {
@@ -243,9 +258,11 @@ outcome_t plan_answer(plan_t *plan, rcl_clock_t *clock, const uint8_t *data, Py_
       && (now - plan->earliest > timeout || plan->newest - now > timeout))
     return FOR_PYTHON;
   bool wanted[MOST_MESSAGES];
+  const int efforts = take_efforts(plan, form, data) ? WITH_EFFORTS : WITHOUT_EFFORTS;
   for (int k = 0; k < plan->message_count; k++) {
     const message_t *message = &plan->messages[k];
-    wanted[k] = !message->optional || somebody_listens(message);
+    wanted[k] = (message->when == ALWAYS || message->when == efforts)
+                && (!message->optional || somebody_listens(message));
     if (wanted[k] && message->data == NULL) return FOR_PYTHON;
   }
 

@@ -95,14 +95,24 @@ static bool read_kept(plan_t *plan, PyObject *given)
   return fits(view->len == joints, "which joints are fresh");
 }
 
+static bool read_efforts(plan_t *plan, PyObject *given, Py_ssize_t names, form_t *form)
+{
+  PyObject *order, *target;
+  return PyArg_ParseTuple(given, "nOO", &form->effort_at, &order, &target)
+         && hold_order(plan, order, names, &form->effort_order)
+         && hold_order(plan, target, plan->measured.count, &form->effort_target)
+         && fits(form->effort_at > 0 && form->effort_at + NUMBER * names <= form->size
+                 && form->effort_order.count == form->effort_target.count, "the efforts of a form");
+}
+
 static bool read_form(plan_t *plan, PyObject *given, form_t *form)
 {
-  PyObject *pattern, *mask, *order, *target;
+  PyObject *pattern, *mask, *order, *target, *efforts;
   Py_ssize_t names;
   int partial, refused;
-  if (!PyArg_ParseTuple(given, "OOnnnnOOpp", &pattern, &mask, &form->size, &names,
+  if (!PyArg_ParseTuple(given, "OOnnnnOOppO", &pattern, &mask, &form->size, &names,
                         &form->position_at, &form->velocity_at, &order, &target, &partial,
-                        &refused))
+                        &refused, &efforts))
     return false;
   const Py_buffer *view = hold(plan, pattern, PyBUF_SIMPLE);
   if (view == NULL) return false;
@@ -123,6 +133,7 @@ static bool read_form(plan_t *plan, PyObject *given, form_t *form)
                && form->velocity_at >= 0
                && (!measured || form->velocity_at + NUMBER * names <= form->size), "a form"))
     return false;
+  if (efforts != Py_None && !read_efforts(plan, efforts, names, form)) return false;
   if (target == Py_None) return fits(form->order.count == plan->position.count, "an order");
   return hold_order(plan, target, plan->kept.position.count, &form->target)
          && fits(form->target.count == form->order.count, "a target");
@@ -133,7 +144,7 @@ static bool read_message(plan_t *plan, PyObject *given, message_t *message)
   PyObject *data, *parts;
   unsigned long long publisher;
   int stamped, optional;
-  if (!PyArg_ParseTuple(given, "KOppO!", &publisher, &data, &stamped, &optional,
+  if (!PyArg_ParseTuple(given, "KOppiO!", &publisher, &data, &stamped, &optional, &message->when,
                         &PyTuple_Type, &parts))
     return false;
   message->publisher = (rcl_publisher_t *)(uintptr_t)publisher;
@@ -186,11 +197,12 @@ static bool read_kernel(plan_t *plan, PyObject *arrays)
 
 static bool read_plan(plan_t *plan, PyObject *description)
 {
-  PyObject *arrays, *completed, *kept, *forms, *messages;
+  PyObject *arrays, *completed, *measured, *kept, *forms, *messages;
   unsigned long long kernel, completion;
   int others;
-  if (!PyArg_ParseTuple(description, "KO!KOOO!O!dddidLLp", &kernel, &PyTuple_Type, &arrays,
-                        &completion, &completed, &kept, &PyTuple_Type, &forms, &PyTuple_Type, &messages,
+  if (!PyArg_ParseTuple(description, "KO!KOOOO!O!dddidLLp", &kernel, &PyTuple_Type, &arrays,
+                        &completion, &completed, &measured, &kept, &PyTuple_Type, &forms,
+                        &PyTuple_Type, &messages,
                         &plan->precise, &plan->closed, &plan->nearby, &plan->repeats,
                         &plan->max_condition, &plan->timeout, &plan->jump, &others))
     return false;
@@ -204,7 +216,9 @@ static bool read_plan(plan_t *plan, PyObject *description)
     return false;
   if (!read_kernel(plan, arrays)) return false;
   if (kept != Py_None && !read_kept(plan, kept)) return false;
-  if (completion != 0 && !hold_vector(plan, completed, &plan->completed)) return false;
+  if (completion != 0 && (!hold_vector(plan, completed, &plan->completed)
+                          || !hold_vector(plan, measured, &plan->measured)))
+    return false;
   for (int k = 0; k < plan->form_count; k++)
     if (!read_form(plan, PyTuple_GET_ITEM(forms, k), &plan->forms[k])) return false;
   for (int k = 0; k < plan->message_count; k++)

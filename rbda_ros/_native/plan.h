@@ -17,7 +17,7 @@
 
 /* Where the stamp is: after four bytes that say how the rest is encoded. */
 enum { STAMP_AT = 4, STAMP_SIZE = 8 };
-enum { HEALTH = 6, MOST_FORMS = 8, MOST_MESSAGES = 3, MOST_PARTS = 2, MOST_VIEWS = 64 };
+enum { HEALTH = 6, MOST_FORMS = 8, MOST_MESSAGES = 4, MOST_PARTS = 3, MOST_VIEWS = 64 };
 
 /* Numbers of a message, or of the robot. */
 typedef struct { double *at; Py_ssize_t count; } vector_t;
@@ -35,6 +35,9 @@ typedef struct {
   Py_ssize_t position_at, velocity_at;
   order_t order;                 /* places in the message of the joints to go by; or, if it has a */
   order_t target;                /* target, of those to be kept, and their places in the robot */
+  Py_ssize_t effort_at;          /* 0 where it has no efforts, or nobody wants them */
+  order_t effort_order;          /* their places in it, */
+  order_t effort_target;         /* and among those of all joints */
   bool partial;                  /* the joints to go by follow from other messages too */
   bool refused;                  /* it has no joint of the robot: count it, and no more */
   int64_t time;                  /* stamp of the last one [ns] */
@@ -62,6 +65,8 @@ typedef struct {
 /* Numbers that go into a message. */
 typedef struct { vector_t values; order_t order; Py_ssize_t at; } part_t;
 
+enum { ALWAYS, WITHOUT_EFFORTS, WITH_EFFORTS };
+
 /* A message that is sent for every state that is answered. */
 typedef struct {
   rcl_publisher_t *publisher;
@@ -69,6 +74,7 @@ typedef struct {
   Py_ssize_t size;
   bool stamped;                  /* with the stamp of the state */
   bool optional;                 /* not sent unless somebody listens */
+  int when;                      /* sent ALWAYS, or for states without efforts, or with them */
   part_t parts[MOST_PARTS];
   int count;
 } message_t;
@@ -86,6 +92,7 @@ typedef struct {
   kept_t kept;
   void *completion;              /* velocities of all joints; NULL where nobody wants them */
   vector_t completed;
+  vector_t measured;             /* efforts of all joints, as the message has them */
   message_t messages[MOST_MESSAGES];
   int message_count;
   double precise, closed, nearby, max_condition;

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rbda_ros.node.stream.measurements import Form, JointStates
+from rbda_ros.node.stream.joint_states import Form, JointStates
 from rbda_ros.node.stream.rates import Vector
 
 LITTLE_ENDIAN = b"\x00\x01"
@@ -106,8 +106,7 @@ class CdrReader:
     def read(self, data: bytes) -> JointStates:
         """One message."""
         form = self.form(data)
-        position, velocity = form.field(data, "position"), form.field(data, "velocity")
-        return JointStates(form.names, stamp(data), position, velocity)
+        return JointStates(form.names, stamp(data), *(form.field(data, field) for field in FIELDS))
 
 
 class CdrWriter:

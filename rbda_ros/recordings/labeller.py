@@ -16,6 +16,7 @@ from rbda_ros.node.settings import Settings, check_model
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
+from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.rates import Vector
@@ -83,6 +84,7 @@ class Labeller:
             meter=_NoMeter(),
             codec=self._codec,
             answered=self._answered,
+            closed=lambda call, data, states: self._completed.on_state(call, data, states),
         )
         self._completed = CompletedStates(
             robot, prefix, self._publisher("joint_states"), _at_once, self._codec
@@ -160,8 +162,8 @@ class Labeller:
     def _publisher(self, label: str) -> Callable[[bytes], None]:
         return lambda data: self._labels.append((label, data))
 
-    def _answered(self, call: FeedforwardCall, data: bytes) -> None:
-        self._completed.on_state(call, data)
+    def _answered(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
+        self._completed.on_state(call, data, states)
         external = None
         if self._external is not None:
             before = len(self._labels)
@@ -175,11 +177,11 @@ class Labeller:
         if measured is not None:
             self._residual.efforts[:] = measured - call.efforts
             self._labels.append(("residual", self._residual.serialized(data)))
-        states = self._codec.writers["position", "velocity"].values
+        completed = self._completed.values
         self._sample = Sample(
             stamp(data) or self._now,
-            states["position"].copy(),
-            states["velocity"].copy(),
+            completed["position"].copy(),
+            completed["velocity"].copy(),
             measured,
             call.efforts.copy(),
             external,

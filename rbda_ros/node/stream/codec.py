@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from rbda_ros.node.stream.measurements import Form, JointStates
+from rbda_ros.node.stream.joint_states import Form, JointStates
 from rbda_ros.node.stream.rates import Vector
 
 

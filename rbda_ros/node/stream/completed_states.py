@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -10,19 +10,25 @@ from typing import Any
 import numpy as np
 
 from rbda_ros.node.stream.codec import Codec
+from rbda_ros.node.stream.joint_states import JointStates
+from rbda_ros.node.stream.measured_efforts import MeasuredEfforts
 from rbda_ros.node.stream.rates import Indices, Vector
 from rbda_ros.robot import Robot
 from rbda_ros.robot.completion import CompletionCall
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
-InPlace = tuple[int, Vector, bytearray, tuple[tuple[Vector, Indices, int], ...]]
+Bytes = tuple[bytearray | None, tuple[tuple[Vector, Indices, int], ...]]
+InPlace = tuple[int, Vector, Vector, Bytes, Bytes]
 
 MOST_CALLS = 30
 """Choices of measured joints whose kernels are cached."""
 
 
 class CompletedStates:
-    """Publishes the position and velocity of every joint of one coordinate.
+    """Publishes position and velocity, and what acts, of every joint of one coordinate.
+
+    Efforts are those of the message that is completed, and zero on joints that it does not name;
+    where it has none, or one that is not finite, there are none.
 
     Args:
         robot: the model.
@@ -30,6 +36,9 @@ class CompletedStates:
         publish: takes JointState, serialized or not.
         background: runs something in another thread.
         codec: writes messages.
+
+    Attributes:
+        values: of the last message, by field.
     """
 
     def __init__(
@@ -48,42 +57,63 @@ class CompletedStates:
         self._in_q = np.array([in_q[name] for name in names], np.intp)
         starts = [robot.coordinates.velocities[name].start for name in names]
         self._in_qd = np.array(starts, np.intp)
-        self._writer = codec.states([prefix + name for name in names], ("position", "velocity"))
+        named = [prefix + name for name in names]
+        self._efforts = MeasuredEfforts(named)
+        self._writer = codec.states(named, ("position", "velocity"))
+        self._with_efforts = codec.states(named, ("position", "velocity", "effort"))
+        self.values: Mapping[str, Vector] = self._writer.values
         self._calls: dict[tuple[str, ...], Future[CompletionCall]] = {}
         self._in_place: InPlace | None = None
         self._of: FeedforwardCall | None = None  # that this is for
 
-    def on_state(self, call: FeedforwardCall, data: bytes) -> None:
+    def on_state(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
         """Publish the completed state that a call was made for, with the stamp of its message."""
         completion = self._completion(call)
         if completion is None:
             return
         completion.q[:], completion.velocity[:] = call.q, call.velocity
         completion.base_twist[:] = call.base_twist
-        values = self._writer.values
+        known = self._efforts.take(states)
+        writer = self._with_efforts if known else self._writer
+        values = self.values = writer.values
+        if known:
+            values["effort"][:] = self._efforts.values
         call.q.take(self._in_q, out=values["position"])
         completion().take(self._in_qd, out=values["velocity"])
-        self._publish(self._writer.serialized(data))
+        self._publish(writer.serialized(data))
 
     def in_place(self, call: FeedforwardCall) -> InPlace | None:
         """How C completes the states of a call; None while it cannot.
 
         Returns:
-            address of the kernel ``(q, velocity, qd)``; qd; the serialized message; and what goes
-            into it: numbers, places among these, and where they begin in the message.
+            address of the kernel ``(q, velocity, qd)``; qd; where efforts of a message go; and of
+            the messages without efforts and with them, the bytes, and what goes into them: numbers,
+            places among these, and where they begin in the bytes.
         """
         completion = self._completion(call)
-        writer = self._writer
-        if completion is None or completion.kernel.address is None or writer.data is None:
+        if completion is None or completion.kernel.address is None:
             return None
         if self._of is not call or self._in_place is None:
-            parts = (
-                (call.q, self._in_q, writer.starts["position"]),
-                (completion.qd, self._in_qd, writer.starts["velocity"]),
+            efforts = self._efforts.values
+            sources = {
+                "position": (call.q, self._in_q),
+                "velocity": (completion.qd, self._in_qd),
+                "effort": (efforts, np.arange(len(efforts))),
+            }
+            without, with_efforts = (
+                (writer.data, tuple((*sources[field], at) for field, at in writer.starts.items()))
+                for writer in (self._writer, self._with_efforts)
             )
-            self._in_place = completion.kernel.address, completion.qd, writer.data, parts
+            if without[0] is None or with_efforts[0] is None:
+                return None
+            address = completion.kernel.address
+            self._in_place = address, completion.qd, efforts, without, with_efforts
             self._of = call
         return self._in_place
+
+    def effort_places(self, names: tuple[str, ...]) -> tuple[Indices, Indices]:
+        """Where efforts stand in a message that names these joints, and where they go."""
+        return self._efforts.places(names)
 
     def _completion(self, call: FeedforwardCall) -> CompletionCall | None:
         """What completes the states of a call; None while it is being made."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from rbda_ros.node.refusals import Refusals
 from rbda_ros.node.stream.codec import Codec
+from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -27,7 +28,7 @@ class Context:
         refusals: counts what is not answered.
         meter: measures what is.
         codec: reads and writes messages.
-        answered: takes the call that answered a message, and the message, serialized.
+        answered: takes the call that answered a message, and the message, serialized and read.
         closed: takes the same of a message whose efforts are not known, but whose joints are.
     """
 
@@ -38,5 +39,7 @@ class Context:
     refusals: Refusals
     meter: Meter
     codec: Codec
-    answered: Callable[[FeedforwardCall, bytes], None] = lambda call, data: None
-    closed: Callable[[FeedforwardCall, bytes], None] = lambda call, data: None
+    answered: Callable[[FeedforwardCall, bytes, JointStates], None] = lambda call, data, states: (
+        None
+    )
+    closed: Callable[[FeedforwardCall, bytes, JointStates], None] = lambda call, data, states: None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from rbda_ros.errors import InputError, listed
 from rbda_ros.node.joint_map import check_once
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.settings import Settings
+from rbda_ros.node.stream.joint_states import Form, JointStates
 from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
@@ -22,23 +23,6 @@ T = TypeVar("T")
 
 MOST_LAYOUTS = 100
 """Sets of names that are remembered: more are no drivers' but someone's mistake."""
-
-
-@dataclass(eq=False)
-class JointStates:
-    """One message.
-
-    Attributes:
-        names: the same object for messages that name the same joints.
-        time: its stamp [ns].
-        position, velocity: as many as names, or not.
-    """
-
-    __slots__ = ("names", "position", "time", "velocity")
-    names: tuple[str, ...]
-    time: int
-    position: Vector
-    velocity: Vector
 
 
 @dataclass(eq=False)
@@ -60,27 +44,6 @@ class Layout:
     joints: Joints | None
     order: Indices
     time: int = NEVER
-
-
-class Form(Protocol):
-    """Where the numbers are in messages that are read in place.
-
-    Attributes:
-        names: of the joints.
-        size: of such a message, in bytes.
-        position_at, velocity_at: where the numbers begin.
-        has_positions, has_velocities: whether there is one for every name.
-        pattern, mask: what all such messages have in common, up to the velocities.
-    """
-
-    names: Joints
-    size: int
-    position_at: int
-    velocity_at: int
-    has_positions: bool
-    has_velocities: bool
-    pattern: bytes
-    mask: bytes
 
 
 KnownForm = tuple[Form, Layout | RefusalError, Indices | None]

@@ -15,15 +15,17 @@ from rbda_ros.cluster_tree.closing.tolerances import CLOSED, NEARBY, PRECISE, ST
 from rbda_ros.node.refusals import RefusalError, Refusals
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.handover import Ready
-from rbda_ros.node.stream.measurements import Form, Layout
+from rbda_ros.node.stream.joint_states import Form
+from rbda_ros.node.stream.measurements import Layout
 from rbda_ros.node.stream.rates import Indices
 from rbda_ros.node.stream.responder import JUMP
 from rbda_ros.node.stream.wire import LITTLE_ENDIAN, aligned
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
-Message = tuple[int, bytearray | None, bool, bool, tuple[tuple[Any, Any, int], ...]]
+Message = tuple[int, bytearray | None, bool, bool, int, tuple[tuple[Any, Any, int], ...]]
 
 EVERY_STATE, IF_HEARD = False, True
+ALWAYS, WITHOUT_EFFORTS, WITH_EFFORTS = range(3)
 STAMPED, UNSTAMPED = True, False
 
 
@@ -97,7 +99,14 @@ def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | Non
         return None
     every = np.arange(len(call.efforts))
     messages: list[Message] = [
-        (outputs.efforts, writer.data, STAMPED, EVERY_STATE, ((call.efforts, every, writer.start),))
+        (
+            outputs.efforts,
+            writer.data,
+            STAMPED,
+            EVERY_STATE,
+            ALWAYS,
+            ((call.efforts, every, writer.start),),
+        )
     ]
     if outputs.commands:
         array = _array_message(len(outputs.command_order))
@@ -105,21 +114,24 @@ def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | Non
             return None
         data, start = array
         numbers = ((call.efforts, outputs.command_order, start),)
-        messages.append((outputs.commands, data, UNSTAMPED, EVERY_STATE, numbers))
-    completion, velocities = 0, None
-    if outputs.states:
-        if completed is None:
-            messages.append((outputs.states, None, STAMPED, IF_HEARD, ()))
-        else:
-            completion, velocities, data, fields = completed
-            messages.append((outputs.states, data, STAMPED, IF_HEARD, fields))
+        messages.append((outputs.commands, data, UNSTAMPED, EVERY_STATE, ALWAYS, numbers))
+    completion, velocities, measured = 0, None, None
+    if outputs.states and completed is None:
+        messages.append((outputs.states, None, STAMPED, IF_HEARD, ALWAYS, ()))
+    elif outputs.states and completed is not None:
+        completion, velocities, measured, *choices = completed
+        for when, (known, fields) in zip((WITHOUT_EFFORTS, WITH_EFFORTS), choices, strict=True):
+            messages.append((outputs.states, known, STAMPED, IF_HEARD, when, fields))
     description = (
         call.kernel.address,
         call.arrays,
         completion,
         velocities,
+        measured,
         ready.kept,
-        tuple(_form(*known) for known in ready.forms),
+        tuple(
+            _form(*known, None if measured is None else outputs.completed) for known in ready.forms
+        ),
         tuple(messages),
         PRECISE,
         CLOSED,
@@ -139,12 +151,20 @@ def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
     )
 
 
-def _form(form: Form, layout: Layout | RefusalError, target: Indices | None) -> tuple[Any, ...]:
+def _form(
+    form: Form,
+    layout: Layout | RefusalError,
+    target: Indices | None,
+    completed: CompletedStates | None,
+) -> tuple[Any, ...]:
     refused = isinstance(layout, RefusalError)
     order, partial = None, False
     if not isinstance(layout, RefusalError):
         order = layout.order if target is None else layout.source
         partial = layout.joints is None
+    efforts = None
+    if completed is not None and form.has_efforts:
+        efforts = form.effort_at, *completed.effort_places(form.names)
     return (
         form.pattern,
         form.mask,
@@ -156,6 +176,7 @@ def _form(form: Form, layout: Layout | RefusalError, target: Indices | None) -> 
         target,
         partial,
         refused,
+        efforts,
     )
 
 

@@ -23,7 +23,8 @@ from rbda_ros.node.stream.closure_search import Search
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.effort_safety import EffortSafety, largest_efforts
 from rbda_ros.node.stream.handover import Ready, Staged
-from rbda_ros.node.stream.measurements import JointStates, Measured, not_finite
+from rbda_ros.node.stream.joint_states import JointStates
+from rbda_ros.node.stream.measurements import Measured, not_finite
 from rbda_ros.node.stream.other_inputs import OtherInputs
 from rbda_ros.node.stream.rates import NEVER, Vector
 from rbda_ros.robot import Robot
@@ -163,7 +164,7 @@ class Responder:
         if self._safety.active:
             self._safety.limit(call.efforts, now)
         self._send(call.efforts, data)
-        self._context.answered(call, data)
+        self._context.answered(call, data, states)
         return (now - time) * 1e-9 if time else math.nan, health
 
     def _compute(
@@ -194,7 +195,7 @@ class Responder:
         self._measured.give(states, joints, call)
         with suppress(InputError, ModelError):
             call()
-            self._context.closed(call, data)
+            self._context.closed(call, data, states)
 
     def _send(self, efforts: Vector, data: bytes) -> None:
         """Publish efforts with the stamp of a message."""

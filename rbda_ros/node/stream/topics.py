@@ -23,6 +23,7 @@ from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_commands import JointCommands
+from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, make_plan
 from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
@@ -328,21 +329,21 @@ class Stream:
             self._robot, settings, efforts.publish, wrenches.publish, self._context.codec
         )
 
-    def _answered(self, call: FeedforwardCall, data: bytes) -> None:
+    def _answered(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
         if self._joint_commands is not None:
             self._joint_commands.on_state(call, self._context.now())
-        self._complete(call, data)
+        self._complete(call, data, states)
         if self.external is not None:
             try:
                 self.external.on_state(call, data, self._context.now())
             except (InputError, ModelError) as error:
                 self.refusals.add(refusal(error))
 
-    def _complete(self, call: FeedforwardCall, data: bytes) -> None:
-        states = self._states
+    def _complete(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
+        publisher, completed = self._states, self._completed
         # Nobody listens, nobody pays.
-        if self._completed is not None and states is not None and states.get_subscription_count():
-            self._completed.on_state(call, data)
+        if completed is not None and publisher is not None and publisher.get_subscription_count():
+            completed.on_state(call, data, states)
 
     def _on_joint_commands(self, responder: Responder, data: bytes) -> None:
         if self._native is not None:

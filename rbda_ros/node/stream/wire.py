@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
-from rbda_ros.node.stream.measurements import JointStates
+from rbda_ros.node.stream.joint_states import JointStates
 
 Vector = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ class Form:
     Attributes:
         names: of the joints.
         size: of such a message, in bytes.
-        position_at, velocity_at: where the numbers begin.
+        position_at, velocity_at, effort_at: where the numbers begin.
         has_positions, has_velocities: whether there is one for every name.
         pattern, mask: what all such messages have in common, up to the velocities.
     """
@@ -73,8 +73,10 @@ class Form:
     def __init__(self, data: bytes, like: JointStates) -> None:
         self.names = like.names
         self._positions, self._velocities = len(like.position), len(like.velocity)
+        self._efforts = len(like.effort)
         self.has_positions = self._positions == len(like.names)
         self.has_velocities = self._velocities == len(like.names)
+        self.has_efforts = self._efforts == len(like.names)
         used = [slice(0, 4)]  # bytes that must be the same; what pads them may be anything
         end = _strings(data, 12, 1, used)  # frame_id
         used.append(slice(aligned(end, 4), aligned(end, 4) + 4))  # how many names
@@ -86,6 +88,8 @@ class Form:
             end = self.position_at + 8 * self._positions
         used.append(slice(aligned(end, 4), aligned(end, 4) + 4))  # how many velocities
         self.velocity_at = aligned(used[-1].stop, 8)
+        end = self.velocity_at + 8 * self._velocities if self._velocities else used[-1].stop
+        self.effort_at = aligned(aligned(end, 4) + 4, 8)
 
         self.size = len(data)
         self._count = used.pop()
@@ -116,6 +120,7 @@ class Form:
             time,
             _numbers(data, self._positions, self.position_at),
             _numbers(data, self._velocities, self.velocity_at),
+            _numbers(data, self._efforts, self.effort_at),
         )
 
 
@@ -170,13 +175,18 @@ class EffortWriter:
 def _from_message(message: JointState, names: tuple[str, ...]) -> JointStates:
     stamp = message.header.stamp
     time = stamp.sec * 1_000_000_000 + stamp.nanosec
-    return JointStates(names, time, np.array(message.position), np.array(message.velocity))
+    numbers = (np.array(x, float) for x in (message.position, message.velocity, message.effort))
+    return JointStates(names, time, *numbers)
 
 
 def _same(one: JointStates, other: JointStates) -> bool:
     return one.time == other.time and all(
         a.tobytes() == b.tobytes()  # of NaN too
-        for a, b in ((one.position, other.position), (one.velocity, other.velocity))
+        for a, b in (
+            (one.position, other.position),
+            (one.velocity, other.velocity),
+            (one.effort, other.effort),
+        )
     )
 
 

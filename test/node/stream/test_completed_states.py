@@ -62,6 +62,32 @@ def test_completes(leg, talk, names):
     check(robot, completed(talk, names, [*q, *more], [*qd, *more]))
 
 
+@pytest.mark.parametrize(
+    ("efforts", "known"),
+    [([1.5, -2.0, 0.25, 3.0], True), ([1.5, np.nan, 0.25, 3.0], False), ([], False)],
+    ids=["all", "one not finite", "none"],
+)
+def test_efforts_are_those_of_the_message(leg, talk, efforts, known):
+    """Whoever answers: Python the first message, the native thread those after it."""
+    client, _, robot = leg
+    conversation, heard = talk
+    names = robot.independent_joint_names
+    completed(talk, names, *of(robot, names))
+    heard.clear()
+    wanted = dict(zip(names, efforts, strict=True)) if known else {}
+
+    def told():
+        message = client.joint_states(names, *of(robot, names))
+        message.effort = efforts
+        conversation.publisher.publish(message)
+        client.spin(0.02)
+        return sum(list(message.effort) == expected for message in heard) > 20
+
+    expected = [wanted.get(name, 0.0) for name in robot.joint_names] if known else []
+    client.until(told)
+    check(robot, heard[-1])
+
+
 def test_two_drivers_with_a_half_each(leg, talk):
     client, _, robot = leg
     conversation, heard = talk
