@@ -5,17 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.node.stream.rates import Indices, Vector
-from rbda_ros.node.stream.state_writer import JointStateWriter
+from rbda_ros.node.stream.wire import JointStateWriter
 from rbda_ros.robot import Robot
 from rbda_ros.robot.completion import CompletionCall
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
-InPlace = tuple[int, Vector, bytearray, tuple[tuple[Vector, Indices, int], ...]]
+
+class InPlace(NamedTuple):
+    """How C completes the states of a call.
+
+    Attributes:
+        call: that they are of.
+        kernel: ``(q, velocity, qd)``; the first two are the call's.
+        velocities: qd.
+        data: the serialized message.
+        parts: what goes into it: numbers, places among these, and where they begin in it.
+    """
+
+    call: FeedforwardCall
+    kernel: Kernel
+    velocities: Vector
+    data: bytearray
+    parts: tuple[tuple[Vector, Indices, int], ...]
+
 
 MOST_CALLS = 30
 """Choices of measured joints whose kernels are cached."""
@@ -49,7 +67,6 @@ class CompletedStates:
         self._writer = JointStateWriter([prefix + name for name in names], ("position", "velocity"))
         self._calls: dict[tuple[str, ...], Future[CompletionCall]] = {}
         self._in_place: InPlace | None = None
-        self._of: FeedforwardCall | None = None  # that this is for
 
     def on_state(self, call: FeedforwardCall, data: bytes) -> None:
         """Publish the completed state that a call was made for, with the stamp of its message."""
@@ -64,23 +81,19 @@ class CompletedStates:
         self._publish(self._writer.serialized(data))
 
     def in_place(self, call: FeedforwardCall) -> InPlace | None:
-        """How C completes the states of a call; None while it cannot.
-
-        Returns:
-            address of the kernel ``(q, velocity, qd)``; qd; the serialized message; and what goes
-            into it: numbers, places among these, and where they begin in the message.
-        """
+        """How C completes the states of a call; None while it cannot. The same for the same."""
         completion = self._completion(call)
         writer = self._writer
         if completion is None or completion.kernel.address is None or writer.data is None:
             return None
-        if self._of is not call or self._in_place is None:
+        known = self._in_place
+        if known is None or known.call is not call or known.kernel is not completion.kernel:
             parts = (
                 (call.q, self._in_q, writer.starts["position"]),
                 (completion.qd, self._in_qd, writer.starts["velocity"]),
             )
-            self._in_place = completion.kernel.address, completion.qd, writer.data, parts
-            self._of = call
+            kernel = completion.kernel
+            self._in_place = InPlace(call, kernel, completion.qd, writer.data, parts)
         return self._in_place
 
     def _completion(self, call: FeedforwardCall) -> CompletionCall | None:

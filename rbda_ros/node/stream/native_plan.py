@@ -97,7 +97,13 @@ def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | Non
         return None
     every = np.arange(len(call.efforts))
     messages: list[Message] = [
-        (outputs.efforts, writer.data, STAMPED, EVERY_STATE, ((call.efforts, every, writer.start),))
+        (
+            outputs.efforts,
+            writer.data,
+            STAMPED,
+            EVERY_STATE,
+            ((call.efforts, every, writer.starts["effort"]),),
+        )
     ]
     if outputs.commands:
         array = _array_message(len(outputs.command_order))
@@ -111,8 +117,9 @@ def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | Non
         if completed is None:
             messages.append((outputs.states, None, STAMPED, IF_HEARD, ()))
         else:
-            completion, velocities, data, fields = completed
-            messages.append((outputs.states, data, STAMPED, IF_HEARD, fields))
+            completion, velocities = completed.kernel.address or 0, completed.velocities
+            whole = completed.data, STAMPED, IF_HEARD, completed.parts
+            messages.append((outputs.states, *whole))
     description = (
         call.kernel.address,
         call.arrays,

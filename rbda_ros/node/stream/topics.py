@@ -25,7 +25,7 @@ from rbda_ros.node.stream.joint_commands import JointCommands
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, make_plan
 from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
-from rbda_ros.node.stream.responder import Context, Prepared, Responder
+from rbda_ros.node.stream.responder import JUMP, Context, Prepared, Responder
 from rbda_ros.node.stream.wire import Vector
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
@@ -244,17 +244,18 @@ class Stream:
 
         def handled(responder: Responder, message: Any) -> None:
             native = self._native
-            if native is None or native.plan is None:
-                handle(responder, message)
-                return
-            native.look()  # for the time that was seen last
+            if native is not None:
+                native.look()  # for the time that was seen last
+                if self._context.now() < responder.latest - JUMP:
+                    native.seize()  # what was heard will be forgotten
             handle(responder, message)
+            if native is None or native.plan is None:
+                return
             staged = responder.stage(native.plan.call)
             if staged is None:
                 native.seize()
             else:
-                inputs, times = staged
-                native.put(inputs, times)
+                native.put(*staged)
 
         return handled
 
