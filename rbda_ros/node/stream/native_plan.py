@@ -13,12 +13,12 @@ from std_msgs.msg import Float64MultiArray
 
 from rbda_ros.cluster_tree.closing.tolerances import CLOSED, NEARBY, PRECISE, STREAM_REPEATS
 from rbda_ros.node.refusals import RefusalError, Refusals
-from rbda_ros.node.stream.completed_states import CompletedStates
+from rbda_ros.node.stream.completed_states import CompletedStates, InPlace
 from rbda_ros.node.stream.handover import Ready
 from rbda_ros.node.stream.measurements import Layout
 from rbda_ros.node.stream.rates import Indices
 from rbda_ros.node.stream.responder import JUMP
-from rbda_ros.node.stream.wire import LITTLE_ENDIAN, Form, aligned
+from rbda_ros.node.stream.wire import LITTLE_ENDIAN, EffortWriter, Form, aligned
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 Message = tuple[int, bytearray | None, bool, bool, tuple[tuple[Any, Any, int], ...]]
@@ -36,7 +36,7 @@ class Outputs:
         commands: of ``~/effort_commands``.
         command_order: places of its joints among the actuated ones.
         states: of ``~/joint_states``.
-        completed: what completes these.
+        completed: what completes these; None while nobody listens.
     """
 
     efforts: int
@@ -95,36 +95,18 @@ def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | Non
         return before
     if call.kernel.address is None or not call.closes_itself or writer.data is None:
         return None
-    every = np.arange(len(call.efforts))
-    messages: list[Message] = [
-        (
-            outputs.efforts,
-            writer.data,
-            STAMPED,
-            EVERY_STATE,
-            ((call.efforts, every, writer.starts["effort"]),),
-        )
-    ]
+    messages = [_efforts(outputs, call, writer)]
     if outputs.commands:
-        array = _array_message(len(outputs.command_order))
-        if array is None:
+        if _start_of_array() is None:
             return None
-        data, start = array
-        numbers = ((call.efforts, outputs.command_order, start),)
-        messages.append((outputs.commands, data, UNSTAMPED, EVERY_STATE, numbers))
-    completion, velocities = 0, None
+        messages.append(_commands(outputs, call))
     if outputs.states:
-        if completed is None:
-            messages.append((outputs.states, None, STAMPED, IF_HEARD, ()))
-        else:
-            completion, velocities = completed.kernel.address or 0, completed.velocities
-            whole = completed.data, STAMPED, IF_HEARD, completed.parts
-            messages.append((outputs.states, *whole))
+        messages.append(_states(outputs, completed))
     description = (
         call.kernel.address,
         call.arrays,
-        completion,
-        velocities,
+        0 if completed is None else completed.kernel.address,
+        None if completed is None else completed.velocities,
         ready.kept,
         tuple(_form(*known) for known in ready.forms),
         tuple(messages),
@@ -166,6 +148,25 @@ def _form(form: Form, layout: Layout | RefusalError, target: Indices | None) -> 
     )
 
 
+def _efforts(outputs: Outputs, call: FeedforwardCall, writer: EffortWriter) -> Message:
+    every = np.arange(len(call.efforts), dtype=np.intp)
+    numbers = ((call.efforts, every, writer.starts["effort"]),)
+    return outputs.efforts, writer.data, STAMPED, EVERY_STATE, numbers
+
+
+def _commands(outputs: Outputs, call: FeedforwardCall) -> Message:
+    order, start = outputs.command_order, _start_of_array() or 0
+    data = serialize_message(Float64MultiArray(data=[0.0] * len(order)))
+    written = bytearray(data[: start + 8 * len(order)])  # the buffer is longer
+    return outputs.commands, written, UNSTAMPED, EVERY_STATE, ((call.efforts, order, start),)
+
+
+def _states(outputs: Outputs, completed: InPlace | None) -> Message:
+    if completed is None:
+        return outputs.states, None, STAMPED, IF_HEARD, ()  # for Python, once it is heard
+    return outputs.states, completed.data, STAMPED, IF_HEARD, completed.parts
+
+
 @cache
 def _start_of_array() -> int | None:
     """Where the numbers of a serialized Float64MultiArray stand; None where it looks unknown."""
@@ -176,12 +177,3 @@ def _start_of_array() -> int | None:
     written[start:] = np.array([0.5, 1.5]).tobytes()
     agrees = data[:2] == LITTLE_ENDIAN
     return start if agrees and deserialize_message(bytes(written), type(sample)) == sample else None
-
-
-def _array_message(count: int) -> tuple[bytearray, int] | None:
-    """A serialized Float64MultiArray, and where its numbers stand."""
-    start = _start_of_array()
-    if start is None:
-        return None
-    data = serialize_message(Float64MultiArray(data=[0.0] * count))
-    return bytearray(data[: start + 8 * count]), start

@@ -134,8 +134,8 @@ class Stream:
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
         if self._native is not None:
-            self.collect()
             self._native.close()
+            self.collect()
             self._native = None
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
@@ -227,12 +227,13 @@ class Stream:
         if responder is None or native is None or ready is None:
             return None
         commands = self._arrays.get("effort") if self._source == "feedforward" else None
+        states = self._states
         outputs = Outputs(
             self._efforts.handle.pointer,
-            commands.handle.pointer if commands is not None else 0,
+            0 if commands is None else commands.handle.pointer,
             np.array(self._array_order, np.intp),
-            self._states.handle.pointer if self._states is not None else 0,
-            self._completed,
+            0 if states is None else states.handle.pointer,
+            self._completed if states is not None and states.get_subscription_count() else None,
         )
         plan = make_plan(ready, outputs, native.plan)
         if plan is None:
