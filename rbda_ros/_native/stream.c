@@ -80,9 +80,6 @@ static void call_wake(Stream *self)
 static void *run(void *argument)
 {
   Stream *self = argument;
-#ifdef __linux__
-  pthread_setname_np(pthread_self(), "joint_states");
-#endif
   pthread_mutex_lock(&self->lock);
   while (!self->stopping) {
     const bool taken = take(self);
@@ -124,6 +121,9 @@ static int start_thread(Stream *self)
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const int failed = pthread_create(&self->thread, NULL, run, self);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+#ifdef __linux__
+  if (!failed) pthread_setname_np(self->thread, "joint_states");
+#endif
   return failed;
 }
 

@@ -118,7 +118,6 @@ class CdrWriter:
     """
 
     data: bytearray | None = None
-    start = 0
 
     def __init__(self, names: Sequence[str], fields: Sequence[str]) -> None:
         data = bytearray(LITTLE_ENDIAN + b"\0\0" + bytes(8))

@@ -26,11 +26,12 @@ class EffortsWriter(Protocol):
     """Serializes JointState messages with the same names, and efforts.
 
     Attributes:
-        data: the message, and start, where efforts begin in it; None if not written in place.
+        data: the message, and starts, where each field's numbers begin in it; None if not written
+            in place.
     """
 
     data: bytearray | None
-    start: int
+    starts: dict[str, int]
 
     @property
     def efforts(self) -> Vector:

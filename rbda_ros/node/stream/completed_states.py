@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.node.stream.codec import Codec
 from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.measured_efforts import MeasuredEfforts
@@ -18,7 +19,27 @@ from rbda_ros.robot.completion import CompletionCall
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 Bytes = tuple[bytearray | None, tuple[tuple[Vector, Indices, int], ...]]
-InPlace = tuple[int, Vector, Vector, Bytes, Bytes]
+"""A serialized message; and what goes into it: numbers, places among these, where they begin."""
+
+
+class InPlace(NamedTuple):
+    """How C completes the states of a call.
+
+    Attributes:
+        call: that they are of.
+        kernel: ``(q, velocity, qd)``; the first two are the call's.
+        velocities: qd.
+        efforts: of a message, on all joints.
+        without, with_efforts: the messages without efforts, and with them.
+    """
+
+    call: FeedforwardCall
+    kernel: Kernel
+    velocities: Vector
+    efforts: Vector
+    without: Bytes
+    with_efforts: Bytes
+
 
 MOST_CALLS = 30
 """Choices of measured joints whose kernels are cached."""
@@ -64,7 +85,6 @@ class CompletedStates:
         self.values: Mapping[str, Vector] = self._writer.values
         self._calls: dict[tuple[str, ...], Future[CompletionCall]] = {}
         self._in_place: InPlace | None = None
-        self._of: FeedforwardCall | None = None  # that this is for
 
     def on_state(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
         """Publish the completed state that a call was made for, with the stamp of its message."""
@@ -83,17 +103,12 @@ class CompletedStates:
         self._publish(writer.serialized(data))
 
     def in_place(self, call: FeedforwardCall) -> InPlace | None:
-        """How C completes the states of a call; None while it cannot.
-
-        Returns:
-            address of the kernel ``(q, velocity, qd)``; qd; where efforts of a message go; and of
-            the messages without efforts and with them, the bytes, and what goes into them: numbers,
-            places among these, and where they begin in the bytes.
-        """
+        """How C completes the states of a call; None while it cannot. The same for the same."""
         completion = self._completion(call)
         if completion is None or completion.kernel.address is None:
             return None
-        if self._of is not call or self._in_place is None:
+        known = self._in_place
+        if known is None or known.call is not call or known.kernel is not completion.kernel:
             efforts = self._efforts.values
             sources = {
                 "position": (call.q, self._in_q),
@@ -106,9 +121,9 @@ class CompletedStates:
             )
             if without[0] is None or with_efforts[0] is None:
                 return None
-            address = completion.kernel.address
-            self._in_place = address, completion.qd, efforts, without, with_efforts
-            self._of = call
+            self._in_place = InPlace(
+                call, completion.kernel, completion.qd, efforts, without, with_efforts
+            )
         return self._in_place
 
     def effort_places(self, names: tuple[str, ...]) -> tuple[Indices, Indices]:

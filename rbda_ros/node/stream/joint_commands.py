@@ -18,8 +18,7 @@ from rbda_ros.node.stream.effort_safety import largest_efforts
 from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import NEVER
 from rbda_ros.node.stream.responder import JUMP
-from rbda_ros.node.stream.state_writer import JointStateWriter
-from rbda_ros.node.stream.wire import Vector
+from rbda_ros.node.stream.wire import JointStateWriter, Vector
 from rbda_ros.robot import Robot
 from rbda_ros.robot.completion import CompletionCall
 from rbda_ros.robot.feedforward_call import FeedforwardCall

@@ -67,7 +67,8 @@ class Meter:
         elapsed, self._since = now - self._since, now
         answers, self._answers = self._answers, []
         healths = [Health(*health) for _, _, health in answers]
-        (more, native), self._more, self._native = (self._more, self._native), 0, 0
+        more, self._more = self._more, 0
+        native, self._native = self._native, 0
         limited = sum(health.limited > 0 for health in healths)
         self.limited += limited
         return Reading(

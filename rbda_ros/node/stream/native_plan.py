@@ -13,7 +13,8 @@ from std_msgs.msg import Float64MultiArray
 
 from rbda_ros.cluster_tree.closing.tolerances import CLOSED, NEARBY, PRECISE, STREAM_REPEATS
 from rbda_ros.node.refusals import RefusalError, Refusals
-from rbda_ros.node.stream.completed_states import CompletedStates
+from rbda_ros.node.stream.codec import EffortsWriter
+from rbda_ros.node.stream.completed_states import CompletedStates, InPlace
 from rbda_ros.node.stream.handover import Ready
 from rbda_ros.node.stream.joint_states import Form
 from rbda_ros.node.stream.measurements import Layout
@@ -38,7 +39,7 @@ class Outputs:
         commands: of ``~/effort_commands``.
         command_order: places of its joints among the actuated ones.
         states: of ``~/joint_states``.
-        completed: what completes these.
+        completed: what completes these; None while nobody listens.
     """
 
     efforts: int
@@ -97,40 +98,22 @@ def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | Non
         return before
     if call.kernel.address is None or not call.closes_itself or writer.data is None:
         return None
-    every = np.arange(len(call.efforts))
-    messages: list[Message] = [
-        (
-            outputs.efforts,
-            writer.data,
-            STAMPED,
-            EVERY_STATE,
-            ALWAYS,
-            ((call.efforts, every, writer.start),),
-        )
-    ]
+    messages = [_efforts(outputs, call, writer)]
     if outputs.commands:
-        array = _array_message(len(outputs.command_order))
-        if array is None:
+        if _start_of_array() is None:
             return None
-        data, start = array
-        numbers = ((call.efforts, outputs.command_order, start),)
-        messages.append((outputs.commands, data, UNSTAMPED, EVERY_STATE, ALWAYS, numbers))
-    completion, velocities, measured = 0, None, None
-    if outputs.states and completed is None:
-        messages.append((outputs.states, None, STAMPED, IF_HEARD, ALWAYS, ()))
-    elif outputs.states and completed is not None:
-        completion, velocities, measured, *choices = completed
-        for when, (known, fields) in zip((WITHOUT_EFFORTS, WITH_EFFORTS), choices, strict=True):
-            messages.append((outputs.states, known, STAMPED, IF_HEARD, when, fields))
+        messages.append(_commands(outputs, call))
+    if outputs.states:
+        messages += _states(outputs, completed)
     description = (
         call.kernel.address,
         call.arrays,
-        completion,
-        velocities,
-        measured,
+        0 if completed is None else completed.kernel.address,
+        None if completed is None else completed.velocities,
+        None if completed is None else completed.efforts,
         ready.kept,
         tuple(
-            _form(*known, None if measured is None else outputs.completed) for known in ready.forms
+            _form(*known, None if completed is None else outputs.completed) for known in ready.forms
         ),
         tuple(messages),
         PRECISE,
@@ -180,6 +163,32 @@ def _form(
     )
 
 
+def _efforts(outputs: Outputs, call: FeedforwardCall, writer: EffortsWriter) -> Message:
+    every = np.arange(len(call.efforts), dtype=np.intp)
+    numbers = ((call.efforts, every, writer.starts["effort"]),)
+    return outputs.efforts, writer.data, STAMPED, EVERY_STATE, ALWAYS, numbers
+
+
+def _commands(outputs: Outputs, call: FeedforwardCall) -> Message:
+    order, start = outputs.command_order, _start_of_array() or 0
+    data = serialize_message(Float64MultiArray(data=[0.0] * len(order)))
+    written = bytearray(data[: start + 8 * len(order)])  # the buffer is longer
+    numbers = ((call.efforts, order, start),)
+    return outputs.commands, written, UNSTAMPED, EVERY_STATE, ALWAYS, numbers
+
+
+def _states(outputs: Outputs, completed: InPlace | None) -> list[Message]:
+    if completed is None:  # for Python, once it is heard
+        return [(outputs.states, None, STAMPED, IF_HEARD, ALWAYS, ())]
+    return [
+        (outputs.states, data, STAMPED, IF_HEARD, when, parts)
+        for when, (data, parts) in (
+            (WITHOUT_EFFORTS, completed.without),
+            (WITH_EFFORTS, completed.with_efforts),
+        )
+    ]
+
+
 @cache
 def _start_of_array() -> int | None:
     """Where the numbers of a serialized Float64MultiArray stand; None where it looks unknown."""
@@ -190,12 +199,3 @@ def _start_of_array() -> int | None:
     written[start:] = np.array([0.5, 1.5]).tobytes()
     agrees = data[:2] == LITTLE_ENDIAN
     return start if agrees and deserialize_message(bytes(written), type(sample)) == sample else None
-
-
-def _array_message(count: int) -> tuple[bytearray, int] | None:
-    """A serialized Float64MultiArray, and where its numbers stand."""
-    start = _start_of_array()
-    if start is None:
-        return None
-    data = serialize_message(Float64MultiArray(data=[0.0] * count))
-    return bytearray(data[: start + 8 * count]), start

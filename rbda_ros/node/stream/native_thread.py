@@ -8,6 +8,7 @@ Python changes, it takes the plan back for: at any time, one of both owns the st
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -66,6 +67,8 @@ class NativeThread:
     ) -> None:
         if native is None:
             raise NoThreadError("rbda_ros._native.stream was not built; they take longer")
+        if sys.byteorder != "little":
+            raise NoThreadError("it reads numbers of little-endian machines")
         if os.environ.get("RBDA_ROS_NATIVE", "1") == "0":
             raise NoThreadError("RBDA_ROS_NATIVE is 0")
         self._answer, self._hear, self._make_plan = answer, hear, plan

@@ -10,8 +10,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from rbda_ros.node.stream.state_writer import JointStateWriter
-from rbda_ros.node.stream.wire import EffortWriter, JointStateReader
+from rbda_ros.node.stream.wire import EffortWriter, JointStateReader, JointStateWriter
 
 
 class RosCodec:

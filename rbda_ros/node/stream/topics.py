@@ -27,7 +27,7 @@ from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, make_plan
 from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
-from rbda_ros.node.stream.responder import Prepared, Responder
+from rbda_ros.node.stream.responder import JUMP, Prepared, Responder
 from rbda_ros.node.stream.ros_codec import RosCodec
 from rbda_ros.node.stream.wire import Vector
 from rbda_ros.robot import Robot
@@ -139,8 +139,8 @@ class Stream:
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
         if self._native is not None:
-            self.collect()
             self._native.close()
+            self.collect()
             self._native = None
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
@@ -236,12 +236,13 @@ class Stream:
         if responder is None or native is None or ready is None:
             return None
         commands = self._arrays.get("effort") if self._source == "feedforward" else None
+        states = self._states
         outputs = Outputs(
             self._efforts.handle.pointer,
-            commands.handle.pointer if commands is not None else 0,
+            0 if commands is None else commands.handle.pointer,
             np.array(self._array_order, np.intp),
-            self._states.handle.pointer if self._states is not None else 0,
-            self._completed,
+            0 if states is None else states.handle.pointer,
+            self._completed if states is not None and states.get_subscription_count() else None,
         )
         plan = make_plan(ready, outputs, native.plan)
         if plan is None:
@@ -253,17 +254,18 @@ class Stream:
 
         def handled(responder: Responder, message: Any) -> None:
             native = self._native
-            if native is None or native.plan is None:
-                handle(responder, message)
-                return
-            native.look()  # for the time that was seen last
+            if native is not None:
+                native.look()  # for the time that was seen last
+                if self._context.now() < responder.latest - JUMP:
+                    native.seize()  # what was heard will be forgotten
             handle(responder, message)
+            if native is None or native.plan is None:
+                return
             staged = responder.stage(native.plan.call)
             if staged is None:
                 native.seize()
             else:
-                inputs, times = staged
-                native.put(inputs, times)
+                native.put(*staged)
 
         return handled
 

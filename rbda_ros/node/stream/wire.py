@@ -24,6 +24,7 @@ Vector = NDArray[np.float64]
 STAMP = slice(4, 12)
 """Where the stamp is: after four bytes that say how the rest is encoded."""
 LITTLE_ENDIAN = b"\x00\x01"
+FIELDS = ("position", "velocity", "effort")
 MOST_FORMS = 8
 """Sets of names that are read in place."""
 
@@ -124,52 +125,73 @@ class Form:
         )
 
 
-class EffortWriter:
+class JointStateWriter:
+    """Serializes JointState messages with the same names and fields.
+
+    Args:
+        names: of the joints.
+        fields: some of position, velocity and effort; the others stay empty.
+
+    Attributes:
+        values: write each field's numbers here.
+        data: the message, and starts, where each field's numbers begin in it; None where rclpy
+            must write it.
+    """
+
+    def __init__(self, names: Sequence[str], fields: Sequence[str]) -> None:
+        count = len(names)
+        self._message = JointState(name=list(names))
+        self.values: dict[str, Vector] = {field: np.zeros(count) for field in fields}
+        self.data: bytearray | None = None
+        self.starts: dict[str, int] = {}
+        for field in fields:
+            setattr(self._message, field, [0.0] * count)
+        data = serialize_message(self._message)
+        if not count or not fields or data[:2] != LITTLE_ENDIAN:
+            return
+        end = _strings(data, 12, 1, [])  # frame_id
+        end = _strings(data, aligned(end, 4) + 4, count, [])  # names
+        for field in FIELDS:
+            end = aligned(end, 4) + 4  # how many
+            if field in fields:
+                self.starts[field] = aligned(end, 8)
+                end = self.starts[field] + 8 * count
+        written = bytearray(data[:end])  # the buffer is longer
+        views = {k: np.frombuffer(written, "<f8", count, at) for k, at in self.starts.items()}
+        if self._agrees(written, views):
+            self.data, self.values = written, views
+
+    def serialized(self, like: bytes) -> Any:
+        """The message, with the stamp of another that is serialized too."""
+        if self.data is not None and like[:2] == LITTLE_ENDIAN:
+            self.data[STAMP] = like[STAMP]
+            return bytes(self.data)
+        self._message.header.stamp = deserialize_message(like, JointState).header.stamp
+        for field, values in self.values.items():
+            setattr(self._message, field, values.tolist())
+        return self._message
+
+    def _agrees(self, written: bytearray, views: dict[str, Vector]) -> bool:
+        """Whether what is written in place is what rclpy writes."""
+        sample = JointState(name=self._message.name)
+        sample.header.stamp.sec, sample.header.stamp.nanosec = 123456789, 987654321
+        for k, (field, values) in enumerate(views.items()):
+            values[:] = 0.1 + k + np.arange(len(values))
+            setattr(sample, field, values.tolist())
+        written[STAMP] = serialize_message(sample)[STAMP]
+        return bool(deserialize_message(bytes(written), JointState) == sample)
+
+
+class EffortWriter(JointStateWriter):
     """Serializes JointState messages with the same names, and efforts.
 
     Attributes:
         efforts: write them here.
-        data: the message, and start, where efforts begin in it; None where rclpy must write it.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        count = len(names)
-        self.data: bytearray | None = None
-        self.start = 0
-        self._message = JointState(name=list(names))
-        self._message.effort = [0.0] * count
-        self.efforts: Vector = np.zeros(count)
-        self._in_place = False
-        data = serialize_message(self._message)
-        if not count or data[:2] != LITTLE_ENDIAN:
-            return
-        end = _strings(data, 12, 1, [])  # frame_id
-        end = _strings(data, aligned(end, 4) + 4, count, [])  # names
-        start = aligned(aligned(end, 4) + 3 * 4, 8)  # no positions, no velocities, efforts
-        self._data = bytearray(data[: start + 8 * count])  # the buffer is longer
-        self.efforts = np.frombuffer(self._data, "<f8", count, start)
-        self._in_place = self._agrees()
-        if self._in_place:
-            self.data, self.start = self._data, start
-
-    def serialized(self, like: bytes) -> Any:
-        """The message, with the stamp of another that is serialized too."""
-        if self._in_place and like[:2] == LITTLE_ENDIAN:
-            self._data[STAMP] = like[STAMP]
-            return bytes(self._data)
-        self._message.header.stamp = deserialize_message(like, JointState).header.stamp
-        self._message.effort = self.efforts.tolist()
-        return self._message
-
-    def _agrees(self) -> bool:
-        """Whether what is written in place is what rclpy writes."""
-        sample = JointState(name=self._message.name)
-        sample.header.stamp.sec, sample.header.stamp.nanosec = 123456789, 987654321
-        sample.effort = (0.1 + np.arange(len(self.efforts))).tolist()
-        self.efforts[:] = sample.effort
-        wanted = serialize_message(sample)
-        self._data[STAMP] = wanted[STAMP]
-        return bool(deserialize_message(bytes(self._data), JointState) == sample)
+        super().__init__(names, ("effort",))
+        self.efforts = self.values["effort"]
 
 
 def _from_message(message: JointState, names: tuple[str, ...]) -> JointStates:
@@ -209,8 +231,3 @@ def _strings(data: bytes, offset: int, count: int, used: list[slice]) -> int:
         offset = start + 4 + int.from_bytes(data[start : start + 4], "little")
         used.append(slice(start, offset))
     return offset
-
-
-def end_of_strings(data: bytes, offset: int, count: int) -> int:
-    """Where the last of some strings ends; the first begins at, or soon after, an offset."""
-    return _strings(data, offset, count, [])

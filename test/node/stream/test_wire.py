@@ -1,5 +1,7 @@
 """Messages read and written in place against what rclpy makes of the same bytes."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
 from rbda_ros.node.stream import wire
-from rbda_ros.node.stream.wire import EffortWriter, JointStateReader
+from rbda_ros.node.stream.wire import FIELDS, EffortWriter, JointStateReader, JointStateWriter
 
 NAMES = st.lists(st.text("abc_é/", max_size=9), max_size=6)
 STAMPS = st.tuples(st.integers(-(2**31), 2**31 - 1), st.integers(0, 2**32 - 1))
@@ -111,3 +113,26 @@ def test_another_encoding_is_left_to_rclpy(monkeypatch, message):
     assert isinstance(written, JointState)
     assert written.effort.tolist() == [1.0, 2.0]
     assert written.header.stamp == message.header.stamp
+
+
+SOME = [c for n in (1, 2, 3) for c in itertools.combinations(FIELDS, n)]
+
+
+@pytest.mark.parametrize("fields", SOME, ids="-".join)
+@pytest.mark.parametrize("names", [["a"], ["knee", "ankle_rotor", "x"], ["é", ""]])
+def test_states_are_written_as_rclpy_writes_them(names, fields):
+    stamped = JointState(name=["other"], position=[1.0])
+    stamped.header.stamp.sec, stamped.header.stamp.nanosec = 12, 34
+    writer = JointStateWriter(names, fields)
+    wanted = JointState(name=names, header=stamped.header)
+    for field in fields:
+        writer.values[field][:] = values = np.random.default_rng(0).normal(size=len(names))
+        setattr(wanted, field, values.tolist())
+    written = writer.serialized(serialize_message(stamped))
+    assert isinstance(written, bytes)
+    assert deserialize_message(written, JointState) == wanted
+
+
+def test_no_joints_are_left_to_rclpy():
+    writer = JointStateWriter([], ("position",))
+    assert writer.serialized(serialize_message(JointState())) == JointState()
