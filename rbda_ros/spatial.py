@@ -134,7 +134,7 @@ class Transform:
         A, B, C = inertia[:3, :3], inertia[:3, 3:], inertia[3:, 3:]
         for E, r in reversed(self.steps):
             if E is not None:
-                A, B, C = _turned(E, mirrored(A)), _turned(E, B), _turned(E, mirrored(C))
+                A, B, C = turned(E, mirrored(A)), turned(E, B), turned(E, mirrored(C))
             if r is not None:
                 moment = skew(r)
                 half = B + moment @ mirrored(C)
@@ -179,7 +179,7 @@ def _about_z(E: Matrix) -> bool:
     return bool(fixed) and all(E[i, j].is_zero() for i, j in ((0, 2), (1, 2), (2, 0), (2, 1)))
 
 
-def _turned(E: Matrix, B: Matrix) -> Matrix:
+def turned(E: Matrix, B: Matrix) -> Matrix:
     """``E' B E`` of any B (3 x 3).
 
     About z, the 2x2 corner is turned by way of the difference of its diagonal and the sum of its

@@ -1,4 +1,6 @@
-"""Derivatives of inverse dynamics by algorithmic differentiation, exact on the manifold.
+"""Derivatives of inverse dynamics, exact on the manifold.
+
+By recursions on trees without loops, else by algorithmic differentiation.
 
 Along the constraint manifold the spanning position moves with ``qd = G yd``: a derivative with
 respect to y is the derivative with respect to q along the columns of G. For a floating base the
@@ -11,6 +13,7 @@ import casadi as ca
 
 from rbda_ros.algorithms.loop_motion import spanning_motion
 from rbda_ros.algorithms.rnea import inverse_dynamics
+from rbda_ros.algorithms.tree_derivatives import has_tree_derivatives, tree_derivatives
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
@@ -26,6 +29,13 @@ def inverse_dynamics_derivatives(
         yd: (ny) independent velocity symbols.
         ydd: (ny) independent acceleration.
     """
+    if has_tree_derivatives(tree):
+        return tree_derivatives(tree, q, yd, ydd)
+    return differentiated(tree, q, yd, ydd)
+
+
+def differentiated(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> tuple[Matrix, Matrix]:
+    """The same by algorithmic differentiation of inverse dynamics, for any tree."""
     tau = inverse_dynamics(tree, q, yd, ydd)
     along = ca.SX.sym("along", tree.ny)
     qd, _ = spanning_motion(tree, q, along, ca.DM(tree.ny, 1))
