@@ -1,5 +1,10 @@
 """What all tests share."""
 
+import os
+
+# Before numpy comes: tests run side by side, and threads of small matrices wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 
 
