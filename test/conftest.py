@@ -2,6 +2,9 @@
 
 import os
 
+# Before numpy comes: tests run side by side, and threads of small matrices wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 
 os.environ["RBDA_ROS_CACHE"] = "0"  # what tests before left on disk must not decide about these

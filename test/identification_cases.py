@@ -11,8 +11,8 @@ from mechanism_table import MECHANISMS
 from reference_data import shared_robot
 
 from rbda_ros import load_robot
-from rbda_ros.recordings.evidence import Evidence, Motion, gather
 from rbda_ros.recordings.identification import SPREAD
+from rbda_ros.robot.effort_evidence import Evidence, Motion, gather
 from rbda_ros.robot.inertia_chart import InertiaChart
 
 NOISE = 0.02  # of the largest effort of each actuator

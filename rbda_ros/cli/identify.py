@@ -52,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _identify(args: argparse.Namespace) -> list[str]:
-    from rbda_ros.recordings.evidence import gather, read_motions
     from rbda_ros.recordings.identification import identify
     from rbda_ros.recordings.identification_report import html_report
+    from rbda_ros.recordings.motions import read_motions
     from rbda_ros.recordings.patched_files import (
         patched_loops,
         patched_urdf,
@@ -62,6 +62,7 @@ def _identify(args: argparse.Namespace) -> list[str]:
         payload_of,
     )
     from rbda_ros.recordings.sources import find_recordings, local_copy
+    from rbda_ros.robot.effort_evidence import gather
 
     if not 0.0 < args.cutoff < float("inf"):
         raise InputError(f"--cutoff {args.cutoff}: give a frequency above zero [Hz]")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -121,3 +121,17 @@ def check_once(names: Sequence[str]) -> None:
         raise RefusalError(
             Reason.MISNAMED, f"joints named twice: {listed(repeated)}; name each once"
         )
+
+
+def places(names: Sequence[str], prefix: str, known: Container[str]) -> dict[str, int]:
+    """Where the known joints stand among the names of a message; others are skipped.
+
+    Raises:
+        RefusalError: a joint is named twice.
+    """
+    check_once(names)
+    return {
+        name[len(prefix) :]: k
+        for k, name in enumerate(names)
+        if name.startswith(prefix) and name[len(prefix) :] in known
+    }

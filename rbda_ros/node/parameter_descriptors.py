@@ -140,6 +140,11 @@ DESCRIPTORS = {
         description="One of end_effectors, or a link, whose wrench ~/estimated_wrench has. Empty: "
         "none.",
     ),
+    "payload_window": ParameterDescriptor(
+        description="How much of the past ~/identify_payload can go by: joint states that the node "
+        "remembers [s]. 0: none.",
+        floating_point_range=[FloatingPointRange(from_value=0.0, to_value=60.0)],
+    ),
     "joint_state_timeout": ParameterDescriptor(
         description="Oldest input that is answered [s], by its stamp. 0: any age, stamped or not.",
         floating_point_range=[FloatingPointRange(from_value=0.0, to_value=10.0)],

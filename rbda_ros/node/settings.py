@@ -55,6 +55,7 @@ class Settings:
     observer_gain: float = 50.0
     contact_threshold: float = 0.0
     contact_end_effector: str = ""
+    payload_window: float = 0.0
     joint_state_timeout: float = 0.1
     max_condition_number: float = 1e4
     end_effectors: str = ""

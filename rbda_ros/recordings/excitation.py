@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbda_ros.errors import ClosureError, InputError, SingularityError
-from rbda_ros.recordings.evidence import Evidence, regressor_of_efforts
 from rbda_ros.recordings.identification import WHAT, unknowns_of
 from rbda_ros.robot import Robot
+from rbda_ros.robot.effort_evidence import Evidence, regressor_of_efforts
 from rbda_ros.robot.parameter_fit import NOT_EXCITED, expected_information
 from rbda_ros.spatial import Array
 

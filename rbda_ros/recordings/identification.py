@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbda_ros.errors import InputError
-from rbda_ros.recordings.evidence import Evidence
 from rbda_ros.robot import Robot
+from rbda_ros.robot.effort_evidence import Evidence
 from rbda_ros.robot.inertia_chart import InertiaChart
 from rbda_ros.robot.linear_dynamics import Parameters
 from rbda_ros.robot.parameter_fit import Fit, Unknowns, fit_parameters
+from rbda_ros.robot.payload_estimate import PAYLOAD_SPREAD, payload_chart
 from rbda_ros.spatial import Array
 
 WHAT = ("inertia", "friction", "offset", "payload")
@@ -21,12 +22,6 @@ FITTED = 0.7
 """Share of the time that is fitted; the rest judges."""
 SPREAD = 0.1
 """How far the nominal inertias may be off, in coordinates of charts: some 20 % of a mass."""
-PAYLOAD_SPREAD = 1.0
-"""How far the first guess of a payload may be off: it may weigh seven times as much, or little."""
-LIGHTEST = 1e-3
-"""Mass of a payload to begin with where the efforts tell of none [kg]."""
-PAYLOAD_SIZE = 0.05
-"""Radius of the ball that a payload is thought to be before measuring [m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,23 +148,3 @@ def unknowns_of(
     columns = np.linalg.norm(evidence.A[:, :, linear], axis=(0, 1))
     deviations = efforts / np.maximum(columns, 1e-9 * efforts)
     return Unknowns(charts, linear, values[linear], deviations)
-
-
-def payload_chart(evidence: Evidence, values: Array, start: int) -> InertiaChart:
-    """A chart around a ball that weighs, and is where, the efforts say at first sight.
-
-    Args:
-        evidence: with ten columns for the payload.
-        values: (parameters,) of the model without it.
-        start: the first of the columns.
-    """
-    left = (evidence.efforts - evidence.A @ values).ravel()
-    A = evidence.A[:, :, start : start + 4].reshape(-1, 4)
-    m, *moment = np.linalg.lstsq(A, left, rcond=1e-6)[0]
-    m = max(m, LIGHTEST)
-    com = np.clip(np.array(moment) / m, -1.0, 1.0)
-    rotational = m * (
-        0.4 * PAYLOAD_SIZE**2 * np.eye(3) + com @ com * np.eye(3) - np.outer(com, com)
-    )
-    xx, xy, xz, yy, yz, zz = rotational[np.triu_indices(3)]
-    return InertiaChart.around(np.array([m, *(m * com), xx, xy, yy, xz, yz, zz]))

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from rbda_ros.errors import InputError, ModelError
+from rbda_ros.node.joint_map import places
 from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.settings import Settings, check_model
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_states import JointStates
-from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.responder import Responder

@@ -16,6 +16,7 @@ from rbda_ros.errors import InputError
 from rbda_ros.recordings.identification import Identified
 from rbda_ros.robot import Robot
 from rbda_ros.robot.inertia_chart import is_body
+from rbda_ros.robot.payload_estimate import about_com, payload_of_parameters
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.spatial import Array
 
@@ -72,8 +73,7 @@ def payload_of(found: Identified) -> Payload:
     """The identified payload."""
     assert found.payload is not None
     start = found.parameters.names.index("payload.m")
-    mass, com, inertia = _about_com(found.fit.values[start : start + 10])
-    return Payload(found.payload, mass, (com[0], com[1], com[2]), tuple(inertia))  # type: ignore[arg-type]
+    return payload_of_parameters(found.payload, found.fit.values[start : start + 10])
 
 
 def payload_call(payload: Payload, node: str) -> str:
@@ -116,7 +116,7 @@ def _link_parameters(robot: Robot, name: str) -> Array:
 
 
 def _write_inertial(link: Any, parameters: Array) -> None:
-    mass, com, inertia = _about_com(parameters)
+    mass, com, inertia = about_com(parameters)
     for old in link.findall("inertial"):
         link.remove(old)
     inertial = etree.Element("inertial")
@@ -126,16 +126,6 @@ def _write_inertial(link: Any, parameters: Array) -> None:
     values = {name: repr(value) for name, value in zip(MOMENTS, inertia, strict=True)}
     etree.SubElement(inertial, "inertia", values)
     link.insert(0, inertial)
-
-
-def _about_com(parameters: Array) -> tuple[float, list[float], list[float]]:
-    """Mass, centre of mass, and moments about it, in the order of URDFs."""
-    m, *moment = parameters[:4]
-    com = np.array(moment) / m if m else np.zeros(3)
-    xx, xy, yy, xz, yz, zz = parameters[4:]
-    about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    about_com = about_origin - m * (com @ com * np.eye(3) - np.outer(com, com))
-    return float(m), com.tolist(), about_com[np.triu_indices(3)].tolist()
 
 
 def _patch_friction(joint: Any, found: Identified) -> None:

@@ -55,6 +55,7 @@ class Fit:
         before: (parameters,) standard deviations before measuring.
         noise: (rows a sample,) standard deviation of the efforts around the model.
         weights: (samples, rows) from 0 for an outlier to 1.
+        covariance: (parameters, parameters).
     """
 
     values: Array
@@ -62,6 +63,7 @@ class Fit:
     before: Array
     noise: Array
     weights: Array
+    covariance: Array
 
     @property
     def intervals(self) -> Array:
@@ -222,4 +224,5 @@ class _Problem:
             before=np.sqrt((D0**2).sum(axis=1)),
             noise=noise,
             weights=self.residuals(theta, noise)[1],
+            covariance=covariance,
         )

@@ -5,9 +5,9 @@ import pytest
 from identification_cases import ROBOTS, case, drawn, measured, waving
 
 from rbda_ros import InputError, Payload
-from rbda_ros.recordings.evidence import Evidence, gather
 from rbda_ros.recordings.identification import identify
 from rbda_ros.recordings.patched_files import payload_call, payload_of
+from rbda_ros.robot.effort_evidence import Evidence, gather
 
 ALL = ("inertia", "friction", "offset")
 

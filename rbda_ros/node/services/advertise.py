@@ -21,6 +21,7 @@ from rbda_ros.node.services.dynamics_services import (
     mass_matrix,
     operational_space_inertia,
 )
+from rbda_ros.node.services.identify_payload_service import identify_payload
 from rbda_ros.node.services.in_place import for_service
 from rbda_ros.node.services.inverse_dynamics_service import InverseDynamicsService
 from rbda_ros.node.services.payload_service import set_payload
@@ -36,6 +37,7 @@ from rbda_ros.srv import (
     DescribeActuation,
     DescribeModel,
     ForwardDynamics,
+    IdentifyPayload,
     InverseDynamics,
     MassMatrix,
     OperationalSpaceInertia,
@@ -80,6 +82,7 @@ def advertise(node: Any) -> SlowServices:
             TrajectoryInverseDynamics, trajectory_inverse_dynamics
         ),
         "set_payload": Service(SetPayload, partial(set_payload, node), needs_active=False),
+        "identify_payload": Service(IdentifyPayload, partial(identify_payload, node)),
         "convert_state": Service(ConvertState, convert_state),
         "convert_trajectory": Service(ConvertTrajectory, convert_trajectory),
         "describe_actuation": Service(DescribeActuation, describe_actuation),

@@ -10,11 +10,11 @@ import numpy as np
 
 from rbda_ros.kernels.cache import LruCache
 from rbda_ros.node.end_effectors import Point, end_effectors
+from rbda_ros.node.joint_map import places
 from rbda_ros.node.messages import fill
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.codec import Codec
-from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import NEVER
 from rbda_ros.node.stream.responder import JUMP
 from rbda_ros.robot import Robot

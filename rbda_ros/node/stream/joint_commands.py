@@ -12,10 +12,10 @@ from sensor_msgs.msg import JointState
 
 from rbda_ros.errors import InputError
 from rbda_ros.node.joint_gains import joint_gains
+from rbda_ros.node.joint_map import places
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.effort_safety import largest_efforts
-from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import NEVER
 from rbda_ros.node.stream.responder import JUMP
 from rbda_ros.node.stream.wire import JointStateWriter, Vector

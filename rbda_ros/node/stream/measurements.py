@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rbda_ros.errors import InputError, listed
-from rbda_ros.node.joint_map import check_once
+from rbda_ros.node.joint_map import places
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.joint_states import Form, JointStates
@@ -265,20 +265,6 @@ class Measured:
             joints,
             np.array([found[name] for name in joints or ()], np.intp),
         )
-
-
-def places(names: Sequence[str], prefix: str, known: Container[str]) -> dict[str, int]:
-    """Where the known joints stand among the names of a message; others are skipped.
-
-    Raises:
-        RefusalError: a joint is named twice.
-    """
-    check_once(names)
-    return {
-        name[len(prefix) :]: k
-        for k, name in enumerate(names)
-        if name.startswith(prefix) and name[len(prefix) :] in known
-    }
 
 
 def _or_raise(found: T | RefusalError) -> T:

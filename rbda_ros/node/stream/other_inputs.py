@@ -9,11 +9,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from rbda_ros.errors import InputError
-from rbda_ros.node.joint_map import Vector
+from rbda_ros.node.joint_map import Vector, places
 from rbda_ros.node.messages import base_position, six, wrench_vectors
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.settings import Settings
-from rbda_ros.node.stream.measurements import places
 from rbda_ros.node.stream.rates import FilteredRates
 from rbda_ros.robot import Robot
 

@@ -27,6 +27,7 @@ from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, make_plan
 from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
+from rbda_ros.node.stream.recent_states import RecentStates
 from rbda_ros.node.stream.responder import JUMP, Prepared, Responder
 from rbda_ros.node.stream.ros_codec import RosCodec
 from rbda_ros.node.stream.wire import Vector
@@ -52,6 +53,7 @@ class Stream:
         refusals: input that was not answered, by reason.
         meter: how often and how fast the rest was.
         external: estimates what acts from outside; None unless asked for.
+        recent: the last joint states, if asked for.
     """
 
     def __init__(self, node: Any, builder: ModelBuilder) -> None:
@@ -66,6 +68,8 @@ class Stream:
         self._completed: CompletedStates | None = None
         self._joint_commands: JointCommands | None = None
         self.external: ExternalEffort | None = None
+        self.recent = RecentStates()
+        self._remembering: Any = None  # a subscription
         self._observed: list[Publisher] = []
         self._array_order: list[int] = []
         self._subscriptions: list[Any] = []
@@ -126,6 +130,8 @@ class Stream:
             self._offer_commands(settings)
             self._offer_states(settings)
             self._offer_external(settings)
+        if self._subscriptions:
+            self._remember(settings.payload_window)
 
     def open(self) -> None:
         """Begin to listen."""
@@ -135,6 +141,7 @@ class Stream:
         wrench = self._beside(Responder.on_external_wrench)
         self._listen(WrenchStamped, "~/external_wrench", wrench)
         self._listen(JointState, "~/joint_commands", self._on_joint_commands, raw=True)
+        self._remember(self._node.settings.payload_window)
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
@@ -145,6 +152,7 @@ class Stream:
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self._subscriptions.clear()
+        self._remember(0.0)
         if self._responder is not None:
             self._responder.forget()
         if self._joint_commands is not None:
@@ -270,6 +278,22 @@ class Stream:
         return handled
 
     # What is published, and when.
+
+    def _remember(self, window: float) -> None:
+        """Remember joint states for some time, by a subscription of their own; 0 for none [s]."""
+        self.recent.window = window
+        if window and self._remembering is None:
+            self._remembering = self._node.create_subscription(
+                JointState,
+                "joint_states",
+                lambda data: self.recent.take(data, self._context.now()),
+                NEWEST,
+                raw=True,
+            )
+        elif not window and self._remembering is not None:
+            self._node.destroy_subscription(self._remembering)
+            self._remembering = None
+            self.recent.forget()
 
     def _offer_commands(self, settings: Settings) -> None:
         """The topics of commands are not there unless asked for."""

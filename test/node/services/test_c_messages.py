@@ -20,6 +20,7 @@ NAMES = [
     "InverseDynamics",
     "MassMatrix",
     "OperationalSpaceInertia",
+    "IdentifyPayload",
     "SetPayload",
     "TrajectoryInverseDynamics",
 ]

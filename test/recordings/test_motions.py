@@ -17,7 +17,8 @@ from identification_cases import waving
 
 from rbda_ros import InputError, load_robot
 from rbda_ros.node.settings import Settings
-from rbda_ros.recordings.evidence import gather, read_motions, regressor_of_efforts
+from rbda_ros.recordings.motions import read_motions
+from rbda_ros.robot.effort_evidence import gather, regressor_of_efforts
 
 
 @pytest.fixture(scope="module")

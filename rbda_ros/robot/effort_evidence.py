@@ -1,25 +1,21 @@
-"""From recordings to what identification goes by: regressors and efforts, averaged in blocks."""
+"""What identification goes by: regressors and measured efforts, averaged in blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rbda_ros.errors import InputError
-from rbda_ros.node.settings import Settings
-from rbda_ros.recordings.bags import open_bag
-from rbda_ros.recordings.label_file import GAP
-from rbda_ros.recordings.labeller import Labeller, Sample
-from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 CHUNK = 4000
 """Samples whose regressors are in memory at once."""
-LEAST = 5
-"""Samples of an episode: fewer have no accelerations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +34,14 @@ class Motion:
     yd: Array
     ydd: Array
     efforts: Array
+
+    @classmethod
+    def measured(
+        cls, times: Array, q: Array, yd: Array, efforts: Array, start: float = 0.0
+    ) -> Motion:
+        """An episode with accelerations by central differences; times count from ``start`` [s]."""
+        ydd = np.gradient(yd, times, axis=0, edge_order=2)
+        return cls(start + times, q, yd, ydd, efforts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,55 +68,6 @@ class Evidence:
         return Evidence(
             self.times[where], self.A[where], self.efforts[where], self.velocities[where]
         )
-
-
-def read_motions(
-    robot: Robot, bags: Sequence[Path], settings: Settings, topic: str = "/joint_states"
-) -> list[Motion]:
-    """The episodes of some bags that have efforts of every actuated joint.
-
-    Raises:
-        InputError: there is none.
-    """
-    episodes: list[list[Sample]] = []
-    for bag in bags:
-        labeller = Labeller(robot, settings)
-        last: int | None = None
-        with open_bag(bag) as reader:
-            wanted = [c for c in reader.connections if c.topic == topic]
-            for _, time, data in reader.messages(wanted) if wanted else ():
-                _, sample = labeller.joint_states(data, time)
-                if sample is None or sample.measured is None:
-                    continue
-                if last is None or not 0 < sample.stamp - last <= GAP:
-                    episodes.append([])
-                last = sample.stamp
-                episodes[-1].append(sample)
-    motions = [_motion(robot, episode) for episode in episodes if len(episode) >= LEAST]
-    if not motions:
-        raise InputError(
-            f"no recording has {topic} with measured efforts of every actuated joint:"
-            f" {', '.join(robot.actuated_joint_names)}"
-        )
-    return motions
-
-
-def _motion(robot: Robot, samples: Sequence[Sample]) -> Motion:
-    coordinates = robot.coordinates
-    names = [name for name in robot.joint_names if name in coordinates.scalar_positions]
-    if len(names) != robot.nq:
-        raise InputError(f"{robot.name}: identification takes joints of one coordinate only")
-    in_q = [coordinates.scalar_positions[name] for name in names]
-    in_qd = [coordinates.velocities[name].start for name in names]
-    stamps = np.array([sample.stamp for sample in samples])
-    times = (stamps - stamps[0]) * 1e-9
-    q, qd = np.empty((2, len(samples), robot.nq))
-    q[:, in_q] = [sample.position for sample in samples]
-    qd[:, in_qd] = [sample.velocity for sample in samples]
-    yd = qd[:, list(robot.tree.independent)]
-    efforts = np.array([sample.measured for sample in samples])
-    ydd = np.gradient(yd, times, axis=0, edge_order=2)
-    return Motion(stamps[0] * 1e-9 + times, q, yd, ydd, efforts)
 
 
 def gather(
