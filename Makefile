@@ -22,8 +22,8 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 # One after the other, whatever -j says: they share the environment and the cores.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest nightly lint colcon sanitize soak faults fuzz bench papers
-.PHONY: browser docs screenshots clean
+.PHONY: help install run test pytest nightly lint colcon sanitize soak faults fuzz coverage mutants
+.PHONY: bench papers browser docs screenshots clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -41,6 +41,8 @@ help:
 	@echo "make soak      ten minutes of everything at once (MINUTES=...)"
 	@echo "make faults    killed drivers and nodes, full disks, jumping clocks"
 	@echo "make fuzz      100,000 inputs for every reader (RUNS=...)"
+	@echo "make coverage  branches of the core that its tests take"
+	@echo "make mutants   small errors in a sample of the algorithms, and how many the tests notice"
 	@echo "make clean     remove what the others made"
 
 install:
@@ -112,6 +114,16 @@ faults: install
 fuzz: install
 	-@$(VENV)/python -m pip --disable-pip-version-check install -q atheris 2> build/logs/atheris.log
 	$(VENV)/python -m tools.hardening.fuzz --runs $(RUNS) $(KEEP)
+
+CORE := description cluster_tree algorithms kernels robot
+CORE_FILES := rbda_ros/description/*,rbda_ros/cluster_tree/*,rbda_ros/algorithms/*,rbda_ros/kernels/*,rbda_ros/robot/*
+
+coverage: install
+	$(VENV)/python -m coverage run -m pytest -q $(addprefix test/,$(CORE)) test/test_errors.py
+	$(VENV)/python -m coverage report --include "$(CORE_FILES)"
+
+mutants: install
+	$(VENV)/python -m tools.hardening.mutants $(KEEP)
 
 clean:
 	rm -rf .venv .venv-* build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

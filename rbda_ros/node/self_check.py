@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import Any
 
 from rclpy.clock import Clock
@@ -45,9 +46,15 @@ class SelfCheck:
         # Copied while nothing else runs: the stream writes them with every message.
         live = None if in_use is None else (in_use.kernel, [x.copy() for x in in_use.inputs])
         checking = node.builder.background(lambda: self._check(robot, live))
-        checking.add_done_callback(
-            lambda done: done.cancelled() or node.executor.create_task(self._finish, robot, done)
-        )
+        checking.add_done_callback(lambda done: self._then(robot, done))
+
+    def _then(self, robot: Robot, done: Future[list[str]]) -> None:
+        """Go on, on the executor, if something was found; in whatever thread this is."""
+        self._busy = False
+        if done.cancelled() or done.exception() is not None or not done.result():
+            return  # the node ends, or all is well
+        if self._node.executor is not None:
+            self._node.executor.create_task(self._take_over, robot, done.result())
 
     def _check(self, robot: Robot, live: Any) -> list[str]:
         self.checks += 1
@@ -56,11 +63,7 @@ class SelfCheck:
             said.append(wrong)
         return said
 
-    def _finish(self, robot: Robot, done: Any) -> None:
-        self._busy = False
-        said = done.result()
-        if not said:
-            return
+    def _take_over(self, robot: Robot, said: list[str]) -> None:
         self.failed = "; ".join(said)
         self._node.get_logger().error(
             f"self-check: {self.failed}; the virtual machine takes over, restart the node and "

@@ -207,3 +207,18 @@ def test_needs_no_home(graph, home):
     client.until_active()
     assert "the log is in" in node.log
     assert node.stop() == 0
+
+
+def test_writes_nothing_but_the_log(graph, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    before = {path for path in graph.folder.rglob("*") if home not in (path, *path.parents)}
+    away = {"HOME": str(home), "ROS_LOG_DIR": None, "XDG_CACHE_HOME": None}
+    node, client = graph.serve(robot_description=LEG, environment=away), graph.client()
+    client.until_active()
+    assert node.stop() == 0
+    written = {path.relative_to(home).parts[:2] for path in home.rglob("*") if path.is_file()}
+    assert written <= {(".ros", "log")}
+    after = {path for path in graph.folder.rglob("*") if home not in (path, *path.parents)}
+    ours = {node.log_file, graph.folder / "parameters_0.yaml"}
+    assert after - before <= ours

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import fcntl
 import json
 import os
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -30,6 +27,7 @@ from rosgraph_msgs.msg import Clock  # noqa: E402
 from rbda_ros import srv  # noqa: E402
 from rbda_ros.demo.resources import share_file  # noqa: E402
 from tools.hardening.driver import LOOPS, URDF  # noqa: E402
+from tools.hardening.loopback import set_loopback  # noqa: E402
 from tools.hardening.verdicts import Verdict, conclude  # noqa: E402
 
 LEG = share_file(URDF).read_text()
@@ -293,13 +291,6 @@ def in_own_network(folder: str) -> None:
     assert answers(talk)
     graph.close()
     print("efforts after it as before")
-
-
-def set_loopback(up: bool) -> None:
-    """Bring the loopback interface up or down (SIOCSIFFLAGS)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        request = struct.pack("16sh", b"lo", 0x1 if up else 0x0)
-        fcntl.ioctl(any_socket, 0x8914, request)
 
 
 FAULTS: dict[str, Callable[[Graph], str | None]] = {

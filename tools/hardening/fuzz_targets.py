@@ -88,7 +88,11 @@ def joint_states(data: bytes) -> None:
         if type(error).__module__.startswith("rbda_ros"):
             raise
     for message in published:
-        efforts = struct.unpack(f"<{len(_leg().actuated_joint_names)}d", bytes(message)[-32:])
+        if isinstance(message, bytes):
+            count = len(_leg().actuated_joint_names)
+            efforts = struct.unpack(f"<{count}d", message[-8 * count :])
+        else:  # in answer to another byte order
+            efforts = tuple(message.effort)
         if not all(map(math.isfinite, efforts)):
             raise WrongError(f"efforts {efforts}")
     published.clear()
