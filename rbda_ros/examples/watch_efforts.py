@@ -46,16 +46,17 @@ def main() -> int:
     end = time.monotonic() + PATIENCE
     while watch.newest is None and time.monotonic() < end:
         rclpy.spin_once(watch, timeout_sec=0.2)
-    for _ in range(given.seconds if watch.newest else 0):
+    if watch.newest is None:
+        print("no efforts; is the node running, and does it say why not?", file=sys.stderr)
+        return 1
+    for _ in range(given.seconds):
         before, end = watch.count, time.monotonic() + 1.0
         while (left := end - time.monotonic()) > 0.0:
             rclpy.spin_once(watch, timeout_sec=left)
         efforts = zip(watch.newest.name, watch.newest.effort, strict=True)
         listed = ", ".join(f"{name} {effort:+.4f} N m" for name, effort in efforts)
         print(f"{watch.count - before:4d} Hz: {listed}", flush=True)
-    if watch.newest is None:
-        print("no efforts; is the node running, and does it say why not?", file=sys.stderr)
-    return int(watch.newest is None)
+    return 0
 
 
 if __name__ == "__main__":
