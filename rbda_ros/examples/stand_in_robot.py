@@ -12,16 +12,16 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from contextlib import suppress
 from pathlib import Path
 
-import rclpy
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+
+from rbda_ros.node.spin import init, spin
 
 RATE = 100.0  # [Hz]
 SWING, PACE = 0.2, 1.0  # [rad, m], [rad/s]
@@ -54,9 +54,8 @@ def main() -> int:
     parser.add_argument("urdf", type=Path)
     parser.add_argument("--joints", nargs="+", required=True)
     given = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    rclpy.init()
-    with suppress(KeyboardInterrupt, ExternalShutdownException):
-        rclpy.spin(StandIn(given.urdf.read_text(), given.joints))
+    signals = init(sys.argv[1:])
+    spin(StandIn(given.urdf.read_text(), given.joints), Future(), signals)
     return 0
 
 

@@ -118,7 +118,8 @@ class Page:
 
     def close(self) -> None:
         """Free the port."""
-        self._server.stop()
+        with redirect_stdout(io.StringIO()):
+            self._server.stop()
 
     def _answer(self, request: Request) -> None:
         poser, panel = self._poser, self.panel
