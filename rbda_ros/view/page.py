@@ -110,7 +110,7 @@ class Page:
         if asked:
             time.sleep(max(self._next_frame - time.monotonic(), 0.0))
             asked += [each for each in self.panel.requests(0.0) if each not in asked]
-            self._next_frame = time.monotonic() + FRAME
+            self._next_frame = max(self._next_frame + FRAME, time.monotonic())
         for request in asked:
             self._answer(request)
         if not asked and self._plot_is_old:
