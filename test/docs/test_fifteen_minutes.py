@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from ros_graph import own_domain
 
 PAGE = Path("docs/fifteen_minutes.md").read_text()
@@ -22,6 +23,7 @@ def script():
     return "\n".join(commands)
 
 
+@pytest.mark.nightly
 def test_the_tutorial_ends_with_torques_on_the_screen(tmp_path):
     (tmp_path / ".venv").symlink_to(sys.prefix)
     (tmp_path / "docs").symlink_to(Path("docs").resolve())
