@@ -10,7 +10,8 @@ PREFIX := .venv$(if $(filter-out jazzy,$(DISTRO)),-$(DISTRO))
 VENV := $(PREFIX)/bin
 STEP := @$(PYTHON) tools/step.py
 COLCON := build/colcon$(if $(filter-out jazzy,$(DISTRO)),-$(DISTRO))
-NODE_TESTS := test/node test/demo test/examples
+NODE_TESTS := test/node test/demo test/examples test/view/test_following.py \
+  test/view/test_page.py test/docs/test_fifteen_minutes.py
 # The C++ interfaces take half of the colcon build and nothing here uses them: make colcon CXX_INTERFACES=ON.
 CXX_INTERFACES ?= OFF
 

@@ -193,6 +193,7 @@ class Client:
 
     def __init__(self, domain: int, namespace: str = "") -> None:
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        self.domain = domain
         self._context = rclpy.Context()
         self._context.init(domain_id=domain)
         name = f"client_{time.monotonic_ns()}"  # logs of nodes with one name would get mixed up

@@ -112,13 +112,21 @@ class Chromium:
 
     def call(self, method, **parameters):
         """Call a method of the protocol; its result."""
+        self.send(method, **parameters)
+        return self.answer()
+
+    def send(self, method, **parameters):
+        """Begin a call; `answer` waits for it."""
         self._count += 1
         self._socket.send(json.dumps({"id": self._count, "method": method, "params": parameters}))
+
+    def answer(self):
+        """The result of the last call."""
         while True:
             message = json.loads(self._socket.recv(timeout=PATIENCE))
             if message.get("id") == self._count:
                 if "error" in message:
-                    raise RuntimeError(f"{method}: {message['error']['message']}")
+                    raise RuntimeError(message["error"]["message"])
                 return message["result"]
             self._note(message)
 

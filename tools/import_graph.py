@@ -25,6 +25,7 @@ ROOMS = (  # from the ground up
     "node",
     "demo",
     "examples",
+    "view",
     "cli",
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import threading
+import time
 from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ from rbda_ros.view.sweep import sweep
 if TYPE_CHECKING:
     from rbda_ros.view.following import Heard
 
+FRAME = 1.0 / 60.0
+"""Least time between two pictures [s]: screens show no more, and browsers that get more lag."""
 PATIENCE = 0.2
 """How long to wait for a request before looking whether to stop, and plotting [s]."""
 
@@ -82,6 +85,7 @@ class Page:
         self._scene = Scene(self._server, robot, shapes, poses)
         self._posed = poser.home
         self._plot_is_old = False
+        self._next_frame = 0.0
         self._draw(poser.home)
         self.panel.show_branch(assembly_yaml(robot.tree, robot.tree.home))
 
@@ -103,6 +107,10 @@ class Page:
     def step(self, seconds: float) -> None:
         """Answer what is asked for within some time; where nothing is, draw the plot anew."""
         asked = self.panel.requests(seconds)
+        if asked:
+            time.sleep(max(self._next_frame - time.monotonic(), 0.0))
+            asked += [each for each in self.panel.requests(0.0) if each not in asked]
+            self._next_frame = max(self._next_frame + FRAME, time.monotonic())
         for request in asked:
             self._answer(request)
         if not asked and self._plot_is_old:
@@ -110,7 +118,8 @@ class Page:
 
     def close(self) -> None:
         """Free the port."""
-        self._server.stop()
+        with redirect_stdout(io.StringIO()):
+            self._server.stop()
 
     def _answer(self, request: Request) -> None:
         poser, panel = self._poser, self.panel

@@ -185,6 +185,11 @@ class Panel:
 
     # What is shown.
 
+    def slide(self, name: str, value: float) -> None:
+        """Move a slider, as a user would."""
+        handle = self._sliders[self.drive][name]
+        handle.value = min(max(value, handle.min), handle.max)
+
     def set_values(self, drive: str, values: Mapping[str, float]) -> None:
         """Put the sliders somewhere, as if nobody had moved them."""
         self._quiet = True

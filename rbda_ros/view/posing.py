@@ -19,12 +19,7 @@ from rbda_ros.spatial import Array
 from rbda_ros.view.sliders import Drive, drives
 
 NEAR_DEAD_POINT = 0.05
-"""Share of its conditioning at the assembly below which a loop counts as near a dead point: some 3
-degrees of a crank. (Gears in a cluster make the number itself small, and harmless.)"""
-POOR = 1e-3
-"""Conditioning below which it counts as that wherever it was assembled."""
-LEAST_ROW = 1e-3
-"""Rows of K_d that are shorter at the assembly, beside the longest, count as this long there."""
+"""Conditioning below which a loop counts as near a dead point: some 3 degrees of a crank."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +30,8 @@ class LoopHealth:
         cluster: its name.
         constraints: their names.
         residual: largest |phi| [m, or sine of an angle].
-        conditioning: how well the sliders determine the rest, from 0 at a dead point to 1.
+        conditioning: how well the sliders determine the rest: 0 at a dead point, 1 where the rest
+            moves no faster than at the assembly.
         trouble: why it is red; empty where it is not.
     """
 
@@ -82,7 +78,7 @@ class Poser:
         self.q: Array = robot.tree.home.copy()  # the last position that closed
         q = ca.SX.sym("q", robot.nq)
         self._poses = ca.Function("body_poses", [q], [*body_poses(robot.tree, q)])
-        self._conditioning: dict[tuple[str, str], ca.Function] = {}
+        self._speeds: dict[tuple[str, str], tuple[ca.Function, float]] = {}
 
     @cached_property
     def home(self) -> Posed:
@@ -214,11 +210,8 @@ class Poser:
 
     def _health(self, node: ClusterNode, q: Array, drive: str, trouble: str | None) -> LoopHealth:
         assert node.loop is not None
-        conditioning, worst = 1.0, 0.0
-        if not node.loop.constant:
-            conditioning = self._conditioning_of(node, drive, q)
-            worst = max(NEAR_DEAD_POINT * self._conditioning_of(node, drive, node.home), POOR)
-        if trouble is None and conditioning < worst:
+        conditioning = 1.0 if node.loop.constant else self._conditioning_of(node, drive, q)
+        if trouble is None and conditioning < NEAR_DEAD_POINT:
             trouble = (
                 f"near a dead point: conditioning {conditioning:.2g}; here the joints that move it"
                 " hardly determine the rest. Move away, or drive it by other joints"
@@ -232,34 +225,35 @@ class Poser:
         )
 
     def _conditioning_of(self, node: ClusterNode, drive: str, q: Array) -> float:
-        """That of the loop with a drive's joints in the place of y, times how far K_d shrank.
+        """How fast a linkage moves at the assembly, over how fast it moves here; at most 1.
 
-        `Loop.conditioning` goes by rows of unit length, whatever their length was. Where crank and
-        rod are in line, a whole row of a slider-crank that the piston drives vanishes: so rows
-        also count by their length beside that at the assembly.
+        By the size of G with a drive's joints in the place of y, which grows without bound at a
+        dead point. (`Loop.conditioning` goes by rows of unit length: where crank and rod are in
+        line, a whole row of a slider-crank that the piston drives vanishes, and it does not see.)
         """
-        assert node.loop is not None
-        if (drive, node.name) not in self._conditioning:
-            self._conditioning[drive, node.name] = self._conditioning_function(node, drive)
-        outputs = self._conditioning[drive, node.name](q)
-        conditioning, lengths = (np.asarray(output).ravel() for output in outputs)
-        found = float(conditioning[0] * min(lengths.min(initial=1.0), 1.0))
-        return found if np.isfinite(found) else 0.0
+        if (drive, node.name) not in self._speeds:
+            speed = self._speed_function(node, drive)
+            self._speeds[drive, node.name] = speed, float(speed(node.home))
+        speed, at_home = self._speeds[drive, node.name]
+        here = float(speed(q))
+        return min(at_home / here, 1.0) if np.isfinite(here) and here > 0.0 else 0.0
 
-    def _conditioning_function(self, node: ClusterNode, drive: str) -> ca.Function:
-        """``q -> conditioning, lengths`` of the rows of K_d, beside those at the assembly."""
+    def _speed_function(self, node: ClusterNode, drive: str) -> ca.Function:
+        """``q -> |G|`` of the joints that are not geared to others, for joints of a drive."""
         assert node.loop is not None
         joints = {slider.joint for slider in self.drives[drive].sliders}
         names = [body.joint.name for body in node.bodies for _ in range(body.model.nv)]
         known = [j for j, name in enumerate(names) if name in joints]
         known = known if len(known) == node.ny else list(node.independent)
-        rest = [j for j in range(node.nv) if j not in known]
+        curved = [
+            j
+            for place, coordinates in zip(node.position_ranges, node.velocity_ranges, strict=True)
+            if node.loop.curved[place.start : place.stop].any()
+            for j in coordinates
+        ]
         q = node.loop.K.sx_in(0)
-        lengths = ca.sqrt(ca.sum2(node.loop.K(q)[:, rest] ** 2))
-        home = np.asarray(ca.Function("home", [q], [lengths])(node.home)).ravel()
-        home = np.maximum(home, LEAST_ROW * home.max(initial=1e-300))
-        outputs = [node.loop.conditioning(q, known), lengths / ca.DM(home)]
-        return ca.Function("conditioning", [q], outputs)
+        G = node.velocity_map(q, known)
+        return ca.Function("speed", [q], [ca.norm_fro(ca.densify(G[curved, :]))])
 
 
 def _difference(joint_type: str, home: Array, q: Array) -> Array:

@@ -40,6 +40,7 @@ class Scene:
         self, server: Any, robot: Robot, shapes: Sequence[Shape], poses: tuple[Array, Array]
     ) -> None:
         self._scene = server.scene
+        self._scene.configure_default_lights(cast_shadow=False)  # they cost more than all the rest
         self._size = robot_size(robot)
         self._lines = loop_lines(robot)
         self._drawn: dict[int, tuple[Array, Array]] = {}
@@ -78,6 +79,8 @@ class Scene:
                 color=BARE if kind == "bone" and _has_rotor(shapes, body) else colour,
                 opacity=SEE_THROUGH.get(kind),
                 flat_shading=True,
+                cast_shadow=False,
+                receive_shadow=False,
             )
         return frames[1:]
 

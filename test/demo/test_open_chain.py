@@ -1,4 +1,4 @@
-"""What the README says about models without loops."""
+"""What docs/why.md says about models without loops."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from pinocchio_oracle import PinocchioOracle, spanning_model
 from benchmark.open_chain import compare
 from rbda_ros.demo.open_chain import OpenChain
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "why.md").read_text()
 
 
 def test_the_readme_says_what_the_benchmark_prints():
     lines = [line for line in compare().lines() if not line.startswith("hip")]
     assert len(lines) == 4
     for line in lines:
-        assert line in README
+        assert line in PAGE
 
 
 def test_the_open_chain_is_the_tree_without_pulley_rod_and_rotors():

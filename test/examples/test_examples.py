@@ -10,6 +10,7 @@ from sensor_msgs.msg import JointState
 
 from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
+from rbda_ros.examples import heavier_foot, hold_still, many_states, motors_to_joints
 
 URDF, LOOPS = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
 GOAL = [0.1, 0.4, 1.0, -0.1]
@@ -79,5 +80,35 @@ def test_the_foxglove_layout_shows_topics_that_there_are():
 def test_the_documents_name_examples_that_there_are():
     text = (Path(__file__).parents[2] / "docs" / "examples.md").read_text()
     modules = set(re.findall(r"python -m (rbda_ros\.examples\.\w+)", text))
-    assert len(modules) == 2
     assert all(find_spec(module) for module in modules)
+    folder = Path(hold_still.__file__).parent
+    assert modules == {f"rbda_ros.examples.{path.stem}" for path in folder.glob("[a-z]*.py")}
+
+
+def test_motors_hold_what_gravity_asks_for():
+    robot = load_robot(share_file(URDF), share_file(LOOPS))
+    efforts = hold_still.main()
+    q = robot.close({"hip_abduction": 0.0, "hip_flexion": 0.4, "knee": 0.9, "ankle": -0.2})
+    tau = np.zeros(robot.nv)
+    for name, effort in efforts.items():
+        tau[robot.joint_names.index(name)] = effort
+    np.testing.assert_allclose(robot.generalized_force(q, tau), robot.gravity_force(q), atol=1e-9)
+
+
+def test_power_is_the_same_on_both_sides():
+    motors, joints = motors_to_joints.main()
+    assert np.isclose(motors, joints)
+
+
+def test_a_load_on_the_foot_pulls_at_the_knee():
+    bare, heavy = heavier_foot.main()
+    assert heavy > bare + 3.0  # 1.5 kg at some 0.3 m
+
+
+def test_many_states_are_each_as_one_would_be():
+    efforts = many_states.main(100)
+    robot = load_robot(share_file(URDF), share_file(LOOPS))
+    swing = np.array([0.2, 0.4, 0.4, 0.2])
+    q = robot.close([0.0, 0.3, 0.9, 0.0])
+    first, _ = robot.inverse_dynamics_efforts(q, 3.0 * swing, np.zeros(4))
+    np.testing.assert_allclose(efforts[0], first, rtol=1e-8, atol=1e-10)

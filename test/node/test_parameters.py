@@ -1,12 +1,12 @@
-"""The parameter file and the README keep up with the parameters."""
+"""The parameter file and the reference keep up with the parameters."""
 
 from dataclasses import fields
-from pathlib import Path
 
+import reference
 import yaml
 
 from rbda_ros.demo.resources import share_file
-from rbda_ros.node.parameters import Settings
+from rbda_ros.node.parameters import DESCRIPTORS, Settings
 
 
 def test_the_parameter_file_has_every_parameter_with_its_default():
@@ -25,7 +25,8 @@ def test_the_parameter_file_can_be_used(graph):
     assert "waiting for a robot_description" in node.log
 
 
-def test_the_readme_names_every_parameter():
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+def test_the_reference_has_every_parameter_with_its_description():
+    page = reference.parameters()
     for field in fields(Settings):
-        assert f"* `{field.name}` (" in readme
+        assert f"| `{field.name}` |" in page
+        assert DESCRIPTORS[field.name].description

@@ -86,6 +86,7 @@ def test_a_slider_moves_the_leg_and_the_numbers_are_the_robots(tmp_path):
         assert not browser.messages
 
 
+@pytest.mark.nightly
 def test_a_loop_out_of_reach_turns_red_and_says_which_and_the_other_branch_is_yaml(tmp_path):
     urdf = tmp_path / "four_bar.urdf"
     text = Path("docs/cookbook/four_bar.urdf").read_text()

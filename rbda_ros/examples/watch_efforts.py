@@ -1,0 +1,63 @@
+"""Print the efforts that the node publishes, once a second.
+
+    python -m rbda_ros.examples.watch_efforts --seconds 5
+
+The idea: ``~/feedforward`` is a JointState with names and efforts, so that anything that shows
+joint states shows efforts: this, ``ros2 topic echo``, rqt, PlotJuggler, Foxglove.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import rclpy
+from rclpy.node import Node
+from rclpy.qos import qos_profile_sensor_data
+from rclpy.utilities import remove_ros_args
+from sensor_msgs.msg import JointState
+
+PATIENCE = 60.0  # [s] until the first efforts
+
+
+class Watch(Node):
+    """Has the newest efforts, and counts them."""
+
+    def __init__(self) -> None:
+        super().__init__("watch_efforts")
+        self.newest: JointState | None = None
+        self.count = 0
+        self.create_subscription(
+            JointState, "dynamics/feedforward", self._on_efforts, qos_profile_sensor_data
+        )
+
+    def _on_efforts(self, message: JointState) -> None:
+        self.newest, self.count = message, self.count + 1
+
+
+def main() -> int:
+    """Print a line a second; 1 where no effort came."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=5)
+    given = parser.parse_args(remove_ros_args(sys.argv)[1:])
+    rclpy.init()
+    watch = Watch()
+    end = time.monotonic() + PATIENCE
+    while watch.newest is None and time.monotonic() < end:
+        rclpy.spin_once(watch, timeout_sec=0.2)
+    if watch.newest is None:
+        print("no efforts; is the node running, and does it say why not?", file=sys.stderr)
+        return 1
+    for _ in range(given.seconds):
+        before, end = watch.count, time.monotonic() + 1.0
+        while (left := end - time.monotonic()) > 0.0:
+            rclpy.spin_once(watch, timeout_sec=left)
+        efforts = zip(watch.newest.name, watch.newest.effort, strict=True)
+        listed = ", ".join(f"{name} {effort:+.4f} N m" for name, effort in efforts)
+        print(f"{watch.count - before:4d} Hz: {listed}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

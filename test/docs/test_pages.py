@@ -1,0 +1,70 @@
+"""README and pages: links lead somewhere, snippets run, every service is named."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import site_links
+
+PAGES = [Path("README.md"), Path("CONTRIBUTING.md"), *sorted(Path("docs").rglob("*.md"))]
+LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+GENERATED = ("api", "errors", "interfaces", "parameters")
+
+
+def anchors(path):
+    """Anchors of a page's headings, as GitHub and MyST make them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(FENCE.sub("", page.read_text())):
+        if link.startswith(("https://", "http://", "mailto:")):
+            continue
+        path, _, place = link.partition("#")
+        target = (page.parent / path).resolve() if path else page.resolve()
+        generated = target.parent.name == "reference" and target.stem in GENERATED
+        assert target.exists() or generated, link
+        if place and target.suffix == ".md" and target.exists():
+            assert place in anchors(target), link
+
+
+def test_every_page_is_in_the_contents():
+    listed = Path("docs/index.md").read_text() + Path("docs/cookbook/index.md").read_text()
+    for page in Path("docs").rglob("*.md"):
+        name = page.relative_to("docs").with_suffix("").as_posix()
+        assert name in ("index", *listed.split()) or page.stem in listed.split(), name
+
+
+def test_the_five_lines_of_the_readme_run():
+    (text,) = re.findall(r"^```python\n(.*?)^```$", PAGES[0].read_text(), re.MULTILINE | re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert "knee_rotor" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/node.md"])
+def test_every_service_is_named(page):
+    text = Path(page).read_text()
+    for path in Path("srv").glob("*.srv"):
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", path.stem).lower()
+        assert f"`~/{name}`" in text, name
+
+
+def test_dead_links_of_a_site_are_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<p id="here"><a href="b.html">no</a><a href="#here">yes</a><a href="#there">no</a>'
+        '<img src="https://example.com/x.png"><a href="https://example.com">elsewhere</a>'
+    )
+    assert len(site_links.dead_links(tmp_path)) == 3
+
+
+def test_the_site_builds_without_a_warning_and_without_a_dead_link(tmp_path):
+    pytest.importorskip("sphinx", reason="the extra 'docs' is not installed")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs"]
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0, done.stderr
+    assert not site_links.dead_links(tmp_path)

@@ -1,0 +1,75 @@
+"""Draws the cookbook and takes the pictures of the page: `make screenshots`.
+
+screenshots.py NAME... takes only some: demo_leg, or pages of docs/cookbook.
+"""
+
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from chromium import Chromium
+
+from rbda_ros import load_robot
+from rbda_ros.cli.drawing import draw
+
+ROOT = Path(__file__).resolve().parents[1]
+BOOK, PICTURES = ROOT / "docs" / "cookbook", ROOT / "docs" / "pictures"
+LEG = [ROOT / "config" / "robots" / name for name in ("demo_leg.urdf", "demo_leg_loops.yaml")]
+SETTLED = 4.0  # [s] until the picture stands still, with software WebGL
+CLOSE_NOTICE = "document.querySelector('.mantine-Notification-closeButton')?.click()"
+HIDE_PANEL = """(() => {
+  let e = document.querySelector('#rbda-status');
+  while (e.parentElement.getBoundingClientRect().width < 0.6 * innerWidth) e = e.parentElement;
+  e.style.display = 'none';
+})()"""
+
+
+@contextmanager
+def opened(urdf, loops, size):
+    """The page of a robot, come to rest."""
+    command = [sys.executable, "-m", "rbda_ros.cli", "view", urdf, "--loops", loops]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            with Chromium(size) as browser:
+                browser.open(process.stdout.readline().split()[0])
+                browser.wait_for("document.querySelector('#rbda-status')")
+                time.sleep(SETTLED)
+                browser.evaluate(CLOSE_NOTICE)
+                yield browser
+        finally:
+            process.terminate()
+
+
+def main(names):
+    pages = sorted(path.stem for path in BOOK.glob("*.urdf"))
+    for name in names or ["demo_leg", *pages]:
+        if name == "demo_leg":
+            picture, size = PICTURES / "view_demo_leg.webp", (1100, 760)
+            files = LEG
+        else:
+            files = [BOOK / f"{name}.urdf", BOOK / f"{name}.yaml"]
+            picture, size = BOOK / f"{name}.webp", (900, 600)
+            (BOOK / f"{name}.svg").write_text(draw(load_robot(*files)))
+        with opened(*files, size) as browser:
+            if name == "demo_leg":
+                bend_knee(browser)
+            else:
+                browser.evaluate(HIDE_PANEL)
+            time.sleep(SETTLED)
+            clip = None if name == "demo_leg" else (150, 80, 600, 420)
+            browser.screenshot(picture, quality=70, clip=clip)
+        print(picture.relative_to(ROOT), picture.stat().st_size)
+
+
+def bend_knee(browser):
+    """Move the knee, as a user would."""
+    labels = "[...document.querySelectorAll('label')]"
+    track = f"document.getElementById({labels}.find(l => l.textContent === 'knee').htmlFor)"
+    browser.press(track, 0.4, "document.querySelector('#rbda-status').dataset.updates > 1")
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=10, y=10)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
