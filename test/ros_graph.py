@@ -221,11 +221,19 @@ class Client:
     def call(self, kind: Any, name: str, request: Any = None, deep: bool = False) -> Any:
         """Call a service of the node, e.g. `~/inverse_dynamics`, and wait for its answer.
 
-        With ``deep`` at the first call, more answers may come than are taken at once.
+        With ``deep`` at the first call, more answers may come than are taken at once. The
+        middleware loses an answer now and then, so it is asked again, as controllers should.
         """
-        future = self.begin_call(kind, name, request, deep)
-        self.until(future.done)
-        return future.result()
+        futures: list[Any] = []
+        for _ in range(3):
+            futures.append(self.begin_call(kind, name, request, deep))
+            end = time.monotonic() + PATIENCE / 2
+            while time.monotonic() < end:
+                self._executor.spin_once(0.05)
+                for future in futures:
+                    if future.done():
+                        return future.result()
+        raise AssertionError(f"{name} does not answer")
 
     def begin_call(self, kind: Any, name: str, request: Any = None, deep: bool = False) -> Any:
         """Call a service of the node; the answer is a future."""

@@ -6,19 +6,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
 from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.settings import Settings
+from rbda_ros.node.stream.command_arrays import CommandArrays
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
@@ -28,9 +27,9 @@ from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, make_plan
 from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
 from rbda_ros.node.stream.recent_states import RecentStates
+from rbda_ros.node.stream.remembering import Remembering
 from rbda_ros.node.stream.responder import JUMP, Prepared, Responder
 from rbda_ros.node.stream.ros_codec import RosCodec
-from rbda_ros.node.stream.wire import Vector
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -62,16 +61,14 @@ class Stream:
         self._node = node
         self._efforts = node.create_lifecycle_publisher(JointState, "~/feedforward", 10)
         self._motors = node.create_lifecycle_publisher(JointState, "~/motor_commands", 10)
-        self._arrays: dict[str, Publisher] = {}  # of commands, by field
-        self._source = ""  # of the commands
+        self._arrays = CommandArrays(node)
         self._states: Publisher | None = None
         self._completed: CompletedStates | None = None
         self._joint_commands: JointCommands | None = None
         self.external: ExternalEffort | None = None
         self.recent = RecentStates()
-        self._remembering: Any = None  # a subscription
+        self._remembering = Remembering(node, self.recent)
         self._observed: list[Publisher] = []
-        self._array_order: list[int] = []
         self._subscriptions: list[Any] = []
         self._native: NativeThread | None = None
         self._responder: Responder | None = None
@@ -82,7 +79,7 @@ class Stream:
         self._context = Context(
             # Without asking the lifecycle: there are subscriptions only while it is active.
             publish=partial(Publisher.publish, self._efforts),
-            publish_commands=self._publish_commands,
+            publish_commands=self._arrays.publish_feedforward,
             answered=self._answered,
             closed=self._complete,
             now=lambda: clock.get_now().nanoseconds,
@@ -114,11 +111,9 @@ class Stream:
             robot,
             settings,
             partial(Publisher.publish, self._motors),
-            self._publish_motor_arrays,
+            self._arrays.publish_motor_commands,
         )
-        self._offer_commands(settings)
-        self._offer_states(settings)
-        self._offer_external(settings)
+        self._offer(robot, settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
@@ -127,11 +122,10 @@ class Stream:
             self._responder.apply(settings)
             if self._joint_commands is not None:
                 self._joint_commands.apply(settings)
-            self._offer_commands(settings)
-            self._offer_states(settings)
-            self._offer_external(settings)
+            if self._robot is not None:
+                self._offer(self._robot, settings)
         if self._subscriptions:
-            self._remember(settings.payload_window)
+            self._remembering.begin(settings.payload_window, NEWEST)
 
     def open(self) -> None:
         """Begin to listen."""
@@ -141,7 +135,7 @@ class Stream:
         wrench = self._beside(Responder.on_external_wrench)
         self._listen(WrenchStamped, "~/external_wrench", wrench)
         self._listen(JointState, "~/joint_commands", self._on_joint_commands, raw=True)
-        self._remember(self._node.settings.payload_window)
+        self._remembering.begin(self._node.settings.payload_window, NEWEST)
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
@@ -152,7 +146,7 @@ class Stream:
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self._subscriptions.clear()
-        self._remember(0.0)
+        self._remembering.end()
         if self._responder is not None:
             self._responder.forget()
         if self._joint_commands is not None:
@@ -164,10 +158,10 @@ class Stream:
         """Let go of the model."""
         self._responder = self._robot = self._completed = self._joint_commands = None
         self.external = None
-        for publisher in (*self._arrays.values(), *self._observed, self._states):
+        self._arrays.free()
+        for publisher in (*self._observed, self._states):
             if publisher is not None:
                 self._node.destroy_publisher(publisher)
-        self._arrays.clear()
         self._observed.clear()
         self._states = None
 
@@ -243,12 +237,12 @@ class Stream:
         ready = None if responder is None or self.external is not None else responder.ready()
         if responder is None or native is None or ready is None:
             return None
-        commands = self._arrays.get("effort") if self._source == "feedforward" else None
+        commands = self._arrays.feedforward
         states = self._states
         outputs = Outputs(
             self._efforts.handle.pointer,
             0 if commands is None else commands.handle.pointer,
-            np.array(self._array_order, np.intp),
+            self._arrays.order,
             0 if states is None else states.handle.pointer,
             self._completed if states is not None and states.get_subscription_count() else None,
         )
@@ -279,40 +273,10 @@ class Stream:
 
     # What is published, and when.
 
-    def _remember(self, window: float) -> None:
-        """Remember joint states for some time, by a subscription of their own; 0 for none [s]."""
-        self.recent.window = window
-        if window and self._remembering is None:
-            self._remembering = self._node.create_subscription(
-                JointState,
-                "joint_states",
-                lambda data: self.recent.take(data, self._context.now()),
-                NEWEST,
-                raw=True,
-            )
-        elif not window and self._remembering is not None:
-            self._node.destroy_subscription(self._remembering)
-            self._remembering = None
-            self.recent.forget()
-
-    def _offer_commands(self, settings: Settings) -> None:
-        """The topics of commands are not there unless asked for."""
-        self._source = settings.command_source
-        fields = (
-            ("effort",) if self._source == "feedforward" else ("position", "velocity", "effort")
-        )
-        wanted = fields if settings.command_joints else ()
-        for field in [field for field in self._arrays if field not in fields]:
-            self._node.destroy_publisher(self._arrays.pop(field))
-        for field in wanted:
-            if field not in self._arrays:
-                publisher = self._node.create_publisher(
-                    Float64MultiArray, f"~/{field}_commands", 10
-                )
-                self._arrays[field] = publisher
-        if self._robot is not None:
-            names = self._robot.actuated_joint_names
-            self._array_order = [names.index(name) for name in settings.command_joints]
+    def _offer(self, robot: Robot, settings: Settings) -> None:
+        self._arrays.offer(robot, settings)
+        self._offer_states(settings)
+        self._offer_external(settings)
 
     def _offer_states(self, settings: Settings) -> None:
         """Joint states are completed if asked for, or where joints follow from others."""
@@ -379,14 +343,3 @@ class Stream:
                 self._joint_commands.on_command(data, self._context.now())
         except (InputError, ModelError) as error:
             self.refusals.add(refusal(error))
-
-    def _publish_commands(self, commands: Float64MultiArray) -> None:
-        if self._source == "feedforward" and "effort" in self._arrays:
-            self._arrays["effort"].publish(commands)
-
-    def _publish_motor_arrays(self, commands: dict[str, Vector]) -> None:
-        if self._source != "joint_commands" or not self._array_order:
-            return
-        for field, values in commands.items():
-            data = values[self._array_order].tolist()
-            self._arrays[field].publish(Float64MultiArray(data=data))

@@ -129,9 +129,8 @@ def test_machine_code_on_both_sides_gives_the_same_to_the_last_bit(leg, client_t
         y, *rates = motion
         return robot.inverse_dynamics_efforts(robot.close(y), *rates)[0].tolist()
 
-    first = rng.uniform(-0.3, 0.3, (3, robot.ny))
-    client.until(lambda: ask(*first) == expected(*first))  # once the node has compiled, too
     for _ in range(50):
         motion = rng.uniform(-0.3, 0.3, (3, robot.ny))
-        assert ask(*motion) == expected(*motion)
+        # Once both sides have compiled what closes the loops, too.
+        client.until(lambda motion=motion: ask(*motion) == expected(*motion))
     client.node.destroy_client(service)
