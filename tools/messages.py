@@ -14,8 +14,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rbda_ros"
 REMEDIES = ROOT / "docs" / "reference" / "remedies.yaml"
 INTERNAL = {  # for callers inside the package, who turn them into one of the others
-    "AssertionError", "AssemblyError", "ExpressionError", "FarError", "KeyError", "LayoutError",
-    "NotImplementedError", "StopIteration", "SystemExit", "TimeoutError", "UnknownLayoutError",
+    "AssertionError", "AssemblyError", "AttributeError", "CancelledWorkError", "ExpressionError",
+    "FarError", "KeyError", "LayoutError", "NoFingerprintError", "NotImplementedError",
+    "StopIteration", "SystemExit", "TimeoutError", "UnknownLayoutError",
     "UnsupportedOperationError",
 }  # fmt: skip
 

@@ -17,6 +17,7 @@ ROOMS = {
     "kernels": "Kernels",
     "robot": "Python API",
     "node": "The node",
+    "recordings": "Recordings",
     "view": "The page in the browser",
     "cli": "Command line",
     "demo": "Demo",

@@ -70,4 +70,3 @@ def test_a_robot_without_machine_code_answers_the_same(robot):
     assert not any(k.compiled for k in (kernel, twin.kernel("mass_matrix")))
     assert not twin.kernel("forward_dynamics").compile()
     np.testing.assert_allclose(twin.inverse_dynamics(*state(twin)), expected, 1e-9)
-    assert twin.native_inverse_dynamics() is None

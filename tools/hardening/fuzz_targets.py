@@ -104,8 +104,10 @@ _kept: dict[str, Any] = {}
 def _responder(published: list[Any]) -> Any:
     from rbda_ros.node.parameters import Settings
     from rbda_ros.node.refusals import Refusals
+    from rbda_ros.node.stream.context import Context
     from rbda_ros.node.stream.meter import Meter
-    from rbda_ros.node.stream.responder import Context, Responder
+    from rbda_ros.node.stream.responder import Responder
+    from rbda_ros.node.stream.ros_codec import RosCodec
 
     def background(make: Callable[[], Any]) -> Future[Any]:
         future: Future[Any] = Future()
@@ -124,6 +126,7 @@ def _responder(published: list[Any]) -> Any:
             background=background,
             refusals=Refusals(),
             meter=meter,
+            codec=RosCodec(),
         )
         settings = Settings(joint_state_timeout=0.0)
         _kept["responder"], _kept["meter"] = Responder(_leg(), settings, context), meter
