@@ -29,7 +29,7 @@ def loop_state(tree: ClusterTree, q: Matrix) -> tuple[Matrix, Matrix]:
         if node.loop is not None:
             residuals.append(node.loop.phi(q_k))
             if not node.loop.constant:
-                conditionings.append(node.loop.conditioning(q_k, node.independent))
+                conditionings.append(node.loop.conditioning(q_k, node.independent, node.home))
     return ca.vertcat(*residuals), ca.vertcat(*conditionings)
 
 
@@ -116,7 +116,7 @@ def independent_velocity(
     for node, q_k, xd_k, chosen in _by_cluster(tree, q, known, coordinates):
         velocity.append((node.velocity_map(q_k, chosen) @ xd_k)[list(node.independent)])
         if node.loop is not None and not node.loop.constant:
-            conditioning.append(node.loop.conditioning(q_k, chosen))
+            conditioning.append(node.loop.conditioning(q_k, chosen, node.home))
     return ca.vertcat(*velocity), ca.vertcat(*conditioning)
 
 
@@ -144,7 +144,7 @@ def independent_acceleration(
         qdd_k = node.velocity_map(q_k, chosen) @ xdd_k + node.bias(q_k, qd_k, chosen)
         acceleration.append(qdd_k[list(node.independent)])
         if node.loop is not None and not node.loop.constant:
-            conditioning.append(node.loop.conditioning(q_k, chosen))
+            conditioning.append(node.loop.conditioning(q_k, chosen, node.home))
     return ca.vertcat(*acceleration), ca.vertcat(*conditioning)
 
 

@@ -16,6 +16,9 @@ from rbda_ros.cluster_tree.straight_line import conditioning, least_squares
 from rbda_ros.description.model import Constraint
 from rbda_ros.spatial import Array, Matrix
 
+SMALLEST_COLUMN = 1e-6
+"""A joint that hardly moves the others, beside the rest, is not made to look as if it did."""
+
 
 @dataclass(frozen=True, eq=False)
 class Loop:
@@ -76,9 +79,23 @@ class Loop:
         _, K_d, dependent = self._columns(q, independent)
         return _rows(self.nv, dependent, least_squares(K_d, self.k(q, qd)))
 
-    def conditioning(self, q: Matrix, independent: Sequence[int]) -> Matrix:
-        """How well y determines the other velocities: near 0 at a dead point, else up to 1."""
-        return conditioning(self._columns(q, independent)[1])
+    def conditioning(self, q: Matrix, independent: Sequence[int], near: Array) -> Matrix:
+        """How well y determines the other velocities: near 0 at a dead point, else up to 1.
+
+        Args:
+            q: (nq) position.
+            independent: coordinates that are y.
+            near: (nq,) a regular position, such as the assembly, where velocities of all joints
+                are made of like size: units do not count.
+        """
+        K_y, K_d, dependent = self._columns(q, independent)
+        K = self.jacobian(near)
+        rows = np.maximum(np.linalg.norm(K, axis=1, keepdims=True), 1e-300)
+        sizes = np.linalg.norm(K / rows, axis=0)
+        scale = 1.0 / np.maximum(sizes, SMALLEST_COLUMN * sizes.max(initial=1e-300))
+        return conditioning(
+            K_d @ ca.diag(ca.DM(scale[dependent])), K_y @ ca.diag(ca.DM(scale[list(independent)]))
+        )
 
     def _columns(self, q: Matrix, independent: Sequence[int]) -> tuple[Matrix, Matrix, list[int]]:
         """Independent columns of K, dependent ones, and which these are."""

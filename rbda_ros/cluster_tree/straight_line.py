@@ -111,14 +111,15 @@ def _by_orthogonalization(A: Matrix, B: Matrix) -> Matrix:
     return ca.vertcat(*X)
 
 
-def conditioning(A: Matrix) -> Matrix:
-    """A number in [0, 1] that is near 0 where the columns of A are nearly dependent.
+def conditioning(A: Matrix, B: Matrix) -> Matrix:
+    """A number in [0, 1] that is near 0 where A hardly determines x in ``A x = B y``.
 
-    The smallest over the largest diagonal entry of R in a QR factorization of A with rows of
-    unit length: cheap, and scale-free.
+    The smallest diagonal entry of R in a QR factorization of A, with rows of ``[A B]`` of unit
+    length, over the largest or one: cheap, and free of the rows' scales. A row that vanishes in A
+    alone counts too; columns should be of like sizes.
     """
     sizes: list[Matrix] = []
-    lengths = ca.sqrt(ca.sum2(A * A))
+    lengths = ca.sqrt(ca.sum2(A * A) + ca.sum2(B * B))
     columns = ca.horzsplit(A / ca.repmat(ca.fmax(lengths, 1e-300), 1, A.columns()))
     for j, column in enumerate(columns):
         sizes.append(ca.sqrt(ca.sumsqr(column)))
@@ -128,7 +129,7 @@ def conditioning(A: Matrix) -> Matrix:
     smallest, largest = sizes[0], sizes[0]
     for size in sizes[1:]:
         smallest, largest = ca.fmin(smallest, size), ca.fmax(largest, size)
-    return smallest / ca.fmax(largest, 1e-300)
+    return smallest / ca.fmax(largest, 1.0)
 
 
 def _tidy(array: np.ndarray) -> np.ndarray:

@@ -58,7 +58,9 @@ def _cluster_branches(node: ClusterNode, q: Array) -> list[Array]:
         width = np.where(sliding, FARTHEST, np.pi)[free]
         step[free] = rng.uniform(-width, width)
         closed = solve(loop, loop.integrate(q, step), free)
-        if not closed.ok or float(loop.conditioning(closed.q, node.independent)) < SINGULAR:
+        if not closed.ok:
+            continue
+        if float(loop.conditioning(closed.q, node.independent, node.home)) < SINGULAR:
             continue
         position = _wound(node, closed.q, q)
         if all(np.abs(position - other).max() > SAME for other in found):

@@ -1,8 +1,11 @@
 """The loops of a whole robot: explicit form, residual, and what happens at a dead point."""
 
+from pathlib import Path
+
 import casadi as ca
 import numpy as np
 import pytest
+import yaml
 from loop_oracle import mechanism_states
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import assert_close
@@ -241,3 +244,22 @@ def test_given_joints_at_their_dead_point_are_refused():
     q = robot.close({"coupler": COUPLER_STRETCHED, "flag": 0.2}, guess=robot.tree.home)
     with pytest.raises(SingularityError, match=r"loop pin .* its given joints"):
         robot.independent_velocity(q, {"rocker": 1.0, "flag": 0.0})
+
+
+def test_a_row_that_vanishes_is_a_dead_point():
+    """A piston drives its crank; where both are in line, no joint of the loop's row moves it."""
+    folder = Path(__file__).parents[2] / "docs" / "cookbook"
+    loops = yaml.safe_load((folder / "slider_crank.yaml").read_text())
+    loops |= {"independent_joints": ["piston"]}
+    robot = load_robot(folder / "slider_crank.urdf", loops)
+    kernel = robot.kernel("loop_state")
+    seen = []
+    for crank in (0.8, 1e-2, 1e-4, 1e-6):
+        q = robot.close({"crank": crank}, robot.tree.home)
+        (conditioning,) = kernel.call(q)[1]
+        G = np.abs(np.array(ca.DM(robot.tree.clusters[0].velocity_map(ca.DM(q))))).max()
+        seen.append(conditioning * float(G))
+        assert conditioning < 2.0 * crank
+    np.testing.assert_allclose(seen[1:], seen[1], rtol=0.02)  # as lever arms go, so does it
+    with pytest.raises(SingularityError, match="dead point"):
+        robot.inverse_dynamics(robot.close({"crank": 0.0}, robot.tree.home), [0.0], [1.0])
