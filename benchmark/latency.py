@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,6 +28,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from benchmark.limbs import limbs
+from benchmark.processes import program
 from rbda_ros import load_robot
 from rbda_ros.node.services.in_place import for_client
 from rbda_ros.node.spin import init, make_executor, spin
@@ -171,8 +170,8 @@ def _compare(joints: int, folder: Path) -> Iterator[Row]:
     driver = Driver(robot.independent_joint_names, executor)
     executor.add_node(driver)
     with (
-        _program(folder, *ours, "-r", "__ns:=/ours") as our_id,
-        _program(folder, *plain, "-r", "__ns:=/plain") as plain_id,
+        program(folder, *ours, "-r", "__ns:=/ours") as our_id,
+        program(folder, *plain, "-r", "__ns:=/plain") as plain_id,
     ):
         driver.wait(driver.ready)
         for who in CONTENDERS:
@@ -246,7 +245,7 @@ def _beside_trajectories(driver: Driver, joints: int, folder: Path) -> Iterator[
     """The stream again, while another process has long trajectories computed, one by one."""
     caller = "benchmark.latency", "caller", str(joints)
     taken: Samples = {"ours": [], "same": [], "plain": driver.turn("ours", 4 * BLOCK)}
-    with _program(folder, *caller):
+    with program(folder, *caller):
         log = folder / "benchmark.latency.log"
         driver.wait(lambda: log.read_bytes().count(b"answered") > COMPILED)
         for _ in range(ROUNDS):
@@ -300,20 +299,6 @@ def _rows(work: str, names: Sequence[str], taken: Samples, cpu: Samples | None) 
 def _cpu_time(process: int) -> float:
     """CPU time of a process of ours so far, all threads [s]; see clock_getcpuclockid(3)."""
     return time.clock_gettime((~process << 3) | 2)
-
-
-@contextlib.contextmanager
-def _program(folder: Path, module: str, *arguments: str) -> Iterator[int]:
-    """A module as a process of its own; its number."""
-    with (folder / f"{module}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments], stdout=log, stderr=subprocess.STDOUT
-        )
-    try:
-        yield process.pid
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(10.0)
 
 
 if __name__ == "__main__" and sys.argv[1:2] == ["caller"]:

@@ -6,10 +6,8 @@ thread of Python never rests.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,6 +22,7 @@ from sensor_msgs.msg import JointState
 
 from benchmark import native
 from benchmark.limbs import limbs
+from benchmark.processes import program
 from rbda_ros import load_robot
 from rbda_ros.node.main import main as serve
 from rbda_ros.node.stream.wire import Form, JointStateReader
@@ -81,17 +80,17 @@ def rows() -> Iterator[Row]:
         parameters = folder / "parameters.yaml"
         parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
         ros = "--ros-args", "--params-file", str(parameters), "-r"
-        with _program(folder, "benchmark.stream", "echo"):
-            with _program(folder, "rbda_ros.cli", "serve", *ros, "__ns:=/ours"):
+        with program(folder, "benchmark.stream", "echo"):
+            with program(folder, "rbda_ros.cli", "serve", *ros, "__ns:=/ours"):
                 client.turn("ours", 4000)  # by then its kernel is compiled
                 quiet = client.turns("echo", "ours")
                 yield from _compare("alone", quiet, quiet)
-                with _program(folder, "benchmark.latency", "caller", str(JOINTS)):
+                with program(folder, "benchmark.latency", "caller", str(JOINTS)):
                     log = folder / "benchmark.latency.log"
                     _until(lambda: log.read_bytes().count(b"answered") > ANSWERED)
                     trips = client.turns("echo", "ours")
                 yield from _compare("beside trajectories of 10000 points", trips, quiet)
-            with _program(folder, "benchmark.stream", "busy", *ros, "__ns:=/busy"):
+            with program(folder, "benchmark.stream", "busy", *ros, "__ns:=/busy"):
                 client.turn("busy", 8000)
                 trips = client.turns("echo", "busy")
             yield from _compare("beside a thread of Python that never rests", trips, quiet)
@@ -120,20 +119,6 @@ def _until(condition: Callable[[], bool]) -> None:
         if time.monotonic() > end:
             raise RuntimeError("it did not come up")
         time.sleep(0.1)
-
-
-@contextlib.contextmanager
-def _program(folder: Path, module: str, *arguments: str) -> Iterator[int]:
-    """A module as a process of its own; its number."""
-    with (folder / f"{module}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments], stdout=log, stderr=subprocess.STDOUT
-        )
-    try:
-        yield process.pid
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(10.0)
 
 
 def _never_rest() -> None:
