@@ -196,6 +196,13 @@ MENAGERIE = (
     "ufactory_xarm7/xarm7.xml", "pal_talos/talos.xml", "unitree_g1/g1.xml",
     "franka_emika_panda/panda.xml", "aloha/aloha.xml", "trossen_wx250s/wx250s.xml",
     "tetheria_aero_hand_open/right_hand.xml", "apptronik_apollo/apptronik_apollo.xml",
+    "hello_robot_stretch_3/stretch.xml", "hello_robot_stretch/stretch.xml",
+    "stanford_tidybot/tidybot.xml", "ms_human_700/MS-Human-700.xml",
+    "ms_human_700/MS-Human-700-Locomotion.xml", "ms_human_700/MS-Human-700-Manipulation.xml",
+    "arx_l5/arx_l5.xml", "i2rt_yam/yam.xml", "franka_emika_panda/hand.xml",
+    "franka_emika_panda/mjx_panda.xml", "ufactory_xarm7/hand.xml",
+    "ufactory_lite6/lite6_gripper_narrow.xml", "robotiq_2f85_v4/mjx_2f85.xml",
+    "tetheria_aero_hand_open/left_hand.xml",
 )  # fmt: skip
 
 
