@@ -173,16 +173,6 @@ class CdrCodec:
         self.writers[tuple(fields)] = writer = CdrWriter(names, fields)
         return writer
 
-    def joint_state(self, data: bytes) -> Any:
-        """A serialized JointState as a message: stamp, names and efforts."""
-        form = self._reader.form(data)
-        sec, nanosec = _TIME.unpack_from(data, 4)
-        return SimpleNamespace(
-            header=SimpleNamespace(stamp=SimpleNamespace(sec=sec, nanosec=nanosec)),
-            name=form.names,
-            effort=form.field(data, "effort"),
-        )
-
     def commands(self) -> Any:
         """Commands are no labels: nothing is written here."""
         return SimpleNamespace(data=[])

@@ -168,12 +168,12 @@ class Labeller:
         if self._external is not None:
             before = len(self._labels)
             try:
-                self._external.on_state(call, data, self._now)
+                self._external.on_state(call, data, states, self._now)
             except (InputError, ModelError) as error:
                 self._refusals.add(refusal(error))
             if len(self._labels) > before:
                 external = self._codec.writers["effort",].values["effort"].copy()
-        measured = self._measured(data)
+        measured = self._measured(states)
         if measured is not None:
             self._residual.efforts[:] = measured - call.efforts
             self._labels.append(("residual", self._residual.serialized(data)))
@@ -187,19 +187,17 @@ class Labeller:
             external,
         )
 
-    def _measured(self, data: bytes) -> Vector | None:
+    def _measured(self, states: JointStates) -> Vector | None:
         """Efforts of the actuated joints, if the message has all of them, and finite ones."""
-        form = self._codec.reader().form(data)
         names, at = self._places
-        if form.names is not names:
-            found = places(form.names, self._settings.joint_prefix, set(self.actuated))
+        if states.names is not names:
+            found = places(states.names, self._settings.joint_prefix, set(self.actuated))
             known = all(name in found for name in self.actuated)
             at = [found[name] for name in self.actuated] if known else None
-            self._places = form.names, at
-        effort = form.field(data, "effort")
-        if at is None or len(effort) != len(form.names):
+            self._places = states.names, at
+        if at is None or len(states.effort) != len(states.names):
             return None
-        measured = effort[at]
+        measured = states.effort[at]
         return measured if np.isfinite(measured).all() else None
 
 

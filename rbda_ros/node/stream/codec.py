@@ -22,27 +22,6 @@ class Reader(Protocol):
         ...
 
 
-class EffortsWriter(Protocol):
-    """Serializes JointState messages with the same names, and efforts.
-
-    Attributes:
-        data: the message, and starts, where each field's numbers begin in it; None if not written
-            in place.
-    """
-
-    data: bytearray | None
-    starts: dict[str, int]
-
-    @property
-    def efforts(self) -> Vector:
-        """Write them here."""
-        ...
-
-    def serialized(self, like: bytes) -> Any:
-        """The message, with the stamp of another that is serialized too."""
-        ...
-
-
 class StatesWriter(Protocol):
     """Serializes JointState messages with the same names and fields.
 
@@ -64,6 +43,15 @@ class StatesWriter(Protocol):
         ...
 
 
+class EffortsWriter(StatesWriter, Protocol):
+    """Serializes JointState messages with the same names, and efforts alone."""
+
+    @property
+    def efforts(self) -> Vector:
+        """Write them here."""
+        ...
+
+
 class Codec(Protocol):
     """Makes what the stream reads and writes with."""
 
@@ -77,10 +65,6 @@ class Codec(Protocol):
 
     def states(self, names: Sequence[str], fields: Sequence[str]) -> StatesWriter:
         """For some of position, velocity and effort of named joints."""
-        ...
-
-    def joint_state(self, data: bytes) -> Any:
-        """A serialized JointState as a message with the fields of one."""
         ...
 
     def commands(self) -> Any:

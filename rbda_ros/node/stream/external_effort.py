@@ -15,6 +15,7 @@ from rbda_ros.node.messages import fill
 from rbda_ros.node.refusals import Reason, RefusalError
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.codec import Codec
+from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.rates import NEVER
 from rbda_ros.node.stream.responder import JUMP
 from rbda_ros.robot import Robot
@@ -88,18 +89,16 @@ class ExternalEffort:
         self._times[:] = NEVER
         self._last, self.largest = NEVER, None
 
-    def on_state(self, call: FeedforwardCall, data: bytes, now: int) -> None:
+    def on_state(self, call: FeedforwardCall, data: bytes, states: JointStates, now: int) -> None:
         """Publish the estimate for a state that was answered.
 
         Raises:
             RefusalError: the efforts of the motors, or of the joints, are not known, or not finite.
         """
-        message = self._codec.joint_state(data)
-        stamp = message.header.stamp
-        time = stamp.sec * 1_000_000_000 + stamp.nanosec or now
+        time = states.time or now
         if time < self._last - JUMP:
             self.forget()  # time has jumped back
-        self._take(message, time)
+        self._take(states, time)
         spanning = self._measured_efforts(time)
         if time <= self._last:
             return  # another part of the same state
@@ -115,26 +114,26 @@ class ExternalEffort:
         self._writer.values["effort"][:] = external[base:]
         self._publish(self._writer.serialized(data))
         if self._point is not None:
-            self._send_wrench(call, message.header)
+            self._send_wrench(call, states.time)
 
     def _places_of(self, names: Joints) -> list[int]:
         return [self._place[name] for name in names if name in self._place]
 
-    def _take(self, message: Any, time: int) -> None:
-        if not len(message.effort):
+    def _take(self, states: JointStates, time: int) -> None:
+        if not len(states.effort):
             return
-        if len(message.effort) != len(message.name):
+        if len(states.effort) != len(states.names):
             raise RefusalError(
                 Reason.WRONG_SIZE,
-                f"joint_states name {len(message.name)} joints but have {len(message.effort)} "
+                f"joint_states name {len(states.names)} joints but have {len(states.effort)} "
                 "efforts; give one per joint",
             )
-        names = tuple(message.name)
+        names = states.names
         if names != self._heard[0]:
             found = places(names, self._settings.joint_prefix, self._place)
             self._heard = names, [self._place[name] for name in found], list(found.values())
         _, ours, theirs = self._heard
-        self._efforts[ours] = np.asarray(message.effort)[theirs]
+        self._efforts[ours] = states.effort[theirs]
         self._times[ours] = time
 
     def _measured_efforts(self, time: int) -> np.ndarray:
@@ -161,7 +160,7 @@ class ExternalEffort:
         completion.base_twist[:] = call.base_twist
         return completion()
 
-    def _send_wrench(self, call: FeedforwardCall, header: Any) -> None:
+    def _send_wrench(self, call: FeedforwardCall, time: int) -> None:
         """The wrench on the end effector's link, in its frame and at its origin."""
         assert self._point is not None
         link, xyz = self._point
@@ -170,7 +169,9 @@ class ExternalEffort:
         R = self._robot.frame_pose(call.q, link)[:3, :3]
         force, moment = R.T @ world[:3], R.T @ world[3:]
         wrench = self._codec.wrench()
-        wrench.header.stamp, wrench.header.frame_id = header.stamp, link
+        stamp = wrench.header.stamp
+        stamp.sec, stamp.nanosec = divmod(time, 1_000_000_000)
+        wrench.header.frame_id = link
         moment = moment + np.cross(xyz, force)
         fill(wrench.wrench.force, wrench.wrench.torque, np.concatenate([force, moment]))
         self._publish_wrench(wrench)

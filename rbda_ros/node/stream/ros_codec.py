@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from geometry_msgs.msg import WrenchStamped
-from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from rbda_ros.node.stream.wire import EffortWriter, JointStateReader, JointStateWriter
@@ -27,10 +24,6 @@ class RosCodec:
     def states(self, names: Sequence[str], fields: Sequence[str]) -> JointStateWriter:
         """For some of position, velocity and effort of named joints."""
         return JointStateWriter(names, fields)
-
-    def joint_state(self, data: bytes) -> Any:
-        """A serialized JointState as a message."""
-        return deserialize_message(data, JointState)
 
     def commands(self) -> Float64MultiArray:
         """A new message."""

@@ -325,7 +325,7 @@ class Stream:
         self._complete(call, data, states)
         if self.external is not None:
             try:
-                self.external.on_state(call, data, self._context.now())
+                self.external.on_state(call, data, states, self._context.now())
             except (InputError, ModelError) as error:
                 self.refusals.add(refusal(error))
 

@@ -123,5 +123,6 @@ def test_time_that_jumps_back_begins_anew():
     message = JointState(name=list(robot.independent_joint_names), effort=[0.0] * 4)
     for seconds in (10, 11, 1, 2):
         message.header.stamp.sec = seconds
-        external.on_state(call, bytes(serialize_message(message)), seconds * 10**9)
+        data = bytes(serialize_message(message))
+        external.on_state(call, data, RosCodec().reader().read(data), seconds * 10**9)
     assert len(heard) == 4
