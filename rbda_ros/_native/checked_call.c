@@ -28,6 +28,7 @@ typedef struct {
     int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
     Branches *branches;             /* of H */
     PyObject *make;                 /* makes the answer of the results; NULL for a plain one */
+    int makes_tuple;                /* whether it is a type of tuples */
     double *memory;
     Slot slot[MOST_SLOTS];
     Result result[3];
@@ -96,6 +97,22 @@ static int solve_results(const CheckedCall *call, double *const *slots)
     return 1;
 }
 
+/* What a method returns of its arrays. A named tuple is filled in here: its own constructor is
+   Python, and a call that wakes up with cold caches would wait for the interpreter. */
+static PyObject *make_answer(const CheckedCall *call, PyObject **arrays)
+{
+    if (call->results == 1 && call->make == NULL)
+        return Py_NewRef(arrays[0]);
+    if (call->make != NULL && !call->makes_tuple)
+        return PyObject_Vectorcall(call->make, arrays, call->results, NULL);
+    PyTypeObject *type = (PyTypeObject *)call->make;
+    PyObject *answer = type == NULL ? PyTuple_New(call->results)
+                                    : type->tp_alloc(type, call->results);
+    for (int i = 0; answer != NULL && i < call->results; i++)
+        PyTuple_SET_ITEM(answer, i, Py_NewRef(arrays[i]));
+    return answer;
+}
+
 static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
                                     PyObject *names)
 {
@@ -126,12 +143,8 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
     }
     if (!good || !is_sound(call, slots) || !solve_results(call, slots))
         answer = Py_NewRef(Py_None);
-    else if (call->make != NULL)
-        answer = PyObject_Vectorcall(call->make, arrays, call->results, NULL);
-    else if (call->results == 1)
-        answer = Py_NewRef(arrays[0]);
     else
-        answer = PyTuple_Pack(2, arrays[0], arrays[1]);
+        answer = make_answer(call, arrays);
 end:
     for (int i = 0; i < call->results; i++)
         Py_XDECREF(arrays[i]);
@@ -231,6 +244,8 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *
     call->vectorcall = checked_vectorcall;
     call->reader = (Reader *)Py_NewRef(reader);
     call->make = make == Py_None ? NULL : Py_NewRef(make);
+    call->makes_tuple
+        = PyType_Check(make) && PyType_IsSubtype((PyTypeObject *)make, &PyTuple_Type);
     call->arguments = (int)strlen(kinds);
     call->slots = (int)PyTuple_GET_SIZE(sizes);
     call->finite = finite;

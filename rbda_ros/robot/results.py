@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Array
@@ -44,8 +45,7 @@ class OperationalSpace:
     condition: float
 
 
-@dataclass(frozen=True, eq=False)
-class Derivatives:
+class Derivatives(NamedTuple):
     """Partial derivatives (ny, ny) with respect to position, velocity, and the third argument.
 
     Positions vary along the constraint manifold; those of a floating base along its twist,
