@@ -1,38 +1,5 @@
-/* Kernels one after the other, with their arguments checked: one public method at one state. */
-#include "calls.h"
-
-typedef struct {
-    npy_intp size;
-    double *fixed; /* in the call's memory: zero where no kernel writes */
-} Slot;
-
-typedef struct {
-    Kernel *kernel;
-    int slots[MOST_PORTS];
-} Step;
-
-typedef struct {
-    int slot, dimensions;
-    npy_intp shape[2];
-} Result;
-
-/* Numbers live in slots. The first have the arguments, then come results, what passes between
-   kernels, and zeros. */
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    Reader *reader;
-    char kinds[MOST_ARGUMENTS + 1]; /* q: position, v: velocity, x: any other vector */
-    int arguments, slots, steps, results;
-    int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
-    int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
-    Branches *branches;             /* of H */
-    PyObject *make;                 /* makes the answer of the results; NULL for a plain one */
-    double *memory;
-    Slot slot[MOST_SLOTS];
-    Result result[3];
-    Step step[4];
-} CheckedCall;
+/* A public method at one state: its arguments checked, its kernels one after the other. */
+#include "checked_call.h"
 
 static int read_arguments(CheckedCall *call, PyObject *const *given, const double **slots)
 {
@@ -55,8 +22,7 @@ static int read_arguments(CheckedCall *call, PyObject *const *given, const doubl
     return 1;
 }
 
-/* Whether forces, or accelerations, are numbers, and loops that are closed by forces closed. */
-static int is_sound(const CheckedCall *call, double *const *slots)
+int is_sound(const CheckedCall *call, double *const *slots)
 {
     if (call->finite < 0)
         return 1;
@@ -76,24 +42,32 @@ static int is_sound(const CheckedCall *call, double *const *slots)
     return good;
 }
 
-/* -H^-1 times all results but the last, which becomes H^-1: whether H is regular. */
-static int solve_results(const CheckedCall *call, double *const *slots)
+int solve_results(const CheckedCall *call, const Branches *branches, double *const *slots)
 {
     if (call->mass_matrix < 0)
         return 1;
-    npy_intp n = call->branches->n;
+    npy_intp n = branches->n;
     double *H = slots[call->mass_matrix];
-    if (!factor_branches(call->branches, H))
+    if (!factor_branches(branches, H))
         return 0;
     int last = call->results - 1;
     for (int i = 0; i < last; i++)
-        solve_branches(call->branches, H, slots[call->result[i].slot], -1.0);
+        solve_branches(branches, H, slots[call->result[i].slot], -1.0);
     double *inverse = slots[call->result[last].slot];
     memset(inverse, 0, n * n * sizeof *inverse);
     for (npy_intp k = 0; k < n; k++)
         inverse[k * n + k] = 1.0;
-    solve_branches(call->branches, H, inverse, 1.0);
+    solve_branches(branches, H, inverse, 1.0);
     return 1;
+}
+
+PyObject *answer_of(const CheckedCall *call, PyObject *const *arrays)
+{
+    if (call->make != NULL)
+        return PyObject_Vectorcall(call->make, arrays, call->results, NULL);
+    if (call->results == 1)
+        return Py_NewRef(arrays[0]);
+    return PyTuple_Pack(2, arrays[0], arrays[1]);
 }
 
 static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
@@ -101,7 +75,7 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
 {
     CheckedCall *call = (CheckedCall *)self;
     double *slots[MOST_SLOTS], *ports[MOST_PORTS];
-    PyObject *arrays[3] = {NULL}, *answer = NULL;
+    PyObject *arrays[MOST_RESULTS] = {NULL}, *answer = NULL;
     if (PyVectorcall_NARGS(flags) != call->arguments || names != NULL)
         Py_RETURN_NONE;
 
@@ -124,14 +98,12 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
             ports[i] = slots[step->slots[i]];
         step->kernel->evaluate(ports);
     }
-    if (!good || !is_sound(call, slots) || !solve_results(call, slots))
-        answer = Py_NewRef(Py_None);
-    else if (call->make != NULL)
-        answer = PyObject_Vectorcall(call->make, arrays, call->results, NULL);
-    else if (call->results == 1)
-        answer = Py_NewRef(arrays[0]);
+    if (!good)
+        answer = call_with_rows(call, given);
+    else if (is_sound(call, slots) && solve_results(call, call->branches, slots))
+        answer = answer_of(call, arrays);
     else
-        answer = PyTuple_Pack(2, arrays[0], arrays[1]);
+        answer = Py_NewRef(Py_None);
 end:
     for (int i = 0; i < call->results; i++)
         Py_XDECREF(arrays[i]);
@@ -239,8 +211,8 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *
     int good = call->arguments <= MOST_ARGUMENTS && call->arguments <= call->slots
                && call->slots <= MOST_SLOTS && finite < call->slots && missed < call->slots
                && mass_matrix < call->slots
-               && PyTuple_GET_SIZE(steps) <= 4 && PyTuple_GET_SIZE(results) >= 1
-               && PyTuple_GET_SIZE(results) <= 3;
+               && PyTuple_GET_SIZE(steps) <= MOST_STEPS && PyTuple_GET_SIZE(results) >= 1
+               && PyTuple_GET_SIZE(results) <= MOST_RESULTS;
     if (good)
         strcpy(call->kinds, kinds);
     if (!good || !set_memory(call, sizes) || !set_steps(call, steps)

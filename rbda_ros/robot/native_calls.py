@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from rbda_ros import _native
 from rbda_ros.algorithms.branches import parents
 from rbda_ros.cluster_tree.closing.tolerances import (
+    BATCH_BLOCK,
+    BATCH_NEAR,
     CLOSED,
     KERNEL_PARTS,
     NEARBY,
@@ -117,6 +119,7 @@ PLANS = {
         make=Derivatives,
         solves=True,
     ),
+    "regressor": Plan("q yd ydd", (Step("regressor", "q yd ydd", "Y"),), "Y"),
     "frame_pose": Plan("q", (_POSE,), "pose"),
     "jacobian": Plan("q", (_JACOBIAN,), "J"),
     "frame_bias_acceleration": Plan("q yd", (_BIAS,), "acceleration"),
@@ -126,15 +129,8 @@ OF_FRAMES = frozenset({"frame_pose", "jacobian", "frame_bias_acceleration"})
 METHODS = [*PLANS, "close"]
 Answering: Any = object if _native.calls is None else _native.calls.Answering
 """The base of a class with `checked` methods."""
-MATRICES: dict[str, int | str] = {
-    "H": "ny",
-    "by_y": "ny",
-    "by_yd": "ny",
-    "inverse": "ny",
-    "J": "ny",
-    "pose": 4,
-}
-"""Results that are matrices, and their columns."""
+ROWS = {"J": 6, "pose": 4} | dict.fromkeys(("H", "by_y", "by_yd", "inverse", "Y"), -1)
+"""Rows of results that are matrices; -1 for ny."""
 
 
 def checked(method: Method) -> Method:
@@ -236,9 +232,9 @@ class NativeCalls:
         slot = {name: i for i, name in enumerate(size)}
         results = []
         for name in plan.results.split():
-            columns = MATRICES.get(name, 0)
-            columns = self._tree.ny if isinstance(columns, str) else columns
-            shape = (size[name] // columns, columns) if columns else (size[name],)
+            rows = ROWS.get(name, 0)
+            rows = self._tree.ny if rows < 0 else rows
+            shape = (rows, size[name] // rows) if rows else (size[name],)
             results.append((slot[name], *shape))
         return _native.calls.CheckedCall(
             self.reader,
@@ -298,7 +294,7 @@ def _reader(tree: ClusterTree, inputs: Inputs, identity: object) -> Any:
         (tree.nq, tree.nv, tree.ny),
         (
             *(LARGEST_POSITION, LARGEST, QUATERNION_TOLERANCE, UNIT),
-            *(CLOSED, NEARBY, ON_LOOPS, SINGULAR),
+            *(CLOSED, NEARBY, ON_LOOPS, SINGULAR, BATCH_NEAR, BATCH_BLOCK),
         ),
         (
             _indices(tree.independent),

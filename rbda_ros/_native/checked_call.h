@@ -1,0 +1,52 @@
+/* Kernels one after the other, with their arguments checked: one public method. */
+#ifndef RBDA_ROS_CHECKED_CALL_H
+#define RBDA_ROS_CHECKED_CALL_H
+
+#include "calls.h"
+
+enum { MOST_STEPS = 4, MOST_RESULTS = 3 };
+
+typedef struct {
+    npy_intp size;
+    double *fixed; /* in the call's memory: zero where no kernel writes */
+} Slot;
+
+typedef struct {
+    Kernel *kernel;
+    int slots[MOST_PORTS];
+} Step;
+
+typedef struct {
+    int slot, dimensions;
+    npy_intp shape[2];
+} Result;
+
+/* Numbers live in slots. The first have the arguments, then come results, what passes between
+   kernels, and zeros. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    Reader *reader;
+    char kinds[MOST_ARGUMENTS + 1]; /* q: position, v: velocity, x: any other vector */
+    int arguments, slots, steps, results;
+    int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
+    int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
+    Branches *branches;             /* of H */
+    PyObject *make;                 /* makes the answer of the results; NULL for a plain one */
+    double *memory;
+    Slot slot[MOST_SLOTS];
+    Result result[MOST_RESULTS];
+    Step step[MOST_STEPS];
+} CheckedCall;
+
+/* Whether forces, or accelerations, are numbers, and loops that are closed by forces closed. */
+int is_sound(const CheckedCall *call, double *const *slots);
+/* -H^-1 times all results but the last, which becomes H^-1: whether H is regular. */
+int solve_results(const CheckedCall *call, const Branches *branches, double *const *slots);
+/* What a method returns, of its results. */
+PyObject *answer_of(const CheckedCall *call, PyObject *const *arrays);
+
+/* batch.c: the same at many states, where some arguments are (N, size); None for all else. */
+PyObject *call_with_rows(CheckedCall *call, PyObject *const *given);
+
+#endif
