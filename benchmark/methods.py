@@ -19,7 +19,7 @@ import pinocchio as pin
 
 from benchmark.robots import Pair, example_urdf, pair
 from rbda_ros import Robot, load_robot
-from rbda_ros.robot.native_calls import OF_FRAMES, PLANS
+from rbda_ros.robot.native_plans import OF_FRAMES, PLANS
 
 Row = dict[str, object]
 Call = Callable[[], object]

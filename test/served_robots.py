@@ -8,7 +8,8 @@ import numpy as np
 from mechanism_table import MECHANISMS, closed_states
 
 from rbda_ros import InputError, ModelError, load_robot
-from rbda_ros.robot.native_calls import METHODS, OF_FRAMES, PLANS
+from rbda_ros.robot.native_calls import METHODS
+from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, WITH_WRENCHES
 
 CONFIG = Path(__file__).parents[1] / "config" / "robots"
 
@@ -62,6 +63,8 @@ class Served:
     def native(self, method):
         """The native call."""
         calls = self.robot._native.table[method]
+        if method in WITH_WRENCHES:
+            return calls[0]
         return calls[self.frame] if method in OF_FRAMES else calls
 
     @contextmanager

@@ -30,7 +30,7 @@ def build():
     headers = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}"]
     # Not what another module of this folder is made of.
     names = ["batch", "branches", "calls", "checked_call", "closing"]
-    names += ["kernel", "method", "motion", "reader", "shares"]
+    names += ["kernel", "method", "motion", "reader", "rows", "shares", "wrenches"]
     sources = [ROOT / "rbda_ros" / "_native" / f"{name}.c" for name in names]
     libraries = ["-lm", "-lpthread"]
     subprocess.run([COMPILER, *FLAGS, *headers, *sources, *libraries, "-o", module], check=True)

@@ -9,13 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from rbda_ros import InputError, ModelError, _native, load_robot
-from rbda_ros.robot.native_calls import OF_FRAMES, PLANS
+from rbda_ros.robot.native_plans import OF_FRAMES, PLANS
+from rbda_ros.robot.state import State
 
 THREADS = 8
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST_GROWTH = 32.0
 """MB: one leaked object of 48 bytes in every call would be more."""
 SIZES = 0, 1, 2, 3, 5, 6, 7, 11, 13, 200
+COUNTS = 1, 3, 40, 150
+"""Of rows: of one block and of several."""
 
 
 def robots():
@@ -25,15 +28,16 @@ def robots():
     floating = load_robot(ROOT / "test" / "mechanisms" / "gear.urdf", floating_base=True)
     for robot in (leg, floating):
         frame = robot.description.links[-1].name
-        robot.kernel("loop_state").compile()
+        robot.kernel("loop_state").compile(batch=True)
         if robot.tree.has_loops:
             robot.close(robot.independent_position(robot.tree.home))
             names = dict.fromkeys(robot.independent_joint_names, 0.1)
             robot.close(names, robot.tree.home)
             for name, *options in robot._kernels.cached():
-                robot._kernels.get(name, *options).compile()
+                robot._kernels.get(name, *options).compile(batch=True)
         for step in {step for plan in PLANS.values() for step in plan.steps}:
-            robot.kernel(step.kernel, *([frame] if step.kernel in OF_FRAMES else [])).compile()
+            frames = [frame] if step.kernel in OF_FRAMES else []
+            robot.kernel(step.kernel, *frames).compile(batch=True)
         yield robot
 
 
@@ -68,11 +72,31 @@ def bad(rng):
             np.zeros(size, ">f8"),
             np.zeros(size, complex),
             np.array([None] * size),
+            np.full((5, size), 0.1),
+            np.full((5, size), np.nan),
+            np.zeros((0, size)),
+            np.zeros((5, 2 * size))[:, ::2],
             {"hip": 1.0},
             {},
             object(),
         ]
     )
+
+
+def in_rows(rng, robot, given):
+    """The same arguments as batches, now and then of different lengths, or with one bad row."""
+    count, many = rng.choice(COUNTS), []
+    for each in given:
+        if isinstance(each, State):
+            many.append(robot.state(np.tile(each.q, (count, 1))))
+        elif isinstance(each, np.ndarray) and rng.random() < 0.95:
+            rows = np.tile(each, (count + (rng.random() < 0.01), 1))
+            if rng.random() < 0.02:
+                rows[rng.randrange(count)] = rng.choice([np.nan, 1e300, 5.0])
+            many.append(rows)
+        else:
+            many.append(each)
+    return many
 
 
 def call_once(rng, robot, counts):
@@ -85,6 +109,8 @@ def call_once(rng, robot, counts):
         given = [rng.choice([given[0], names]), *rng.choice([[], [robot.tree.home]])]
     if method in OF_FRAMES:
         given.append(rng.choice([robot.description.links[-1].name, "nobody", ("x", [1.0])]))
+    if rng.random() < 0.25:
+        given = in_rows(rng, robot, given)
     if rng.random() < 0.05:
         given[rng.randrange(len(given))] = bad(rng)
     if rng.random() < 0.01:

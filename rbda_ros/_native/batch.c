@@ -7,7 +7,8 @@
 
 enum { BLOCK = 128 };  /* rows at a time, as near as whole tiles of machine code come to it */
 
-const double *rows_of(PyObject *object, npy_intp *count, npy_intp *size)
+/* Numbers of rows (count, size) of a contiguous float64 array; NULL for all else. */
+static const double *rows_of(PyObject *object, npy_intp *count, npy_intp *size)
 {
     PyArrayObject *array = (PyArrayObject *)object;
     if (!PyArray_CheckExact(object) || PyArray_NDIM(array) != 2
@@ -16,21 +17,6 @@ const double *rows_of(PyObject *object, npy_intp *count, npy_intp *size)
     *count = PyArray_DIM(array, 0);
     *size = PyArray_DIM(array, 1);
     return PyArray_DATA(array);
-}
-
-typedef int64_t FourFlags __attribute__((vector_size(32)));
-
-WIDE int rows_within(const double *numbers, npy_intp count, double largest)
-{
-    FourFlags good = {-1, -1, -1, -1}, too = good;
-    npy_intp i = 0;
-    for (; i + 8 <= count; i += 8) {
-        Four a = *(const Four *)(numbers + i), b = *(const Four *)(numbers + i + 4);
-        good &= (a <= largest) & (a >= -largest);
-        too &= (b <= largest) & (b >= -largest);
-    }
-    good &= too;
-    return good[0] & good[1] & good[2] & good[3] & all_within(numbers + i, count - i, largest);
 }
 
 /* Arguments. */
@@ -51,6 +37,9 @@ static int take_single(Batch *batch, int i, PyObject *object, double *into)
         if (!read_velocity(reader, object, into, &given->numbers))
             return 0;
         break;
+    case 'w':
+        given->numbers = into;
+        return read_wrenches(reader, object, into, given->size);
     default:
         given->numbers = vector_of(object, given->size);
         if (given->numbers == NULL || !all_within(given->numbers, given->size, reader->largest))
@@ -131,7 +120,7 @@ static int count_kernels(Batch *batch)
     if (batch->motion.closure != NULL && !count_in(batch, batch->motion.closure))
         return 0;
     for (int k = 0; batch->call != NULL && k < batch->call->steps; k++)
-        if (!count_in(batch, batch->call->step[k].kernel))
+        if (batch->call->step[k].kernel && !count_in(batch, batch->call->step[k].kernel))
             return 0;
     if (batch->block > batch->count)
         batch->block = batch->count;
@@ -139,97 +128,6 @@ static int count_kernels(Batch *batch)
 }
 
 /* A block of rows. */
-
-static int normalize_rows(const Reader *reader, double *q, npy_intp count)
-{
-    int good = 1;
-    for (npy_intp k = 0; good && k < count; k++)
-        good = normalize(reader, q + k * reader->nq);
-    return good;
-}
-
-static int on_loops(Share *share, const double *q, npy_intp count)
-{
-    const Reader *reader = share->batch->reader;
-    const Kernel *kernel = reader->loop_state;
-    if (!reader->has_loops)
-        return 1;
-    double *ports[] = {(double *)q, share->phi, share->conditioning};
-    kernel->rows.evaluate(ports, kernel->rows.constants, share->memory, count);
-    int good = 1;
-    for (npy_intp i = 0; i < count * kernel->size[1]; i++) {
-        good &= fabs(share->phi[i]) <= reader->on_loops;
-        share->residual = fmax(share->residual, fabs(share->phi[i]));
-    }
-    for (npy_intp i = 0; i < count * kernel->size[2]; i++) {
-        good &= share->conditioning[i] >= reader->singular;
-        share->worst = fmin(share->worst, share->conditioning[i]);
-    }
-    return good;
-}
-
-static int check_positions(Share *share, const Given *given, npy_intp first, npy_intp count,
-                           double **slot)
-{
-    const Batch *batch = share->batch;
-    const Reader *reader = batch->reader;
-    const double *numbers = given->numbers + first * given->size;
-    if (!rows_within(numbers, count * given->size, reader->largest_position))
-        return 0;
-    int good = 1;
-    if (batch->motion.closure != NULL)
-        good = close_rows(reader, &batch->motion, share, first, count, *slot);
-    else if (reader->quaternions.count == 0)
-        *slot = (double *)numbers;
-    else {
-        memcpy(*slot, numbers, count * reader->nq * sizeof *numbers);
-        good = normalize_rows(reader, *slot, count);
-    }
-    return good && on_loops(share, *slot, count);
-}
-
-static int check_velocities(const Reader *reader, const Given *given, npy_intp first,
-                            npy_intp count, double **slot)
-{
-    const double *numbers = given->numbers + first * given->size;
-    if (!rows_within(numbers, count * given->size, reader->largest))
-        return 0;
-    if (given->size == reader->ny) {
-        *slot = (double *)numbers;
-        return 1;
-    }
-    const npy_intp *independent = reader->independent.index;
-    for (npy_intp k = 0; k < count; k++)
-        for (npy_intp i = 0; i < reader->ny; i++)
-            (*slot)[k * reader->ny + i] = numbers[k * given->size + independent[i]];
-    return 1;
-}
-
-static int check_arguments(Share *share, npy_intp first, npy_intp count, double **slots)
-{
-    const Batch *batch = share->batch;
-    for (int i = 0; i < batch->arguments; i++) {
-        const Given *given = &batch->given[i];
-        const double *numbers = given->numbers + (given->single ? 0 : first * given->size);
-        int good = 1;
-        if (given->single) {
-            for (npy_intp k = 0; first == share->first && k < count; k++)
-                memcpy(slots[i] + k * given->size, numbers, given->size * sizeof *numbers);
-        } else if (given->checked)
-            slots[i] = (double *)numbers;
-        else if (batch->kinds[i] == 'q')
-            good = check_positions(share, given, first, count, &slots[i]);
-        else if (batch->kinds[i] == 'v')
-            good = check_velocities(batch->reader, given, first, count, &slots[i]);
-        else {
-            good = rows_within(numbers, count * given->size, batch->reader->largest);
-            slots[i] = (double *)numbers;
-        }
-        if (!good)
-            return 0;
-    }
-    return 1;
-}
 
 /* Whether results are sound, and solved for where that is wanted. */
 static int finish(Share *share, npy_intp count, double *const *slots)
@@ -270,6 +168,10 @@ static int evaluate_block(Share *share, npy_intp first, npy_intp count)
         return 0;
     for (int k = 0; k < call->steps; k++) {
         const Step *step = &call->step[k];
+        if (step->kernel == NULL) {
+            add_slots(step, slots, count * call->slot[step->slots[2]].size);
+            continue;
+        }
         const RowsCode *rows = &step->kernel->rows;
         for (int i = 0; i < step->kernel->ports; i++)
             ports[i] = slots[step->slots[i]];

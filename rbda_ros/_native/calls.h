@@ -72,6 +72,13 @@ typedef struct {
     double *next, *known;          /* (nq,) a position, and what is known of one */
 } LoopMemory;
 
+/* wrenches.c: links that wrenches may act on. */
+typedef struct {
+    PyObject *place;               /* of each name among the links; NULL while there are none */
+    double *numbers;               /* for each link: its body, R and p of its frame there */
+    npy_intp bodies;
+} Links;
+
 /* reader.c: positions and velocities of one robot, as users give them. */
 typedef struct {
     PyObject_HEAD
@@ -90,6 +97,7 @@ typedef struct {
     Kernel *closure;               /* y, guess -> q, phi; NULL while there is none */
     Kernel *loop_state;            /* q -> phi, conditioning; NULL without loops */
     int has_loops;
+    Links links;
     LoopMemory memory;             /* of whoever holds the interpreter lock */
     double residual, worst;        /* of the position that was read last: of its loops */
 } Reader;
@@ -108,6 +116,11 @@ int close_loops(const Reader *reader, LoopMemory memory, const Kernel *closure,
 /* Numbers that such memory has, and how they are shared out. */
 npy_intp loop_numbers(const Reader *reader);
 LoopMemory loop_memory(const Reader *reader, double *numbers);
+
+/* 1, with wrenches on bodies, from a dict of wrenches on links; else 0. */
+int read_wrenches(const Reader *reader, PyObject *given, double *bodies, npy_intp size);
+PyObject *reader_use_links(PyObject *self, PyObject *arguments);
+void free_links(Links *links);
 
 /* Whether a kernel closes the loops of this robot from so many known entries of q. */
 int closes(const Reader *reader, PyObject *kernel, npy_intp known);

@@ -13,6 +13,11 @@ static int read_arguments(CheckedCall *call, PyObject *const *given, const doubl
             if (!read_velocity(call->reader, given[i], call->slot[i].fixed, &slots[i]))
                 return 0;
             break;
+        case 'w':
+            slots[i] = call->slot[i].fixed;
+            if (!read_wrenches(call->reader, given[i], call->slot[i].fixed, call->slot[i].size))
+                return 0;
+            break;
         default:
             slots[i] = vector_of(given[i], call->slot[i].size);
             if (slots[i] == NULL || !all_within(slots[i], call->slot[i].size, call->reader->largest))
@@ -94,6 +99,10 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
     int good = read_arguments(call, given, (const double **)slots);
     for (int k = 0; good && k < call->steps; k++) {
         const Step *step = &call->step[k];
+        if (step->kernel == NULL) {
+            add_slots(step, slots, call->slot[step->slots[2]].size);
+            continue;
+        }
         for (int i = 0; i < step->kernel->ports; i++)
             ports[i] = slots[step->slots[i]];
         step->kernel->evaluate(ports);
@@ -110,25 +119,40 @@ end:
     return answer;
 }
 
+/* A step: a kernel, or the sign of a sum, and its slots. */
+static int set_step(CheckedCall *call, Step *step, PyObject *given)
+{
+    PyObject *kernel, *slots;
+    if (!PyArg_ParseTuple(given, "OO!", &kernel, &PyTuple_Type, &slots))
+        return 0;
+    if (PyFloat_CheckExact(kernel))
+        step->sign = PyFloat_AS_DOUBLE(kernel);
+    else if (PyObject_TypeCheck(kernel, &KernelType))
+        step->kernel = (Kernel *)Py_NewRef(kernel);
+    else
+        return 0;
+    int ports = step->kernel == NULL ? 3 : step->kernel->ports;
+    if (PyTuple_GET_SIZE(slots) != ports)
+        return 0;
+    for (int i = 0; i < ports; i++) {
+        long slot = PyLong_AsLong(PyTuple_GET_ITEM(slots, i));
+        if (slot < 0 || slot >= call->slots)
+            return 0;
+        step->slots[i] = (int)slot;
+        npy_intp size = step->kernel == NULL ? call->slot[step->slots[0]].size
+                                             : step->kernel->size[i];
+        if (call->slot[slot].size != size)
+            return 0;
+    }
+    return 1;
+}
+
 static int set_steps(CheckedCall *call, PyObject *steps)
 {
     call->steps = (int)PyTuple_GET_SIZE(steps);
-    for (int k = 0; k < call->steps; k++) {
-        PyObject *kernel, *slots;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(steps, k), "O!O!", &KernelType, &kernel,
-                              &PyTuple_Type, &slots))
+    for (int k = 0; k < call->steps; k++)
+        if (!set_step(call, &call->step[k], PyTuple_GET_ITEM(steps, k)))
             return 0;
-        Step *step = &call->step[k];
-        step->kernel = (Kernel *)Py_NewRef(kernel);
-        if (PyTuple_GET_SIZE(slots) != step->kernel->ports)
-            return 0;
-        for (int i = 0; i < step->kernel->ports; i++) {
-            long slot = PyLong_AsLong(PyTuple_GET_ITEM(slots, i));
-            if (slot < 0 || slot >= call->slots || step->kernel->size[i] != call->slot[slot].size)
-                return 0;
-            step->slots[i] = (int)slot;
-        }
-    }
     return 1;
 }
 

@@ -12,7 +12,8 @@ typedef struct {
 } Slot;
 
 typedef struct {
-    Kernel *kernel;
+    Kernel *kernel; /* or NULL: then the third slot becomes the first and `sign` times the second */
+    double sign;
     int slots[MOST_PORTS];
 } Step;
 
@@ -27,7 +28,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     Reader *reader;
-    char kinds[MOST_ARGUMENTS + 1]; /* q: position, v: velocity, x: any other vector */
+    char kinds[MOST_ARGUMENTS + 1]; /* q: position, v: velocity, w: wrenches, x: other vectors */
     int arguments, slots, steps, results;
     int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
     int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
@@ -38,6 +39,15 @@ typedef struct {
     Result result[MOST_RESULTS];
     Step step[MOST_STEPS];
 } CheckedCall;
+
+/* A step that adds so many numbers. */
+static inline void add_slots(const Step *step, double *const *slots, npy_intp numbers)
+{
+    const double *a = slots[step->slots[0]], *b = slots[step->slots[1]];
+    double *sum = slots[step->slots[2]];
+    for (npy_intp i = 0; i < numbers; i++)
+        sum[i] = a[i] + step->sign * b[i];
+}
 
 /* Whether forces, or accelerations, are numbers, and loops that are closed by forces closed. */
 int is_sound(const CheckedCall *call, double *const *slots);

@@ -1,8 +1,9 @@
 /* A method of a class, answered by native code where that can be, else by its Python function.
 
    An object that has such methods is an `Answering`. It has a callable for each of them, or, for
-   methods with an option such as a frame, a dict of callables by option. A callable returns None
-   for what it does not take. */
+   methods with an option such as a frame, a dict of callables by option; for those that may be
+   given wrenches and friction, a tuple of four. A callable returns None for what it does not
+   take. */
 #include "calls.h"
 
 typedef struct {
@@ -17,7 +18,8 @@ typedef struct {
     Py_ssize_t index;     /* among the methods */
     Py_ssize_t required;  /* how many arguments the callable takes */
     Py_ssize_t all;       /* how many parameters there are after self */
-    int kind;             /* n: no option; o: an option after what is required; k: by names */
+    int kind;             /* n: no option; o: an option after what is required; k: by names;
+                             w: wrenches and whether there is friction come last */
     PyObject *function;   /* in Python: it takes everything, and raises errors */
     PyObject *prepare;    /* prepare(self, name, option) is called once that has answered */
     PyObject *name;
@@ -46,6 +48,11 @@ static Py_ssize_t order_arguments(const Method *method, PyObject *const *given, 
     for (Py_ssize_t i = 0; i < all; i++)
         if (ordered[i] == Py_None || ordered[i] == Py_False)
             ordered[i] = NULL;
+    if (method->kind == 'w') {
+        PyObject **wrenches = &ordered[method->required];
+        if (*wrenches != NULL && PyDict_CheckExact(*wrenches) && PyDict_GET_SIZE(*wrenches) == 0)
+            *wrenches = NULL;
+    }
     return all;
 }
 
@@ -54,6 +61,10 @@ static PyObject *option_of(const Method *method, PyObject *const *ordered)
 {
     if (method->kind == 'o')
         return Py_XNewRef(ordered[method->required]);
+    if (method->kind == 'w') {
+        PyObject *const *last = ordered + method->required;
+        return PyLong_FromLong((last[0] != NULL) + 2 * (last[1] != NULL));
+    }
     if (method->kind == 'n' || ordered[0] == NULL || !PyDict_CheckExact(ordered[0]))
         return Py_NewRef(Py_None);
     PyObject *keys = PyDict_Keys(ordered[0]);
@@ -73,6 +84,10 @@ static PyObject *find_call(Method *method, PyObject *self, PyObject *option)
     PyObject *call = ((Answering *)self)->call[method->index];
     if (call == NULL || method->kind == 'n')
         return call;
+    if (method->kind == 'w') {
+        call = PyTuple_CheckExact(call) ? PyTuple_GET_ITEM(call, PyLong_AsLong(option)) : NULL;
+        return call == Py_None ? NULL : call;
+    }
     call = PyDict_GetItemWithError(call, option);
     PyErr_Clear();  /* such as of an option that cannot be looked up */
     return call;
@@ -82,14 +97,16 @@ static PyObject *find_call(Method *method, PyObject *self, PyObject *option)
 static PyObject *ask(Method *method, PyObject *self, PyObject **ordered, PyObject *option)
 {
     Py_ssize_t count = method->required, first = count + (method->kind != 'n');
+    if (method->kind == 'w' && ordered[first] == Py_True)
+        first++;
     for (Py_ssize_t i = 0; i < method->all; i++)
         if (i < count ? ordered[i] == NULL : i >= first && ordered[i] != NULL)
             Py_RETURN_NONE;
     PyObject *call = find_call(method, self, option);
     if (call == NULL)
         Py_RETURN_NONE;
-    if (method->kind == 'k' && ordered[1] != NULL)
-        count = 2;
+    if ((method->kind == 'k' || method->kind == 'w') && ordered[count] != NULL)
+        count++;
     Py_INCREF(call);
     PyObject *answer = PyObject_Vectorcall(call, ordered, count, NULL);
     Py_DECREF(call);
@@ -142,7 +159,8 @@ static PyObject *method_new(PyTypeObject *type, PyObject *arguments, PyObject *k
                           &PyTuple_Type, &parameters, &required, &kind))
         return NULL;
     Py_ssize_t all = PyTuple_GET_SIZE(parameters);
-    if (all > MOST_ARGUMENTS || required < 1 || required + (kind != 'n') > all || index < 0
+    Py_ssize_t more = kind == 'n' ? 0 : kind == 'w' ? 2 : 1;
+    if (all > MOST_ARGUMENTS || required < 1 || required + more > all || index < 0
         || index >= MOST_METHODS)
         return PyErr_Format(PyExc_ValueError, "%U: not its parameters", name);
     Method *method = (Method *)type->tp_alloc(type, 0);
@@ -230,6 +248,8 @@ static PyObject *answering_answer_by(PyObject *self, PyObject *arguments)
         return NULL;
     if (index < 0 || index >= MOST_METHODS)
         return PyErr_Format(PyExc_IndexError, "there are at most %d methods", MOST_METHODS);
+    if (PyTuple_CheckExact(call) && PyTuple_GET_SIZE(call) != 4)
+        return PyErr_Format(PyExc_ValueError, "four are needed, with and without wrenches");
     Py_XSETREF(((Answering *)self)->call[index], call == Py_None ? NULL : Py_NewRef(call));
     Py_RETURN_NONE;
 }
@@ -243,7 +263,8 @@ static void answering_dealloc(PyObject *self)
 
 static PyMethodDef answering_methods[] = {
     {"_answer_by", answering_answer_by, METH_VARARGS,
-     "_answer_by(index of a method, a callable, a dict of callables by option, or None)."},
+     "_answer_by(index of a method, a callable, a dict of callables by option, a tuple of four,"
+     " or None)."},
     {NULL},
 };
 

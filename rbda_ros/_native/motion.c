@@ -98,7 +98,5 @@ int close_rows(const Reader *reader, const Motion *motion, Share *share, npy_int
         else
             good &= has_arrived(reader, share->phi + k * rows, rows, q + k * nq, start);
     }
-    for (npy_intp k = 0; good && k < count; k++)
-        good = normalize(reader, q + k * nq);
-    return good;
+    return good && normalize_rows(reader, q, count);
 }

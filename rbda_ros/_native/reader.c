@@ -214,6 +214,7 @@ static void reader_dealloc(PyObject *self)
         PyMem_Free(indices[i]->index);
     PyMem_Free(reader->home);
     PyMem_Free(reader->memory.phi);
+    free_links(&reader->links);
     Py_XDECREF(reader->state_type);
     Py_XDECREF(reader->identity);
     Py_XDECREF(reader->closure);
@@ -290,6 +291,8 @@ static PyMethodDef reader_methods[] = {
     {"check", (PyCFunction)(void (*)(void))reader_check, METH_FASTCALL,
      "check(q, qd or None) -> q, yd, residual, conditioning; or None, for whatever is not taken."},
     {"use_loops", reader_use_loops, METH_O, "use_loops(kernel loop_state)."},
+    {"use_links", reader_use_links, METH_VARARGS,
+     "use_links(names, body, R and p of each, how many bodies there are): for wrenches."},
     {"use_closure", reader_use_closure, METH_O, "use_closure(kernel closure of y)."},
     {NULL},
 };

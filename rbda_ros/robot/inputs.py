@@ -153,7 +153,7 @@ class Inputs:
                 raise InputError(f"external_wrenches: {self._name} has no link {link!r}")
             if place.body:
                 R, p = place.frame.R, place.frame.p
-                force, moment = wrench[..., :3] @ R.T, wrench[..., 3:] @ R.T
+                force, moment = _turned(R, wrench[..., :3]), _turned(R, wrench[..., 3:])
                 total[..., place.body - 1, :3] += moment + np.cross(p, force)
                 total[..., place.body - 1, 3:] += force
         return total.reshape(*batch, -1)
@@ -177,6 +177,11 @@ def numbers(name: str, value: ArrayLike) -> Array:
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name}: {value!r} is not an array of numbers")
     return array.astype(float, copy=False)
+
+
+def _turned(R: Array, x: Array) -> Array:
+    """R x (..., 3), in the order of sums that native code has."""
+    return (R[:, 0] * x[..., :1] + R[:, 1] * x[..., 1:2]) + R[:, 2] * x[..., 2:]
 
 
 def unit(quaternion: Array, length: ArrayLike) -> Array:

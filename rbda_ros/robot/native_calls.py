@@ -1,9 +1,9 @@
-"""The methods of a robot at one state, in native code: arguments checked, loops closed, answered.
+"""The methods of a robot in native code: arguments checked, loops closed, answered.
 
 A method is written once, in Python: it takes whatever a user may give, and raises what must be
 raised. Decorated with `checked`, it first asks `rbda_ros._native.calls`, which runs the same checks
-and the same kernels on float64 vectors, and gives the same numbers to the last bit. Whatever is
-else, or would be refused, goes to the method as it is written. So does everything while kernels
+and the same kernels on float64 vectors, or rows of them for many states, and gives the same numbers
+to the last bit. Whatever is else, or would be refused, goes to the method as it is written. So does everything while kernels
 are not compiled yet, and where the native module is absent.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,16 @@ from rbda_ros.robot.inputs import (
     UNIT,
     Inputs,
 )
-from rbda_ros.robot.results import Derivatives
+from rbda_ros.robot.native_plans import (
+    KINDS,
+    OF_FRAMES,
+    PLANS,
+    ROWS,
+    SIGNS,
+    WITH_WRENCHES,
+    Plan,
+    plan_of,
+)
 from rbda_ros.robot.state import State
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -46,91 +55,9 @@ MOST_OPTIONS = 256
 """Calls of one method for different options, such as frames; beyond it they are made anew."""
 
 
-class Step(NamedTuple):
-    """A kernel, and the names of what it reads and writes."""
-
-    kernel: str
-    inputs: str
-    outputs: str
-
-
-class Plan(NamedTuple):
-    """A method: its arguments, kernels and results by name.
-
-    Arguments are ``q``, a position as `Robot.state` takes it, ``yd``, a velocity, and vectors.
-    What nothing writes is zero.
-
-    Attributes:
-        finite: the result that a singular mass matrix would show in.
-        make: makes the answer of several results; None for a tuple.
-        solves: whether results are turned into ``-H^-1`` times them, and the last is ``H^-1``.
-    """
-
-    arguments: str
-    steps: tuple[Step, ...]
-    results: str
-    finite: str | None = None
-    make: Callable[..., Any] | None = None
-    solves: bool = False
-
-
-_TAU = Step("inverse_dynamics", "q yd ydd", "tau")
-_POSE, _JACOBIAN = Step("frame_pose", "q", "pose"), Step("jacobian", "q", "J")
-_BIAS = Step("frame_bias_acceleration", "q yd", "acceleration")
-
-PLANS = {
-    "inverse_dynamics": Plan("q yd ydd", (_TAU,), "tau", "tau"),
-    "inverse_dynamics_efforts": Plan(
-        "q yd ydd", (_TAU, Step("actuator_efforts", "q tau", "efforts")), "efforts tau", "tau"
-    ),
-    "forward_dynamics": Plan(
-        "q yd tau", (Step("forward_dynamics", "q yd tau", "ydd missed"),), "ydd", "ydd"
-    ),
-    "mass_matrix": Plan("q", (Step("mass_matrix", "q", "H"),), "H"),
-    "bias_force": Plan("q yd", (Step("bias_force", "q yd", "C"),), "C"),
-    "gravity_force": Plan("q", (Step("gravity_force", "q", "C"),), "C"),
-    "friction_force": Plan("q yd", (Step("friction_force", "q yd", "tau"),), "tau"),
-    "actuator_efforts": Plan("q tau", (Step("actuator_efforts", "q tau", "efforts"),), "efforts"),
-    "generalized_force": Plan(
-        "q spanning", (Step("generalized_force", "q spanning", "tau"),), "tau"
-    ),
-    "spanning_velocity": Plan("q yd", (Step("spanning_motion", "q yd zero", "qd qdd"),), "qd"),
-    "spanning_acceleration": Plan(
-        "q yd ydd", (Step("spanning_motion", "q yd ydd", "qd qdd"),), "qdd"
-    ),
-    "inverse_dynamics_derivatives": Plan(
-        "q yd ydd",
-        (
-            Step("inverse_dynamics_derivatives", "q yd ydd", "by_y by_yd"),
-            Step("mass_matrix", "q", "H"),
-        ),
-        "by_y by_yd H",
-        make=Derivatives,
-    ),
-    "forward_dynamics_derivatives": Plan(
-        "q yd tau",
-        (
-            Step("forward_dynamics", "q yd tau", "ydd missed"),
-            Step("inverse_dynamics_derivatives", "q yd ydd", "by_y by_yd"),
-            Step("mass_matrix", "q", "H"),
-        ),
-        "by_y by_yd inverse",
-        "ydd",
-        make=Derivatives,
-        solves=True,
-    ),
-    "regressor": Plan("q yd ydd", (Step("regressor", "q yd ydd", "Y"),), "Y"),
-    "frame_pose": Plan("q", (_POSE,), "pose"),
-    "jacobian": Plan("q", (_JACOBIAN,), "J"),
-    "frame_bias_acceleration": Plan("q yd", (_BIAS,), "acceleration"),
-}
-
-OF_FRAMES = frozenset({"frame_pose", "jacobian", "frame_bias_acceleration"})
 METHODS = [*PLANS, "close"]
 Answering: Any = object if _native.calls is None else _native.calls.Answering
 """The base of a class with `checked` methods."""
-ROWS = {"J": 6, "pose": 4} | dict.fromkeys(("H", "by_y", "by_yd", "inverse", "Y"), -1)
-"""Rows of results that are matrices; -1 for ny."""
 
 
 def checked(method: Method) -> Method:
@@ -138,11 +65,10 @@ def checked(method: Method) -> Method:
     name = method.__name__
     if _native.calls is None:
         return method
-    kind, required = "n", 1
-    if name == "close":
-        kind = "k"
-    else:
-        kind, required = "o" if name in OF_FRAMES else "n", len(PLANS[name].arguments.split())
+    kind, required = "k", 1
+    if name in PLANS:
+        kind = "o" if name in OF_FRAMES else "w" if name in WITH_WRENCHES else "n"
+        required = len(PLANS[name].arguments.split())
     parameters = tuple(inspect.signature(method).parameters)[1:]
     return _native.calls.Method(
         method, _prepare, name, METHODS.index(name), parameters, required, kind
@@ -164,7 +90,8 @@ class NativeCalls:
         identity: what its states are known by.
 
     Attributes:
-        table: calls by method; of methods with options, by method and option.
+        table: calls by method; of methods with options, by method and option; of those that take
+            wrenches and friction, by whether there are wrenches (1) and friction (2).
         reader: checks states; None without the native module.
     """
 
@@ -186,17 +113,32 @@ class NativeCalls:
         self.prepare_reader()
         if self.reader is None or not self.reader.ready:
             return False
+        if method in WITH_WRENCHES:
+            return self._prepare_variant(method, option)
         calls: dict[Any, Any] = self.table
         key: Hashable = method
         if method == "close" or method in OF_FRAMES:
             calls, key = self.table.setdefault(method, {}), option
         if key in calls:
             return False
-        call = self._closing(option) if method == "close" else self._checked(method, option)
+        if method == "close":
+            call = self._closing(option)
+        else:
+            of_frame = (self._inputs.frame(option),) if method in OF_FRAMES else ()  # type: ignore[arg-type]
+            call = self._checked(PLANS[method], *of_frame)
         if call is not None:
             if len(calls) >= MOST_OPTIONS:
                 calls.clear()
             calls[key] = call
+        return call is not None
+
+    def _prepare_variant(self, method: str, variant: Any) -> bool:
+        """Make the call of a method with or without wrenches (1) and friction (2)."""
+        calls = self.table.get(method, (None,) * 4)
+        if calls[variant] is not None:
+            return False
+        call = self._checked(plan_of(method, bool(variant & 1), bool(variant & 2)))
+        self.table[method] = (*calls[:variant], call, *calls[variant + 1 :])
         return call is not None
 
     def prepare_reader(self) -> None:
@@ -213,19 +155,24 @@ class NativeCalls:
             if kernel is not None and (closure := _compiled(kernel)):
                 reader.use_closure(closure)
 
-    def _checked(self, method: str, option: Hashable) -> Any:
-        """The call of a method of `PLANS`; None where a kernel is not compiled."""
-        plan = PLANS[method]
-        of_frame = (self._inputs.frame(option),) if method in OF_FRAMES else ()  # type: ignore[arg-type]
-        kernels = [_compiled(self._kernels.get(step.kernel, *of_frame)) for step in plan.steps]
+    def _checked(self, plan: Plan, *options: Hashable) -> Any:
+        """The call of a method; None where a kernel is not compiled."""
+        kernels = [
+            SIGNS.get(step.kernel) or _compiled(self._kernels.get(step.kernel, *options))
+            for step in plan.steps
+        ]
         if not all(kernels):
             return None
         arguments = plan.arguments.split()
         size = dict.fromkeys(arguments, 0)
         steps = []
         for step, kernel in zip(plan.steps, kernels, strict=True):
-            names = (f"{step.inputs} {step.outputs}".split())[: len(kernel.sizes)]
-            size |= dict(zip(names, kernel.sizes, strict=True))
+            names = f"{step.inputs} {step.outputs}".split()
+            if isinstance(kernel, float):
+                size |= dict.fromkeys(names, self._tree.ny)
+            else:
+                names = names[: len(kernel.sizes)]
+                size |= dict(zip(names, kernel.sizes, strict=True))
             steps.append((kernel, names))
         if plan.solves:
             size["inverse"] = size["H"]
@@ -238,7 +185,7 @@ class NativeCalls:
             results.append((slot[name], *shape))
         return _native.calls.CheckedCall(
             self.reader,
-            "".join({"q": "q", "yd": "v"}.get(name, "x") for name in arguments),
+            "".join(KINDS.get(name, "x") for name in arguments),
             tuple(size.values()),
             tuple((kernel, tuple(slot[name] for name in names)) for kernel, names in steps),
             tuple(results),
@@ -290,7 +237,7 @@ def _indices(numbers: Any) -> NDArray[np.intp]:
 
 
 def _reader(tree: ClusterTree, inputs: Inputs, identity: object) -> Any:
-    return _native.calls.Reader(
+    reader = _native.calls.Reader(
         (tree.nq, tree.nv, tree.ny),
         (
             *(LARGEST_POSITION, LARGEST, QUATERNION_TOLERANCE, UNIT),
@@ -308,3 +255,10 @@ def _reader(tree: ClusterTree, inputs: Inputs, identity: object) -> Any:
         identity,
         tree.has_loops,
     )
+    places = [
+        np.concatenate([[place.body], np.ravel(place.frame.R), place.frame.p])
+        for place in tree.spanning.links.values()
+    ]
+    numbers = np.concatenate([np.zeros(0), *places])
+    reader.use_links(tuple(tree.spanning.links), numbers, len(tree.spanning.bodies))
+    return reader

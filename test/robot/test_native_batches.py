@@ -7,7 +7,7 @@ import pytest
 from mechanism_table import MECHANISMS, closed_states
 from served_robots import loaded, outcome, parts
 
-from rbda_ros.robot.native_calls import PLANS
+from rbda_ros.robot.native_plans import PLANS
 
 COUNTS = 1, 300  # less than a block of rows, and more than two
 

@@ -13,7 +13,7 @@ from served_robots import CONFIG, Served, loaded, outcome, parts
 
 from rbda_ros import InputError, Robot, load_robot
 from rbda_ros.robot import native_calls
-from rbda_ros.robot.native_calls import PLANS
+from rbda_ros.robot.native_plans import PLANS, WITH_WRENCHES, plan_of
 
 MORE = "slider_crank", "over_actuated", "rotors", "ball_joint_loop"
 
@@ -267,3 +267,31 @@ print(robot.frame_pose(q, robot.description.links[-1].name).shape)
     x = np.full(robot.ny, 0.1)
     bits = robot.inverse_dynamics(robot.tree.home, x, x).tobytes().hex()
     assert ended.stdout.split("\n")[:2] == [bits, "(4, 4)"]
+
+
+@pytest.mark.parametrize("friction", [False, True])
+@pytest.mark.parametrize("wrenches", [0, 1, 3])
+@pytest.mark.parametrize("method", sorted(WITH_WRENCHES))
+def test_wrenches_and_friction_are_the_same_to_the_last_bit(served, method, wrenches, friction):
+    robot = served.robot
+    rng = np.random.default_rng(4)
+    links = [link.name for link in robot.description.links][-wrenches:] if wrenches else []
+    for plan in (plan_of(method, bool(links), friction), PLANS[method]):
+        for step in plan.steps:
+            if step.kernel not in "+-":
+                assert robot.kernel(step.kernel).compile()
+    for q, yd, x, _ in served.motions:
+        given = {link: rng.normal(size=6) for link in links}
+        with served.in_python():
+            expected = getattr(robot, method)(q, yd, x, given, friction=friction)
+        for position in (q, robot.state(q)):
+            for _ in range(2):
+                found = getattr(robot, method)(position, yd, x, given, friction=friction)
+                assert parts(found) == parts(expected)
+    call = robot._native.table[method][(wrenches > 0) + 2 * friction]
+    assert parts(call(q, yd, x, *([given] if links else []))) == parts(expected)
+    for wrong in ({"nobody": np.zeros(6)}, {links[0]: np.full(6, np.nan)} if links else {}):
+        if links:
+            assert call(q, yd, x, wrong) is None
+            with pytest.raises(InputError):
+                getattr(robot, method)(q, yd, x, wrong, friction=friction)
