@@ -29,8 +29,8 @@ def build():
     module = folder / f"calls{sysconfig.get_config_var('EXT_SUFFIX')}"
     headers = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}"]
     # Not what another module of this folder is made of.
-    names = ["batch", "branches", "calls", "checked_call", "closing"]
-    names += ["kernel", "method", "motion", "reader", "rows", "shares", "wrenches"]
+    names = ["batch", "branches", "calls", "checked_call", "closing", "contacts", "kernel"]
+    names += ["method", "motion", "reader", "rows", "shares", "solving", "wrenches"]
     sources = [ROOT / "rbda_ros" / "_native" / f"{name}.c" for name in names]
     libraries = ["-lm", "-lpthread"]
     subprocess.run([COMPILER, *FLAGS, *headers, *sources, *libraries, "-o", module], check=True)

@@ -147,6 +147,7 @@ void solve_branches(const Branches *branches, const double *L, double *B, double
 
 extern PyTypeObject CheckedCallType;  /* checked_call.c */
 extern PyTypeObject ClosingType;      /* closing.c */
+extern PyTypeObject ContactCallType;  /* contacts.c */
 extern PyTypeObject MethodType;       /* method.c */
 extern PyTypeObject AnsweringType;    /* method.c */
 
@@ -175,6 +176,10 @@ static inline int all_within(const double *numbers, npy_intp count, double large
         good &= fabs(numbers[i]) <= largest;
     return good;
 }
+
+/* checked_call.c: an object of a plain class with these values in the place of its fields, as its
+   own `__init__` would have made it. */
+PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values);
 
 static inline PyObject *new_vector(npy_intp size)
 {

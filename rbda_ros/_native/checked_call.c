@@ -1,6 +1,17 @@
 /* A public method at one state: its arguments checked, its kernels one after the other. */
 #include "checked_call.h"
 
+static int read_damping(PyObject *given, double *damping)
+{
+    *damping = 0.0;
+    if (given == NULL)
+        return 1;
+    if (!PyFloat_CheckExact(given))
+        return 0;
+    *damping = PyFloat_AS_DOUBLE(given);
+    return *damping >= 0.0 && isfinite(*damping);
+}
+
 static int read_arguments(CheckedCall *call, PyObject *const *given, const double **slots)
 {
     for (int i = 0; i < call->arguments; i++) {
@@ -11,6 +22,11 @@ static int read_arguments(CheckedCall *call, PyObject *const *given, const doubl
             break;
         case 'v':
             if (!read_velocity(call->reader, given[i], call->slot[i].fixed, &slots[i]))
+                return 0;
+            break;
+        case 'd':
+            slots[i] = call->slot[i].fixed;
+            if (!read_damping(given[i], call->slot[i].fixed))
                 return 0;
             break;
         case 'w':
@@ -47,29 +63,19 @@ int is_sound(const CheckedCall *call, double *const *slots)
     return good;
 }
 
-int solve_results(const CheckedCall *call, const Branches *branches, double *const *slots)
+PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values)
 {
-    if (call->mass_matrix < 0)
-        return 1;
-    npy_intp n = branches->n;
-    double *H = slots[call->mass_matrix];
-    if (!factor_branches(branches, H))
-        return 0;
-    int last = call->results - 1;
-    for (int i = 0; i < last; i++)
-        solve_branches(branches, H, slots[call->result[i].slot], -1.0);
-    double *inverse = slots[call->result[last].slot];
-    memset(inverse, 0, n * n * sizeof *inverse);
-    for (npy_intp k = 0; k < n; k++)
-        inverse[k * n + k] = 1.0;
-    solve_branches(branches, H, inverse, 1.0);
-    return 1;
+    PyObject *record = PyType_GenericAlloc((PyTypeObject *)type, 0);
+    for (Py_ssize_t i = 0; record != NULL && i < PyTuple_GET_SIZE(fields); i++)
+        if (PyObject_GenericSetAttr(record, PyTuple_GET_ITEM(fields, i), values[i]) < 0)
+            Py_CLEAR(record);
+    return record;
 }
 
 PyObject *answer_of(const CheckedCall *call, PyObject *const *arrays)
 {
     if (call->make != NULL)
-        return PyObject_Vectorcall(call->make, arrays, call->results, NULL);
+        return new_record(call->make, call->fields, arrays);
     if (call->results == 1)
         return Py_NewRef(arrays[0]);
     return PyTuple_Pack(2, arrays[0], arrays[1]);
@@ -81,8 +87,11 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
     CheckedCall *call = (CheckedCall *)self;
     double *slots[MOST_SLOTS], *ports[MOST_PORTS];
     PyObject *arrays[MOST_RESULTS] = {NULL}, *answer = NULL;
-    if (PyVectorcall_NARGS(flags) != call->arguments || names != NULL)
+    PyObject *ordered[MOST_ARGUMENTS] = {NULL};
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (count + call->optional < call->arguments || count > call->arguments || names != NULL)
         Py_RETURN_NONE;
+    memcpy(ordered, given, count * sizeof *given);
 
     /* From here to the last kernel nothing of Python runs that could call this again: `fixed` is
        shared. So arrays are made first. */
@@ -96,7 +105,7 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
         slots[i] = call->slot[i].fixed;
     for (int i = 0; i < call->results; i++)
         slots[call->result[i].slot] = PyArray_DATA((PyArrayObject *)arrays[i]);
-    int good = read_arguments(call, given, (const double **)slots);
+    int good = read_arguments(call, ordered, (const double **)slots);
     for (int k = 0; good && k < call->steps; k++) {
         const Step *step = &call->step[k];
         if (step->kernel == NULL) {
@@ -108,7 +117,7 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
         step->kernel->evaluate(ports);
     }
     if (!good)
-        answer = call_with_rows(call, given);
+        answer = call->optional ? Py_NewRef(Py_None) : call_with_rows(call, ordered);
     else if (is_sound(call, slots) && solve_results(call, call->branches, slots))
         answer = answer_of(call, arrays);
     else
@@ -176,16 +185,47 @@ static int set_results(CheckedCall *call, PyObject *results)
 
 static int set_branches(CheckedCall *call, PyObject *parents)
 {
+    npy_intp n = length_of(parents);
+    int matrices = call->least != 0.0 ? 2 : call->results;
     if (call->mass_matrix < 0)
         return 1;
-    npy_intp n = call->reader->ny;
-    for (int i = 0; i < call->results; i++)
+    if (n < 0 || call->results < matrices || (call->least != 0.0 && !call->optional))
+        return 0;
+    for (int i = 0; i < matrices; i++)
         if (call->slot[call->result[i].slot].size != n * n)
             return 0;
     if (call->slot[call->mass_matrix].size != n * n)
         return 0;
     call->branches = new_branches(parents, n);
     return call->branches != NULL;
+}
+
+/* Numbers that stay, by slot; what else nobody writes is zero. */
+static int set_constants(CheckedCall *call, PyObject *constants)
+{
+    for (int i = call->arguments; i < call->slots; i++)
+        call->slot[i].constant = 1;
+    for (int k = 0; k < call->steps; k++) {
+        const Step *step = &call->step[k];
+        int ports = step->kernel == NULL ? 3 : step->kernel->ports;
+        for (int i = step->kernel == NULL ? 2 : step->kernel->inputs; i < ports; i++)
+            call->slot[step->slots[i]].constant = 0;
+    }
+    for (int i = 0; i < call->results; i++)
+        call->slot[call->result[i].slot].constant = 0;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
+        int slot;
+        PyObject *given;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(constants, k), "iO", &slot, &given))
+            return 0;
+        if (slot < 0 || slot >= call->slots || !call->slot[slot].constant)
+            return 0;
+        const double *numbers = vector_of(given, call->slot[slot].size);
+        if (numbers == NULL)
+            return 0;
+        memcpy(call->slot[slot].fixed, numbers, call->slot[slot].size * sizeof *numbers);
+    }
+    return 1;
 }
 
 static int set_memory(CheckedCall *call, PyObject *sizes)
@@ -197,8 +237,10 @@ static int set_memory(CheckedCall *call, PyObject *sizes)
             return 0;
         char kind = i < call->arguments ? call->kinds[i] : 'x';
         if ((kind == 'q' && call->slot[i].size != call->reader->nq)
-            || (kind == 'v' && call->slot[i].size != call->reader->ny))
+            || (kind == 'v' && call->slot[i].size != call->reader->ny)
+            || (kind == 'd' && (call->slot[i].size != 1 || i != call->arguments - 1)))
             return 0;
+        call->optional |= kind == 'd';
         total += call->slot[i].size;
     }
     call->memory = PyMem_Calloc(total, sizeof *call->memory);
@@ -214,19 +256,23 @@ static int set_memory(CheckedCall *call, PyObject *sizes)
 
 static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    PyObject *reader, *sizes, *steps, *results, *make, *parents;
+    PyObject *reader, *sizes, *steps, *results, *make, *fields, *parents, *constants;
     const char *kinds;
     int finite, missed, mass_matrix;
-    if (!PyArg_ParseTuple(arguments, "O!sO!O!O!iiOiO:CheckedCall", &ReaderType, &reader, &kinds,
-                          &PyTuple_Type, &sizes, &PyTuple_Type, &steps, &PyTuple_Type, &results,
-                          &finite, &missed, &make, &mass_matrix, &parents))
+    double least;
+    if (!PyArg_ParseTuple(arguments, "O!sO!O!O!O!ii(OO!)(iOd):CheckedCall", &ReaderType, &reader,
+                          &kinds, &PyTuple_Type, &sizes, &PyTuple_Type, &steps, &PyTuple_Type,
+                          &results, &PyTuple_Type, &constants, &finite, &missed, &make,
+                          &PyTuple_Type, &fields, &mass_matrix, &parents, &least))
         return NULL;
     CheckedCall *call = (CheckedCall *)type->tp_alloc(type, 0);
     if (call == NULL)
         return NULL;
     call->vectorcall = checked_vectorcall;
     call->reader = (Reader *)Py_NewRef(reader);
-    call->make = make == Py_None ? NULL : Py_NewRef(make);
+    call->make = PyType_Check(make) ? Py_NewRef(make) : NULL;
+    call->fields = Py_NewRef(fields);
+    call->least = least;
     call->arguments = (int)strlen(kinds);
     call->slots = (int)PyTuple_GET_SIZE(sizes);
     call->finite = finite;
@@ -236,11 +282,13 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *
                && call->slots <= MOST_SLOTS && finite < call->slots && missed < call->slots
                && mass_matrix < call->slots
                && PyTuple_GET_SIZE(steps) <= MOST_STEPS && PyTuple_GET_SIZE(results) >= 1
-               && PyTuple_GET_SIZE(results) <= MOST_RESULTS;
+               && PyTuple_GET_SIZE(results) <= MOST_RESULTS
+               && (call->make == NULL || PyTuple_GET_SIZE(fields) == PyTuple_GET_SIZE(results));
     if (good)
         strcpy(call->kinds, kinds);
     if (!good || !set_memory(call, sizes) || !set_steps(call, steps)
-        || !set_results(call, results) || !set_branches(call, parents)) {
+        || !set_results(call, results) || !set_branches(call, parents)
+        || !set_constants(call, constants)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_ValueError, "kernels and slots do not belong together");
         Py_DECREF(call);
@@ -256,6 +304,7 @@ static void checked_dealloc(PyObject *self)
         Py_XDECREF(call->step[k].kernel);
     Py_XDECREF(call->reader);
     Py_XDECREF(call->make);
+    Py_XDECREF(call->fields);
     PyMem_Free(call->branches);
     PyMem_Free(call->memory);
     Py_TYPE(self)->tp_free(self);

@@ -8,7 +8,8 @@ enum { MOST_STEPS = 4, MOST_RESULTS = 3 };
 
 typedef struct {
     npy_intp size;
-    double *fixed; /* in the call's memory: zero where no kernel writes */
+    double *fixed; /* in the call's memory */
+    int constant;  /* nobody writes it: given, or zero */
 } Slot;
 
 typedef struct {
@@ -28,12 +29,16 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     Reader *reader;
-    char kinds[MOST_ARGUMENTS + 1]; /* q: position, v: velocity, w: wrenches, x: other vectors */
+    char kinds[MOST_ARGUMENTS + 1]; /* q: position, v: velocity, w: wrenches, x: other vectors;
+                                       d: damping, a number that may be left out, the last */
     int arguments, slots, steps, results;
+    int optional;                   /* 1 where the last argument may be left out */
     int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
     int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
+    double least;                   /* not 0: H is the second result and damping, and the first
+                                       its inverse, if its least eigenvalue has this share */
     Branches *branches;             /* of H */
-    PyObject *make;                 /* makes the answer of the results; NULL for a plain one */
+    PyObject *make, *fields;        /* class of the answer; NULL for a plain one */
     double *memory;
     Slot slot[MOST_SLOTS];
     Result result[MOST_RESULTS];
@@ -51,7 +56,8 @@ static inline void add_slots(const Step *step, double *const *slots, npy_intp nu
 
 /* Whether forces, or accelerations, are numbers, and loops that are closed by forces closed. */
 int is_sound(const CheckedCall *call, double *const *slots);
-/* -H^-1 times all results but the last, which becomes H^-1: whether H is regular. */
+/* solving.c: -H^-1 times all results but the last, which becomes H^-1; or the first result as the inverse of
+   the second and damping: whether H is regular. */
 int solve_results(const CheckedCall *call, const Branches *branches, double *const *slots);
 /* What a method returns, of its results. */
 PyObject *answer_of(const CheckedCall *call, PyObject *const *arrays);

@@ -87,7 +87,7 @@ static npy_intp threads_for(const Batch *batch)
     return work / THREADS_PAY + 1.0 < (double)most ? (npy_intp)(work / THREADS_PAY) + 1 : most;
 }
 
-/* A worker with its memory, zero where no argument is; 0 for want of it. */
+/* A worker with its memory, and what is constant in it; 0 for want of it. */
 static int prepare_worker(Worker *worker, const Batch *batch, npy_intp first, npy_intp count)
 {
     Share counted;
@@ -99,8 +99,11 @@ static int prepare_worker(Worker *worker, const Batch *batch, npy_intp first, np
     worker->share = (Share){
         .batch = batch, .first = first, .count = count, .worst = 1.0, .good = 1};
     lay_out(batch, &worker->share, (double *)aligned);
-    for (int i = batch->arguments; batch->call != NULL && i < batch->call->slots; i++)
-        memset(worker->share.slot[i], 0, batch->block * batch->call->slot[i].size * sizeof(double));
+    for (int i = batch->arguments; batch->call != NULL && i < batch->call->slots; i++) {
+        const Slot *slot = &batch->call->slot[i];
+        for (npy_intp k = 0; slot->constant && k < batch->block; k++)
+            memcpy(worker->share.slot[i] + k * slot->size, slot->fixed, slot->size * sizeof(double));
+    }
     return 1;
 }
 

@@ -18,6 +18,8 @@ FrameName = str | tuple[str, Sequence[float]] | tuple[str, Sequence[float], Sequ
 """A link, or a link with an offset: (link, xyz) or (link, xyz, rpy) in the link's frame."""
 
 NOWHERE = (0.0, 0.0, 0.0)
+MOST_TRACED_FRAMES = 8
+"""Frames whose operational-space inertia is a program of its own."""
 LARGEST = 1e50
 """Largest number that is taken: no robot has more, and products of some of them stay finite."""
 LARGEST_POSITION = 1e12
@@ -166,6 +168,27 @@ class Inputs:
         x, y, z = self.single(f"xyz of frame {link}", xyz, 3).tolist()
         roll, pitch, yaw = self.single(f"rpy of frame {link}", rpy, 3).tolist()
         return NamedFrame(link, (x, y, z), (roll, pitch, yaw))
+
+    # Kernels about frames: name, options, and points, which are an input where there are any:
+    # clients may name any point of a link.
+
+    def jacobian(self, frame: FrameName) -> tuple[str, tuple[NamedFrame], tuple[Array, ...]]:
+        """The kernel of the Jacobian of a frame."""
+        named = self.frame(frame)
+        if any(named.xyz):
+            return "jacobian_at", (named.at_link(),), (np.array(named.xyz),)
+        return "jacobian", (named,), ()
+
+    def operational_space(
+        self, frames: Sequence[FrameName], linear_only: bool
+    ) -> tuple[str, tuple[tuple[NamedFrame, ...], bool], tuple[Array, ...]]:
+        """The kernel of the Jacobian of several frames, and of ``J H^-1 J'``."""
+        named = tuple(self.frame(frame) for frame in frames)
+        if any(any(frame.xyz) for frame in named):
+            at = tuple(frame.at_link() for frame in named)
+            points = np.array([frame.xyz for frame in named]).ravel()
+            return "operational_space_at", (at, linear_only), (points,)
+        return "operational_space", (named, linear_only), ()
 
 
 def numbers(name: str, value: ArrayLike) -> Array:

@@ -3,14 +3,16 @@
 A method is written once, in Python: it takes whatever a user may give, and raises what must be
 raised. Decorated with `checked`, it first asks `rbda_ros._native.calls`, which runs the same checks
 and the same kernels on float64 vectors, or rows of them for many states, and gives the same numbers
-to the last bit. Whatever is else, or would be refused, goes to the method as it is written. So does everything while kernels
-are not compiled yet, and where the native module is absent.
+to the last bit. Whatever is else, or would be refused, goes to the method as it is written. So does
+everything while kernels are not compiled yet, and where the native module is absent.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import fields
+from math import isqrt
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,24 +32,29 @@ from rbda_ros.cluster_tree.closing.tolerances import (
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.robot.contacts import ConstrainedMotion, Contact, Stop
 from rbda_ros.robot.inputs import (
     LARGEST,
     LARGEST_POSITION,
+    MOST_TRACED_FRAMES,
     QUATERNION_TOLERANCE,
     UNIT,
     Inputs,
 )
 from rbda_ros.robot.native_plans import (
+    COLUMNS,
     KINDS,
     OF_FRAMES,
+    OPERATIONAL_SPACE,
     PLANS,
-    ROWS,
     SIGNS,
     WITH_WRENCHES,
     Plan,
     plan_of,
 )
+from rbda_ros.robot.results import RANK_TOLERANCE
 from rbda_ros.robot.state import State
+from rbda_ros.spatial import Array
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -55,18 +62,25 @@ MOST_OPTIONS = 256
 """Calls of one method for different options, such as frames; beyond it they are made anew."""
 
 
-METHODS = [*PLANS, "close"]
+_ANSWERED_ELSE = {
+    "close": ("k", 1),
+    "operational_space_inertia": ("f", 1),
+    "constrained_forward_dynamics": ("c", 3),
+}
+"""Methods not in `PLANS`: their kind (`_native/method.c`), and how many vectors they take."""
+METHODS = [*PLANS, *_ANSWERED_ELSE]
 Answering: Any = object if _native.calls is None else _native.calls.Answering
 """The base of a class with `checked` methods."""
 
 
 def checked(method: Method) -> Method:
-    """A method of `PLANS`, or `close`, answered by native code where it can be."""
+    """A method of `METHODS`, answered by native code where it can be."""
     name = method.__name__
     if _native.calls is None:
         return method
-    kind, required = "k", 1
-    if name in PLANS:
+    if name in _ANSWERED_ELSE:
+        kind, required = _ANSWERED_ELSE[name]
+    else:
         kind = "o" if name in OF_FRAMES else "w" if name in WITH_WRENCHES else "n"
         required = len(PLANS[name].arguments.split())
     parameters = tuple(inspect.signature(method).parameters)[1:]
@@ -76,7 +90,7 @@ def checked(method: Method) -> Method:
 
 
 def _prepare(robot: Any, method: str, option: Hashable) -> None:
-    if robot._native.prepare(method, option):
+    if robot._native.prepare(robot, method, option):
         robot._answer_by(METHODS.index(method), robot._native.table[method])
 
 
@@ -104,8 +118,14 @@ class NativeCalls:
         if _native.calls is not None and tree.ny:
             self.reader = _reader(tree, inputs, identity)
 
-    def prepare(self, method: str, option: Hashable) -> bool:
-        """Make the native call of a method, if its kernels are compiled; whether it is new."""
+    def prepare(self, robot: Any, method: str, option: Hashable) -> bool:
+        """Make the native call of a method, if its kernels are compiled; whether it is new.
+
+        Args:
+            robot: whose native calls these are; it is not kept.
+            method: one of `METHODS`.
+            option: what the call is for: a frame, names of joints, contacts.
+        """
         try:
             hash(option)
         except TypeError:
@@ -117,20 +137,36 @@ class NativeCalls:
             return self._prepare_variant(method, option)
         calls: dict[Any, Any] = self.table
         key: Hashable = method
-        if method == "close" or method in OF_FRAMES:
+        if method in _ANSWERED_ELSE or method in OF_FRAMES:
             calls, key = self.table.setdefault(method, {}), option
+        if method == "constrained_forward_dynamics":
+            key = (*map(id, option[0]), option[1])  # type: ignore[index]
         if key in calls:
             return False
-        if method == "close":
-            call = self._closing(option)
-        else:
-            of_frame = (self._inputs.frame(option),) if method in OF_FRAMES else ()  # type: ignore[arg-type]
-            call = self._checked(PLANS[method], *of_frame)
+        call = self._make(robot, method, option)
         if call is not None:
             if len(calls) >= MOST_OPTIONS:
                 calls.clear()
             calls[key] = call
         return call is not None
+
+    def _make(self, robot: Any, method: str, option: Any) -> Any:
+        """The call of a method for an option; None where there is none, or not yet."""
+        if method == "close":
+            return self._closing(option)
+        if method == "constrained_forward_dynamics":
+            return self._contacts(robot, *option)
+        if method == "operational_space_inertia":
+            frames = [option[0]] if isinstance(option[0], str) else option[0]
+            if len(frames) > MOST_TRACED_FRAMES:
+                return None
+            name, options, points = self._inputs.operational_space(frames, option[1])
+            return self._checked(OPERATIONAL_SPACE.at(name, points), *options, points=points)
+        if method == "jacobian":
+            name, at, points = self._inputs.jacobian(option)
+            return self._checked(PLANS[method].at(name, points), *at, points=points)
+        of_frame = (self._inputs.frame(option),) if method in OF_FRAMES else ()
+        return self._checked(PLANS[method], *of_frame)
 
     def _prepare_variant(self, method: str, variant: Any) -> bool:
         """Make the call of a method with or without wrenches (1) and friction (2)."""
@@ -155,8 +191,14 @@ class NativeCalls:
             if kernel is not None and (closure := _compiled(kernel)):
                 reader.use_closure(closure)
 
-    def _checked(self, plan: Plan, *options: Hashable) -> Any:
-        """The call of a method; None where a kernel is not compiled."""
+    def _checked(self, plan: Plan, *options: Hashable, points: Sequence[Array] = ()) -> Any:
+        """The call of a method; None where a kernel is not compiled.
+
+        Args:
+            plan: what to do.
+            options: of its kernels.
+            points: where frames are on their links, if kernels take that.
+        """
         kernels = [
             SIGNS.get(step.kernel) or _compiled(self._kernels.get(step.kernel, *options))
             for step in plan.steps
@@ -176,24 +218,51 @@ class NativeCalls:
             steps.append((kernel, names))
         if plan.solves:
             size["inverse"] = size["H"]
+        if plan.inverts:
+            size |= {"damping": 1, "inertia": size["A"], "H": size["A"]}
         slot = {name: i for i, name in enumerate(size)}
         results = []
         for name in plan.results.split():
-            rows = ROWS.get(name, 0)
-            rows = self._tree.ny if rows < 0 else rows
-            shape = (rows, size[name] // rows) if rows else (size[name],)
+            columns = COLUMNS[name](size[name], self._tree.ny) if name in COLUMNS else 0
+            shape = (size[name] // columns, columns) if columns else (size[name],)
             results.append((slot[name], *shape))
+        coupled = range(-1, isqrt(size["A"]) - 1) if plan.inverts else parents(self._tree)
+        attributes = () if plan.make is None else tuple(field.name for field in fields(plan.make))
         return _native.calls.CheckedCall(
             self.reader,
             "".join(KINDS.get(name, "x") for name in arguments),
             tuple(size.values()),
             tuple((kernel, tuple(slot[name] for name in names)) for kernel, names in steps),
             tuple(results),
+            tuple((slot["points"], each) for each in points),
             slot.get(plan.finite or "", -1),
             slot.get("missed", -1),
-            plan.make,
-            slot["H"] if plan.solves else -1,
-            _indices(parents(self._tree)),
+            (plan.make, attributes),
+            (
+                slot["H"] if plan.solves or plan.inverts else -1,
+                _indices(coupled),
+                RANK_TOLERANCE if plan.inverts else 0.0,
+            ),
+        )
+
+    def _contacts(self, robot: Any, contacts: Any, route: Any) -> Any:
+        """The call of dynamics with contacts; None where what they want depends on the state.
+
+        The call has the contacts, which cannot change: it is found by their identity.
+        """
+        if any(type(each) is not Contact or each.stiffness or each.damping for each in contacts):
+            return None
+        kernel, each, constants = robot._contact_call(contacts, *(() if route is ... else (route,)))
+        native = _compiled(kernel)
+        if native is None:
+            return None
+        stop, names = Stop(), tuple(field.name for field in fields(ConstrainedMotion))
+        return _native.calls.ContactCall(
+            self.reader,
+            native,
+            constants,
+            *(stop.tolerance, each, stop.iterations),
+            *(ConstrainedMotion, names, contacts),
         )
 
     def _closing(self, names: Any) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import isqrt
 from typing import Any, NamedTuple
 
-from rbda_ros.robot.results import Derivatives
+from rbda_ros.robot.results import Derivatives, OperationalSpace
 
 
 class Step(NamedTuple):
@@ -26,6 +27,7 @@ class Plan(NamedTuple):
         finite: the result that a singular mass matrix would show in.
         make: makes the answer of several results; None for a tuple.
         solves: whether results are turned into ``-H^-1`` times them, and the last is ``H^-1``.
+        inverts: whether the first result is the inverse of the second and ``damping``.
     """
 
     arguments: str
@@ -34,6 +36,12 @@ class Plan(NamedTuple):
     finite: str | None = None
     make: Callable[..., Any] | None = None
     solves: bool = False
+    inverts: bool = False
+
+    def at(self, kernel: str, points: Sequence[Any]) -> Plan:
+        """The same by a kernel that may take points as well, which are constant."""
+        inputs = "q points" if points else "q"
+        return self._replace(steps=(Step(kernel, inputs, self.steps[0].outputs),))
 
 
 _TAU = Step("inverse_dynamics", "q yd ydd", "tau")
@@ -86,15 +94,29 @@ PLANS = {
     "jacobian": Plan("q", (_JACOBIAN,), "J"),
     "frame_bias_acceleration": Plan("q yd", (_BIAS,), "acceleration"),
 }
+OPERATIONAL_SPACE = Plan(
+    "q damping",
+    (Step("operational_space", "q", "J A"),),
+    "inertia A J",
+    "A",
+    make=OperationalSpace,
+    inverts=True,
+)
 
 WITH_WRENCHES = frozenset({"inverse_dynamics", "inverse_dynamics_efforts", "forward_dynamics"})
 """Methods that take wrenches, and whether there is friction, beside what `PLANS` has."""
 OF_FRAMES = frozenset({"frame_pose", "jacobian", "frame_bias_acceleration"})
-KINDS = {"q": "q", "yd": "v", "wrenches": "w"}
+KINDS = {"q": "q", "yd": "v", "wrenches": "w", "damping": "d"}
 """Arguments that are more than vectors, as native code knows them."""
 SIGNS = {"+": 1.0, "-": -1.0}
-ROWS = {"J": 6, "pose": 4} | dict.fromkeys(("H", "by_y", "by_yd", "inverse", "Y"), -1)
-"""Rows of results that are matrices; -1 for ny."""
+COLUMNS: dict[str, Callable[[int, int], int]] = {
+    "pose": lambda size, ny: 4,
+    "Y": lambda size, ny: size // ny,
+    "A": lambda size, ny: isqrt(size),
+    "inertia": lambda size, ny: isqrt(size),
+    **dict.fromkeys(("H", "by_y", "by_yd", "inverse", "J"), lambda size, ny: ny),
+}
+"""Results that are matrices: how many columns they have, from how many numbers, and ny."""
 
 
 def plan_of(method: str, wrenches: bool = False, friction: bool = False) -> Plan:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Array
+
+RANK_TOLERANCE = 1e-9
+"""Eigenvalues of the inverse OSIM below this share of the largest count as zero."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +38,27 @@ class OperationalSpace:
             is singular, the pseudo-inverse.
         inverse_inertia: (m, m) ``J H^-1 J'``.
         jacobian: (m, ny) of the frames, world-aligned.
-        rank: of ``inverse_inertia``.
-        condition: largest over smallest eigenvalue of ``inverse_inertia``; infinite where
-            rank-deficient.
     """
 
     inertia: Array
     inverse_inertia: Array
     jacobian: Array
-    rank: int
-    condition: float
+
+    @cached_property
+    def rank(self) -> int:
+        """Of ``inverse_inertia``."""
+        values = self._eigenvalues
+        return int(np.sum(values > RANK_TOLERANCE * values.max(initial=0.0)))
+
+    @cached_property
+    def condition(self) -> float:
+        """Largest over smallest eigenvalue of ``inverse_inertia``; infinite if rank-deficient."""
+        values = self._eigenvalues
+        return float(values[-1] / values[0]) if self.rank == len(values) else np.inf
+
+    @cached_property
+    def _eigenvalues(self) -> Array:
+        return np.linalg.eigvalsh(self.inverse_inertia)
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,5 +78,6 @@ def test_kernels_of_other_sizes_are_refused():
     ]:
         with pytest.raises(ValueError, match="belong together"):
             calls.CheckedCall(
-                one, kinds, sizes, ((kernel, slots),), results, -1, -1, None, -1, nothing
+                *(one, kinds, sizes, ((kernel, slots),), results, ()),
+                *(-1, -1, (None, ()), (-1, nothing, 0.0)),
             )
