@@ -134,7 +134,7 @@ static int finish(Share *share, npy_intp count, double *const *slots)
 {
     const CheckedCall *call = share->batch->call;
     if (call->finite >= 0
-        && !rows_within(slots[call->finite], count * call->slot[call->finite].size, DBL_MAX))
+        && !all_within(slots[call->finite], count * call->slot[call->finite].size, DBL_MAX))
         return 0;
     if (call->missed < 0 && call->mass_matrix < 0)
         return 1;
@@ -252,7 +252,7 @@ PyObject *call_with_rows(CheckedCall *call, PyObject *const *given)
             goto end;
         batch.result[i] = PyArray_DATA((PyArrayObject *)arrays[i]);
     }
-    answer = run_batch(&batch, evaluate_block, &residual, &worst) ? answer_of(call, arrays)
+    answer = run_batch(&batch, evaluate_block, &residual, &worst) ? answer_of(call, arrays, NULL)
                                                                   : Py_NewRef(Py_None);
 end:
     for (int i = 0; i < call->results; i++)
@@ -300,7 +300,7 @@ PyObject *close_motion(Reader *reader, Kernel *closure, const Indices *entries, 
     motion->rows = rows_of(given, &motion->count, &motion->size);
     if (motion->rows == NULL || motion->count < 1
         || (motion->size != reader->nq && motion->size != entries->count)
-        || !rows_within(motion->rows, motion->count * motion->size, reader->largest_position))
+        || !all_within(motion->rows, motion->count * motion->size, reader->largest_position))
         Py_RETURN_NONE;
     batch.count = motion->count;
     motion->closure = (Kernel *)Py_XNewRef((PyObject *)closure);

@@ -168,14 +168,8 @@ static inline npy_intp length_of(PyObject *object)
     return PyArray_CheckExact(object) && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
 }
 
-/* Whether all numbers are at most so large; no NaN is. */
-static inline int all_within(const double *numbers, npy_intp count, double largest)
-{
-    int good = 1;
-    for (npy_intp i = 0; i < count; i++)
-        good &= fabs(numbers[i]) <= largest;
-    return good;
-}
+/* rows.c: whether all numbers are at most so large; no NaN is. */
+int all_within(const double *numbers, npy_intp count, double largest);
 
 /* checked_call.c: an object of a plain class with these values in the place of its fields, as its
    own `__init__` would have made it. */

@@ -1,6 +1,8 @@
 /* A public method at one state: its arguments checked, its kernels one after the other. */
 #include "checked_call.h"
 
+#include <float.h>
+
 static int read_damping(PyObject *given, double *damping)
 {
     *damping = 0.0;
@@ -49,33 +51,34 @@ int is_sound(const CheckedCall *call, double *const *slots)
         return 1;
     const double *values = slots[call->finite];
     npy_intp count = call->slot[call->finite].size;
+    if (!all_within(values, count, DBL_MAX))
+        return 0;
+    if (call->missed < 0)
+        return 1;
     double largest = 1.0;
-    int good = 1;
-    for (npy_intp i = 0; i < count; i++) {
-        good &= isfinite(values[i]) != 0;
+    for (npy_intp i = 0; i < count; i++)
         largest = fmax(largest, fabs(values[i]));
-    }
-    if (call->missed >= 0) {
-        const double *missed = slots[call->missed];
-        for (npy_intp i = 0; i < call->slot[call->missed].size; i++)
-            good &= missed[i] <= call->reader->on_loops * largest;
-    }
-    return good;
+    return all_within(slots[call->missed], call->slot[call->missed].size,
+                      call->reader->on_loops * largest);
 }
 
 PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values)
 {
     PyObject *record = PyType_GenericAlloc((PyTypeObject *)type, 0);
     for (Py_ssize_t i = 0; record != NULL && i < PyTuple_GET_SIZE(fields); i++)
-        if (PyObject_GenericSetAttr(record, PyTuple_GET_ITEM(fields, i), values[i]) < 0)
+        if (values[i] != NULL
+            && PyObject_GenericSetAttr(record, PyTuple_GET_ITEM(fields, i), values[i]) < 0)
             Py_CLEAR(record);
     return record;
 }
 
-PyObject *answer_of(const CheckedCall *call, PyObject *const *arrays)
+PyObject *answer_of(const CheckedCall *call, PyObject *const *arrays, PyObject *last)
 {
+    PyObject *values[MOST_RESULTS + 1];
+    memcpy(values, arrays, call->results * sizeof *values);
+    values[call->results] = last;
     if (call->make != NULL)
-        return new_record(call->make, call->fields, arrays);
+        return new_record(call->make, call->fields, values);
     if (call->results == 1)
         return Py_NewRef(arrays[0]);
     return PyTuple_Pack(2, arrays[0], arrays[1]);
@@ -118,9 +121,14 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
     }
     if (!good)
         answer = call->optional ? Py_NewRef(Py_None) : call_with_rows(call, ordered);
-    else if (is_sound(call, slots) && solve_results(call, call->branches, slots))
-        answer = answer_of(call, arrays);
-    else
+    else if (!is_sound(call, slots))
+        answer = Py_NewRef(Py_None);
+    else if (solve_results(call, call->branches, slots))
+        answer = answer_of(call, arrays, ordered[call->arguments - 1]);
+    else if (call->optional && ordered[call->arguments - 1] == NULL) {
+        Py_CLEAR(arrays[0]);
+        answer = answer_of(call, arrays, NULL);
+    } else
         answer = Py_NewRef(Py_None);
 end:
     for (int i = 0; i < call->results; i++)
@@ -283,7 +291,8 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *
                && mass_matrix < call->slots
                && PyTuple_GET_SIZE(steps) <= MOST_STEPS && PyTuple_GET_SIZE(results) >= 1
                && PyTuple_GET_SIZE(results) <= MOST_RESULTS
-               && (call->make == NULL || PyTuple_GET_SIZE(fields) == PyTuple_GET_SIZE(results));
+               && (call->make == NULL
+                   || PyTuple_GET_SIZE(fields) == PyTuple_GET_SIZE(results) + (least != 0.0));
     if (good)
         strcpy(call->kinds, kinds);
     if (!good || !set_memory(call, sizes) || !set_steps(call, steps)

@@ -36,7 +36,8 @@ typedef struct {
     int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
     int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
     double least;                   /* not 0: H is the second result and damping, and the first
-                                       its inverse, if its least eigenvalue has this share */
+                                       its inverse, if its least eigenvalue has this share; else
+                                       it is left out */
     Branches *branches;             /* of H */
     PyObject *make, *fields;        /* class of the answer; NULL for a plain one */
     double *memory;
@@ -59,8 +60,9 @@ int is_sound(const CheckedCall *call, double *const *slots);
 /* solving.c: -H^-1 times all results but the last, which becomes H^-1; or the first result as the inverse of
    the second and damping: whether H is regular. */
 int solve_results(const CheckedCall *call, const Branches *branches, double *const *slots);
-/* What a method returns, of its results. */
-PyObject *answer_of(const CheckedCall *call, PyObject *const *arrays);
+/* What a method returns, of its results and, where that is a field of it, the last argument; what
+   is NULL is left out. */
+PyObject *answer_of(const CheckedCall *call, PyObject *const *arrays, PyObject *last);
 
 /* batch.c: the same at many states, where some arguments are (N, size); None for all else. */
 PyObject *call_with_rows(CheckedCall *call, PyObject *const *given);

@@ -1,6 +1,8 @@
 /* Robot.constrained_forward_dynamics for some contacts whose wanted accelerations are constant. */
 #include "calls.h"
 
+#include <float.h>
+
 enum { INPUTS = 6, YDD = 0, FORCES = 1, ALONG = 2, HEALTH = 3, OUTPUTS = 4 };
 
 typedef struct {
@@ -47,16 +49,12 @@ static long iterate(const ContactCall *call, double **ports, double tolerance, l
     *converged = 0;
     for (long iterations = 0;;) {
         kernel->evaluate(ports);
-        double largest = 1.0;
-        int good = 1;
-        for (npy_intp i = 0; i < size[YDD]; i++) {
-            good &= isfinite(out[YDD][i]) != 0;
-            largest = fmax(largest, fabs(out[YDD][i]));
-        }
-        for (npy_intp i = 0; i < size[FORCES]; i++)
-            good &= isfinite(out[FORCES][i]) != 0;
-        if (!good)
+        if (!all_within(out[YDD], size[YDD], DBL_MAX)
+            || !all_within(out[FORCES], size[FORCES], DBL_MAX))
             return 0;
+        double largest = 1.0;
+        for (npy_intp i = 0; i < size[YDD]; i++)
+            largest = fabs(out[YDD][i]) > largest ? fabs(out[YDD][i]) : largest;
         iterations += call->each;
         double residual = out[HEALTH][0], change = out[HEALTH][1];
         *converged = (change < residual ? change : residual) <= tolerance * largest;

@@ -3,7 +3,7 @@
 
 typedef int64_t FourFlags __attribute__((vector_size(32)));
 
-WIDE int rows_within(const double *numbers, npy_intp count, double largest)
+WIDE int all_within(const double *numbers, npy_intp count, double largest)
 {
     FourFlags good = {-1, -1, -1, -1}, too = good;
     npy_intp i = 0;
@@ -13,7 +13,10 @@ WIDE int rows_within(const double *numbers, npy_intp count, double largest)
         too &= (b <= largest) & (b >= -largest);
     }
     good &= too;
-    return good[0] & good[1] & good[2] & good[3] & all_within(numbers + i, count - i, largest);
+    int all = (good[0] & good[1] & good[2] & good[3]) != 0;
+    for (; i < count; i++)
+        all &= fabs(numbers[i]) <= largest;
+    return all;
 }
 
 int normalize_rows(const Reader *reader, double *q, npy_intp count)
@@ -50,7 +53,7 @@ static int check_positions(Share *share, const Given *given, npy_intp first, npy
     const Batch *batch = share->batch;
     const Reader *reader = batch->reader;
     const double *numbers = given->numbers + first * given->size;
-    if (!rows_within(numbers, count * given->size, reader->largest_position))
+    if (!all_within(numbers, count * given->size, reader->largest_position))
         return 0;
     int good = 1;
     if (batch->motion.closure != NULL)
@@ -68,7 +71,7 @@ static int check_velocities(const Reader *reader, const Given *given, npy_intp f
                             npy_intp count, double **slot)
 {
     const double *numbers = given->numbers + first * given->size;
-    if (!rows_within(numbers, count * given->size, reader->largest))
+    if (!all_within(numbers, count * given->size, reader->largest))
         return 0;
     if (given->size == reader->ny) {
         *slot = (double *)numbers;
@@ -98,7 +101,7 @@ int check_arguments(Share *share, npy_intp first, npy_intp count, double **slots
         else if (batch->kinds[i] == 'v')
             good = check_velocities(batch->reader, given, first, count, &slots[i]);
         else {
-            good = rows_within(numbers, count * given->size, batch->reader->largest);
+            good = all_within(numbers, count * given->size, batch->reader->largest);
             slots[i] = (double *)numbers;
         }
         if (!good)

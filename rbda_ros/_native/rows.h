@@ -60,9 +60,7 @@ void free_motion(Motion *motion);
 int run_batch(Batch *batch, int (*work)(Share *, npy_intp first, npy_intp count),
               double *residual, double *worst);
 
-/* rows.c: whether all numbers are at most so large, many at a time; no NaN is. */
-int rows_within(const double *numbers, npy_intp count, double largest);
-/* Whether all arguments of some rows are good; they are in `slots` then, or these point at them. */
+/* rows.c: whether all arguments of some rows are good; they are in `slots` then, or these point at them. */
 int check_arguments(Share *share, npy_intp first, npy_intp count, double **slots);
 /* Whether quaternions of so many positions are near unit length; then they have it. */
 int normalize_rows(const Reader *reader, double *q, npy_intp count);

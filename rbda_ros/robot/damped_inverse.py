@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from rbda_ros.robot.results import RANK_TOLERANCE
 from rbda_ros.spatial import Array
+
+RANK_TOLERANCE = 1e-9
+"""Eigenvalues below this share of the largest count as zero."""
 
 
 def damped_inverse(A: Array, damping: float) -> Array:

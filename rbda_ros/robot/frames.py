@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from rbda_ros.algorithms.inverse_kinematics import Kinematics, Reached, reach
 from rbda_ros.errors import ClosureError, InputError, SingularityError
-from rbda_ros.robot.damped_inverse import damped_inverse
 from rbda_ros.robot.dynamics import Dynamics
 from rbda_ros.robot.inputs import MOST_TRACED_FRAMES, FrameName, numbers
 from rbda_ros.robot.mechanism import Position
@@ -82,7 +81,7 @@ class Frames(Dynamics):
             jacobian, inverse = self._operational_space(state, frames, linear_only)
         if not np.isfinite(inverse).all():
             raise SingularityError(self._no_inertia())
-        return OperationalSpace(damped_inverse(inverse, damping), inverse, jacobian)
+        return OperationalSpace(inverse, jacobian, damping)
 
     def inverse_kinematics(
         self,

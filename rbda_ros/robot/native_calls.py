@@ -33,6 +33,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.contacts import ConstrainedMotion, Contact, Stop
+from rbda_ros.robot.damped_inverse import RANK_TOLERANCE
 from rbda_ros.robot.inputs import (
     LARGEST,
     LARGEST_POSITION,
@@ -52,7 +53,6 @@ from rbda_ros.robot.native_plans import (
     Plan,
     plan_of,
 )
-from rbda_ros.robot.results import RANK_TOLERANCE
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
@@ -228,6 +228,7 @@ class NativeCalls:
             results.append((slot[name], *shape))
         coupled = range(-1, isqrt(size["A"]) - 1) if plan.inverts else parents(self._tree)
         attributes = () if plan.make is None else tuple(field.name for field in fields(plan.make))
+        attributes = ("inertia", *attributes) if plan.inverts else attributes
         return _native.calls.CheckedCall(
             self.reader,
             "".join(KINDS.get(name, "x") for name in arguments),

@@ -27,7 +27,8 @@ class Plan(NamedTuple):
         finite: the result that a singular mass matrix would show in.
         make: makes the answer of several results; None for a tuple.
         solves: whether results are turned into ``-H^-1`` times them, and the last is ``H^-1``.
-        inverts: whether the first result is the inverse of the second and ``damping``.
+        inverts: whether the first result is the inverse of the second and ``damping``; without
+            damping it may be left out.
     """
 
     arguments: str

@@ -8,10 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.robot.damped_inverse import RANK_TOLERANCE, damped_inverse
 from rbda_ros.spatial import Array
-
-RANK_TOLERANCE = 1e-9
-"""Eigenvalues of the inverse OSIM below this share of the largest count as zero."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +32,23 @@ class OperationalSpace:
     """The inertia felt at some frames; rows and columns frame by frame, linear first.
 
     Attributes:
-        inertia: (m, m) Lambda, the inverse of ``inverse_inertia`` plus the damping; where that
-            is singular, the pseudo-inverse.
         inverse_inertia: (m, m) ``J H^-1 J'``.
         jacobian: (m, ny) of the frames, world-aligned.
+        damping: added to the diagonal of the inverse inertia before it is inverted.
     """
 
-    inertia: Array
     inverse_inertia: Array
     jacobian: Array
+    damping: float = 0.0
+
+    @cached_property
+    def inertia(self) -> Array:
+        """(m, m) Lambda, the inverse of ``inverse_inertia`` plus the damping.
+
+        Where that is singular, the pseudo-inverse. Native code computes it with the rest where it
+        is regular; else it is computed when it is asked for, as rank and condition are.
+        """
+        return damped_inverse(self.inverse_inertia, self.damping)
 
     @cached_property
     def rank(self) -> int:
