@@ -19,7 +19,7 @@ import pinocchio as pin
 
 from benchmark.robots import Pair, example_urdf, pair
 from rbda_ros import Robot, load_robot
-from rbda_ros.robot.native_calls import OF_FRAMES, PLANS
+from rbda_ros.robot.native_plans import OF_FRAMES, PLANS
 
 Row = dict[str, object]
 Call = Callable[[], object]
@@ -146,14 +146,16 @@ def _row(method: str, robot: str, calls: dict[str, list[Call]]) -> Row:
     row: Row = {"method": method, "robot": robot}
     for way, before in (("hot", None), ("between", _other_work), ("cold", _touch_everything)):
         rounds = COLD_CALLS if way == "cold" else 20 * STATES
-        taken = _medians(calls, before, rounds)
+        taken = medians(calls, before, rounds)
         row |= {f"{way}_us": taken["ours"], f"{way}_pin_us": taken["pin"]}
         row[f"{way}_ratio"] = taken["pin"] / taken["ours"]
     return row
 
 
-def _medians(
-    calls: dict[str, list[Call]], before: Callable[[], object] | None, rounds: int
+def medians(
+    calls: dict[str, list[Call]],
+    before: Callable[[], object] | None,
+    rounds: int = 20 * STATES,
 ) -> dict[str, float]:
     """Median wall time of one call of each contender [us]; they take turns, call by call."""
     contenders: dict[str, Sequence[Call]] = {"nothing": [partial(_nothing, 0.0)], **calls}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.kernels.llvm_text import Lanes, literal
 from rbda_ros.kernels.plan import Plan, padded_count
+from rbda_ros.kernels.program import Program
 from rbda_ros.kernels.writer import Writer, declaration
 
 
@@ -95,8 +96,7 @@ def entry(plan: Plan, sizes: Mapping[str, int]) -> str:
         sizes: bytes of code of each function, in the order of their calls.
     """
     program = plan.program
-    ports = [f"ptr %i{i}" for i in range(len(program.inputs))]
-    ports += [f"ptr %o{i}" for i in range(len(program.outputs))]
+    ports, loads = loaded_ports(program)
     constants = ", ".join(f"double {literal(value)}" for value in plan.constants or (0.0,))
     size = max(len(plan.constants), 1)
     given = ", ".join([*ports, "ptr @constants", "ptr %w"])
@@ -106,11 +106,6 @@ def entry(plan: Plan, sizes: Mapping[str, int]) -> str:
         if len(calls) and following:
             calls.append(f"  call void @fetch(ptr @{following}, i64 {sizes[following] // LINE})")
         calls.append(f"  call void @{function}({given})")
-    loads = []
-    for i, port in enumerate(ports):
-        name = port.removeprefix("ptr ")
-        loads.append(f"  {name}.at = getelementptr ptr, ptr %ports, i64 {i}")
-        loads.append(f"  {name} = load ptr, ptr {name}.at")
     return "\n".join(
         [
             f"@constants = internal constant [{size} x double] [{constants}], align 64",
@@ -145,3 +140,15 @@ next:
 done:
   ret void
 }}"""
+
+
+def loaded_ports(program: Program) -> tuple[list[str], list[str]]:
+    """Pointers to inputs, then outputs, and the lines that load them from the array ``%ports``."""
+    ports = [f"ptr %i{i}" for i in range(len(program.inputs))]
+    ports += [f"ptr %o{i}" for i in range(len(program.outputs))]
+    loads = []
+    for i, port in enumerate(ports):
+        name = port.removeprefix("ptr ")
+        loads.append(f"  {name}.at = getelementptr ptr, ptr %ports, i64 {i}")
+        loads.append(f"  {name} = load ptr, ptr {name}.at")
+    return ports, loads
