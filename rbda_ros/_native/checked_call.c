@@ -100,7 +100,7 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
        shared. So arrays are made first. */
     for (int i = 0; i < call->results; i++) {
         Result *result = &call->result[i];
-        arrays[i] = PyArray_SimpleNew(result->dimensions, result->shape, NPY_DOUBLE);
+        arrays[i] = take_array(&result->spare, result->dimensions, result->shape);
         if (arrays[i] == NULL)
             goto end;
     }
@@ -311,6 +311,8 @@ static void checked_dealloc(PyObject *self)
     CheckedCall *call = (CheckedCall *)self;
     for (int k = 0; k < call->steps; k++)
         Py_XDECREF(call->step[k].kernel);
+    for (int i = 0; i < call->results; i++)
+        clear_spare(&call->result[i].spare);
     Py_XDECREF(call->reader);
     Py_XDECREF(call->make);
     Py_XDECREF(call->fields);
