@@ -222,6 +222,8 @@ class ContactDynamics(Frames):
             raise InputError("contacts: give at least one")
         frames, axes = [], []
         for number, contact in enumerate(contacts):
+            if not isinstance(contact, Contact):
+                raise InputError(f"contacts[{number}] is {contact!r}; give a Contact")
             where = f"contacts[{number}] on {contact.link!r}"
             check_numbers(where, contact)
             frame, own_axes = self._placed(where, contact)

@@ -205,6 +205,7 @@ def test_bad_contacts_are_refused_in_the_same_words(served):
     for given, options in (
         ((q, yd, x, []), {}),
         ((q, yd, x, [Contact("nobody")]), {}),
+        ((q, yd, x, [7]), {}),
         ((q * np.nan, yd, x, good), {}),
         ((q, yd, x * np.inf, good), {}),
         ((q, yd[:-1], x, good), {}),
