@@ -218,7 +218,7 @@ class ContactDynamics(Frames):
 
     def _read(self, contacts: Sequence[Contact]) -> ReadContacts:
         """Check contacts, and find the bodies they are on."""
-        if not contacts:
+        if not isinstance(contacts, Sequence) or not contacts:
             raise InputError("contacts: give at least one")
         frames, axes = [], []
         for number, contact in enumerate(contacts):

@@ -206,6 +206,7 @@ def test_bad_contacts_are_refused_in_the_same_words(served):
         ((q, yd, x, []), {}),
         ((q, yd, x, [Contact("nobody")]), {}),
         ((q, yd, x, [7]), {}),
+        ((q, yd, x, x), {}),
         ((q * np.nan, yd, x, good), {}),
         ((q, yd, x * np.inf, good), {}),
         ((q, yd[:-1], x, good), {}),
