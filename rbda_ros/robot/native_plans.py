@@ -25,7 +25,7 @@ class Plan(NamedTuple):
 
     Attributes:
         finite: the result that a singular mass matrix would show in.
-        make: makes the answer of several results; None for a tuple.
+        make: the dataclass of several results; None for a tuple.
         solves: whether results are turned into ``-H^-1`` times them, and the last is ``H^-1``.
         inverts: whether the first result is the inverse of the second and ``damping``; without
             damping it may be left out.
@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     steps: tuple[Step, ...]
     results: str
     finite: str | None = None
-    make: Callable[..., Any] | None = None
+    make: type[Any] | None = None
     solves: bool = False
     inverts: bool = False
 
