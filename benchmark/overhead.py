@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmark.methods import ROBOTS, STATES, compile_methods, medians
+from benchmark.methods import ROBOTS, STATES, chosen, compile_methods, kernel_calls, medians
 from benchmark.robots import demo_leg, example_urdf
 from rbda_ros import Contact, Robot, load_robot
 from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, WITH_WRENCHES, plan_of
@@ -62,19 +62,10 @@ def _planned(
 ) -> Iterator[tuple[str, Calls, list[Calls]]]:
     """Methods that are their kernels one after the other."""
     wrench = {link: np.array([1.0, -2.0, 3.0, 0.1, 0.2, -0.3])}
-    on_bodies = robot.body_wrenches(wrench)
-
-    def chosen(names: str, state: dict[str, np.ndarray]) -> list[np.ndarray]:
-        known = {**state, "wrenches": on_bodies}
-        return [known.get(name, state["x"]) for name in names.split()]
-
+    states = [{**state, "wrenches": robot.body_wrenches(wrench)} for state in states]
     for method in PLANS:
         for wrenches in (False, True) if method in WITH_WRENCHES else (False,):
-            plan, kernels = plan_of(method, wrenches), []
-            for step in plan.steps:
-                kernel = robot.kernel(step.kernel, *([link] if step.kernel in OF_FRAMES else []))
-                kernel.compile()
-                kernels.append([partial(kernel.call, *chosen(step.inputs, s)) for s in states])
+            kernels = kernel_calls(robot, plan_of(method, wrenches), link, states)
             more: list[object] = [link] if method in OF_FRAMES else [wrench] if wrenches else []
             names = PLANS[method].arguments
             ours = [partial(getattr(robot, method), *chosen(names, s), *more) for s in states]

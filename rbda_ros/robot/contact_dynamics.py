@@ -218,10 +218,12 @@ class ContactDynamics(Frames):
 
     def _read(self, contacts: Sequence[Contact]) -> ReadContacts:
         """Check contacts, and find the bodies they are on."""
-        if not contacts:
+        if not isinstance(contacts, Sequence) or not contacts:
             raise InputError("contacts: give at least one")
         frames, axes = [], []
         for number, contact in enumerate(contacts):
+            if not isinstance(contact, Contact):
+                raise InputError(f"contacts[{number}] is {contact!r}; give a Contact")
             where = f"contacts[{number}] on {contact.link!r}"
             check_numbers(where, contact)
             frame, own_axes = self._placed(where, contact)

@@ -64,7 +64,7 @@ class OperationalSpace:
 
     @cached_property
     def _eigenvalues(self) -> Array:
-        return np.linalg.eigvalsh(self.inverse_inertia)
+        return np.asarray(np.linalg.eigvalsh(self.inverse_inertia), float)
 
 
 @dataclass(frozen=True, eq=False)
