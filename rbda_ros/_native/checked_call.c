@@ -95,11 +95,12 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
     CheckedCall *call = (CheckedCall *)self;
     double *slots[MOST_SLOTS], *ports[MOST_PORTS];
     PyObject *arrays[MOST_RESULTS] = {NULL}, *answer = NULL;
-    PyObject *ordered[MOST_ARGUMENTS] = {NULL};
+    PyObject *ordered[MOST_ARGUMENTS];
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     if (count + call->optional < call->arguments || count > call->arguments || names != NULL)
         Py_RETURN_NONE;
-    memcpy(ordered, given, count * sizeof *given);
+    for (int i = 0; i < call->arguments; i++)
+        ordered[i] = i < count ? given[i] : NULL;
 
     /* From here to the last kernel nothing of Python runs that could call this again: `fixed` is
        shared. So arrays are made first. */
