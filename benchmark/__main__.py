@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import platform
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -22,14 +20,14 @@ from benchmark import (
     latency,
     loop_methods,
     methods,
+    methods_picture,
     overhead,
+    start,
     stream,
 )
-from benchmark.robots import example_urdf
-from rbda_ros import load_robot
-from rbda_ros.kernels.registry import KERNELS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+MUJOCO = ("method", "robot", "hot_us", "hot_mujoco_us", "cold_us", "cold_mujoco_us")
 console = Console()
 
 
@@ -60,9 +58,19 @@ def _stream() -> None:
 def _methods() -> None:
     with console.status(methods.rows.__doc__ or ""):
         rows = list(methods.rows())
-    short = [{k: x for k, x in row.items() if "pin" not in k} for row in rows]
+    short = [{k: x for k, x in row.items() if "pin" not in k and "mujoco" not in k} for row in rows]
     _show("Methods of Robot with all their checks (us), and times faster than Pinocchio", short)
+    beside = [{k: x for k, x in row.items() if k in MUJOCO} for row in rows if row[MUJOCO[-1]]]
+    _show("The same beside MuJoCo's mj_inverse and mj_forward (us)", beside)
     _write(DOCS / "methods.csv", rows)
+    methods_picture.plot(rows, DOCS / "pictures" / "performance.svg")
+
+
+def _start() -> None:
+    with console.status(start.rows.__doc__ or ""):
+        rows = list(start.rows())
+    _show("Seconds from a robot's text to answers, with kernels stored on disk and without", rows)
+    _write(DOCS / "start.csv", rows)
 
 
 def _overhead() -> None:
@@ -97,7 +105,6 @@ def _kernels() -> None:
         with console.status(section.__doc__ or section.__name__):
             rows += list(section())
     _show("Time per call from Python (us); ratio: peer over ours", rows)
-    _start_up()
     _write(DOCS / "instruction_counts.csv", count_rows)
     _write(DOCS / "performance.csv", rows)
     _plot(rows)
@@ -116,36 +123,6 @@ def _loops() -> None:
     console.print(f"cassie, the same: {loop_methods.cassie_counts()}")
     _write(DOCS / "loop_methods.csv", method_rows)
     loop_methods.plot(method_rows, DOCS / "pictures" / "loop_methods.svg")
-
-
-def _start_up() -> None:
-    """How long talos takes from its text to first answers, and all its kernels to compile."""
-    urdf = example_urdf("talos_reduced")
-    began = time.perf_counter()
-    robot = load_robot(urdf, floating_base=True)
-    kernel = robot.kernel("inverse_dynamics")
-    y = np.ones(robot.ny)
-    kernel.call(robot.tree.home, y, y)
-    answered = time.perf_counter()
-    kernel.compile()
-    kernel.call(robot.tree.home, y, y)
-    compiled = time.perf_counter()
-    console.print(
-        f"talos_reduced, inverse dynamics: first answer {answered - began:.2f} s after load_robot"
-        f" was called, from machine code {compiled - began:.2f} s"
-    )
-    frame = list(robot.tree.spanning.links)[-1]
-    tracing = compiling = 0.0
-    for name, traceable in KERNELS.items():
-        began = time.thread_time()
-        kernel = robot.kernel(name, *([frame] if traceable.needs_frames else []))
-        traced = time.thread_time()
-        kernel.compile()
-        tracing, compiling = tracing + traced - began, compiling + time.thread_time() - traced
-    console.print(
-        f"talos_reduced, all {len(KERNELS)} kernels: traced in {tracing:.1f} s, compiled in"
-        f" {compiling:.1f} s of one core"
-    )
 
 
 def _show(title: str, rows: list[dict[str, object]]) -> None:
@@ -189,12 +166,13 @@ def _plot(rows: list[dict[str, object]]) -> None:
     axes.invert_yaxis()
     axes.margins(y=0.01)
     figure.tight_layout()
-    figure.savefig(DOCS / "pictures" / "performance.svg", metadata={"Date": None})
+    figure.savefig(DOCS / "pictures" / "kernels.svg", metadata={"Date": None})
 
 
 SECTIONS = {
     "methods": _methods,
     "overhead": _overhead,
+    "start": _start,
     "batches": _batches,
     "kernels": _kernels,
     "stream": _stream,
