@@ -17,6 +17,7 @@ from benchmark import (
     contacts,
     convergence,
     counts,
+    derivative_counts,
     latency,
     loop_methods,
     methods,
@@ -25,6 +26,7 @@ from benchmark import (
     start,
     stream,
 )
+from benchmark.performance_page import methods_block, table, write_block
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MUJOCO = ("method", "robot", "hot_us", "hot_mujoco_us", "cold_us", "cold_mujoco_us")
@@ -64,6 +66,7 @@ def _methods() -> None:
     _show("The same beside MuJoCo's mj_inverse and mj_forward (us)", beside)
     _write(DOCS / "methods.csv", rows)
     methods_picture.plot(rows, DOCS / "pictures" / "performance.svg")
+    write_block("methods", methods_block(rows))
 
 
 def _start() -> None:
@@ -71,6 +74,7 @@ def _start() -> None:
         rows = list(start.rows())
     _show("Seconds from a robot's text to answers, with kernels stored on disk and without", rows)
     _write(DOCS / "start.csv", rows)
+    write_block("start", table(rows))
 
 
 def _overhead() -> None:
@@ -108,6 +112,13 @@ def _kernels() -> None:
     _write(DOCS / "instruction_counts.csv", count_rows)
     _write(DOCS / "performance.csv", rows)
     _plot(rows)
+
+
+def _derivatives() -> None:
+    rows = list(derivative_counts.rows())
+    _show("Instructions of derivatives of inverse dynamics, and by differentiation", rows)
+    _write(DOCS / "derivative_counts.csv", rows)
+    write_block("derivatives", table(rows))
 
 
 def _contacts() -> None:
@@ -175,6 +186,7 @@ SECTIONS = {
     "start": _start,
     "batches": _batches,
     "kernels": _kernels,
+    "derivatives": _derivatives,
     "stream": _stream,
     "latency": _latency,
     "loops": _loops,

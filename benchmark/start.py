@@ -28,7 +28,10 @@ PATIENCE = 120.0  # seconds
 
 
 def rows() -> Iterator[Row]:
-    """Seconds to first answers, and of the node until it is active."""
+    """Seconds to first answers; of the node, from the start of its process, until it is active.
+
+    The node is loaded once it is configured, and answers once it is active.
+    """
     for name in ("talos_reduced", f"{JOINTS} joints with loops"):
         with tempfile.TemporaryDirectory() as cache:
             for stored in (False, True):
@@ -96,12 +99,7 @@ def _node(folder: Path) -> Row:
             _until_stored(cache)
     finally:
         del os.environ["RBDA_ROS_CACHE"]
-    return {
-        "loaded_s": times[0],
-        "answered_s": times[1],
-        "compiled_s": float("nan"),
-        "derivatives_s": float("nan"),
-    }
+    return {"loaded_s": times[0], "answered_s": times[1], "compiled_s": None, "derivatives_s": None}
 
 
 def _until_stored(cache: Path) -> None:

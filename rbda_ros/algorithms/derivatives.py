@@ -42,22 +42,14 @@ def inverse_dynamics_derivatives(
         ydd: (ny) independent acceleration.
     """
     # Outward pass: motion of every body, and what each coordinate would change of it.
-    parts = zip(
-        tree.clusters,
-        tree.split_positions(q),
-        tree.split_independent(yd),
-        tree.split_independent(ydd),
-        strict=True,
-    )
-    loops = [loop_change(node, q_k, yd_k, ydd_k) for node, q_k, yd_k, ydd_k in parts]
+    yds, ydds = tree.split_independent(yd), tree.split_independent(ydd)
+    state = zip(tree.clusters, tree.split_positions(q), yds, ydds, strict=True)
+    loops = [loop_change(*of_cluster) for of_cluster in state]
     joints = cluster_joints(tree, q, yd)
     joints = [replace(joint, g=loop.g) for joint, loop in zip(joints, loops, strict=True)]
     v = velocities(tree, joints)
     a = accelerations(tree, joints, v, ydd, gravity(tree))
-    qdd = [
-        loop.G @ ydd_k + loop.g
-        for loop, ydd_k in zip(loops, tree.split_independent(ydd), strict=True)
-    ]
+    qdd = [loop.G @ ydd_k + loop.g for loop, ydd_k in zip(loops, ydds, strict=True)]
     changes = joint_changes(tree, joints, (v, a), q, qdd)
     clusters = [_Cluster(*each) for each in zip(tree.clusters, changes, loops, strict=True)]
 
@@ -159,31 +151,31 @@ class _Entries:
         """
         own = self.clusters[k]
         self._add(k, k, *_of_loops(own, f, qdd))
-        forces: dict[tuple[int | None, int], Matrix] = {}
-        forms: dict[tuple[int | None, int], Matrix] = {}
-        l: int | None = k
-        while l is not None:
-            at, cluster = l, self.clusters[l]
-            for i, joint, before in cluster.inward(l):
-                F, form = forces.get((at, i)), forms.get((at, i))
-                if form is not None:
-                    self._add_forms(k, at, i, form)
-                if l == k:
-                    taken = _taken(own, i, composites[i], f[i])
-                    F = taken if F is None else F + taken
-                    new = own.along(i, composites[i].forms(joint.S).T).T
-                    form = new if form is None else form + new
-                if F is None or form is None:
+        # On each body: forces that changes of y and yd take, and forms of forces along y.
+        ny = own.node.ny
+        nothing = ca.DM(6, 2 * ny), ca.DM(9, ny)
+        arriving: dict[tuple[int | None, int], tuple[Matrix, Matrix]] = {}
+        for l in self._supporting(k):
+            for i, joint, before in self.clusters[l].inward(l):
+                if l != k and (l, i) not in arriving:
                     continue
-                self._add_forces(at, k, i, F)
+                F, forms = arriving.get((l, i), nothing)
+                self._add_forms(k, l, i, forms)
                 if l == k:
-                    turned = joint.turned_forces(f[i]) @ own.moved(i)
-                    F = F + ca.horzcat(turned, ca.DM(*turned.shape))
-                if before[0] is not None:
-                    carried = joint.X.T @ F
-                    forces[before] = carried + forces.get(before, 0)
-                    forms[before] = carried_forms(form, joint.X, joint.U) + forms.get(before, 0)
-            l = cluster.node.parent
+                    F = F + _taken(own, i, composites[i])
+                    forms = forms + own.along(i, composites[i].forms(joint.S).T).T
+                self._add_forces(l, k, i, F)
+                if l == k:
+                    F = F + ca.horzcat(joint.turned_forces(f[i]) @ own.moved(i), ca.DM(6, ny))
+                others = arriving.get(before, nothing)
+                carried = carried_forms(forms, joint.X, joint.U)
+                arriving[before] = others[0] + joint.X.T @ F, others[1] + carried
+
+    def _supporting(self, k: int | None) -> Iterator[int]:
+        """A cluster and those that carry it, nearest first."""
+        while k is not None:
+            yield k
+            k = self.clusters[k].node.parent
 
     def _add(self, row: int, column: int, by_y: Matrix, by_yd: Matrix) -> None:
         rows, columns = self.places[row], self.places[column]
@@ -193,9 +185,8 @@ class _Entries:
     def _add_forces(self, l: int, k: int, i: int, F: Matrix) -> None:
         """Forces (6 x 2 ny) on body i of cluster l that y and yd of cluster k take, along y."""
         cluster = self.clusters[l]
-        self._add(
-            l, k, *ca.horzsplit(cluster.along(i, cluster.joints[i].S.T @ F), F.columns() // 2)
-        )
+        along_y = cluster.along(i, cluster.joints[i].S.T @ F)
+        self._add(l, k, *ca.horzsplit(along_y, F.columns() // 2))
 
     def _add_forms(self, k: int, l: int, i: int, forms: Matrix) -> None:
         """What joint i of cluster l takes along y of cluster k, by its linear forms (9 x ny)."""
@@ -204,7 +195,7 @@ class _Entries:
         self._add(k, l, *self.clusters[l].by_coordinates(i, *(forms @ each for each in changes)))
 
 
-def _taken(cluster: _Cluster, i: int, composite: Composite, f: Matrix) -> Matrix:
+def _taken(cluster: _Cluster, i: int, composite: Composite) -> Matrix:
     """Forces (6 x 2 ny) that joint i's own changes, by y and by yd, take of all that it carries."""
     joint = cluster.joints[i]
     changes = joint.by_position, joint.by_velocity, joint.by_acceleration
@@ -218,8 +209,9 @@ def _of_loops(cluster: _Cluster, f: list[Matrix], qdd: Matrix) -> tuple[Matrix, 
     across = [joint.S.T @ f_i for joint, f_i in zip(cluster.joints, f, strict=True)]
     relative = ca.DM.eye(node.nv) if node.relative is None else constant(node.relative)
     on_joints = relative.T @ ca.vertcat(*across) + armature * qdd
-    by_y = ca.horzcat(ca.DM(node.ny, 0), *(dG.T @ on_joints for dG in loop.G_by_y))
-    by_y = by_y if loop.G_by_y else ca.DM(node.ny, node.ny)
+    by_y = ca.DM(node.ny, node.ny)
+    if loop.G_by_y:
+        by_y = ca.horzcat(*(dG.T @ on_joints for dG in loop.G_by_y))
     by_y += loop.G.T @ (ca.diag(armature) @ loop.qdd_by_y)
     for i, joint in enumerate(cluster.joints):
         by_y += cluster.along(i, joint.turned_axes(f[i]) @ cluster.moved(i))

@@ -6,11 +6,12 @@ body. What changes is told in the body's own axes, and those of a joint that tur
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
 
-from rbda_ros.algorithms.motion import Clustered, turning
+from rbda_ros.algorithms.motion import Clustered, turning, vector_before
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, ClusterNode
 from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -72,34 +73,35 @@ def joint_changes(
     v, a = motion
     found = []
     for k, (node, q_k) in enumerate(zip(tree.clusters, tree.split_positions(q), strict=True)):
-        before = _vectors(node, v[k], v[node.parent]), _vectors(node, a[k], a[node.parent])
-        state = q_k, joints[k].qd, qdd[k]
-        found.append([_joint(node, joints[k], before, state, i) for i in range(len(node.bodies))])
+        of_cluster = []
+        for i in range(len(node.bodies)):
+            before = [vector_before(node, i, ca.vertsplit(x[k], 6), x[node.parent]) for x in (v, a)]
+            of_cluster.append(_joint(node, joints[k], i, before, (q_k, joints[k].qd, qdd[k])))
+        found.append(of_cluster)
     return found
-
-
-def _vectors(node: ClusterNode, inside: Matrix, outside: Matrix) -> list[Matrix]:
-    """For each body of a cluster the vector (6) of the body before it."""
-    places = zip(node.inside, node.output, strict=True)
-    return [
-        inside[6 * i : 6 * i + 6] if i is not None else outside[6 * o : 6 * o + 6]
-        for i, o in places
-    ]
 
 
 def _joint(
     node: ClusterNode,
     joint: ClusterJoint,
-    before: tuple[list[Matrix], list[Matrix]],
-    state: tuple[Matrix, Matrix, Matrix],
     i: int,
+    before: Sequence[Matrix],
+    state: tuple[Matrix, Matrix, Matrix],
 ) -> JointChange:
+    """Tree joint i of a cluster at position, velocity and acceleration of the cluster's joints.
+
+    Args:
+        node, joint: the cluster.
+        i: its joint.
+        before: (6) velocity and acceleration of the body before.
+        state: (nq), (nv) and (nv).
+    """
     body, X = node.bodies[i], joint.J.X_up[i]
-    (v, a), (R, p) = (before[0][i], before[1][i]), X.pose()
+    (v, a), (R, p) = before, X.pose()
     across = joint.S_qd[6 * i : 6 * i + 6]
     turn, slide = across[:3], across[3:]
-    rates = slice(node.velocity_ranges[i].start, node.velocity_ranges[i].stop)
-    q, (qd, qdd) = state[0][_slice(node.position_ranges[i])], (x[rates] for x in state[1:])
+    places, rates = _slice(node.position_ranges[i]), _slice(node.velocity_ranges[i])
+    q, qd, qdd = state[0][places], state[1][rates], state[2][rates]
     _, S, _ = body.model.jcalc(q, qd, body.joint.pitch)
     own = _OwnChanges(body, q, qd, qdd)
 

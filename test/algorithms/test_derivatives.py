@@ -1,6 +1,5 @@
 """Derivatives against central differences along the manifold, CasADi's AD and Pinocchio's."""
 
-import casadi as ca
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -9,11 +8,9 @@ from mechanism_table import MECHANISMS, closed_states
 from pinocchio_oracle import assert_close, example_robots, random_state
 from reference_data import SHARED, shared_robot
 
+from benchmark.derivative_counts import differentiated, traced
 from rbda_ros import load_robot
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
-from rbda_ros.algorithms.loop_motion import spanning_motion
-from rbda_ros.algorithms.rnea import inverse_dynamics
-from rbda_ros.cluster_tree.regroup import regroup
 
 ROBOTS = example_robots()
 STEP = 5e-4
@@ -71,24 +68,8 @@ def test_trees_against_differences(name, floating):
     check(robot, q, qd[list(robot.tree.independent)], tau)
 
 
-def differentiated(tree, q, yd, ydd):
-    """By algorithmic differentiation of inverse dynamics, loops and all."""
-    tau = inverse_dynamics(tree, q, yd, ydd)
-    along = ca.SX.sym("along", tree.ny)
-    qd, _ = spanning_motion(tree, q, along, ca.DM(tree.ny, 1))
-    directions = ca.jacobian(tree.position_rate(q, qd), along)
-    return ca.jacobian(tau, q) @ directions, ca.jacobian(tau, yd)
-
-
-def function(algorithm, tree):
-    sizes = (tree.nq, tree.ny, tree.ny)
-    symbols = [ca.SX.sym(name, size) for name, size in zip("qvx", sizes, strict=True)]
-    outputs = [ca.densify(ca.SX(A)) for A in algorithm(regroup(tree), *symbols)]
-    return ca.Function("derivatives", symbols, ca.cse(outputs))
-
-
 def check_against_ad(tree, positions):
-    recursive, by_ad = (function(f, tree) for f in (inverse_dynamics_derivatives, differentiated))
+    recursive, by_ad = (traced(f, tree) for f in (inverse_dynamics_derivatives, differentiated))
     rng = np.random.default_rng(3)
     for q in positions:
         state = q, *rng.normal(size=(2, tree.ny))
