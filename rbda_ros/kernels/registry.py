@@ -12,6 +12,7 @@ from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.actuator_efforts import actuator_efforts
 from rbda_ros.algorithms.caba_osim import caba_osim
 from rbda_ros.algorithms.closure import closure
+from rbda_ros.algorithms.commanded_motors import CommandChoice, commanded_motors, state_sizes
 from rbda_ros.algorithms.constrained_dynamics import (
     constrained_forward_dynamics,
     constrained_forward_dynamics_by_loop_forces,
@@ -92,8 +93,8 @@ def input_shape(tree: ClusterTree, name: str) -> Shape:
     if name == "wrenches":
         return len(tree.spanning.bodies), 6
     actuated = len(tree.actuated)
-    sizes = {"q": tree.nq, "guess": tree.nq, "spanning_tau": tree.nv}
-    sizes |= {"efforts": actuated, "limit": actuated}
+    sizes = {"q": tree.nq, "guess": tree.nq, "spanning_tau": tree.nv, "gains": 2 * tree.nv}
+    sizes |= {"efforts": actuated, "limit": actuated, "measured": sum(state_sizes(tree))}
     return sizes.get(name, tree.ny), 1
 
 
@@ -218,7 +219,7 @@ def _contact_bodies(contacts: Sequence[ContactFrame], *_: Any) -> list[int]:
     return [contact.body for contact in contacts]
 
 
-def _feedforward_shapes(choice: Choice) -> dict[str, Shape]:
+def _position_shapes(choice: Choice | CommandChoice) -> dict[str, Shape]:
     return {"position": (len(choice.positions or ()), 1)}
 
 
@@ -298,13 +299,21 @@ REGISTRY: dict[str, Traceable] = {
         ("position", "velocity", "acceleration", "guess", "limit"),
         _feedforward,
         public=False,
-        shapes=_feedforward_shapes,
+        shapes=_position_shapes,
     ),
     "feedforward_with_wrenches": Traceable(
         ("position", "velocity", "acceleration", "guess", "limit", "wrenches"),
         _feedforward,
         public=False,
-        shapes=_feedforward_shapes,
+        shapes=_position_shapes,
+    ),
+    # Option: a CommandChoice of joints and efforts.
+    "commanded_motors": Traceable(
+        ("position", "velocity", "spanning_tau", "guess", "measured", "gains", "limit"),
+        commanded_motors,
+        sees_inertia=False,
+        public=False,
+        shapes=_position_shapes,
     ),
     # Options: contacts, and how to iterate on their forces.
     "constrained_forward_dynamics": Traceable(
