@@ -14,9 +14,9 @@ from rbda_ros.algorithms.commanded_motors import (
     state_sizes,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.errors import ClosureError, InputError, NotFiniteError, SingularityError
+from rbda_ros.errors import ClosureError, InputError, ModelError, NotFiniteError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.closing_call import ClosingCall
+from rbda_ros.robot.closing_call import INPUTS, ClosingCall
 from rbda_ros.robot.conversion import CANNOT_GIVE
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.robot.mechanism import Mechanism
@@ -64,8 +64,17 @@ class MotorCommandCall(ClosingCall):
             SingularityError: a loop is at a dead point, or too near to one.
             InputError: the motors cannot give the efforts.
         """
+        start = self._guess.copy()
+        try:
+            self._check(self._closed())
+        except (InputError, ModelError):
+            self._guess[:] = start  # the next command is none the worse for this one
+            raise
+        self._guess[:] = self.q
+
+    def _closed(self) -> CommandHealth:
         first = self._evaluate()
-        if not first[0] < inf:
+        if not first[INPUTS] < inf:
             raise NotFiniteError("the commanded position, velocity or effort is not finite")
         closed = self._go_on(first, self.measured_q) if self.moves else first
         if closed is None:
@@ -73,8 +82,7 @@ class MotorCommandCall(ClosingCall):
                 f"the loops do not close at the commanded {', '.join(self.joints)}, or far from the"
                 " last position; command a pose within reach"
             )
-        self._check(CommandHealth(*closed))
-        self._guess[:] = self.q
+        return CommandHealth(*closed)
 
     def _check(self, health: CommandHealth) -> None:
         if not health.conditioning * self.max_condition_number >= 1.0:

@@ -112,6 +112,8 @@ class Stream:
             settings,
             partial(Publisher.publish, self._motors),
             self._arrays.publish_motor_commands,
+            self._context.background,
+            self._context.codec,
         )
         self._offer(robot, settings)
 

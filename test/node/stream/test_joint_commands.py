@@ -1,5 +1,7 @@
 """Commands in joint space into motor space, between two processes."""
 
+from concurrent.futures import Future
+
 import numpy as np
 import pytest
 from conversation import Conversation, Diagnoses
@@ -12,6 +14,7 @@ from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import RefusalError
 from rbda_ros.node.stream.joint_commands import JointCommands
+from rbda_ros.node.stream.ros_codec import RosCodec
 
 LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")
@@ -180,10 +183,19 @@ def test_impedance_and_feedforward_and_arrays(graph):
         assert says in refused.reason
 
 
+def at_once(make):
+    """What runs in the background, in the foreground."""
+    future = Future()
+    future.set_result(make())
+    return future
+
+
 def test_time_that_jumps_back_begins_anew():
     """As when a simulation is reset: old stamps must not silence new commands."""
     robot, heard = load_robot(LEG, LOOPS), []
-    commands = JointCommands(robot, Settings(), heard.append, lambda arrays: None)
+    commands = JointCommands(
+        robot, Settings(), heard.append, lambda arrays: None, at_once, RosCodec()
+    )
     message = JointState(name=list(JOINTS), position=Y.tolist())
     for seconds in (10, 11, 1):
         message.header.stamp.sec = seconds
