@@ -1,4 +1,5 @@
-/* joint_states to ~/feedforward in a thread of its own, without the interpreter.
+/* joint_states to ~/feedforward, or ~/joint_commands to ~/motor_commands, in a thread of its own,
+ * without the interpreter.
  *
  * The thread has a subscription of its own on the node of rclpy. While it is armed with a plan it
  * answers what the plan knows. Everything else it hands over: it wakes the executor, and rests
@@ -33,12 +34,14 @@ typedef struct {
   sem_t news;                       /* something may have come */
   pthread_mutex_t lock;             /* of all that follows */
   pthread_cond_t resumed;
-  plan_t *plan;                     /* NULL, or what it goes by while it is armed */
+  const kind_t *kind;               /* of the messages */
+  void *plan;                       /* NULL, or what it goes by while it is armed */
   bool armed, stopping;
   bool handed;                      /* Python's turn; the thread rests */
   bool pending;                     /* `message` waits for Python */
   record_t *records;
   size_t answers;                   /* since they were read; more than there are records, perhaps */
+  last_state_t state;               /* that it answered last, while it has a plan */
 } Stream;
 
 /* In the thread. */
@@ -62,8 +65,8 @@ static bool answer(Stream *self)
   record_t spare;
   record_t *record =
       self->answers < MOST_RECORDS ? &self->records[self->answers] : &spare;
-  const outcome_t outcome = plan_answer(self->plan, self->clock, self->message.buffer,
-                                        (Py_ssize_t)self->message.buffer_length, record);
+  const outcome_t outcome = self->kind->answer(self->plan, self->clock, self->message.buffer,
+                                               (Py_ssize_t)self->message.buffer_length, record);
   if (outcome == ANSWERED) self->answers++;
   return outcome != FOR_PYTHON;
 }
@@ -122,7 +125,7 @@ static int start_thread(Stream *self)
   const int failed = pthread_create(&self->thread, NULL, run, self);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 #ifdef __linux__
-  if (!failed) pthread_setname_np(self->thread, "joint_states");
+  if (!failed) pthread_setname_np(self->thread, self->kind->name);
 #endif
   return failed;
 }
@@ -148,18 +151,25 @@ static bool open_subscription(Stream *self, const rosidl_message_type_support_t 
 
 static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
 {
-  static char *names[] = {"node", "clock", "type_support", "topic", "depth", "wake", NULL};
+  static char *names[] = {"kind", "node", "clock", "type_support", "topic", "depth", "wake", NULL};
+  static const kind_t *const kinds[] = {&joint_states, &joint_commands};
   unsigned long long node, clock;
   PyObject *capsule, *wake;
-  const char *topic;
+  const char *kind, *topic;
   Py_ssize_t depth;
   if (self->ready) {
     PyErr_SetString(PyExc_RuntimeError, "it is open already");
     return -1;
   }
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOsnO", names, &node, &clock, &capsule, &topic,
-                                   &depth, &wake))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sKKOsnO", names, &kind, &node, &clock, &capsule,
+                                   &topic, &depth, &wake))
     return -1;
+  for (int k = 0; k < 2; k++)
+    if (strcmp(kind, kinds[k]->name) == 0) self->kind = kinds[k];
+  if (self->kind == NULL) {
+    PyErr_Format(PyExc_ValueError, "there are no threads of kind %s", kind);
+    return -1;
+  }
   const rosidl_message_type_support_t *type = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
   if (type == NULL) return -1;
   self->node = (rcl_node_t *)(uintptr_t)node;
@@ -176,9 +186,21 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
   sem_init(&self->news, 0, 0);
   pthread_mutex_init(&self->lock, NULL);
   pthread_cond_init(&self->resumed, NULL);
+  last_state_init(&self->state);
   self->ready = true;
   self->open = open_subscription(self, type, topic, (size_t)depth);
   return self->open ? 0 : -1;
+}
+
+/* What was heard by a plan; None without one. */
+static PyObject *heard(const Stream *self, void *plan)
+{
+  return plan == NULL ? Py_NewRef(Py_None) : self->kind->heard(plan);
+}
+
+static void free_plan(const Stream *self, void *plan)
+{
+  if (plan != NULL) self->kind->free(plan);
 }
 
 static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
@@ -197,7 +219,7 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
     if (rcl_subscription_fini(&self->subscription, self->node) != RCL_RET_OK) rcl_reset_error();
     Py_END_ALLOW_THREADS
   }
-  plan_free(self->plan);
+  free_plan(self, self->plan);
   self->plan = NULL;
   Py_RETURN_NONE;
 }
@@ -209,6 +231,7 @@ static void Stream_dealloc(Stream *self)
     sem_destroy(&self->news);
     pthread_mutex_destroy(&self->lock);
     pthread_cond_destroy(&self->resumed);
+    last_state_destroy(&self->state);
   }
   if (self->message.buffer != NULL) (void)!rmw_serialized_message_fini(&self->message);
   PyMem_Free(self->records);
@@ -230,47 +253,20 @@ static PyObject *Stream_take(Stream *self, PyObject *Py_UNUSED(none))
                                    (Py_ssize_t)self->message.buffer_length);
 }
 
-/* What was heard by a plan, as `heard` of native_thread.py takes it; None without a plan. */
-static PyObject *heard(plan_t *plan)
-{
-  if (plan == NULL) Py_RETURN_NONE;
-  PyObject *forms = PyTuple_New(plan->form_count);
-  for (int k = 0; forms != NULL && k < plan->form_count; k++) {
-    form_t *form = &plan->forms[k];
-    PyObject *one = Py_BuildValue("LL", (long long)form->time, form->refusals);
-    if (one == NULL) Py_CLEAR(forms);
-    else PyTuple_SET_ITEM(forms, k, one);
-    form->refusals = 0;
-  }
-  if (forms == NULL) return NULL;
-  const vector_t state = plan->answered ? plan->state : (vector_t){plan->state.at, 0};
-  return Py_BuildValue("LNy#", (long long)plan->latest, forms, (const char *)state.at,
-                       (Py_ssize_t)sizeof(double) * state.count);
-}
-
 static PyObject *Stream_arm(Stream *self, PyObject *args)
 {
-  PyObject *description, *times;
-  long long latest, earliest, newest;
-  if (!PyArg_ParseTuple(args, "OLO!LL", &description, &latest, &PyTuple_Type, &times, &earliest,
-                        &newest))
-    return NULL;
-  plan_t *plan = description == Py_None ? NULL : plan_new(description);
-  if (plan != NULL) {
-    for (int k = 0; k < plan->form_count && k < PyTuple_GET_SIZE(times); k++)
-      plan->forms[k].time = PyLong_AsLongLong(PyTuple_GET_ITEM(times, k));
-    plan->latest = latest;
-    plan->earliest = earliest;
-    plan->newest = newest;
-  }
+  PyObject *description, *now;
+  if (!PyArg_ParseTuple(args, "OO", &description, &now)) return NULL;
+  void *plan = NULL;
+  if (description != Py_None) plan = self->kind->make(description, now, &self->state);
   lock(self);
-  plan_t *before = self->plan;
+  void *before = self->plan;
   self->plan = plan;
   self->armed = plan != NULL;
   self->handed = false;
   pthread_cond_signal(&self->resumed);
   unlock(self);
-  plan_free(before);
+  free_plan(self, before);
   if (PyErr_Occurred()) return NULL; /* there is no plan, but the thread goes on */
   Py_RETURN_NONE;
 }
@@ -278,50 +274,36 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
 static PyObject *Stream_seize(Stream *self, PyObject *Py_UNUSED(none))
 {
   lock(self);
-  plan_t *plan = self->plan;
+  void *plan = self->plan;
   self->plan = NULL;
   self->armed = false;
   unlock(self);
-  PyObject *result = heard(plan);
-  plan_free(plan);
+  PyObject *result = heard(self, plan);
+  last_state_forget(&self->state); /* Python knows it now, and what comes after */
+  free_plan(self, plan);
   return result;
 }
 
 static PyObject *Stream_look(Stream *self, PyObject *Py_UNUSED(none))
 {
   lock(self);
-  PyObject *result = heard(self->plan);
+  PyObject *result = heard(self, self->plan);
   unlock(self);
   return result;
 }
 
 static PyObject *Stream_put(Stream *self, PyObject *args)
 {
-  static const int into[] = {ACCELERATION, WRENCHES, GUESS, VELOCITY};
-  Py_buffer given[4];
+  Py_buffer given[MOST_INPUTS];
   long long earliest, newest;
   if (!PyArg_ParseTuple(args, "y*y*y*y*LL", &given[0], &given[1], &given[2], &given[3], &earliest,
                         &newest))
     return NULL;
-  bool armed = false, fit = true;
   lock(self);
-  if (self->armed) {
-    plan_t *plan = self->plan;
-    armed = true;
-    for (int k = 0; k < 4; k++) {
-      const bool none = given[k].len == 0;
-      const vector_t *array = &plan->arrays[into[k]];
-      if (!none && (into[k] + 3 >= plan->array_count
-                    || given[k].len > array->count * (Py_ssize_t)sizeof(double)))
-        fit = false;
-    }
-    for (int k = 0; fit && k < 4; k++)
-      if (given[k].len > 0) memcpy(plan->arrays[into[k]].at, given[k].buf, (size_t)given[k].len);
-    plan->earliest = earliest;
-    plan->newest = newest;
-  }
+  const bool armed = self->armed && self->kind == &joint_states;
+  const bool fit = !armed || plan_put(self->plan, given, earliest, newest);
   unlock(self);
-  for (int k = 0; k < 4; k++) PyBuffer_Release(&given[k]);
+  for (int k = 0; k < MOST_INPUTS; k++) PyBuffer_Release(&given[k]);
   if (!fit) return PyErr_Format(PyExc_ValueError, "an input is longer than the kernel's");
   return PyBool_FromLong(armed);
 }
@@ -356,7 +338,7 @@ static PyMethodDef methods[] = {
 static PyTypeObject StreamType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "rbda_ros._native.stream.Stream",
-    .tp_doc = "Answers joint states in a thread of its own. Close it before its node goes.",
+    .tp_doc = "Answers messages of a kind in a thread of its own. Close it before its node goes.",
     .tp_basicsize = sizeof(Stream),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = PyType_GenericNew,
@@ -364,6 +346,13 @@ static PyTypeObject StreamType = {
     .tp_dealloc = (destructor)Stream_dealloc,
     .tp_methods = methods,
 };
+
+last_state_t *state_of(PyObject *stream)
+{
+  if (Py_TYPE(stream) == &StreamType && ((Stream *)stream)->ready) return &((Stream *)stream)->state;
+  PyErr_SetString(PyExc_TypeError, "no thread of joint states");
+  return NULL;
+}
 
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,

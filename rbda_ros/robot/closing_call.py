@@ -35,7 +35,8 @@ class ClosingCall:
         q: (nq,) the spanning position that was found.
         max_condition_number: from which on a loop counts as being at a dead point.
         closes_itself: whether the kernel closes the loops, or gets them closed.
-        arrays: the kernel's inputs and outputs, for whoever calls it from C.
+        arrays: the kernel's inputs and outputs, for whoever calls it from C; and
+        guess: the one of them where loops are closed from, at ``guess_at``.
     """
 
     def __init__(self, kernel: Kernel, tree: ClusterTree, known: Measured) -> None:
@@ -49,7 +50,8 @@ class ClosingCall:
         self._named = dict(zip(kernel.input_sizes, self._call.inputs, strict=True))
         self.arrays: tuple[Array, ...] = (*self._call.inputs, *self._call.outputs)
         *_, self.q, self._health = self._call.outputs
-        self._guess = self._named["guess"]
+        self.guess: Array = self._named["guess"]
+        self.guess_at = list(kernel.input_sizes).index("guess")
         self._base_nq = tree.coordinates.base_nq
         self.position: Array = (
             self._named["position"] if self.closes_itself else np.zeros(len(self.joints))
@@ -59,7 +61,7 @@ class ClosingCall:
 
     def start_from(self, q: Array) -> None:
         """Start the next search from a spanning position (nq,)."""
-        self._guess[:] = q
+        self.guess[:] = q
 
     def forget(self) -> None:
         """Start the next search from the assembly."""
@@ -75,7 +77,7 @@ class ClosingCall:
         return self._health.tolist()
 
     def _from(self, q: Array) -> list[float]:
-        self._guess[:] = q
+        self.guess[:] = q
         return self._evaluate()
 
     def _go_on(self, health: list[float], *starts: Array) -> list[float] | None:
@@ -90,12 +92,12 @@ class ClosingCall:
         """
         if health[RESIDUAL] <= PRECISE and health[MOVED] <= NEARBY:
             return health
-        start = self._guess.copy()
+        start = self.guess.copy()
         closed = self._newton(health)
         for begin in (start, *starts):
             closed = closed or self._follow(begin)
         if closed is None:
-            self._guess[:] = start
+            self.guess[:] = start
         return closed
 
     def _newton(self, health: list[float]) -> list[float] | None:
@@ -113,18 +115,18 @@ class ClosingCall:
     def _follow(self, start: Array) -> list[float] | None:
         """Move the known joints from a closed position to where they are, step by step."""
         target = self.position.copy()
-        base = self._guess[: self._base_nq].copy()
+        base = self.guess[: self._base_nq].copy()
         way = target - start[self._positions]
         health: list[float] | None = None
         for parts in STREAM_PARTS:
-            self._guess[:] = start
+            self.guess[:] = start
             for remaining in range(parts - 1, -1, -1):
-                self._guess[: len(base)] = base
+                self.guess[: len(base)] = base
                 self.position[:] = target - way * (remaining / parts)
                 health = self._newton(self._evaluate())
                 if health is None:
                     break
-                self._guess[:] = self.q
+                self.guess[:] = self.q
             else:
                 return health
         self.position[:] = target

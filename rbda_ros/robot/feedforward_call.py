@@ -51,7 +51,7 @@ class FeedforwardCall(ClosingCall):
         self._close = close
         base = tree.coordinates.base_nv
         self.efforts: Array = self._call.outputs[0]
-        self.base_position: Array = self._guess[: self._base_nq]
+        self.base_position: Array = self.guess[: self._base_nq]
         self.base_twist: Array = self._named["velocity"][:base]
         self.base_acceleration, self.acceleration = np.split(self._named["acceleration"], [base])
         self.wrenches: Array = self._named.get("wrenches", np.zeros(0))
@@ -85,7 +85,7 @@ class FeedforwardCall(ClosingCall):
             )
         if not health[EFFORTS] < inf:
             raise SingularityError("the efforts are not finite at this position")
-        self._guess[:] = self.q
+        self.guess[:] = self.q
         return health
 
     def find(self) -> Callable[[], Array]:
@@ -94,7 +94,7 @@ class FeedforwardCall(ClosingCall):
         It takes up to half a second where there is none; `start_from` what it returns.
         """
         known = dict(zip(self.joints, self.position.tolist(), strict=True))
-        return partial(self._close, known, self._guess.copy())
+        return partial(self._close, known, self.guess.copy())
 
     def _search(self) -> list[float]:
         if not self.searches:

@@ -64,13 +64,13 @@ class MotorCommandCall(ClosingCall):
             SingularityError: a loop is at a dead point, or too near to one.
             InputError: the motors cannot give the efforts.
         """
-        start = self._guess.copy()
+        start = self.guess.copy()
         try:
             self._check(self._closed())
         except (InputError, ModelError):
-            self._guess[:] = start  # the next command is none the worse for this one
+            self.guess[:] = start  # the next command is none the worse for this one
             raise
-        self._guess[:] = self.q
+        self.guess[:] = self.q
 
     def _closed(self) -> CommandHealth:
         first = self._evaluate()

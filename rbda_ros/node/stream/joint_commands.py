@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ MOST_WAYS = 30
 """Sets of names and fields that are remembered."""
 Joints = tuple[str, ...]
 Fields = tuple[str, ...]
+Prepared = dict[tuple[Any, ...], Future[MotorCommandCall]]
 
 
 class JointCommands:
@@ -40,6 +42,8 @@ class JointCommands:
         publish_arrays: takes positions, velocities and efforts of the motors, those there are.
         background: runs something in another thread.
         codec: reads and writes messages.
+        before: what answered until now; if the robot has but another load, this goes on from it.
+        prepared: what `prepare` made for this robot.
     """
 
     def __init__(
@@ -50,6 +54,8 @@ class JointCommands:
         publish_arrays: Callable[[dict[str, Vector]], None],
         background: Callable[[Callable[[], Any]], Future[Any]],
         codec: Codec,
+        before: JointCommands | None = None,
+        prepared: Prepared | None = None,
     ) -> None:
         self._robot = robot
         self._publish = publish
@@ -60,9 +66,23 @@ class JointCommands:
         self._state: CommandState | None = None
         self._ways: dict[tuple[Joints, Fields, Joints], CommandWay] = {}
         self._used: CommandWay | None = None  # for the last command
-        self._making: dict[tuple[Any, ...], Future[MotorCommandCall]] = {}
-        self.forget()
+        self._making: Prepared = prepared or {}
+        self._last = self._latest = NEVER  # stamp of a command, and time that was seen
         self.apply(settings)
+        if before is not None and before._robot.description is robot.description:
+            self._reader, self._state = before._reader, before._state
+            self._last, self._latest = before._last, before._latest
+
+    def prepare(self, robot: Robot) -> Prepared:
+        """Make what will be needed when another robot takes over; in any thread."""
+        prepared: Prepared = {}
+        for key in list(self._making):
+            joints, efforts, measured, _ = key
+            with suppress(InputError):  # the other robot has other joints
+                call = robot.motor_command(joints, efforts=efforts, measured=measured or None)
+                prepared[key] = Future()
+                prepared[key].set_result(call)
+        return prepared
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
@@ -77,8 +97,7 @@ class JointCommands:
     def forget(self) -> None:
         """Let go of what was heard."""
         self._state, self._used = None, None
-        self._last = NEVER  # stamp of a command
-        self._latest = NEVER  # time that was seen
+        self._last = self._latest = NEVER
 
     def on_state(self, call: FeedforwardCall, now: int) -> None:
         """Keep the state that was answered, for efforts act where the robot is."""
@@ -153,7 +172,7 @@ class JointCommands:
     def _start(self, way: CommandWay, state: CommandState | None) -> None:
         """Have another way begin where the last one ended, or else where the robot is."""
         if self._used is not None:
-            way.call.start_from(self._used.call.q)
+            way.call.start_from(self._used.call.guess)
         elif state is not None:
             way.call.start_from(state.q)
 

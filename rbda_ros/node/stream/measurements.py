@@ -63,6 +63,7 @@ class Measured:
         size = len(self._place)
         self._position, self._velocity = np.zeros(size), np.zeros(size)
         self._times = np.full(size, NEVER, np.int64)
+        self._moving = np.ones(size, bool)  # whether their last message had velocities
         self._velocity_rates, self._acceleration_rates = FilteredRates(size), FilteredRates(size)
         self._layouts: dict[Joints, Layout | RefusalError] = {}
         self._last: Layout | None = None
@@ -115,6 +116,17 @@ class Measured:
         self._keep(states, layout, time)
         return layout.joints or self._together(oldest)
 
+    def take_positions(self, states: JointStates, time: int, oldest: int) -> Joints:
+        """As `take`, of a message without velocities: it says where joints are, and no more."""
+        layout = self._last = self._layout(states.names)
+        self._check(states, layout, time, moving=False)
+        layout.time = time
+        self._times[layout.target] = time
+        self._position[layout.target] = states.position[layout.source]
+        self._velocity[layout.target] = np.nan
+        self._moving[layout.target] = False
+        return layout.joints or self._together(oldest)
+
     def known(self, forms: Sequence[Form], joints: Joints) -> list[KnownForm]:
         """Forms of messages that need no more thought, one for each set of names.
 
@@ -160,12 +172,19 @@ class Measured:
             self._fresh,
         )
 
-    def give(self, states: JointStates, joints: Joints, call: FeedforwardCall) -> None:
+    def give(
+        self, states: JointStates, joints: Joints, call: FeedforwardCall, *, moving: bool = True
+    ) -> None:
         """Write positions and velocities of joints, in their order, into a call's inputs.
 
-        The message and the joints are those of the last `take`.
+        The message and the joints are those of the last `take`; or of `take_positions`, then with
+        ``moving`` false, and zeros for velocities.
         """
         layout = self._last
+        if not moving:
+            self._position.take(self._places_of(joints), out=call.position)
+            call.velocity[:] = 0.0
+            return
         if layout is not None and joints is layout.joints and not self._differences:
             states.position.take(layout.order, out=call.position, mode="clip")
             states.velocity.take(layout.order, out=call.velocity, mode="clip")
@@ -176,23 +195,39 @@ class Measured:
         if self._settings.acceleration_source == "estimate":
             self._acceleration_rates.rates.take(places, out=call.acceleration)
 
+    def not_finite(self, call: FeedforwardCall) -> RefusalError:
+        """Which inputs of a call are not finite: measured ones, or rates that are not known."""
+        settings = self._settings
+        later = "comes from differences, and is known from the next message on"
+        bad = _not_finite_at(call.joints, call.position)
+        if not bad:
+            bad = _not_finite_at(call.joints, call.velocity)
+            if bad and settings.velocity_source == "differentiate":
+                return RefusalError(Reason.NO_VELOCITY, f"the velocity {later}")
+            if bad and not self._moving[self._places_of(call.joints)].all():
+                return _no_velocity()
+        if not bad and settings.acceleration_source == "estimate":
+            return RefusalError(Reason.NO_ACCELERATION, f"the acceleration {later}")
+        return RefusalError(
+            Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
+        )
+
     def _places_of(self, joints: Joints) -> Indices:
         if joints is not self._joints:
             self._joints = joints
             self._places = np.array([self._place[name] for name in joints], np.intp)
         return self._places
 
-    def _check(self, states: JointStates, layout: Layout, time: int) -> None:
+    def _check(
+        self, states: JointStates, layout: Layout, time: int, *, moving: bool = True
+    ) -> None:
         size = len(layout.names)
         if len(states.position) != size:
             raise _wrong_size("positions", states.position, size)
-        if len(states.velocity) != size and self._settings.velocity_source == "message":
+        measured = moving and self._settings.velocity_source == "message"
+        if measured and len(states.velocity) != size:
             if not len(states.velocity):
-                raise RefusalError(
-                    Reason.NO_VELOCITY,
-                    "joint_states have no velocity; publish velocities, or set velocity_source to "
-                    "differentiate",
-                )
+                raise _no_velocity()
             raise _wrong_size("velocities", states.velocity, size)
         if time < layout.time and self._settings.joint_state_timeout:
             raise RefusalError(
@@ -212,6 +247,7 @@ class Measured:
             rates.update(target, position, time, settings.velocity_cutoff, longest)
             velocity = rates.rates[target]
         self._velocity[target] = velocity
+        self._moving[target] = True
         if settings.acceleration_source == "estimate":
             self._acceleration_rates.update(
                 target, velocity, time, settings.acceleration_cutoff, longest
@@ -280,18 +316,11 @@ def _wrong_size(what: str, values: Vector, size: int) -> RefusalError:
     )
 
 
-def not_finite(call: FeedforwardCall, settings: Settings) -> RefusalError:
-    """Which inputs of a call are not finite: measured ones, or rates that are not known yet."""
-    later = "comes from differences, and is known from the next message on"
-    bad = _not_finite_at(call.joints, call.position)
-    if not bad:
-        bad = _not_finite_at(call.joints, call.velocity)
-        if bad and settings.velocity_source == "differentiate":
-            return RefusalError(Reason.NO_VELOCITY, f"the velocity {later}")
-    if not bad and settings.acceleration_source == "estimate":
-        return RefusalError(Reason.NO_ACCELERATION, f"the acceleration {later}")
+def _no_velocity() -> RefusalError:
     return RefusalError(
-        Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
+        Reason.NO_VELOCITY,
+        "joint_states have no velocity; publish velocities, or set velocity_source to "
+        "differentiate",
     )
 
 

@@ -24,7 +24,7 @@ from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.effort_safety import EffortSafety, largest_efforts
 from rbda_ros.node.stream.handover import Ready, Staged
 from rbda_ros.node.stream.joint_states import JointStates
-from rbda_ros.node.stream.measurements import Measured, not_finite
+from rbda_ros.node.stream.measurements import Measured
 from rbda_ros.node.stream.other_inputs import OtherInputs
 from rbda_ros.node.stream.rates import NEVER, Vector
 from rbda_ros.robot import Robot
@@ -155,11 +155,17 @@ class Responder:
                 "clocks, or raise joint_state_timeout (0: any age)",
             )
         oldest = now - timeout if timeout else NEVER + 1
-        joints = self._measured.take(states, time or now, oldest)
+        joints: Joints = ()
         try:
+            joints = self._measured.take(states, time or now, oldest)
             call, health = self._compute(states, joints, now)
-        except RefusalError:
-            self._close(states, joints, data)
+        except RefusalError as refused:
+            moving = refused.reason is not Reason.NO_VELOCITY
+            with suppress(RefusalError):  # nor is there where the joints are
+                if not joints and not moving:
+                    joints = self._measured.take_positions(states, time or now, oldest)
+                if joints:
+                    self._close(states, joints, data, moving)
             raise
         if self._safety.active:
             self._safety.limit(call.efforts, now)
@@ -180,11 +186,11 @@ class Responder:
         try:
             return call, call()
         except NotFiniteError as error:
-            raise not_finite(call, self._settings) from error
+            raise self._measured.not_finite(call) from error
         except FarError:
             return call, self._search.call_again(call)
 
-    def _close(self, states: JointStates, joints: Joints, data: bytes) -> None:
+    def _close(self, states: JointStates, joints: Joints, data: bytes, moving: bool) -> None:
         """Pass on where the joints are, though what shall move them is not known."""
         making = self._make(joints, None, False)
         if not making.done():
@@ -192,10 +198,10 @@ class Responder:
         call = making.result()
         call.searches = False
         call.max_condition_number = self._settings.max_condition_number
-        self._measured.give(states, joints, call)
+        self._measured.give(states, joints, call, moving=moving)
         with suppress(InputError, ModelError):
             call()
-            self._context.closed(call, data, states)
+            self._context.closed(call, data, states, moving)
 
     def _send(self, efforts: Vector, data: bytes) -> None:
         """Publish efforts with the stamp of a message."""

@@ -18,14 +18,14 @@ from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.command_arrays import CommandArrays
+from rbda_ros.node.stream.command_topic import TOPIC, CommandTopic
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
-from rbda_ros.node.stream.joint_commands import JointCommands
 from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.meter import Meter
-from rbda_ros.node.stream.native_plan import Outputs, make_plan
-from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
+from rbda_ros.node.stream.native_plan import Outputs, Plan, make_plan
+from rbda_ros.node.stream.native_thread import Arming, NativeThread, NoThreadError
 from rbda_ros.node.stream.recent_states import RecentStates
 from rbda_ros.node.stream.remembering import Remembering
 from rbda_ros.node.stream.responder import JUMP, Prepared, Responder
@@ -53,6 +53,7 @@ class Stream:
         meter: how often and how fast the rest was.
         external: estimates what acts from outside; None unless asked for.
         recent: the last joint states, if asked for.
+        commands: what turns commands of joints into those of motors.
     """
 
     def __init__(self, node: Any, builder: ModelBuilder) -> None:
@@ -60,11 +61,9 @@ class Stream:
         self.meter = Meter()
         self._node = node
         self._efforts = node.create_lifecycle_publisher(JointState, "~/feedforward", 10)
-        self._motors = node.create_lifecycle_publisher(JointState, "~/motor_commands", 10)
         self._arrays = CommandArrays(node)
         self._states: Publisher | None = None
         self._completed: CompletedStates | None = None
-        self._joint_commands: JointCommands | None = None
         self.external: ExternalEffort | None = None
         self.recent = RecentStates()
         self._remembering = Remembering(node, self.recent)
@@ -88,11 +87,13 @@ class Stream:
             meter=self.meter,
             codec=RosCodec(),
         )
+        self.commands = CommandTopic(node, self._arrays, self._context)
 
     def prepare(self, robot: Robot) -> None:
         """Make ready for a model of the same joints; not on the executor. Then `use` it."""
         if self._responder is not None:
             self._prepared = robot, self._responder.prepare(robot)
+            self.commands.prepare(robot)
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
@@ -107,14 +108,7 @@ class Stream:
         )
         self._prepared = None, None
         self._robot = robot
-        self._joint_commands = JointCommands(
-            robot,
-            settings,
-            partial(Publisher.publish, self._motors),
-            self._arrays.publish_motor_commands,
-            self._context.background,
-            self._context.codec,
-        )
+        self.commands.use(robot, settings)
         self._offer(robot, settings)
 
     def apply(self, settings: Settings) -> None:
@@ -122,8 +116,7 @@ class Stream:
         self._seize()
         if self._responder is not None:
             self._responder.apply(settings)
-            if self._joint_commands is not None:
-                self._joint_commands.apply(settings)
+            self.commands.apply(settings)
             if self._robot is not None:
                 self._offer(self._robot, settings)
         if self._subscriptions:
@@ -136,11 +129,11 @@ class Stream:
         self._listen(Odometry, "~/base_state", self._beside(Responder.on_base_state))
         wrench = self._beside(Responder.on_external_wrench)
         self._listen(WrenchStamped, "~/external_wrench", wrench)
-        self._listen(JointState, "~/joint_commands", self._on_joint_commands, raw=True)
         self._remembering.begin(self._node.settings.payload_window, NEWEST)
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
+        self.commands.close()
         if self._native is not None:
             self._native.close()
             self.collect()
@@ -151,14 +144,13 @@ class Stream:
         self._remembering.end()
         if self._responder is not None:
             self._responder.forget()
-        if self._joint_commands is not None:
-            self._joint_commands.forget()
         if self.external is not None:
             self.external.forget()
 
     def free(self) -> None:
         """Let go of the model."""
-        self._responder = self._robot = self._completed = self._joint_commands = None
+        self._responder = self._robot = self._completed = None
+        self.commands.free()
         self.external = None
         self._arrays.free()
         for publisher in (*self._observed, self._states):
@@ -195,11 +187,15 @@ class Stream:
                 raise NoThreadError("external efforts are estimated")
             answer = self._guarded(topic, handle)
             self._native = NativeThread(
-                self._node, topic, NEWEST.depth, answer, self._hear, self._arming
+                topic, self._node, topic, NEWEST.depth, answer, self._hear, self._arming
+            )
+            self.commands.open_native(
+                self._native, NEWEST.depth, self._guarded(TOPIC, self._on_command)
             )
         except NoThreadError as error:
             self._node.get_logger().info(f"{topic} are answered by Python: {error}", once=True)
             self._listen(JointState, topic, handle, raw=True)
+            self._listen(JointState, TOPIC, self._on_command, raw=True)
 
     def _guarded(self, topic: str, handle: Handler) -> Callable[[Any], None]:
         def guarded(message: Any) -> None:
@@ -224,14 +220,14 @@ class Stream:
         if self._native is not None:
             self._native.seize()
 
-    def _hear(self, heard: Heard) -> None:
+    def _hear(self, plan: Plan, heard: Any) -> None:
         """Know what the thread knows."""
-        plan, (latest, forms, state) = heard
+        latest, forms, state = heard
         plan.tell(forms, self.refusals)
         if self._responder is not None:
             self._responder.latest = latest
-        if state and self._joint_commands is not None:
-            self._joint_commands.on_native_state(plan.call, state, latest)
+        if state:
+            self.commands.on_native_state(plan.call, state, latest)
 
     def _arming(self) -> Arming | None:
         """What the thread may go on with."""
@@ -251,7 +247,7 @@ class Stream:
         plan = make_plan(ready, outputs, native.plan)
         if plan is None:
             return None
-        return plan, responder.latest, plan.times, ready.others
+        return plan, (responder.latest, plan.times, *ready.others)
 
     def _beside(self, handle: Handler) -> Handler:
         """What handles another topic, while the native thread answers joint states."""
@@ -322,8 +318,7 @@ class Stream:
         )
 
     def _answered(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
-        if self._joint_commands is not None:
-            self._joint_commands.on_state(call, self._context.now())
+        self.commands.on_state(call)
         self._complete(call, data, states)
         if self.external is not None:
             try:
@@ -331,17 +326,13 @@ class Stream:
             except (InputError, ModelError) as error:
                 self.refusals.add(refusal(error))
 
-    def _complete(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
+    def _complete(
+        self, call: FeedforwardCall, data: bytes, states: JointStates, moving: bool = True
+    ) -> None:
         publisher, completed = self._states, self._completed
         # Nobody listens, nobody pays.
         if completed is not None and publisher is not None and publisher.get_subscription_count():
-            completed.on_state(call, data, states)
+            completed.on_state(call, data, states, moving)
 
-    def _on_joint_commands(self, responder: Responder, data: bytes) -> None:
-        if self._native is not None:
-            self._native.look()  # for the state that was answered last
-        try:
-            if self._joint_commands is not None:
-                self._joint_commands.on_command(data, self._context.now())
-        except (InputError, ModelError) as error:
-            self.refusals.add(refusal(error))
+    def _on_command(self, responder: Responder, data: bytes) -> None:
+        self.commands.on_command(data)

@@ -4,112 +4,28 @@ import gc
 import threading
 import time
 import weakref
-from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
-import rclpy
 from builtin_interfaces.msg import Time
 from conversation import Conversation, efforts
 from geometry_msgs.msg import WrenchStamped
 from lifecycle_msgs.msg import Transition
+from native_talk import running, threads
 from nav_msgs.msg import Odometry
 from node_fixtures import example_robot
 from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
-from rclpy.parameter import Parameter
-from rclpy.signals import SignalHandlerOptions
-from ros_graph import Client, own_domain
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros import Payload, load_robot
 from rbda_ros.demo.resources import share_file
-from rbda_ros.node.dynamics_node import DynamicsNode
-from rbda_ros.node.spin import make_executor
 
 LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")
 Y, YD = np.array([0.1, 0.3, 0.9, -0.2]), np.array([0.5, -1.0, 2.0, 1.0])
 CLOSE = {"rtol": 1e-7, "atol": 1e-9}
-
-
-class Talk(Conversation):
-    """A node in this process, and joint states to it, many of them."""
-
-    def __init__(self, node, client):
-        super().__init__(client)
-        self.node = node
-
-    @property
-    def robot(self):
-        return self.node.robot
-
-    @property
-    def by_thread(self):
-        """How many were answered natively since this was asked."""
-        self.node.stream.collect()
-        return self.node.stream.meter.read().native
-
-    def natively(self, *state):
-        """An answer of the thread; others come first, until kernels are compiled."""
-        for _ in range(200):
-            answer = self.answer_to(*state)
-            if self.by_thread:
-                return answer
-        raise AssertionError("never answered by the thread")
-
-    def by_python(self, *state):
-        """An answer of Python, and none of the thread."""
-        self.by_thread  # noqa: B018 - forgets those before
-        for _ in range(3):
-            answer = self.answer_to(*state)
-        assert not self.by_thread
-        return answer
-
-    def set(self, **values):
-        for name, value in values.items():
-            assert self.client.set_parameter(name, value).successful
-
-
-@contextmanager
-def running(urdf, loops="", executor=make_executor, **values):
-    """A node that spins in a thread of this process."""
-    with own_domain() as domain:
-        rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
-        client = Client(domain)
-        parameters = {"robot_description": urdf.read_text(), "loop_constraints": str(loops)}
-        overrides = [Parameter(name, value=value) for name, value in (parameters | values).items()]
-        node = DynamicsNode(parameter_overrides=overrides)
-        spinning = executor()
-        spinning.add_node(node)
-        done = rclpy.task.Future()
-        thread = threading.Thread(target=_spin, args=(spinning, done))
-        thread.start()
-        spinning.create_task(node.start)
-        try:
-            client.until(lambda: node.active)
-            yield Talk(node, client)
-        finally:
-            spinning.create_task(done.set_result, None)
-            thread.join()
-            spinning.shutdown()
-            node.destroy_node()
-            client.close()
-            rclpy.try_shutdown()
-            assert not threads()
-
-
-def threads():
-    """Native threads of this process."""
-    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return names.count("joint_states")
-
-
-def _spin(executor, done):
-    while not done.done():
-        executor.spin_until_future_complete(done, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -333,13 +249,13 @@ def test_two_drivers_with_a_half_each(leg):
 
 def test_it_ends_when_the_node_is_not_active(leg):
     leg.natively(*good(leg.robot))
-    assert threads() == 1
+    assert threads() == 2  # and that of commands
     for _ in range(3):
         assert leg.client.change_state(Transition.TRANSITION_DEACTIVATE)
         assert not threads()
         assert leg.silence_after(leg.client.joint_states(*good(leg.robot)))
         assert leg.client.change_state(Transition.TRANSITION_ACTIVATE)
-        assert threads() == 1
+        assert threads() == 2  # and that of commands
         leg.client.until(lambda: leg.publisher.get_subscription_count() > 0)
     leg.natively(*good(leg.robot))
 
@@ -364,20 +280,6 @@ def test_far_jumps_are_searched_for_and_come_back(leg):
         np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(y), YD), **CLOSE)
         answer = leg.natively(*good(robot))
         np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(Y), YD), **CLOSE)
-
-
-def test_the_state_for_commands_is_the_threads(leg):
-    robot = leg.robot
-    leg.set(add_feedforward=True)
-    motors = leg.client.listen(JointState, "~/motor_commands")
-    commands = leg.client.publisher(JointState, "~/joint_commands")
-    answer = leg.natively(*good(robot))
-    command = leg.client.joint_states(robot.independent_joint_names, [], [])
-    command.effort = [0.0] * robot.ny
-    commands.publish(command)
-    leg.client.until(lambda: motors)
-    np.testing.assert_allclose(motors[-1].effort, answer.effort, atol=1e-9)
-    leg.set(add_feedforward=False)
 
 
 def test_models_are_swapped_under_it_and_freed(leg):
