@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pinocchio as pin
 from conversation import Diagnoses
 from geometry_msgs.msg import WrenchStamped
 from loop_oracle import LoopOracle
@@ -23,7 +24,7 @@ from rbda_ros.demo.resources import share_file
 
 LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")
-STEP, SECONDS, BEGIN = 2e-3, 0.9, 0.2  # [s] between messages, of the motion, before the push
+STEP, SECONDS, BEGIN = 2e-3, 0.6, 0.15  # [s] between messages, of the motion, before the push
 GAIN = 50.0
 DAMPING, FRICTION = 0.4, 0.3  # of the knee [N m s/rad, N m]
 
@@ -95,8 +96,10 @@ def played(client, samples, names, of, before=lambda sample, stamp: None):
         numbers[stamp.sec, stamp.nanosec] = k
         before(sample, stamp)
         publisher.publish(message)
-        client.spin(STEP)
-    client.spin(0.2)
+        for _ in range(100):  # one after the other: a queue that runs over loses some
+            client.spin(STEP)
+            if heard[-1].header.stamp == stamp:
+                break
     stamped = {(m.header.stamp.sec, m.header.stamp.nanosec): m for m in heard}
     found = {k: np.array(stamped[at].effort) for at, k in numbers.items() if at in stamped}
     assert len(found) > 0.9 * len(samples)  # the topic is best-effort
@@ -104,10 +107,12 @@ def played(client, samples, names, of, before=lambda sample, stamp: None):
 
 
 def check(samples, found):
+    """To 1 % but for the push's first tenth of a second: steps of the observer are implicit."""
     wanted = behind(samples)
     size = np.abs(wanted).max()
     for k, effort in found.items():
-        np.testing.assert_allclose(effort, wanted[k], atol=0.02 * size)
+        begins = 0.0 <= k * STEP - BEGIN < 0.1
+        np.testing.assert_allclose(effort, wanted[k], atol=(0.05 if begins else 0.01) * size)
 
 
 def test_a_push_on_the_moving_leg_with_friction(graph):
@@ -138,7 +143,7 @@ def test_a_push_on_the_moving_leg_with_friction(graph):
     found = played(client, samples, motors, (of, of))
     check(samples, found)
     still = [np.abs(effort).max() for k, effort in found.items() if not pushes(k)]
-    assert max(still) < 0.02 * np.abs(samples[-1].outside).max()
+    assert max(still) < 0.01 * np.abs(samples[-1].outside).max()
     # In the frame of the foot, and at its origin; the lag is part of the tolerance.
     R = robot.frame_pose(samples[-1].q, "foot")[:3, :3]
     wrench = wrenches[-1].wrench
@@ -189,13 +194,8 @@ def test_a_push_on_a_leg_of_a_quadruped(graph):
 
     def velocity(t):
         """Of the swing, by central differences on the group."""
-        return oracle_difference(swing(t - h), swing(t + h)) / (2 * h)
-
-    def oracle_difference(q0, q1):
-        import pinocchio as pin
-
-        difference = pin.difference(oracle.model, oracle.position(q0), oracle.position(q1))
-        return difference[oracle.velocity_index]
+        before, after = (oracle.position(swing(t + side)) for side in (-h, h))
+        return pin.difference(oracle.model, before, after)[oracle.velocity_index] / (2 * h)
 
     for k in range(int(SECONDS / STEP)):
         t = k * STEP
