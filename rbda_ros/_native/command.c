@@ -12,7 +12,7 @@ static const Py_ssize_t NUMBER = sizeof(double);
 
 /* Arrays of the kernel, as commanded_motors.py has them. */
 enum { POSITION, VELOCITY, EFFORT, GUESS, STATE, GAINS, LIMIT, MISSED, MOTORS, Q, HEALTH_NUMBERS };
-enum { ARRAYS = HEALTH_NUMBERS + 1, LEFT_OVER = EFFORTS_SQUARED + 1, FORCE, NUMBERS };
+enum { ARRAYS = HEALTH_NUMBERS + 1, LEFT_OVER = HEALTH, FORCE, NUMBERS };
 
 /* See `CommandWay`. */
 typedef struct {

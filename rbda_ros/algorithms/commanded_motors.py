@@ -43,7 +43,7 @@ class CommandChoice:
 
 
 class CommandHealth(NamedTuple):
-    """How far motor commands can be trusted; the first five as in `feedforward.Health`.
+    """How far motor commands can be trusted; all but the last two as in `feedforward.Health`.
 
     Attributes:
         inputs: sum of squares of what is commanded; not finite if any of it is not.
@@ -51,6 +51,7 @@ class CommandHealth(NamedTuple):
         residual: |phi| of the loops that are left open [m, or sine of an angle].
         conditioning: how well the coordinates determine each other in the worst loop, 0 to 1.
         efforts: sum of squares of the efforts before they are limited.
+        limited: how many efforts were beyond their limit.
         missed: largest force on y that the motors cannot give; and
         force: the largest that is commanded [N m, N].
     """
@@ -60,6 +61,7 @@ class CommandHealth(NamedTuple):
     residual: float
     conditioning: float
     efforts: float
+    limited: float
     missed: float
     force: float
 
@@ -137,6 +139,7 @@ def commanded_motors(
         residual=residual,
         conditioning=reduce(ca.fmin, ca.vertsplit(ca.vertcat(as_independent, as_commanded))),
         efforts=ca.sumsqr(efforts),
+        limited=ca.sum1(ca.fabs(efforts) > limit),
         missed=_largest(missed),
         force=_largest(tau),
     )

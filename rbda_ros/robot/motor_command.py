@@ -55,8 +55,8 @@ class MotorCommandCall(ClosingCall):
         self._missed, self.motors = self._call.outputs[:2]
         self.motor_position, self.motor_velocity, self.motor_effort = np.split(self.motors, 3)
 
-    def __call__(self) -> None:
-        """Compute the motors' commands for the inputs.
+    def __call__(self) -> CommandHealth:
+        """Compute the motors' commands for the inputs; how it went.
 
         Raises:
             NotFiniteError: a number is not finite.
@@ -66,11 +66,13 @@ class MotorCommandCall(ClosingCall):
         """
         start = self.guess.copy()
         try:
-            self._check(self._closed())
+            health = self._closed()
+            self._check(health)
         except (InputError, ModelError):
             self.guess[:] = start  # the next command is none the worse for this one
             raise
         self.guess[:] = self.q
+        return health
 
     def _closed(self) -> CommandHealth:
         first = self._evaluate()

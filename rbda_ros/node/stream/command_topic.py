@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 from rclpy.publisher import Publisher
@@ -15,12 +17,13 @@ from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.command_arrays import CommandArrays
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.joint_commands import JointCommands, Prepared
+from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_command_plan import (
     CommandOutputs,
     CommandPlan,
     make_command_plan,
 )
-from rbda_ros.node.stream.native_thread import Arming, NativeThread
+from rbda_ros.node.stream.native_thread import Arming, NativeThread, NoThreadError
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -34,12 +37,16 @@ class CommandTopic:
         node: the node.
         arrays: the bare arrays.
         context: what the stream works with.
+
+    Attributes:
+        meter: how often and how fast commands were answered.
     """
 
     def __init__(self, node: Any, arrays: CommandArrays, context: Context) -> None:
         self._node = node
         self._arrays = arrays
         self._context = context
+        self.meter = Meter()
         self._motors = node.create_lifecycle_publisher(JointState, "~/motor_commands", 10)
         self._commands: JointCommands | None = None
         self._prepared: tuple[Robot | None, Prepared] = None, {}
@@ -76,8 +83,8 @@ class CommandTopic:
 
     def open_native(
         self, states: NativeThread, depth: int, answer: Callable[[bytes], None]
-    ) -> None:
-        """Listen by a native thread, beside that of the joint states.
+    ) -> bool:
+        """Listen by a native thread, beside that of the joint states; whether there is one.
 
         Args:
             states: answers joint states.
@@ -85,14 +92,17 @@ class CommandTopic:
             answer: `on_command`, which raises nothing.
         """
         self._states = states
-        self._native = NativeThread(
-            "joint_commands", self._node, TOPIC, depth, answer, self._hear, self._arming
-        )
+        with suppress(NoThreadError):
+            self._native = NativeThread(
+                "joint_commands", self._node, TOPIC, depth, answer, self._hear, self._arming
+            )
+        return self._native is not None
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
         if self._native is not None:
             self._native.close()
+            self.collect()
         self._native = self._states = None
         if self._commands is not None:
             self._commands.forget()
@@ -120,16 +130,18 @@ class CommandTopic:
         """Answer one, or count why not."""
         if self._states is not None:
             self._states.look()  # for the state that was answered last
+        began = perf_counter()
         try:
             if self._commands is not None:
-                self._commands.on_command(data, self._context.now())
+                answered = self._commands.on_command(data, self._context.now())
+                self.meter.add(perf_counter() - began, *answered)
         except (InputError, ModelError) as error:
             self._context.refusals.add(refusal(error))
 
-    @property
-    def answered(self) -> int:
-        """How many commands the native thread has answered since this was asked."""
-        return 0 if self._native is None else self._native.answers()[0]
+    def collect(self) -> None:
+        """Count what the native thread has answered by now."""
+        if self._native is not None:
+            self.meter.add_native(*self._native.answers())
 
     def _hear(self, plan: CommandPlan, heard: Any) -> None:
         used, last, latest = heard

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rbda_ros.algorithms.feedforward import Health
 from rbda_ros.errors import InputError
 from rbda_ros.node.joint_gains import joint_gains
 from rbda_ros.node.joint_map import places
@@ -128,8 +130,11 @@ class JointCommands:
                 found.append((form, way))
         return ReadyCommands(found, self._used, self._last, self._latest, self._timeout)
 
-    def on_command(self, data: bytes, now: int) -> None:
+    def on_command(self, data: bytes, now: int) -> tuple[float, list[float]]:
         """Answer one command, a serialized JointState.
+
+        Returns:
+            How old it was [s], NaN without a stamp; and `Health`.
 
         Raises:
             RefusalError, InputError, ModelError: it must not be followed; says why.
@@ -144,10 +149,12 @@ class JointCommands:
         if way is not self._used:
             self._start(way, state)
         way.give(message, state)
-        way.call()
+        health = way.call()
         self._used = way
         self._publish(way.answer(data))
         self._publish_arrays(way.values)
+        age = (now - message.time) * 1e-9 if message.time else math.nan
+        return age, list(health[: len(Health._fields)])
 
     def _check_time(self, time: int, now: int) -> None:
         if self._timeout and abs(now - time) > self._timeout:

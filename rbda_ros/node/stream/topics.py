@@ -125,6 +125,7 @@ class Stream:
     def open(self) -> None:
         """Begin to listen."""
         self._listen_to_joint_states()
+        self._listen_to_commands()
         self._listen(JointTrajectory, "~/reference", self._beside(Responder.on_reference))
         self._listen(Odometry, "~/base_state", self._beside(Responder.on_base_state))
         wrench = self._beside(Responder.on_external_wrench)
@@ -169,6 +170,7 @@ class Stream:
         if self._native is not None:
             self._native.look()
             self.meter.add_native(*self._native.answers())
+        self.commands.collect()
 
     def call_in_use(self) -> FeedforwardCall | None:
         """What answers joint states now."""
@@ -189,12 +191,14 @@ class Stream:
             self._native = NativeThread(
                 topic, self._node, topic, NEWEST.depth, answer, self._hear, self._arming
             )
-            self.commands.open_native(
-                self._native, NEWEST.depth, self._guarded(TOPIC, self._on_command)
-            )
         except NoThreadError as error:
             self._node.get_logger().info(f"{topic} are answered by Python: {error}", once=True)
             self._listen(JointState, topic, handle, raw=True)
+
+    def _listen_to_commands(self) -> None:
+        """By a native thread too, if joint states have one: it goes by their last."""
+        native, answer = self._native, self._guarded(TOPIC, self._on_command)
+        if native is None or not self.commands.open_native(native, NEWEST.depth, answer):
             self._listen(JointState, TOPIC, self._on_command, raw=True)
 
     def _guarded(self, topic: str, handle: Handler) -> Callable[[Any], None]:

@@ -1,6 +1,7 @@
 """Commands in joint space into motor space, between two processes."""
 
 from concurrent.futures import Future
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import RefusalError
-from rbda_ros.node.stream.joint_commands import JointCommands
+from rbda_ros.node.stream.joint_commands import MOST_WAYS, JointCommands
 from rbda_ros.node.stream.ros_codec import RosCodec
 
 LEG = share_file("config/robots/demo_leg.urdf")
@@ -188,6 +189,28 @@ def at_once(make):
     future = Future()
     future.set_result(make())
     return future
+
+
+def test_ways_are_bounded():
+    """Whoever names joints in ever other orders fills no memory."""
+    robot, message = load_robot(LEG, LOOPS), JointState()
+    commands = JointCommands(
+        robot, Settings(), lambda data: None, lambda arrays: None, at_once, RosCodec()
+    )
+    message.header.stamp.sec = 10
+    call = robot.feedforward(JOINTS)
+    call.position[:], call.velocity[:] = Y, 0.0
+    call()
+    commands.on_state(call, 10**10)
+    for order in permutations(range(4)):
+        for field in ("position", "effort"):
+            message.name = [JOINTS[k] for k in order]
+            message.position = Y[list(order)].tolist() if field == "position" else []
+            message.effort = [1.0] * 4 if field == "effort" else []
+            commands.on_command(bytes(serialize_message(message)), 10**10)
+            assert len(commands._ways) <= MOST_WAYS
+            assert len(commands._making) <= MOST_WAYS
+    assert 0 < len(commands._ways) < 48
 
 
 def test_time_that_jumps_back_begins_anew():

@@ -44,22 +44,28 @@ class Commander:
         found = [heard for heard in self.heard if heard.header.stamp == message.header.stamp]
         return found[0] if found else None
 
+    @property
+    def by_thread(self):
+        """How many were answered natively since this was asked."""
+        self.talk.node.stream.collect()
+        return self.talk.node.stream.commands.meter.read().native
+
     def natively(self, **command):
         """An answer of the thread; others come first, until kernels are compiled."""
         for _ in range(200):
             if self.state is not None:
                 self.talk.natively(*self.state)
-            self.talk.node.stream.commands.answered  # noqa: B018 - forgets those before
+            self.by_thread  # noqa: B018 - forgets those before
             answer = self.send(self.message(**command))
-            if answer is not None and self.talk.node.stream.commands.answered:
+            if answer is not None and self.by_thread:
                 return answer
         raise AssertionError("never answered by the thread")
 
     def by_python(self, message):
         """What Python says to a command that the thread does not answer; None if it refuses."""
-        self.talk.node.stream.commands.answered  # noqa: B018 - forgets those before
+        self.by_thread  # noqa: B018 - forgets those before
         answer = self.send(message, 0.1)
-        assert not self.talk.node.stream.commands.answered
+        assert not self.by_thread
         return answer
 
 
