@@ -6,13 +6,11 @@ thread of Python never rests.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +20,7 @@ from sensor_msgs.msg import JointState
 
 from benchmark import native
 from benchmark.limbs import limbs
-from benchmark.processes import program
+from benchmark.processes import at_priority, own_domain, program, until
 from rbda_ros import load_robot
 from rbda_ros.node.main import main as serve
 from rbda_ros.node.stream.wire import Form, JointStateReader
@@ -32,6 +30,7 @@ Trips = dict[str, np.ndarray]  # [s], of each contender; the echo first
 
 JOINTS = 30
 ROUNDS, MESSAGES, WARM_UP = 6, 1000, 100  # turns, messages of each, and before these
+MEASURING = 50  # priority of the client: its own delays are not the node's
 ANSWERED = 3  # trajectories by which their kernel is compiled
 TOPICS = {
     "ours": ("/ours/joint_states", "/ours/dynamics/feedforward"),
@@ -58,19 +57,19 @@ class Client:
         at = self._form.position_at
         return native.round_trips(*TOPICS[who], self._data, at, names, count, WARM_UP)
 
-    def turns(self, *contenders: str) -> Trips:
-        """Round trips of contenders that take turns [s]."""
+    def turns(self, *contenders: str, rounds: int = ROUNDS) -> Trips:
+        """Round trips of contenders that take turns [s]; who measures goes first."""
         taken: dict[str, list[np.ndarray]] = {who: [] for who in contenders}
-        for _ in range(ROUNDS):
-            for who in contenders:
-                taken[who].append(self.turn(who))
+        with at_priority(MEASURING):
+            for _ in range(rounds):
+                for who in contenders:
+                    taken[who].append(self.turn(who))
         return {who: np.concatenate(trips) for who, trips in taken.items()}
 
 
 def rows() -> Iterator[Row]:
     """Joint states to efforts, against a node in C that only echoes."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    own_domain()
     native.library()
     urdf, loops = limbs(JOINTS)
     values = {"robot_description": urdf, "loop_constraints": yaml.safe_dump(loops)}
@@ -87,7 +86,7 @@ def rows() -> Iterator[Row]:
                 yield from _compare("alone", quiet, quiet)
                 with program(folder, "benchmark.latency", "caller", str(JOINTS)):
                     log = folder / "benchmark.latency.log"
-                    _until(lambda: log.read_bytes().count(b"answered") > ANSWERED)
+                    until(lambda: log.read_bytes().count(b"answered") > ANSWERED)
                     trips = client.turns("echo", "ours")
                 yield from _compare("beside trajectories of 10000 points", trips, quiet)
             with program(folder, "benchmark.stream", "busy", *ros, "__ns:=/busy"):
@@ -111,14 +110,6 @@ def _compare(work: str, trips: Trips, quiet: Trips) -> Iterator[Row]:
             "p99_ratio": p99 / float(np.percentile(echo, 99)),
             "p99_over_alone": p99 / float(np.percentile(alone, 99)),
         }
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120.0
-    while not condition():
-        if time.monotonic() > end:
-            raise RuntimeError("it did not come up")
-        time.sleep(0.1)
 
 
 def _never_rest() -> None:

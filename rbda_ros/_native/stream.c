@@ -3,9 +3,10 @@
  *
  * The thread has a subscription of its own on the node of rclpy. While it is armed with a plan it
  * answers what the plan knows. Everything else it hands over: it wakes the executor, and rests
- * until Python has taken and answered all that came, and arms it again. So one of the two decides
- * at any time, and messages are answered in the order they come in. The lock is held while one
- * message is answered, and never while waiting for the interpreter. */
+ * until Python has taken and answered all that came, and arms it again. Python may seize the plan
+ * to change what it goes by: then messages wait, until it arms the thread with another. So one of
+ * the two decides at any time, and messages are answered in the order they come in. The lock is
+ * held while one message is answered, and never while waiting for the interpreter. */
 #include "plan.h"
 
 #include <errno.h>
@@ -37,6 +38,7 @@ typedef struct {
   const kind_t *kind;               /* of the messages */
   void *plan;                       /* NULL, or what it goes by while it is armed */
   bool armed, stopping;
+  bool seized;                      /* Python changes the plan; messages wait */
   bool handed;                      /* Python's turn; the thread rests */
   bool pending;                     /* `message` waits for Python */
   record_t *records;
@@ -85,6 +87,10 @@ static void *run(void *argument)
   Stream *self = argument;
   pthread_mutex_lock(&self->lock);
   while (!self->stopping) {
+    if (self->seized) {
+      pthread_cond_wait(&self->resumed, &self->lock);
+      continue;
+    }
     const bool taken = take(self);
     if (taken && !(self->armed && answer(self))) {
       self->armed = false;
@@ -262,8 +268,9 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
   lock(self);
   void *before = self->plan;
   self->plan = plan;
-  self->armed = plan != NULL;
-  self->handed = false;
+  self->seized = false;
+  self->armed = plan != NULL && !self->pending; /* which Python answers first, and arms it then */
+  self->handed = self->pending;
   pthread_cond_signal(&self->resumed);
   unlock(self);
   free_plan(self, before);
@@ -277,6 +284,7 @@ static PyObject *Stream_seize(Stream *self, PyObject *Py_UNUSED(none))
   void *plan = self->plan;
   self->plan = NULL;
   self->armed = false;
+  self->seized = true;
   unlock(self);
   PyObject *result = heard(self, plan);
   last_state_forget(&self->state); /* Python knows it now, and what comes after */
@@ -325,7 +333,7 @@ static PyMethodDef methods[] = {
     {"arm", (PyCFunction)Stream_arm, METH_VARARGS,
      "Let the thread go on: with a plan, or None to be woken for each message."},
     {"seize", (PyCFunction)Stream_seize, METH_NOARGS,
-     "Take the plan back; what was heard by it, or None. Messages wait for Python from now on."},
+     "Take the plan back; what was heard by it, or None. Messages wait from now on, until `arm`."},
     {"look", (PyCFunction)Stream_look, METH_NOARGS, "What was heard, without taking it back."},
     {"put", (PyCFunction)Stream_put, METH_VARARGS,
      "Give the plan other inputs, between two messages; whether there is a plan."},

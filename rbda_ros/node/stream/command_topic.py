@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -60,7 +60,6 @@ class CommandTopic:
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before."""
-        self.seize()
         for_robot, prepared = self._prepared
         self._prepared = None, {}
         self._commands = JointCommands(
@@ -77,7 +76,6 @@ class CommandTopic:
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
-        self.seize()
         if self._commands is not None:
             self._commands.apply(settings)
 
@@ -111,10 +109,9 @@ class CommandTopic:
         """Let go of the model."""
         self._commands = None
 
-    def seize(self) -> None:
-        """Have Python answer, before something changes that the thread goes by."""
-        if self._native is not None:
-            self._native.seize()
+    def changing(self) -> AbstractContextManager[None]:
+        """While something changes that the thread goes by."""
+        return nullcontext() if self._native is None else self._native.changing()
 
     def on_state(self, call: FeedforwardCall) -> None:
         """Take a state that Python has answered."""

@@ -82,6 +82,7 @@ class JointCommands:
             joints, efforts, measured, _ = key
             with suppress(InputError):  # the other robot has other joints
                 call = robot.motor_command(joints, efforts=efforts, measured=measured or None)
+                call.kernel.compile()  # until then, the robot before answers
                 prepared[key] = Future()
                 prepared[key].set_result(call)
         return prepared

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from rbda_ros.errors import InputError, ModelError, one_line
+from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.settings import Settings
@@ -23,13 +25,16 @@ from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_states import JointStates
+from rbda_ros.node.stream.made_calls import Prepared
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, Plan, make_plan
 from rbda_ros.node.stream.native_thread import Arming, NativeThread, NoThreadError
+from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.recent_states import RecentStates
 from rbda_ros.node.stream.remembering import Remembering
-from rbda_ros.node.stream.responder import JUMP, Prepared, Responder
+from rbda_ros.node.stream.responder import JUMP, Responder
 from rbda_ros.node.stream.ros_codec import RosCodec
+from rbda_ros.node.thread_priority import StreamPriority
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -70,6 +75,7 @@ class Stream:
         self._observed: list[Publisher] = []
         self._subscriptions: list[Any] = []
         self._native: NativeThread | None = None
+        self._priority = StreamPriority(node.get_logger())
         self._responder: Responder | None = None
         self._robot: Robot | None = None
         self._prepared: tuple[Robot | None, Prepared | None] = None, None
@@ -97,30 +103,26 @@ class Stream:
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
-        self._seize()
         for_robot, prepared = self._prepared
-        self._responder = Responder(
-            robot,
-            settings,
-            self._context,
-            self._responder,
-            prepared if for_robot is robot else None,
-        )
+        prepared = prepared if for_robot is robot else None
         self._prepared = None, None
-        self._robot = robot
-        self.commands.use(robot, settings)
-        self._offer(robot, settings)
+        with self._changing():
+            self._robot, before = robot, self._responder
+            self._responder = Responder(robot, settings, self._context, before, prepared)
+            self.commands.use(robot, settings)
+            self._offer(robot, settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
-        self._seize()
-        if self._responder is not None:
-            self._responder.apply(settings)
-            self.commands.apply(settings)
-            if self._robot is not None:
-                self._offer(self._robot, settings)
+        with self._changing():
+            if self._responder is not None:
+                self._responder.apply(settings)
+                self.commands.apply(settings)
+                if self._robot is not None:
+                    self._offer(self._robot, settings)
         if self._subscriptions:
             self._remembering.begin(settings.payload_window, NEWEST)
+            self._priority.set(settings.realtime_priority)
 
     def open(self) -> None:
         """Begin to listen."""
@@ -131,6 +133,7 @@ class Stream:
         wrench = self._beside(Responder.on_external_wrench)
         self._listen(WrenchStamped, "~/external_wrench", wrench)
         self._remembering.begin(self._node.settings.payload_window, NEWEST)
+        self._priority.set(self._node.settings.realtime_priority)
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
@@ -142,6 +145,7 @@ class Stream:
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self._subscriptions.clear()
+        self._priority.set(0)
         self._remembering.end()
         if self._responder is not None:
             self._responder.forget()
@@ -172,34 +176,37 @@ class Stream:
             self.meter.add_native(*self._native.answers())
         self.commands.collect()
 
-    def call_in_use(self) -> FeedforwardCall | None:
-        """What answers joint states now."""
-        return None if self._responder is None else self._responder.call_in_use
+    def in_use(self) -> tuple[Kernel, list[Vector]] | None:
+        """What answers joint states now, and a copy of what it was given last."""
+        call = None if self._responder is None else self._responder.call_in_use
+        with self._changing():  # or the native thread might write meanwhile
+            return None if call is None else (call.kernel, [x.copy() for x in call.inputs])
 
     def _listen(self, kind: Any, topic: str, handle: Handler, *, raw: bool = False) -> None:
         callback = self._guarded(topic, handle)
-        self._subscriptions.append(
-            self._node.create_subscription(kind, topic, callback, NEWEST, raw=raw)
-        )
+        made = self._node.create_subscription(kind, topic, callback, NEWEST, raw=raw)
+        self._subscriptions.append(made)
 
     def _listen_to_joint_states(self) -> None:
         topic, handle = "joint_states", Responder.on_joint_states
+        hooks = self._guarded(topic, handle), self._hear, self._arming
         try:
             if self.external is not None:
                 raise NoThreadError("external efforts are estimated")
-            answer = self._guarded(topic, handle)
-            self._native = NativeThread(
-                topic, self._node, topic, NEWEST.depth, answer, self._hear, self._arming
-            )
+            self._native = NativeThread(topic, self._node, topic, NEWEST.depth, *hooks)
         except NoThreadError as error:
             self._node.get_logger().info(f"{topic} are answered by Python: {error}", once=True)
             self._listen(JointState, topic, handle, raw=True)
 
     def _listen_to_commands(self) -> None:
         """By a native thread too, if joint states have one: it goes by their last."""
-        native, answer = self._native, self._guarded(TOPIC, self._on_command)
+
+        def handle(responder: Responder, data: bytes) -> None:
+            self.commands.on_command(data)
+
+        native, answer = self._native, self._guarded(TOPIC, handle)
         if native is None or not self.commands.open_native(native, NEWEST.depth, answer):
-            self._listen(JointState, TOPIC, self._on_command, raw=True)
+            self._listen(JointState, TOPIC, handle, raw=True)
 
     def _guarded(self, topic: str, handle: Handler) -> Callable[[Any], None]:
         def guarded(message: Any) -> None:
@@ -219,10 +226,12 @@ class Stream:
 
     # The native thread.
 
-    def _seize(self) -> None:
-        """Have Python answer, before something changes that the thread goes by."""
-        if self._native is not None:
-            self._native.seize()
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """While something changes that the native threads go by."""
+        states = nullcontext() if self._native is None else self._native.changing()
+        with self.commands.changing(), states:  # whose plan is made first: commands go by it
+            yield
 
     def _hear(self, plan: Plan, heard: Any) -> None:
         """Know what the thread knows."""
@@ -239,8 +248,7 @@ class Stream:
         ready = None if responder is None or self.external is not None else responder.ready()
         if responder is None or native is None or ready is None:
             return None
-        commands = self._arrays.feedforward
-        states = self._states
+        commands, states = self._arrays.feedforward, self._states
         outputs = Outputs(
             self._efforts.handle.pointer,
             0 if commands is None else commands.handle.pointer,
@@ -260,14 +268,17 @@ class Stream:
             native = self._native
             if native is not None:
                 native.look()  # for the time that was seen last
-                if self._context.now() < responder.latest - JUMP:
-                    native.seize()  # what was heard will be forgotten
+            if native is None or self._context.now() < responder.latest - JUMP:
+                with self._changing():  # what was heard will be forgotten
+                    handle(responder, message)
+                return
             handle(responder, message)
-            if native is None or native.plan is None:
+            if native.plan is None:
                 return
             staged = responder.stage(native.plan.call)
             if staged is None:
-                native.seize()
+                with native.changing():
+                    pass  # nothing more: it needs another plan
             else:
                 native.put(*staged)
 
@@ -337,6 +348,3 @@ class Stream:
         # Nobody listens, nobody pays.
         if completed is not None and publisher is not None and publisher.get_subscription_count():
             completed.on_state(call, data, states, moving)
-
-    def _on_command(self, responder: Responder, data: bytes) -> None:
-        self.commands.on_command(data)
