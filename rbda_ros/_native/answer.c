@@ -38,7 +38,8 @@ static void update_rate(rates_t *of, int64_t joint, double value, int64_t time, 
   const double share = -expm1(-2.0 * M_PI * of->cutoff * dt);
   const double raw = (value - of->values.at[joint]) / dt;
   const double filtered = isnan(before) ? raw : before + share * (raw - before);
-  of->rates.at[joint] = dt < 0.0 || dt > longest ? NAN : filtered;
+  const bool known = dt >= 0.0 && dt <= longest && of->times.at[joint] != NEVER;
+  of->rates.at[joint] = known ? filtered : NAN;
   of->values.at[joint] = value;
   of->times.at[joint] = time;
 }

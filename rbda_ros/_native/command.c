@@ -75,6 +75,7 @@ static bool read_way(held_t *held, PyObject *given, way_t *way)
             && arrays[POSITION].count == (moves ? joints : 0)
             && (way->held.count == 0 || way->held.count == joints)
             && way->effort_source.count == way->effort_target.count
+            && (way->effort_source.count == 0 || way->effort_at > 0)
             && (needs_state || (moves && way->position_at > 0)), "an array of a command"))
     return false;
   way->message_count = (int)PyTuple_GET_SIZE(messages);

@@ -124,10 +124,9 @@ class JointCommands:
         joints = () if self._state is None else self._state.joints
         found: list[tuple[Any, CommandWay]] = []
         for form in self._reader.forms:
-            has = form.has_positions, form.has_velocities, form.has_efforts
-            fields = tuple(field for field, there in zip(FIELDS, has, strict=True) if there)
+            fields = tuple(field for field, n in zip(FIELDS, form.counts, strict=True) if n)
             way = self._ways.get((form.names, fields, joints if self._damping else ()))
-            if way is not None:
+            if way is not None and set(form.counts) <= {0, len(form.names)}:
                 found.append((form, way))
         return ReadyCommands(found, self._used, self._last, self._latest, self._timeout)
 
