@@ -2,8 +2,8 @@
 
 `python -m benchmark.transmission`. The node is a process of its own on the demo leg. Its CPU per
 message is read from the kernel, in turns with and without a listener to ~/joint_states; the way
-from ~/joint_commands to ~/motor_commands, efforts of an impedance in them, is timed in turns with that
-from joint_states to ~/feedforward.
+from ~/joint_commands to ~/motor_commands, with efforts of an impedance in them, is timed in turns
+with that from joint_states to ~/feedforward.
 """
 
 from __future__ import annotations
