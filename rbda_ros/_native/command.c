@@ -162,8 +162,8 @@ static void give(const commands_t *plan, way_t *way, const uint8_t *data)
   const size_t nq = sizeof(double) * (size_t)way->call.guess.count;
   if (!way->moves || way->held.count > 0)
     memcpy(way->call.guess.at, way->measured_q.at, nq);
-  else if (plan->used != NULL && plan->used != way)
-    memcpy(way->call.guess.at, plan->used->call.guess.at, nq);
+  else if (plan->used != NULL)
+    memmove(way->call.guess.at, plan->used->call.guess.at, nq); /* perhaps its own */
   for (Py_ssize_t k = 0; k < way->held.count; k++)
     arrays[POSITION].at[k] = way->measured_q.at[way->held.at[k]];
   if (way->held.count == 0 && way->position_at > 0)
