@@ -17,7 +17,7 @@ STATES = 1000
 WELL = 0.1
 """How well y, and the other joints, determine the rest from which on a state is looked at."""
 AWAY = {"four_bar": 0.8, "tello_leg": 0.5}
-"""Two branches meet at the assembly: parallelograms lie flat there, Tello's joints are stretched."""
+"""Two branches meet at the assembly: parallelograms lie flat there, Tello's legs are straight."""
 SLOW = {"rotors"}
 """A rotor on the floating base: quaternions in a loop, which is closed by a search, one by one."""
 SEVERAL = {"ball_joint_loop", "planar_joint_loop"}
