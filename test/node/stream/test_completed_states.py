@@ -238,6 +238,11 @@ def test_the_first_of_two_messages_is_completed_while_velocities_are_differences
     client.until(again)
     np.testing.assert_allclose(heard[-1].position, robot.close(Y), atol=1e-9)
     assert len(heard[-1].velocity) == 0
-    publisher.publish(client.joint_states(names, of(robot, names)[0], []))
-    client.until(lambda: len(heard[-1].velocity))
+
+    def later():
+        publisher.publish(client.joint_states(names, of(robot, names)[0], []))
+        client.spin(0.02)
+        return len(heard[-1].velocity)
+
+    client.until(later)
     np.testing.assert_allclose(heard[-1].velocity, 0.0, atol=1e-9)
