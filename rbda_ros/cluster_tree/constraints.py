@@ -45,7 +45,7 @@ def bodies_tied(tree: SpanningTree, constraint: Constraint) -> frozenset[int]:
             for side in (constraint.predecessor, constraint.successor)
         )
         return frozenset(predecessor ^ successor)
-    body_of_joint = tree.body_of_joint()
+    body_of_joint = tree.body_of_joint
     joints = constraint.terms if isinstance(constraint, Coupling) else names_in(constraint.tree)
     return frozenset(body_of_joint[joint] for joint in joints)
 
@@ -71,7 +71,7 @@ def residual(
                 length = float(ca.norm_2(guess.pp - guess.ps))
             return _distance(frames, length)
         return CUT_ROWS[constraint.type](frames)
-    body_of_joint = tree.body_of_joint()
+    body_of_joint = tree.body_of_joint
     if isinstance(constraint, Coupling):
         terms = (c * q[body_of_joint[joint]] for joint, c in constraint.terms.items())
         return sum(terms, -constraint.offset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -197,21 +197,28 @@ def build_cluster_tree(
             have the wrong number of independent joints; all clusters are reported at once.
     """
     tree = build_spanning_tree(description, floating_base)
+    if tree.floating_base and not floating_base and _ties_base(tree, description.constraints):
+        tree = replace(tree, floating_base=False)  # a described floating joint like any other
     _check_constraints(tree, description.constraints)
     tied = [bodies_tied(tree, constraint) for constraint in description.constraints]
     tree, clusters = renumber(tree, find_clusters([body.parent for body in tree.bodies], tied))
+    constraints = _by_cluster(tree, clusters, description.constraints)
 
     nodes, problems = [], []
     above = parent_clusters(clusters, [body.parent for body in tree.bodies])
-    for numbers, parent in while_wanted(zip(clusters, above, strict=True)):
+    for k, parent in while_wanted(enumerate(above)):
         outside = (0,) if parent is None else clusters[parent]
         try:
-            nodes.append(_node(description, tree, numbers, parent, outside))
+            nodes.append(_node(description, tree, clusters[k], constraints[k], parent, outside))
         except AssemblyError as failed:
             problems.append(failed.problem)
     if problems:
         raise DescriptionError(problems)
     return ClusterTree(description, tree, tuple(nodes), gravity)
+
+
+def _ties_base(tree: SpanningTree, constraints: Iterable[Constraint]) -> bool:
+    return any(1 in bodies_tied(tree, constraint) for constraint in constraints)
 
 
 def _check_constraints(tree: SpanningTree, constraints: Sequence[Constraint]) -> None:
@@ -230,16 +237,27 @@ def _check_constraints(tree: SpanningTree, constraints: Sequence[Constraint]) ->
         raise DescriptionError(problems)
 
 
+def _by_cluster(
+    tree: SpanningTree, clusters: Sequence[tuple[int, ...]], constraints: Iterable[Constraint]
+) -> list[list[Constraint]]:
+    """The constraints among the bodies of each cluster, in the order of the file."""
+    cluster_of = {number: k for k, numbers in enumerate(clusters) for number in numbers}
+    inside: list[list[Constraint]] = [[] for _ in clusters]
+    for constraint in constraints:
+        inside[cluster_of[min(bodies_tied(tree, constraint))]].append(constraint)
+    return inside
+
+
 def _node(
     description: RobotDescription,
     tree: SpanningTree,
     numbers: tuple[int, ...],
+    constraints: Sequence[Constraint],
     parent: int | None,
     outside: tuple[int, ...],
 ) -> ClusterNode:
     """One cluster, assembled if it has constraints."""
     bodies = tuple(tree.bodies[i - 1] for i in numbers)
-    constraints = [c for c in description.constraints if bodies_tied(tree, c) <= set(numbers)]
     guess = {i: _guess(description, body) for i, body in zip(numbers, bodies, strict=True)}
     home = np.concatenate([guess[i] for i in numbers])
     loop: Loop | None = None
@@ -285,10 +303,11 @@ def _position(numbers: tuple[int, ...], number: int) -> int | None:
 
 def _guess(description: RobotDescription, body: Body) -> NDArray[np.float64]:
     """Position of a body's joint at the assembly guess."""
-    neutral = np.array(body.model.neutral)
-    if body.model.nq == 1:
-        neutral[0] = description.assembly.get(body.joint.name, neutral[0])
-    return neutral
+    given = description.assembly.get(body.joint.name, body.model.neutral)
+    position = np.atleast_1d(np.array(given, dtype=float))
+    if body.model.nq != body.model.nv:  # a quaternion, and people round those
+        position[-4:] /= np.linalg.norm(position[-4:])
+    return position
 
 
 def _wishes(

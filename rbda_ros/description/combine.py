@@ -27,9 +27,9 @@ from rbda_ros.description.urdf import read_joints, read_links, read_mimics, read
 from rbda_ros.description.urdf_plus import read_loops, read_path_couplings
 from rbda_ros.description.validate import (
     check_constraints,
+    check_guess,
     check_joint_list,
     check_limits,
-    check_single_position,
     check_tree,
     check_unique,
 )
@@ -178,8 +178,8 @@ def _check(description: RobotDescription, report: Report) -> None:
     check_constraints(description.constraints, links, joints, tree, report)
     check_joint_list("independent_joints", description.independent_joints, joints, report)
     check_joint_list("actuated_joints", description.actuated_joints, joints, report)
-    for name in description.assembly:
-        check_single_position(name, joints, "assembly", report)
+    for name, guess in description.assembly.items():
+        check_guess(name, guess, joints, report)
     report.raise_problems()  # the last check needs links and joints that resolve
     body_of = tree.body_of(links)
     constrained = _constrained_joints(description, body_of)

@@ -18,6 +18,7 @@ from rbda_ros.description.mjcf_equality import read_equalities
 from rbda_ros.description.mjcf_names import Names
 from rbda_ros.description.model import (
     Constraint,
+    Guess,
     Inertia,
     Joint,
     JointType,
@@ -29,6 +30,7 @@ from rbda_ros.description.orientation import to_pose, to_rpy
 from rbda_ros.description.report import Report
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
+_ENTRIES = {_FREE: 7, _BALL: 4}
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class MjcfRobot:
     joints: tuple[Joint, ...]
     constraints: tuple[Constraint, ...]
     actuated_joints: tuple[str, ...] | None
-    assembly: Mapping[str, float]
+    assembly: Mapping[str, Guess]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +170,7 @@ def _actuated(model: Any, names: Names, report: Report) -> tuple[str, ...] | Non
     return tuple(joints) or None
 
 
-def _assembly(model: Any, names: Names) -> dict[str, float]:
+def _assembly(model: Any, names: Names) -> dict[str, Guess]:
     """The pose of the file, or a keyframe that violates the equalities much less."""
     import mujoco
 
@@ -183,8 +185,16 @@ def _assembly(model: Any, names: Names) -> dict[str, float]:
             violation = float(np.abs(data.efc_pos[: data.ne]).max(initial=0.0))
             if violation < 0.1 * least - 1e-9:
                 best, least = qpos, violation
-    single = [j for j in range(model.njnt) if model.jnt_type[j] in (_SLIDE, _HINGE)]
-    return {names.joint(j): float(best[model.jnt_qposadr[j]]) for j in single}
+    return {names.joint(j): _position(model, j, best) for j in range(model.njnt)}
+
+
+def _position(model: Any, j: int, qpos: NDArray[np.float64]) -> Guess:
+    """Where a pose has a joint; MuJoCo's quaternions begin with w, ours end with it."""
+    kind, first = int(model.jnt_type[j]), int(model.jnt_qposadr[j])
+    if kind in (_SLIDE, _HINGE):
+        return float(qpos[first])
+    *before, w, x, y, z = (float(value) for value in qpos[first : first + _ENTRIES[kind]])
+    return (*before, x, y, z, w)
 
 
 def _warn_of_what_is_left_out(model: Any, names: Names, report: Report) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rbda_ros.description import expression
 from rbda_ros.description.link_tree import ONE_DOF, Tree
-from rbda_ros.description.model import Constraint, Coupling, CutJoint, Joint, Link
+from rbda_ros.description.model import Constraint, Coupling, CutJoint, Guess, Joint, Link
 from rbda_ros.description.report import Report
-from rbda_ros.description.values import brief
+from rbda_ros.description.values import SHORTEST_AXIS, brief
 
 
 def check_unique(kind: str, names: Iterable[str], report: Report) -> None:
@@ -144,6 +145,29 @@ def check_single_position(
             f"{joint.type} joint {brief(name)} has no single position",
             "name a revolute, continuous, prismatic or helical joint",
         )
+
+
+_POSITIONS = {
+    **dict.fromkeys(ONE_DOF, "position"),
+    "planar": "x y yaw",
+    "spherical": "qx qy qz qw",
+    "floating": "x y z qx qy qz qw",
+}
+
+
+def check_guess(name: str, guess: Guess, joints: Mapping[str, Joint], report: Report) -> None:
+    """Note a guess of a joint that is unknown, or that is no position of its type."""
+    joint = joints.get(name)
+    if joint is None or joint.type not in _POSITIONS:
+        check_single_position(name, joints, "assembly", report)
+        return
+    entries = _POSITIONS[joint.type]
+    given = guess if isinstance(guess, tuple) else (guess,)
+    where = f"assembly of {brief(name)}"
+    if len(given) != len(entries.split()):
+        report.problem(where, f"is not a position of a {joint.type} joint", f"give {entries}")
+    elif "qw" in entries and math.hypot(*given[-4:]) < SHORTEST_AXIS:
+        report.problem(where, "its quaternion has zero length", f"give {entries}")
 
 
 def check_joint_list(
