@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
         help="tell whether a robot's model is sound",
         description="One line for each thing looked at. Exit code 0 if nothing fails, else 1.",
     )
-    parser.add_argument("robot", type=Path, help="MJCF, URDF or URDF+ file")
+    parser.add_argument("robot", type=Path, help="MJCF, SDF, URDF or URDF+ file")
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
     parser.add_argument("--strict", action="store_true", help="warnings fail, too")

@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
         description="Show a robot in the browser: sliders move it, its loops close live, and where"
         " they do not the page says why. Nothing is loaded from the internet.",
     )
-    parser.add_argument("robot", type=Path, nargs="?", help="URDF, URDF+ or MJCF file")
+    parser.add_argument("robot", type=Path, nargs="?", help="URDF, URDF+, MJCF or SDF file")
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
     parser.add_argument("--node", metavar="NAME", help="follow a running node, e.g. /dynamics")

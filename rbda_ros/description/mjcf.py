@@ -7,7 +7,6 @@ file draws. A body of several joints becomes a chain of massless links, the last
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from rbda_ros.description.mjcf_equality import read_equalities
 from rbda_ros.description.mjcf_names import Names
 from rbda_ros.description.model import (
-    Constraint,
     Guess,
     Inertia,
     Joint,
@@ -27,22 +25,11 @@ from rbda_ros.description.model import (
     Pose,
 )
 from rbda_ros.description.orientation import to_pose, to_rpy
+from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
 _ENTRIES = {_FREE: 7, _BALL: 4}
-
-
-@dataclass(frozen=True)
-class MjcfRobot:
-    """What an MJCF file says, in the terms of a URDF and a loop file."""
-
-    name: str
-    links: tuple[Link, ...]
-    joints: tuple[Joint, ...]
-    constraints: tuple[Constraint, ...]
-    actuated_joints: tuple[str, ...] | None
-    assembly: Mapping[str, Guess]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +38,7 @@ class _Frame:
     p: NDArray[np.float64]
 
 
-def read_mjcf(model: Any, report: Report) -> MjcfRobot:
+def read_mjcf(model: Any, report: Report) -> ReadRobot:
     """Read a compiled model (mujoco.MjModel)."""
     names = Names(model)
     links: list[Link] = [Link(names.body(0))]
@@ -59,7 +46,7 @@ def read_mjcf(model: Any, report: Report) -> MjcfRobot:
     for body in range(1, model.nbody):
         _add_body(model, body, names, links, joints, report)
     _warn_of_what_is_left_out(model, names, report)
-    return MjcfRobot(
+    return ReadRobot(
         name=names.model(),
         links=tuple(links),
         joints=tuple(joints),
