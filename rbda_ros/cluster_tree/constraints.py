@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from rbda_ros.cluster_tree.spanning_tree import Frame, SpanningTree, frame_of
+from rbda_ros.cluster_tree.spanning_tree import IDENTITY, Frame, SpanningTree, frame_of
 from rbda_ros.description.expression import Call, Name, Node, Number
 from rbda_ros.description.expression import names as names_in
 from rbda_ros.description.model import Attachment, Constraint, Coupling, CutJoint
@@ -111,9 +111,10 @@ def whole_residual(
 def cut_frames(tree: SpanningTree, cut: CutJoint, q: Positions) -> CutFrames:
     """Both frames of a cut joint, followed along the loop."""
     tied = bodies_tied(tree, cut)
-    first = tree.bodies[min(tied) - 1]
-    R, p = first.X_tree.pose()
-    loop = Frame(np.asarray(ca.DM(R)), np.asarray(ca.DM(p)).ravel()).inverse()
+    loop = IDENTITY
+    if tied:
+        R, p = tree.bodies[min(tied) - 1].X_tree.pose()
+        loop = Frame(np.asarray(ca.DM(R)), np.asarray(ca.DM(p)).ravel()).inverse()
     axes = Frame(align_z(np.array(cut.axis)), np.zeros(3))
     second = axes
     if cut.type == "universal":

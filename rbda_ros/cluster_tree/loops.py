@@ -115,6 +115,14 @@ class Loop:
         """K (rows, nv) at a position (nq,)."""
         return np.asarray(self.K(q))
 
+    def tied_coordinates(self) -> list[set[int]]:
+        """For each constraint, the velocity coordinates that its rows depend on."""
+        tied: list[set[int]] = [set() for _ in self.constraints]
+        sparsity = self.K.sparsity_out(0)
+        for row, column in zip(*sparsity.get_triplet(), strict=True):
+            tied[self.row_constraint[row]].add(column)
+        return tied
+
     def with_rows(self, rows: Sequence[int]) -> Loop:
         """The same loop with only the given rows, where the others are redundant."""
         q, qd = self.phi.sx_in(0), self.k.sx_in(1)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.cluster_tree.closing.assembly import AssemblyError, Wishes, assemble
+from rbda_ros.cluster_tree.closing.tolerances import NEARLY_CLOSED
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
-from rbda_ros.cluster_tree.constraints import bodies_tied
+from rbda_ros.cluster_tree.constraints import bodies_tied, whole_residual
 from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
 from rbda_ros.cluster_tree.effort_map import driven_coordinates
 from rbda_ros.cluster_tree.loops import Loop, build_loop
@@ -199,7 +200,7 @@ def build_cluster_tree(
     tree = build_spanning_tree(description, floating_base)
     if tree.floating_base and not floating_base and _ties_base(tree, description.constraints):
         tree = replace(tree, floating_base=False)  # a described floating joint like any other
-    _check_constraints(tree, description.constraints)
+    description = _without_held(tree, description)
     tied = [bodies_tied(tree, constraint) for constraint in description.constraints]
     tree, clusters = renumber(tree, find_clusters([body.parent for body in tree.bodies], tied))
     constraints = _by_cluster(tree, clusters, description.constraints)
@@ -221,20 +222,33 @@ def _ties_base(tree: SpanningTree, constraints: Iterable[Constraint]) -> bool:
     return any(1 in bodies_tied(tree, constraint) for constraint in constraints)
 
 
-def _check_constraints(tree: SpanningTree, constraints: Sequence[Constraint]) -> None:
-    """What can be wrong with a loop only once fixed joints are lumped."""
-    problems = []
-    for constraint in constraints:
+def _without_held(tree: SpanningTree, description: RobotDescription) -> RobotDescription:
+    """The description without cuts that fixed joints hold, with a warning for each.
+
+    Raises:
+        DescriptionError: fixed joints hold a cut open, or the floating base is tied.
+    """
+    problems, warnings, kept = [], [], []
+    for constraint in description.constraints:
         tied = bodies_tied(tree, constraint)
         element = f"constraint {constraint.name!r}"
         if not tied:
-            reason = "its links are fixed to each other"
-            problems.append(Problem(element, reason, "attach it to links that move apart"))
-        elif tree.floating_base and 1 in tied:
+            gap = float(ca.norm_inf(ca.DM(whole_residual(tree, constraint, {}, {}))))
+            if gap <= NEARLY_CLOSED:
+                warnings.append(f"{element}: its links are fixed to each other, and it is left out")
+            else:
+                reason = f"its links are fixed to each other, {gap:.3g} apart"
+                problems.append(Problem(element, reason, "remove it, or correct a fixed joint"))
+            continue
+        kept.append(constraint)
+        if tree.floating_base and 1 in tied:
             reason = "it ties the floating base to the world"
             problems.append(Problem(element, reason, "remove it, or load without floating base"))
     if problems:
         raise DescriptionError(problems)
+    return replace(
+        description, constraints=tuple(kept), warnings=(*description.warnings, *warnings)
+    )
 
 
 def _by_cluster(

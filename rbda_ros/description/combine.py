@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from rbda_ros.description import expression
@@ -63,18 +63,28 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
         *(rotor.gear for rotor in rotors),
         *loop_file.constraints,
     )
-    listed = loop_file.actuated_joints
+    held = {name for name, override in loop_file.joints.items() if override.type == "fixed"}
+    guesses = {**robot.assembly, **loop_file.assembly}
     description = RobotDescription(
         name=robot.name,
         links=(*links, *(rotor.link for rotor in rotors)),
         joints=joints,
         constraints=tuple(replace(c, method=c.method or loop_file.method) for c in constraints),
         independent_joints=loop_file.independent_joints,
-        actuated_joints=robot.actuated_joints if listed is None else listed,
-        assembly={**robot.assembly, **loop_file.assembly},
+        actuated_joints=_actuated(robot, loop_file, held),
+        assembly={name: guess for name, guess in guesses.items() if name not in held},
     )
     _check(description, report)
     return replace(description, warnings=report.warnings)
+
+
+def _actuated(
+    robot: ReadRobot, loop_file: LoopFile, held: Collection[str]
+) -> tuple[str, ...] | None:
+    """As the loop file lists them, else those of the robot's file that still move."""
+    if loop_file.actuated_joints is not None or robot.actuated_joints is None:
+        return loop_file.actuated_joints
+    return tuple(name for name in robot.actuated_joints if name not in held)
 
 
 def _all_rotors(loop_file: LoopFile, transmissions: Transmissions, report: Report) -> list[Rotor]:
@@ -120,7 +130,7 @@ def _check(description: RobotDescription, report: Report) -> None:
     check_unique("joint", (joint.name for joint in description.joints), report)
     check_unique("constraint", (item.name for item in description.constraints), report)
     check_limits(description.joints, report)
-    check_constraints(description.constraints, links, joints, tree, report)
+    check_constraints(description.constraints, links, joints, report)
     check_joint_list("independent_joints", description.independent_joints, joints, report)
     check_joint_list("actuated_joints", description.actuated_joints, joints, report)
     for name, guess in description.assembly.items():

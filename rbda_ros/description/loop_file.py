@@ -36,6 +36,7 @@ class JointOverride:
         pitch: travel of a helical joint [m/rad].
         axis: first axis of a universal joint, in the joint frame; None for the URDF's.
         second_axis: its other axis; None for one at right angles to the first.
+        position: of a fixed joint, where it is held [rad or m].
         suffixes: what is added to a universal joint's name for its two halves.
         armature: reflected inertia on the joint's own diagonal [kg m^2 or kg].
     """
@@ -44,6 +45,7 @@ class JointOverride:
     pitch: float = 0.0
     axis: Vector3 | None = None
     second_axis: Vector3 | None = None
+    position: float = 0.0
     suffixes: tuple[str, str] = ("1", "2")
     armature: float | None = None
 
@@ -116,7 +118,7 @@ def _to_guess(value: object) -> Guess:
 
 
 _JOINT_TYPES = ("helical", "spherical", "ball", "universal", "fixed")
-_JOINT_KEYS = ("type", "pitch", "axis", "second_axis", "suffixes", "armature")
+_JOINT_KEYS = ("type", "pitch", "axis", "second_axis", "position", "suffixes", "armature")
 
 
 def _joints(fields: Fields) -> dict[str, JointOverride]:
@@ -144,6 +146,7 @@ def _joints(fields: Fields) -> dict[str, JointOverride]:
             pitch=pitch,
             axis=entry.get("axis", to_unit_vector, None),
             second_axis=entry.get("second_axis", to_unit_vector, None),
+            position=entry.get("position", to_number, 0.0),
             suffixes=entry.get("suffixes", _to_suffixes, ("1", "2")),
             armature=armature,
         )

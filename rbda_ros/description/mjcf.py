@@ -24,7 +24,7 @@ from rbda_ros.description.model import (
     Link,
     Pose,
 )
-from rbda_ros.description.orientation import to_pose, to_rpy
+from rbda_ros.description.orientation import about, to_pose, to_rpy
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 
@@ -88,7 +88,7 @@ def _joint(model: Any, j: int, names: Names, parent: str, child: str, frame: _Fr
     ref = float(model.qpos0[model.jnt_qposadr[j]]) if kind in (_SLIDE, _HINGE) else 0.0
     R, p = frame.R, frame.p + frame.R @ model.jnt_pos[j]
     if kind == _HINGE:
-        R = R @ _about(axis, -ref)
+        R = R @ about(axis, -ref)
     elif kind == _SLIDE:
         p = p - ref * (R @ axis)
     x, y, z = (float(component) for component in axis)
@@ -207,9 +207,3 @@ def _rotation(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
         ]
     )
-
-
-def _about(axis: NDArray[np.float64], angle: float) -> NDArray[np.float64]:
-    """(3, 3) rotation about a unit axis."""
-    half = 0.5 * angle
-    return _rotation(np.concatenate([[math.cos(half)], math.sin(half) * axis]))

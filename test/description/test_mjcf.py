@@ -53,6 +53,11 @@ MODELS = {
         f"<body name='trunk' pos='0 0 1'><freejoint/>{OF}<body pos='.2 0 0'>"
         f"<joint name='knee' axis='0 1 0' armature='.05' damping='.3'/>{OF}</body></body>"
     ),
+    "free body held": mjcf(
+        f"<body name='f'><freejoint/>{OF}<body pos='.2 0 0'><joint axis='0 1 0'/>{OF}"
+        "<site name='p' pos='.1 0 0'/></body></body><site name='q' pos='.3 0 .1'/>",
+        "<equality><connect site1='p' site2='q'/></equality>",
+    ),
     "fixed bodies": mjcf(
         f"<body pos='0 0 .1'>{OF}<body pos='.1 0 0'><joint axis='0 0 1'/>{OF}"
         f"<body pos='0 .1 0'>{OF}</body></body></body>"
