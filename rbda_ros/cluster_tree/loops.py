@@ -105,6 +105,8 @@ class Loop:
 
     def integrate(self, q: Array, step: Array) -> Array:
         """The position reached from q (nq,) with velocity ``step`` (nv,) for unit time."""
+        if q.size == step.size:  # no quaternions
+            return q + step
         return integrate_bodies(self.bodies, q, step)
 
     def residual(self, q: Array) -> Array:

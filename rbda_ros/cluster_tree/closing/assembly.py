@@ -128,16 +128,16 @@ def _check_freedom(loop: Loop, locked: Collection[int], home: Array, names: Sequ
     if not rigid:
         return
     held = sorted(set().union(*(tied[i] for i in rigid)))
+    short = held[:MOST_HELD]
     fixed = ", ".join(
-        f"{names[j]}: {{type: fixed, position: {round(float(home[j]), 9) + 0.0}}}"
-        for j in held[:MOST_HELD]
+        f"{names[j]}: {{type: fixed, position: {round(float(home[j]), 9) + 0.0}}}" for j in short
     )
     raise AssemblyError(
         Problem(
             f"constraints {', '.join(repr(loop.constraints[i].name) for i in rigid)}",
             f"they leave no freedom to {', '.join(names[j] for j in held)}",
             "correct or remove a constraint, or fix these joints where they are"
-            + (f": 'joints: {{{fixed}}}'" if home.size == len(names) else ""),
+            + (f": 'joints: {{{fixed}}}'" if home.size == len(names) and held == short else ""),
         )
     )
 
