@@ -1,8 +1,8 @@
 """ToddlerBot's loops contradict each other in the eighth digit: no solve is right to 1e-7.
 
 Of the 21 rows of its equalities 12 are independent, and two more are but for 4e-8 and 7e-8: whoever
-wants accelerations must leave rows out. Dense solves over MuJoCo's own terms with different rows left
-out differ from each other by more than 1e-7; ours is one of them.
+wants accelerations must leave rows out. Dense solves over MuJoCo's own terms with different rows
+left out differ from each other by more than 1e-7; ours is one of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_dense_solves_differ_from_each_other_as_from_ours(capsys):
     apart = max(np.abs(a - b).max() for a in solved for b in solved) / size
     nearest = min(np.abs(a - ours).max() for a in solved) / size
     with capsys.disabled():
-        print(f"\nsingular values {values[rank - 1]:.1e}, {values[rank]:.1e}, {values[rank + 1]:.1e};")
+        print("\nsingular values", *(f"{value:.1e}" for value in values[rank - 1 : rank + 2]))
         print(f"dense solves are {apart:.1e} apart, ours {nearest:.1e} from the nearest")
     assert nearest <= apart
     assert apart > 1e-7
