@@ -58,7 +58,7 @@ def add_parser(subparsers: Any) -> None:
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what says which robot, and with which parameters."""
     parser.add_argument(
-        "--robot", type=Path, required=True, metavar="FILE", help="URDF, URDF+, MJCF"
+        "--robot", type=Path, required=True, metavar="FILE", help="URDF, URDF+, MJCF, SDF"
     )
     parser.add_argument("--loops", type=Path, metavar="FILE", help="its loop file, if any")
     parser.add_argument(
