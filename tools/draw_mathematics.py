@@ -56,7 +56,7 @@ def spatial_vectors():
 
 def two_sweeps():
     """Motion outward, force inward, on a chain of three bodies."""
-    figure, axes = blank(7.0, 2.6, (-0.5, 6.5), (-0.9, 1.7))
+    figure, axes = blank(7.0, 2.5, (-0.7, 6.3), (-0.8, 1.7))
     points = np.array([(0.0, 0.0), (1.9, 0.75), (3.9, 0.35), (5.8, 1.0)])
     axes.plot([-0.3, 0.3], [-0.12, -0.12], color="black", lw=4)
     for k, (a, b) in enumerate(itertools.pairwise(points), start=1):
@@ -66,10 +66,16 @@ def two_sweeps():
         begin, end = a + 0.15 * (b - a), a + 0.85 * (b - a)
         arrow(axes, begin + 0.3 * across, end + 0.3 * across, BLUE)
         arrow(axes, end - 0.3 * across, begin - 0.3 * across, ORANGE)
-        axes.text(a[0], a[1] - 0.38, rf"$\tau_{k} = S_{k}^T f_{k}$", ha="center", color=ORANGE)
+        axes.text(
+            a[0],
+            a[1] - (0.45 if k == 1 else 0.78),
+            rf"$\tau_{k} = S_{k}^T f_{k}$",
+            ha="center",
+            color=ORANGE,
+        )
     axes.plot(*points[:-1].T, "o", color="white", markeredgecolor="black", ms=9)
     axes.text(1.2, 1.35, r"outward: $v_i,\ a_i$", color=BLUE)
-    axes.text(4.6, -0.35, r"inward: $f_i$", color=ORANGE)
+    axes.text(5.0, 0.1, r"inward: $f_i$", color=ORANGE)
     return figure
 
 
@@ -78,12 +84,14 @@ def four_bar_levers():
     bar = load_robot(*(ROOT / "docs" / "cookbook" / f"four_bar.{end}" for end in ("urdf", "yaml")))
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(8.0, 3.1), layout="constrained")
     here = bar.close({"crank": 1.2})
-    for q, colour, style in zip(
-        branches(bar, bar.tree.clusters[0].name, here), (BLUE, GREY), ("-", "--"), strict=False
-    ):
+    both = branches(bar, bar.tree.clusters[0].name, here)
+    for q, colour, style in zip(reversed(both), (GREY, BLUE), ("--", "-"), strict=True):
         ends = ("crank_link", "coupler_link", ("coupler_link", (0.4, 0.03, 0.0)), "rocker_link")
         points = np.array([bar.frame_pose(q, end)[:3, 3] for end in ends])
         left.plot(points[:, 0], points[:, 2], style, color=colour, lw=4, marker="o", mfc="white")
+    middles = (points[1:] + points[:-1]) / 2.0
+    for name, (x, _, z) in zip(("crank", "coupler", "rocker"), middles, strict=True):
+        left.text(x + 0.02, z + (0.04 if name == "coupler" else -0.05), name, color=BLUE)
     left.set(aspect="equal", title="two ways to close, crank at 1.2 rad")
     left.axis("off")
     crank = np.linspace(0.0, 2.0 * np.pi, 200)
