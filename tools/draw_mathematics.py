@@ -90,8 +90,9 @@ def four_bar_levers():
         points = np.array([bar.frame_pose(q, end)[:3, 3] for end in ends])
         left.plot(points[:, 0], points[:, 2], style, color=colour, lw=4, marker="o", mfc="white")
     middles = (points[1:] + points[:-1]) / 2.0
-    for name, (x, _, z) in zip(("crank", "coupler", "rocker"), middles, strict=True):
-        left.text(x + 0.02, z + (0.04 if name == "coupler" else -0.05), name, color=BLUE)
+    shifts = {"crank": (-0.08, 0.04), "coupler": (-0.14, 0.05), "rocker": (0.03, 0.0)}
+    for (name, (right_by, up_by)), (x, _, z) in zip(shifts.items(), middles, strict=True):
+        left.text(x + right_by, z + up_by, name, color=BLUE)
     left.set(aspect="equal", title="two ways to close, crank at 1.2 rad")
     left.axis("off")
     crank = np.linspace(0.0, 2.0 * np.pi, 200)

@@ -75,8 +75,9 @@ class Scene:
 
     def _add_floor(self, centre: Array, extent: float) -> None:
         """Lines at round distances: a plane with a pattern would cost as much as the robot."""
-        cell = 10.0 ** np.floor(np.log10(max(extent, 1e-3)) - 0.3)
-        n = int(np.ceil(1.2 * extent / cell))
+        size = max(extent, 1e-3) / 4.0
+        decade = 10.0 ** np.floor(np.log10(size))
+        cell, n = decade * max(step for step in (1.0, 2.0, 5.0) if step * decade <= size), 7
         lines = np.zeros((2, 2 * n + 1, 2, 3))  # along y, then along x
         lines[0, :, :, 0] = lines[1, :, :, 1] = cell * np.arange(-n, n + 1)[:, None]
         lines[0, :, :, 1] = lines[1, :, :, 0] = cell * n * np.array([-1.0, 1.0])
