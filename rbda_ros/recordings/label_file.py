@@ -21,9 +21,8 @@ from rbda_ros.recordings.bags import (
     new_bag,
     open_bag,
     remove_partial,
-    typestore,
 )
-from rbda_ros.recordings.labeller import LABELS, Labeller
+from rbda_ros.recordings.labeller import LABELS, OTHER_TOPICS, Labeller
 from rbda_ros.recordings.table import SampleTable
 from rbda_ros.robot import Robot, load_robot
 
@@ -31,11 +30,6 @@ GAP = 1_000_000_000
 """Time without a message from which a new episode begins, and jump back of it that does [ns]."""
 SAMPLED = 64 * 1024
 """Bytes at each end of a file that its fingerprint has."""
-OTHER_TOPICS = {
-    "~/reference": ("trajectory_msgs/msg/JointTrajectory", Labeller.reference),
-    "~/base_state": ("nav_msgs/msg/Odometry", Labeller.base_state),
-    "~/external_wrench": ("geometry_msgs/msg/WrenchStamped", Labeller.external_wrench),
-}
 
 Progress = Callable[[float], None]
 
@@ -177,9 +171,7 @@ class _Run:
     ) -> None:
         self._labeller, self._bag, self._table = labeller, bag, table
         self._options = options
-        self._others = {
-            topic.replace("~", options.node): entry for topic, entry in OTHER_TOPICS.items()
-        }
+        self._others = {topic.replace("~", options.node): topic for topic in OTHER_TOPICS}
         self._spacing = round(1e9 / options.rate) if options.rate else 0
         self._last = -GAP  # stamp of the last sample
         self._slot: int | None = None
@@ -194,7 +186,8 @@ class _Run:
                 self._messages += 1
                 self._label(time, data)
             elif connection.topic in self._others:
-                self._take(connection.topic, connection.msgtype, time, data)
+                other = self._others[connection.topic]
+                self._labeller.other(other, connection.msgtype, data, time)
             if not k % 5000:
                 progress(k / count)
         progress(1.0)
@@ -218,14 +211,3 @@ class _Run:
             self._bag.add(label, time, message)
         if self._table is not None:
             self._table.add(time, self._episodes - 1, sample)
-
-    def _take(self, topic: str, msgtype: str, time: int, data: bytes) -> None:
-        wanted, take = self._others[topic]
-        if msgtype != wanted:
-            return
-        try:
-            message = typestore().deserialize_cdr(data, msgtype)
-        except Exception:  # rosbags raises whatever the bytes lead it to
-            self._labeller.unreadable()
-            return
-        take(self._labeller, message, time)

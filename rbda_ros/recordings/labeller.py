@@ -21,12 +21,19 @@ from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.responder import Responder
+from rbda_ros.recordings.bags import typestore
 from rbda_ros.recordings.cdr import CdrCodec, CdrWriter, UnreadableError, stamp
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 LABELS = ("feedforward", "joint_states", "external_effort", "residual")
 """Topics that are added, under the node's name."""
+OTHER_TOPICS = {
+    "~/reference": "trajectory_msgs/msg/JointTrajectory",
+    "~/base_state": "nav_msgs/msg/Odometry",
+    "~/external_wrench": "geometry_msgs/msg/WrenchStamped",
+}
+"""Topics that the node listens to beside joint states, and their types."""
 UNREADABLE = "not readable"
 """Why a message is not answered that is none of its type."""
 
@@ -41,6 +48,8 @@ class Sample:
         measured: efforts of the actuated joints, as measured.
         feedforward: efforts of the actuated joints, of the model.
         external: force on the independent joints from outside.
+        joints: that positions and velocities follow from.
+        base: pose (7) and twist (6) of a floating base; empty without one.
     """
 
     stamp: int
@@ -49,6 +58,8 @@ class Sample:
     measured: Vector | None
     feedforward: Vector
     external: Vector | None
+    joints: tuple[str, ...]
+    base: Vector
 
 
 class Labeller:
@@ -61,6 +72,7 @@ class Labeller:
     Attributes:
         refused: messages that were not answered, by reason.
         joints, actuated, independent: names in the order of a sample's numbers.
+        floating_base: whether samples have the state of a base.
     """
 
     def __init__(self, robot: Robot, settings: Settings) -> None:
@@ -104,7 +116,13 @@ class Labeller:
         self.joints = tuple(
             name for name in robot.joint_names if name in robot.coordinates.scalar_positions
         )
+        self.floating_base = robot.floating_base
         self.actuated, self.independent = robot.actuated_joint_names, robot.independent_joint_names
+        self._take = {
+            "~/reference": self._responder.on_reference,
+            "~/base_state": self._responder.on_base_state,
+            "~/external_wrench": self._responder.on_external_wrench,
+        }
         self._residual = CdrWriter([prefix + name for name in self.actuated], ("effort",))
         self._places: tuple[tuple[str, ...], list[int] | None] = (), None
 
@@ -140,24 +158,17 @@ class Labeller:
             self._refusals.last_message = str(error)
         return self._labels, self._sample
 
-    def reference(self, message: Any, time: int) -> None:
-        """Take the acceleration of a JointTrajectory's first point."""
+    def other(self, topic: str, msgtype: str, data: bytes, time: int) -> None:
+        """Take a message of one of `OTHER_TOPICS`, serialized; one of another type is skipped."""
+        if msgtype != OTHER_TOPICS[topic]:
+            return
         self._now = time
-        self._responder.on_reference(message)
-
-    def base_state(self, message: Any, time: int) -> None:
-        """Take the pose and twist of the floating base from an Odometry message."""
-        self._now = time
-        self._responder.on_base_state(message)
-
-    def external_wrench(self, message: Any, time: int) -> None:
-        """Take the wrench that acts on a link, from a WrenchStamped message."""
-        self._now = time
-        self._responder.on_external_wrench(message)
-
-    def unreadable(self) -> None:
-        """Count a message of another topic that is none of its type."""
-        self._unreadable += 1
+        try:
+            message = typestore().deserialize_cdr(data, msgtype)
+        except Exception:  # rosbags raises whatever the bytes lead it to
+            self._unreadable += 1
+            return
+        self._take[topic](message)
 
     def _publisher(self, label: str) -> Callable[[bytes], None]:
         return lambda data: self._labels.append((label, data))
@@ -185,6 +196,8 @@ class Labeller:
             measured,
             call.efforts.copy(),
             external,
+            call.joints,
+            np.concatenate([call.base_position, call.base_twist]),
         )
 
     def _measured(self, states: JointStates) -> Vector | None:

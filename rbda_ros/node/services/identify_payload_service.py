@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from rbda_ros.errors import InputError
 from rbda_ros.node.joint_map import map_joints, places
 from rbda_ros.node.messages import closed_position, moving, sequence
-from rbda_ros.node.settings import Settings
+from rbda_ros.node.settings import Settings, joint_offsets
 from rbda_ros.robot import Robot
 from rbda_ros.robot.effort_evidence import Motion
 from rbda_ros.robot.payload_estimate import estimate_payload
@@ -72,6 +72,9 @@ def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion
     found = places(messages[-1].name, settings.joint_prefix, set(robot.joint_names))
     joints, at = map_joints(robot, tuple(found)), list(found.values())
     position, velocity = (_numbers(messages, field, at) for field in ("position", "velocity"))
+    offsets = joint_offsets(settings, tuple(found))
+    if offsets is not None:
+        position = position + offsets
     state = robot.state(closed_position(robot, joints, position, None))
     yd = moving(robot, joints, state, velocity, None).yd
     efforts = _actuator_efforts(robot, state, found, messages)
