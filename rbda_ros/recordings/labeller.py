@@ -61,6 +61,11 @@ class Sample:
     joints: tuple[str, ...]
     base: Vector
 
+    @property
+    def residual(self) -> Vector | None:
+        """Efforts as measured minus those of the model."""
+        return None if self.measured is None else self.measured - self.feedforward
+
 
 class Labeller:
     """Answers the messages of one recording in their order; not for several threads.
@@ -123,7 +128,15 @@ class Labeller:
             "~/base_state": self._responder.on_base_state,
             "~/external_wrench": self._responder.on_external_wrench,
         }
-        self._residual = CdrWriter([prefix + name for name in self.actuated], ("effort",))
+        names = {
+            "feedforward": self.actuated,
+            "external_effort": self.independent,
+            "residual": self.actuated,
+        }
+        self._writers = {
+            label: CdrWriter([prefix + name for name in of], ("effort",))
+            for label, of in names.items()
+        }
         self._places: tuple[tuple[str, ...], list[int] | None] = (), None
 
     @property
@@ -158,6 +171,21 @@ class Labeller:
             self._refusals.last_message = str(error)
         return self._labels, self._sample
 
+    def effort_labels(self, sample: Sample, like: bytes) -> list[tuple[str, bytes]]:
+        """Labels of a sample whose efforts were changed, with the stamp of a message."""
+        numbers = {
+            "feedforward": sample.feedforward,
+            "external_effort": sample.external,
+            "residual": sample.residual,
+        }
+        labels = []
+        for label, values in numbers.items():
+            if values is not None:
+                writer = self._writers[label]
+                writer.efforts[:] = values
+                labels.append((label, writer.serialized(like)))
+        return labels
+
     def other(self, topic: str, msgtype: str, data: bytes, time: int) -> None:
         """Take a message of one of `OTHER_TOPICS`, serialized; one of another type is skipped."""
         if msgtype != OTHER_TOPICS[topic]:
@@ -184,21 +212,22 @@ class Labeller:
                 self._refusals.add(refusal(error))
             if len(self._labels) > before:
                 external = self._codec.writers["effort",].values["effort"].copy()
-        measured = self._measured(states)
-        if measured is not None:
-            self._residual.efforts[:] = measured - call.efforts
-            self._labels.append(("residual", self._residual.serialized(data)))
         completed = self._completed.values
-        self._sample = Sample(
+        sample = self._sample = Sample(
             stamp(data) or self._now,
             completed["position"].copy(),
             completed["velocity"].copy(),
-            measured,
+            self._measured(states),
             call.efforts.copy(),
             external,
             call.joints,
-            np.concatenate([call.base_position, call.base_twist]),
+            np.concatenate([call.base_position, call.base_twist]) if self.floating_base else _NONE,
         )
+        residual = sample.residual
+        if residual is not None:
+            writer = self._writers["residual"]
+            writer.efforts[:] = residual
+            self._labels.append(("residual", writer.serialized(data)))
 
     def _measured(self, states: JointStates) -> Vector | None:
         """Efforts of the actuated joints, if the message has all of them, and finite ones."""
@@ -212,6 +241,9 @@ class Labeller:
             return None
         measured = states.effort[at]
         return measured if np.isfinite(measured).all() else None
+
+
+_NONE: Vector = np.zeros(0)
 
 
 class _NoMeter(Meter):

@@ -64,13 +64,13 @@ class SampleTable:
             episode: to which it belongs.
             sample: the numbers.
         """
-        measured = sample.measured
+        residual = sample.residual
         parts: list[Array | float] = [
             sample.position,
             sample.velocity,
-            np.nan if measured is None else measured,
+            np.nan if sample.measured is None else sample.measured,
             sample.feedforward,
-            np.nan if measured is None else measured - sample.feedforward,
+            np.nan if residual is None else residual,
             np.nan if sample.external is None else sample.external,
             sample.base,
         ]
