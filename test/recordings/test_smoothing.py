@@ -62,6 +62,6 @@ def test_what_is_remembered_is_bounded():
         list(smoother.add(labelled(k, 0.0)))
     assert len(smoother._known) <= 2 * 36 + 2
     for cutoff in (0.01, float("nan"), float("inf")):
-        with pytest.raises(InputError, match="0.1 Hz or more"):
+        with pytest.raises(InputError, match=r"0\.1 Hz or more"):
             Smoother(cutoff)
     list(Smoother(1e15).add(labelled(0, 1.0)))

@@ -37,6 +37,11 @@ def identify_payload(
         )
     if not 0.0 <= request.duration < math.inf:
         raise InputError(f"duration is {request.duration:g}; give seconds, or 0 for all")
+    if robot.floating_base:
+        raise InputError(
+            f"{robot.name}: its base floats, and the node remembers no states of it; record a bag "
+            "with ~/base_state, and use `rbda_ros identify --what payload`"
+        )
     robot.parameters(payload=request.link)  # refuses links before anything is read
     motion = _motion(robot, settings, node.stream.recent.last(request.duration))
     found = estimate_payload(robot, [motion], request.link)
