@@ -235,7 +235,7 @@ def draw(labelled: Path, fates: dict[str, list[Leg]], findings: list[Finding], f
         for k, finding in enumerate(findings):
             if finding.leg == leg:
                 for name, table in (("last month", tables[-1]), ("first month", tables[0])):
-                    v, r = (table[f"{x}.{finding.motor}"] for x in ("velocity", "residual"))
+                    v, r = (table[f"{x}.{finding.motor}"][::4] for x in ("velocity", "residual"))
                     color = found[leg] if name == "last month" else "0.6"
                     axes[1 + k].plot(v, r, ".", color=color, markersize=2, label=name)
                 axes[1 + k].set_title(f"{leg}, {finding.motor}:\n{finding.cause}", fontsize=10)

@@ -35,7 +35,7 @@ def html_report(robot: Robot, found: Identified, commands: Mapping[str, str]) ->
         f"{len(found.judged.times)} after them, which were not fitted. Measured minus model, root "
         "of the mean square:</p>",
         _efforts_table(found),
-        _plots(found),
+        _svg(draw_fit(found)),
         "<h2>Parameters</h2><p>Intervals hold the true value with 95 %. Those in grey the motion "
         "told nothing of: they are what the description says.</p>",
         _parameters_table(found),
@@ -95,7 +95,14 @@ def _unknown(found: Identified) -> str:
     )
 
 
-def _plots(found: Identified) -> str:
+def _svg(figure: Any) -> str:
+    text = StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def draw_fit(found: Identified) -> Any:
+    """A figure: efforts measured and computed, in the time that judges; spectra of residuals."""
     require("matplotlib", "recordings")
     from matplotlib.figure import Figure
 
@@ -119,9 +126,7 @@ def _plots(found: Identified) -> str:
     axes[0][1].set_title("spectrum of the residual")
     axes[-1][0].set_xlabel("time [s]")
     axes[-1][1].set_xlabel("frequency [Hz]")
-    text = StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    return figure
 
 
 def _spectrum(times: Array, values: Array) -> tuple[Array, Array]:

@@ -78,18 +78,19 @@ def uncertainty_of(left: Array, B: Array, prior: Array, sigma: Array) -> Uncerta
     samples, rows, _ = B.shape
     P = np.diag(prior**2)
     scaled = B / sigma[:, None]
-    hat = np.linalg.inv(np.einsum("tri,trj->ij", scaled, scaled) + P)
-    taken = np.einsum("tri,ij,trj->r", scaled, hat, scaled)  # by the unknowns, of each effort
-    taken_later = np.einsum("tri,ij,trj->r", scaled[1:], hat, scaled[:-1])
+    together = scaled.reshape(-1, len(prior))
+    projected = scaled @ np.linalg.inv(together.T @ together + P)
+    taken = (projected * scaled).sum(axis=(0, 2))  # by the unknowns, of each effort
+    taken_later = (projected[1:] * scaled[:-1]).sum(axis=(0, 2))
     free = np.maximum(samples - taken, 1.0)
     noise = _noise(left, sigma, free)
     scaled = B / noise[:, None]
     clipped = np.clip(left / noise, -HUBER, HUBER)
     inner = (np.abs(left / noise) <= HUBER).mean(axis=0)
     variance = (clipped**2).sum(axis=0) / free
-    together = (clipped[1:] * clipped[:-1]).sum(axis=0) / np.maximum(variance, 1e-12)
+    neighbours = (clipped[1:] * clipped[:-1]).sum(axis=0) / np.maximum(variance, 1e-12)
     # What is left of independent noise goes together by as much as the unknowns took of it.
-    correlation = (together + taken_later) / max(samples - 1, 1)
+    correlation = (neighbours + taken_later) / max(samples - 1, 1)
     correlation = np.clip(correlation, -MOST_CORRELATED, MOST_CORRELATED)
     H, M = P.copy(), P.copy()
     for row in range(rows):
