@@ -22,6 +22,8 @@ SHARE = 0.95
 """Of intervals that hold the true value."""
 DRAWS = 4000
 """Parameters that might be the true ones, by whose quantiles intervals are told."""
+CORRECTIONS = 6
+"""Steps by which these are moved."""
 MOST_CORRELATED = 0.99
 
 
@@ -34,29 +36,49 @@ class Uncertainty:
         correlation: (rows,) of what is left of an effort with what was left one sample before.
         covariance: (unknowns, unknowns).
         freedom: degrees of freedom of the noise: how well it is known itself.
+        weights: (rows,) of squares of residuals, in the fit.
+        prior: (unknowns,) one over the standard deviations before measuring.
     """
 
     noise: Array
     correlation: Array
     covariance: Array
     freedom: float
+    weights: Array
+    prior: Array
 
-    def intervals(self, theta: Array, parameters: Callable[[Array], Array]) -> Array:
+    def intervals(
+        self, theta: Array, parameters: Callable[[Array], Array], D: Array, A: Array
+    ) -> Array:
         """(parameters, 2) that hold the true ones with 95 %, each.
 
         Quantiles of parameters at unknowns drawn from Student's t around the fit, so that neither
-        the noise being guessed nor the curvature of the parameters is neglected.
+        the noise being guessed nor the curvature of the parameters is neglected. A draw is moved
+        until it fits efforts and prior as well as it would if parameters were linear in the
+        unknowns: where they are curved, what efforts tell exactly would be lost otherwise
+        (randomize, then optimize: Bardsley 2014).
 
         Args:
             theta: (unknowns,) the fit.
             parameters: gives (n, parameters) at (n, unknowns).
+            D: (parameters, unknowns) derivatives of these at the fit.
+            A: (samples, rows, parameters) regressors of the efforts.
         """
         rng = np.random.default_rng(0)
-        root = _root(self.covariance)
-        normal = rng.normal(size=(DRAWS // 2, len(theta))) @ root.T
-        spread = np.sqrt(self.freedom / rng.chisquare(self.freedom, size=(DRAWS // 2, 1)))
-        steps = normal * spread
-        drawn = parameters(theta + np.concatenate([steps, -steps]))
+        steps = rng.normal(size=(DRAWS // 2, len(theta))) @ _root(self.covariance).T
+        steps *= np.sqrt(self.freedom / rng.chisquare(self.freedom, size=(DRAWS // 2, 1)))
+        steps = np.concatenate([steps, -steps])
+        fitted = np.flatnonzero(D.any(axis=1))
+        told = D[fitted].T @ _weighted_square(A[..., fitted], self.weights)
+        H = told @ D[fitted] + np.diag(self.prior**2)
+        center = parameters(theta)
+        linear = (center + steps @ D.T)[:, fitted]
+        moved = steps.copy()
+        for _ in range(CORRECTIONS):
+            beyond = parameters(theta + moved)[:, fitted] - linear
+            gradient = beyond @ told.T + (moved - steps) * self.prior**2
+            moved = moved - np.linalg.solve(H, gradient.T).T
+        drawn = parameters(theta + np.where(_sane(moved, steps), moved, steps))
         tails = (1.0 - SHARE) / 2, (1.0 + SHARE) / 2
         return np.quantile(drawn, tails, axis=0).T
 
@@ -100,7 +122,8 @@ def uncertainty_of(left: Array, B: Array, prior: Array, sigma: Array) -> Uncerta
     C = np.linalg.solve(H, np.linalg.solve(H, M).T)
     samples_worth = samples * (1 - correlation**2) / (1 + correlation**2)
     freedom = max(float((samples_worth - taken).min()), 3.0)
-    return Uncertainty(noise, correlation, (C + C.T) / 2, freedom)
+    weights = inner / noise**2
+    return Uncertainty(noise, correlation, (C + C.T) / 2, freedom, weights, prior)
 
 
 def _noise(left: Array, sigma: Array, free: Array) -> Array:
@@ -123,6 +146,18 @@ def _correlated_sum(b: Array, correlation: float) -> Array:
     earlier = lfilter([0.0, correlation], [1.0, -correlation], b, axis=0)
     cross = b.T @ earlier
     return np.asarray(b.T @ b + cross + cross.T, float)
+
+
+def _weighted_square(A: Array, weights: Array) -> Array:
+    """``sum_tr weight_r a_tr a_tr'`` of (samples, rows, parameters)."""
+    rows = (A[:, r] for r in range(A.shape[1]))
+    return sum((w * a.T @ a for w, a in zip(weights, rows, strict=True)), np.zeros(2 * A.shape[2:]))
+
+
+def _sane(moved: Array, steps: Array) -> Array:
+    """(n, 1) whether moving has led anywhere; not where parameters are curved too much."""
+    far = np.abs(moved - steps).max(axis=1, keepdims=True)
+    return np.isfinite(far) & (far <= 1.0 + np.abs(steps).max(axis=1, keepdims=True))
 
 
 def _root(covariance: Array) -> Array:

@@ -217,7 +217,7 @@ class _Problem:
             values=self.parameters(theta),
             deviations=np.sqrt(np.maximum(np.diag(covariance), 0.0)),
             before=np.sqrt((D0**2).sum(axis=1)),
-            intervals=found.intervals(theta, self.parameters),
+            intervals=found.intervals(theta, self.parameters, D, self._A),
             noise=found.noise,
             correlation=found.correlation,
             weights=self.residuals(theta, found.noise)[1],

@@ -25,12 +25,30 @@ def test_the_variance_of_clipped_numbers_is_that_of_many():
 
 
 def test_intervals_are_those_of_students_t_and_follow_curved_parameters():
-    of_one = Uncertainty(np.ones(1), np.zeros(1), np.array([[0.04]]), 10.0)
-    (straight,) = of_one.intervals(np.array([1.0]), lambda theta: theta)
+    known = np.ones(1), np.zeros(1), np.array([[0.04]]), 10.0
+    of_one = Uncertainty(*known, np.zeros(1), np.array([5.0]))  # by what was known before alone
+    A = np.ones((1, 1, 1))
+    (straight,) = of_one.intervals(np.array([1.0]), lambda theta: theta, np.eye(1), A)
     reach = 0.2 * t.ppf(0.975, 10.0)
     np.testing.assert_allclose(straight, [1.0 - reach, 1.0 + reach], atol=0.03)
-    (curved,) = of_one.intervals(np.array([1.0]), np.exp)
+    (curved,) = of_one.intervals(np.array([1.0]), np.exp, np.exp(np.eye(1)), A)
     np.testing.assert_allclose(curved, np.exp(straight), rtol=1e-6)
+
+
+def test_what_efforts_tell_exactly_is_not_lost_where_parameters_are_curved():
+    """A radius is measured to 1 %, the direction not at all: the square of x is some of both."""
+
+    def parameters(theta):
+        x, y = np.moveaxis(theta, -1, 0)
+        return np.stack([np.exp(x) * np.cos(y), np.exp(x) * np.sin(y), np.exp(x)], axis=-1)
+
+    theta, prior = np.zeros(2), np.array([1e-3, 5.0])
+    D = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    A = np.array([[[1.0, 0.0, 0.0]]])  # the first of them is measured
+    C = np.diag([1e-4, 0.04])
+    found = Uncertainty(np.ones(1), np.zeros(1), C, 1e6, np.array([1e4]), prior)
+    intervals = found.intervals(theta, parameters, D, A)
+    np.testing.assert_allclose(intervals[0], [1 - 0.0196, 1 + 0.0196], atol=2e-3)
 
 
 def test_deviations_are_those_of_repeated_fits():
