@@ -21,7 +21,8 @@ def add_parser(subparsers: Any) -> None:
         help="find a motion that tells much of a robot's parameters",
         description="Searches for a motion of the independent joints, from rest to rest, that "
         "tells much of inertia and friction: inside the limits of all joints and motors (those of "
-        "the description, and effort_limits of --params), loops closed. Writes it as CSV: time, then position, velocity, acceleration of each joint.",
+        "the description, and effort_limits of --params), loops closed. Writes it as CSV: time, "
+        "then position, velocity, acceleration of each joint.",
     )
     add_model_arguments(parser)
     parser.add_argument("--what", default="inertia,friction", help="default: %(default)s")

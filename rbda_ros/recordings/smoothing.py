@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,15 +80,16 @@ class Smoother:
             near.append(other.sample)
         away = np.array([other.stamp - sample.stamp for other in near]) / self._reach
         weights = 0.5 * (1.0 + np.cos(np.pi * away))
-        parts = {
-            name: _average([getattr(other, name) for other in near], weights)
-            if getattr(sample, name) is not None
-            else None
-            for name in ("measured", "feedforward", "external")
-        }
-        return replace(labelled, sample=replace(sample, **parts))
+        measured, external = sample.measured, sample.external
+        if measured is not None:
+            measured = _average([other.measured for other in near], weights)
+        if external is not None:
+            external = _average([other.external for other in near], weights)
+        feedforward = _average([other.feedforward for other in near], weights)
+        averaged = replace(sample, measured=measured, feedforward=feedforward, external=external)
+        return replace(labelled, sample=averaged)
 
 
-def _average(values: list[Vector | None], weights: Vector) -> Vector:
+def _average(values: Sequence[Vector | None], weights: Vector) -> Vector:
     known = [k for k, value in enumerate(values) if value is not None]
     return np.average([values[k] for k in known], axis=0, weights=weights[known])
