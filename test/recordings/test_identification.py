@@ -140,6 +140,22 @@ def test_zeros_of_joints_are_found_with_their_intervals(measured_by):
     assert (found.nominal_rms > 1.5 * found.identified_rms).any()
 
 
+@pytest.mark.nightly
+def test_zeros_are_in_their_intervals_in_95_of_100_trials():
+    robot, rng = ROBOTS["demo_leg"](), np.random.default_rng(SEED)
+    motion, inside = waving(robot, 800), []
+    for _ in range(100):
+        offsets = dict(zip(robot.independent_joint_names, 0.05 * rng.normal(size=4), strict=True))
+        recorded = with_wrong_zeros(robot, motion, offsets, rng)
+        found = identify_motions(robot, [recorded], ("offset", "friction"), cutoff=50.0)
+        low, high = found.fit.intervals[-4:].T
+        true = np.array(list(offsets.values()))
+        inside.append((low <= true) & (true <= high))
+    error = np.mean(inside, axis=1).std() / np.sqrt(len(inside))
+    assert abs(np.mean(inside) - 0.95) < 3 * error
+    print(np.mean(inside, axis=0), np.mean(inside), error)
+
+
 def test_a_joint_without_gravity_tells_nothing_of_its_zero():
     """About a vertical axis, all zeros are as good."""
     urdf = (
