@@ -114,7 +114,7 @@ def _motions(
             notes.append(f"{recording.source}: {one_line(error)}")
         else:
             if found == before:
-                notes.append(f"{recording.source}: no efforts of every actuated joint")
+                notes.append(f"{recording.source}: no efforts of every motor, nor of every joint")
     if not found:
         raise InputError(
             f"no recording has {args.joint_states} with measured efforts of every actuated joint:"

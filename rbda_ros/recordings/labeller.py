@@ -137,7 +137,8 @@ class Labeller:
             label: CdrWriter([prefix + name for name in of], ("effort",))
             for label, of in names.items()
         }
-        self._places: tuple[tuple[str, ...], list[int] | None] = (), None
+        # Of efforts in messages that name certain joints: whose they are, and where they stand.
+        self._places: tuple[tuple[str, ...], tuple[str, ...], list[int]] = (), (), []
 
     @property
     def refused(self) -> Counter[str]:
@@ -217,7 +218,7 @@ class Labeller:
             stamp(data) or self._now,
             completed["position"].copy(),
             completed["velocity"].copy(),
-            self._measured(states),
+            self._measured(states, call.q),
             call.efforts.copy(),
             external,
             call.joints,
@@ -229,18 +230,26 @@ class Labeller:
             writer.efforts[:] = residual
             self._labels.append(("residual", writer.serialized(data)))
 
-    def _measured(self, states: JointStates) -> Vector | None:
-        """Efforts of the actuated joints, if the message has all of them, and finite ones."""
-        names, at = self._places
+    def _measured(self, states: JointStates, q: Vector) -> Vector | None:
+        """Efforts of the actuated joints, if the message has all of them, and finite ones.
+
+        Where it has those of every independent joint instead, what these come to at the motors.
+        """
+        names, which, at = self._places
         if states.names is not names:
-            found = places(states.names, self._settings.joint_prefix, set(self.actuated))
-            known = all(name in found for name in self.actuated)
-            at = [found[name] for name in self.actuated] if known else None
-            self._places = states.names, at
-        if at is None or len(states.effort) != len(states.names):
+            found = places(states.names, self._settings.joint_prefix, set(self._robot.joint_names))
+            which = next((n for n in (self.actuated, self.independent) if found.keys() >= {*n}), ())
+            at = [found[name] for name in which]
+            self._places = states.names, which, at
+        if not at or len(states.effort) != len(states.names):
             return None
         measured = states.effort[at]
-        return measured if np.isfinite(measured).all() else None
+        if not np.isfinite(measured).all():
+            return None
+        if which is self.actuated:
+            return measured
+        tau = np.concatenate([np.zeros(self._robot.coordinates.base_nv), measured])
+        return self._robot.actuator_efforts(q, tau)
 
 
 _NONE: Vector = np.zeros(0)

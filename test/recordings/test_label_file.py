@@ -76,6 +76,27 @@ def test_labels_are_what_the_methods_of_the_robot_give(robot, motion, tmp_path, 
     assert stamp.sec * 10**9 + stamp.nanosec == motion.times[-1]
 
 
+def test_efforts_of_joints_do_where_those_of_motors_are_not_measured(robot, motion, tmp_path):
+    q = robot.close(motion.position[:, : robot.ny])
+    efforts = motion.effort[:, robot.ny :]
+    spanning = np.zeros((len(q), robot.nv))
+    spanning[:, [robot.joint_names.index(name) for name in robot.actuated_joint_names]] = efforts
+    joints = replace(
+        motion,
+        names=motion.names[: robot.ny],
+        position=motion.position[:, : robot.ny],
+        velocity=motion.velocity[:, : robot.ny],
+        effort=robot.generalized_force(q, spanning),
+    )
+    residuals = []
+    for name, recorded in (("motors", motion), ("joints", joints)):
+        bag = write_bag(tmp_path / name, messages_of(recorded))
+        label_file(Job(bag, tmp_path / f"{name}_out", MODEL, SETTINGS))
+        messages = read_all(tmp_path / f"{name}_out")["/dynamics/residual"]
+        residuals.append([m.effort for _, m in messages])
+    np.testing.assert_allclose(*residuals, atol=1e-8)
+
+
 def test_the_external_effort_of_a_true_model_is_none(robot, motion, tmp_path):
     bag = write_bag(tmp_path / "in", messages_of(motion))
     label_file(Job(bag, tmp_path / "out", MODEL, SETTINGS))
