@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-import yaml
+from rbda_ros.node.parameter_yaml import read_mapping
 
 GAIN_FORM = "{<joint>: <number>, ...}"
 
@@ -17,12 +17,7 @@ def joint_gains(name: str, text: str) -> dict[str, float]:
     Raises:
         ValueError: it is not of that form; says which entry, and what to write.
     """
-    try:
-        given = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ValueError(f"{name}: not YAML ({error}); write {GAIN_FORM}") from error
-    if not isinstance(given, dict):
-        raise ValueError(f"{name}: '{text}' is no mapping; write {GAIN_FORM}")
+    given = read_mapping(name, text, GAIN_FORM)
     for joint, gain in given.items():
         number = isinstance(gain, int | float) and not isinstance(gain, bool)
         if not number or not math.isfinite(gain) or gain < 0.0:
