@@ -273,9 +273,12 @@ class Measured:
 
 
 def _or_raise(found: T | RefusalError) -> T:
-    if isinstance(found, RefusalError):
-        raise found
-    return found
+    if not isinstance(found, RefusalError):
+        return found
+    try:
+        raise found.with_traceback(None)  # else it has one more frame each time
+    finally:
+        del found  # or this frame and the traceback would keep each other
 
 
 def _wrong_size(what: str, values: Vector, size: int) -> RefusalError:
