@@ -13,7 +13,17 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmark import calls, contacts, convergence, counts, latency, loop_methods, methods, stream
+from benchmark import (
+    calls,
+    contacts,
+    convergence,
+    counts,
+    every_call,
+    latency,
+    loop_methods,
+    methods,
+    stream,
+)  # fmt: skip
 from benchmark.robots import example_urdf
 from rbda_ros import load_robot
 from rbda_ros.kernels.registry import KERNELS
@@ -44,6 +54,13 @@ def _stream() -> None:
         rows = list(stream.rows())
     _show("Round trips with a client in C; ratios to the echo, and to the same without load", rows)
     _write(DOCS / "stream.csv", rows)
+
+
+def _every_call() -> None:
+    with console.status(every_call.rows.__doc__ or ""):
+        rows = list(every_call.rows())
+    _show("Round trips with a client in C, beside calls and swaps", rows)
+    _write(DOCS / "stream_beside_calls.csv", rows)
 
 
 def _methods() -> None:
@@ -171,6 +188,7 @@ SECTIONS = {
     "methods": _methods,
     "kernels": _kernels,
     "stream": _stream,
+    "every_call": _every_call,
     "latency": _latency,
     "loops": _loops,
     "contacts": _contacts,

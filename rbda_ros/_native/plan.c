@@ -269,8 +269,10 @@ PyObject *plan_heard(plan_t *plan)
   }
   if (forms == NULL) return NULL;
   const vector_t state = plan->answered ? plan->state : (vector_t){plan->state.at, 0};
-  return Py_BuildValue("LNy#", (long long)plan->latest, forms, (const char *)state.at,
-                       (Py_ssize_t)sizeof(double) * state.count);
+  const long long stale = plan->stale;
+  plan->stale = 0;
+  return Py_BuildValue("LNy#LL", (long long)plan->latest, forms, (const char *)state.at,
+                       (Py_ssize_t)sizeof(double) * state.count, stale, (long long)plan->age);
 }
 
 bool plan_put(plan_t *plan, const Py_buffer *given, int64_t earliest, int64_t newest)

@@ -102,6 +102,8 @@ typedef struct {
   bool others;                   /* whether it needs other topics than joint states */
   int64_t earliest, newest;      /* times that those are from */
   int64_t latest;                /* time that was seen last */
+  long long stale;               /* states too old, or too new, since Python asked */
+  int64_t age;                   /* of the last of these [ns] */
   vector_t state;                /* velocity, spanning position and efforts of the last answer */
   bool answered;                 /* whether there is one */
 } plan_t;

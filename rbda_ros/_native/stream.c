@@ -105,19 +105,8 @@ static void *run(void *argument)
   return NULL;
 }
 
-/* In Python. */
-
-/* The interpreter stays held: the thread never waits for it with the lock, and whoever gave it up
- * here might hold the lock until it gets it back. */
-static void lock(Stream *self)
-{
-  pthread_mutex_lock(&self->lock);
-}
-
-static void unlock(Stream *self)
-{
-  pthread_mutex_unlock(&self->lock);
-}
+/* In Python. The interpreter stays held while waiting for the lock: the thread never waits for it
+ * with the lock, and whoever gave it up here might hold the lock until it gets it back. */
 
 static int start_thread(Stream *self)
 {
@@ -191,11 +180,11 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
 {
   if (self->open) {
     self->open = false;
-    lock(self);
+    pthread_mutex_lock(&self->lock);
     self->stopping = true;
     self->armed = false;
     pthread_cond_signal(&self->resumed);
-    unlock(self);
+    pthread_mutex_unlock(&self->lock);
     sem_post(&self->news);
     Py_BEGIN_ALLOW_THREADS /* which the thread may be waiting for */
     pthread_join(self->thread, NULL);
@@ -226,10 +215,10 @@ static PyObject *Stream_take(Stream *self, PyObject *Py_UNUSED(none))
 {
   bool taken = false;
   if (self->open) {
-    lock(self);
+    pthread_mutex_lock(&self->lock);
     if (self->handed) taken = self->pending || take(self);
     self->pending = false;
-    unlock(self);
+    pthread_mutex_unlock(&self->lock);
   }
   if (!taken) Py_RETURN_NONE; /* the thread rests until it is armed: the message stays */
   return PyBytes_FromStringAndSize((const char *)self->message.buffer,
@@ -251,14 +240,14 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
     plan->earliest = earliest;
     plan->newest = newest;
   }
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   plan_t *before = self->plan;
   self->plan = plan;
   self->seized = false;
   self->armed = plan != NULL && !self->pending; /* which Python answers first, and arms it then */
   self->handed = self->pending;
   pthread_cond_signal(&self->resumed);
-  unlock(self);
+  pthread_mutex_unlock(&self->lock);
   plan_free(before);
   if (PyErr_Occurred()) return NULL; /* there is no plan, but the thread goes on */
   Py_RETURN_NONE;
@@ -266,12 +255,12 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
 
 static PyObject *Stream_seize(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   plan_t *plan = self->plan;
   self->plan = NULL;
   self->armed = false;
   self->seized = true;
-  unlock(self);
+  pthread_mutex_unlock(&self->lock);
   PyObject *result = plan_heard(plan);
   plan_free(plan);
   return result;
@@ -279,9 +268,9 @@ static PyObject *Stream_seize(Stream *self, PyObject *Py_UNUSED(none))
 
 static PyObject *Stream_look(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   PyObject *result = plan_heard(self->plan);
-  unlock(self);
+  pthread_mutex_unlock(&self->lock);
   return result;
 }
 
@@ -292,10 +281,10 @@ static PyObject *Stream_put(Stream *self, PyObject *args)
   if (!PyArg_ParseTuple(args, "y*y*y*y*LL", &given[0], &given[1], &given[2], &given[3], &earliest,
                         &newest))
     return NULL;
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   const bool armed = self->armed;
   const bool fit = !armed || plan_put(self->plan, given, earliest, newest);
-  unlock(self);
+  pthread_mutex_unlock(&self->lock);
   for (int k = 0; k < MOST_INPUTS; k++) PyBuffer_Release(&given[k]);
   if (!fit) return PyErr_Format(PyExc_ValueError, "an input is longer than the kernel's");
   return PyBool_FromLong(armed);
@@ -303,12 +292,12 @@ static PyObject *Stream_put(Stream *self, PyObject *args)
 
 static PyObject *Stream_read(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   const size_t answers = self->answers, kept = answers < MOST_RECORDS ? answers : MOST_RECORDS;
   PyObject *bytes = PyBytes_FromStringAndSize((const char *)self->records,
                                               (Py_ssize_t)(kept * sizeof(record_t)));
   if (bytes != NULL) self->answers = 0;
-  unlock(self);
+  pthread_mutex_unlock(&self->lock);
   return bytes == NULL ? NULL : Py_BuildValue("nN", (Py_ssize_t)answers, bytes);
 }
 

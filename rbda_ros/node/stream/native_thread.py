@@ -29,7 +29,7 @@ try:
 except ImportError:
     native = None  # type: ignore[assignment]
 
-Heard = tuple[Plan, tuple[int, tuple[tuple[int, int], ...], bytes]]
+Heard = tuple[Plan, tuple[int, tuple[tuple[int, int], ...], bytes, int, int]]
 Arming = tuple[Plan, int, tuple[int, ...], tuple[int, int]]
 
 ROW = 8
@@ -159,6 +159,8 @@ class NativeThread:
                 if data is None:
                     break
                 self._answer(data)
+                if self._make_plan() is not None:
+                    break  # the thread goes on
 
     def _arm(self, arming: Arming | None) -> None:
         if arming is None:

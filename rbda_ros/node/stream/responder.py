@@ -62,6 +62,7 @@ class Responder:
         self._search = Search(context.background)
 
         self._call: FeedforwardCall | None = None  # in use
+        self._start: Vector | None = None  # where another one's loops begin to close
         self._joints: Joints = ()  # that it goes by
         self._kind: Kind | None = None  # what its inputs mean
         self._unsettled = True  # whether the settings may want another
@@ -69,6 +70,7 @@ class Responder:
 
         self._safety = EffortSafety(settings)
         self._command = context.codec.commands()
+        self._written_names: list[str] | None = None
         self.apply(settings)
         if before is not None:
             self._take_over(before)
@@ -91,7 +93,8 @@ class Responder:
         )
         self._timeout = int(settings.joint_state_timeout * 1e9)
         names = [settings.joint_prefix + n for n in robot.actuated_joint_names]
-        self._writer = self._context.codec.efforts(names)
+        if names != self._written_names:
+            self._written_names, self._writer = names, self._context.codec.efforts(names)
         order = [robot.actuated_joint_names.index(name) for name in settings.command_joints]
         self._command_order = np.array(order, np.intp)
         self._command.data = [0.0] * len(order)
@@ -139,11 +142,7 @@ class Responder:
         states = self._reader.read(data)
         now, time, timeout = self._present(), states.time, self._timeout
         if timeout and abs(now - time) > timeout:
-            raise RefusalError(
-                Reason.STALE,
-                f"joint_states are {(now - time) * 1e-9:.3g} s old by their stamp; check the "
-                "clocks, or raise joint_state_timeout (0: any age)",
-            )
+            raise stale_states(now - time)
         oldest = now - timeout if timeout else NEVER + 1
         joints = self._measured.take(states, time or now, oldest)
         try:
@@ -260,8 +259,9 @@ class Responder:
                 return self._call  # of other terms, or of another load: better than none
             raise RefusalError(Reason.NOT_READY, "the kernel for these joints is being made")
         call = making.result()
-        if self._call is not None and call is not self._call:
-            call.start_from(self._call.q)
+        if self._start is not None and call is not self._call:
+            call.start_from(self._start)
+        self._start = call.start
         call.limit[:] = largest_efforts(self._robot, settings)
         call.searches = False
         call.max_condition_number = settings.max_condition_number
@@ -292,6 +292,9 @@ class Responder:
     def _take_over(self, before: Responder) -> None:
         """Go on from what was heard, and with the old kernel until there is a new one."""
         self._reader = before._reader
+        same = before._robot.joint_names == self._robot.joint_names
+        if same and before._start is not None and len(before._start) == self._robot.nq:
+            self._start = before._start
         if before._robot.description is not self._robot.description:
             return  # what was heard may mean something else
         self._measured, self._others = before._measured, before._others
@@ -331,3 +334,12 @@ class Responder:
             self.forget()
         self._latest = now
         return now
+
+
+def stale_states(age: int) -> RefusalError:
+    """Why joint states of some age [ns] are refused."""
+    return RefusalError(
+        Reason.STALE,
+        f"joint_states are {age * 1e-9:.3g} s old by their stamp; check the clocks, or raise "
+        "joint_state_timeout (0: any age)",
+    )

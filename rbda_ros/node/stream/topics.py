@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
@@ -32,15 +33,16 @@ from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoTh
 from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.recent_states import RecentStates
 from rbda_ros.node.stream.remembering import Remembering
-from rbda_ros.node.stream.responder import JUMP, Responder
+from rbda_ros.node.stream.responder import JUMP, Responder, stale_states
 from rbda_ros.node.stream.ros_codec import RosCodec
 from rbda_ros.node.thread_priority import StreamPriority
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 # Best effort matches reliable publishers too. Deep enough for joint states in several parts that
-# come at the same moment; what is too old by the time it is taken is refused.
-NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+# come at the same moment, and for those at 1 kHz while the model is swapped; but what falls behind
+# for good shall not answer much that is old.
+NEWEST = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 Handler = Callable[[Responder, Any], None]
 
@@ -79,7 +81,7 @@ class Stream:
         self._priority = StreamPriority(node.get_logger())
         self._responder: Responder | None = None
         self._robot: Robot | None = None
-        self._prepared: tuple[Robot | None, Prepared | None] = None, None
+        self._prepared: WeakKeyDictionary[Robot, Prepared] = WeakKeyDictionary()
         self.topic: str = self._efforts.topic_name
         clock = node.get_clock().handle
         self._context = Context(
@@ -97,21 +99,19 @@ class Stream:
 
     def prepare(self, robot: Robot) -> None:
         """Make ready for a model of the same joints; not on the executor. Then `use` it."""
-        if self._responder is not None:
-            self._prepared = robot, self._responder.prepare(robot)
+        if self._responder is not None and (made := self._responder.prepare(robot)) is not None:
+            self._prepared[robot] = made
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
-        for_robot, prepared = self._prepared
-        prepared = prepared if for_robot is robot else None
-        self._prepared = None, None
+        before, prepared = self._responder, self._prepared.pop(robot, None)
+        responder = Responder(robot, settings, self._context, before, prepared)
+        publish = partial(Publisher.publish, self._motors)
+        commands = JointCommands(robot, settings, publish, self._arrays.publish_motor_commands)
         with self._changing():
-            self._robot, before = robot, self._responder
-            self._responder = Responder(robot, settings, self._context, before, prepared)
-            publish = partial(Publisher.publish, self._motors)
-            self._joint_commands = JointCommands(
-                robot, settings, publish, self._arrays.publish_motor_commands
-            )
+            if before is not None:
+                responder.latest = before.latest
+            self._robot, self._responder, self._joint_commands = robot, responder, commands
             self._offer(robot, settings)
 
     def apply(self, settings: Settings) -> None:
@@ -227,8 +227,10 @@ class Stream:
 
     def _hear(self, heard: Heard) -> None:
         """Know what the thread knows."""
-        plan, (latest, forms, state) = heard
+        plan, (latest, forms, state, stale, age) = heard
         plan.tell(forms, self.refusals)
+        if stale:
+            self.refusals.add(stale_states(age), stale)
         if self._responder is not None:
             self._responder.latest = latest
         if state and self._joint_commands is not None:
@@ -298,12 +300,9 @@ class Stream:
             return
         if self._states is None:
             self._states = self._node.create_publisher(JointState, "~/joint_states", 10)
+        publish, context = self._states.publish, self._context
         self._completed = CompletedStates(
-            robot,
-            settings.joint_prefix,
-            self._states.publish,
-            self._context.background,
-            self._context.codec,
+            robot, settings.joint_prefix, publish, context.background, context.codec
         )
 
     def _offer_external(self, settings: Settings) -> None:
