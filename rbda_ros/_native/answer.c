@@ -256,7 +256,12 @@ outcome_t plan_answer(plan_t *plan, rcl_clock_t *clock, const uint8_t *data, Py_
   }
   const int64_t stamp = stamp_of(data), time = stamp != 0 ? stamp : now;
   if (now < plan->latest - plan->jump) return FOR_PYTHON;
-  if (timeout != 0 && (now - stamp > timeout || stamp - now > timeout)) return FOR_PYTHON;
+  if (timeout != 0 && (now - stamp > timeout || stamp - now > timeout)) {
+    plan->stale++;
+    plan->age = now - stamp;
+    plan->latest = now;
+    return COUNTED;
+  }
   if (form->refused) {
     form->refusals++;
     plan->latest = now;

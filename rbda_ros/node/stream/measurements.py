@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -116,6 +117,14 @@ class Measured:
             return layout.joints
         self._keep(states, layout, time)
         return layout.joints or self._together(oldest)
+
+    def expected(self, forms: Sequence[Form]) -> Joints:
+        """The joints to go by, if messages come as they did; none where that is not known."""
+        for form in forms:
+            with suppress(RefusalError):
+                if joints := self._layout(form.names).joints:
+                    return joints
+        return ()
 
     def known(self, forms: Sequence[Form], joints: Joints) -> list[KnownForm]:
         """Forms of messages that need no more thought, one for each set of names.
