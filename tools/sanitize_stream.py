@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 COMPILER = os.environ.get("CC", "cc")
 SOURCES = ("stream.c", "plan.c", "answer.c")
-TESTS = "test/node/stream/test_native_thread.py"
+TESTS = "test/node/stream/test_native_thread.py", "test/node/stream/test_native_swaps.py"
 LIBRARIES = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 SANITIZERS = {"address": "address,undefined", "thread": "thread"}
 
@@ -59,7 +59,7 @@ def run(kind):
         "PYTHONPATH": os.pathsep.join([str(stage), str(ROOT)]),
     }
     # ThreadSanitizer wants addresses where it expects them.
-    command = ["setarch", "-R", sys.executable, "-m", "pytest", "-q", "-n", "0", TESTS]
+    command = ["setarch", "-R", sys.executable, "-m", "pytest", "-q", "-n", "0", *TESTS]
     failed = subprocess.run(command, env=environment, cwd=ROOT).returncode
     for report in sorted(stage.glob("report.*")):
         print(report.read_text(errors="replace"))
