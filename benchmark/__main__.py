@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmark import (
+    batches,
     calls,
     contacts,
     convergence,
@@ -22,8 +23,9 @@ from benchmark import (
     latency,
     loop_methods,
     methods,
+    overhead,
     stream,
-)  # fmt: skip
+)
 from benchmark.robots import example_urdf
 from rbda_ros import load_robot
 from rbda_ros.kernels.registry import KERNELS
@@ -69,6 +71,20 @@ def _methods() -> None:
     short = [{k: x for k, x in row.items() if "pin" not in k} for row in rows]
     _show("Methods of Robot with all their checks (us), and times faster than Pinocchio", short)
     _write(DOCS / "methods.csv", rows)
+
+
+def _overhead() -> None:
+    with console.status(overhead.rows.__doc__ or ""):
+        rows = list(overhead.rows())
+    _show("Methods of Robot over the kernels that they call (us)", rows)
+    _write(DOCS / "overhead.csv", rows)
+
+
+def _batches() -> None:
+    with console.status(batches.rows.__doc__ or ""):
+        rows = list(batches.rows())
+    _show("Batches: a state (us), over kernel.batch, and times faster than Pinocchio", rows)
+    _write(DOCS / "batches.csv", rows)
 
 
 def _kernels() -> None:
@@ -186,6 +202,8 @@ def _plot(rows: list[dict[str, object]]) -> None:
 
 SECTIONS = {
     "methods": _methods,
+    "overhead": _overhead,
+    "batches": _batches,
     "kernels": _kernels,
     "stream": _stream,
     "every_call": _every_call,

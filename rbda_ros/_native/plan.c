@@ -70,10 +70,10 @@ static bool read_rates(plan_t *plan, PyObject *given, Py_ssize_t joints, rates_t
 static bool read_kept(plan_t *plan, PyObject *given)
 {
   kept_t *kept = &plan->kept;
-  PyObject *position, *velocity, *times, *velocities, *accelerations, *places, *fresh;
-  if (!PyArg_ParseTuple(given, "OOOO!O!dOO", &position, &velocity, &times, &PyTuple_Type,
+  PyObject *position, *velocity, *times, *velocities, *accelerations, *places, *offsets, *fresh;
+  if (!PyArg_ParseTuple(given, "OOOO!O!dOOO", &position, &velocity, &times, &PyTuple_Type,
                         &velocities, &PyTuple_Type, &accelerations, &kept->longest, &places,
-                        &fresh)
+                        &offsets, &fresh)
       || !hold_vector(plan, position, &kept->position)
       || !hold_vector(plan, velocity, &kept->velocity) || !hold_times(plan, times, &kept->times))
     return false;
@@ -90,6 +90,10 @@ static bool read_kept(plan_t *plan, PyObject *given)
     if (!fits(base >= 0, "the acceleration")) return false;
     plan->acceleration = (vector_t){acceleration.at + base, kept->places.count};
   }
+  if (offsets != Py_None
+      && (!hold_vector(plan, offsets, &kept->offsets)
+          || !fits(kept->offsets.count == kept->places.count, "an offset")))
+    return false;
   if (fresh == Py_None) return true;
   const Py_buffer *view = hold(plan, fresh, PyBUF_SIMPLE);
   if (view == NULL) return false;

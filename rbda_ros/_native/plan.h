@@ -60,6 +60,7 @@ typedef struct {
   double longest;                /* gap after which there is no rate [s] */
   order_t places;                /* of the joints to go by */
   const uint8_t *fresh;          /* which joints these follow from, if messages are partial */
+  vector_t offsets;              /* added to their positions; none where there are none */
 } kept_t;
 
 /* Numbers that go into a message. */

@@ -26,6 +26,7 @@ from rbda_ros.node.stream.made_calls import Joints, Kind, MadeCalls, Prepared, p
 from rbda_ros.node.stream.measurements import Measured, not_finite
 from rbda_ros.node.stream.other_inputs import OtherInputs
 from rbda_ros.node.stream.rates import NEVER, Vector
+from rbda_ros.node.worker import result_of
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -130,12 +131,14 @@ class Responder:
         try:
             age, health = self._respond(data)
         except (InputError, ModelError) as error:
-            refused = refusal(error)
-            self._context.refusals.add(refused)
-            if self._safety.zero_follows(refused.reason):
-                self._send(np.zeros(len(self._writer.efforts)), data)
+            self._refuse(refusal(error), data)
             return
         self._context.meter.add(perf_counter() - began, age, health)
+
+    def _refuse(self, refused: RefusalError, data: bytes) -> None:
+        self._context.refusals.add(refused)
+        if self._safety.zero_follows(refused.reason):
+            self._send(np.zeros(len(self._writer.efforts)), data)
 
     def _respond(self, data: bytes) -> tuple[float, list[float]]:
         """Publish the answer; how old the message was [s], NaN without a stamp, and `Health`."""
@@ -178,7 +181,7 @@ class Responder:
         making = self._calls.make((joints, None, False), self._settings.terms)
         if not making.done():
             return
-        call = making.result()
+        call = result_of(making)
         call.searches = False
         call.max_condition_number = self._settings.max_condition_number
         self._measured.give(states, joints, call)
@@ -258,7 +261,7 @@ class Responder:
             if self._call is not None and kind == self._kind:
                 return self._call  # of other terms, or of another load: better than none
             raise RefusalError(Reason.NOT_READY, "the kernel for these joints is being made")
-        call = making.result()
+        call = result_of(making)
         if self._start is not None and call is not self._call:
             call.start_from(self._start)
         self._start = call.start
