@@ -77,14 +77,14 @@ class Talk(Conversation):
 
 
 @contextmanager
-def running(urdf, loops="", executor=make_executor, **values):
+def running(urdf, loops="", executor=make_executor, arguments=(), **values):
     """A node that spins in a thread of this process."""
     with own_domain() as domain:
         rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
         client = Client(domain)
         parameters = {"robot_description": urdf.read_text(), "loop_constraints": str(loops)}
         overrides = [Parameter(name, value=value) for name, value in (parameters | values).items()]
-        node = DynamicsNode(parameter_overrides=overrides)
+        node = DynamicsNode(parameter_overrides=overrides, cli_args=[*arguments])
         spinning = executor()
         spinning.add_node(node)
         done = rclpy.task.Future()

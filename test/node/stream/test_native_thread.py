@@ -45,6 +45,12 @@ def test_the_same_numbers_to_the_last_bit():
             assert not answer.velocity
 
 
+def test_its_topic_is_remapped_and_publishers_may_be_reliable():
+    with running(LEG, LOOPS, arguments=("--ros-args", "-r", "joint_states:=of_driver")) as talk:
+        talk.publisher = talk.client.node.create_publisher(JointState, "of_driver", 10)
+        talk.natively(*good(talk.robot))
+
+
 @pytest.mark.parametrize("executor", [SingleThreadedExecutor, MultiThreadedExecutor])
 def test_every_executor_is_woken(executor):
     with running(LEG, LOOPS, executor) as talk:
