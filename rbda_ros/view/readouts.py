@@ -36,8 +36,11 @@ def status(posed: Posed, updates: int) -> str:
     )
 
 
-def efforts(robot: Robot, gravity: Array | None, motors: Array | None) -> str:
-    """Gravity on the independent joints and what the motors hold against it, as bars."""
+def efforts(robot: Robot, gravity: Array | None, motors: Array | None, updates: int) -> str:
+    """Gravity on the independent joints and what the motors hold against it, as bars.
+
+    ``updates`` is that of the `status` which they belong to.
+    """
     limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
     base = robot.coordinates.base_nv
     parts = []
@@ -50,7 +53,7 @@ def efforts(robot: Robot, gravity: Array | None, motors: Array | None) -> str:
             continue
         numbers = values[base:] if len(values) > len(names) else values
         parts.append(f"<div><b>{title}</b> [N m, N]</div>{bars(names, numbers, limits)}")
-    return f'<div id="rbda-efforts" style="{STYLE}">{"".join(parts)}</div>'
+    return f'<div id="rbda-efforts" data-updates="{updates}" style="{STYLE}">{"".join(parts)}</div>'
 
 
 def bars(names: Sequence[str], values: Sequence[float] | Array, limits: Mapping[str, float]) -> str:

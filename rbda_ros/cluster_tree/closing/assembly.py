@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from rbda_ros.cluster_tree.closing.first_position import find_closed, outside_limits
 from rbda_ros.cluster_tree.closing.independent import (
@@ -32,6 +31,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     SAMPLES,
 )
 from rbda_ros.cluster_tree.loops import Loop
+from rbda_ros.cluster_tree.pivoting import pivoted_columns
 from rbda_ros.description.model import Coupling, CutJoint
 from rbda_ros.errors import Problem
 from rbda_ros.spatial import Array
@@ -282,7 +282,7 @@ def _full_rank_rows(
     jacobians: Sequence[Array], rank: int, tolerance: float = RANK_TOLERANCE
 ) -> list[int]:
     """Rows that span all of them at every position; all rows where no such choice is found."""
-    _, _, order = scipy.linalg.qr(np.hstack(jacobians).T, mode="economic", pivoting=True)
+    order, _ = pivoted_columns(np.hstack(jacobians).T)
     rows = sorted(int(i) for i in order[:rank])
     if all(_rank(K[rows], tolerance) == rank for K in jacobians):
         return rows
