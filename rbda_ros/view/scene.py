@@ -50,7 +50,7 @@ class Scene:
         self._loops: Any = None
         self._label: Any = None
         if self._lines.lines:
-            self._colours = np.zeros(0)
+            self._colours: Any = None
             dashes = self._lines.dashes(self._lines.corners(*poses))
             self._loops = self._scene.add_line_segments(
                 "/loops", dashes, LOOP, thickness=3.0, thickness_units="screen"
@@ -107,7 +107,7 @@ class Scene:
         self._label.visible = bool(red)
         if red:
             # Gears have nothing to say of their own: the linkage of the cluster does.
-            troubled = np.flatnonzero(is_red)
+            troubled = np.flatnonzero(is_red).tolist()
             line = max(troubled, key=lambda i: len(self._lines.lines[i].corners) == 4)
             self._label.position = self._lines.label(line, corners)
             self._label.text = self._lines.lines[line].name

@@ -63,7 +63,7 @@ def _visuals(
     if root.tag == "mujoco":
         return mjcf_shapes(robot, source, text)
     path = None if str(source).lstrip().startswith("<") else Path(source)
-    shapes, notes = [], []
+    shapes, notes = list[Shape](), list[str]()
     for link in children(root, "link"):
         place = robot.tree.spanning.links.get(link.get("name", ""))
         for visual in children(link, "visual") if place else ():
