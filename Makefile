@@ -33,7 +33,7 @@ help:
 	@echo "make nightly   the tests that take long and say little more"
 	@echo "make lint      style, types, direction of imports"
 	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
-	@echo "make sanitize  the native module under AddressSanitizer and UBSan"
+	@echo "make sanitize  all C of ours under AddressSanitizer, UBSan and ThreadSanitizer (CALLS=...)"
 	@echo "make bench     the benchmarks"
 	@echo "make papers    the papers' figures and tables, and docs/papers.md"
 	@echo "make browser   Debian's Chromium for the tests of the page, where apt and root are at hand"
@@ -81,9 +81,6 @@ colcon: install
 	$(STEP) install-space "Running the node of the install space" \
 	  $(VENV)/python tools/try_install_space.py $(COLCON)/install
 
-sanitize: install
-	$(STEP) sanitize "1,000,000 native calls under sanitizers" $(VENV)/python tools/sanitize.py
-
 bench: install
 	@$(VENV)/python -m benchmark
 
@@ -105,6 +102,7 @@ screenshots: install browser
 # Each ends by itself with a table of verdicts; KEEP=--write keeps it in docs/hardening.md.
 MINUTES ?= 10
 RUNS ?= 100000
+CALLS ?= 1000000
 
 soak: install
 	$(VENV)/python -m tools.hardening.soak --minutes $(MINUTES) $(KEEP)
@@ -115,6 +113,9 @@ faults: install
 fuzz: install
 	-@$(VENV)/python -m pip --disable-pip-version-check install -q atheris 2> build/logs/atheris.log
 	$(VENV)/python -m tools.hardening.fuzz --runs $(RUNS) $(KEEP)
+
+sanitize: install
+	$(VENV)/python -m tools.hardening.sanitize_all --calls $(CALLS) $(KEEP)
 
 CORE := description cluster_tree algorithms kernels robot
 CORE_FILES := rbda_ros/description/*,rbda_ros/cluster_tree/*,rbda_ros/algorithms/*,rbda_ros/kernels/*,rbda_ros/robot/*

@@ -7,6 +7,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -131,12 +132,21 @@ def _peak_memory(job: Job) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def main(gigabytes: float) -> None:
-    """Print all; some minutes."""
-    for section in (throughput, scaling, partial(memory, gigabytes=gigabytes)):
+SECTIONS: dict[str, Callable[[Path], None]] = {
+    "throughput": throughput,
+    "scaling": scaling,
+    "memory": partial(memory, gigabytes=1.0),
+}
+
+
+def main(names: Sequence[str]) -> None:
+    """Print some sections, or all; ``memory=10`` for a bag of 10 GB."""
+    for name in names or SECTIONS:
+        section, _, gigabytes = name.partition("=")
+        run = partial(memory, gigabytes=float(gigabytes)) if gigabytes else SECTIONS[section]
         with tempfile.TemporaryDirectory() as scratch:
-            section(Path(scratch))
+            run(Path(scratch))
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0)
+    main(sys.argv[1:])

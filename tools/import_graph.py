@@ -7,6 +7,7 @@ in pyproject.toml; this is its picture.
 
 import ast
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -14,20 +15,16 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rbda_ros"
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- import_graph.py: begin -->", "<!-- import_graph.py: end -->"
-ROOMS = (  # from the ground up
-    "errors",
-    "spatial",
-    "description",
-    "cluster_tree",
-    "algorithms",
-    "kernels",
-    "robot",
-    "node",
-    "demo",
-    "examples",
-    "view",
-    "cli",
-)
+
+
+def rooms_from_the_ground_up():
+    """The rooms in the order of the contract, which has them from the roof down."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    return [room for layer in reversed(layers) for room in layer.split(" | ")]
+
+
+ROOMS = rooms_from_the_ground_up()
 
 
 def room_of(module):
@@ -68,6 +65,10 @@ def generated_part():
             lines[room] += len(path.read_text().splitlines())
             count[room] += path.name != "__init__.py"
             edges |= {(room, other) for other in imported(path) if other != room}
+    for path in (*PACKAGE.rglob("*.c"), *PACKAGE.rglob("*.h")):
+        room = path.relative_to(PACKAGE).parts[0]
+        lines[room] += len(path.read_text().splitlines())
+        count[room] += path.suffix == ".c"
     # What follows from other arrows is not drawn.
     drawn = {
         (a, b) for a, b in edges if not any((a, c) in edges and (c, b) in edges for c in ROOMS)

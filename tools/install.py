@@ -8,7 +8,9 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
+import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -24,18 +26,20 @@ ROOT = Path(__file__).resolve().parents[1]
 DISTRO = os.environ.get("DISTRO") or "jazzy"
 VENV = ROOT / (".venv" if DISTRO == "jazzy" else f".venv-{DISTRO}")
 PYTHON = VENV / "bin" / "python"
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGE_SOURCES = ("CMakeLists.txt", "package.xml", "pyproject.toml", "setup.py")
+# Without bytecode of all that is installed, most of which is never imported: half the time.
+PIP = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--no-compile"]
 PACKAGE_FOLDERS = ("cmake", "config", "launch", "msg", "rbda_ros", "srv")
 
 
 def requirements(distro):
     """Everything that building, running, testing and checking needs with a ROS distribution."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    project = settings["project"]
+    project = SETTINGS["project"]
     extras = project["optional-dependencies"].values()
-    wanted = {*settings["build-system"]["requires"], *project["dependencies"]}.union(*extras)
+    wanted = {*SETTINGS["build-system"]["requires"], *project["dependencies"]}.union(*extras)
     if distro != "jazzy":
-        others = settings["tool"]["rbda_ros"]
+        others = SETTINGS["tool"]["rbda_ros"]["distributions"]
         if distro not in others:
             sys.exit(f"DISTRO={distro}: there are jazzy, {', '.join(others)}.")
         wanted = {each for each in wanted if not each.startswith("ros-")} | {*others[distro]}
@@ -84,6 +88,23 @@ def bring_up_to_date(part, wanted, *steps):
     stamp.write_text(wanted)
 
 
+def install_requirements(wanted):
+    """Install with uv, in a quarter of the time; where it cannot, with pip, which knows more ways.
+
+    uv does not read pip's configuration: it is told of another index, and no more.
+    """
+    if subprocess.run([*PIP, "-q", SETTINGS["tool"]["rbda_ros"]["installer"]]).returncode == 0:
+        env = os.environ.copy()
+        config = [PYTHON, "-m", "pip", "config", "list"]
+        found = subprocess.run(config, capture_output=True, text=True).stdout
+        if index := re.search(r"^[^=]*\.index-url='(.*)'$", found, re.M):
+            env.setdefault("UV_DEFAULT_INDEX", index[1])
+        uv = [VENV / "bin" / "uv", "pip", "install", "--native-tls", "--python", PYTHON]
+        if subprocess.run([*uv, *wanted], env=env).returncode == 0:
+            return 0
+    return subprocess.run([*PIP, *wanted]).returncode
+
+
 def main():
     # An environment cannot be moved, nor used with another Python; nor can what was built with it.
     identity = f"{VENV}\n{sys.base_prefix}\n{sys.version}\n"
@@ -96,13 +117,15 @@ def main():
         identity,
         ("venv", "Creating .venv", [sys.executable, "-m", "venv", VENV]),
     )
-    # Without bytecode of all that is installed, most of which is never imported: half the time.
-    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--no-compile"]
     wanted = requirements(DISTRO)
     bring_up_to_date(
         "requirements",
         "\n".join(wanted),
-        ("requirements", "Installing ROS and the other requirements", [*pip, *wanted]),
+        (
+            "requirements",
+            "Installing ROS and the other requirements",
+            [sys.executable, __file__, "requirements"],
+        ),
     )
     bring_up_to_date(
         "package",
@@ -110,12 +133,14 @@ def main():
         (
             "package",
             "Building and installing rbda_ros",
-            [*pip, "--no-build-isolation", "--no-deps", ROOT],
+            [*PIP, "--no-build-isolation", "--no-deps", ROOT],
         ),
     )
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["requirements"]:  # a step of main, with a log of its own
+        sys.exit(install_requirements(requirements(DISTRO)))
     if lacking := missing():
         sys.exit(f"rbda_ros cannot be installed: {lacking}.")
     (ROOT / "build").mkdir(exist_ok=True)

@@ -6,6 +6,7 @@ a message leaves to the reader, docs/reference/remedies.yaml adds.
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -31,6 +32,7 @@ class Message:
     remedy: str
 
 
+@cache
 def messages():
     """All of them, in the order of modules and lines; each text once a module."""
     added = yaml.safe_load(REMEDIES.read_text()) if REMEDIES.is_file() else {}
@@ -40,7 +42,7 @@ def messages():
         for error, cause, remedy in _in_tree(ast.parse(path.read_text())):
             remedy = remedy or added.get(cause, "")
             found[module, cause] = Message(error, module, cause, remedy)
-    return list(found.values())
+    return tuple(found.values())
 
 
 def unused_remedies():
@@ -83,12 +85,12 @@ def _texts(node, names, functions):
 
 def _own(function):
     """Nodes of a function without those of functions inside it."""
-    pending = list(ast.iter_child_nodes(function))
+    pending = list(ast.iter_child_nodes(function))[::-1]
     while pending:
-        node = pending.pop(0)
+        node = pending.pop()
         yield node
         if not isinstance(node, ast.FunctionDef):
-            pending = list(ast.iter_child_nodes(node)) + pending
+            pending += list(ast.iter_child_nodes(node))[::-1]
 
 
 def _assigned(function):

@@ -6,15 +6,15 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from rbda_ros.cli.inspection import constraint_facts
+from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.description.model import Coupling
 from rbda_ros.errors import ClosureError, ModelError, SingularityError
-from rbda_ros.robot.robot import Robot, load_robot
+from rbda_ros.robot.robot import Robot
 
 Grade = Literal["ok", "warn", "fail"]
 POOR = 1e-3
@@ -39,16 +39,14 @@ def add_parser(subparsers: Any) -> None:
         help="tell whether a robot's model is sound",
         description="One line for each thing looked at. Exit code 0 if nothing fails, else 1.",
     )
-    parser.add_argument("robot", type=Path, help="MJCF, URDF or URDF+ file")
-    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
-    parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+    add_robot_arguments(parser)
     parser.add_argument("--strict", action="store_true", help="warnings fail, too")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the page; returns the exit code."""
     try:
-        robot = load_robot(args.robot, args.loops, floating_base=args.floating_base)
+        robot = load(args)
     except ModelError as error:
         for line in str(error).splitlines():
             print(f"fail  model         {line}")

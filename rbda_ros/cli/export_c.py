@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rbda_ros.cli.robot_arguments import add_robot_arguments, load
+
 if TYPE_CHECKING:
     from rbda_ros.kernels.program import Program
     from rbda_ros.robot.robot import Robot
@@ -41,8 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         add_help=False,
     )
     parser.add_argument("-h", "--help", action=_Help, help="show this help, and every function")
-    parser.add_argument("urdf", help="the robot: a URDF or URDF+ file")
-    parser.add_argument("--loops", metavar="FILE", help="its loop-constraint file")
+    add_robot_arguments(parser)
     parser.add_argument(
         "--functions",
         default="inverse_dynamics,forward_dynamics",
@@ -52,7 +53,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--frames", default="", metavar="LINKS", help="links for functions that are about frames"
     )
-    parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
     parser.add_argument(
         "-o",
         "--output",
@@ -86,12 +86,11 @@ def run(args: argparse.Namespace) -> int:
     from rbda_ros.errors import InputError, ModelError
     from rbda_ros.kernels.export import export_c
     from rbda_ros.kernels.program import UnsupportedOperationError
-    from rbda_ros.robot.robot import load_robot
 
     output = Path(args.output)
     try:
         functions = _function_names(args.functions)
-        robot = load_robot(args.urdf, args.loops, floating_base=args.floating_base)
+        robot = load(args)
         frames = [frame for frame in args.frames.split(",") if frame]
         programs = {name: _program(robot, name, frames) for name in functions}
         output.parent.mkdir(parents=True, exist_ok=True)

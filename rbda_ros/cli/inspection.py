@@ -18,13 +18,14 @@ from rich.table import Table
 from rich.text import Text
 
 from rbda_ros.cli.drawing import DrawingError, draw, write_drawing
+from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.constraints import CUT_ROWS, CutFrames
 from rbda_ros.cluster_tree.spanning_tree import SpanningTree
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.description.model import Constraint, Coupling, CutJoint, constraint_type
 from rbda_ros.errors import ModelError
-from rbda_ros.robot.robot import Robot, load_robot
+from rbda_ros.robot.robot import Robot
 
 WIDTH = 80
 """Columns that the table is made for; wider names fold on a terminal, and nowhere else."""
@@ -60,16 +61,14 @@ def add_parser(subparsers: Any) -> None:
         help="show the clusters of a robot, and draw them",
         description="Show the clusters that loops make of a robot, and draw its spanning tree.",
     )
-    parser.add_argument("urdf", type=Path, help="URDF or URDF+ file")
-    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
-    parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+    add_robot_arguments(parser)
     parser.add_argument("--draw", type=Path, metavar="FILE", help="drawing to write: .svg or .png")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run ``inspect``; returns the exit code."""
     try:
-        robot = load_robot(args.urdf, args.loops, floating_base=args.floating_base)
+        robot = load(args)
         show(robot)
         if args.draw is not None:
             write_drawing(draw(robot), args.draw)

@@ -6,11 +6,10 @@ import argparse
 import signal
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
+from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.errors import ModelError
-from rbda_ros.robot.robot import load_robot
 from rbda_ros.view.page import Page, ViewError
 
 NODE_PERIOD = 1.0 / 60.0
@@ -25,9 +24,7 @@ def add_parser(subparsers: Any) -> None:
         description="Show a robot in the browser: sliders move it, its loops close live, and where"
         " they do not the page says why. Nothing is loaded from the internet.",
     )
-    parser.add_argument("robot", type=Path, nargs="?", help="URDF, URDF+ or MJCF file")
-    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
-    parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+    add_robot_arguments(parser, optional=True)
     parser.add_argument("--node", metavar="NAME", help="follow a running node, e.g. /dynamics")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (this machine)")
     parser.add_argument("--port", type=int, default=8080, help="port, or the next that is free")
@@ -43,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
             return _follow(args, stop)
         if args.robot is None:
             raise ViewError("rbda_ros view: which robot? give its file, or --node /dynamics")
-        robot = load_robot(args.robot, args.loops, floating_base=args.floating_base)
+        robot = load(args)
         page = Page(robot, args.robot, args.host, args.port)
     except ModelError as error:
         print(error, file=sys.stderr)

@@ -54,7 +54,7 @@ class Lanes:
         return scalar if self.count == 1 else f"<{self.count} x {scalar}>"
 
 
-def literal(value: float, lanes: Lanes = Lanes(1)) -> str:  # noqa: B008  (frozen)
+def literal(value: float, lanes: Lanes = Lanes(1)) -> str:
     """A constant to the last bit, in every lane."""
     (bits,) = struct.unpack("<Q", struct.pack("<d", value))
     return lanes.repeat(f"double 0x{bits:016X}")

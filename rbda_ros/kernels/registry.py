@@ -144,11 +144,15 @@ def _jacobian_at(tree: ClusterTree, q: Matrix, points: Matrix, frame: NamedFrame
     return jacobian(tree, q, _moved(frame.on_body(tree), points.T))
 
 
-def _inverse_operational_space_inertia_at(
-    tree: ClusterTree, q: Matrix, points: Matrix, frames: Sequence[NamedFrame], linear_only: bool
-) -> Matrix:
-    at = [_moved(frame.on_body(tree), points[e, :].T) for e, frame in enumerate(frames)]
-    return inverse_operational_space_inertia(tree, q, at, linear_only)
+def _operational_space(tree: ClusterTree, q: Matrix, *given: Any) -> tuple[Matrix, ...]:
+    """The Jacobian of several frames, which may be at points, and ``J H^-1 J'``."""
+    *points, frames, linear_only = given
+    at = [frame.on_body(tree) for frame in frames]
+    if points:
+        at = [_moved(frame, points[0][e, :].T) for e, frame in enumerate(at)]
+    rows = 3 if linear_only else 6
+    J = ca.vertcat(*(jacobian(tree, q, frame)[:rows, :] for frame in at))
+    return J, inverse_operational_space_inertia(tree, q, at, linear_only)
 
 
 def _moved(at: BodyFrame, offset: Matrix) -> BodyFrame:
@@ -265,9 +269,10 @@ REGISTRY: dict[str, Traceable] = {
         public=False,
         shapes=lambda frame: {"points": (1, 3)},
     ),
-    "inverse_operational_space_inertia_at": Traceable(
+    "operational_space": Traceable(("q",), _operational_space, needs_frames=True, public=False),
+    "operational_space_at": Traceable(
         ("q", "points"),
-        _inverse_operational_space_inertia_at,
+        _operational_space,
         needs_frames=True,
         public=False,
         shapes=lambda frames, linear_only: {"points": (len(frames), 3)},

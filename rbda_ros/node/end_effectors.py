@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from typing import Any
 
-import yaml
+from rbda_ros.node.parameter_yaml import read_mapping
 
 FORM = "{<name>: {link: <link>, xyz: [x, y, z]}, ...}"
 
@@ -21,12 +21,7 @@ def end_effectors(text: str) -> dict[str, Point]:
     Raises:
         ValueError: it is not of that form; says which entry, and what to write.
     """
-    try:
-        given = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ValueError(f"end_effectors: not YAML ({error}); write {FORM}") from error
-    if not isinstance(given, dict):
-        raise ValueError(f"end_effectors: '{text}' is no mapping; write {FORM}")
+    given = read_mapping("end_effectors", text, FORM)
     return {str(name): _point(name, entry) for name, entry in given.items()}
 
 

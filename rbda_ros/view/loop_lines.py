@@ -92,7 +92,7 @@ def _corners(robot: Robot, constraint: Constraint) -> tuple[tuple[tuple[int, Arr
         first, second = ((place.body, place.frame.p) for place in ends)
         return (first, *cuts, second), 1
     terms = constraint.terms if isinstance(constraint, Coupling) else joints_in(constraint.tree)
-    body_of = robot.tree.spanning.body_of_joint()
+    body_of = robot.tree.spanning.body_of_joint
     bodies = [body_of[name] for name in terms]
     names = [robot.tree.spanning.bodies[number - 1].name for number in bodies]
     corners = [(links[name].body, links[name].frame.p) for name in names]

@@ -30,8 +30,8 @@ def test_visuals_are_drawn_where_the_urdf_has_them():
     shapes, notes = shapes_of(robot, "docs/cookbook/gear.urdf")
     assert not notes
     kinds = {(shape.body, shape.kind) for shape in shapes}
-    rotor = robot.tree.spanning.body_of_joint()["elbow_rotor"]
-    arm = robot.tree.spanning.body_of_joint()["elbow"]
+    rotor = robot.tree.spanning.body_of_joint["elbow_rotor"]
+    arm = robot.tree.spanning.body_of_joint["elbow"]
     assert {(0, "visual"), (arm, "visual"), (rotor, "rotor")} <= kinds
     assert np.isclose(max(extent(shapes, arm)), 0.4 + 0.035)
 

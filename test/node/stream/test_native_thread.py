@@ -380,6 +380,19 @@ def test_the_state_for_commands_is_the_threads(leg):
     leg.set(add_feedforward=False)
 
 
+@pytest.mark.parametrize("acceleration_source", ["zero", "estimate"])
+def test_offsets_are_added_to_what_is_measured(leg, acceleration_source):
+    robot, offset = leg.robot, np.array([0.0, 0.03, -0.02, 0.0])
+    named = zip(robot.independent_joint_names, offset.tolist(), strict=True)
+    leg.set(joint_offsets=str(dict(named)), acceleration_source=acceleration_source)
+    answer = leg.natively(*good(robot, Y - offset, 0.0 * YD))
+    expected = efforts(robot, robot.close(Y), 0.0 * YD)
+    np.testing.assert_allclose(answer.effort, expected, **CLOSE)
+    leg.set(joint_offsets="", acceleration_source="zero")
+    answer = leg.natively(*good(robot))
+    np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(Y), YD), **CLOSE)
+
+
 def test_models_are_swapped_under_it_and_freed(leg):
     """A stream at full speed, while loads come and go; nothing of the old models stays."""
     robot, gone, stop = leg.robot, [], threading.Event()

@@ -1,0 +1,30 @@
+"""Which robot a command is about: the arguments of all commands that load one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
+
+
+def add_robot_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:
+    """Add the robot's file, its loop file and whether its base floats."""
+    parser.add_argument(
+        "robot", type=Path, nargs="?" if optional else None, help="URDF, URDF+, MJCF or SDF file"
+    )
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
+    parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+
+
+def load(args: argparse.Namespace) -> Robot:
+    """The robot that is meant.
+
+    Raises:
+        ModelError: it cannot be loaded.
+    """
+    from rbda_ros.robot.robot import load_robot  # a second of imports, which --help does not need
+
+    return load_robot(args.robot, args.loops, floating_base=args.floating_base)
