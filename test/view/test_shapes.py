@@ -100,7 +100,7 @@ def test_visuals_of_sdf_are_drawn_where_it_has_them():
         <axis><xyz>0 0 1</xyz></axis></joint></model></sdf>"""
     robot = load_robot(text)
     shapes, _ = shapes_of(robot, text)
-    arm = robot.tree.spanning.body_of_joint()["hinge"]
+    arm = robot.tree.spanning.body_of_joint["hinge"]
     (shape,) = (shape for shape in shapes if shape.body == arm)
     np.testing.assert_allclose(extent(shapes, arm), [0.4, 0.1, 0.2])
     np.testing.assert_allclose(shape.frame.p, [0.2, 0.0, 0.0])
