@@ -9,6 +9,7 @@ from node_fixtures import example_robot
 from rbda_ros import load_robot
 from rbda_ros.description.model import Inertia
 from rbda_ros.view.mesh_files import MeshError, find_mesh
+from rbda_ros.view.posing import Poser
 from rbda_ros.view.shapes import inertia_box, shapes_of
 
 BARE = """<robot name="bare">
@@ -103,7 +104,8 @@ def test_visuals_of_sdf_are_drawn_where_it_has_them():
     arm = robot.tree.spanning.body_of_joint["hinge"]
     (shape,) = (shape for shape in shapes if shape.body == arm)
     np.testing.assert_allclose(extent(shapes, arm), [0.4, 0.1, 0.2])
-    np.testing.assert_allclose(shape.frame.p, [0.2, 0.0, 0.0])
+    R, p = (each[arm - 1] for each in Poser(robot).body_poses(robot.tree.home))
+    np.testing.assert_allclose(R @ shape.frame.p + p, [0.2, 0.0, 1.0])
 
 
 def test_nothing_is_looked_for_elsewhere():
