@@ -17,7 +17,7 @@ from rbda_ros.view.posing import Posed
 from rbda_ros.view.shapes import robot_size
 
 LOOP, TROUBLE, FLOOR = (40, 40, 60), (220, 20, 30), (205, 205, 212)
-SKY, GROUND, AMBIENT = (255, 255, 255), (170, 170, 180), 1.2
+SKY, GROUND, AMBIENT = (255, 255, 255), (150, 150, 165), 1.0
 """Colours and strength of the light that comes from all sides."""
 FLAT = 0.02
 """Least semi-axis of an ellipsoid, as a share of the longest: a disc must be seen."""
