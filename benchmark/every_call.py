@@ -9,12 +9,13 @@ import contextlib
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import rclpy
+import yaml
 from geometry_msgs.msg import Inertia, Vector3
 from rbda_ros.msg import Contact, State
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
@@ -25,7 +26,7 @@ from trajectory_msgs.msg import JointTrajectoryPoint
 
 from benchmark import native
 from benchmark.processes import own_domain, program, until
-from benchmark.stream import MESSAGES, Client, Row, Trips
+from benchmark.stream import MESSAGES, PRIORITIES, Client, Row, Trips
 from rbda_ros import load_robot, srv
 from rbda_ros.demo.resources import share_file
 from rbda_ros.node.spin import make_executor
@@ -47,21 +48,30 @@ def rows() -> Iterator[Row]:
     client = Client(load_robot(URDF, LOOPS).independent_joint_names)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        text = f"robot_description:={URDF.read_text()!r}"
-        ros = "--ros-args", "-r", "__ns:=/ours", "-p", text, "-p", f"loop_constraints:={LOOPS}"
-        with (
-            program(folder, "benchmark.stream", "echo"),
-            program(folder, "rbda_ros.cli", "serve", *ros),
-        ):
-            client.turn("ours", 2000)  # by then its kernel is compiled
-            idle = client.turns("echo", "ours", rounds=ROUNDS // 2)
-            yield from _compare("alone", idle, idle, ROUNDS // 2)
-            with program(folder, "benchmark.every_call", "load"):
-                log = folder / "benchmark.every_call.log"
-                until(lambda: b"answered" in log.read_bytes())
-                trips = client.turns("echo", "ours", rounds=ROUNDS)
-            yield from _compare("beside 200 calls a second", trips, idle, ROUNDS)
-            print(log.read_text().splitlines()[-1])
+        parameters = folder / "parameters.yaml"
+        values = {"robot_description": URDF.read_text(), "loop_constraints": str(LOOPS)}
+        parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
+        ros = "--ros-args", "--params-file", str(parameters), "-r", "__ns:=/ours"
+        for priority in PRIORITIES:
+            yield from _rows_at(priority, client, folder, ros)
+
+
+def _rows_at(priority: int, client: Client, folder: Path, ros: Sequence[str]) -> Iterator[Row]:
+    at = f"priority {priority}, "
+    arguments = *ros, "-p", f"realtime_priority:={priority}"
+    with (
+        program(folder, "benchmark.stream", "echo", str(priority)),
+        program(folder, "rbda_ros.cli", "serve", *arguments),
+    ):
+        client.turn("ours", 2000)  # by then its kernel is compiled
+        idle = client.turns("echo", "ours", rounds=ROUNDS // 2)
+        yield from _compare(f"{at}alone", idle, idle, ROUNDS // 2)
+        with program(folder, "benchmark.every_call", "load"):
+            log = folder / "benchmark.every_call.log"
+            until(lambda: b"answered" in log.read_bytes())
+            trips = client.turns("echo", "ours", rounds=ROUNDS)
+        yield from _compare(f"{at}beside 200 calls a second", trips, idle, ROUNDS)
+        print(log.read_text().splitlines()[-1], file=sys.stderr)
 
 
 def _compare(work: str, trips: Trips, idle: Trips, rounds: int) -> Iterator[Row]:

@@ -1,16 +1,17 @@
 """The stream beside a node in C that only echoes, with a client in C: joint states at 1 kHz.
 
-``python -m benchmark.stream echo`` is the echo, and ``busy`` our node in a process where another
-thread of Python never rests.
+``python -m benchmark.stream echo PRIORITY`` is the echo, and ``busy`` our node in a process where
+another thread of Python never rests.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ Trips = dict[str, np.ndarray]  # [s], of each contender; the echo first
 
 JOINTS = 30
 ROUNDS, MESSAGES, WARM_UP = 6, 1000, 100  # turns, messages of each, and before these
+PRIORITIES = 0, 40  # of the contenders
 MEASURING = 50  # priority of the client: its own delays are not the node's
 ANSWERED = 3  # trajectories by which their kernel is compiled
 TOPICS = {
@@ -78,21 +80,31 @@ def rows() -> Iterator[Row]:
         folder = Path(name)
         parameters = folder / "parameters.yaml"
         parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
-        ros = "--ros-args", "--params-file", str(parameters), "-r"
-        with program(folder, "benchmark.stream", "echo"):
-            with program(folder, "rbda_ros.cli", "serve", *ros, "__ns:=/ours"):
-                client.turn("ours", 4000)  # by then its kernel is compiled
-                quiet = client.turns("echo", "ours")
-                yield from _compare("alone", quiet, quiet)
-                with program(folder, "benchmark.latency", "caller", str(JOINTS)):
-                    log = folder / "benchmark.latency.log"
-                    until(lambda: log.read_bytes().count(b"answered") > ANSWERED)
-                    trips = client.turns("echo", "ours")
-                yield from _compare("beside trajectories of 10000 points", trips, quiet)
-            with program(folder, "benchmark.stream", "busy", *ros, "__ns:=/busy"):
-                client.turn("busy", 8000)
-                trips = client.turns("echo", "busy")
-            yield from _compare("beside a thread of Python that never rests", trips, quiet)
+        ros = "--ros-args", "--params-file", str(parameters)
+        for priority in PRIORITIES:
+            yield from _rows_at(priority, client, folder, ros)
+
+
+def _rows_at(priority: int, client: Client, folder: Path, ros: Sequence[str]) -> Iterator[Row]:
+    """With the threads of both contenders at some real-time priority, or 0."""
+    arguments = *ros, "-p", f"realtime_priority:={priority}", "-r"
+    at = f"priority {priority}, "
+    with program(folder, "benchmark.stream", "echo", str(priority)):
+        with program(folder, "rbda_ros.cli", "serve", *arguments, "__ns:=/ours"):
+            client.turn("ours", 4000)  # by then its kernel is compiled
+            quiet = client.turns("echo", "ours")
+            yield from _compare(f"{at}alone", quiet, quiet)
+            with program(folder, "benchmark.latency", "caller", str(JOINTS)):
+                log = folder / "benchmark.latency.log"
+                until(lambda: log.read_bytes().count(b"answered") > ANSWERED)
+                trips = client.turns("echo", "ours")
+            yield from _compare(f"{at}beside trajectories of 10000 points", trips, quiet)
+        if priority:
+            return
+        with program(folder, "benchmark.stream", "busy", *arguments, "__ns:=/busy"):
+            client.turn("busy", 8000)
+            trips = client.turns("echo", "busy")
+        yield from _compare(f"{at}beside a thread of Python that never rests", trips, quiet)
 
 
 def _compare(work: str, trips: Trips, quiet: Trips) -> Iterator[Row]:
@@ -119,6 +131,8 @@ def _never_rest() -> None:
 
 if __name__ == "__main__" and sys.argv[1] == "echo":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if priority := int(sys.argv[2]):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))  # its threads inherit it
     native.run_echo()
 elif __name__ == "__main__" and sys.argv[1] == "busy":
     threading.Thread(target=_never_rest, daemon=True).start()

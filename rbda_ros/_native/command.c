@@ -11,8 +11,8 @@ enum { MOST_WAYS = 8, MOST_ANSWERS = 4 };
 static const Py_ssize_t NUMBER = sizeof(double);
 
 /* Arrays of the kernel, as commanded_motors.py has them. */
-enum { POSITION, VELOCITY, EFFORT, GUESS, STATE, GAINS, LIMIT, MISSED, MOTORS, Q, HEALTH_NUMBERS };
-enum { ARRAYS = HEALTH_NUMBERS + 1, LEFT_OVER = HEALTH, FORCE, NUMBERS };
+enum { POSITION, VELOCITY, EFFORT, GUESS, STATE, GAINS, LIMIT, OFFSETS, MISSED, MOTORS, Q, HEALTH_AT };
+enum { ARRAYS = HEALTH_AT + 1, LEFT_OVER = HEALTH, FORCE, NUMBERS };
 
 /* See `CommandWay`. */
 typedef struct {
@@ -113,6 +113,7 @@ static bool read_commands(commands_t *plan, PyObject *description, PyObject *now
 static void commands_free(void *of)
 {
   commands_t *plan = of;
+  if (plan == NULL) return;
   for (int k = 0; k < MOST_WAYS; k++) free_call(&plan->ways[k].call);
   let_go(&plan->held);
   Py_XDECREF(plan->beside);
@@ -132,6 +133,7 @@ static void *commands_make(PyObject *description, PyObject *now, last_state_t *s
 static PyObject *commands_heard(void *of)
 {
   const commands_t *plan = of;
+  if (plan == NULL) Py_RETURN_NONE;
   const int used = plan->used == NULL ? -1 : (int)(plan->used - plan->ways);
   return Py_BuildValue("iLL", used, plan->last, plan->latest);
 }

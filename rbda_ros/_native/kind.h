@@ -20,14 +20,16 @@ typedef struct {
   /* A plan from tuples of arrays and numbers, of which `now` are those that change; what it
    * answers goes into `state`, if it is states. NULL with an exception. */
   void *(*make)(PyObject *description, PyObject *now, last_state_t *state);
-  void (*free)(void *plan);
-  PyObject *(*heard)(void *plan);
+  void (*free)(void *plan);       /* or NULL */
+  PyObject *(*heard)(void *plan); /* None without a plan */
   /* Answer one message, or leave everything as it was. Without the interpreter. */
   outcome_t (*answer)(void *plan, rcl_clock_t *clock, const uint8_t *data, Py_ssize_t size,
                       record_t *record);
 } kind_t;
 
 extern const kind_t joint_states, joint_commands;
+/* By its name; NULL with an exception. */
+const kind_t *find_kind(const char *name);
 
 /* The time [ns]; false where there is none. */
 bool time_now(rcl_clock_t *clock, int64_t *now);

@@ -10,7 +10,8 @@ static bool read_rates(plan_t *plan, PyObject *given, Py_ssize_t joints, rates_t
   PyObject *numbers, *values, *times;
   int wanted;
   if (!PyArg_ParseTuple(given, "pdOOO", &wanted, &rates->cutoff, &numbers, &values, &times)
-      || !hold_vector(&plan->held, numbers, &rates->rates) || !hold_vector(&plan->held, values, &rates->values)
+      || !hold_vector(&plan->held, numbers, &rates->rates)
+      || !hold_vector(&plan->held, values, &rates->values)
       || !hold_times(&plan->held, times, &rates->times))
     return false;
   rates->wanted = wanted;
@@ -21,12 +22,13 @@ static bool read_rates(plan_t *plan, PyObject *given, Py_ssize_t joints, rates_t
 static bool read_kept(plan_t *plan, PyObject *given)
 {
   kept_t *kept = &plan->kept;
-  PyObject *position, *velocity, *times, *velocities, *accelerations, *places, *fresh;
-  if (!PyArg_ParseTuple(given, "OOOO!O!dOO", &position, &velocity, &times, &PyTuple_Type,
+  PyObject *position, *velocity, *times, *velocities, *accelerations, *places, *offsets, *fresh;
+  if (!PyArg_ParseTuple(given, "OOOO!O!dOOO", &position, &velocity, &times, &PyTuple_Type,
                         &velocities, &PyTuple_Type, &accelerations, &kept->longest, &places,
-                        &fresh)
+                        &offsets, &fresh)
       || !hold_vector(&plan->held, position, &kept->position)
-      || !hold_vector(&plan->held, velocity, &kept->velocity) || !hold_times(&plan->held, times, &kept->times))
+      || !hold_vector(&plan->held, velocity, &kept->velocity)
+      || !hold_times(&plan->held, times, &kept->times))
     return false;
   const Py_ssize_t joints = kept->position.count;
   const vector_t acceleration = plan->call.arrays[ACCELERATION];
@@ -41,6 +43,10 @@ static bool read_kept(plan_t *plan, PyObject *given)
     if (!fits(base >= 0, "the acceleration")) return false;
     plan->acceleration = (vector_t){acceleration.at + base, kept->places.count};
   }
+  if (offsets != Py_None
+      && (!hold_vector(&plan->held, offsets, &kept->offsets)
+          || !fits(kept->offsets.count == kept->places.count, "an offset")))
+    return false;
   if (fresh == Py_None) return true;
   const Py_buffer *view = hold(&plan->held, fresh, PyBUF_SIMPLE);
   if (view == NULL) return false;
@@ -142,6 +148,7 @@ static bool read_times(plan_t *plan, PyObject *now)
 static void plan_free(void *of)
 {
   plan_t *plan = of;
+  if (plan == NULL) return;
   free_call(&plan->call);
   let_go(&plan->held);
   PyMem_Free(plan);
@@ -165,6 +172,7 @@ static void *plan_make(PyObject *description, PyObject *now, last_state_t *state
 static PyObject *plan_heard(void *of)
 {
   plan_t *plan = of;
+  if (plan == NULL) Py_RETURN_NONE;
   PyObject *forms = PyTuple_New(plan->form_count);
   for (int k = 0; forms != NULL && k < plan->form_count; k++) {
     form_t *form = &plan->forms[k];
@@ -176,8 +184,10 @@ static PyObject *plan_heard(void *of)
   if (forms == NULL) return NULL;
   const last_state_t *state = plan->state; /* which nobody but its thread, at rest, writes */
   const Py_ssize_t count = state->known ? state->numbers.count : 0;
-  return Py_BuildValue("LNy#", (long long)plan->latest, forms, (const char *)state->numbers.at,
-                       (Py_ssize_t)sizeof(double) * count);
+  const long long stale = plan->stale;
+  plan->stale = 0;
+  return Py_BuildValue("LNy#LL", (long long)plan->latest, forms, (const char *)state->numbers.at,
+                       (Py_ssize_t)sizeof(double) * count, stale, (long long)plan->age);
 }
 
 bool plan_put(void *of, const Py_buffer *given, int64_t earliest, int64_t newest)
@@ -210,3 +220,12 @@ const kind_t joint_states = {
     .heard = plan_heard,
     .answer = plan_answer,
 };
+
+const kind_t *find_kind(const char *name)
+{
+  const kind_t *const kinds[] = {&joint_states, &joint_commands};
+  for (int k = 0; k < 2; k++)
+    if (strcmp(name, kinds[k]->name) == 0) return kinds[k];
+  PyErr_Format(PyExc_ValueError, "there are no threads of kind %s", name);
+  return NULL;
+}

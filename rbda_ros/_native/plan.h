@@ -43,6 +43,7 @@ typedef struct {
   double longest;                /* gap after which there is no rate [s] */
   order_t places;                /* of the joints to go by */
   const uint8_t *fresh;          /* which joints these follow from, if messages are partial */
+  vector_t offsets;              /* added to their positions; none where there are none */
 } kept_t;
 
 typedef struct {
@@ -62,6 +63,8 @@ typedef struct {
   bool others;                   /* whether it needs other topics than joint states */
   int64_t earliest, newest;      /* times that those are from */
   int64_t latest;                /* time that was seen last */
+  long long stale;               /* states too old, or too new, since Python asked */
+  int64_t age;                   /* of the last of these [ns] */
   unsigned long long of;         /* the call of Python that it is of */
   last_state_t *state;           /* velocity, spanning position and efforts of the last answer */
 } plan_t;

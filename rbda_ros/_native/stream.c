@@ -65,8 +65,7 @@ static bool take(Stream *self)
 static bool answer(Stream *self)
 {
   record_t spare;
-  record_t *record =
-      self->answers < MOST_RECORDS ? &self->records[self->answers] : &spare;
+  record_t *record = self->answers < MOST_RECORDS ? &self->records[self->answers] : &spare;
   const outcome_t outcome = self->kind->answer(self->plan, self->clock, self->message.buffer,
                                                (Py_ssize_t)self->message.buffer_length, record);
   if (outcome == ANSWERED) self->answers++;
@@ -108,19 +107,8 @@ static void *run(void *argument)
   return NULL;
 }
 
-/* In Python. */
-
-/* The interpreter stays held: the thread never waits for it with the lock, and whoever gave it up
- * here might hold the lock until it gets it back. */
-static void lock(Stream *self)
-{
-  pthread_mutex_lock(&self->lock);
-}
-
-static void unlock(Stream *self)
-{
-  pthread_mutex_unlock(&self->lock);
-}
+/* In Python. The interpreter stays held while waiting for the lock: the thread never waits for it
+ * with the lock, and whoever gave it up here might hold the lock until it gets it back. */
 
 static int start_thread(Stream *self)
 {
@@ -158,7 +146,6 @@ static bool open_subscription(Stream *self, const rosidl_message_type_support_t 
 static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
 {
   static char *names[] = {"kind", "node", "clock", "type_support", "topic", "depth", "wake", NULL};
-  static const kind_t *const kinds[] = {&joint_states, &joint_commands};
   unsigned long long node, clock;
   PyObject *capsule, *wake;
   const char *kind, *topic;
@@ -170,12 +157,7 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sKKOsnO", names, &kind, &node, &clock, &capsule,
                                    &topic, &depth, &wake))
     return -1;
-  for (int k = 0; k < 2; k++)
-    if (strcmp(kind, kinds[k]->name) == 0) self->kind = kinds[k];
-  if (self->kind == NULL) {
-    PyErr_Format(PyExc_ValueError, "there are no threads of kind %s", kind);
-    return -1;
-  }
+  if ((self->kind = find_kind(kind)) == NULL) return -1;
   const rosidl_message_type_support_t *type = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
   if (type == NULL) return -1;
   self->node = (rcl_node_t *)(uintptr_t)node;
@@ -198,26 +180,15 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
   return self->open ? 0 : -1;
 }
 
-/* What was heard by a plan; None without one. */
-static PyObject *heard(const Stream *self, void *plan)
-{
-  return plan == NULL ? Py_NewRef(Py_None) : self->kind->heard(plan);
-}
-
-static void free_plan(const Stream *self, void *plan)
-{
-  if (plan != NULL) self->kind->free(plan);
-}
-
 static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
 {
   if (self->open) {
     self->open = false;
-    lock(self);
+    pthread_mutex_lock(&self->lock);
     self->stopping = true;
     self->armed = false;
     pthread_cond_signal(&self->resumed);
-    unlock(self);
+    pthread_mutex_unlock(&self->lock);
     sem_post(&self->news);
     Py_BEGIN_ALLOW_THREADS /* which the thread may be waiting for */
     pthread_join(self->thread, NULL);
@@ -225,7 +196,7 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
     if (rcl_subscription_fini(&self->subscription, self->node) != RCL_RET_OK) rcl_reset_error();
     Py_END_ALLOW_THREADS
   }
-  free_plan(self, self->plan);
+  if (self->plan != NULL) self->kind->free(self->plan);
   self->plan = NULL;
   Py_RETURN_NONE;
 }
@@ -249,10 +220,10 @@ static PyObject *Stream_take(Stream *self, PyObject *Py_UNUSED(none))
 {
   bool taken = false;
   if (self->open) {
-    lock(self);
+    pthread_mutex_lock(&self->lock);
     if (self->handed) taken = self->pending || take(self);
     self->pending = false;
-    unlock(self);
+    pthread_mutex_unlock(&self->lock);
   }
   if (!taken) Py_RETURN_NONE; /* the thread rests until it is armed: the message stays */
   return PyBytes_FromStringAndSize((const char *)self->message.buffer,
@@ -265,38 +236,38 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
   if (!PyArg_ParseTuple(args, "OO", &description, &now)) return NULL;
   void *plan = NULL;
   if (description != Py_None) plan = self->kind->make(description, now, &self->state);
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   void *before = self->plan;
   self->plan = plan;
   self->seized = false;
   self->armed = plan != NULL && !self->pending; /* which Python answers first, and arms it then */
   self->handed = self->pending;
   pthread_cond_signal(&self->resumed);
-  unlock(self);
-  free_plan(self, before);
+  pthread_mutex_unlock(&self->lock);
+  self->kind->free(before);
   if (PyErr_Occurred()) return NULL; /* there is no plan, but the thread goes on */
   Py_RETURN_NONE;
 }
 
 static PyObject *Stream_seize(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   void *plan = self->plan;
   self->plan = NULL;
   self->armed = false;
   self->seized = true;
-  unlock(self);
-  PyObject *result = heard(self, plan);
+  pthread_mutex_unlock(&self->lock);
+  PyObject *result = self->kind->heard(plan);
   last_state_forget(&self->state); /* Python knows it now, and what comes after */
-  free_plan(self, plan);
+  self->kind->free(plan);
   return result;
 }
 
 static PyObject *Stream_look(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
-  PyObject *result = heard(self, self->plan);
-  unlock(self);
+  pthread_mutex_lock(&self->lock);
+  PyObject *result = self->kind->heard(self->plan);
+  pthread_mutex_unlock(&self->lock);
   return result;
 }
 
@@ -307,10 +278,10 @@ static PyObject *Stream_put(Stream *self, PyObject *args)
   if (!PyArg_ParseTuple(args, "y*y*y*y*LL", &given[0], &given[1], &given[2], &given[3], &earliest,
                         &newest))
     return NULL;
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   const bool armed = self->armed && self->kind == &joint_states;
   const bool fit = !armed || plan_put(self->plan, given, earliest, newest);
-  unlock(self);
+  pthread_mutex_unlock(&self->lock);
   for (int k = 0; k < MOST_INPUTS; k++) PyBuffer_Release(&given[k]);
   if (!fit) return PyErr_Format(PyExc_ValueError, "an input is longer than the kernel's");
   return PyBool_FromLong(armed);
@@ -318,12 +289,12 @@ static PyObject *Stream_put(Stream *self, PyObject *args)
 
 static PyObject *Stream_read(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   const size_t answers = self->answers, kept = answers < MOST_RECORDS ? answers : MOST_RECORDS;
   PyObject *bytes = PyBytes_FromStringAndSize((const char *)self->records,
                                               (Py_ssize_t)(kept * sizeof(record_t)));
   if (bytes != NULL) self->answers = 0;
-  unlock(self);
+  pthread_mutex_unlock(&self->lock);
   return bytes == NULL ? NULL : Py_BuildValue("nN", (Py_ssize_t)answers, bytes);
 }
 

@@ -80,6 +80,7 @@ def commanded_motors(
     state: Matrix,
     gains: Matrix,
     limit: Matrix,
+    offsets: Matrix,
     choice: CommandChoice,
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     """What a command for joints means for the motors.
@@ -96,6 +97,7 @@ def commanded_motors(
         state: what is measured, as `state_sizes` says; its efforts are the feedforward.
         gains: (2 nv) stiffness and damping of every joint of one coordinate.
         limit: (actuated) largest effort of each motor; infinite for none [N m, N].
+        offsets: (actuated) where the motors' own zeros are [rad, m].
         choice: which coordinates and efforts.
 
     Returns:
@@ -127,7 +129,7 @@ def commanded_motors(
         efforts += feedforward
 
     motors = ca.vertcat(
-        *(q[entries[j]] if j in entries else ca.SX(0.0) for j in tree.actuated),
+        ca.vertcat(*(q[entries[j]] if j in entries else 0.0 for j in tree.actuated)) - offsets,
         qd[list(tree.actuated)],
         ca.fmax(-limit, ca.fmin(efforts, limit)),
     )

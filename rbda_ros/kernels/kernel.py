@@ -144,6 +144,9 @@ class Kernel:
             else:
                 self._batch_machine.request()
         if machine is not None:
+            native = self.native
+            if native is not None and not native.takes_rows:
+                machine.serve(native)
             machine(rows, outputs, states)
         else:
             self._one_by_one(rows, outputs, states)

@@ -144,7 +144,7 @@ class BatchMachine:
             plan = make_plan(program)
             tiling = emit_batch.make_tiling(plan, lanes)
             facts = _ports(program) | {"instructions": len(program.instructions)}
-            facts |= {"vectors": tiling.vectors}
+            facts |= {"vectors": tiling.vectors, "tiles": tiling.tiles}
             objects = compile_modules(emit_batch.modules(plan, lanes, tiling))
             return facts, [np.array(program.constants, float).tobytes(), *objects]
 
@@ -156,12 +156,24 @@ class BatchMachine:
         self._instructions: int = facts["instructions"]
         self._vectors: int = facts["vectors"]
         self._lanes = lanes.count
+        self._together: int = facts["tiles"] * lanes.count
         self._local = threading.local()
         self._code = Code(objects)
         pointers = [ctypes.c_void_p] * (len(self._program.inputs) + len(self._program.outputs) + 2)
         # Through ctypes the GIL is released, and what the call costs is shared by many states.
         signature = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)
         self._batch: Any = signature(self._code.address("batch"))
+
+    def serve(self, native: Any) -> None:
+        """Let a `rbda_ros._native.calls.Kernel` of the same program evaluate batches by this."""
+        native.use_rows(
+            self._code.address("batch_ports"),
+            self._constants.ctypes.data,
+            self._vectors * self._lanes,
+            self._together,
+            self._instructions,
+            self,
+        )
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array], states: int) -> None:
         """Evaluate contiguous (states, n) inputs into (states, m) outputs."""

@@ -34,6 +34,8 @@ SWITCH_INTERVAL = 1e-4
 GARBAGE_THRESHOLDS = (700, 1000, 1000)
 """Allocations, then collections, between two collections of each generation: what is young is
 soon looked through, but the points of a long trajectory take 6 ms."""
+MODELS = 20
+"""Models after which all objects are looked through."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -108,16 +110,28 @@ def tune_process(node: DynamicsNode) -> None:
     background.begin_thread = step_back
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    node.on_model = _freeze_model
+    node.on_model = _Collector().on_model
 
 
-def _freeze_model() -> None:
-    """Have the collector pass over the model: looking through it takes 50 ms.
+class _Collector:
+    """Has the garbage collector pass over the model: looking through it takes 50 ms.
 
-    A model that is replaced is freed all the same: nothing in it refers back to it.
+    A model that is replaced is freed all the same: nothing in it refers back to it. What was in
+    use when a model came, and is in a cycle, is found when `MODELS` more have come.
     """
-    gc.collect(1)  # what is garbage now would be frozen too
-    gc.freeze()
+
+    def __init__(self) -> None:
+        self._models = 0
+
+    def on_model(self) -> None:
+        """Collect what is garbage, which would be frozen too, and freeze the rest."""
+        self._models += 1
+        if self._models % MODELS == 0:
+            gc.unfreeze()
+            gc.collect()
+        else:
+            gc.collect(1)
+        gc.freeze()
 
 
 def _usage(others: Sequence[str]) -> int:

@@ -43,6 +43,11 @@ DESCRIPTORS = {
         description="What joint names in messages begin with and the model's do not: taken off "
         "names that come in, and put before those that go out.",
     ),
+    "joint_offsets": ParameterDescriptor(
+        description="What is added to measured positions of joints, whose zeros are not the "
+        f"model's, as YAML text: {GAIN_FORM} [rad, m]; `rbda_ros identify --what offset` finds "
+        "them. Position commands to motors have it taken off. Empty: nothing.",
+    ),
     "velocity_source": ParameterDescriptor(
         description="Joint velocities: 'message' (of joint_states; refused without), or "
         "'differentiate' (filtered differences of the positions).",

@@ -36,6 +36,7 @@ class MotorCommandCall(ClosingCall):
         state: what is measured: velocity, spanning position and feedforward, in one vector; and
         measured_velocity, measured_q, feedforward: its parts.
         limit: (actuated,) the largest efforts, infinite at first [N m, N].
+        offsets: (actuated,) where the motors' own zeros are, zero at first [rad, m].
         motors: (3 actuated,) the answer: position, velocity and effort of the motors; and
         motor_position, motor_velocity, motor_effort: its parts.
     """
@@ -52,6 +53,7 @@ class MotorCommandCall(ClosingCall):
         self.measured_q[:] = tree.home
         self.limit: Array = self._named["limit"]
         self.limit[:] = inf
+        self.offsets: Array = self._named["offsets"]
         self._missed, self.motors = self._call.outputs[:2]
         self.motor_position, self.motor_velocity, self.motor_effort = np.split(self.motors, 3)
 

@@ -40,7 +40,7 @@ class _Line:
             answer = self.worker.submit(partial(self._run, request, response))
         except RuntimeError:
             return ended
-        return LaterResponse(answer, lambda: ended if answer.exception() else answer.result())
+        return LaterResponse(answer, lambda ready: ended if ready.exception() else ready.result())
 
     def _run(self, request: Any, response: Any) -> Any:
         self.began = time.monotonic()

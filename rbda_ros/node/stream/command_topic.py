@@ -107,7 +107,7 @@ class CommandTopic:
 
     def free(self) -> None:
         """Let go of the model."""
-        self._commands = None
+        self._commands, self._prepared = None, (None, {})
 
     def changing(self) -> AbstractContextManager[None]:
         """While something changes that the thread goes by."""

@@ -16,13 +16,14 @@ from rbda_ros.errors import InputError
 from rbda_ros.node.joint_gains import joint_gains
 from rbda_ros.node.joint_map import places
 from rbda_ros.node.refusals import Reason, RefusalError
-from rbda_ros.node.settings import Settings
+from rbda_ros.node.settings import Settings, joint_offsets
 from rbda_ros.node.stream.codec import Codec
 from rbda_ros.node.stream.command_way import FIELDS, CommandState, CommandWay, ReadyCommands
 from rbda_ros.node.stream.effort_safety import largest_efforts
 from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.rates import NEVER, Vector
 from rbda_ros.node.stream.responder import JUMP
+from rbda_ros.node.worker import result_of
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 from rbda_ros.robot.motor_command import MotorCommandCall
@@ -90,6 +91,7 @@ class JointCommands:
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
         self._settings = settings
+        self._offsets = joint_offsets(settings, self._robot.actuated_joint_names)
         self._timeout = int(settings.joint_state_timeout * 1e9)
         self._stiffness = joint_gains("stiffness", settings.stiffness)
         self._damping = joint_gains("damping", settings.damping)
@@ -249,6 +251,7 @@ class JointCommands:
     def _set(self, call: MotorCommandCall) -> None:
         call.max_condition_number = self._settings.max_condition_number
         call.limit[:] = self._limit
+        call.offsets[:] = 0.0 if self._offsets is None else self._offsets
         call.effort[:] = 0.0
         for gains, into in ((self._stiffness, call.stiffness), (self._damping, call.damping)):
             into[:] = 0.0
@@ -271,4 +274,4 @@ class JointCommands:
             )
         if not self._making[key].done():
             raise RefusalError(Reason.NOT_READY, "the kernel for these commands is being made")
-        return self._making[key].result()
+        return result_of(self._making[key])

@@ -13,7 +13,7 @@ import numpy as np
 from rbda_ros.errors import InputError, listed
 from rbda_ros.node.joint_map import places
 from rbda_ros.node.refusals import Reason, RefusalError
-from rbda_ros.node.settings import Settings
+from rbda_ros.node.settings import Settings, joint_offsets
 from rbda_ros.node.stream.joint_states import Form, JointStates
 from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
 from rbda_ros.robot import Robot
@@ -73,12 +73,14 @@ class Measured:
         self._together_joints: Joints = ()
         self._joints: Joints = ()  # that `_places` are of
         self._places: Indices = np.zeros(0, np.intp)
+        self._offsets: Vector | None = None  # of these, in their order
         self._settings = settings
         self.apply(settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
         before, self._settings = self._settings, settings
+        self._joints = ()  # their offsets may be others
         self._differences = (
             settings.velocity_source == "differentiate"
             or settings.acceleration_source == "estimate"
@@ -178,6 +180,7 @@ class Measured:
             ),
             settings.joint_state_timeout or math.inf,
             self._places_of(joints),
+            self._offsets,
             self._fresh,
         )
 
@@ -189,20 +192,20 @@ class Measured:
         The message and the joints are those of the last `take`; or of `take_positions`, then with
         ``moving`` false, and zeros for velocities.
         """
-        layout = self._last
+        layout, places = self._last, self._places_of(joints)
         if not moving:
-            self._position.take(self._places_of(joints), out=call.position)
+            self._position.take(places, out=call.position)
             call.velocity[:] = 0.0
-            return
-        if layout is not None and joints is layout.joints and not self._differences:
+        elif layout is not None and joints is layout.joints and not self._differences:
             states.position.take(layout.order, out=call.position, mode="clip")
             states.velocity.take(layout.order, out=call.velocity, mode="clip")
-            return
-        places = self._places_of(joints)
-        self._position.take(places, out=call.position)
-        self._velocity.take(places, out=call.velocity)
-        if self._settings.acceleration_source == "estimate":
-            self._acceleration_rates.rates.take(places, out=call.acceleration)
+        else:
+            self._position.take(places, out=call.position)
+            self._velocity.take(places, out=call.velocity)
+            if self._settings.acceleration_source == "estimate":
+                self._acceleration_rates.rates.take(places, out=call.acceleration)
+        if self._offsets is not None:
+            call.position += self._offsets
 
     def not_finite(self, call: FeedforwardCall) -> RefusalError:
         """Which inputs of a call are not finite: measured ones, or rates that are not known."""
@@ -225,6 +228,7 @@ class Measured:
         if joints is not self._joints:
             self._joints = joints
             self._places = np.array([self._place[name] for name in joints], np.intp)
+            self._offsets = joint_offsets(self._settings, joints)
         return self._places
 
     def _check(
@@ -313,9 +317,12 @@ class Measured:
 
 
 def _or_raise(found: T | RefusalError) -> T:
-    if isinstance(found, RefusalError):
-        raise found
-    return found
+    if not isinstance(found, RefusalError):
+        return found
+    try:
+        raise found.with_traceback(None)  # else it has one more frame each time
+    finally:
+        del found  # or this frame and the traceback would keep each other
 
 
 def _wrong_size(what: str, values: Vector, size: int) -> RefusalError:

@@ -163,6 +163,8 @@ class NativeThread:
                 if data is None:
                     break
                 self._answer(data)
+                if self._make_plan() is not None:
+                    break  # the thread goes on
 
     def _arm(self, arming: Arming | None) -> None:
         if arming is None:

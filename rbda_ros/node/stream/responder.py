@@ -26,6 +26,7 @@ from rbda_ros.node.stream.made_calls import Joints, Kind, MadeCalls, Prepared, p
 from rbda_ros.node.stream.measurements import Measured
 from rbda_ros.node.stream.other_inputs import OtherInputs
 from rbda_ros.node.stream.rates import NEVER, Vector
+from rbda_ros.node.worker import result_of
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
@@ -62,6 +63,7 @@ class Responder:
         self._search = Search(context.background)
 
         self._call: FeedforwardCall | None = None  # in use
+        self._start: Vector | None = None  # where another one's loops begin to close
         self._joints: Joints = ()  # that it goes by
         self._kind: Kind | None = None  # what its inputs mean
         self._unsettled = True  # whether the settings may want another
@@ -69,6 +71,7 @@ class Responder:
 
         self._safety = EffortSafety(settings)
         self._command = context.codec.commands()
+        self._written_names: list[str] | None = None
         self.apply(settings)
         if before is not None:
             self._take_over(before)
@@ -82,8 +85,7 @@ class Responder:
         self._safety.apply(settings)
         if settings.joint_prefix != self._settings.joint_prefix:
             self._others.forget()
-        self._settings = settings
-        self._unsettled = True
+        self._settings, self._unsettled = settings, True
         self._needs_others = (
             robot.floating_base
             or settings.external_wrench
@@ -91,7 +93,8 @@ class Responder:
         )
         self._timeout = int(settings.joint_state_timeout * 1e9)
         names = [settings.joint_prefix + n for n in robot.actuated_joint_names]
-        self._writer = self._context.codec.efforts(names)
+        if names != self._written_names:
+            self._written_names, self._writer = names, self._context.codec.efforts(names)
         order = [robot.actuated_joint_names.index(name) for name in settings.command_joints]
         self._command_order = np.array(order, np.intp)
         self._command.data = [0.0] * len(order)
@@ -127,23 +130,21 @@ class Responder:
         try:
             age, health = self._respond(data)
         except (InputError, ModelError) as error:
-            refused = refusal(error)
-            self._context.refusals.add(refused)
-            if self._safety.zero_follows(refused.reason):
-                self._send(np.zeros(len(self._writer.efforts)), data)
+            self._refuse(refusal(error), data)
             return
         self._context.meter.add(perf_counter() - began, age, health)
+
+    def _refuse(self, refused: RefusalError, data: bytes) -> None:
+        self._context.refusals.add(refused)
+        if self._safety.zero_follows(refused.reason):
+            self._send(np.zeros(len(self._writer.efforts)), data)
 
     def _respond(self, data: bytes) -> tuple[float, list[float]]:
         """Publish the answer; how old the message was [s], NaN without a stamp, and `Health`."""
         states = self._reader.read(data)
         now, time, timeout = self._present(), states.time, self._timeout
         if timeout and abs(now - time) > timeout:
-            raise RefusalError(
-                Reason.STALE,
-                f"joint_states are {(now - time) * 1e-9:.3g} s old by their stamp; check the "
-                "clocks, or raise joint_state_timeout (0: any age)",
-            )
+            raise stale_states(now - time)
         oldest = now - timeout if timeout else NEVER + 1
         joints: Joints = ()
         try:
@@ -152,10 +153,9 @@ class Responder:
         except RefusalError as refused:
             moving = refused.reason is not Reason.NO_VELOCITY
             with suppress(RefusalError):  # nor is there where the joints are
-                if not joints and not moving:
+                if not (joints or moving):
                     joints = self._measured.take_positions(states, time or now, oldest)
-                if joints:
-                    self._close(states, joints, data, moving)
+                self._close(states, joints, data, moving)
             raise
         if self._safety.active:
             self._safety.limit(call.efforts, now)
@@ -182,12 +182,11 @@ class Responder:
 
     def _close(self, states: JointStates, joints: Joints, data: bytes, moving: bool) -> None:
         """Pass on where the joints are, though what shall move them is not known."""
-        making = self._calls.make((joints, None, False), self._settings.terms)
-        if not making.done():
+        making = self._calls.make((joints, None, False), self._settings.terms) if joints else None
+        if making is None or not making.done():
             return
-        call = making.result()
-        call.searches = False
-        call.max_condition_number = self._settings.max_condition_number
+        call = result_of(making)
+        call.searches, call.max_condition_number = False, self._settings.max_condition_number
         self._measured.give(states, joints, call, moving=moving)
         with suppress(InputError, ModelError):
             call()
@@ -265,12 +264,12 @@ class Responder:
             if self._call is not None and kind == self._kind:
                 return self._call  # of other terms, or of another load: better than none
             raise RefusalError(Reason.NOT_READY, "the kernel for these joints is being made")
-        call = making.result()
-        if self._call is not None and call is not self._call:
-            call.start_from(self._call.q)
+        call = result_of(making)
+        if self._start is not None and call is not self._call:
+            call.start_from(self._start)
+        self._start = call.guess
         call.limit[:] = largest_efforts(self._robot, settings)
-        call.searches = False
-        call.max_condition_number = settings.max_condition_number
+        call.searches, call.max_condition_number = False, settings.max_condition_number
         call.acceleration[:] = 0.0
         call.base_acceleration[:] = 0.0
         self._call, self._joints, self._kind, self._unsettled = call, joints, kind, False
@@ -298,6 +297,9 @@ class Responder:
     def _take_over(self, before: Responder) -> None:
         """Go on from what was heard, and with the old kernel until there is a new one."""
         self._reader = before._reader
+        same = before._robot.joint_names == self._robot.joint_names
+        if same and before._start is not None and len(before._start) == self._robot.nq:
+            self._start = before._start
         if before._robot.description is not self._robot.description:
             return  # what was heard may mean something else
         self._measured, self._others = before._measured, before._others
@@ -337,3 +339,12 @@ class Responder:
             self.forget()
         self._latest = now
         return now
+
+
+def stale_states(age: int) -> RefusalError:
+    """Why joint states of some age [ns] are refused."""
+    return RefusalError(
+        Reason.STALE,
+        f"joint_states are {age * 1e-9:.3g} s old by their stamp; check the clocks, or raise "
+        "joint_state_timeout (0: any age)",
+    )

@@ -25,22 +25,23 @@ from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_states import JointStates
-from rbda_ros.node.stream.made_calls import Prepared
+from rbda_ros.node.stream.made_calls import PreparedCalls
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, Plan, make_plan
 from rbda_ros.node.stream.native_thread import Arming, NativeThread, NoThreadError
 from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.recent_states import RecentStates
 from rbda_ros.node.stream.remembering import Remembering
-from rbda_ros.node.stream.responder import JUMP, Responder
+from rbda_ros.node.stream.responder import JUMP, Responder, stale_states
 from rbda_ros.node.stream.ros_codec import RosCodec
 from rbda_ros.node.thread_priority import StreamPriority
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 # Best effort matches reliable publishers too. Deep enough for joint states in several parts that
-# come at the same moment; what is too old by the time it is taken is refused.
-NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+# come at the same moment, and for those at 1 kHz while the model is swapped; but what falls behind
+# for good shall not answer much that is old.
+NEWEST = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 Handler = Callable[[Responder, Any], None]
 
@@ -78,7 +79,7 @@ class Stream:
         self._priority = StreamPriority(node.get_logger())
         self._responder: Responder | None = None
         self._robot: Robot | None = None
-        self._prepared: tuple[Robot | None, Prepared | None] = None, None
+        self._prepared = PreparedCalls()
         self.topic: str = self._efforts.topic_name
         clock = node.get_clock().handle
         self._context = Context(
@@ -97,18 +98,18 @@ class Stream:
 
     def prepare(self, robot: Robot) -> None:
         """Make ready for a model of the same joints; not on the executor. Then `use` it."""
-        if self._responder is not None:
-            self._prepared = robot, self._responder.prepare(robot)
-            self.commands.prepare(robot)
+        if self._responder is not None and (made := self._responder.prepare(robot)) is not None:
+            self._prepared.add(robot, made)
+        self.commands.prepare(robot)
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
-        for_robot, prepared = self._prepared
-        prepared = prepared if for_robot is robot else None
-        self._prepared = None, None
+        before, prepared = self._responder, self._prepared.take(robot)
+        responder = Responder(robot, settings, self._context, before, prepared)
         with self._changing():
-            self._robot, before = robot, self._responder
-            self._responder = Responder(robot, settings, self._context, before, prepared)
+            if before is not None:
+                responder.latest = before.latest
+            self._robot, self._responder = robot, responder
             self.commands.use(robot, settings)
             self._offer(robot, settings)
 
@@ -154,9 +155,9 @@ class Stream:
 
     def free(self) -> None:
         """Let go of the model."""
-        self._responder = self._robot = self._completed = None
+        self._responder = self._robot = self._completed = self.external = None
+        self._prepared.clear()
         self.commands.free()
-        self.external = None
         self._arrays.free()
         for publisher in (*self._observed, self._states):
             if publisher is not None:
@@ -235,8 +236,10 @@ class Stream:
 
     def _hear(self, plan: Plan, heard: Any) -> None:
         """Know what the thread knows."""
-        latest, forms, state = heard
+        latest, forms, state, stale, age = heard
         plan.tell(forms, self.refusals)
+        if stale:
+            self.refusals.add(stale_states(age), stale)
         if self._responder is not None:
             self._responder.latest = latest
         if state:
@@ -306,12 +309,9 @@ class Stream:
             return
         if self._states is None:
             self._states = self._node.create_publisher(JointState, "~/joint_states", 10)
+        publish, context = self._states.publish, self._context
         self._completed = CompletedStates(
-            robot,
-            settings.joint_prefix,
-            self._states.publish,
-            self._context.background,
-            self._context.codec,
+            robot, settings.joint_prefix, publish, context.background, context.codec
         )
 
     def _offer_external(self, settings: Settings) -> None:
