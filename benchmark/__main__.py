@@ -19,6 +19,7 @@ from benchmark import (
     contacts,
     convergence,
     counts,
+    every_call,
     latency,
     loop_methods,
     methods,
@@ -55,6 +56,13 @@ def _stream() -> None:
         rows = list(stream.rows())
     _show("Round trips with a client in C; ratios to the echo, and to the same without load", rows)
     _write(DOCS / "stream.csv", rows)
+
+
+def _every_call() -> None:
+    with console.status(every_call.rows.__doc__ or ""):
+        rows = list(every_call.rows())
+    _show("Round trips with a client in C, beside calls and swaps", rows)
+    _write(DOCS / "stream_beside_calls.csv", rows)
 
 
 def _methods() -> None:
@@ -198,6 +206,7 @@ SECTIONS = {
     "batches": _batches,
     "kernels": _kernels,
     "stream": _stream,
+    "every_call": _every_call,
     "latency": _latency,
     "loops": _loops,
     "contacts": _contacts,

@@ -1,4 +1,4 @@
-"""Draws the cookbook and takes the pictures of the page: `make screenshots`.
+"""Draws the cookbook and the mathematics, and takes the pictures of the page: `make screenshots`.
 
 screenshots.py NAME... takes only some: demo_leg, or pages of docs/cookbook.
 """
@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import draw_mathematics
 from chromium import Chromium
 
 from rbda_ros import load_robot
@@ -43,6 +44,8 @@ def opened(urdf, loops, size):
 
 
 def main(names):
+    if not names:
+        draw_mathematics.main()
     pages = sorted(path.stem for path in BOOK.glob("*.urdf"))
     for name in names or ["demo_leg", *pages]:
         if name == "demo_leg":

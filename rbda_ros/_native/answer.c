@@ -89,7 +89,8 @@ static bool still_fresh(const kept_t *kept, int64_t oldest)
 }
 
 /* Give the kernel what is measured; whether it is of the joints that the kernel is for. */
-static bool measure(plan_t *plan, form_t *form, const uint8_t *data, int64_t now, int64_t time)
+static bool read_measured(plan_t *plan, form_t *form, const uint8_t *data, int64_t now,
+                          int64_t time)
 {
   kept_t *kept = &plan->kept;
   if (form->target.at == NULL) {
@@ -107,6 +108,14 @@ static bool measure(plan_t *plan, form_t *form, const uint8_t *data, int64_t now
     if (kept->acceleration_rates.wanted)
       plan->acceleration.at[k] = kept->acceleration_rates.rates.at[joint];
   }
+  return true;
+}
+
+static bool measure(plan_t *plan, form_t *form, const uint8_t *data, int64_t now, int64_t time)
+{
+  if (!read_measured(plan, form, data, now, time)) return false;
+  const vector_t offsets = plan->kept.offsets;
+  for (Py_ssize_t k = 0; k < offsets.count; k++) plan->position.at[k] += offsets.at[k];
   return true;
 }
 
@@ -247,7 +256,12 @@ outcome_t plan_answer(plan_t *plan, rcl_clock_t *clock, const uint8_t *data, Py_
   }
   const int64_t stamp = stamp_of(data), time = stamp != 0 ? stamp : now;
   if (now < plan->latest - plan->jump) return FOR_PYTHON;
-  if (timeout != 0 && (now - stamp > timeout || stamp - now > timeout)) return FOR_PYTHON;
+  if (timeout != 0 && (now - stamp > timeout || stamp - now > timeout)) {
+    plan->stale++;
+    plan->age = now - stamp;
+    plan->latest = now;
+    return COUNTED;
+  }
   if (form->refused) {
     form->refusals++;
     plan->latest = now;

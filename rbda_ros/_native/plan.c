@@ -1,6 +1,8 @@
 /* Plans are made here, with every size and place checked, so that none has to be later. */
 #include "plan.h"
 
+#include <string.h>
+
 static const Py_ssize_t NUMBER = sizeof(double);
 
 static Py_buffer *hold(plan_t *plan, PyObject *object, int flags)
@@ -68,10 +70,10 @@ static bool read_rates(plan_t *plan, PyObject *given, Py_ssize_t joints, rates_t
 static bool read_kept(plan_t *plan, PyObject *given)
 {
   kept_t *kept = &plan->kept;
-  PyObject *position, *velocity, *times, *velocities, *accelerations, *places, *fresh;
-  if (!PyArg_ParseTuple(given, "OOOO!O!dOO", &position, &velocity, &times, &PyTuple_Type,
+  PyObject *position, *velocity, *times, *velocities, *accelerations, *places, *offsets, *fresh;
+  if (!PyArg_ParseTuple(given, "OOOO!O!dOOO", &position, &velocity, &times, &PyTuple_Type,
                         &velocities, &PyTuple_Type, &accelerations, &kept->longest, &places,
-                        &fresh)
+                        &offsets, &fresh)
       || !hold_vector(plan, position, &kept->position)
       || !hold_vector(plan, velocity, &kept->velocity) || !hold_times(plan, times, &kept->times))
     return false;
@@ -88,6 +90,10 @@ static bool read_kept(plan_t *plan, PyObject *given)
     if (!fits(base >= 0, "the acceleration")) return false;
     plan->acceleration = (vector_t){acceleration.at + base, kept->places.count};
   }
+  if (offsets != Py_None
+      && (!hold_vector(plan, offsets, &kept->offsets)
+          || !fits(kept->offsets.count == kept->places.count, "an offset")))
+    return false;
   if (fresh == Py_None) return true;
   const Py_buffer *view = hold(plan, fresh, PyBUF_SIMPLE);
   if (view == NULL) return false;
@@ -252,4 +258,39 @@ void plan_free(plan_t *plan)
 vector_t *plan_output(plan_t *plan, int output)
 {
   return &plan->arrays[plan->array_count - 3 + output];
+}
+
+PyObject *plan_heard(plan_t *plan)
+{
+  if (plan == NULL) Py_RETURN_NONE;
+  PyObject *forms = PyTuple_New(plan->form_count);
+  for (int k = 0; forms != NULL && k < plan->form_count; k++) {
+    form_t *form = &plan->forms[k];
+    PyObject *one = Py_BuildValue("LL", (long long)form->time, form->refusals);
+    if (one == NULL) Py_CLEAR(forms);
+    else PyTuple_SET_ITEM(forms, k, one);
+    form->refusals = 0;
+  }
+  if (forms == NULL) return NULL;
+  const vector_t state = plan->answered ? plan->state : (vector_t){plan->state.at, 0};
+  const long long stale = plan->stale;
+  plan->stale = 0;
+  return Py_BuildValue("LNy#LL", (long long)plan->latest, forms, (const char *)state.at,
+                       (Py_ssize_t)sizeof(double) * state.count, stale, (long long)plan->age);
+}
+
+bool plan_put(plan_t *plan, const Py_buffer *given, int64_t earliest, int64_t newest)
+{
+  static const int into[MOST_INPUTS] = {ACCELERATION, WRENCHES, GUESS, VELOCITY};
+  for (int k = 0; k < MOST_INPUTS; k++) {
+    const vector_t *array = &plan->arrays[into[k]];
+    if (given[k].len > 0 && (into[k] + 3 >= plan->array_count
+                             || given[k].len > array->count * NUMBER))
+      return false;
+  }
+  for (int k = 0; k < MOST_INPUTS; k++)
+    if (given[k].len > 0) memcpy(plan->arrays[into[k]].at, given[k].buf, (size_t)given[k].len);
+  plan->earliest = earliest;
+  plan->newest = newest;
+  return true;
 }

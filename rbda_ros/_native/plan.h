@@ -60,6 +60,7 @@ typedef struct {
   double longest;                /* gap after which there is no rate [s] */
   order_t places;                /* of the joints to go by */
   const uint8_t *fresh;          /* which joints these follow from, if messages are partial */
+  vector_t offsets;              /* added to their positions; none where there are none */
 } kept_t;
 
 /* Numbers that go into a message. */
@@ -102,6 +103,8 @@ typedef struct {
   bool others;                   /* whether it needs other topics than joint states */
   int64_t earliest, newest;      /* times that those are from */
   int64_t latest;                /* time that was seen last */
+  long long stale;               /* states too old, or too new, since Python asked */
+  int64_t age;                   /* of the last of these [ns] */
   vector_t state;                /* velocity, spanning position and efforts of the last answer */
   bool answered;                 /* whether there is one */
 } plan_t;
@@ -114,6 +117,14 @@ typedef enum { FOR_PYTHON, COUNTED, ANSWERED } outcome_t;
 /* A plan from a tuple of arrays and numbers; see `native_plan.py`. NULL with an exception. */
 plan_t *plan_new(PyObject *description);
 void plan_free(plan_t *plan);
+
+/* What was heard by it, as `hear` of native_thread.py takes it; None without a plan. */
+PyObject *plan_heard(plan_t *plan);
+
+/* Give it other inputs (acceleration, wrenches, pose and twist of the base; empty to leave one as
+ * it is), and the times that they are from; false where they do not fit. */
+enum { MOST_INPUTS = 4 };
+bool plan_put(plan_t *plan, const Py_buffer *given, int64_t earliest, int64_t newest);
 
 /* Answer one message, or leave everything as it was. Without the interpreter. */
 outcome_t plan_answer(plan_t *plan, rcl_clock_t *clock, const uint8_t *data, Py_ssize_t size,

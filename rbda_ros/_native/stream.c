@@ -2,9 +2,10 @@
  *
  * The thread has a subscription of its own on the node of rclpy. While it is armed with a plan it
  * answers what the plan knows. Everything else it hands over: it wakes the executor, and rests
- * until Python has taken and answered all that came, and arms it again. So one of the two decides
- * at any time, and messages are answered in the order they come in. The lock is held while one
- * message is answered, and never while waiting for the interpreter. */
+ * until Python has taken and answered all that came, and arms it again. Python may seize the plan
+ * to change what it goes by: then messages wait, until it arms the thread with another. So one of
+ * the two decides at any time, and messages are answered in the order they come in. The lock is
+ * held while one message is answered, and never while waiting for the interpreter. */
 #include "plan.h"
 
 #include <errno.h>
@@ -35,6 +36,7 @@ typedef struct {
   pthread_cond_t resumed;
   plan_t *plan;                     /* NULL, or what it goes by while it is armed */
   bool armed, stopping;
+  bool seized;                      /* Python changes the plan; messages wait */
   bool handed;                      /* Python's turn; the thread rests */
   bool pending;                     /* `message` waits for Python */
   record_t *records;
@@ -82,6 +84,10 @@ static void *run(void *argument)
   Stream *self = argument;
   pthread_mutex_lock(&self->lock);
   while (!self->stopping) {
+    if (self->seized) {
+      pthread_cond_wait(&self->resumed, &self->lock);
+      continue;
+    }
     const bool taken = take(self);
     if (taken && !(self->armed && answer(self))) {
       self->armed = false;
@@ -99,19 +105,8 @@ static void *run(void *argument)
   return NULL;
 }
 
-/* In Python. */
-
-/* The interpreter stays held: the thread never waits for it with the lock, and whoever gave it up
- * here might hold the lock until it gets it back. */
-static void lock(Stream *self)
-{
-  pthread_mutex_lock(&self->lock);
-}
-
-static void unlock(Stream *self)
-{
-  pthread_mutex_unlock(&self->lock);
-}
+/* In Python. The interpreter stays held while waiting for the lock: the thread never waits for it
+ * with the lock, and whoever gave it up here might hold the lock until it gets it back. */
 
 static int start_thread(Stream *self)
 {
@@ -185,11 +180,11 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
 {
   if (self->open) {
     self->open = false;
-    lock(self);
+    pthread_mutex_lock(&self->lock);
     self->stopping = true;
     self->armed = false;
     pthread_cond_signal(&self->resumed);
-    unlock(self);
+    pthread_mutex_unlock(&self->lock);
     sem_post(&self->news);
     Py_BEGIN_ALLOW_THREADS /* which the thread may be waiting for */
     pthread_join(self->thread, NULL);
@@ -220,32 +215,14 @@ static PyObject *Stream_take(Stream *self, PyObject *Py_UNUSED(none))
 {
   bool taken = false;
   if (self->open) {
-    lock(self);
+    pthread_mutex_lock(&self->lock);
     if (self->handed) taken = self->pending || take(self);
     self->pending = false;
-    unlock(self);
+    pthread_mutex_unlock(&self->lock);
   }
   if (!taken) Py_RETURN_NONE; /* the thread rests until it is armed: the message stays */
   return PyBytes_FromStringAndSize((const char *)self->message.buffer,
                                    (Py_ssize_t)self->message.buffer_length);
-}
-
-/* What was heard by a plan, as `heard` of native_thread.py takes it; None without a plan. */
-static PyObject *heard(plan_t *plan)
-{
-  if (plan == NULL) Py_RETURN_NONE;
-  PyObject *forms = PyTuple_New(plan->form_count);
-  for (int k = 0; forms != NULL && k < plan->form_count; k++) {
-    form_t *form = &plan->forms[k];
-    PyObject *one = Py_BuildValue("LL", (long long)form->time, form->refusals);
-    if (one == NULL) Py_CLEAR(forms);
-    else PyTuple_SET_ITEM(forms, k, one);
-    form->refusals = 0;
-  }
-  if (forms == NULL) return NULL;
-  const vector_t state = plan->answered ? plan->state : (vector_t){plan->state.at, 0};
-  return Py_BuildValue("LNy#", (long long)plan->latest, forms, (const char *)state.at,
-                       (Py_ssize_t)sizeof(double) * state.count);
 }
 
 static PyObject *Stream_arm(Stream *self, PyObject *args)
@@ -263,13 +240,14 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
     plan->earliest = earliest;
     plan->newest = newest;
   }
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   plan_t *before = self->plan;
   self->plan = plan;
-  self->armed = plan != NULL;
-  self->handed = false;
+  self->seized = false;
+  self->armed = plan != NULL && !self->pending; /* which Python answers first, and arms it then */
+  self->handed = self->pending;
   pthread_cond_signal(&self->resumed);
-  unlock(self);
+  pthread_mutex_unlock(&self->lock);
   plan_free(before);
   if (PyErr_Occurred()) return NULL; /* there is no plan, but the thread goes on */
   Py_RETURN_NONE;
@@ -277,63 +255,49 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
 
 static PyObject *Stream_seize(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   plan_t *plan = self->plan;
   self->plan = NULL;
   self->armed = false;
-  unlock(self);
-  PyObject *result = heard(plan);
+  self->seized = true;
+  pthread_mutex_unlock(&self->lock);
+  PyObject *result = plan_heard(plan);
   plan_free(plan);
   return result;
 }
 
 static PyObject *Stream_look(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
-  PyObject *result = heard(self->plan);
-  unlock(self);
+  pthread_mutex_lock(&self->lock);
+  PyObject *result = plan_heard(self->plan);
+  pthread_mutex_unlock(&self->lock);
   return result;
 }
 
 static PyObject *Stream_put(Stream *self, PyObject *args)
 {
-  static const int into[] = {ACCELERATION, WRENCHES, GUESS, VELOCITY};
-  Py_buffer given[4];
+  Py_buffer given[MOST_INPUTS];
   long long earliest, newest;
   if (!PyArg_ParseTuple(args, "y*y*y*y*LL", &given[0], &given[1], &given[2], &given[3], &earliest,
                         &newest))
     return NULL;
-  bool armed = false, fit = true;
-  lock(self);
-  if (self->armed) {
-    plan_t *plan = self->plan;
-    armed = true;
-    for (int k = 0; k < 4; k++) {
-      const bool none = given[k].len == 0;
-      const vector_t *array = &plan->arrays[into[k]];
-      if (!none && (into[k] + 3 >= plan->array_count
-                    || given[k].len > array->count * (Py_ssize_t)sizeof(double)))
-        fit = false;
-    }
-    for (int k = 0; fit && k < 4; k++)
-      if (given[k].len > 0) memcpy(plan->arrays[into[k]].at, given[k].buf, (size_t)given[k].len);
-    plan->earliest = earliest;
-    plan->newest = newest;
-  }
-  unlock(self);
-  for (int k = 0; k < 4; k++) PyBuffer_Release(&given[k]);
+  pthread_mutex_lock(&self->lock);
+  const bool armed = self->armed;
+  const bool fit = !armed || plan_put(self->plan, given, earliest, newest);
+  pthread_mutex_unlock(&self->lock);
+  for (int k = 0; k < MOST_INPUTS; k++) PyBuffer_Release(&given[k]);
   if (!fit) return PyErr_Format(PyExc_ValueError, "an input is longer than the kernel's");
   return PyBool_FromLong(armed);
 }
 
 static PyObject *Stream_read(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   const size_t answers = self->answers, kept = answers < MOST_RECORDS ? answers : MOST_RECORDS;
   PyObject *bytes = PyBytes_FromStringAndSize((const char *)self->records,
                                               (Py_ssize_t)(kept * sizeof(record_t)));
   if (bytes != NULL) self->answers = 0;
-  unlock(self);
+  pthread_mutex_unlock(&self->lock);
   return bytes == NULL ? NULL : Py_BuildValue("nN", (Py_ssize_t)answers, bytes);
 }
 
@@ -343,7 +307,7 @@ static PyMethodDef methods[] = {
     {"arm", (PyCFunction)Stream_arm, METH_VARARGS,
      "Let the thread go on: with a plan, or None to be woken for each message."},
     {"seize", (PyCFunction)Stream_seize, METH_NOARGS,
-     "Take the plan back; what was heard by it, or None. Messages wait for Python from now on."},
+     "Take the plan back; what was heard by it, or None. Messages wait from now on, until `arm`."},
     {"look", (PyCFunction)Stream_look, METH_NOARGS, "What was heard, without taking it back."},
     {"put", (PyCFunction)Stream_put, METH_VARARGS,
      "Give the plan other inputs, between two messages; whether there is a plan."},

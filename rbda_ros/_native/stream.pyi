@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-Heard = tuple[int, tuple[tuple[int, int], ...], bytes]
+Heard = tuple[int, tuple[tuple[int, int], ...], bytes, int, int]
 
 class Stream:
     def __init__(

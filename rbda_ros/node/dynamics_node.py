@@ -159,12 +159,10 @@ class DynamicsNode(LifecycleNode):
     def _finish(self, source: ModelSource, generation: int, building: BuildFuture[Robot]) -> None:
         if generation != self._generation:
             return  # the node was cleaned up meanwhile
-        try:
-            robot = building.result()
-            parameters.check_model(self.settings, robot)
-        except CancelledWorkError:
+        robot, error = self._outcome(building)
+        if isinstance(error, CancelledWorkError):
             return  # a newer one is being built
-        except Exception as error:
+        if robot is None:
             self._refuse(source, error)
             return
         if self.robot is not None:
@@ -185,7 +183,22 @@ class DynamicsNode(LifecycleNode):
             if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
                 self.trigger_activate()
 
-    def _refuse(self, source: ModelSource, error: Exception) -> None:
+    def _outcome(self, building: BuildFuture[Robot]) -> tuple[Robot | None, BaseException | None]:
+        """The robot, or why there is none.
+
+        Not raised: what a future holds would then hold the frames that hold the future, and half
+        a model would stay with them.
+        """
+        error = building.exception()
+        if error is not None:
+            return None, error
+        try:
+            parameters.check_model(self.settings, building.result())
+        except parameters.ParameterError as wrong:
+            return None, wrong
+        return building.result(), None
+
+    def _refuse(self, source: ModelSource, error: BaseException | None) -> None:
         if self._source == source:
             self._source = None
         reason = _reason(error)
@@ -233,10 +246,8 @@ class DynamicsNode(LifecycleNode):
                 f"{self._descriptions.topic_name}, and configure again"
             )
             return TransitionCallbackReturn.FAILURE
-        try:
-            robot = built.result()
-            parameters.check_model(self.settings, robot)
-        except Exception as error:
+        robot, error = self._outcome(built)
+        if robot is None:
             self.get_logger().error(f"robot_description cannot be used: {_reason(error)}")
             return TransitionCallbackReturn.FAILURE
         self._use(robot)
@@ -313,7 +324,7 @@ class DynamicsNode(LifecycleNode):
         return result
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException | None) -> str:
     """Why a model could not be built; a bug of ours keeps the name of its exception."""
     known = isinstance(error, ModelError | parameters.ParameterError)
     name = "" if known else f"{type(error).__name__}: "

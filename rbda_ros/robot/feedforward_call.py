@@ -81,6 +81,11 @@ class FeedforwardCall:
         self.limit[:] = inf
         self.forget()
 
+    @property
+    def start(self) -> Array:
+        """Spanning position (nq,) that the next search starts from."""
+        return self._guess
+
     def start_from(self, q: Array) -> None:
         """Start the next search from a spanning position (nq,)."""
         self._guess[:] = q

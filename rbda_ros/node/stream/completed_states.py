@@ -14,6 +14,7 @@ from rbda_ros.node.stream.codec import Codec
 from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.measured_efforts import MeasuredEfforts
 from rbda_ros.node.stream.rates import Indices, Vector
+from rbda_ros.node.worker import result_of
 from rbda_ros.robot import Robot
 from rbda_ros.robot.completion import CompletionCall
 from rbda_ros.robot.feedforward_call import FeedforwardCall
@@ -139,4 +140,4 @@ class CompletedStates:
             make = partial(self._robot.completion, call.joints)
             self._calls[call.joints] = making = self._background(make)
         # A kernel is traced in tens of milliseconds.
-        return making.result() if making.done() else None
+        return result_of(making) if making.done() else None

@@ -14,7 +14,7 @@ from rbda_ros.errors import InputError
 from rbda_ros.node.joint_gains import joint_gains
 from rbda_ros.node.joint_map import places
 from rbda_ros.node.refusals import Reason, RefusalError
-from rbda_ros.node.settings import Settings
+from rbda_ros.node.settings import Settings, joint_offsets
 from rbda_ros.node.stream.effort_safety import largest_efforts
 from rbda_ros.node.stream.rates import NEVER
 from rbda_ros.node.stream.responder import JUMP
@@ -87,6 +87,7 @@ class JointCommands:
         """Go on with other settings."""
         self._settings = settings
         self._limit = largest_efforts(self._robot, settings)
+        self._offsets = joint_offsets(settings, self._robot.actuated_joint_names)
         self._timeout = int(settings.joint_state_timeout * 1e9)
         self._writers: dict[tuple[str, ...], JointStateWriter] = {}
         layout = self._robot.coordinates
@@ -142,6 +143,8 @@ class JointCommands:
             self._move(call, given, found, state)
             if "position" in given:
                 answer["position"] = call.q[self._in_q]
+                if self._offsets is not None:  # the motors' own zeros
+                    answer["position"] -= self._offsets
             if "velocity" in given:
                 answer["velocity"] = call.qd[self._in_qd]
         efforts = self._efforts(call, given, found, state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ import numpy as np
 from rbda_ros.errors import InputError, listed
 from rbda_ros.node.joint_map import places
 from rbda_ros.node.refusals import Reason, RefusalError
-from rbda_ros.node.settings import Settings
+from rbda_ros.node.settings import Settings, joint_offsets
 from rbda_ros.node.stream.joint_states import Form, JointStates
 from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
 from rbda_ros.robot import Robot
@@ -71,12 +72,14 @@ class Measured:
         self._together_joints: Joints = ()
         self._joints: Joints = ()  # that `_places` are of
         self._places: Indices = np.zeros(0, np.intp)
+        self._offsets: Vector | None = None  # of these, in their order
         self._settings = settings
         self.apply(settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
         before, self._settings = self._settings, settings
+        self._joints = ()  # their offsets may be others
         self._differences = (
             settings.velocity_source == "differentiate"
             or settings.acceleration_source == "estimate"
@@ -114,6 +117,14 @@ class Measured:
             return layout.joints
         self._keep(states, layout, time)
         return layout.joints or self._together(oldest)
+
+    def expected(self, forms: Sequence[Form]) -> Joints:
+        """The joints to go by, if messages come as they did; none where that is not known."""
+        for form in forms:
+            with suppress(RefusalError):
+                if joints := self._layout(form.names).joints:
+                    return joints
+        return ()
 
     def known(self, forms: Sequence[Form], joints: Joints) -> list[KnownForm]:
         """Forms of messages that need no more thought, one for each set of names.
@@ -157,6 +168,7 @@ class Measured:
             ),
             settings.joint_state_timeout or math.inf,
             self._places_of(joints),
+            self._offsets,
             self._fresh,
         )
 
@@ -165,21 +177,23 @@ class Measured:
 
         The message and the joints are those of the last `take`.
         """
-        layout = self._last
+        layout, places = self._last, self._places_of(joints)
         if layout is not None and joints is layout.joints and not self._differences:
             states.position.take(layout.order, out=call.position, mode="clip")
             states.velocity.take(layout.order, out=call.velocity, mode="clip")
-            return
-        places = self._places_of(joints)
-        self._position.take(places, out=call.position)
-        self._velocity.take(places, out=call.velocity)
-        if self._settings.acceleration_source == "estimate":
-            self._acceleration_rates.rates.take(places, out=call.acceleration)
+        else:
+            self._position.take(places, out=call.position)
+            self._velocity.take(places, out=call.velocity)
+            if self._settings.acceleration_source == "estimate":
+                self._acceleration_rates.rates.take(places, out=call.acceleration)
+        if self._offsets is not None:
+            call.position += self._offsets
 
     def _places_of(self, joints: Joints) -> Indices:
         if joints is not self._joints:
             self._joints = joints
             self._places = np.array([self._place[name] for name in joints], np.intp)
+            self._offsets = joint_offsets(self._settings, joints)
         return self._places
 
     def _check(self, states: JointStates, layout: Layout, time: int) -> None:
@@ -268,9 +282,12 @@ class Measured:
 
 
 def _or_raise(found: T | RefusalError) -> T:
-    if isinstance(found, RefusalError):
-        raise found
-    return found
+    if not isinstance(found, RefusalError):
+        return found
+    try:
+        raise found.with_traceback(None)  # else it has one more frame each time
+    finally:
+        del found  # or this frame and the traceback would keep each other
 
 
 def _wrong_size(what: str, values: Vector, size: int) -> RefusalError:

@@ -2,15 +2,16 @@
 
 It answers what its plan knows, and hands over everything else, in the order of arrival: then the
 executor is woken, Python answers what has come, and gives the thread a new plan to go on with. What
-Python changes, it takes the plan back for: at any time, one of both owns the state of the stream.
+Python changes, it takes the plan back for, and messages wait: at any time, one of both owns the
+state of the stream.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ try:
 except ImportError:
     native = None  # type: ignore[assignment]
 
-Heard = tuple[Plan, tuple[int, tuple[tuple[int, int], ...], bytes]]
+Heard = tuple[Plan, tuple[int, tuple[tuple[int, int], ...], bytes, int, int]]
 Arming = tuple[Plan, int, tuple[int, ...], tuple[int, int]]
 
 ROW = 8
@@ -105,7 +106,8 @@ class NativeThread:
     def close(self) -> None:
         """End the thread, and stop listening."""
         self._open = False
-        self.seize()
+        self._told(self._thread.seize())
+        self._plan = None
         self._thread.close()
         self._let_go()
 
@@ -113,10 +115,19 @@ class NativeThread:
         self._held.close()
         self._node.destroy_timer(self._timer)
 
-    def seize(self) -> None:
-        """Take the plan back: from now on, all messages wait for Python."""
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """While something changes that the thread goes by; messages wait, and none for Python.
+
+        Unless Python must answer the next one: then the thread wakes it.
+        """
+        arming = None
         self._told(self._thread.seize())
-        self._plan = None
+        try:
+            yield
+            arming = self._make_plan()
+        finally:
+            self._arm(arming)
 
     def look(self) -> None:
         """Hear what the thread has heard by now."""
@@ -142,17 +153,14 @@ class NativeThread:
         if not self._open:
             return  # woken before, but closed since
         self._timer.cancel()
-        arming = None
-        try:
-            self._told(self._thread.seize())
+        with self.changing():
             for _ in range(self._depth):
                 data = self._thread.take()
                 if data is None:
                     break
                 self._answer(data)
-            arming = self._make_plan()
-        finally:
-            self._arm(arming)
+                if self._make_plan() is not None:
+                    break  # the thread goes on
 
     def _arm(self, arming: Arming | None) -> None:
         if arming is None:

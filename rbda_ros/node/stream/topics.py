@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from rbda_ros.errors import InputError, ModelError, one_line
+from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.settings import Settings
@@ -23,19 +25,23 @@ from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_commands import JointCommands
 from rbda_ros.node.stream.joint_states import JointStates
+from rbda_ros.node.stream.made_calls import PreparedCalls
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, make_plan
 from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
+from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.recent_states import RecentStates
 from rbda_ros.node.stream.remembering import Remembering
-from rbda_ros.node.stream.responder import JUMP, Prepared, Responder
+from rbda_ros.node.stream.responder import JUMP, Responder, stale_states
 from rbda_ros.node.stream.ros_codec import RosCodec
+from rbda_ros.node.thread_priority import StreamPriority
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 # Best effort matches reliable publishers too. Deep enough for joint states in several parts that
-# come at the same moment; what is too old by the time it is taken is refused.
-NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+# come at the same moment, and for those at 1 kHz while the model is swapped; but what falls behind
+# for good shall not answer much that is old.
+NEWEST = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 Handler = Callable[[Responder, Any], None]
 
@@ -71,9 +77,10 @@ class Stream:
         self._observed: list[Publisher] = []
         self._subscriptions: list[Any] = []
         self._native: NativeThread | None = None
+        self._priority = StreamPriority(node.get_logger())
         self._responder: Responder | None = None
         self._robot: Robot | None = None
-        self._prepared: tuple[Robot | None, Prepared | None] = None, None
+        self._prepared = PreparedCalls()
         self.topic: str = self._efforts.topic_name
         clock = node.get_clock().handle
         self._context = Context(
@@ -91,41 +98,33 @@ class Stream:
 
     def prepare(self, robot: Robot) -> None:
         """Make ready for a model of the same joints; not on the executor. Then `use` it."""
-        if self._responder is not None:
-            self._prepared = robot, self._responder.prepare(robot)
+        if self._responder is not None and (made := self._responder.prepare(robot)) is not None:
+            self._prepared.add(robot, made)
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
-        self._seize()
-        for_robot, prepared = self._prepared
-        self._responder = Responder(
-            robot,
-            settings,
-            self._context,
-            self._responder,
-            prepared if for_robot is robot else None,
-        )
-        self._prepared = None, None
-        self._robot = robot
-        self._joint_commands = JointCommands(
-            robot,
-            settings,
-            partial(Publisher.publish, self._motors),
-            self._arrays.publish_motor_commands,
-        )
-        self._offer(robot, settings)
+        before, prepared = self._responder, self._prepared.take(robot)
+        responder = Responder(robot, settings, self._context, before, prepared)
+        publish = partial(Publisher.publish, self._motors)
+        commands = JointCommands(robot, settings, publish, self._arrays.publish_motor_commands)
+        with self._changing():
+            if before is not None:
+                responder.latest = before.latest
+            self._robot, self._responder, self._joint_commands = robot, responder, commands
+            self._offer(robot, settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
-        self._seize()
-        if self._responder is not None:
-            self._responder.apply(settings)
-            if self._joint_commands is not None:
-                self._joint_commands.apply(settings)
-            if self._robot is not None:
-                self._offer(self._robot, settings)
+        with self._changing():
+            if self._responder is not None:
+                self._responder.apply(settings)
+                if self._joint_commands is not None:
+                    self._joint_commands.apply(settings)
+                if self._robot is not None:
+                    self._offer(self._robot, settings)
         if self._subscriptions:
             self._remembering.begin(settings.payload_window, NEWEST)
+            self._priority.set(settings.realtime_priority)
 
     def open(self) -> None:
         """Begin to listen."""
@@ -136,6 +135,7 @@ class Stream:
         self._listen(WrenchStamped, "~/external_wrench", wrench)
         self._listen(JointState, "~/joint_commands", self._on_joint_commands, raw=True)
         self._remembering.begin(self._node.settings.payload_window, NEWEST)
+        self._priority.set(self._node.settings.realtime_priority)
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
@@ -146,6 +146,7 @@ class Stream:
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self._subscriptions.clear()
+        self._priority.set(0)
         self._remembering.end()
         if self._responder is not None:
             self._responder.forget()
@@ -157,6 +158,7 @@ class Stream:
     def free(self) -> None:
         """Let go of the model."""
         self._responder = self._robot = self._completed = self._joint_commands = None
+        self._prepared.clear()
         self.external = None
         self._arrays.free()
         for publisher in (*self._observed, self._states):
@@ -176,9 +178,11 @@ class Stream:
             self._native.look()
             self.meter.add_native(*self._native.answers())
 
-    def call_in_use(self) -> FeedforwardCall | None:
-        """What answers joint states now."""
-        return None if self._responder is None else self._responder.call_in_use
+    def in_use(self) -> tuple[Kernel, list[Vector]] | None:
+        """What answers joint states now, and a copy of what it was given last."""
+        call = None if self._responder is None else self._responder.call_in_use
+        with self._changing():  # or the native thread might write meanwhile
+            return None if call is None else (call.kernel, [x.copy() for x in call.inputs])
 
     def _listen(self, kind: Any, topic: str, handle: Handler, *, raw: bool = False) -> None:
         callback = self._guarded(topic, handle)
@@ -217,15 +221,16 @@ class Stream:
 
     # The native thread.
 
-    def _seize(self) -> None:
-        """Have Python answer, before something changes that the thread goes by."""
-        if self._native is not None:
-            self._native.seize()
+    def _changing(self) -> AbstractContextManager[None]:
+        """While something changes that the thread goes by."""
+        return nullcontext() if self._native is None else self._native.changing()
 
     def _hear(self, heard: Heard) -> None:
         """Know what the thread knows."""
-        plan, (latest, forms, state) = heard
+        plan, (latest, forms, state, stale, age) = heard
         plan.tell(forms, self.refusals)
+        if stale:
+            self.refusals.add(stale_states(age), stale)
         if self._responder is not None:
             self._responder.latest = latest
         if state and self._joint_commands is not None:
@@ -237,8 +242,7 @@ class Stream:
         ready = None if responder is None or self.external is not None else responder.ready()
         if responder is None or native is None or ready is None:
             return None
-        commands = self._arrays.feedforward
-        states = self._states
+        commands, states = self._arrays.feedforward, self._states
         outputs = Outputs(
             self._efforts.handle.pointer,
             0 if commands is None else commands.handle.pointer,
@@ -258,14 +262,17 @@ class Stream:
             native = self._native
             if native is not None:
                 native.look()  # for the time that was seen last
-                if self._context.now() < responder.latest - JUMP:
-                    native.seize()  # what was heard will be forgotten
+            if native is None or self._context.now() < responder.latest - JUMP:
+                with self._changing():  # what was heard will be forgotten
+                    handle(responder, message)
+                return
             handle(responder, message)
-            if native is None or native.plan is None:
+            if native.plan is None:
                 return
             staged = responder.stage(native.plan.call)
             if staged is None:
-                native.seize()
+                with native.changing():
+                    pass  # nothing more: it needs another plan
             else:
                 native.put(*staged)
 
@@ -293,12 +300,9 @@ class Stream:
             return
         if self._states is None:
             self._states = self._node.create_publisher(JointState, "~/joint_states", 10)
+        publish, context = self._states.publish, self._context
         self._completed = CompletedStates(
-            robot,
-            settings.joint_prefix,
-            self._states.publish,
-            self._context.background,
-            self._context.codec,
+            robot, settings.joint_prefix, publish, context.background, context.codec
         )
 
     def _offer_external(self, settings: Settings) -> None:

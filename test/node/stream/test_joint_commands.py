@@ -173,11 +173,17 @@ def test_impedance_and_feedforward_and_arrays(graph):
         ("stiffness", "{toe: 1.0}", "toe no joint"),
         ("stiffness", "{knee: -1.0}", "'knee' is -1.0"),
         ("damping", "[1]", "no mapping"),
+        ("joint_offsets", "{toe: 1.0}", "toe no joint"),
         ("command_source", "luck", "'luck' is unknown"),
     ):
         refused = client.set_parameter(name, value)
         assert not refused.successful
         assert says in refused.reason
+    # A motor whose zero is off is told where to go by its own.
+    before = np.array(commander.answer_to(position=Y, velocity=[0.0] * 4).position)
+    assert client.set_parameter("joint_offsets", "{knee_rotor: -0.5}").successful
+    after = np.array(commander.answer_to(position=Y, velocity=[0.0] * 4).position)
+    np.testing.assert_allclose(after - before, [0.0, 0.0, 0.5, 0.0], atol=1e-9)
 
 
 def test_time_that_jumps_back_begins_anew():
