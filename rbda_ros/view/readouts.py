@@ -84,13 +84,18 @@ def loops(health: Sequence[LoopHealth]) -> str:
         f'<tr data-cluster="{escape(loop.cluster)}"'
         f' style="color:{RED if loop.trouble else "inherit"}">'
         f"<td>{escape(', '.join(loop.constraints))}</td>"
-        f'<td style="white-space:nowrap">{loop.residual:.0e}</td>'
+        f'<td style="white-space:nowrap">{_gap(loop.residual)}</td>'
         f"<td>{loop.conditioning:.2g}</td></tr>"
         for loop in health
     ]
-    head = "<tr><th>loops of a cluster</th><th>gap</th><th>cond.</th></tr>"
-    table = f'<table style="width:100%;text-align:left">{head}{"".join(rows)}</table>'
+    head = "<tr><th>loops of a cluster</th><th>gap</th><th>conditioning</th></tr>"
+    style = "width:100%;text-align:left;overflow-wrap:normal"
+    table = f'<table style="{style}">{head}{"".join(rows)}</table>'
     return f'<div id="rbda-loops" style="{STYLE}">{table}</div>'
+
+
+def _gap(residual: float) -> str:
+    return f"{residual:.0e}" if residual else "0"
 
 
 def joints(robot: Robot, q: Array) -> str:

@@ -17,7 +17,7 @@ from rbda_ros.view.posing import Posed
 from rbda_ros.view.shapes import robot_size
 
 LOOP, TROUBLE, FLOOR = (40, 40, 60), (220, 20, 30), (205, 205, 212)
-SKY, GROUND, AMBIENT = (255, 255, 255), (170, 170, 180), 1.2
+SKY, GROUND, AMBIENT = (255, 255, 255), (150, 150, 165), 1.0
 """Colours and strength of the light that comes from all sides."""
 FLAT = 0.02
 """Least semi-axis of an ellipsoid, as a share of the longest: a disc must be seen."""
@@ -50,7 +50,7 @@ class Scene:
         self._loops: Any = None
         self._label: Any = None
         if self._lines.lines:
-            self._colours = np.zeros(0)
+            self._colours: Any = None
             dashes = self._lines.dashes(self._lines.corners(*poses))
             self._loops = self._scene.add_line_segments(
                 "/loops", dashes, LOOP, thickness=3.0, thickness_units="screen"
@@ -107,7 +107,7 @@ class Scene:
         self._label.visible = bool(red)
         if red:
             # Gears have nothing to say of their own: the linkage of the cluster does.
-            troubled = np.flatnonzero(is_red)
+            troubled = np.flatnonzero(is_red).tolist()
             line = max(troubled, key=lambda i: len(self._lines.lines[i].corners) == 4)
             self._label.position = self._lines.label(line, corners)
             self._label.text = self._lines.lines[line].name

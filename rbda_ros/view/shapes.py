@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from lxml import etree
 
 from rbda_ros.cluster_tree.spanning_tree import Frame, frame_of
+from rbda_ros.description import sdf_visuals
 from rbda_ros.description.model import CutJoint, Inertia
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import urdf_text
@@ -63,10 +65,10 @@ def _visuals(
     if root.tag == "mujoco":
         return mjcf_shapes(robot, source, text)
     path = None if str(source).lstrip().startswith("<") else Path(source)
-    shapes, notes = [], []
-    for link in children(root, "link"):
-        place = robot.tree.spanning.links.get(link.get("name", ""))
-        for visual in children(link, "visual") if place else ():
+    shapes, notes = list[Shape](), list[str]()
+    for name, visuals in _by_link(root).items():
+        place = robot.tree.spanning.links.get(name)
+        for visual in visuals if place else ():
             assert place is not None
             at = place.frame @ frame_of(read_pose(visual, "visual", report))
             try:
@@ -76,12 +78,23 @@ def _visuals(
     return shapes, tuple(dict.fromkeys(notes))
 
 
+def _by_link(root: etree._Element) -> Mapping[str, Sequence[etree._Element]]:
+    """The <visual> elements of each link of a URDF or SDF, as URDF writes them."""
+    if root.tag != "sdf":
+        links = children(root, "link")
+        return {link.get("name", ""): children(link, "visual") for link in links}
+    return {
+        name: [element for element in drawn if element.tag == "visual"]
+        for name, drawn in sdf_visuals.drawn_links(root).items()
+    }
+
+
 def _geometry(
     body: int, geometry: etree._Element | None, at: Frame, path: Path | None
 ) -> Iterator[Shape]:
     """Shapes of a <geometry> in a frame of a body."""
     for element in () if geometry is None else geometry:
-        values = {key: value for key, value in element.attrib.items()}
+        values = defaultdict(str, element.attrib)
         if element.tag == "box":
             yield box(body, "visual", _numbers(values["size"], 3), at)
         elif element.tag == "sphere":
@@ -100,7 +113,10 @@ def _geometry(
 
 
 def _numbers(text: Any, count: int) -> list[float]:
-    values = [float(word) for word in str(text).split()]
+    try:
+        values = [float(word) for word in str(text).split()]
+    except ValueError:
+        values = []
     if len(values) != count or not np.isfinite(values).all():
         raise ValueError(f"<geometry>: {text!r} are not {count} numbers; correct the visual")
     return values
