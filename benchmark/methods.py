@@ -65,7 +65,7 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
     data = model.createData()
     frame = model.frames[len(model.frames) - 1].name
     frame_id = model.getFrameId(frame)
-    axes = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    axes, gravity = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED, pin.computeGeneralizedGravity
     robot.kernel("loop_state").compile()
     compile_methods(robot, frame)
     mine, theirs = _states(both)
@@ -79,12 +79,7 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
         ("forward_dynamics", robot.forward_dynamics, partial(pin.aba, model, data), 3),
         ("mass_matrix", robot.mass_matrix, partial(pin.crba, model, data), 1),
         ("bias_force", robot.bias_force, partial(pin.nonLinearEffects, model, data), 2),
-        (
-            "gravity_force",
-            robot.gravity_force,
-            partial(pin.computeGeneralizedGravity, model, data),
-            1,
-        ),
+        ("gravity_force", robot.gravity_force, partial(gravity, model, data), 1),
         ("frame_pose", lambda q: robot.frame_pose(q, frame), pose, 1),
         (
             "jacobian",
@@ -105,12 +100,12 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
             3,
         ),
     ]
+    named = [{"q": q, "yd": yd, "x": x} for q, yd, x in mine]
     for method, ours, peer, count in work:
         calls = {
             "ours": [partial(ours, *state[:count]) for state in mine],
             "pin": [partial(peer, *state[:count]) for state in theirs],
         }
-        named = [{"q": q, "yd": yd, "x": x} for q, yd, x in mine]
         yield _row(method, both.name, calls, kernel_calls(robot, PLANS[method], frame, named))
 
 

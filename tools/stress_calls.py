@@ -21,7 +21,7 @@ SIZES = 0, 1, 2, 3, 5, 6, 7, 11, 13, 200
 OTHERS = {
     "close": ["q"],
     "operational_space_inertia": ["q"],
-    "constrained_forward_dynamics": ["q", "yd", "tau"],
+    "constrained_forward_dynamics": ["q", "yd", "force"],
 }
 """Vectors of methods without a plan."""
 CONTACTS = {}
@@ -70,7 +70,8 @@ def good(rng, robot, name):
         if kind < 0.5:
             return y
         return robot.close(y) if kind < 0.8 else robot.state(y)
-    size = robot.nv if name == "spanning" else robot.ny
+    on_all = name == "spanning" or (name == "force" and rng.random() < 0.5)
+    size = robot.nv if on_all else robot.ny
     return np.full(size, rng.uniform(-1.0, 1.0))
 
 

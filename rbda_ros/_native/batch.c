@@ -5,7 +5,7 @@
 
 #include <float.h>
 
-enum { BLOCK = 128 };  /* rows at a time, as near as whole tiles of machine code come to it */
+enum { BLOCK = 64 };  /* rows at a time, as near as whole tiles of machine code come to it */
 
 /* Numbers of rows (count, size) of a contiguous float64 array; NULL for all else. */
 static const double *rows_of(PyObject *object, npy_intp *count, npy_intp *size)
@@ -67,6 +67,10 @@ static int fits(Batch *batch, int i)
     npy_intp size = given->size;
     if (batch->kinds[i] == 'v')
         return size == reader->ny || size == reader->nv;
+    if (batch->kinds[i] == 'f' && size != reader->ny) {
+        batch->forces = batch->call->forces;
+        return size == reader->nv && batch->forces != NULL;
+    }
     if (batch->kinds[i] != 'q')
         return size == batch->call->slot[i].size;
     if (size == reader->nq)
@@ -115,9 +119,12 @@ static int count_kernels(Batch *batch)
 {
     const Reader *reader = batch->reader;
     batch->block = BLOCK;
+    batch->instructions = (double)(reader->nq + reader->ny);  /* to look at them */
     if (reader->has_loops && (reader->loop_state == NULL || !count_in(batch, reader->loop_state)))
         return 0;
     if (batch->motion.closure != NULL && !count_in(batch, batch->motion.closure))
+        return 0;
+    if (batch->forces != NULL && !count_in(batch, batch->forces))
         return 0;
     for (int k = 0; batch->call != NULL && k < batch->call->steps; k++)
         if (batch->call->step[k].kernel && !count_in(batch, batch->call->step[k].kernel))

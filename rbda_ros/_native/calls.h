@@ -117,6 +117,12 @@ int close_loops(const Reader *reader, LoopMemory memory, const Kernel *closure,
 npy_intp loop_numbers(const Reader *reader);
 LoopMemory loop_memory(const Reader *reader, double *numbers);
 
+/* 1, with `*tau` at ny forces on y: those given, or in `into` what nv forces on all joints amount to
+   at q by a kernel, which may be NULL; else 0. */
+int read_force(const Reader *reader, const Kernel *forces, PyObject *given, const double *q,
+               double *into, const double **tau);
+/* Whether a kernel turns forces on all joints of this robot into forces on y. */
+int turns_forces(const Reader *reader, PyObject *kernel);
 /* 1, with wrenches on bodies, from a dict of wrenches on links; else 0. */
 int read_wrenches(const Reader *reader, PyObject *given, double *bodies, npy_intp size);
 PyObject *reader_use_links(PyObject *self, PyObject *arguments);
@@ -174,6 +180,17 @@ int all_within(const double *numbers, npy_intp count, double largest);
 /* checked_call.c: an object of a plain class with these values in the place of its fields, as its
    own `__init__` would have made it. */
 PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values);
+
+/* Without the calls that fmax and fmin are where NaN matters. */
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
 
 static inline PyObject *new_vector(npy_intp size)
 {

@@ -26,6 +26,11 @@ static int read_arguments(CheckedCall *call, PyObject *const *given, const doubl
             if (!read_velocity(call->reader, given[i], call->slot[i].fixed, &slots[i]))
                 return 0;
             break;
+        case 'f':
+            if (!read_force(call->reader, call->forces, given[i], slots[0], call->slot[i].fixed,
+                            &slots[i]))
+                return 0;
+            break;
         case 'd':
             slots[i] = call->slot[i].fixed;
             if (!read_damping(given[i], call->slot[i].fixed))
@@ -57,7 +62,7 @@ int is_sound(const CheckedCall *call, double *const *slots)
         return 1;
     double largest = 1.0;
     for (npy_intp i = 0; i < count; i++)
-        largest = fmax(largest, fabs(values[i]));
+        largest = larger(fabs(values[i]), largest);
     return all_within(slots[call->missed], call->slot[call->missed].size,
                       call->reader->on_loops * largest);
 }
@@ -245,6 +250,7 @@ static int set_memory(CheckedCall *call, PyObject *sizes)
             return 0;
         char kind = i < call->arguments ? call->kinds[i] : 'x';
         if ((kind == 'q' && call->slot[i].size != call->reader->nq)
+            || (kind == 'f' && (call->slot[i].size != call->reader->ny || *call->kinds != 'q'))
             || (kind == 'v' && call->slot[i].size != call->reader->ny)
             || (kind == 'd' && (call->slot[i].size != 1 || i != call->arguments - 1)))
             return 0;
@@ -264,14 +270,14 @@ static int set_memory(CheckedCall *call, PyObject *sizes)
 
 static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    PyObject *reader, *sizes, *steps, *results, *make, *fields, *parents, *constants;
+    PyObject *reader, *sizes, *steps, *results, *make, *fields, *parents, *constants, *forces;
     const char *kinds;
     int finite, missed, mass_matrix;
     double least;
-    if (!PyArg_ParseTuple(arguments, "O!sO!O!O!O!ii(OO!)(iOd):CheckedCall", &ReaderType, &reader,
+    if (!PyArg_ParseTuple(arguments, "O!sO!O!O!O!ii(OO!)(iOd)O:CheckedCall", &ReaderType, &reader,
                           &kinds, &PyTuple_Type, &sizes, &PyTuple_Type, &steps, &PyTuple_Type,
                           &results, &PyTuple_Type, &constants, &finite, &missed, &make,
-                          &PyTuple_Type, &fields, &mass_matrix, &parents, &least))
+                          &PyTuple_Type, &fields, &mass_matrix, &parents, &least, &forces))
         return NULL;
     CheckedCall *call = (CheckedCall *)type->tp_alloc(type, 0);
     if (call == NULL)
@@ -281,6 +287,8 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *
     call->make = PyType_Check(make) ? Py_NewRef(make) : NULL;
     call->fields = Py_NewRef(fields);
     call->least = least;
+    if (turns_forces(call->reader, forces))
+        call->forces = (Kernel *)Py_NewRef(forces);
     call->arguments = (int)strlen(kinds);
     call->slots = (int)PyTuple_GET_SIZE(sizes);
     call->finite = finite;
@@ -312,6 +320,7 @@ static void checked_dealloc(PyObject *self)
     for (int k = 0; k < call->steps; k++)
         Py_XDECREF(call->step[k].kernel);
     Py_XDECREF(call->reader);
+    Py_XDECREF(call->forces);
     Py_XDECREF(call->make);
     Py_XDECREF(call->fields);
     PyMem_Free(call->branches);

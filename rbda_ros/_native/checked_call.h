@@ -29,8 +29,9 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     Reader *reader;
-    char kinds[MOST_ARGUMENTS + 1]; /* q: position, v: velocity, w: wrenches, x: other vectors;
-                                       d: damping, a number that may be left out, the last */
+    char kinds[MOST_ARGUMENTS + 1]; /* q: position, the first; v: velocity; f: force on y, or on
+                                       all joints; w: wrenches; x: other vectors; d: damping, a
+                                       number that may be left out, the last */
     int arguments, slots, steps, results;
     int optional;                   /* 1 where the last argument may be left out */
     int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
@@ -39,6 +40,7 @@ typedef struct {
                                        its inverse, if its least eigenvalue has this share; else
                                        it is left out */
     Branches *branches;             /* of H */
+    Kernel *forces;                 /* q, forces on all joints -> those on y; or NULL */
     PyObject *make, *fields;        /* class of the answer; NULL for a plain one */
     double *memory;
     Slot slot[MOST_SLOTS];

@@ -9,6 +9,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     Reader *reader;
+    Kernel *forces;                /* q, forces on all joints -> those on y; or NULL */
     Kernel *kernel;                /* q, yd, tau, axes, desired, start, maybe points ->
                                       ydd, forces, along, health */
     double *memory;                /* room for all but results */
@@ -54,7 +55,7 @@ static long iterate(const ContactCall *call, double **ports, double tolerance, l
             return 0;
         double largest = 1.0;
         for (npy_intp i = 0; i < size[YDD]; i++)
-            largest = fabs(out[YDD][i]) > largest ? fabs(out[YDD][i]) : largest;
+            largest = larger(fabs(out[YDD][i]), largest);
         iterations += call->each;
         double residual = out[HEALTH][0], change = out[HEALTH][1];
         *converged = (change < residual ? change : residual) <= tolerance * largest;
@@ -98,10 +99,9 @@ static PyObject *contact_vectorcall(PyObject *self, PyObject *const *given, size
     memcpy(ports, call->port, sizeof ports);
     ports[first + YDD] = PyArray_DATA((PyArrayObject *)ydd);
     ports[first + FORCES] = PyArray_DATA((PyArrayObject *)forces);
-    tau = vector_of(given[2], reader->ny);
-    if (tau != NULL && all_within(tau, reader->ny, reader->largest)
-        && read_position(reader, given[0], ports[0], &q)
-        && read_velocity(reader, given[1], ports[1], &yd)) {
+    if (read_position(reader, given[0], ports[0], &q)
+        && read_velocity(reader, given[1], ports[1], &yd)
+        && read_force(reader, call->forces, given[2], q, ports[2], &tau)) {
         ports[0] = (double *)q;
         ports[1] = (double *)yd;
         ports[2] = (double *)tau;
@@ -151,12 +151,12 @@ static int set_ports(ContactCall *call, PyObject *constants)
 
 static PyObject *contact_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    PyObject *reader, *kernel, *constants, *make, *fields, *contacts;
+    PyObject *reader, *kernel, *forces, *constants, *make, *fields, *contacts;
     double tolerance;
     long each, most;
-    if (!PyArg_ParseTuple(arguments, "O!O!O!dllO!O!O:ContactCall", &ReaderType, &reader,
-                          &KernelType, &kernel, &PyTuple_Type, &constants, &tolerance, &each,
-                          &most, &PyType_Type, &make, &PyTuple_Type, &fields, &contacts))
+    if (!PyArg_ParseTuple(arguments, "O!O!OO!dllO!O!O:ContactCall", &ReaderType, &reader,
+                          &KernelType, &kernel, &forces, &PyTuple_Type, &constants, &tolerance,
+                          &each, &most, &PyType_Type, &make, &PyTuple_Type, &fields, &contacts))
         return NULL;
     ContactCall *call = (ContactCall *)type->tp_alloc(type, 0);
     if (call == NULL)
@@ -164,6 +164,8 @@ static PyObject *contact_new(PyTypeObject *type, PyObject *arguments, PyObject *
     call->vectorcall = contact_vectorcall;
     call->reader = (Reader *)Py_NewRef(reader);
     call->kernel = (Kernel *)Py_NewRef(kernel);
+    if (turns_forces(call->reader, forces))
+        call->forces = (Kernel *)Py_NewRef(forces);
     call->tolerance = tolerance;
     call->each = each;
     call->most = most;
@@ -184,6 +186,7 @@ static void contact_dealloc(PyObject *self)
     ContactCall *call = (ContactCall *)self;
     Py_XDECREF(call->reader);
     Py_XDECREF(call->kernel);
+    Py_XDECREF(call->forces);
     Py_XDECREF(call->make);
     Py_XDECREF(call->fields);
     Py_XDECREF(call->contacts);

@@ -38,11 +38,11 @@ static int on_loops(Share *share, const double *q, npy_intp count)
     int good = 1;
     for (npy_intp i = 0; i < count * kernel->size[1]; i++) {
         good &= fabs(share->phi[i]) <= reader->on_loops;
-        share->residual = fmax(share->residual, fabs(share->phi[i]));
+        share->residual = larger(fabs(share->phi[i]), share->residual);
     }
     for (npy_intp i = 0; i < count * kernel->size[2]; i++) {
         good &= share->conditioning[i] >= reader->singular;
-        share->worst = fmin(share->worst, share->conditioning[i]);
+        share->worst = smaller(share->conditioning[i], share->worst);
     }
     return good;
 }
@@ -84,6 +84,22 @@ static int check_velocities(const Reader *reader, const Given *given, npy_intp f
     return 1;
 }
 
+/* Vectors; forces on all joints become those on y. */
+static int check_others(Share *share, int i, const double *numbers, npy_intp count,
+                        double **slots)
+{
+    const Batch *batch = share->batch;
+    const Kernel *forces = batch->forces;
+    if (!all_within(numbers, count * batch->given[i].size, batch->reader->largest))
+        return 0;
+    if (batch->kinds[i] == 'f' && forces != NULL) {
+        double *ports[] = {slots[0], (double *)numbers, slots[i]};
+        forces->rows.evaluate(ports, forces->rows.constants, share->memory, count);
+    } else
+        slots[i] = (double *)numbers;
+    return 1;
+}
+
 int check_arguments(Share *share, npy_intp first, npy_intp count, double **slots)
 {
     const Batch *batch = share->batch;
@@ -100,10 +116,8 @@ int check_arguments(Share *share, npy_intp first, npy_intp count, double **slots
             good = check_positions(share, given, first, count, &slots[i]);
         else if (batch->kinds[i] == 'v')
             good = check_velocities(batch->reader, given, first, count, &slots[i]);
-        else {
-            good = all_within(numbers, count * given->size, batch->reader->largest);
-            slots[i] = (double *)numbers;
-        }
+        else
+            good = check_others(share, i, numbers, count, slots);
         if (!good)
             return 0;
     }

@@ -32,6 +32,7 @@ typedef struct {
     npy_intp count, block;         /* rows, and rows at a time */
     Given given[MOST_ARGUMENTS];
     Motion motion;
+    const Kernel *forces;          /* that forces on all joints go through; or NULL */
     double *singles;               /* arguments that are one vector, where they were changed */
     double *result[MOST_RESULTS];  /* rows of results; without a call those of q and yd, or NULL */
     npy_intp code_memory;          /* numbers that machine code works in */

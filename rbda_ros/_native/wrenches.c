@@ -1,6 +1,32 @@
-/* Wrenches on links, by name, as kernels take them: what `Inputs.body_wrenches` does, number by
-   number. */
+/* Forces on joints, and wrenches on links by name, as kernels take them: what
+   `Dynamics._generalized` and `Inputs.body_wrenches` do, number by number. */
 #include "calls.h"
+
+int turns_forces(const Reader *reader, PyObject *kernel)
+{
+    const Kernel *forces = (const Kernel *)kernel;
+    return PyObject_TypeCheck(kernel, &KernelType) && forces->ports == 3 && forces->inputs == 2
+           && forces->size[0] == reader->nq && forces->size[1] == reader->nv
+           && forces->size[2] == reader->ny;
+}
+
+int read_force(const Reader *reader, const Kernel *forces, PyObject *given, const double *q,
+               double *into, const double **tau)
+{
+    npy_intp size = length_of(given);
+    const double *numbers = vector_of(given, size);
+    if (numbers == NULL || !all_within(numbers, size, reader->largest))
+        return 0;
+    *tau = numbers;
+    if (size == reader->ny)
+        return 1;
+    if (size != reader->nv || forces == NULL)
+        return 0;
+    double *ports[] = {(double *)q, (double *)numbers, into};
+    forces->evaluate(ports);
+    *tau = into;
+    return 1;
+}
 
 enum { BODY = 0, R = 1, P = 10, NUMBERS = 13 };  /* of a link: its body, and its place there */
 

@@ -43,6 +43,8 @@ def _motions(tree: ClusterTree, q: Array) -> list[tuple[str, ...]]:
 
     The description warns of these.
     """
+    if tree.ny == 0:
+        return []
     G = _velocity_map(tree, q)
     H = _inertia(tree, q, G)
     names = [tree.velocity_names[j] for j in tree.independent]

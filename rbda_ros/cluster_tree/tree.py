@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.cluster_tree.closing.assembly import AssemblyError, Wishes, assemble
-from rbda_ros.cluster_tree.closing.tolerances import NEARLY_CLOSED
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
-from rbda_ros.cluster_tree.constraints import bodies_tied, whole_residual
+from rbda_ros.cluster_tree.constraint_places import by_cluster, ties_base, without_held
+from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
 from rbda_ros.cluster_tree.effort_map import driven_coordinates
 from rbda_ros.cluster_tree.loops import Loop, build_loop
@@ -27,7 +27,7 @@ from rbda_ros.cluster_tree.spanning_tree import (
     integrate_bodies,
 )
 from rbda_ros.description.model import Constraint, Joint, RobotDescription
-from rbda_ros.errors import DescriptionError, Problem
+from rbda_ros.errors import DescriptionError
 from rbda_ros.spatial import Matrix
 
 
@@ -198,12 +198,12 @@ def build_cluster_tree(
             have the wrong number of independent joints; all clusters are reported at once.
     """
     tree = build_spanning_tree(description, floating_base)
-    if tree.floating_base and not floating_base and _ties_base(tree, description.constraints):
+    if tree.floating_base and not floating_base and ties_base(tree, description.constraints):
         tree = replace(tree, floating_base=False)  # a described floating joint like any other
-    description = _without_held(tree, description)
+    description = without_held(tree, description)
     tied = [bodies_tied(tree, constraint) for constraint in description.constraints]
     tree, clusters = renumber(tree, find_clusters([body.parent for body in tree.bodies], tied))
-    constraints = _by_cluster(tree, clusters, description.constraints)
+    constraints = by_cluster(tree, clusters, description.constraints)
 
     nodes, problems = [], []
     above = parent_clusters(clusters, [body.parent for body in tree.bodies])
@@ -216,50 +216,6 @@ def build_cluster_tree(
     if problems:
         raise DescriptionError(problems)
     return ClusterTree(description, tree, tuple(nodes), gravity)
-
-
-def _ties_base(tree: SpanningTree, constraints: Iterable[Constraint]) -> bool:
-    return any(1 in bodies_tied(tree, constraint) for constraint in constraints)
-
-
-def _without_held(tree: SpanningTree, description: RobotDescription) -> RobotDescription:
-    """The description without cuts that fixed joints hold, with a warning for each.
-
-    Raises:
-        DescriptionError: fixed joints hold a cut open, or the floating base is tied.
-    """
-    problems, warnings, kept = [], [], []
-    for constraint in description.constraints:
-        tied = bodies_tied(tree, constraint)
-        element = f"constraint {constraint.name!r}"
-        if not tied:
-            gap = float(ca.norm_inf(ca.DM(whole_residual(tree, constraint, {}, {}))))
-            if gap <= NEARLY_CLOSED:
-                warnings.append(f"{element}: its links are fixed to each other, and it is left out")
-            else:
-                reason = f"its links are fixed to each other, {gap:.3g} apart"
-                problems.append(Problem(element, reason, "remove it, or correct a fixed joint"))
-            continue
-        kept.append(constraint)
-        if tree.floating_base and 1 in tied:
-            reason = "it ties the floating base to the world"
-            problems.append(Problem(element, reason, "remove it, or load without floating base"))
-    if problems:
-        raise DescriptionError(problems)
-    return replace(
-        description, constraints=tuple(kept), warnings=(*description.warnings, *warnings)
-    )
-
-
-def _by_cluster(
-    tree: SpanningTree, clusters: Sequence[tuple[int, ...]], constraints: Iterable[Constraint]
-) -> list[list[Constraint]]:
-    """The constraints among the bodies of each cluster, in the order of the file."""
-    cluster_of = {number: k for k, numbers in enumerate(clusters) for number in numbers}
-    inside: list[list[Constraint]] = [[] for _ in clusters]
-    for constraint in constraints:
-        inside[cluster_of[min(bodies_tied(tree, constraint))]].append(constraint)
-    return inside
 
 
 def _node(

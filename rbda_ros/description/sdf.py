@@ -71,7 +71,7 @@ def _model(root: etree._Element, report: Report) -> etree._Element:
         models.extend(moving)
     if len(models) != 1:
         report.problem("<sdf>", f"has {len(models)} models that move", "give one robot's <model>")
-        return etree.Element("model")
+        report.raise_problems()
     for tag in ("include", "model"):
         for element in children(models[0], tag):
             report.problem(

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 STEPS_BACK = 5
-"""Niceness of threads that do long work. With more, those that wait for the interpreter would wait
-longer while one of these has it."""
+"""Niceness of threads that do long work, beyond that of the main thread. With more, those that wait
+for the interpreter would wait longer while one of these has it."""
 STREAM = "joint_states", "dds.shm.", "dds.udp."
 """How the names begin of the threads that a state passes: ours, and those of Fast DDS."""
 
@@ -25,7 +25,8 @@ def step_back() -> None:
     Where niceness belongs to threads, as on Linux.
     """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), STEPS_BACK)
+        niceness = os.getpriority(os.PRIO_PROCESS, os.getpid()) + STEPS_BACK
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(niceness, 19))
 
 
 class StreamPriority:

@@ -22,7 +22,7 @@ SHARE = 0.95
 """Of intervals that hold the true value."""
 DRAWS = 4000
 """Parameters that might be the true ones, by whose quantiles intervals are told."""
-CORRECTIONS = 6
+CORRECTIONS = 3
 """Steps by which these are moved."""
 MOST_CORRELATED = 0.99
 
@@ -70,14 +70,13 @@ class Uncertainty:
         steps = np.concatenate([steps, -steps])
         fitted = np.flatnonzero(D.any(axis=1))
         told = D[fitted].T @ _weighted_square(A[..., fitted], self.weights)
-        H = told @ D[fitted] + np.diag(self.prior**2)
-        center = parameters(theta)
-        linear = (center + steps @ D.T)[:, fitted]
+        inverse = np.linalg.inv(told @ D[fitted] + np.diag(self.prior**2))
+        linear = parameters(theta)[fitted] + steps @ D[fitted].T
         moved = steps.copy()
         for _ in range(CORRECTIONS):
             beyond = parameters(theta + moved)[:, fitted] - linear
             gradient = beyond @ told.T + (moved - steps) * self.prior**2
-            moved = moved - np.linalg.solve(H, gradient.T).T
+            moved = moved - gradient @ inverse
         drawn = parameters(theta + np.where(_sane(moved, steps), moved, steps))
         tails = (1.0 - SHARE) / 2, (1.0 + SHARE) / 2
         return np.quantile(drawn, tails, axis=0).T

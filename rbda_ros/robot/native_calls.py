@@ -203,9 +203,9 @@ class NativeCalls:
             SIGNS.get(step.kernel) or _compiled(self._kernels.get(step.kernel, *options))
             for step in plan.steps
         ]
-        if not all(kernels):
-            return None
         arguments = plan.arguments.split()
+        if not all(kernels) or ("force" in arguments and self._forces() is None):
+            return None
         size = dict.fromkeys(arguments, 0)
         steps = []
         for step, kernel in zip(plan.steps, kernels, strict=True):
@@ -244,7 +244,14 @@ class NativeCalls:
                 _indices(coupled),
                 RANK_TOLERANCE if plan.inverts else 0.0,
             ),
+            self._forces() if "force" in arguments else False,
         )
+
+    def _forces(self) -> Any:
+        """What turns forces on all joints into those on y; None if it is not compiled yet."""
+        if self._tree.nv == self._tree.ny:
+            return False  # nothing to turn
+        return _compiled(self._kernels.get("generalized_force"))
 
     def _contacts(self, robot: Any, contacts: Any, route: Any) -> Any:
         """The call of dynamics with contacts; None where what they want depends on the state.
@@ -254,13 +261,14 @@ class NativeCalls:
         if any(type(each) is not Contact or each.stiffness or each.damping for each in contacts):
             return None
         kernel, each, constants = robot._contact_call(contacts, *(() if route is ... else (route,)))
-        native = _compiled(kernel)
-        if native is None:
+        native, forces = _compiled(kernel), self._forces()
+        if native is None or forces is None:
             return None
         stop, names = Stop(), tuple(field.name for field in fields(ConstrainedMotion))
         return _native.calls.ContactCall(
             self.reader,
             native,
+            forces,
             constants,
             *(stop.tolerance, each, stop.iterations),
             *(ConstrainedMotion, names, contacts),

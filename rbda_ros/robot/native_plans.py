@@ -20,8 +20,8 @@ class Step(NamedTuple):
 class Plan(NamedTuple):
     """A method: its arguments, kernels and results by name.
 
-    Arguments are ``q``, a position as `Robot.state` takes it, ``yd``, a velocity, ``wrenches`` on
-    links by name, and vectors. What nothing writes is zero.
+    Arguments are ``q``, a position as `Robot.state` takes it, ``yd``, a velocity, ``force`` on y or
+    on all joints, ``wrenches`` on links by name, and vectors. What nothing writes is zero.
 
     Attributes:
         finite: the result that a singular mass matrix would show in.
@@ -55,7 +55,7 @@ PLANS = {
         "q yd ydd", (_TAU, Step("actuator_efforts", "q tau", "efforts")), "efforts tau", "tau"
     ),
     "forward_dynamics": Plan(
-        "q yd tau", (Step("forward_dynamics", "q yd tau", "ydd missed"),), "ydd", "ydd"
+        "q yd force", (Step("forward_dynamics", "q yd force", "ydd missed"),), "ydd", "ydd"
     ),
     "mass_matrix": Plan("q", (Step("mass_matrix", "q", "H"),), "H"),
     "bias_force": Plan("q yd", (Step("bias_force", "q yd", "C"),), "C"),
@@ -79,9 +79,9 @@ PLANS = {
         make=Derivatives,
     ),
     "forward_dynamics_derivatives": Plan(
-        "q yd tau",
+        "q yd force",
         (
-            Step("forward_dynamics", "q yd tau", "ydd missed"),
+            Step("forward_dynamics", "q yd force", "ydd missed"),
             Step("inverse_dynamics_derivatives", "q yd ydd", "by_y by_yd"),
             Step("mass_matrix", "q", "H"),
         ),
@@ -107,7 +107,7 @@ OPERATIONAL_SPACE = Plan(
 WITH_WRENCHES = frozenset({"inverse_dynamics", "inverse_dynamics_efforts", "forward_dynamics"})
 """Methods that take wrenches, and whether there is friction, beside what `PLANS` has."""
 OF_FRAMES = frozenset({"frame_pose", "jacobian", "frame_bias_acceleration"})
-KINDS = {"q": "q", "yd": "v", "wrenches": "w", "damping": "d"}
+KINDS = {"q": "q", "yd": "v", "force": "f", "wrenches": "w", "damping": "d"}
 """Arguments that are more than vectors, as native code knows them."""
 SIGNS = {"+": 1.0, "-": -1.0}
 COLUMNS: dict[str, Callable[[int, int], int]] = {
@@ -132,8 +132,8 @@ def plan_of(method: str, wrenches: bool = False, friction: bool = False) -> Plan
     if friction:
         of_joints = Step("friction_force", "q yd", "friction")
         if method == "forward_dynamics":
-            steps[at] = steps[at]._replace(inputs=steps[at].inputs.replace("tau", "driving"))
-            steps[at:at] = [of_joints, Step("-", "tau friction", "driving")]
+            steps[at] = steps[at]._replace(inputs=steps[at].inputs.replace("force", "driving"))
+            steps[at:at] = [of_joints, Step("-", "force friction", "driving")]
         else:
             steps[at] = steps[at]._replace(outputs="frictionless")
             steps[at + 1 : at + 1] = [of_joints, Step("+", "frictionless friction", "tau")]

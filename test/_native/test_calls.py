@@ -79,5 +79,5 @@ def test_kernels_of_other_sizes_are_refused():
         with pytest.raises(ValueError, match="belong together"):
             calls.CheckedCall(
                 *(one, kinds, sizes, ((kernel, slots),), results, ()),
-                *(-1, -1, (None, ()), (-1, nothing, 0.0)),
+                *(-1, -1, (None, ()), (-1, nothing, 0.0), False),
             )

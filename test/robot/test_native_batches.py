@@ -57,6 +57,8 @@ def test_answers_are_the_same_to_the_last_bit(served, method, count):
         if position is None:
             continue
         given = served.arguments(method, position, velocity, x, spanning)
+        if "force" in PLANS[method].arguments and velocity is qd:
+            given[2] = spanning
         native, expected = native_and_written(served, method, given)
         assert native is not None
         assert parts(native) == parts(expected)

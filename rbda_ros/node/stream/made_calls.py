@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -19,6 +21,8 @@ Prepared = tuple[Key, FeedforwardCall]
 
 MOST_CALLS = 30
 """That are cached."""
+MOST_PREPARED = 2
+"""Models that may come into use: one from a description, one with a load."""
 
 
 class MadeCalls:
@@ -51,6 +55,30 @@ class MadeCalls:
                 self._calls.clear()
             self._calls[key] = self._background(partial(_call, self._robot, key))
         return self._calls[key]
+
+
+class PreparedCalls:
+    """Calls for models that may come into use; of the newest few, since a call has its model."""
+
+    def __init__(self) -> None:
+        self._entries: deque[tuple[Robot, Prepared]] = deque(maxlen=MOST_PREPARED)
+
+    def add(self, robot: Robot, prepared: Prepared) -> None:
+        """Keep one until its model comes into use; in any thread."""
+        self._entries.append((robot, prepared))
+
+    def take(self, robot: Robot) -> Prepared | None:
+        """That of a model, which is not kept any longer."""
+        for entry in list(self._entries):
+            if entry[0] is robot:
+                with suppress(ValueError):  # a newer one has pushed it out
+                    self._entries.remove(entry)
+                return entry[1]
+        return None
+
+    def clear(self) -> None:
+        """Let go of all."""
+        self._entries.clear()
 
 
 def prepare_call(robot: Robot, kind: Kind, terms: tuple[str, ...]) -> Prepared:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
@@ -26,7 +25,7 @@ from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_commands import JointCommands
 from rbda_ros.node.stream.joint_states import JointStates
-from rbda_ros.node.stream.made_calls import Prepared
+from rbda_ros.node.stream.made_calls import PreparedCalls
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.native_plan import Outputs, make_plan
 from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
@@ -81,7 +80,7 @@ class Stream:
         self._priority = StreamPriority(node.get_logger())
         self._responder: Responder | None = None
         self._robot: Robot | None = None
-        self._prepared: WeakKeyDictionary[Robot, Prepared] = WeakKeyDictionary()
+        self._prepared = PreparedCalls()
         self.topic: str = self._efforts.topic_name
         clock = node.get_clock().handle
         self._context = Context(
@@ -100,11 +99,11 @@ class Stream:
     def prepare(self, robot: Robot) -> None:
         """Make ready for a model of the same joints; not on the executor. Then `use` it."""
         if self._responder is not None and (made := self._responder.prepare(robot)) is not None:
-            self._prepared[robot] = made
+            self._prepared.add(robot, made)
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
-        before, prepared = self._responder, self._prepared.pop(robot, None)
+        before, prepared = self._responder, self._prepared.take(robot)
         responder = Responder(robot, settings, self._context, before, prepared)
         publish = partial(Publisher.publish, self._motors)
         commands = JointCommands(robot, settings, publish, self._arrays.publish_motor_commands)
@@ -159,6 +158,7 @@ class Stream:
     def free(self) -> None:
         """Let go of the model."""
         self._responder = self._robot = self._completed = self._joint_commands = None
+        self._prepared.clear()
         self.external = None
         self._arrays.free()
         for publisher in (*self._observed, self._states):
