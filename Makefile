@@ -23,7 +23,7 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 # One after the other, whatever -j says: they share the environment and the cores.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest nightly lint colcon sanitize soak faults fuzz coverage mutants
+.PHONY: help install requirements run test pytest nightly lint colcon sanitize soak faults fuzz coverage mutants
 .PHONY: bench papers browser docs screenshots clean
 
 help:
@@ -33,7 +33,7 @@ help:
 	@echo "make nightly   the tests that take long and say little more"
 	@echo "make lint      style, types, direction of imports"
 	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
-	@echo "make sanitize  the native module under AddressSanitizer and UBSan"
+	@echo "make sanitize  all C of ours under AddressSanitizer, UBSan and ThreadSanitizer (CALLS=...)"
 	@echo "make bench     the benchmarks"
 	@echo "make papers    the papers' figures and tables, and docs/papers.md"
 	@echo "make browser   Debian's Chromium for the tests of the page, where apt and root are at hand"
@@ -49,10 +49,19 @@ help:
 install:
 	@$(PYTHON) tools/install.py
 
+# All but the package itself.
+requirements:
+	@$(PYTHON) tools/install.py --requirements
+
 run: install
 	@exec $(PYTHON) tools/foreground.py $(VENV)/rbda_ros demo
 
-test: lint pytest colcon
+# Lint takes one core, and needs no more than the requirements: it goes beside the build.
+test: requirements
+	@mkdir -p build/logs; $(MAKE) --no-print-directory lint > build/logs/lint.log 2>&1 & lint=$$!; \
+	  $(MAKE) --no-print-directory install; built=$$?; \
+	  wait $$lint; linted=$$?; cat build/logs/lint.log; [ $$built$$linted = 00 ]
+	@$(MAKE) --no-print-directory pytest colcon
 
 # The node's tests wait for messages: they run when nothing else takes the cores.
 pytest: install
@@ -62,7 +71,7 @@ pytest: install
 nightly: install
 	$(VENV)/python -m pytest -q -n 2 --dist worksteal -m nightly
 
-lint: install
+lint: requirements
 	$(STEP) ruff-format "Formatting (ruff)" $(VENV)/ruff format --check .
 	$(STEP) ruff "Style (ruff)" $(VENV)/ruff check .
 	$(STEP) mypy "Types (mypy)" $(VENV)/python -m mypy
@@ -80,9 +89,6 @@ colcon: install
 	  -DPython3_EXECUTABLE="$(CURDIR)/$(VENV)/python" -DRBDA_ROS_CPP=$(CXX_INTERFACES)
 	$(STEP) install-space "Running the node of the install space" \
 	  $(VENV)/python tools/try_install_space.py $(COLCON)/install
-
-sanitize: install
-	$(STEP) sanitize "1,000,000 native calls under sanitizers" $(VENV)/python tools/sanitize.py
 
 bench: install
 	@$(VENV)/python -m benchmark
@@ -105,6 +111,7 @@ screenshots: install browser
 # Each ends by itself with a table of verdicts; KEEP=--write keeps it in docs/hardening.md.
 MINUTES ?= 10
 RUNS ?= 100000
+CALLS ?= 1000000
 
 soak: install
 	$(VENV)/python -m tools.hardening.soak --minutes $(MINUTES) $(KEEP)
@@ -115,6 +122,9 @@ faults: install
 fuzz: install
 	-@$(VENV)/python -m pip --disable-pip-version-check install -q atheris 2> build/logs/atheris.log
 	$(VENV)/python -m tools.hardening.fuzz --runs $(RUNS) $(KEEP)
+
+sanitize: install
+	$(VENV)/python -m tools.hardening.sanitize_all --calls $(CALLS) $(KEEP)
 
 CORE := description cluster_tree algorithms kernels robot
 CORE_FILES := rbda_ros/description/*,rbda_ros/cluster_tree/*,rbda_ros/algorithms/*,rbda_ros/kernels/*,rbda_ros/robot/*

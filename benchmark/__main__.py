@@ -18,6 +18,7 @@ from benchmark import (
     convergence,
     counts,
     derivative_counts,
+    every_call,
     latency,
     loop_methods,
     methods,
@@ -55,6 +56,13 @@ def _stream() -> None:
         rows = list(stream.rows())
     _show("Round trips with a client in C; ratios to the echo, and to the same without load", rows)
     _write(DOCS / "stream.csv", rows)
+
+
+def _every_call() -> None:
+    with console.status(every_call.rows.__doc__ or ""):
+        rows = list(every_call.rows())
+    _show("Round trips with a client in C, beside calls and swaps", rows)
+    _write(DOCS / "stream_beside_calls.csv", rows)
 
 
 def _methods() -> None:
@@ -188,6 +196,7 @@ SECTIONS = {
     "kernels": _kernels,
     "derivatives": _derivatives,
     "stream": _stream,
+    "every_call": _every_call,
     "latency": _latency,
     "loops": _loops,
     "contacts": _contacts,

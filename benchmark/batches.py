@@ -67,7 +67,7 @@ def _tree_rows(both: Pair) -> Iterator[Row]:
 
 
 def _demo_leg_rows() -> Iterator[Row]:
-    """With loops to be checked, and from independent positions, to be closed."""
+    """With loops to be checked, checked before, and from independent positions, to be closed."""
     robot = demo_leg()
     rng = np.random.default_rng(2)
     home = robot.independent_position(robot.tree.home)
@@ -77,8 +77,8 @@ def _demo_leg_rows() -> Iterator[Row]:
     for name in ("loop_state", "closure"):
         options = [robot._inputs.choices.newton_positions] if name == "closure" else []
         robot._kernels.get(name, *options).compile(batch=True)
-    yield _row(robot, "demo_leg", "inverse_dynamics", [q, yd, ydd])
-    yield _row(robot, "demo_leg", "inverse_dynamics", [y, yd, ydd], " from y")
+    for position, how in ((q, ""), (robot.state(q), " of a state"), (y, " from y")):
+        yield _row(robot, "demo_leg", "inverse_dynamics", [position, yd, ydd], how)
 
 
 def _motion(robot: Robot, q: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
@@ -92,7 +92,7 @@ def _row(
     robot: Robot,
     name: str,
     method: str,
-    states: list[np.ndarray],
+    states: list,
     peer: str = "",
     loop: Callable[[], object] | None = None,
 ) -> Row:

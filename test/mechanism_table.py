@@ -89,6 +89,7 @@ _LIST = (
         "differential", ("left right tilt roll",), 2, (2,), constant=True, floating_base=True
     ),
     Mechanism("mimic_chain", ("proximal middle distal thumb",), 1, (3,), constant=True),
+    Mechanism("arm_finger", ("shoulder", "proximal distal"), 2, (1,), constant=True),
     Mechanism(
         "rotors",
         # The elbow's rotor is on the base: arm and base share a cluster, so that both are above.

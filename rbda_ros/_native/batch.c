@@ -5,7 +5,7 @@
 
 #include <float.h>
 
-enum { BLOCK = 128 };  /* rows at a time, as near as whole tiles of machine code come to it */
+enum { BLOCK = 64 };  /* rows at a time, as near as whole tiles of machine code come to it */
 
 /* Numbers of rows (count, size) of a contiguous float64 array; NULL for all else. */
 static const double *rows_of(PyObject *object, npy_intp *count, npy_intp *size)
@@ -119,6 +119,7 @@ static int count_kernels(Batch *batch)
 {
     const Reader *reader = batch->reader;
     batch->block = BLOCK;
+    batch->instructions = (double)(reader->nq + reader->ny);  /* to look at them */
     if (reader->has_loops && (reader->loop_state == NULL || !count_in(batch, reader->loop_state)))
         return 0;
     if (batch->motion.closure != NULL && !count_in(batch, batch->motion.closure))

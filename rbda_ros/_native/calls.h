@@ -205,6 +205,17 @@ int all_within(const double *numbers, npy_intp count, double largest);
    own `__init__` would have made it. */
 PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values);
 
+/* Without the calls that fmax and fmin are where NaN matters. */
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 static inline PyObject *new_vector(npy_intp size)
 {
     return PyArray_SimpleNew(1, &size, NPY_DOUBLE);

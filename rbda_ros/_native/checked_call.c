@@ -62,7 +62,7 @@ int is_sound(const CheckedCall *call, double *const *slots)
         return 1;
     double largest = 1.0;
     for (npy_intp i = 0; i < count; i++)
-        largest = fmax(largest, fabs(values[i]));
+        largest = larger(fabs(values[i]), largest);
     return all_within(slots[call->missed], call->slot[call->missed].size,
                       call->reader->on_loops * largest);
 }

@@ -55,7 +55,7 @@ static long iterate(const ContactCall *call, double **ports, double tolerance, l
             return 0;
         double largest = 1.0;
         for (npy_intp i = 0; i < size[YDD]; i++)
-            largest = fabs(out[YDD][i]) > largest ? fabs(out[YDD][i]) : largest;
+            largest = larger(fabs(out[YDD][i]), largest);
         iterations += call->each;
         double residual = out[HEALTH][0], change = out[HEALTH][1];
         *converged = (change < residual ? change : residual) <= tolerance * largest;

@@ -19,11 +19,11 @@ static int on_loops(Reader *reader, const double *q)
     int good = 1;
     for (npy_intp i = 0; i < size[1]; i++) {
         good &= fabs(phi[i]) <= reader->on_loops;
-        reader->residual = fmax(reader->residual, fabs(phi[i]));
+        reader->residual = larger(fabs(phi[i]), reader->residual);
     }
     for (npy_intp i = 0; i < size[2]; i++) {
         good &= conditioning[i] >= reader->singular;
-        reader->worst = fmin(reader->worst, conditioning[i]);
+        reader->worst = smaller(conditioning[i], reader->worst);
     }
     return good;
 }

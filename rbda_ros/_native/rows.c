@@ -38,11 +38,11 @@ static int on_loops(Share *share, const double *q, npy_intp count)
     int good = 1;
     for (npy_intp i = 0; i < count * kernel->size[1]; i++) {
         good &= fabs(share->phi[i]) <= reader->on_loops;
-        share->residual = fmax(share->residual, fabs(share->phi[i]));
+        share->residual = larger(fabs(share->phi[i]), share->residual);
     }
     for (npy_intp i = 0; i < count * kernel->size[2]; i++) {
         good &= share->conditioning[i] >= reader->singular;
-        share->worst = fmin(share->worst, share->conditioning[i]);
+        share->worst = smaller(share->conditioning[i], share->worst);
     }
     return good;
 }

@@ -137,8 +137,8 @@ static int run_threads(const Batch *batch, int (*work)(Share *, npy_intp, npy_in
         if (k >= used)
             continue;
         good &= worker->share.good;
-        *residual = fmax(*residual, worker->share.residual);
-        *worst = fmin(*worst, worker->share.worst);
+        *residual = larger(worker->share.residual, *residual);
+        *worst = smaller(worker->share.worst, *worst);
     }
     PyMem_RawFree(workers);
     return good;

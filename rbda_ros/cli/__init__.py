@@ -11,26 +11,46 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from importlib import import_module
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``rbda_ros``; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    with _ending_quietly():
-        from rbda_ros.cli.commands import main as run
-
-        if arguments[:1] == ["serve"]:
-            with suppress(ImportError):  # which will be told of
-                import_module("rbda_ros.node.main")
-    return run(arguments)
+    try:
+        with _ending_quietly():
+            run = _program(arguments)
+        return run()
+    except KeyboardInterrupt:
+        return 0
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "rbda_ros":
+            raise
+        print(
+            f"rbda_ros: the module {error.name} is missing; source a ROS 2 installation, or use "
+            "the virtual environment that `make install` creates",
+            file=sys.stderr,
+        )
+        return 1
 
 
 def serve() -> int:
     """Run the program ``dynamics``, the node; returns the exit code."""
     return main(["serve", *sys.argv[1:]])
+
+
+def _program(arguments: Sequence[str]) -> Callable[[], int]:
+    """What these arguments ask for, imported; the node starts sooner without the commands."""
+    if arguments[:1] == ["serve"]:
+        # Everything that follows is ROS's: argparse must not look at it.
+        from rbda_ros.node.main import main as serve_node
+
+        return partial(serve_node, arguments[1:])
+    from rbda_ros.cli.commands import main as run_command
+
+    return partial(run_command, arguments)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The command line: ``serve``, ``demo``, and a module for each other command."""
+"""The command line but for ``serve``: ``demo``, and a module for each other command."""
 
 from __future__ import annotations
 
@@ -12,25 +12,7 @@ from rbda_ros import __version__
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    try:
-        if arguments[:1] == ["serve"]:
-            # Everything that follows is ROS's: argparse must not look at it.
-            from rbda_ros.node.main import main as serve
-
-            return serve(arguments[1:])
-        return _run(_parser().parse_args(arguments))
-    except KeyboardInterrupt:
-        return 0
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "rbda_ros":
-            raise
-        print(
-            f"rbda_ros: the module {error.name} is missing; source a ROS 2 installation, or use "
-            "the virtual environment that `make install` creates",
-            file=sys.stderr,
-        )
-        return 1
+    return _run(_parser().parse_args(sys.argv[1:] if argv is None else argv))
 
 
 def _programs() -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
+from rbda_ros.cluster_tree.pivoting import pivoted_columns
 from rbda_ros.cluster_tree.straight_line import least_squares
 from rbda_ros.spatial import Matrix
 
@@ -23,8 +23,7 @@ def driven_coordinates(G: NDArray[np.float64], actuated: Sequence[int]) -> tuple
     W = G[list(actuated)]
     if not W.size:
         return ()
-    _, triangle, order = scipy.linalg.qr(W, mode="economic", pivoting=True)
-    sizes = np.abs(np.diag(triangle))
+    order, sizes = pivoted_columns(W)
     return tuple(sorted(int(j) for j in order[: int(np.sum(sizes > 1e-9 * sizes[0]))]))
 
 

@@ -12,9 +12,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-import lark
+if TYPE_CHECKING:
+    import lark  # where it is used: few robots have expressions, and it takes 50 ms to import
 
 Function = Literal[
     "add", "sub", "mul", "div", "pow", "neg",
@@ -87,9 +88,11 @@ def parse(text: str) -> Node:
     """Parse an expression; ExpressionError says at which column it goes wrong."""
     if len(text) > LONGEST:
         raise ExpressionError(f"is longer than {LONGEST} characters")
+    from lark.exceptions import UnexpectedInput
+
     try:
         tree = _parser().parse(text)
-    except lark.exceptions.UnexpectedInput as error:
+    except UnexpectedInput as error:
         raise ExpressionError(_explain(text, error)) from None
     if _depth(tree) > DEEPEST:
         raise ExpressionError(f"nests more than {DEEPEST} operations")
@@ -111,16 +114,20 @@ def _walk_names(node: Node) -> Iterator[str]:
 
 @cache
 def _parser() -> lark.Lark:
-    return lark.Lark(_GRAMMAR, parser="lalr")
+    from lark import Lark
+
+    return Lark(_GRAMMAR, parser="lalr")
 
 
 def _depth(tree: lark.Tree) -> int:
     """Levels of a tree, found without recursion."""
+    from lark import Tree
+
     depth = 0
     level = [tree]
     while level:
         depth += 1
-        level = [child for node in level for child in node.children if isinstance(child, lark.Tree)]
+        level = [child for node in level for child in node.children if isinstance(child, Tree)]
     return depth
 
 

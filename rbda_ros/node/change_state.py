@@ -39,7 +39,7 @@ def guard_change_state(node: Any, prepare: Callable[[], Future[Any] | None]) -> 
         if wanted.id == Transition.TRANSITION_CONFIGURE or wanted.label == "configure":
             prepared = prepare()
             if prepared is not None:
-                return LaterResponse(prepared, lambda: guarded(request, response))
+                return LaterResponse(prepared, lambda _: guarded(request, response))
         return guarded(request, response)
 
     service.callback = prepared_first

@@ -14,11 +14,13 @@ class LaterResponse:
 
     Attributes:
         ready: completes when it can be had; cancelled if it never can.
-        get: gives it then, on the executor.
+        get: gives it then, on the executor, from what has completed. It should not hold on to
+            ``ready`` itself, which holds on to it: a cycle keeps a long response until the
+            collector finds it.
     """
 
     ready: Future[Any]
-    get: Callable[[], Any]
+    get: Callable[[Future[Any]], Any]
 
 
 def allow_later_responses(service: Any, create_task: Callable[[Callable[[], None]], Any]) -> None:
@@ -35,12 +37,12 @@ def allow_later_responses(service: Any, create_task: Callable[[Callable[[], None
         if not isinstance(response, LaterResponse):
             send(response, header)
             return
-        later = response
+        get = response.get
 
         def done(ready: Future[Any]) -> None:
             if not ready.cancelled():
-                create_task(lambda: send(later.get(), header))
+                create_task(lambda: send(get(ready), header))
 
-        later.ready.add_done_callback(done)
+        response.ready.add_done_callback(done)
 
     service.send_response = send_when_ready

@@ -17,10 +17,11 @@ import rclpy
 from rclpy.utilities import remove_ros_args
 
 from rbda_ros.errors import one_line
-from rbda_ros.kernels.background import end_compiling
+from rbda_ros.kernels import background
 from rbda_ros.node.dynamics_node import DynamicsNode
 from rbda_ros.node.parameters import ParameterError
 from rbda_ros.node.spin import init, spin
+from rbda_ros.node.thread_priority import step_back
 
 USAGE = "usage: dynamics [--ros-args ...]"
 CANNOT_START, BAD_USAGE = 1, 2  # exit codes
@@ -33,6 +34,8 @@ SWITCH_INTERVAL = 1e-4
 GARBAGE_THRESHOLDS = (700, 1000, 1000)
 """Allocations, then collections, between two collections of each generation: what is young is
 soon looked through, but the points of a long trajectory take 6 ms."""
+MODELS = 20
+"""Models after which all objects are looked through."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -96,7 +99,7 @@ def _finish(node: DynamicsNode) -> bool:
     """Whether all threads of this process have come to rest, in time for whoever told it to end."""
     began = time.monotonic()
     finished = node.finish_work(PATIENCE)
-    return end_compiling(max(began + PATIENCE - time.monotonic(), 0.0)) and finished
+    return background.end_compiling(max(began + PATIENCE - time.monotonic(), 0.0)) and finished
 
 
 def tune_process(node: DynamicsNode) -> None:
@@ -104,18 +107,31 @@ def tune_process(node: DynamicsNode) -> None:
 
     A node that shares its process leaves all of it as it is.
     """
+    background.begin_thread = step_back
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    node.on_model = _freeze_model
+    node.on_model = _Collector().on_model
 
 
-def _freeze_model() -> None:
-    """Have the collector pass over the model: looking through it takes 50 ms.
+class _Collector:
+    """Has the garbage collector pass over the model: looking through it takes 50 ms.
 
-    A model that is replaced is freed all the same: nothing in it refers back to it.
+    A model that is replaced is freed all the same: nothing in it refers back to it. What was in
+    use when a model came, and is in a cycle, is found when `MODELS` more have come.
     """
-    gc.collect(1)  # what is garbage now would be frozen too
-    gc.freeze()
+
+    def __init__(self) -> None:
+        self._models = 0
+
+    def on_model(self) -> None:
+        """Collect what is garbage, which would be frozen too, and freeze the rest."""
+        self._models += 1
+        if self._models % MODELS == 0:
+            gc.unfreeze()
+            gc.collect()
+        else:
+            gc.collect(1)
+        gc.freeze()
 
 
 def _usage(others: Sequence[str]) -> int:

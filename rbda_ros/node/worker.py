@@ -8,12 +8,27 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from rbda_ros.cluster_tree.cancelling import CancelToken, cancelled_by, check_cancelled
+from rbda_ros.node.thread_priority import step_back
 
 T = TypeVar("T")
 
 
+def result_of(done: Future[T]) -> T:
+    """What a future that is done has come to; raises its error where that is one.
+
+    For futures that are asked again and again: `Future.result` lengthens the traceback of the
+    error each time, which holds on to every frame that it has passed.
+    """
+    if (error := done.exception()) is None:
+        return done.result()
+    try:
+        raise error.with_traceback(None)
+    finally:
+        del error  # or this frame and its own traceback would keep each other
+
+
 class Worker:
-    """One thread, started when there is something to do.
+    """One thread, started when there is something to do; others go before it.
 
     Args:
         name: of the thread.
@@ -22,7 +37,9 @@ class Worker:
     def __init__(self, name: str) -> None:
         self._ending = CancelToken()
         self._pending: set[Future[Any]] = set()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._thread = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix=name, initializer=step_back
+        )
 
     def submit(self, make: Callable[[], T], *tokens: CancelToken) -> Future[T]:
         """Begin to make something, once all before it is made; these tokens cancel it too.

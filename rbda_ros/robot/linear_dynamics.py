@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import qr, solve_triangular
 
 from rbda_ros.cluster_tree.inertial_parameters import (
     PARAMETERS,
@@ -178,6 +177,8 @@ def base_parameters_of(
         names: of the columns.
         preferred: names of columns to keep where there is a choice.
     """
+    from scipy.linalg import qr, solve_triangular  # not above: it takes 0.4 s to import
+
     scale = np.linalg.norm(W, axis=0)
     felt = np.flatnonzero(scale > RANK_TOLERANCE * scale.max(initial=0.0))
     # What is pivoted first is kept, and the largest is: weights decide nothing but that order.

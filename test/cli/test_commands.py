@@ -65,6 +65,14 @@ def test_imports_no_ros():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_the_node_starts_without_what_only_other_commands_need():
+    code = (
+        "import sys; from rbda_ros.cli import main; main(['serve', '--help'])\n"
+        "sys.exit(any(name in sys.modules for name in ('scipy', 'lark', 'rich', 'argparse')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_says_so_where_ros_is_missing():
     code = (
         "import sys; sys.modules['rclpy'] = None\n"

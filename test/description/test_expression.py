@@ -7,7 +7,7 @@ import operator
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rbda_ros.description.expression import (
@@ -66,6 +66,7 @@ literals = st.one_of(
 texts = st.recursive(st.one_of(literals, st.sampled_from(sorted(JOINTS))), combine, max_leaves=12)
 
 
+@settings(deadline=None)
 @given(texts)
 def test_means_what_python_means(text):
     python = text.replace("^", "**")
@@ -142,6 +143,7 @@ def test_brackets_and_long_sums_within_the_bounds():
     assert names(parse("+".join(f"a{number}" for number in range(DEEPEST - 1))))[-1] == "a98"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_gives_a_tree_or_an_expression_error(text):
     try:

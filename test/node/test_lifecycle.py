@@ -209,16 +209,16 @@ def test_needs_no_home(graph, home):
     assert node.stop() == 0
 
 
-def test_writes_nothing_but_the_log(graph, tmp_path):
+def test_writes_nothing_but_log_and_cache(graph, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     before = {path for path in graph.folder.rglob("*") if home not in (path, *path.parents)}
-    away = {"HOME": str(home), "ROS_LOG_DIR": None, "XDG_CACHE_HOME": None}
+    away = {"HOME": str(home)} | dict.fromkeys(["ROS_LOG_DIR", "XDG_CACHE_HOME", "RBDA_ROS_CACHE"])
     node, client = graph.serve(robot_description=LEG, environment=away), graph.client()
     client.until_active()
     assert node.stop() == 0
     written = {path.relative_to(home).parts[:2] for path in home.rglob("*") if path.is_file()}
-    assert written <= {(".ros", "log")}
+    assert written == {(".ros", "log"), (".cache", "rbda_ros")}
     after = {path for path in graph.folder.rglob("*") if home not in (path, *path.parents)}
     ours = {node.log_file, graph.folder / "parameters_0.yaml"}
     assert after - before <= ours

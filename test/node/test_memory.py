@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 from geometry_msgs.msg import Inertia, Vector3
-from rbda_ros.srv import DescribeModel, SetPayload
+from rbda_ros.srv import DescribeModel, SetPayload, TrajectoryInverseDynamics
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectoryPoint
 
 from rbda_ros.demo.resources import share_file
 
 URDF, LOOPS = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
-WARM_UP = 10  # swaps until allocators and compilers have what they hold on to
+WARM_UP = 10  # times until allocators and compilers have what they hold on to
 LARGEST_GROWTH = 5.0  # [MB]
 
 
@@ -21,8 +23,8 @@ def resident(program):
 
 
 @pytest.fixture
-def swaps(graph):
-    """A node on the demo leg, and what replaces its model, by the number of the swap."""
+def tasks(graph):
+    """A node on the demo leg, and what it may be given to do, by how often it was done."""
     urdf = share_file(URDF).read_text()
     node = graph.serve(robot_description=urdf, loop_constraints=str(share_file(LOOPS)))
     client = graph.client()
@@ -43,7 +45,25 @@ def swaps(graph):
         client.until(described)
         client.node.destroy_publisher(publisher)
 
-    return node, {"payload": payload, "description": description}
+    def trajectory(k):
+        request = TrajectoryInverseDynamics.Request()
+        request.trajectory.points = [JointTrajectoryPoint(positions=[0.1, 0.3, 0.9, -0.2])] * 500
+        answer = client.call(TrajectoryInverseDynamics, "~/trajectory_inverse_dynamics", request)
+        assert answer.success
+
+    states = client.publisher(JointState, "joint_states")
+
+    def refused(k):
+        for name in ["knee", "nobody"] * 25:  # too few joints, and none of ours
+            states.publish(client.joint_states([name], [0.5], [0.0]))
+            client.spin(0.001)
+
+    return node, {
+        "payload": payload,
+        "description": description,
+        "trajectory": trajectory,
+        "refused": refused,
+    }
 
 
 @pytest.mark.parametrize(
@@ -51,15 +71,17 @@ def swaps(graph):
     [
         ("payload", 30),
         ("description", 15),
+        ("trajectory", 110),
+        ("refused", 100),
         pytest.param("payload", 200, marks=pytest.mark.nightly),
         pytest.param("description", 50, marks=pytest.mark.nightly),
     ],
 )
-def test_swaps_leave_memory_where_it_was(swaps, what, count):
-    node, swap = swaps
+def test_memory_stays_where_it_was(tasks, what, count):
+    node, do = tasks
     for k in range(WARM_UP):
-        swap[what](k)
+        do[what](k)
     before = resident(node)
     for k in range(WARM_UP, count):
-        swap[what](k)
+        do[what](k)
     assert resident(node) - before < LARGEST_GROWTH

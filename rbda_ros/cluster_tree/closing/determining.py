@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterator
 from itertools import chain
 
 import numpy as np
-import scipy.linalg
 
 from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.closing.tolerances import RANK_TOLERANCE
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
+from rbda_ros.cluster_tree.pivoting import pivoted_columns
 from rbda_ros.errors import InputError
 from rbda_ros.spatial import Array
 
@@ -39,11 +39,11 @@ def determining_in_cluster(node: ClusterNode, known: Collection[int], near: Arra
     rank = node.nv - node.ny
     for q in chain((near, node.home), _positions_near(node)):  # each may be a dead point
         K = node.loop.jacobian(q)
-        basis, triangle = scipy.linalg.qr(K[:, unknown], mode="economic")
+        basis, triangle = np.linalg.qr(K[:, unknown])
         if unknown and np.abs(np.diag(triangle)).min() < RANK_TOLERANCE:
             continue
         remaining = K[:, given] - basis @ (basis.T @ K[:, given])
-        _, _, order = scipy.linalg.qr(remaining, mode="economic", pivoting=True)
+        order, _ = pivoted_columns(remaining)
         dependent = {given[int(j)] for j in order[: rank - len(unknown)]}
         if len(unknown) <= rank:
             return [j for j in given if j not in dependent]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import scipy.linalg
 
 from rbda_ros.cluster_tree.closing.tolerances import (
     LEAST_USABLE,
@@ -17,6 +16,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     RANK_TOLERANCE,
     USABLE,
 )
+from rbda_ros.cluster_tree.pivoting import pivoted_columns
 from rbda_ros.errors import Problem
 from rbda_ros.spatial import Array
 
@@ -179,5 +179,5 @@ def _pivoted(
     weight[list(wishes.preferred)] = preference
     weight[[j for j in range(K.shape[1]) if j not in wishes.allowed]] = 1e3
     weight[list(wishes.required)] = 1e-6
-    _, _, order = scipy.linalg.qr(K * weight, mode="economic", pivoting=True)
+    order, _ = pivoted_columns(K * weight)
     return tuple(sorted(int(j) for j in order[K.shape[1] - freedom :]))

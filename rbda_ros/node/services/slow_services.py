@@ -15,6 +15,7 @@ from rclpy.task import Future
 from rbda_ros.node.later_response import LaterResponse, allow_later_responses
 from rbda_ros.node.services.service_qos import SERVICE_QOS
 from rbda_ros.node.spin import FOREVER, make_executor
+from rbda_ros.node.thread_priority import step_back
 from rbda_ros.node.worker import Worker
 
 MOST_WAITING = 100
@@ -39,7 +40,7 @@ class _Line:
             answer = self.worker.submit(partial(self._run, request, response))
         except RuntimeError:
             return ended
-        return LaterResponse(answer, lambda: ended if answer.exception() else answer.result())
+        return LaterResponse(answer, lambda ready: ended if ready.exception() else ready.result())
 
     def _run(self, request: Any, response: Any) -> Any:
         self.began = time.monotonic()
@@ -124,4 +125,5 @@ class SlowServices:
         self._node.destroy_node()
 
     def _spin(self) -> None:
+        step_back()
         self._executor.spin_until_future_complete(self._closed, FOREVER)

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from rbda_ros.errors import ClosureError
+from rbda_ros.node.worker import result_of
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 PAUSE = 2.0
@@ -41,7 +42,7 @@ class Search:
             raise ClosureError(
                 "the loops do not close near the last position; a closed one is being searched for"
             )
-        call.start_from(found.result())
+        call.start_from(result_of(found))
         return call()
 
     @staticmethod
