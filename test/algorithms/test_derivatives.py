@@ -14,7 +14,10 @@ from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 
 ROBOTS = example_robots()
 STEP = 5e-4
-SHARED_ROBOTS = sorted(path.stem for path in (SHARED / "robots").glob("*.urdf"))
+SHARED_ROBOTS = [
+    pytest.param(name, marks=[pytest.mark.nightly] * name.endswith("approximate"))
+    for name in sorted(path.stem for path in (SHARED / "robots").glob("*.urdf"))
+]
 
 
 def differences(robot, function, q, yd, third):
