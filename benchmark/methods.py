@@ -104,7 +104,7 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
     named = [{"q": q, "yd": yd, "x": x} for q, yd, x in mine]
     mujoco = {} if robot.floating_base else mujoco_calls(example_urdf(both.name), STATES)
     for method, ours, peer, count in work:
-        calls = {
+        calls: dict[str, list[Call]] = {
             "ours": [partial(ours, *state[:count]) for state in mine],
             "pin": [partial(peer, *state[:count]) for state in theirs],
         }

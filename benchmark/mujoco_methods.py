@@ -18,8 +18,8 @@ def mujoco_calls(urdf: str, states: int) -> dict[str, list[Callable[[], object]]
         states: how many.
     """
     robot = lxml.etree.fromstring(urdf.encode())
-    for shape in robot.xpath("//visual | //collision"):  # no contacts, and no meshes to look for
-        shape.getparent().remove(shape)
+    # No contacts, and no meshes to look for.
+    lxml.etree.strip_elements(robot, "visual", "collision", with_tail=False)
     model = mujoco.MjModel.from_xml_string(lxml.etree.tostring(robot, encoding="unicode"))
     data = mujoco.MjData(model)
     rng = np.random.default_rng(3)

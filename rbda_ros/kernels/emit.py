@@ -101,7 +101,7 @@ def entry(plan: Plan, sizes: Mapping[str, int]) -> str:
     size = max(len(plan.constants), 1)
     given = ", ".join([*ports, "ptr @constants", "ptr %w"])
     order = list(sizes)
-    calls = []
+    calls: list[str] = []
     for function, following in itertools.zip_longest(order, order[1:]):
         if len(calls) and following:
             calls.append(f"  call void @fetch(ptr @{following}, i64 {sizes[following] // LINE})")
