@@ -72,7 +72,7 @@ class CompletedStates:
         background: Callable[[Callable[[], Any]], Future[Any]],
         codec: Codec,
     ) -> None:
-        self._robot = robot
+        self._robot, self._prefix = robot, prefix
         self._publish = publish
         self._background = background
         in_q = robot.coordinates.scalar_positions
@@ -91,6 +91,10 @@ class CompletedStates:
         self.values: Mapping[str, Vector] = self._writers[True, False].values
         self._calls: dict[tuple[str, ...], Future[CompletionCall]] = {}
         self._in_place: InPlace | None = None
+
+    def is_for(self, robot: Robot, prefix: str) -> bool:
+        """Whether it completes the states of a robot, under names that begin so."""
+        return robot is self._robot and prefix == self._prefix
 
     def on_state(
         self, call: FeedforwardCall, data: bytes, states: JointStates, moving: bool = True

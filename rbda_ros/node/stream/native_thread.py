@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -78,6 +79,7 @@ class NativeThread:
         self._answer, self._hear, self._make_plan = answer, hear, plan
         self._depth, self._open = depth, True
         self._plan: Any = None  # that the thread has, or had
+        self._turn = threading.RLock()  # an executor may have several threads
         self._node = node
         # It wakes the executor by a timer: unlike a task, this respects callback groups.
         self._timer = node.create_timer(
@@ -126,12 +128,13 @@ class NativeThread:
         Unless Python must answer the next one: then the thread wakes it.
         """
         arming = None
-        self._told(self.thread.seize())
-        try:
-            yield
-            arming = self._make_plan()
-        finally:
-            self._arm(arming)
+        with self._turn:
+            try:
+                self._told(self.thread.seize())
+                yield
+                arming = self._make_plan()
+            finally:
+                self._arm(arming)
 
     def look(self) -> None:
         """Hear what the thread has heard by now."""

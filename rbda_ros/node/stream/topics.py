@@ -301,18 +301,18 @@ class Stream:
             settings.publish_joint_states == "always"
             or (settings.publish_joint_states == "auto" and robot.tree.has_loops)
         )
-        self._completed = None
         if robot is None or not wanted:
             if self._states is not None:
                 self._node.destroy_publisher(self._states)
-                self._states = None
+            self._states = self._completed = None
             return
         if self._states is None:
             self._states = self._node.create_publisher(JointState, "~/joint_states", 10)
-        publish, context = self._states.publish, self._context
-        self._completed = CompletedStates(
-            robot, settings.joint_prefix, publish, context.background, context.codec
-        )
+        context, prefix = self._context, settings.joint_prefix
+        if self._completed is None or not self._completed.is_for(robot, prefix):
+            self._completed = CompletedStates(
+                robot, prefix, self._states.publish, context.background, context.codec
+            )
 
     def _offer_external(self, settings: Settings) -> None:
         """What acts from outside is estimated if asked for."""
