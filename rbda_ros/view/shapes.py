@@ -94,8 +94,7 @@ def _geometry(
 ) -> Iterator[Shape]:
     """Shapes of a <geometry> in a frame of a body."""
     for element in () if geometry is None else geometry:
-        values = defaultdict[str, str](str)
-        values.update((str(key), str(value)) for key, value in element.attrib.items())
+        values: defaultdict[Any, Any] = defaultdict(str, element.attrib)
         if element.tag == "box":
             yield box(body, "visual", _numbers(values["size"], 3), at)
         elif element.tag == "sphere":
