@@ -23,7 +23,7 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 # One after the other, whatever -j says: they share the environment and the cores.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install run test pytest nightly lint colcon sanitize soak faults fuzz coverage mutants
+.PHONY: help install requirements run test pytest nightly lint colcon sanitize soak faults fuzz coverage mutants
 .PHONY: bench papers browser docs screenshots clean
 
 help:
@@ -49,10 +49,19 @@ help:
 install:
 	@$(PYTHON) tools/install.py
 
+# All but the package itself.
+requirements:
+	@$(PYTHON) tools/install.py --requirements
+
 run: install
 	@exec $(PYTHON) tools/foreground.py $(VENV)/rbda_ros demo
 
-test: lint pytest colcon
+# Lint takes one core, and needs no more than the requirements: it goes beside the build.
+test: requirements
+	@mkdir -p build/logs; $(MAKE) --no-print-directory lint > build/logs/lint.log 2>&1 & lint=$$!; \
+	  $(MAKE) --no-print-directory install; built=$$?; \
+	  wait $$lint; linted=$$?; cat build/logs/lint.log; [ $$built$$linted = 00 ]
+	@$(MAKE) --no-print-directory pytest colcon
 
 # The node's tests wait for messages: they run when nothing else takes the cores.
 pytest: install
@@ -62,7 +71,7 @@ pytest: install
 nightly: install
 	$(VENV)/python -m pytest -q -n 2 --dist worksteal -m nightly
 
-lint: install
+lint: requirements
 	$(STEP) ruff-format "Formatting (ruff)" $(VENV)/ruff format --check .
 	$(STEP) ruff "Style (ruff)" $(VENV)/ruff check .
 	$(STEP) mypy "Types (mypy)" $(VENV)/python -m mypy

@@ -13,7 +13,19 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmark import calls, contacts, convergence, counts, latency, loop_methods, methods, stream
+from benchmark import (
+    batches,
+    calls,
+    contacts,
+    convergence,
+    counts,
+    every_call,
+    latency,
+    loop_methods,
+    methods,
+    overhead,
+    stream,
+)
 from benchmark.robots import example_urdf
 from rbda_ros import load_robot
 from rbda_ros.kernels.registry import KERNELS
@@ -46,12 +58,33 @@ def _stream() -> None:
     _write(DOCS / "stream.csv", rows)
 
 
+def _every_call() -> None:
+    with console.status(every_call.rows.__doc__ or ""):
+        rows = list(every_call.rows())
+    _show("Round trips with a client in C, beside calls and swaps", rows)
+    _write(DOCS / "stream_beside_calls.csv", rows)
+
+
 def _methods() -> None:
     with console.status(methods.rows.__doc__ or ""):
         rows = list(methods.rows())
     short = [{k: x for k, x in row.items() if "pin" not in k} for row in rows]
     _show("Methods of Robot with all their checks (us), and times faster than Pinocchio", short)
     _write(DOCS / "methods.csv", rows)
+
+
+def _overhead() -> None:
+    with console.status(overhead.rows.__doc__ or ""):
+        rows = list(overhead.rows())
+    _show("Methods of Robot over the kernels that they call (us)", rows)
+    _write(DOCS / "overhead.csv", rows)
+
+
+def _batches() -> None:
+    with console.status(batches.rows.__doc__ or ""):
+        rows = list(batches.rows())
+    _show("Batches: a state (us), over kernel.batch, and times faster than Pinocchio", rows)
+    _write(DOCS / "batches.csv", rows)
 
 
 def _kernels() -> None:
@@ -169,8 +202,11 @@ def _plot(rows: list[dict[str, object]]) -> None:
 
 SECTIONS = {
     "methods": _methods,
+    "overhead": _overhead,
+    "batches": _batches,
     "kernels": _kernels,
     "stream": _stream,
+    "every_call": _every_call,
     "latency": _latency,
     "loops": _loops,
     "contacts": _contacts,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import mujoco
@@ -12,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 import scipy.linalg
 
+from benchmark.batches import one_core
 from benchmark.robots import Pair, example_pairs, four_bar_chain, geared_chain
 from benchmark.timing import interleaved
 from rbda_ros import Robot
@@ -59,17 +58,6 @@ def trees() -> Iterator[Row]:
             yield from _batches(both)
 
 
-@contextmanager
-def _one_core() -> Iterator[None]:
-    """Batches would use several threads."""
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, cores)
-
-
 def _batches(both: Pair) -> Iterator[Row]:
     model, data = both.model, both.model.createData()
     rng = np.random.default_rng(1)
@@ -82,7 +70,7 @@ def _batches(both: Pair) -> Iterator[Row]:
             "ours": lambda k=kernel: k.batch(*states),
             "theirs": lambda p=peer: [p(model, data, *row) for row in zip(*theirs, strict=True)],
         }
-        with _one_core():
+        with one_core():
             taken = interleaved(calls)
         ours, peers = taken["ours"] / BATCH, taken["theirs"] / 256
         yield {

@@ -7,7 +7,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -83,25 +85,35 @@ def throughput(folder: Path) -> None:
 
 
 def scaling(folder: Path) -> None:
-    """Print how much faster two workers are than one, once they have compiled their kernels."""
-    motion = swinging(demo_leg(), MESSAGES, 1000.0)
+    """Print how much faster two workers are than one, once they have compiled their kernels.
+
+    In turns, and the median of their ratios: whatever else the machine does, it does to both.
+    """
+    count = MESSAGES // 2
+    motion = swinging(demo_leg(), count, 1000.0)
     for k in range(8):
         write_bag(folder / "bags" / str(k), messages_of(motion))
-    rates = {}
-    for workers in (1, 2):
-        with LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=":0"
-        ) as cluster:
-            for run in ("to compile", "to measure"):
-                out = folder / f"{workers} {run}"
+    rates: dict[int, list[float]] = {1: [], 2: []}
+    with ExitStack() as stack:
+        clusters = {
+            workers: stack.enter_context(
+                LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+            )
+            for workers in rates
+        }
+        for turn in range(ROUNDS + 1):
+            for workers, cluster in clusters.items():
+                out = folder / f"{workers} {turn}"
                 began = time.perf_counter()
                 label_all(
                     [str(folder / "bags")], str(out), MODEL, SETTINGS, Options(),
                     scheduler=cluster.scheduler_address,
                 )  # fmt: skip
-                rates[workers] = 8 * MESSAGES / (time.perf_counter() - began)
-    print(f"joint states a second: {rates[1]:.0f} by one worker, {rates[2]:.0f} by two: ", end="")
-    print(f"{rates[2] / rates[1]:.2f}x")
+                rates[workers].append(8 * count / (time.perf_counter() - began))
+    one, two = rates[1][1:], rates[2][1:]  # the first compiles the kernels
+    ratio = statistics.median(b / a for a, b in zip(one, two, strict=True))
+    medians = f"{statistics.median(one):.0f} by one worker, {statistics.median(two):.0f} by two"
+    print(f"joint states a second: {medians}: {ratio:.2f}x")
 
 
 def memory(folder: Path, gigabytes: float) -> None:
@@ -131,12 +143,21 @@ def _peak_memory(job: Job) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def main(gigabytes: float) -> None:
-    """Print all; some minutes."""
-    for section in (throughput, scaling, partial(memory, gigabytes=gigabytes)):
+SECTIONS: dict[str, Callable[[Path], None]] = {
+    "throughput": throughput,
+    "scaling": scaling,
+    "memory": partial(memory, gigabytes=1.0),
+}
+
+
+def main(names: Sequence[str]) -> None:
+    """Print some sections, or all; ``memory=10`` for a bag of 10 GB."""
+    for name in names or SECTIONS:
+        section, _, gigabytes = name.partition("=")
+        run = partial(memory, gigabytes=float(gigabytes)) if gigabytes else SECTIONS[section]
         with tempfile.TemporaryDirectory() as scratch:
-            section(Path(scratch))
+            run(Path(scratch))
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0)
+    main(sys.argv[1:])

@@ -7,7 +7,6 @@ one, publishes joint states at 1 kHz and hears the answers, then calls services.
 from __future__ import annotations
 
 import contextlib
-import os
 import statistics
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from benchmark.limbs import limbs
-from benchmark.processes import program
+from benchmark.processes import own_domain, program
 from rbda_ros import load_robot
 from rbda_ros.node.services.in_place import for_client
 from rbda_ros.node.spin import init, make_executor, spin
@@ -147,8 +146,7 @@ class Driver(Node):
 
 def rows() -> Iterator[Row]:
     """Joint states to efforts, and services, against a node that only hands on."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    own_domain()
     rclpy.init()
     try:
         for joints in JOINTS:

@@ -12,14 +12,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 
-from benchmark.robots import Pair, example_urdf, pair
-from rbda_ros import Robot, load_robot
-from rbda_ros.robot.native_calls import OF_FRAMES, PLANS
+from benchmark.robots import DEMO_LEG, Pair, demo_leg, example_urdf, pair
+from rbda_ros import Robot
+from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, Plan
 
 Row = dict[str, object]
 Call = Callable[[], object]
@@ -28,7 +27,6 @@ ROBOTS = {"ur5_robot": False, "panda": False, "solo12": True, "go2": True, "talo
 STATES = 32
 COLD_CALLS = 40
 CACHES = np.zeros(8 << 20)  # 64 MB
-DEMO = Path(__file__).resolve().parents[1] / "config" / "robots"
 
 
 def rows() -> Iterator[Row]:
@@ -41,8 +39,25 @@ def rows() -> Iterator[Row]:
 
 def compile_methods(robot: Robot, frame: str) -> None:
     """Have machine code for all methods."""
-    for step in {step for plan in PLANS.values() for step in plan.steps}:
-        robot.kernel(step.kernel, *([frame] if step.kernel in OF_FRAMES else [])).compile()
+    for plan in PLANS.values():
+        kernel_calls(robot, plan, frame, [])
+
+
+def kernel_calls(
+    robot: Robot, plan: Plan, frame: str, states: list[dict[str, np.ndarray]]
+) -> list[list[Call]]:
+    """The kernels of a method, compiled, each called at all states by itself."""
+    calls = []
+    for step in plan.steps:
+        kernel = robot.kernel(step.kernel, *([frame] if step.kernel in OF_FRAMES else []))
+        kernel.compile()
+        calls.append([partial(kernel.call, *chosen(step.inputs, state)) for state in states])
+    return calls
+
+
+def chosen(names: str, state: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """Arguments by name; x for whatever has no other."""
+    return [state.get(name, state["x"]) for name in names.split()]
 
 
 def _robot_rows(both: Pair) -> Iterator[Row]:
@@ -50,7 +65,7 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
     data = model.createData()
     frame = model.frames[len(model.frames) - 1].name
     frame_id = model.getFrameId(frame)
-    axes = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    axes, gravity = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED, pin.computeGeneralizedGravity
     robot.kernel("loop_state").compile()
     compile_methods(robot, frame)
     mine, theirs = _states(both)
@@ -64,12 +79,7 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
         ("forward_dynamics", robot.forward_dynamics, partial(pin.aba, model, data), 3),
         ("mass_matrix", robot.mass_matrix, partial(pin.crba, model, data), 1),
         ("bias_force", robot.bias_force, partial(pin.nonLinearEffects, model, data), 2),
-        (
-            "gravity_force",
-            robot.gravity_force,
-            partial(pin.computeGeneralizedGravity, model, data),
-            1,
-        ),
+        ("gravity_force", robot.gravity_force, partial(gravity, model, data), 1),
         ("frame_pose", lambda q: robot.frame_pose(q, frame), pose, 1),
         (
             "jacobian",
@@ -90,18 +100,18 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
             3,
         ),
     ]
+    named = [{"q": q, "yd": yd, "x": x} for q, yd, x in mine]
     for method, ours, peer, count in work:
         calls = {
             "ours": [partial(ours, *state[:count]) for state in mine],
             "pin": [partial(peer, *state[:count]) for state in theirs],
         }
-        yield _row(method, both.name, calls)
+        yield _row(method, both.name, calls, kernel_calls(robot, PLANS[method], frame, named))
 
 
 def _demo_leg_rows() -> Iterator[Row]:
     """From independent positions, loops closed, against the same leg with its loops open."""
-    urdf = DEMO / "demo_leg.urdf"
-    robot = load_robot(urdf, DEMO / "demo_leg_loops.yaml")
+    robot = demo_leg()
     rng = np.random.default_rng(0)
     home = robot.independent_position(robot.tree.home)
     mine = [
@@ -112,17 +122,19 @@ def _demo_leg_rows() -> Iterator[Row]:
     robot.kernel("inverse_dynamics").compile()
     robot.kernel("loop_state").compile()
     robot._kernels.get("closure", robot._inputs.choices.newton_positions).compile()
-    model = pin.buildModelFromUrdf(str(urdf))
+    model = pin.buildModelFromUrdf(str(DEMO_LEG))
     data = model.createData()
     theirs = [(pin.randomConfiguration(model), *rng.normal(size=(2, model.nv))) for _ in mine]
     calls = {
         "ours": [partial(robot.inverse_dynamics, *state) for state in mine],
         "pin": [partial(pin.rnea, model, data, *state) for state in theirs],
     }
-    yield _row("inverse_dynamics from y", "demo_leg", calls)
     closed = [(robot.close(y), *rates) for y, *rates in mine]
+    named = [{"q": q, "yd": yd, "x": x} for q, yd, x in closed]
+    kernels = kernel_calls(robot, PLANS["inverse_dynamics"], "", named)
+    yield _row("inverse_dynamics from y", "demo_leg", calls, kernels)
     calls["ours"] = [partial(robot.inverse_dynamics, *state) for state in closed]
-    yield _row("inverse_dynamics", "demo_leg", calls)
+    yield _row("inverse_dynamics", "demo_leg", calls, kernels)
 
 
 def _states(both: Pair) -> tuple[list, list]:
@@ -139,21 +151,26 @@ def _states(both: Pair) -> tuple[list, list]:
     return mine, theirs
 
 
-def _row(method: str, robot: str, calls: dict[str, list[Call]]) -> Row:
+def _row(method: str, robot: str, calls: dict[str, list[Call]], kernels: list[list[Call]]) -> Row:
     for several in calls.values():
         for call in several[:3]:
             call()
     row: Row = {"method": method, "robot": robot}
     for way, before in (("hot", None), ("between", _other_work), ("cold", _touch_everything)):
         rounds = COLD_CALLS if way == "cold" else 20 * STATES
-        taken = _medians(calls, before, rounds)
+        taken = medians(calls, before, rounds)
         row |= {f"{way}_us": taken["ours"], f"{way}_pin_us": taken["pin"]}
         row[f"{way}_ratio"] = taken["pin"] / taken["ours"]
+    taken = medians({str(k): each for k, each in enumerate(kernels)}, None)
+    row["kernel_us"] = sum(taken.values())
+    row["over_kernel_us"] = float(str(row["hot_us"])) - sum(taken.values())
     return row
 
 
-def _medians(
-    calls: dict[str, list[Call]], before: Callable[[], object] | None, rounds: int
+def medians(
+    calls: dict[str, list[Call]],
+    before: Callable[[], object] | None,
+    rounds: int = 20 * STATES,
 ) -> dict[str, float]:
     """Median wall time of one call of each contender [us]; they take turns, call by call."""
     contenders: dict[str, Sequence[Call]] = {"nothing": [partial(_nothing, 0.0)], **calls}

@@ -1,81 +1,141 @@
-"""How often a second the page of `rbda_ros view` follows its sliders.
+"""How often a second the page of `rbda_ros view` follows a robot that moves.
 
-`python -m benchmark.page`. The page's process is bound to one core, the browser to another. Every
-update moves all sliders, closes the loops, and draws and writes what changed; there are at most 60
-a second. Counted are those that the server makes and those that reach the browser; the CPU of the
-server per update tells how many one core could make if nothing else ran on it.
+`python -m benchmark.page`. The page's process is bound to one core, the browser to another. A robot
+whose every joint moves is shown 60 times a second, as where the page follows a node. Counted are
+updates that the server made, that the page has applied, and how many of these it applied one by
+one, in a frame of its own; and frames of the browser. Beside it, in the same browser and the same
+size, a scene of viser's with a single empty node that moves 60 times a second: what the browser,
+with software WebGL, can do at best.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmark.limbs import limbs
-from rbda_ros import load_robot
-from rbda_ros.view.page import Page
+from rbda_ros import Robot, load_robot
+from rbda_ros.view.following import Heard
+from rbda_ros.view.page import FRAME, Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import chromium
 
 SECONDS = 10.0
-MEASURED = (12, 30)  # sliders; 32 and 80 joints
-COUNT = """new Promise(done => {
-  const read = () => +document.querySelector('#rbda-status').dataset.updates;
-  const first = read();
-  let frames = 0;
-  const frame = () => { frames += 1; requestAnimationFrame(frame); };
+SETTLED = 8.0  # [s] of moving pictures, until the browser has compiled its shaders
+MEASURED = (12, 30)  # joints that are measured; 32 and 80 joints
+SIZE = (640, 480)
+WATCH = """(() => {
+  window.rbda = {frames: 0, shown: 0, last: null};
+  const read = () => document.querySelector('#rbda-status')?.dataset.updates;
+  const frame = () => {
+    rbda.frames += 1;
+    const now = read();
+    if (now !== rbda.last) { rbda.shown += 1; rbda.last = now; }
+    requestAnimationFrame(frame);
+  };
   requestAnimationFrame(frame);
-  setTimeout(() => done([read() - first, frames]), %d);
-})"""
-BY_VALUE = {"returnByValue": True, "awaitPromise": True}
+})()"""
+READ = "[rbda.frames, rbda.shown, +(rbda.last ?? 0)]"
 
 
-def drive(page: Page, seconds: float) -> tuple[float, float]:
-    """Move all sliders without a pause; updates a second, and CPU of this process each [ms]."""
-    values = page.panel.values
-    start, cpu, count = time.monotonic(), time.process_time(), 0
-    while (now := time.monotonic() - start) < seconds:
-        for k, (name, middle) in enumerate(values.items()):
-            page.panel.slide(name, middle + 0.2 * np.sin(2.0 * now + k))
-        page.step(0.0)
-        count += 1
-    return count / seconds, 1e3 * (time.process_time() - cpu) / count
+@contextmanager
+def moving(show: Callable[[int], None]) -> Iterator[list[float]]:
+    """Show one picture after the other, 60 a second, beside; how many, and the CPU of it [s]."""
+    count, stop = [0.0, 0.0], threading.Event()
+
+    def run() -> None:
+        due = time.monotonic()
+        while not stop.is_set():
+            begin = time.thread_time()
+            show(int(count[0]))
+            count[0] += 1.0
+            count[1] += time.thread_time() - begin
+            due = max(due + FRAME, time.monotonic())
+            time.sleep(max(due - time.monotonic(), 0.0))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield count
+    finally:
+        stop.set()
+        thread.join()
+
+
+def swings(robot: Robot) -> list[Heard]:
+    """What a node would say of a robot whose joints all swing, for about three seconds."""
+    names = robot.independent_joint_names
+    middle = {name: robot.tree.home[robot.coordinates.scalar_positions[name]] for name in names}
+    efforts = dict.fromkeys(robot.actuated_joint_names, 0.1)
+    heard = []
+    for now in np.arange(0.0, np.pi, FRAME):
+        y = {n: at + 0.2 * np.sin(2.0 * now + k) for k, (n, at) in enumerate(middle.items())}
+        positions = dict(zip(robot.joint_names, robot.close(y), strict=True))
+        heard.append(Heard(positions, True, None, efforts, 0, "ok", {"rate [Hz]": "500"}))
+    return heard
+
+
+def measured(url: str, count: list[float], core: int) -> str:
+    """What a browser on a core makes of it."""
+    with chromium.Chromium(SIZE, ("taskset", "-c", str(core))) as browser:
+        browser.open(url)
+        browser.wait_for("document.querySelector('canvas')")
+        browser.evaluate(WATCH)
+        time.sleep(SETTLED)
+        begin, first, cpu = browser.evaluate(READ), count[0], count[1]
+        start = time.monotonic()
+        time.sleep(SECONDS)
+        end, made = browser.evaluate(READ), count[0] - first
+        took = time.monotonic() - start
+        frames, shown, applied = ((b - a) / took for a, b in zip(begin, end, strict=True))
+    text = f"{made / took:.0f} updates/s of {1e3 * (count[1] - cpu) / made:.1f} ms each made"
+    if applied:
+        text += f", {applied:.0f}/s applied in the page, {shown:.0f}/s in a frame of their own"
+    return f"{text}; the browser draws {frames:.0f} frames/s"
 
 
 def main() -> None:
+    import viser
+
     cores = sorted(os.sched_getaffinity(0))
-    browse = chromium.find() is not None and len(cores) > 1 and shutil.which("taskset")
-    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    if chromium.find() is None or len(cores) < 2 or not shutil.which("taskset"):
+        raise SystemExit("needs chromium, taskset and two cores")
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}; window {SIZE[0]} x {SIZE[1]}")
     os.sched_setaffinity(0, {cores[0]})
-    for measured in MEASURED:
-        robot = load_robot(*limbs(measured))
-        page = Page(robot)
-        drive(page, 2.0)  # kernels are compiled meanwhile
-        rate, cost = drive(page, SECONDS)
-        joints = len(robot.joint_names)
-        print(
-            f"{joints} joints, {measured} sliders, no browser: {rate:.0f} updates/s,"
-            f" {cost:.2f} ms of CPU each: {1e3 / cost:.0f} a second on a core of its own"
-        )
-        if browse:
-            with chromium.Chromium((480, 360), ("taskset", "-c", str(cores[1]))) as browser:
-                browser.open(page.url)
-                browser.wait_for("document.querySelector('#rbda-status')")
-                browser.send("Runtime.evaluate", expression=COUNT % (1e3 * SECONDS), **BY_VALUE)
-                rate, cost = drive(page, SECONDS + 1.0)
-                arrived, frames = browser.answer()["result"]["value"]
-            print(
-                f"{joints} joints, with a browser on the other core: {rate:.0f} updates/s,"
-                f" {cost:.2f} ms of CPU each; {arrived / SECONDS:.0f} a second arrive in the"
-                f" browser, which draws {frames / SECONDS:.0f} frames a second (software WebGL)"
-            )
+    with redirect_stdout(io.StringIO()):
+        server: Any = viser.ViserServer("127.0.0.1", 8490, verbose=False)
+    node = server.scene.add_frame("/node", show_axes=False)
+
+    def move(k: int) -> None:
+        node.position = (0.0, 0.0, 1e-3 * (k % 100))
+
+    with moving(move) as count:
+        print(f"empty scene: {measured('http://127.0.0.1:8490', count, cores[1])}", flush=True)
+    with redirect_stdout(io.StringIO()):
+        server.stop()
+    for joints in MEASURED:
+        robot = load_robot(*limbs(joints))
+        page = Page(robot, moves=False)
+        heard = swings(robot)
+
+        def show(k: int, page: Page = page, heard: list[Heard] = heard) -> None:
+            page.follow(heard[k % len(heard)])
+            page.step(0.0)
+
+        with moving(show) as count:
+            print(f"{len(robot.joint_names)} joints: {measured(page.url, count, cores[1])}")
         page.close()
 
 

@@ -15,6 +15,8 @@ from rbda_ros import Robot, load_robot
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 """URDF+ robots and the counts of another library; left out where they are absent."""
 
+DEMO_LEG = Path(__file__).resolve().parents[1] / "config" / "robots" / "demo_leg.urdf"
+
 EXAMPLES = {  # file of example-robot-data: floating base
     "panda": False,
     "ur5_robot": False,
@@ -87,6 +89,11 @@ def example_urdf(name: str) -> str:
     """The text of a URDF of example-robot-data."""
     found = {Path(str(f)).stem: f for f in files("example-robot-data") or () if f.suffix == ".urdf"}
     return Path(str(found[name].locate())).read_text()
+
+
+def demo_leg() -> Robot:
+    """The bundled leg with loops."""
+    return load_robot(DEMO_LEG, DEMO_LEG.with_name("demo_leg_loops.yaml"))
 
 
 def geared_chain(links: int) -> Pair:

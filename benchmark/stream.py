@@ -1,7 +1,7 @@
 """The stream beside a node in C that only echoes, with a client in C: joint states at 1 kHz.
 
-``python -m benchmark.stream echo`` is the echo, and ``busy`` our node in a process where another
-thread of Python never rests.
+``python -m benchmark.stream echo PRIORITY`` is the echo, and ``busy`` our node in a process where
+another thread of Python never rests.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import signal
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from sensor_msgs.msg import JointState
 
 from benchmark import native
 from benchmark.limbs import limbs
-from benchmark.processes import program
+from benchmark.processes import at_priority, own_domain, program, until
 from rbda_ros import load_robot
 from rbda_ros.node.main import main as serve
 from rbda_ros.node.stream.wire import Form, JointStateReader
@@ -32,6 +31,8 @@ Trips = dict[str, np.ndarray]  # [s], of each contender; the echo first
 
 JOINTS = 30
 ROUNDS, MESSAGES, WARM_UP = 6, 1000, 100  # turns, messages of each, and before these
+PRIORITIES = 0, 40  # of the contenders
+MEASURING = 50  # priority of the client: its own delays are not the node's
 ANSWERED = 3  # trajectories by which their kernel is compiled
 TOPICS = {
     "ours": ("/ours/joint_states", "/ours/dynamics/feedforward"),
@@ -58,19 +59,19 @@ class Client:
         at = self._form.position_at
         return native.round_trips(*TOPICS[who], self._data, at, names, count, WARM_UP)
 
-    def turns(self, *contenders: str) -> Trips:
-        """Round trips of contenders that take turns [s]."""
+    def turns(self, *contenders: str, rounds: int = ROUNDS) -> Trips:
+        """Round trips of contenders that take turns [s]; who measures goes first."""
         taken: dict[str, list[np.ndarray]] = {who: [] for who in contenders}
-        for _ in range(ROUNDS):
-            for who in contenders:
-                taken[who].append(self.turn(who))
+        with at_priority(MEASURING):
+            for _ in range(rounds):
+                for who in contenders:
+                    taken[who].append(self.turn(who))
         return {who: np.concatenate(trips) for who, trips in taken.items()}
 
 
 def rows() -> Iterator[Row]:
     """Joint states to efforts, against a node in C that only echoes."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    own_domain()
     native.library()
     urdf, loops = limbs(JOINTS)
     values = {"robot_description": urdf, "loop_constraints": yaml.safe_dump(loops)}
@@ -79,21 +80,31 @@ def rows() -> Iterator[Row]:
         folder = Path(name)
         parameters = folder / "parameters.yaml"
         parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
-        ros = "--ros-args", "--params-file", str(parameters), "-r"
-        with program(folder, "benchmark.stream", "echo"):
-            with program(folder, "rbda_ros.cli", "serve", *ros, "__ns:=/ours"):
-                client.turn("ours", 4000)  # by then its kernel is compiled
-                quiet = client.turns("echo", "ours")
-                yield from _compare("alone", quiet, quiet)
-                with program(folder, "benchmark.latency", "caller", str(JOINTS)):
-                    log = folder / "benchmark.latency.log"
-                    _until(lambda: log.read_bytes().count(b"answered") > ANSWERED)
-                    trips = client.turns("echo", "ours")
-                yield from _compare("beside trajectories of 10000 points", trips, quiet)
-            with program(folder, "benchmark.stream", "busy", *ros, "__ns:=/busy"):
-                client.turn("busy", 8000)
-                trips = client.turns("echo", "busy")
-            yield from _compare("beside a thread of Python that never rests", trips, quiet)
+        ros = "--ros-args", "--params-file", str(parameters)
+        for priority in PRIORITIES:
+            yield from _rows_at(priority, client, folder, ros)
+
+
+def _rows_at(priority: int, client: Client, folder: Path, ros: Sequence[str]) -> Iterator[Row]:
+    """With the threads of both contenders at some real-time priority, or 0."""
+    arguments = *ros, "-p", f"realtime_priority:={priority}", "-r"
+    at = f"priority {priority}, "
+    with program(folder, "benchmark.stream", "echo", str(priority)):
+        with program(folder, "rbda_ros.cli", "serve", *arguments, "__ns:=/ours"):
+            client.turn("ours", 4000)  # by then its kernel is compiled
+            quiet = client.turns("echo", "ours")
+            yield from _compare(f"{at}alone", quiet, quiet)
+            with program(folder, "benchmark.latency", "caller", str(JOINTS)):
+                log = folder / "benchmark.latency.log"
+                until(lambda: log.read_bytes().count(b"answered") > ANSWERED)
+                trips = client.turns("echo", "ours")
+            yield from _compare(f"{at}beside trajectories of 10000 points", trips, quiet)
+        if priority:
+            return
+        with program(folder, "benchmark.stream", "busy", *arguments, "__ns:=/busy"):
+            client.turn("busy", 8000)
+            trips = client.turns("echo", "busy")
+        yield from _compare(f"{at}beside a thread of Python that never rests", trips, quiet)
 
 
 def _compare(work: str, trips: Trips, quiet: Trips) -> Iterator[Row]:
@@ -113,14 +124,6 @@ def _compare(work: str, trips: Trips, quiet: Trips) -> Iterator[Row]:
         }
 
 
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120.0
-    while not condition():
-        if time.monotonic() > end:
-            raise RuntimeError("it did not come up")
-        time.sleep(0.1)
-
-
 def _never_rest() -> None:
     while True:
         sum(range(1000))
@@ -128,6 +131,8 @@ def _never_rest() -> None:
 
 if __name__ == "__main__" and sys.argv[1] == "echo":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if priority := int(sys.argv[2]):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))  # its threads inherit it
     native.run_echo()
 elif __name__ == "__main__" and sys.argv[1] == "busy":
     threading.Thread(target=_never_rest, daemon=True).start()

@@ -82,7 +82,7 @@ def readable(text: str) -> str:
     return "\n".join(_printable(line) for line in short.split("\n"))
 
 
-def one_line(error: BaseException) -> str:
+def one_line(error: BaseException | None) -> str:
     """Put what an error says on one line, of readable length."""
     return " | ".join(line.strip() for line in readable(str(error)).split("\n") if line.strip())
 

@@ -16,6 +16,7 @@ LOOPS = share_file("config/robots/demo_leg_loops.yaml")
 START = 1_700_000_000_000_000_000  # [ns]
 STORE = get_typestore(Stores.ROS2_JAZZY)
 JOINT_STATE = "sensor_msgs/msg/JointState"
+ODOMETRY = "nav_msgs/msg/Odometry"
 
 
 def demo_leg():
@@ -70,9 +71,30 @@ def messages_of(motion):
         yield int(time), bytes(STORE.serialize_cdr(message, JOINT_STATE))
 
 
-def write_bag(path, messages, storage=StoragePlugin.MCAP, topic="/joint_states"):
-    """A bag with joint states, and something else that must come through."""
+def odometry(pose, twist, time):
+    """A serialized Odometry: pose (7) of the base, twist (6) in its frame."""
+    types = {name.rpartition("/")[2]: kind for name, kind in STORE.types.items()}
+    sec, nanosec = divmod(int(time), 10**9)
+    header = types["Header"](STORE.types["builtin_interfaces/msg/Time"](sec, nanosec), "world")
+    no_covariance = np.zeros(36)
+    position, orientation = types["Point"](*pose[:3]), types["Quaternion"](*pose[3:])
+    linear, angular = types["Vector3"](*twist[:3]), types["Vector3"](*twist[3:])
+    message = types["Odometry"](
+        header,
+        "base",
+        types["PoseWithCovariance"](types["Pose"](position, orientation), no_covariance),
+        types["TwistWithCovariance"](types["Twist"](linear, angular), no_covariance),
+    )
+    return bytes(STORE.serialize_cdr(message, ODOMETRY))
+
+
+def write_bag(path, messages, storage=StoragePlugin.MCAP, topic="/joint_states", base=()):
+    """A bag with joint states, and something else that must come through; and a base's states."""
     with Writer(path, version=9, storage_plugin=storage) as writer:
+        if base:
+            states = writer.add_connection("/dynamics/base_state", ODOMETRY, typestore=STORE)
+            for time, data in base:
+                writer.write(states, time, data)
         states = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
         other = writer.add_connection("/chatter", "std_msgs/msg/String", typestore=STORE)
         text = STORE.types["std_msgs/msg/String"]("hello")

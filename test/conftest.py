@@ -8,6 +8,20 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 
 os.environ["RBDA_ROS_CACHE"] = "0"  # what tests before left on disk must not decide about these
+RUN_THE_NODE = {"node", "demo", "examples"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels_on_disk(request, tmp_path_factory):
+    """Have nodes find their kernels on disk, as users' do, in a folder of this run of the tests."""
+    if not RUN_THE_NODE & set(request.path.parts):
+        yield
+        return
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RBDA_ROS_CACHE", str(shared / "kernels_on_disk"))
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -16,5 +30,5 @@ def virtual_machine(request, monkeypatch):
 
     `test/kernels` holds machine code to the virtual machine; the node runs as users run it.
     """
-    if not {"kernels", "node", "demo", "examples"} & set(request.path.parts):
+    if not (RUN_THE_NODE | {"kernels"}) & set(request.path.parts):
         monkeypatch.setenv("RBDA_ROS_COMPILE", "0")

@@ -77,8 +77,12 @@ def drawn(robot, rng):
     return values
 
 
-def measured(evidence, values, offsets, noise, rng):
+def measured(evidence, values, offsets, noise, rng, correlation=0.0):
     """The evidence with the efforts of a robot with these parameters, and noise."""
     efforts = evidence.A @ values + offsets
-    efforts = efforts + noise * rng.normal(size=efforts.shape)
+    fresh = rng.normal(size=efforts.shape)
+    fresh[1:] *= np.sqrt(1 - correlation**2)
+    for k in range(1, len(fresh)):
+        fresh[k] += correlation * fresh[k - 1]
+    efforts = efforts + noise * fresh
     return Evidence(evidence.times, evidence.A, efforts, evidence.velocities)

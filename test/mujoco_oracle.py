@@ -28,18 +28,25 @@ class MujocoOracle:
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         model.body_gravcomp[:] = 0.0
 
-    def accelerations(self, q, qd, tau) -> np.ndarray:
-        """qacc (nv,) of MuJoCo, from our spanning position, velocity and forces (nv,)."""
+    def rows_at(self, q, qd) -> np.ndarray:
+        """MuJoCo's equality Jacobian at our spanning position and velocity."""
+        return self._rows(self.positions(q), self.velocity_map(q) @ qd)
+
+    def accelerations(self, q, qd, tau, rows=slice(None)) -> np.ndarray:
+        """qacc (nv,) of MuJoCo, from our spanning position, velocity and forces (nv,).
+
+        With ``rows``, only these of its equalities hold.
+        """
         model, data = self.model, self.data
         P = self.velocity_map(q)
         qpos, qvel = self.positions(q), P @ qd
-        J = self._rows(qpos, qvel)
+        J = self._rows(qpos, qvel)[rows]
         bias = data.qfrc_bias.copy()
         M = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, M)
         h = 1e-5
         near = {s: self._rows(self._moved(qpos, qvel, s * h), qvel) for s in (-2, -1, 1, 2)}
-        J_rate = (8 * (near[1] - near[-1]) - (near[2] - near[-2])) / (12 * h)
+        J_rate = ((8 * (near[1] - near[-1]) - (near[2] - near[-2])) / (12 * h))[rows]
         K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
         rhs = np.concatenate([np.linalg.solve(P.T, tau) - bias, -J_rate @ qvel])
         scale = np.concatenate([1 / np.sqrt(np.diag(M)), np.ones(len(J))])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from importlib.metadata import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
+import pytest
 
 from rbda_ros import Robot, load_robot
 from rbda_ros.description.model import Inertia, Joint, Pose, RobotDescription
@@ -35,6 +37,14 @@ VARIANTS = {
 def distinct_robots() -> dict[str, Path]:
     """The example robots without variants: for what costs more than a trace."""
     return {name: path for name, path in example_robots().items() if name not in VARIANTS}
+
+
+def floating_robots() -> list[Any]:
+    """Every robot with a floating base, for ``pytest.mark.parametrize``; variants at night."""
+    return [
+        pytest.param(name, True, marks=[pytest.mark.nightly] * (name in VARIANTS))
+        for name in example_robots()
+    ]
 
 
 def _readable(urdf: Path) -> bool:

@@ -7,6 +7,7 @@ assembly that pose: it starts from zero.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from dataclasses import dataclass
@@ -149,15 +150,14 @@ def attachment(link: int, R: np.ndarray, p: np.ndarray) -> dict[str, Any]:
     }
 
 
-def has_freedom(bodies: list[Body], cuts: list[tuple[set[int], int]]) -> bool:
-    """Whether every set of cuts that share joints leaves two of their joints free, by count."""
-    groups: list[tuple[set[int], int]] = []
-    for tied, rows in cuts:
-        joined = [group for group in groups if group[0] & tied]
-        groups = [group for group in groups if not group[0] & tied]
-        together = set(tied).union(*(group[0] for group in joined))
-        groups.append((together, rows + sum(group[1] for group in joined)))
-    return all(len(joints) > rows for joints, rows in groups)
+def has_freedom(cuts: list[tuple[set[int], int]]) -> bool:
+    """Whether any of the cuts together leave one of their joints free, by count."""
+    for size in range(1, len(cuts) + 1):
+        for some in itertools.combinations(cuts, size):
+            joints = set().union(*(tied for tied, _ in some))
+            if len(joints) <= sum(rows for _, rows in some):
+                return False
+    return True
 
 
 def closable(seed: int, revolute_only: bool = False) -> RandomMechanism:
@@ -172,7 +172,7 @@ def closable(seed: int, revolute_only: bool = False) -> RandomMechanism:
         counted: list[tuple[set[int], int]] = []
         for _ in range(12):
             drawn = random_cut(rng, bodies, q, planar, f"cut{len(cuts)}")
-            if drawn and has_freedom(bodies, [*counted, drawn[1:]]):
+            if drawn and has_freedom([*counted, drawn[1:]]):
                 cuts.append(drawn[0])
                 counted.append(drawn[1:])
         if cuts:
@@ -180,11 +180,14 @@ def closable(seed: int, revolute_only: bool = False) -> RandomMechanism:
 
 
 def not_closable(seed: int) -> tuple[RandomMechanism, str]:
-    """A mechanism that must be refused, and a word of the reason."""
+    """A mechanism that must be refused, and words of the reason."""
     rng = np.random.default_rng(seed)
+    kind = rng.random()
+    if kind < 0.2:
+        return immobile(seed), "they leave no freedom to"
     mechanism = closable(seed, revolute_only=True)
     cuts = mechanism.loops["constraints"]
-    if rng.random() < 0.3:
+    if kind < 0.4:
         rows = [{"j0": 1.0, "j1": 2.0}, {"j0": 1.0, "j1": 2.0}]
         cuts += [
             {"name": f"e{i}", "type": "coupling", "terms": terms, "offset": float(i)}
@@ -199,6 +202,26 @@ def not_closable(seed: int) -> tuple[RandomMechanism, str]:
     xyz = np.array(victim["successor"]["xyz"]) + 30.0 * far / np.linalg.norm(far)
     victim["successor"]["xyz"] = [float(c) for c in xyz]
     return mechanism, "does not close"
+
+
+def immobile(seed: int) -> RandomMechanism:
+    """A mechanism that closes, and whose loop takes every freedom of its joints.
+
+    In space a chain of six or fewer joints whose tip is welded to the base; in the plane, of three
+    or fewer. Half of them have a link that still swings beside the loop.
+    """
+    rng = np.random.default_rng(seed)
+    planar = bool(rng.random() < 0.5)
+    bodies = random_tree(rng, planar, revolute_only=True)
+    count = int(rng.integers(1, min(len(bodies), 3 if planar else 6) + 1))
+    for i, body in enumerate(bodies):
+        body.parent = i - 1 if i < count else -1
+    bodies = bodies[: count + int(rng.integers(2))]
+    q = rng.uniform(-1.5, 1.5, len(bodies))
+    R, p = poses(bodies, q)[count - 1]
+    weld = {"name": "weld", "type": "fixed", "successor": attachment(count - 1, np.eye(3), 0 * p)}
+    weld["predecessor"] = attachment(-1, R, p)
+    return RandomMechanism(urdf(bodies), {"constraints": [weld]}, len(bodies), 1)
 
 
 def urdf(bodies: list[Body]) -> str:
@@ -220,25 +243,28 @@ def urdf(bodies: list[Body]) -> str:
 
 
 def outcome(mechanism: RandomMechanism) -> tuple[str | None, float]:
-    """Why a mechanism is refused, None if it is not, and the seconds that took."""
-    start = time.perf_counter()
+    """Why a mechanism is refused, None if it is not, and the processor's seconds that took."""
+    start = time.process_time()
     try:
         build_cluster_tree(read_description(mechanism.urdf, mechanism.loops))
-        return None, time.perf_counter() - start
+        return None, time.process_time() - start
     except ModelError as error:
-        return str(error), time.perf_counter() - start
+        return str(error), time.process_time() - start
 
 
-def main(closable_count: int, other_count: int) -> int:
-    """The long run: prints every mechanism that went wrong, and the figures."""
+def main(closable_count: int, other_count: int, first: int = 0) -> int:
+    """The long run: prints every mechanism that went wrong, and the figures.
+
+    Mechanisms are counted from ``first``, so that a run can be made in pieces.
+    """
     wrong, seconds = 0, []
-    for seed in range(closable_count):
+    for seed in range(first, first + closable_count):
         refusal, took = outcome(closable(seed))
         seconds.append(took)
         if refusal is not None:
             wrong += 1
             print(f"seed {seed} is refused: {refusal[:200]}", flush=True)
-    for seed in range(other_count):
+    for seed in range(first, first + other_count):
         mechanism, reason = not_closable(seed)
         refusal, took = outcome(mechanism)
         seconds.append(took)
@@ -252,4 +278,4 @@ def main(closable_count: int, other_count: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:3])) > 0)
+    sys.exit(main(*map(int, sys.argv[1:4])) > 0)

@@ -1,5 +1,7 @@
 """Brings .venv up to date with the source: `make install`, for another ROS with DISTRO=kilted.
 
+With --requirements, all but the package itself.
+
 Does nothing where nothing changed: the environment remembers what it was made from. All versions
 come from pyproject.toml. What would make it fail later is said before anything is downloaded.
 """
@@ -13,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from contextlib import contextmanager
 from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036 - whoever starts this may have an older one
@@ -27,6 +30,8 @@ DISTRO = os.environ.get("DISTRO") or "jazzy"
 VENV = ROOT / (".venv" if DISTRO == "jazzy" else f".venv-{DISTRO}")
 PYTHON = VENV / "bin" / "python"
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+STEP = "--step"
+"""Has this program install the requirements: a step of its own, with a log."""
 PACKAGE_SOURCES = ("CMakeLists.txt", "package.xml", "pyproject.toml", "setup.py")
 # Without bytecode of all that is installed, most of which is never imported: half the time.
 PIP = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--no-compile"]
@@ -79,13 +84,29 @@ def package_digest():
 def bring_up_to_date(part, wanted, *steps):
     """Run the steps unless the part was last made from what is wanted now."""
     stamp = VENV / f"made_from_{part}.txt"
-    if stamp.is_file() and stamp.read_text() == wanted:
+    if is_made_from(stamp, wanted):
         return
-    stamp.unlink(missing_ok=True)
-    for name, title, command in steps:
-        if code := run_step(name, title, command):
-            sys.exit(code)
-    stamp.write_text(wanted)
+    with one_at_a_time():
+        if is_made_from(stamp, wanted):
+            return
+        stamp.unlink(missing_ok=True)
+        for name, title, command in steps:
+            if code := run_step(name, title, command):
+                sys.exit(code)
+        stamp.write_text(wanted)
+
+
+def is_made_from(stamp, wanted):
+    return stamp.is_file() and stamp.read_text() == wanted
+
+
+@contextmanager
+def one_at_a_time():
+    """Two would mix their files in the environment."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / "install.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def install_requirements(wanted):
@@ -105,13 +126,15 @@ def install_requirements(wanted):
     return subprocess.run([*PIP, *wanted]).returncode
 
 
-def main():
+def main(with_package):
     # An environment cannot be moved, nor used with another Python; nor can what was built with it.
     identity = f"{VENV}\n{sys.base_prefix}\n{sys.version}\n"
     stamp = VENV / "made_from_python.txt"
-    if VENV.exists() and not (stamp.is_file() and stamp.read_text() == identity):
-        shutil.rmtree(VENV)
-        shutil.rmtree(ROOT / "build" / "colcon", ignore_errors=True)
+    if VENV.exists() and not is_made_from(stamp, identity):
+        with one_at_a_time():
+            if not is_made_from(stamp, identity):
+                shutil.rmtree(VENV, ignore_errors=True)
+                shutil.rmtree(ROOT / "build" / "colcon", ignore_errors=True)
     bring_up_to_date(
         "python",
         identity,
@@ -124,27 +147,24 @@ def main():
         (
             "requirements",
             "Installing ROS and the other requirements",
-            [sys.executable, __file__, "requirements"],
+            [sys.executable, __file__, STEP],
         ),
     )
-    bring_up_to_date(
-        "package",
-        package_digest(),
-        (
+    if with_package:
+        bring_up_to_date(
             "package",
-            "Building and installing rbda_ros",
-            [*PIP, "--no-build-isolation", "--no-deps", ROOT],
-        ),
-    )
+            package_digest(),
+            (
+                "package",
+                "Building and installing rbda_ros",
+                [*PIP, "--no-build-isolation", "--no-deps", ROOT],
+            ),
+        )
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["requirements"]:  # a step of main, with a log of its own
+    if sys.argv[1:] == [STEP]:
         sys.exit(install_requirements(requirements(DISTRO)))
     if lacking := missing():
         sys.exit(f"rbda_ros cannot be installed: {lacking}.")
-    (ROOT / "build").mkdir(exist_ok=True)
-    # One at a time: two would mix their files in the environment.
-    with (ROOT / "build" / "install.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        main()
+    main(with_package="--requirements" not in sys.argv[1:])

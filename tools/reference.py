@@ -94,7 +94,7 @@ def parameters():
     for field in fields(declared.Settings):
         descriptor = declared.DESCRIPTORS[field.name]
         text = f"{descriptor.description} {descriptor.additional_constraints}".strip()
-        for bounds in descriptor.floating_point_range:
+        for bounds in (*descriptor.floating_point_range, *descriptor.integer_range):
             text += f" From {bounds.from_value:g} to {bounds.to_value:g}."
         if descriptor.read_only:
             text += " Read-only."
@@ -105,13 +105,13 @@ def parameters():
 
 def _typed(default):
     """Type and value as ROS writes them."""
-    names = {bool: "bool", float: "double", str: "string"}
+    names = {bool: "bool", int: "integer", float: "double", str: "string"}
     if isinstance(default, tuple):
         inner = names[type(default[0])] if default else "string"
         return f"{inner}[]", yaml.safe_dump(list(default) or [""], default_flow_style=True).strip()
     if isinstance(default, bool):
         return "bool", str(default).lower()
-    return names[type(default)], repr(default) if isinstance(default, float) else f'"{default}"'
+    return names[type(default)], f'"{default}"' if isinstance(default, str) else repr(default)
 
 
 def errors():

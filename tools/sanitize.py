@@ -29,9 +29,11 @@ def build():
     module = folder / f"calls{sysconfig.get_config_var('EXT_SUFFIX')}"
     headers = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}"]
     # Not what another module of this folder is made of.
-    names = ["branches", "calls", "checked_call", "closing", "kernel", "method", "reader"]
+    names = ["batch", "branches", "calls", "checked_call", "closing", "contacts", "kernel"]
+    names += ["method", "motion", "reader", "rows", "shares", "solving", "wrenches"]
     sources = [ROOT / "rbda_ros" / "_native" / f"{name}.c" for name in names]
-    subprocess.run([COMPILER, *FLAGS, *headers, *sources, "-lm", "-o", module], check=True)
+    libraries = ["-lm", "-lpthread"]
+    subprocess.run([COMPILER, *FLAGS, *headers, *sources, *libraries, "-o", module], check=True)
 
 
 def library(name):

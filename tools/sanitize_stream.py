@@ -1,8 +1,8 @@
-"""The stream's thread under sanitizers: sanitize_stream.py [address | thread], both by default.
+"""What talks to ROS in C under sanitizers: sanitize_stream.py [address | thread], both by default.
 
-Builds rbda_ros/_native/stream.c, and what belongs to it, with AddressSanitizer and UBSan, or with
-ThreadSanitizer, into build/sanitize_stream, and runs the thread's tests with it. Ends with an error
-if they fail, or if anything is reported.
+Builds the stream's thread and the conversion of messages (rbda_ros/_native) with AddressSanitizer
+and UBSan, or with ThreadSanitizer, into build/sanitize_stream, and runs their tests with it. Ends
+with an error if they fail, or if anything is reported.
 """
 
 import os
@@ -11,29 +11,41 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import numpy
+
 ROOT = Path(__file__).resolve().parents[1]
 COMPILER = os.environ.get("CC", "cc")
-SOURCES = ("stream.c", "plan.c", "answer.c")
-TESTS = "test/node/stream/test_native_thread.py"
+STREAM = (
+    "stream.c", "plan.c", "answer.c", "command.c",
+    "held.c", "last_state.c", "message.c", "stream_call.c",
+)  # fmt: skip
+SOURCES = {"stream": STREAM, "c_messages": ("c_messages.c",)}
+TESTS = (
+    "test/node/stream/test_native_thread.py",
+    "test/node/stream/test_native_swaps.py",
+    "test/node/stream/test_native_commands.py",
+    "test/node/services/test_in_place.py",
+)
 LIBRARIES = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 SANITIZERS = {"address": "address,undefined", "thread": "thread"}
 
 
 def build(kind):
-    """The module with a sanitizer; the folder it is in, to be put on Python's path."""
+    """The modules with a sanitizer; the folder they are in, to be put on Python's path."""
     stage = ROOT / "build" / "sanitize_stream" / kind
     folder = stage / "rbda_ros" / "_native"
     folder.mkdir(parents=True, exist_ok=True)
-    module = folder / f"stream{sysconfig.get_config_var('EXT_SUFFIX')}"
     prefix = Path(sys.prefix)
-    headers = [f"-I{sysconfig.get_path('include')}"]
+    headers = [f"-I{sysconfig.get_path('include')}", f"-I{numpy.get_include()}"]
     headers += [f"-I{path}" for path in (prefix / "include").iterdir()]
     options = ["-std=gnu11", "-O1", "-g", "-shared", "-fPIC", "-fno-omit-frame-pointer"]
     options += [f"-fsanitize={SANITIZERS[kind]}", "-Wall", "-Wextra", "-Werror"]
     options += ["-Wno-missing-field-initializers", f"-L{prefix / 'lib'}"]
-    sources = [ROOT / "rbda_ros" / "_native" / name for name in SOURCES]
-    command = [COMPILER, *options, *headers, *sources, "-lrcl", "-lrcutils", "-o", module]
-    subprocess.run(command, check=True)
+    for name, files in SOURCES.items():
+        module = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        sources = [ROOT / "rbda_ros" / "_native" / file for file in files]
+        command = [COMPILER, *options, *headers, *sources, "-lrcl", "-lrcutils"]
+        subprocess.run([*command, "-lrosidl_runtime_c", "-o", module], check=True)
     return stage
 
 
@@ -52,14 +64,14 @@ def run(kind):
     environment = os.environ | {
         "LD_PRELOAD": " ".join(map(library, LIBRARIES[kind])),
         # Leaks of Python and of the middleware are none of ours; see test_memory.py.
-        "ASAN_OPTIONS": f"detect_leaks=0:log_path={reports}",
+        "ASAN_OPTIONS": f"detect_leaks=0:quarantine_size_mb=8:log_path={reports}",
         "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={reports}",
         # Python and the middleware know nothing of the sanitizer.
         "TSAN_OPTIONS": f"ignore_noninstrumented_modules=1:exitcode=0:log_path={reports}",
         "PYTHONPATH": os.pathsep.join([str(stage), str(ROOT)]),
     }
     # ThreadSanitizer wants addresses where it expects them.
-    command = ["setarch", "-R", sys.executable, "-m", "pytest", "-q", "-n", "0", TESTS]
+    command = ["setarch", "-R", sys.executable, "-m", "pytest", "-q", "-n", "0", *TESTS]
     failed = subprocess.run(command, env=environment, cwd=ROOT).returncode
     for report in sorted(stage.glob("report.*")):
         print(report.read_text(errors="replace"))

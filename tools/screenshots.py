@@ -1,4 +1,4 @@
-"""Draws the cookbook and takes the pictures of the page: `make screenshots`.
+"""Draws the cookbook and the mathematics, and takes the pictures of the page: `make screenshots`.
 
 screenshots.py NAME... takes only some: demo_leg, or pages of docs/cookbook.
 """
@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import draw_mathematics
 from chromium import Chromium
 
 from rbda_ros import load_robot
@@ -43,6 +44,8 @@ def opened(urdf, loops, size):
 
 
 def main(names):
+    if not names:
+        draw_mathematics.main()
     pages = sorted(path.stem for path in BOOK.glob("*.urdf"))
     for name in names or ["demo_leg", *pages]:
         if name == "demo_leg":
@@ -58,7 +61,7 @@ def main(names):
             else:
                 browser.evaluate(HIDE_PANEL)
             time.sleep(SETTLED)
-            clip = None if name == "demo_leg" else (150, 80, 600, 420)
+            clip = None if name == "demo_leg" else (100, 80, 600, 420)
             browser.screenshot(picture, quality=70, clip=clip)
         print(picture.relative_to(ROOT), picture.stat().st_size)
 

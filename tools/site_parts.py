@@ -1,12 +1,17 @@
 """What the documentation site needs beyond Sphinx: MathML without scripts, and plain diagrams."""
 
 import re
+from html import unescape
+from xml.etree import ElementTree
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.utils.math import latex2mathml
 
 TAG = re.compile(r"\\tag\{([^}]*)\}")  # the number of an equation, as the papers have it
+MATHML = "http://www.w3.org/1998/Math/MathML"
+ENTITY = re.compile(r"&(?!amp|lt|gt|quot|apos)\w+;")  # those that XML does not know
+ACCENTS = "˙¨˚¯^"
 CODE = re.compile(r"(?<![`:\w])`([^`\n]+)`(?!`)")
 
 
@@ -14,7 +19,20 @@ def _mathml(text, display):
     """Browsers draw MathML by themselves: no script, no fonts, nothing to load."""
     block = "\\begin{aligned}" + text + "\\end{aligned}" if display and "\\\\" in text else text
     tree = latex2mathml.tex2mathml(block, as_block=display)
-    return tree if isinstance(tree, str) else tree.toxml()
+    return indices_beside(tree if isinstance(tree, str) else tree.toxml())
+
+
+def indices_beside(mathml):
+    """The i of a dotted q stands beside it: docutils would write it below, as of a sum."""
+    ElementTree.register_namespace("", MATHML)
+    root = ElementTree.fromstring(ENTITY.sub(lambda found: unescape(found[0]), mathml))
+    for both in root.iter(f"{{{MATHML}}}munderover"):
+        base, index, accent = both
+        if accent.text in ACCENTS:
+            dotted = ElementTree.Element(f"{{{MATHML}}}mover", accent="true")
+            dotted.extend([base, accent])
+            both.tag, both[:] = f"{{{MATHML}}}msub", [dotted, index]
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def inline_mathml(translator, node):

@@ -8,14 +8,26 @@ from pathlib import Path
 
 import numpy as np
 
-from rbda_ros import InputError, ModelError, _native, load_robot
-from rbda_ros.robot.native_calls import OF_FRAMES, PLANS
+from rbda_ros import Contact, InputError, ModelError, _native, load_robot
+from rbda_ros.robot.native_calls import METHODS
+from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, WITH_WRENCHES
+from rbda_ros.robot.state import State
 
 THREADS = 8
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST_GROWTH = 32.0
 """MB: one leaked object of 48 bytes in every call would be more."""
 SIZES = 0, 1, 2, 3, 5, 6, 7, 11, 13, 200
+OTHERS = {
+    "close": ["q"],
+    "operational_space_inertia": ["q"],
+    "constrained_forward_dynamics": ["q", "yd", "force"],
+}
+"""Vectors of methods without a plan."""
+CONTACTS = {}
+"""Of each robot, the same all the time."""
+COUNTS = 1, 3, 40, 150
+"""Of rows: of one block and of several."""
 
 
 def robots():
@@ -25,15 +37,27 @@ def robots():
     floating = load_robot(ROOT / "test" / "mechanisms" / "gear.urdf", floating_base=True)
     for robot in (leg, floating):
         frame = robot.description.links[-1].name
-        robot.kernel("loop_state").compile()
+        robot.kernel("loop_state").compile(batch=True)
         if robot.tree.has_loops:
             robot.close(robot.independent_position(robot.tree.home))
             names = dict.fromkeys(robot.independent_joint_names, 0.1)
             robot.close(names, robot.tree.home)
             for name, *options in robot._kernels.cached():
-                robot._kernels.get(name, *options).compile()
+                robot._kernels.get(name, *options).compile(batch=True)
         for step in {step for plan in PLANS.values() for step in plan.steps}:
-            robot.kernel(step.kernel, *([frame] if step.kernel in OF_FRAMES else [])).compile()
+            frames = [frame] if step.kernel in OF_FRAMES else []
+            robot.kernel(step.kernel, *frames).compile(batch=True)
+        CONTACTS[robot.name] = [Contact(frame)]
+        zero = np.zeros(robot.ny)
+        for options in ({}, {"friction": True}):
+            for wrenches in ({}, {frame: np.ones(6)}):
+                robot.forward_dynamics(robot.tree.home, zero, zero, wrenches, **options)
+                robot.inverse_dynamics(robot.tree.home, zero, zero, wrenches, **options)
+        robot.jacobian(robot.tree.home, (frame, (0.1, 0.0, 0.2)))
+        robot.operational_space_inertia(robot.tree.home, [frame])
+        robot.constrained_forward_dynamics(robot.tree.home, zero, zero, CONTACTS[robot.name])
+        for kernel in robot.traced_kernels():
+            kernel.compile(batch=True)
         yield robot
 
 
@@ -46,7 +70,8 @@ def good(rng, robot, name):
         if kind < 0.5:
             return y
         return robot.close(y) if kind < 0.8 else robot.state(y)
-    size = robot.nv if name == "spanning" else robot.ny
+    on_all = name == "spanning" or (name == "force" and rng.random() < 0.5)
+    size = robot.nv if on_all else robot.ny
     return np.full(size, rng.uniform(-1.0, 1.0))
 
 
@@ -68,6 +93,10 @@ def bad(rng):
             np.zeros(size, ">f8"),
             np.zeros(size, complex),
             np.array([None] * size),
+            np.full((5, size), 0.1),
+            np.full((5, size), np.nan),
+            np.zeros((0, size)),
+            np.zeros((5, 2 * size))[:, ::2],
             {"hip": 1.0},
             {},
             object(),
@@ -75,22 +104,57 @@ def bad(rng):
     )
 
 
+def in_rows(rng, robot, given):
+    """The same arguments as batches, now and then of different lengths, or with one bad row."""
+    count, many = rng.choice(COUNTS), []
+    for each in given:
+        if isinstance(each, State):
+            many.append(robot.state(np.tile(each.q, (count, 1))))
+        elif isinstance(each, np.ndarray) and rng.random() < 0.95:
+            rows = np.tile(each, (count + (rng.random() < 0.01), 1))
+            if rng.random() < 0.02:
+                rows[rng.randrange(count)] = rng.choice([np.nan, 1e300, 5.0])
+            many.append(rows)
+        else:
+            many.append(each)
+    return many
+
+
+def more_arguments(rng, robot, method):
+    """What some methods take beside vectors: frames, contacts, wrenches."""
+    link = robot.description.links[-1].name
+    if method in OF_FRAMES:
+        return [rng.choice([link, (link, (0.1, 0.0, 0.2)), "nobody", ("x", [1.0])])]
+    if method == "operational_space_inertia":
+        frames = rng.choice([link, [link], (link, link), [(link, (0.1, 0.0, 0.2))], [], [7], None])
+        return [frames, rng.choice([0.0, 0.5, -1.0, None]), rng.choice([True, False, 1])]
+    if method == "constrained_forward_dynamics":
+        new = [Contact(link, kind=rng.choice(["point", "weld"]))]
+        return [rng.choice([CONTACTS[robot.name], CONTACTS[robot.name], new, [], [7], None])]
+    if method in WITH_WRENCHES and rng.random() < 0.5:
+        wrench = rng.choice([np.ones(6), np.ones(6), np.full(6, np.nan), np.ones(5), [1.0] * 6, 7])
+        return [rng.choice([{link: wrench}, {}, {"nobody": wrench}, {7: wrench}, [wrench]])]
+    return []
+
+
 def call_once(rng, robot, counts):
     """One call of some method."""
-    method = rng.choice([*PLANS, "close"])
-    given = ["q"] if method == "close" else PLANS[method].arguments.split()
+    method = rng.choice(METHODS)
+    given = PLANS[method].arguments.split() if method in PLANS else OTHERS[method]
     given = [good(rng, robot, name) for name in given]
     if method == "close":
         names = {name: rng.uniform(-0.1, 0.1) for name in robot.independent_joint_names}
         given = [rng.choice([given[0], names]), *rng.choice([[], [robot.tree.home]])]
-    if method in OF_FRAMES:
-        given.append(rng.choice([robot.description.links[-1].name, "nobody", ("x", [1.0])]))
+    if rng.random() < 0.25:
+        given = in_rows(rng, robot, given)
+    given += more_arguments(rng, robot, method)
     if rng.random() < 0.05:
         given[rng.randrange(len(given))] = bad(rng)
     if rng.random() < 0.01:
         given = given[:-1]
+    options = {"friction": True} if method in WITH_WRENCHES and rng.random() < 0.3 else {}
     try:
-        answer = getattr(robot, method)(*given)
+        answer = getattr(robot, method)(*given, **options)
     except (InputError, ModelError, TypeError, ValueError) as error:
         counts[type(error).__name__] = counts.get(type(error).__name__, 0) + 1
         return

@@ -3,15 +3,6 @@
    same to the last bit; but several columns at a time, which stay in registers. */
 #include "calls.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) \
-    && !defined(__SANITIZE_ADDRESS__)
-#define WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDE
-#endif
-
-enum { COLUMNS = 16 };
-
 Branches *new_branches(PyObject *parents, npy_intp n)
 {
     Indices parent = {0, NULL};
@@ -70,9 +61,6 @@ int factor_branches(const Branches *branches, double *H)
     }
     return 1;
 }
-
-/* Four numbers, as the compiler handles them on any processor. */
-typedef double Four __attribute__((vector_size(32), aligned(8)));
 
 /* A row of columns, less multiples of others, times a number. */
 #define LOAD(k) ((const Four *)(work + (k) * COLUMNS))

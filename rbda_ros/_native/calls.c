@@ -13,8 +13,8 @@ PyMODINIT_FUNC PyInit_calls(void)
 {
     import_array();
     PyTypeObject *types[]
-        = {&KernelType, &ReaderType, &CheckedCallType, &ClosingType, &MethodType,
-           &AnsweringType};
+        = {&KernelType,      &ReaderType, &CheckedCallType, &ClosingType,
+           &ContactCallType, &MethodType, &AnsweringType};
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;

@@ -1,4 +1,5 @@
-/* What the parts of rbda_ros._native.calls share. The interpreter lock is held everywhere here. */
+/* What the parts of rbda_ros._native.calls share. The interpreter lock is held everywhere but where
+   rows of batches are at work. */
 #ifndef RBDA_ROS_CALLS_H
 #define RBDA_ROS_CALLS_H
 
@@ -16,6 +17,16 @@
 #include <math.h>
 #include <string.h>
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) \
+    && !defined(__SANITIZE_ADDRESS__)
+#define WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define WIDE
+#endif
+
+/* Four numbers, as the compiler handles them on any processor. */
+typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
+
 enum { MOST_PORTS = 16, MOST_SLOTS = 24, MOST_ARGUMENTS = 8, MOST_METHODS = 32 };
 
 /* A compiled program: pointers to its inputs, then to its outputs. */
@@ -28,6 +39,19 @@ typedef struct {
     npy_intp *index;
 } Indices;
 
+/* The same for rows of numbers, a state each. */
+typedef void (*EvaluateRows)(double *const *ports, const double *constants, double *memory,
+                             int64_t rows);
+
+typedef struct {
+    EvaluateRows evaluate;         /* NULL while there is none */
+    const double *constants;
+    npy_intp memory;               /* numbers that it works in, at a multiple of 64 bytes */
+    npy_intp together;             /* rows that it takes at once */
+    double instructions;
+    PyObject *code;                /* keeps it alive */
+} RowsCode;
+
 /* kernel.c: a program, called with numpy vectors. */
 typedef struct {
     PyObject_HEAD
@@ -37,9 +61,23 @@ typedef struct {
     int into;                      /* whether outputs are given too, and nothing is returned */
     npy_intp size[MOST_PORTS];
     PyObject *otherwise;           /* takes what is not taken here; keeps the code alive */
+    RowsCode rows;
 } Kernel;
 
 extern PyTypeObject KernelType;
+
+/* What loops are checked and closed in: of one thread at a time. */
+typedef struct {
+    double *phi, *conditioning;    /* of all loops */
+    double *next, *known;          /* (nq,) a position, and what is known of one */
+} LoopMemory;
+
+/* wrenches.c: links that wrenches may act on. */
+typedef struct {
+    PyObject *place;               /* of each name among the links; NULL while there are none */
+    double *numbers;               /* for each link: its body, R and p of its frame there */
+    npy_intp bodies;
+} Links;
 
 /* reader.c: positions and velocities of one robot, as users give them. */
 typedef struct {
@@ -47,6 +85,7 @@ typedef struct {
     Py_ssize_t nq, nv, ny;
     double largest_position, largest, quaternion_tolerance, unit;
     double closed, nearby, on_loops, singular;
+    double batch_near, batch_block;
     Indices independent;           /* entries of qd that are yd */
     Indices quaternions;           /* where they start in q */
     Indices curved;                /* entries of q that loops are not linear in */
@@ -58,7 +97,8 @@ typedef struct {
     Kernel *closure;               /* y, guess -> q, phi; NULL while there is none */
     Kernel *loop_state;            /* q -> phi, conditioning; NULL without loops */
     int has_loops;
-    double *phi, *conditioning, *next, *values;  /* while it works: of loops, positions, y */
+    Links links;
+    LoopMemory memory;             /* of whoever holds the interpreter lock */
     double residual, worst;        /* of the position that was read last: of its loops */
 } Reader;
 
@@ -71,8 +111,22 @@ int read_velocity(Reader *reader, PyObject *given, double *into, const double **
 /* 1, with unit quaternions in q; 0 where they are far from it. */
 int normalize(const Reader *reader, double *q);
 /* Newton steps from `start` to where entries of q are `values`: 1 and q, or 0. */
-int close_loops(Reader *reader, Kernel *closure, const Indices *entries, const double *values,
-                const double *start, double *q);
+int close_loops(const Reader *reader, LoopMemory memory, const Kernel *closure,
+                const Indices *entries, const double *values, const double *start, double *q);
+/* Numbers that such memory has, and how they are shared out. */
+npy_intp loop_numbers(const Reader *reader);
+LoopMemory loop_memory(const Reader *reader, double *numbers);
+
+/* 1, with `*tau` at ny forces on y: those given, or in `into` what nv forces on all joints amount to
+   at q by a kernel, which may be NULL; else 0. */
+int read_force(const Reader *reader, const Kernel *forces, PyObject *given, const double *q,
+               double *into, const double **tau);
+/* Whether a kernel turns forces on all joints of this robot into forces on y. */
+int turns_forces(const Reader *reader, PyObject *kernel);
+/* 1, with wrenches on bodies, from a dict of wrenches on links; else 0. */
+int read_wrenches(const Reader *reader, PyObject *given, double *bodies, npy_intp size);
+PyObject *reader_use_links(PyObject *self, PyObject *arguments);
+void free_links(Links *links);
 
 /* Whether a kernel closes the loops of this robot from so many known entries of q. */
 int closes(const Reader *reader, PyObject *kernel, npy_intp known);
@@ -88,6 +142,8 @@ typedef struct {
     npy_intp *start, *below; /* coordinates that coordinate i carries, from start[i] to start[i+1] */
 } Branches;
 
+enum { COLUMNS = 16 };  /* of B that are solved for at a time: n rows of them are its work */
+
 /* To be freed with PyMem_Free; NULL where the parents are none, or memory is short. */
 Branches *new_branches(PyObject *parents, npy_intp n);
 /* L of H, in its lower half; 0 where it is singular. */
@@ -97,6 +153,7 @@ void solve_branches(const Branches *branches, const double *L, double *B, double
 
 extern PyTypeObject CheckedCallType;  /* checked_call.c */
 extern PyTypeObject ClosingType;      /* closing.c */
+extern PyTypeObject ContactCallType;  /* contacts.c */
 extern PyTypeObject MethodType;       /* method.c */
 extern PyTypeObject AnsweringType;    /* method.c */
 
@@ -117,13 +174,22 @@ static inline npy_intp length_of(PyObject *object)
     return PyArray_CheckExact(object) && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
 }
 
-/* Whether all numbers are at most so large; no NaN is. */
-static inline int all_within(const double *numbers, npy_intp count, double largest)
+/* rows.c: whether all numbers are at most so large; no NaN is. */
+int all_within(const double *numbers, npy_intp count, double largest);
+
+/* checked_call.c: an object of a plain class with these values in the place of its fields, as its
+   own `__init__` would have made it. */
+PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values);
+
+/* Without the calls that fmax and fmin are where NaN matters. */
+static inline double larger(double a, double b)
 {
-    int good = 1;
-    for (npy_intp i = 0; i < count; i++)
-        good &= fabs(numbers[i]) <= largest;
-    return good;
+    return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b)
+{
+    return a < b ? a : b;
 }
 
 static inline PyObject *new_vector(npy_intp size)

@@ -1,38 +1,18 @@
-/* Kernels one after the other, with their arguments checked: one public method at one state. */
-#include "calls.h"
+/* A public method at one state: its arguments checked, its kernels one after the other. */
+#include "checked_call.h"
 
-typedef struct {
-    npy_intp size;
-    double *fixed; /* in the call's memory: zero where no kernel writes */
-} Slot;
+#include <float.h>
 
-typedef struct {
-    Kernel *kernel;
-    int slots[MOST_PORTS];
-} Step;
-
-typedef struct {
-    int slot, dimensions;
-    npy_intp shape[2];
-} Result;
-
-/* Numbers live in slots. The first have the arguments, then come results, what passes between
-   kernels, and zeros. */
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    Reader *reader;
-    char kinds[MOST_ARGUMENTS + 1]; /* q: position, v: velocity, x: any other vector */
-    int arguments, slots, steps, results;
-    int finite, missed;             /* slots that must be finite, and be small beside; or -1 */
-    int mass_matrix;                /* slot of H, if results are to be solved with it; or -1 */
-    Branches *branches;             /* of H */
-    PyObject *make;                 /* makes the answer of the results; NULL for a plain one */
-    double *memory;
-    Slot slot[MOST_SLOTS];
-    Result result[3];
-    Step step[4];
-} CheckedCall;
+static int read_damping(PyObject *given, double *damping)
+{
+    *damping = 0.0;
+    if (given == NULL)
+        return 1;
+    if (!PyFloat_CheckExact(given))
+        return 0;
+    *damping = PyFloat_AS_DOUBLE(given);
+    return *damping >= 0.0 && isfinite(*damping);
+}
 
 static int read_arguments(CheckedCall *call, PyObject *const *given, const double **slots)
 {
@@ -46,6 +26,21 @@ static int read_arguments(CheckedCall *call, PyObject *const *given, const doubl
             if (!read_velocity(call->reader, given[i], call->slot[i].fixed, &slots[i]))
                 return 0;
             break;
+        case 'f':
+            if (!read_force(call->reader, call->forces, given[i], slots[0], call->slot[i].fixed,
+                            &slots[i]))
+                return 0;
+            break;
+        case 'd':
+            slots[i] = call->slot[i].fixed;
+            if (!read_damping(given[i], call->slot[i].fixed))
+                return 0;
+            break;
+        case 'w':
+            slots[i] = call->slot[i].fixed;
+            if (!read_wrenches(call->reader, given[i], call->slot[i].fixed, call->slot[i].size))
+                return 0;
+            break;
         default:
             slots[i] = vector_of(given[i], call->slot[i].size);
             if (slots[i] == NULL || !all_within(slots[i], call->slot[i].size, call->reader->largest))
@@ -55,45 +50,43 @@ static int read_arguments(CheckedCall *call, PyObject *const *given, const doubl
     return 1;
 }
 
-/* Whether forces, or accelerations, are numbers, and loops that are closed by forces closed. */
-static int is_sound(const CheckedCall *call, double *const *slots)
+int is_sound(const CheckedCall *call, double *const *slots)
 {
     if (call->finite < 0)
         return 1;
     const double *values = slots[call->finite];
     npy_intp count = call->slot[call->finite].size;
+    if (!all_within(values, count, DBL_MAX))
+        return 0;
+    if (call->missed < 0)
+        return 1;
     double largest = 1.0;
-    int good = 1;
-    for (npy_intp i = 0; i < count; i++) {
-        good &= isfinite(values[i]) != 0;
-        largest = fmax(largest, fabs(values[i]));
-    }
-    if (call->missed >= 0) {
-        const double *missed = slots[call->missed];
-        for (npy_intp i = 0; i < call->slot[call->missed].size; i++)
-            good &= missed[i] <= call->reader->on_loops * largest;
-    }
-    return good;
+    for (npy_intp i = 0; i < count; i++)
+        largest = larger(fabs(values[i]), largest);
+    return all_within(slots[call->missed], call->slot[call->missed].size,
+                      call->reader->on_loops * largest);
 }
 
-/* -H^-1 times all results but the last, which becomes H^-1: whether H is regular. */
-static int solve_results(const CheckedCall *call, double *const *slots)
+PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values)
 {
-    if (call->mass_matrix < 0)
-        return 1;
-    npy_intp n = call->branches->n;
-    double *H = slots[call->mass_matrix];
-    if (!factor_branches(call->branches, H))
-        return 0;
-    int last = call->results - 1;
-    for (int i = 0; i < last; i++)
-        solve_branches(call->branches, H, slots[call->result[i].slot], -1.0);
-    double *inverse = slots[call->result[last].slot];
-    memset(inverse, 0, n * n * sizeof *inverse);
-    for (npy_intp k = 0; k < n; k++)
-        inverse[k * n + k] = 1.0;
-    solve_branches(call->branches, H, inverse, 1.0);
-    return 1;
+    PyObject *record = PyType_GenericAlloc((PyTypeObject *)type, 0);
+    for (Py_ssize_t i = 0; record != NULL && i < PyTuple_GET_SIZE(fields); i++)
+        if (values[i] != NULL
+            && PyObject_GenericSetAttr(record, PyTuple_GET_ITEM(fields, i), values[i]) < 0)
+            Py_CLEAR(record);
+    return record;
+}
+
+PyObject *answer_of(const CheckedCall *call, PyObject *const *arrays, PyObject *last)
+{
+    PyObject *values[MOST_RESULTS + 1];
+    memcpy(values, arrays, call->results * sizeof *values);
+    values[call->results] = last;
+    if (call->make != NULL)
+        return new_record(call->make, call->fields, values);
+    if (call->results == 1)
+        return Py_NewRef(arrays[0]);
+    return PyTuple_Pack(2, arrays[0], arrays[1]);
 }
 
 static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
@@ -101,9 +94,12 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
 {
     CheckedCall *call = (CheckedCall *)self;
     double *slots[MOST_SLOTS], *ports[MOST_PORTS];
-    PyObject *arrays[3] = {NULL}, *answer = NULL;
-    if (PyVectorcall_NARGS(flags) != call->arguments || names != NULL)
+    PyObject *arrays[MOST_RESULTS] = {NULL}, *answer = NULL;
+    PyObject *ordered[MOST_ARGUMENTS] = {NULL};
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (count + call->optional < call->arguments || count > call->arguments || names != NULL)
         Py_RETURN_NONE;
+    memcpy(ordered, given, count * sizeof *given);
 
     /* From here to the last kernel nothing of Python runs that could call this again: `fixed` is
        shared. So arrays are made first. */
@@ -117,46 +113,68 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
         slots[i] = call->slot[i].fixed;
     for (int i = 0; i < call->results; i++)
         slots[call->result[i].slot] = PyArray_DATA((PyArrayObject *)arrays[i]);
-    int good = read_arguments(call, given, (const double **)slots);
+    int good = read_arguments(call, ordered, (const double **)slots);
     for (int k = 0; good && k < call->steps; k++) {
         const Step *step = &call->step[k];
+        if (step->kernel == NULL) {
+            add_slots(step, slots, call->slot[step->slots[2]].size);
+            continue;
+        }
         for (int i = 0; i < step->kernel->ports; i++)
             ports[i] = slots[step->slots[i]];
         step->kernel->evaluate(ports);
     }
-    if (!good || !is_sound(call, slots) || !solve_results(call, slots))
+    if (!good)
+        answer = call->optional ? Py_NewRef(Py_None) : call_with_rows(call, ordered);
+    else if (!is_sound(call, slots))
         answer = Py_NewRef(Py_None);
-    else if (call->make != NULL)
-        answer = PyObject_Vectorcall(call->make, arrays, call->results, NULL);
-    else if (call->results == 1)
-        answer = Py_NewRef(arrays[0]);
-    else
-        answer = PyTuple_Pack(2, arrays[0], arrays[1]);
+    else if (solve_results(call, call->branches, slots))
+        answer = answer_of(call, arrays, ordered[call->arguments - 1]);
+    else if (call->optional && ordered[call->arguments - 1] == NULL) {
+        Py_CLEAR(arrays[0]);
+        answer = answer_of(call, arrays, NULL);
+    } else
+        answer = Py_NewRef(Py_None);
 end:
     for (int i = 0; i < call->results; i++)
         Py_XDECREF(arrays[i]);
     return answer;
 }
 
+/* A step: a kernel, or the sign of a sum, and its slots. */
+static int set_step(CheckedCall *call, Step *step, PyObject *given)
+{
+    PyObject *kernel, *slots;
+    if (!PyArg_ParseTuple(given, "OO!", &kernel, &PyTuple_Type, &slots))
+        return 0;
+    if (PyFloat_CheckExact(kernel))
+        step->sign = PyFloat_AS_DOUBLE(kernel);
+    else if (PyObject_TypeCheck(kernel, &KernelType))
+        step->kernel = (Kernel *)Py_NewRef(kernel);
+    else
+        return 0;
+    int ports = step->kernel == NULL ? 3 : step->kernel->ports;
+    if (PyTuple_GET_SIZE(slots) != ports)
+        return 0;
+    for (int i = 0; i < ports; i++) {
+        long slot = PyLong_AsLong(PyTuple_GET_ITEM(slots, i));
+        if (slot < 0 || slot >= call->slots)
+            return 0;
+        step->slots[i] = (int)slot;
+        npy_intp size = step->kernel == NULL ? call->slot[step->slots[0]].size
+                                             : step->kernel->size[i];
+        if (call->slot[slot].size != size)
+            return 0;
+    }
+    return 1;
+}
+
 static int set_steps(CheckedCall *call, PyObject *steps)
 {
     call->steps = (int)PyTuple_GET_SIZE(steps);
-    for (int k = 0; k < call->steps; k++) {
-        PyObject *kernel, *slots;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(steps, k), "O!O!", &KernelType, &kernel,
-                              &PyTuple_Type, &slots))
+    for (int k = 0; k < call->steps; k++)
+        if (!set_step(call, &call->step[k], PyTuple_GET_ITEM(steps, k)))
             return 0;
-        Step *step = &call->step[k];
-        step->kernel = (Kernel *)Py_NewRef(kernel);
-        if (PyTuple_GET_SIZE(slots) != step->kernel->ports)
-            return 0;
-        for (int i = 0; i < step->kernel->ports; i++) {
-            long slot = PyLong_AsLong(PyTuple_GET_ITEM(slots, i));
-            if (slot < 0 || slot >= call->slots || step->kernel->size[i] != call->slot[slot].size)
-                return 0;
-            step->slots[i] = (int)slot;
-        }
-    }
     return 1;
 }
 
@@ -180,16 +198,47 @@ static int set_results(CheckedCall *call, PyObject *results)
 
 static int set_branches(CheckedCall *call, PyObject *parents)
 {
+    npy_intp n = length_of(parents);
+    int matrices = call->least != 0.0 ? 2 : call->results;
     if (call->mass_matrix < 0)
         return 1;
-    npy_intp n = call->reader->ny;
-    for (int i = 0; i < call->results; i++)
+    if (n < 0 || call->results < matrices || (call->least != 0.0 && !call->optional))
+        return 0;
+    for (int i = 0; i < matrices; i++)
         if (call->slot[call->result[i].slot].size != n * n)
             return 0;
     if (call->slot[call->mass_matrix].size != n * n)
         return 0;
     call->branches = new_branches(parents, n);
     return call->branches != NULL;
+}
+
+/* Numbers that stay, by slot; what else nobody writes is zero. */
+static int set_constants(CheckedCall *call, PyObject *constants)
+{
+    for (int i = call->arguments; i < call->slots; i++)
+        call->slot[i].constant = 1;
+    for (int k = 0; k < call->steps; k++) {
+        const Step *step = &call->step[k];
+        int ports = step->kernel == NULL ? 3 : step->kernel->ports;
+        for (int i = step->kernel == NULL ? 2 : step->kernel->inputs; i < ports; i++)
+            call->slot[step->slots[i]].constant = 0;
+    }
+    for (int i = 0; i < call->results; i++)
+        call->slot[call->result[i].slot].constant = 0;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(constants); k++) {
+        int slot;
+        PyObject *given;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(constants, k), "iO", &slot, &given))
+            return 0;
+        if (slot < 0 || slot >= call->slots || !call->slot[slot].constant)
+            return 0;
+        const double *numbers = vector_of(given, call->slot[slot].size);
+        if (numbers == NULL)
+            return 0;
+        memcpy(call->slot[slot].fixed, numbers, call->slot[slot].size * sizeof *numbers);
+    }
+    return 1;
 }
 
 static int set_memory(CheckedCall *call, PyObject *sizes)
@@ -201,8 +250,11 @@ static int set_memory(CheckedCall *call, PyObject *sizes)
             return 0;
         char kind = i < call->arguments ? call->kinds[i] : 'x';
         if ((kind == 'q' && call->slot[i].size != call->reader->nq)
-            || (kind == 'v' && call->slot[i].size != call->reader->ny))
+            || (kind == 'f' && (call->slot[i].size != call->reader->ny || *call->kinds != 'q'))
+            || (kind == 'v' && call->slot[i].size != call->reader->ny)
+            || (kind == 'd' && (call->slot[i].size != 1 || i != call->arguments - 1)))
             return 0;
+        call->optional |= kind == 'd';
         total += call->slot[i].size;
     }
     call->memory = PyMem_Calloc(total, sizeof *call->memory);
@@ -218,19 +270,25 @@ static int set_memory(CheckedCall *call, PyObject *sizes)
 
 static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    PyObject *reader, *sizes, *steps, *results, *make, *parents;
+    PyObject *reader, *sizes, *steps, *results, *make, *fields, *parents, *constants, *forces;
     const char *kinds;
     int finite, missed, mass_matrix;
-    if (!PyArg_ParseTuple(arguments, "O!sO!O!O!iiOiO:CheckedCall", &ReaderType, &reader, &kinds,
-                          &PyTuple_Type, &sizes, &PyTuple_Type, &steps, &PyTuple_Type, &results,
-                          &finite, &missed, &make, &mass_matrix, &parents))
+    double least;
+    if (!PyArg_ParseTuple(arguments, "O!sO!O!O!O!ii(OO!)(iOd)O:CheckedCall", &ReaderType, &reader,
+                          &kinds, &PyTuple_Type, &sizes, &PyTuple_Type, &steps, &PyTuple_Type,
+                          &results, &PyTuple_Type, &constants, &finite, &missed, &make,
+                          &PyTuple_Type, &fields, &mass_matrix, &parents, &least, &forces))
         return NULL;
     CheckedCall *call = (CheckedCall *)type->tp_alloc(type, 0);
     if (call == NULL)
         return NULL;
     call->vectorcall = checked_vectorcall;
     call->reader = (Reader *)Py_NewRef(reader);
-    call->make = make == Py_None ? NULL : Py_NewRef(make);
+    call->make = PyType_Check(make) ? Py_NewRef(make) : NULL;
+    call->fields = Py_NewRef(fields);
+    call->least = least;
+    if (turns_forces(call->reader, forces))
+        call->forces = (Kernel *)Py_NewRef(forces);
     call->arguments = (int)strlen(kinds);
     call->slots = (int)PyTuple_GET_SIZE(sizes);
     call->finite = finite;
@@ -239,12 +297,15 @@ static PyObject *checked_new(PyTypeObject *type, PyObject *arguments, PyObject *
     int good = call->arguments <= MOST_ARGUMENTS && call->arguments <= call->slots
                && call->slots <= MOST_SLOTS && finite < call->slots && missed < call->slots
                && mass_matrix < call->slots
-               && PyTuple_GET_SIZE(steps) <= 4 && PyTuple_GET_SIZE(results) >= 1
-               && PyTuple_GET_SIZE(results) <= 3;
+               && PyTuple_GET_SIZE(steps) <= MOST_STEPS && PyTuple_GET_SIZE(results) >= 1
+               && PyTuple_GET_SIZE(results) <= MOST_RESULTS
+               && (call->make == NULL
+                   || PyTuple_GET_SIZE(fields) == PyTuple_GET_SIZE(results) + (least != 0.0));
     if (good)
         strcpy(call->kinds, kinds);
     if (!good || !set_memory(call, sizes) || !set_steps(call, steps)
-        || !set_results(call, results) || !set_branches(call, parents)) {
+        || !set_results(call, results) || !set_branches(call, parents)
+        || !set_constants(call, constants)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_ValueError, "kernels and slots do not belong together");
         Py_DECREF(call);
@@ -259,7 +320,9 @@ static void checked_dealloc(PyObject *self)
     for (int k = 0; k < call->steps; k++)
         Py_XDECREF(call->step[k].kernel);
     Py_XDECREF(call->reader);
+    Py_XDECREF(call->forces);
     Py_XDECREF(call->make);
+    Py_XDECREF(call->fields);
     PyMem_Free(call->branches);
     PyMem_Free(call->memory);
     Py_TYPE(self)->tp_free(self);

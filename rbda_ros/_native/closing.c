@@ -1,5 +1,5 @@
-/* Robot.close for one set of known joints: a vector, or a dict of numbers by name. */
-#include "calls.h"
+/* Robot.close for one set of known joints: a vector, rows of them, or a dict of numbers by name. */
+#include "rows.h"
 
 typedef struct {
     PyObject_HEAD
@@ -56,36 +56,45 @@ static int read_names(Closing *closing, PyObject *given, const double **start)
     return 1;
 }
 
+/* One position, as it is known, to q: whether it is closed. */
+static int close_one(Closing *closing, PyObject *given, const double *guess, double *q)
+{
+    Reader *reader = closing->reader;
+    const double *start = reader->home;
+    if (!(closing->names == NULL ? read_vector(closing, given, &start)
+                                 : read_names(closing, given, &start)))
+        return 0;
+    if (closing->closure != NULL)
+        return close_loops(reader, reader->memory, closing->closure, &closing->entries,
+                           closing->values, guess == NULL ? start : guess, q);
+    memcpy(q, closing->values, reader->nq * sizeof *q);
+    return normalize(reader, q);
+}
+
 static PyObject *closing_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
                                     PyObject *names)
 {
     Closing *closing = (Closing *)self;
     Reader *reader = closing->reader;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
+    const double *guess = NULL;
     if (count < 1 || count > 2 || names != NULL)
         Py_RETURN_NONE;
+    if (count == 2 && given[1] != Py_None) {
+        guess = vector_of(given[1], reader->nq);
+        if (guess == NULL || !all_within(guess, reader->nq, reader->largest_position))
+            Py_RETURN_NONE;
+    }
     PyObject *answer = new_vector(reader->nq);
     if (answer == NULL)
         return NULL;
-    double *q = PyArray_DATA((PyArrayObject *)answer);
-    const double *start = reader->home;
-    int good = closing->names == NULL ? read_vector(closing, given[0], &start)
-                                      : read_names(closing, given[0], &start);
-    if (good && count == 2 && given[1] != Py_None) {
-        start = vector_of(given[1], reader->nq);
-        good = start != NULL && all_within(start, reader->nq, reader->largest_position);
-    }
-    if (good && closing->closure != NULL)
-        good = close_loops(reader, closing->closure, &closing->entries, closing->values, start, q);
-    else if (good) {
-        memcpy(q, closing->values, reader->nq * sizeof *q);
-        good = normalize(reader, q);
-    }
-    if (good)
+    if (close_one(closing, given[0], guess, PyArray_DATA((PyArrayObject *)answer)))
         return answer;
     Py_DECREF(answer);
     PyErr_Clear();
-    Py_RETURN_NONE;
+    if (closing->names != NULL)
+        Py_RETURN_NONE;
+    return close_motion(reader, closing->closure, &closing->entries, given[0], guess);
 }
 
 static int set_joints(Closing *closing, PyObject *closure, PyObject *entries, PyObject *names,

@@ -78,6 +78,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
 static void kernel_dealloc(PyObject *self)
 {
     Py_XDECREF(((Kernel *)self)->otherwise);
+    Py_XDECREF(((Kernel *)self)->rows.code);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -100,7 +101,39 @@ static PyObject *kernel_sizes(PyObject *self, void *unused)
     return sizes;
 }
 
+static PyObject *kernel_takes_rows(PyObject *self, void *unused)
+{
+    return PyBool_FromLong(((Kernel *)self)->rows.evaluate != NULL);
+}
+
+static PyObject *kernel_use_rows(PyObject *self, PyObject *arguments)
+{
+    Kernel *kernel = (Kernel *)self;
+    unsigned long long address, constants;
+    RowsCode rows;
+    if (!PyArg_ParseTuple(arguments, "KKnndO:use_rows", &address, &constants, &rows.memory,
+                          &rows.together, &rows.instructions, &rows.code))
+        return NULL;
+    if (rows.memory < 0 || rows.together < 1)
+        return PyErr_Format(PyExc_ValueError, "no memory, or no rows");
+    if (kernel->rows.evaluate == NULL) {  /* or another thread was first */
+        rows.evaluate = (EvaluateRows)(uintptr_t)address;
+        rows.constants = (const double *)(uintptr_t)constants;
+        Py_INCREF(rows.code);
+        kernel->rows = rows;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef kernel_methods[] = {
+    {"use_rows", kernel_use_rows, METH_VARARGS,
+     "use_rows(address, address of constants, numbers of memory, rows at once, instructions,"
+     " owner): machine code for batches."},
+    {NULL},
+};
+
 static PyGetSetDef kernel_properties[] = {
+    {"takes_rows", kernel_takes_rows, NULL, "Whether there is machine code for batches.", NULL},
     {"sizes", kernel_sizes, NULL, "Of inputs, then of outputs.", NULL},
     {NULL},
 };
@@ -115,6 +148,7 @@ PyTypeObject KernelType = {
     .tp_call = PyVectorcall_Call,
     .tp_new = kernel_new,
     .tp_dealloc = kernel_dealloc,
+    .tp_methods = kernel_methods,
     .tp_members = kernel_members,
     .tp_getset = kernel_properties,
 };

@@ -1,8 +1,9 @@
 /* A method of a class, answered by native code where that can be, else by its Python function.
 
    An object that has such methods is an `Answering`. It has a callable for each of them, or, for
-   methods with an option such as a frame, a dict of callables by option. A callable returns None
-   for what it does not take. */
+   methods with an option such as a frame, a dict of callables by option; for those that may be
+   given wrenches and friction, a tuple of four. Contacts are looked up by who they are, not by
+   what they are equal to. A callable returns None for what it does not take. */
 #include "calls.h"
 
 typedef struct {
@@ -17,12 +18,23 @@ typedef struct {
     Py_ssize_t index;     /* among the methods */
     Py_ssize_t required;  /* how many arguments the callable takes */
     Py_ssize_t all;       /* how many parameters there are after self */
-    int kind;             /* n: no option; o: an option after what is required; k: by names */
+    int kind;             /* n: no option; o: an option after what is required; k: by names;
+                             w: wrenches and whether there is friction come last;
+                             f: frames, damping and linear_only; c: contacts, wrenches, when to
+                             stop and the route */
     PyObject *function;   /* in Python: it takes everything, and raises errors */
     PyObject *prepare;    /* prepare(self, name, option) is called once that has answered */
     PyObject *name;
     PyObject *parameters; /* names of all parameters after self */
 } Method;
+
+/* Whether None, or False, is the same as nothing: not for damping, nor for how to stop. */
+static int may_be_left_out(const Method *method, Py_ssize_t i)
+{
+    if (method->kind == 'f')
+        return i != method->required + 1;
+    return method->kind != 'c' || i <= method->required + 1;
+}
 
 /* The arguments by position, without self, or -1 where that cannot be. Those that are left out, or
    None or False, are NULL. */
@@ -44,22 +56,65 @@ static Py_ssize_t order_arguments(const Method *method, PyObject *const *given, 
         ordered[i] = given[count + k];
     }
     for (Py_ssize_t i = 0; i < all; i++)
-        if (ordered[i] == Py_None || ordered[i] == Py_False)
+        if ((ordered[i] == Py_None || ordered[i] == Py_False) && may_be_left_out(method, i))
             ordered[i] = NULL;
+    if (method->kind == 'w') {
+        PyObject **wrenches = &ordered[method->required];
+        if (*wrenches != NULL && PyDict_CheckExact(*wrenches) && PyDict_GET_SIZE(*wrenches) == 0)
+            *wrenches = NULL;
+    }
     return all;
+}
+
+/* A list or tuple as a tuple, and something that belongs to it, both or NULL. */
+static PyObject *several(PyObject *given, PyObject *with)
+{
+    if (given == NULL || with == NULL)
+        return NULL;
+    PyObject *all = PyList_CheckExact(given) ? PyList_AsTuple(given) : Py_NewRef(given);
+    PyObject *both = all == NULL ? NULL : PyTuple_Pack(2, all, with);
+    Py_XDECREF(all);
+    return both;
 }
 
 /* What the call is chosen by: a new reference, or NULL where there is nothing to go by. */
 static PyObject *option_of(const Method *method, PyObject *const *ordered)
 {
+    PyObject *const *more = ordered + method->required;
+    if (method->kind == 'f')
+        return several(more[0], more[2] == NULL ? Py_False : more[2] == Py_True ? Py_True : NULL);
+    if (method->kind == 'c')
+        return several(more[0], more[4] == NULL ? Py_Ellipsis : more[4]);
     if (method->kind == 'o')
         return Py_XNewRef(ordered[method->required]);
+    if (method->kind == 'w')
+        return PyLong_FromLong((more[0] != NULL) + 2 * (more[1] != NULL));
     if (method->kind == 'n' || ordered[0] == NULL || !PyDict_CheckExact(ordered[0]))
         return Py_NewRef(Py_None);
     PyObject *keys = PyDict_Keys(ordered[0]);
     PyObject *option = keys == NULL ? NULL : PyList_AsTuple(keys);
     Py_XDECREF(keys);
     return option;
+}
+
+/* Who the contacts of an option are, and the route: a new reference, or NULL. */
+static PyObject *who(PyObject *option)
+{
+    PyObject *contacts = PyTuple_GET_ITEM(option, 0);
+    if (!PyTuple_CheckExact(contacts))
+        return NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(contacts);
+    PyObject *key = PyTuple_New(count + 1);
+    for (Py_ssize_t i = 0; key != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromVoidPtr(PyTuple_GET_ITEM(contacts, i));
+        if (number == NULL)
+            Py_CLEAR(key);
+        else
+            PyTuple_SET_ITEM(key, i, number);
+    }
+    if (key != NULL)
+        PyTuple_SET_ITEM(key, count, Py_NewRef(PyTuple_GET_ITEM(option, 1)));
+    return key;
 }
 
 /* The callable for an object and an option; NULL where there is none. Borrowed. */
@@ -73,23 +128,53 @@ static PyObject *find_call(Method *method, PyObject *self, PyObject *option)
     PyObject *call = ((Answering *)self)->call[method->index];
     if (call == NULL || method->kind == 'n')
         return call;
-    call = PyDict_GetItemWithError(call, option);
+    if (method->kind == 'w') {
+        call = PyTuple_CheckExact(call) ? PyTuple_GET_ITEM(call, PyLong_AsLong(option)) : NULL;
+        return call == Py_None ? NULL : call;
+    }
+    PyObject *key = method->kind == 'c' ? who(option) : Py_NewRef(option);
+    call = key == NULL ? NULL : PyDict_GetItemWithError(call, key);
+    Py_XDECREF(key);
     PyErr_Clear();  /* such as of an option that cannot be looked up */
     return call;
+}
+
+/* The arguments of the callable, in the place of those that were given: how many, or -1 where it
+   cannot take them. */
+static Py_ssize_t select_arguments(const Method *method, PyObject **ordered)
+{
+    Py_ssize_t count = method->required, first = count + (method->kind != 'n');
+    PyObject **more = ordered + count;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (ordered[i] == NULL)
+            return -1;
+    switch (method->kind) {
+    case 'f':
+        more[0] = more[1];
+        return count + (more[0] != NULL);
+    case 'c':
+        if (more[1] != NULL)
+            return -1;
+        more[0] = more[2] == NULL ? Py_None : more[2];
+        more[1] = more[3] == NULL ? Py_None : more[3];
+        return count + 2;
+    case 'w':
+        first += more[1] == Py_True;
+        break;
+    }
+    for (Py_ssize_t i = first; i < method->all; i++)
+        if (ordered[i] != NULL)
+            return -1;
+    return count + ((method->kind == 'k' || method->kind == 'w') && more[0] != NULL);
 }
 
 /* Ask native code; None where it does not answer. */
 static PyObject *ask(Method *method, PyObject *self, PyObject **ordered, PyObject *option)
 {
-    Py_ssize_t count = method->required, first = count + (method->kind != 'n');
-    for (Py_ssize_t i = 0; i < method->all; i++)
-        if (i < count ? ordered[i] == NULL : i >= first && ordered[i] != NULL)
-            Py_RETURN_NONE;
-    PyObject *call = find_call(method, self, option);
+    Py_ssize_t count = select_arguments(method, ordered);
+    PyObject *call = count < 0 ? NULL : find_call(method, self, option);
     if (call == NULL)
         Py_RETURN_NONE;
-    if (method->kind == 'k' && ordered[1] != NULL)
-        count = 2;
     Py_INCREF(call);
     PyObject *answer = PyObject_Vectorcall(call, ordered, count, NULL);
     Py_DECREF(call);
@@ -142,7 +227,8 @@ static PyObject *method_new(PyTypeObject *type, PyObject *arguments, PyObject *k
                           &PyTuple_Type, &parameters, &required, &kind))
         return NULL;
     Py_ssize_t all = PyTuple_GET_SIZE(parameters);
-    if (all > MOST_ARGUMENTS || required < 1 || required + (kind != 'n') > all || index < 0
+    Py_ssize_t more = kind == 'n' ? 0 : kind == 'w' ? 2 : kind == 'f' ? 3 : kind == 'c' ? 5 : 1;
+    if (all > MOST_ARGUMENTS || required < 1 || required + more > all || index < 0
         || index >= MOST_METHODS)
         return PyErr_Format(PyExc_ValueError, "%U: not its parameters", name);
     Method *method = (Method *)type->tp_alloc(type, 0);
@@ -230,6 +316,8 @@ static PyObject *answering_answer_by(PyObject *self, PyObject *arguments)
         return NULL;
     if (index < 0 || index >= MOST_METHODS)
         return PyErr_Format(PyExc_IndexError, "there are at most %d methods", MOST_METHODS);
+    if (PyTuple_CheckExact(call) && PyTuple_GET_SIZE(call) != 4)
+        return PyErr_Format(PyExc_ValueError, "four are needed, with and without wrenches");
     Py_XSETREF(((Answering *)self)->call[index], call == Py_None ? NULL : Py_NewRef(call));
     Py_RETURN_NONE;
 }
@@ -243,7 +331,8 @@ static void answering_dealloc(PyObject *self)
 
 static PyMethodDef answering_methods[] = {
     {"_answer_by", answering_answer_by, METH_VARARGS,
-     "_answer_by(index of a method, a callable, a dict of callables by option, or None)."},
+     "_answer_by(index of a method, a callable, a dict of callables by option, a tuple of four,"
+     " or None)."},
     {NULL},
 };
 

@@ -2,7 +2,7 @@
    What `Inputs`, `LoopCloser` and `Mechanism.state` do, number by number, so that answers are the
    same to the last bit. Whatever they would refuse is left to them, and so is all else that is not
    a contiguous float64 vector. */
-#include "calls.h"
+#include "rows.h"
 
 static int on_loops(Reader *reader, const double *q)
 {
@@ -13,17 +13,17 @@ static int on_loops(Reader *reader, const double *q)
     if (reader->loop_state == NULL)
         return 0;
     const npy_intp *size = reader->loop_state->size;
-    double *phi = reader->phi, *conditioning = reader->conditioning;
+    double *phi = reader->memory.phi, *conditioning = reader->memory.conditioning;
     double *ports[] = {(double *)q, phi, conditioning};
     reader->loop_state->evaluate(ports);
     int good = 1;
     for (npy_intp i = 0; i < size[1]; i++) {
         good &= fabs(phi[i]) <= reader->on_loops;
-        reader->residual = fmax(reader->residual, fabs(phi[i]));
+        reader->residual = larger(fabs(phi[i]), reader->residual);
     }
     for (npy_intp i = 0; i < size[2]; i++) {
         good &= conditioning[i] >= reader->singular;
-        reader->worst = fmin(reader->worst, conditioning[i]);
+        reader->worst = smaller(conditioning[i], reader->worst);
     }
     return good;
 }
@@ -43,11 +43,11 @@ int normalize(const Reader *reader, double *q)
 }
 
 /* One closure kernel's step, from one position to the next: whether it arrived, and not far away. */
-static int close_once(Reader *reader, Kernel *closure, double *values, const double *last,
-                      double *q)
+static int close_once(const Reader *reader, LoopMemory memory, const Kernel *closure,
+                      const double *last, double *q)
 {
-    double *phi = reader->phi;
-    double *ports[] = {values, (double *)last, q, phi};
+    double *phi = memory.phi;
+    double *ports[] = {memory.known, (double *)last, q, phi};
     closure->evaluate(ports);
     int good = 1;
     for (npy_intp i = 0; i < closure->size[3]; i++)
@@ -58,10 +58,10 @@ static int close_once(Reader *reader, Kernel *closure, double *values, const dou
     return good;
 }
 
-int close_loops(Reader *reader, Kernel *closure, const Indices *entries, const double *values,
-                const double *start, double *q)
+int close_loops(const Reader *reader, LoopMemory memory, const Kernel *closure,
+                const Indices *entries, const double *values, const double *start, double *q)
 {
-    double *next = reader->next, *known = reader->values;
+    double *next = memory.next, *known = memory.known;
     for (npy_intp k = 0; k < reader->parts.count; k++) {
         npy_intp parts = reader->parts.index[k];
         int good = 1;
@@ -70,13 +70,30 @@ int close_loops(Reader *reader, Kernel *closure, const Indices *entries, const d
             double share = (double)remaining / (double)parts;
             for (npy_intp i = 0; i < entries->count; i++)
                 known[i] = values[i] - (values[i] - start[entries->index[i]]) * share;
-            good = close_once(reader, closure, known, q, next);
+            good = close_once(reader, memory, closure, q, next);
             memcpy(q, next, reader->nq * sizeof *q);
         }
         if (good)
             return normalize(reader, q);
     }
     return 0;
+}
+
+npy_intp loop_numbers(const Reader *reader)
+{
+    const Kernel *loop_state = reader->loop_state;
+    return 2 * reader->nq + 1 + (loop_state ? loop_state->size[1] + loop_state->size[2] : 0);
+}
+
+LoopMemory loop_memory(const Reader *reader, double *numbers)
+{
+    LoopMemory memory = {.phi = numbers, .conditioning = numbers, .next = numbers};
+    if (reader->loop_state != NULL) {
+        memory.conditioning = memory.phi + reader->loop_state->size[1];
+        memory.next = memory.conditioning + reader->loop_state->size[2];
+    }
+    memory.known = memory.next + reader->nq;
+    return memory;
 }
 
 /* The position of a state, which was checked when it was made. */
@@ -108,8 +125,8 @@ int read_position(Reader *reader, PyObject *given, double *into, const double **
         if (!normalize(reader, into))
             return 0;
     } else if (size != reader->known.count || reader->closure == NULL
-               || !close_loops(reader, reader->closure, &reader->known, numbers, reader->home,
-                               into))
+               || !close_loops(reader, reader->memory, reader->closure, &reader->known, numbers,
+                               reader->home, into))
         return 0;
     return on_loops(reader, *q);
 }
@@ -157,11 +174,12 @@ static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (reader == NULL)
         return NULL;
     if (!PyArg_ParseTuple(
-            arguments, "(nnn)(dddddddd)(OOOOO)OO!Op:Reader", &reader->nq, &reader->nv,
+            arguments, "(nnn)(dddddddddd)(OOOOO)OO!Op:Reader", &reader->nq, &reader->nv,
             &reader->ny, &reader->largest_position, &reader->largest,
             &reader->quaternion_tolerance, &reader->unit, &reader->closed, &reader->nearby,
-            &reader->on_loops, &reader->singular, &independent, &quaternions, &curved, &known,
-            &parts, &home, &PyType_Type, &state_type, &identity, &reader->has_loops))
+            &reader->on_loops, &reader->singular, &reader->batch_near, &reader->batch_block,
+            &independent, &quaternions, &curved, &known, &parts, &home, &PyType_Type, &state_type,
+            &identity, &reader->has_loops))
         goto fail;
     const double *numbers = vector_of(home, reader->nq);
     if (numbers == NULL || !copy_indices(&reader->independent, independent, 0, reader->nv)
@@ -195,7 +213,8 @@ static void reader_dealloc(PyObject *self)
     for (size_t i = 0; i < sizeof indices / sizeof *indices; i++)
         PyMem_Free(indices[i]->index);
     PyMem_Free(reader->home);
-    PyMem_Free(reader->phi);
+    PyMem_Free(reader->memory.phi);
+    free_links(&reader->links);
     Py_XDECREF(reader->state_type);
     Py_XDECREF(reader->identity);
     Py_XDECREF(reader->closure);
@@ -210,15 +229,13 @@ static PyObject *reader_use_loops(PyObject *self, PyObject *kernel)
     if (!PyObject_TypeCheck(kernel, &KernelType) || loop_state->ports != 3
         || loop_state->size[0] != reader->nq || reader->loop_state != NULL)
         return PyErr_Format(PyExc_ValueError, "not the loop_state of this robot, or again");
-    npy_intp rows = loop_state->size[1], loops = loop_state->size[2];
-    double *memory = PyMem_Calloc(rows + loops + 2 * reader->nq + 1, sizeof *memory);
-    if (memory == NULL)
-        return PyErr_NoMemory();
-    reader->phi = memory;
-    reader->conditioning = memory + rows;
-    reader->next = reader->conditioning + loops;
-    reader->values = reader->next + reader->nq;
     reader->loop_state = (Kernel *)Py_NewRef(kernel);
+    double *numbers = PyMem_Calloc(loop_numbers(reader), sizeof *numbers);
+    if (numbers == NULL) {
+        Py_CLEAR(reader->loop_state);
+        return PyErr_NoMemory();
+    }
+    reader->memory = loop_memory(reader, numbers);
     Py_RETURN_NONE;
 }
 
@@ -254,7 +271,7 @@ static PyObject *reader_check(PyObject *self, PyObject *const *arguments, Py_ssi
     double *yd_new = PyArray_DATA((PyArrayObject *)velocity);
     if (!read_position(reader, arguments[0], q_new, &q)
         || (arguments[1] != Py_None && !read_velocity(reader, arguments[1], yd_new, &yd))) {
-        result = Py_NewRef(Py_None);
+        result = check_rows(reader, arguments[0], arguments[1]);
         goto end;
     }
     if (q != q_new)
@@ -274,6 +291,8 @@ static PyMethodDef reader_methods[] = {
     {"check", (PyCFunction)(void (*)(void))reader_check, METH_FASTCALL,
      "check(q, qd or None) -> q, yd, residual, conditioning; or None, for whatever is not taken."},
     {"use_loops", reader_use_loops, METH_O, "use_loops(kernel loop_state)."},
+    {"use_links", reader_use_links, METH_VARARGS,
+     "use_links(names, body, R and p of each, how many bodies there are): for wrenches."},
     {"use_closure", reader_use_closure, METH_O, "use_closure(kernel closure of y)."},
     {NULL},
 };

@@ -1,10 +1,12 @@
-/* joint_states to ~/feedforward in a thread of its own, without the interpreter.
+/* joint_states to ~/feedforward, or ~/joint_commands to ~/motor_commands, in a thread of its own,
+ * without the interpreter.
  *
  * The thread has a subscription of its own on the node of rclpy. While it is armed with a plan it
  * answers what the plan knows. Everything else it hands over: it wakes the executor, and rests
- * until Python has taken and answered all that came, and arms it again. So one of the two decides
- * at any time, and messages are answered in the order they come in. The lock is held while one
- * message is answered, and never while waiting for the interpreter. */
+ * until Python has taken and answered all that came, and arms it again. Python may seize the plan
+ * to change what it goes by: then messages wait, until it arms the thread with another. So one of
+ * the two decides at any time, and messages are answered in the order they come in. The lock is
+ * held while one message is answered, and never while waiting for the interpreter. */
 #include "plan.h"
 
 #include <errno.h>
@@ -33,12 +35,15 @@ typedef struct {
   sem_t news;                       /* something may have come */
   pthread_mutex_t lock;             /* of all that follows */
   pthread_cond_t resumed;
-  plan_t *plan;                     /* NULL, or what it goes by while it is armed */
+  const kind_t *kind;               /* of the messages */
+  void *plan;                       /* NULL, or what it goes by while it is armed */
   bool armed, stopping;
+  bool seized;                      /* Python changes the plan; messages wait */
   bool handed;                      /* Python's turn; the thread rests */
   bool pending;                     /* `message` waits for Python */
   record_t *records;
   size_t answers;                   /* since they were read; more than there are records, perhaps */
+  last_state_t state;               /* that it answered last, while it has a plan */
 } Stream;
 
 /* In the thread. */
@@ -60,10 +65,9 @@ static bool take(Stream *self)
 static bool answer(Stream *self)
 {
   record_t spare;
-  record_t *record =
-      self->answers < MOST_RECORDS ? &self->records[self->answers] : &spare;
-  const outcome_t outcome = plan_answer(self->plan, self->clock, self->message.buffer,
-                                        (Py_ssize_t)self->message.buffer_length, record);
+  record_t *record = self->answers < MOST_RECORDS ? &self->records[self->answers] : &spare;
+  const outcome_t outcome = self->kind->answer(self->plan, self->clock, self->message.buffer,
+                                               (Py_ssize_t)self->message.buffer_length, record);
   if (outcome == ANSWERED) self->answers++;
   return outcome != FOR_PYTHON;
 }
@@ -82,6 +86,10 @@ static void *run(void *argument)
   Stream *self = argument;
   pthread_mutex_lock(&self->lock);
   while (!self->stopping) {
+    if (self->seized) {
+      pthread_cond_wait(&self->resumed, &self->lock);
+      continue;
+    }
     const bool taken = take(self);
     if (taken && !(self->armed && answer(self))) {
       self->armed = false;
@@ -99,19 +107,8 @@ static void *run(void *argument)
   return NULL;
 }
 
-/* In Python. */
-
-/* The interpreter stays held: the thread never waits for it with the lock, and whoever gave it up
- * here might hold the lock until it gets it back. */
-static void lock(Stream *self)
-{
-  pthread_mutex_lock(&self->lock);
-}
-
-static void unlock(Stream *self)
-{
-  pthread_mutex_unlock(&self->lock);
-}
+/* In Python. The interpreter stays held while waiting for the lock: the thread never waits for it
+ * with the lock, and whoever gave it up here might hold the lock until it gets it back. */
 
 static int start_thread(Stream *self)
 {
@@ -122,7 +119,7 @@ static int start_thread(Stream *self)
   const int failed = pthread_create(&self->thread, NULL, run, self);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 #ifdef __linux__
-  if (!failed) pthread_setname_np(self->thread, "joint_states");
+  if (!failed) pthread_setname_np(self->thread, self->kind->name);
 #endif
   return failed;
 }
@@ -148,18 +145,19 @@ static bool open_subscription(Stream *self, const rosidl_message_type_support_t 
 
 static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
 {
-  static char *names[] = {"node", "clock", "type_support", "topic", "depth", "wake", NULL};
+  static char *names[] = {"kind", "node", "clock", "type_support", "topic", "depth", "wake", NULL};
   unsigned long long node, clock;
   PyObject *capsule, *wake;
-  const char *topic;
+  const char *kind, *topic;
   Py_ssize_t depth;
   if (self->ready) {
     PyErr_SetString(PyExc_RuntimeError, "it is open already");
     return -1;
   }
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOsnO", names, &node, &clock, &capsule, &topic,
-                                   &depth, &wake))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sKKOsnO", names, &kind, &node, &clock, &capsule,
+                                   &topic, &depth, &wake))
     return -1;
+  if ((self->kind = find_kind(kind)) == NULL) return -1;
   const rosidl_message_type_support_t *type = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
   if (type == NULL) return -1;
   self->node = (rcl_node_t *)(uintptr_t)node;
@@ -176,6 +174,7 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
   sem_init(&self->news, 0, 0);
   pthread_mutex_init(&self->lock, NULL);
   pthread_cond_init(&self->resumed, NULL);
+  last_state_init(&self->state);
   self->ready = true;
   self->open = open_subscription(self, type, topic, (size_t)depth);
   return self->open ? 0 : -1;
@@ -185,11 +184,11 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
 {
   if (self->open) {
     self->open = false;
-    lock(self);
+    pthread_mutex_lock(&self->lock);
     self->stopping = true;
     self->armed = false;
     pthread_cond_signal(&self->resumed);
-    unlock(self);
+    pthread_mutex_unlock(&self->lock);
     sem_post(&self->news);
     Py_BEGIN_ALLOW_THREADS /* which the thread may be waiting for */
     pthread_join(self->thread, NULL);
@@ -197,7 +196,7 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
     if (rcl_subscription_fini(&self->subscription, self->node) != RCL_RET_OK) rcl_reset_error();
     Py_END_ALLOW_THREADS
   }
-  plan_free(self->plan);
+  if (self->plan != NULL) self->kind->free(self->plan);
   self->plan = NULL;
   Py_RETURN_NONE;
 }
@@ -209,6 +208,7 @@ static void Stream_dealloc(Stream *self)
     sem_destroy(&self->news);
     pthread_mutex_destroy(&self->lock);
     pthread_cond_destroy(&self->resumed);
+    last_state_destroy(&self->state);
   }
   if (self->message.buffer != NULL) (void)!rmw_serialized_message_fini(&self->message);
   PyMem_Free(self->records);
@@ -220,120 +220,81 @@ static PyObject *Stream_take(Stream *self, PyObject *Py_UNUSED(none))
 {
   bool taken = false;
   if (self->open) {
-    lock(self);
+    pthread_mutex_lock(&self->lock);
     if (self->handed) taken = self->pending || take(self);
     self->pending = false;
-    unlock(self);
+    pthread_mutex_unlock(&self->lock);
   }
   if (!taken) Py_RETURN_NONE; /* the thread rests until it is armed: the message stays */
   return PyBytes_FromStringAndSize((const char *)self->message.buffer,
                                    (Py_ssize_t)self->message.buffer_length);
 }
 
-/* What was heard by a plan, as `heard` of native_thread.py takes it; None without a plan. */
-static PyObject *heard(plan_t *plan)
-{
-  if (plan == NULL) Py_RETURN_NONE;
-  PyObject *forms = PyTuple_New(plan->form_count);
-  for (int k = 0; forms != NULL && k < plan->form_count; k++) {
-    form_t *form = &plan->forms[k];
-    PyObject *one = Py_BuildValue("LL", (long long)form->time, form->refusals);
-    if (one == NULL) Py_CLEAR(forms);
-    else PyTuple_SET_ITEM(forms, k, one);
-    form->refusals = 0;
-  }
-  if (forms == NULL) return NULL;
-  const vector_t state = plan->answered ? plan->state : (vector_t){plan->state.at, 0};
-  return Py_BuildValue("LNy#", (long long)plan->latest, forms, (const char *)state.at,
-                       (Py_ssize_t)sizeof(double) * state.count);
-}
-
 static PyObject *Stream_arm(Stream *self, PyObject *args)
 {
-  PyObject *description, *times;
-  long long latest, earliest, newest;
-  if (!PyArg_ParseTuple(args, "OLO!LL", &description, &latest, &PyTuple_Type, &times, &earliest,
-                        &newest))
-    return NULL;
-  plan_t *plan = description == Py_None ? NULL : plan_new(description);
-  if (plan != NULL) {
-    for (int k = 0; k < plan->form_count && k < PyTuple_GET_SIZE(times); k++)
-      plan->forms[k].time = PyLong_AsLongLong(PyTuple_GET_ITEM(times, k));
-    plan->latest = latest;
-    plan->earliest = earliest;
-    plan->newest = newest;
-  }
-  lock(self);
-  plan_t *before = self->plan;
+  PyObject *description, *now;
+  if (!PyArg_ParseTuple(args, "OO", &description, &now)) return NULL;
+  void *plan = NULL;
+  if (description != Py_None) plan = self->kind->make(description, now, &self->state);
+  pthread_mutex_lock(&self->lock);
+  void *before = self->plan;
   self->plan = plan;
-  self->armed = plan != NULL;
-  self->handed = false;
+  self->seized = false;
+  self->armed = plan != NULL && !self->pending; /* which Python answers first, and arms it then */
+  self->handed = self->pending;
   pthread_cond_signal(&self->resumed);
-  unlock(self);
-  plan_free(before);
+  pthread_mutex_unlock(&self->lock);
+  self->kind->free(before);
   if (PyErr_Occurred()) return NULL; /* there is no plan, but the thread goes on */
   Py_RETURN_NONE;
 }
 
 static PyObject *Stream_seize(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
-  plan_t *plan = self->plan;
+  pthread_mutex_lock(&self->lock);
+  void *plan = self->plan;
   self->plan = NULL;
   self->armed = false;
-  unlock(self);
-  PyObject *result = heard(plan);
-  plan_free(plan);
+  self->seized = true;
+  pthread_mutex_unlock(&self->lock);
+  PyObject *result = self->kind->heard(plan);
+  last_state_forget(&self->state); /* Python knows it now, and what comes after */
+  self->kind->free(plan);
   return result;
 }
 
 static PyObject *Stream_look(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
-  PyObject *result = heard(self->plan);
-  unlock(self);
+  pthread_mutex_lock(&self->lock);
+  PyObject *result = self->kind->heard(self->plan);
+  pthread_mutex_unlock(&self->lock);
   return result;
 }
 
 static PyObject *Stream_put(Stream *self, PyObject *args)
 {
-  static const int into[] = {ACCELERATION, WRENCHES, GUESS, VELOCITY};
-  Py_buffer given[4];
+  Py_buffer given[MOST_INPUTS];
   long long earliest, newest;
   if (!PyArg_ParseTuple(args, "y*y*y*y*LL", &given[0], &given[1], &given[2], &given[3], &earliest,
                         &newest))
     return NULL;
-  bool armed = false, fit = true;
-  lock(self);
-  if (self->armed) {
-    plan_t *plan = self->plan;
-    armed = true;
-    for (int k = 0; k < 4; k++) {
-      const bool none = given[k].len == 0;
-      const vector_t *array = &plan->arrays[into[k]];
-      if (!none && (into[k] + 3 >= plan->array_count
-                    || given[k].len > array->count * (Py_ssize_t)sizeof(double)))
-        fit = false;
-    }
-    for (int k = 0; fit && k < 4; k++)
-      if (given[k].len > 0) memcpy(plan->arrays[into[k]].at, given[k].buf, (size_t)given[k].len);
-    plan->earliest = earliest;
-    plan->newest = newest;
-  }
-  unlock(self);
-  for (int k = 0; k < 4; k++) PyBuffer_Release(&given[k]);
+  pthread_mutex_lock(&self->lock);
+  const bool armed = self->armed && self->kind == &joint_states;
+  const bool fit = !armed || plan_put(self->plan, given, earliest, newest);
+  pthread_mutex_unlock(&self->lock);
+  for (int k = 0; k < MOST_INPUTS; k++) PyBuffer_Release(&given[k]);
   if (!fit) return PyErr_Format(PyExc_ValueError, "an input is longer than the kernel's");
   return PyBool_FromLong(armed);
 }
 
 static PyObject *Stream_read(Stream *self, PyObject *Py_UNUSED(none))
 {
-  lock(self);
+  pthread_mutex_lock(&self->lock);
   const size_t answers = self->answers, kept = answers < MOST_RECORDS ? answers : MOST_RECORDS;
   PyObject *bytes = PyBytes_FromStringAndSize((const char *)self->records,
                                               (Py_ssize_t)(kept * sizeof(record_t)));
   if (bytes != NULL) self->answers = 0;
-  unlock(self);
+  pthread_mutex_unlock(&self->lock);
   return bytes == NULL ? NULL : Py_BuildValue("nN", (Py_ssize_t)answers, bytes);
 }
 
@@ -343,7 +304,7 @@ static PyMethodDef methods[] = {
     {"arm", (PyCFunction)Stream_arm, METH_VARARGS,
      "Let the thread go on: with a plan, or None to be woken for each message."},
     {"seize", (PyCFunction)Stream_seize, METH_NOARGS,
-     "Take the plan back; what was heard by it, or None. Messages wait for Python from now on."},
+     "Take the plan back; what was heard by it, or None. Messages wait from now on, until `arm`."},
     {"look", (PyCFunction)Stream_look, METH_NOARGS, "What was heard, without taking it back."},
     {"put", (PyCFunction)Stream_put, METH_VARARGS,
      "Give the plan other inputs, between two messages; whether there is a plan."},
@@ -356,7 +317,7 @@ static PyMethodDef methods[] = {
 static PyTypeObject StreamType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "rbda_ros._native.stream.Stream",
-    .tp_doc = "Answers joint states in a thread of its own. Close it before its node goes.",
+    .tp_doc = "Answers messages of a kind in a thread of its own. Close it before its node goes.",
     .tp_basicsize = sizeof(Stream),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = PyType_GenericNew,
@@ -364,6 +325,13 @@ static PyTypeObject StreamType = {
     .tp_dealloc = (destructor)Stream_dealloc,
     .tp_methods = methods,
 };
+
+last_state_t *state_of(PyObject *stream)
+{
+  if (Py_TYPE(stream) == &StreamType && ((Stream *)stream)->ready) return &((Stream *)stream)->state;
+  PyErr_SetString(PyExc_TypeError, "no thread of joint states");
+  return NULL;
+}
 
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,

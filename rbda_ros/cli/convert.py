@@ -10,7 +10,7 @@ from typing import Any
 
 from lxml import etree
 
-from rbda_ros.description import read_description
+from rbda_ros.description import read_description, sdf_visuals
 from rbda_ros.description.loop_writer import write_loop_file
 from rbda_ros.description.report import Report
 from rbda_ros.description.urdf_writer import write_urdf
@@ -23,10 +23,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "convert",
         help="write a robot as a URDF and a loop file",
-        description="Writes any robot that rbda_ros reads (MJCF, URDF with loops, Gepetto's YAML) "
-        "as a URDF for robot_state_publisher and a loop file: the same dynamics.",
+        description="Writes any robot that rbda_ros reads (MJCF, SDF, URDF with loops, Gepetto's "
+        "YAML) as a URDF for robot_state_publisher and a loop file: the same dynamics.",
     )
-    parser.add_argument("robot", type=Path, help="MJCF, URDF or URDF+ file")
+    parser.add_argument("robot", type=Path, help="MJCF, SDF, URDF or URDF+ file")
     parser.add_argument("--read-loops", type=Path, metavar="FILE", help="its loop file, if any")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the URDF")
     parser.add_argument("--loops", type=Path, metavar="FILE", help="the loop file to write")
@@ -62,6 +62,8 @@ def _drawn(path: Path) -> Mapping[str, Sequence[etree._Element]]:
 
         model = compile_mjcf(path, text, Report())
         return {} if model is None else drawn_links(model)
+    if root.tag == "sdf":
+        return sdf_visuals.drawn_links(root)
     return {
         link.get("name", ""): [*children(link, "visual"), *children(link, "collision")]
         for link in children(root, "link")

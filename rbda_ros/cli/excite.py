@@ -10,6 +10,7 @@ from typing import Any
 
 from rbda_ros.cli.label import add_model_arguments, read_model, read_settings
 from rbda_ros.errors import InputError, ModelError
+from rbda_ros.node.joint_gains import joint_gains
 from rbda_ros.node.settings import ParameterError
 
 
@@ -19,8 +20,9 @@ def add_parser(subparsers: Any) -> None:
         "excite",
         help="find a motion that tells much of a robot's parameters",
         description="Searches for a motion of the independent joints, from rest to rest, that "
-        "tells much of inertia and friction: inside the limits of all joints and motors, loops "
-        "closed. Writes it as CSV: time, then position, velocity, acceleration of each joint.",
+        "tells much of inertia and friction: inside the limits of all joints and motors (those of "
+        "the description, and effort_limits of --params), loops closed. Writes it as CSV: time, "
+        "then position, velocity, acceleration of each joint.",
     )
     add_model_arguments(parser)
     parser.add_argument("--what", default="inertia,friction", help="default: %(default)s")
@@ -38,7 +40,10 @@ def run(args: argparse.Namespace) -> int:
         settings = read_settings(args.params)
         robot = read_model(args.robot, args.loops).load(settings)
         what = [part.strip() for part in args.what.split(",") if part.strip()]
-        found = excite(robot, what, seconds=args.seconds, rate=args.rate, tries=args.tries)
+        found = excite(
+            robot, what, seconds=args.seconds, rate=args.rate, tries=args.tries,
+            effort_limits=joint_gains("effort_limits", settings.effort_limits),
+        )  # fmt: skip
         with args.output.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             kinds = ("position", "velocity", "acceleration")

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rbda_ros.cli.label import add_model_arguments, read_model, read_settings
-from rbda_ros.errors import InputError, ModelError
-from rbda_ros.node.settings import ParameterError
+from rbda_ros.errors import InputError, ModelError, one_line
+from rbda_ros.node.settings import ParameterError, Settings
+from rbda_ros.robot import Robot
+
+if TYPE_CHECKING:
+    from rbda_ros.recordings.identification import Identified
+    from rbda_ros.recordings.label_file import Model
+    from rbda_ros.robot.effort_evidence import Motion
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,13 +33,19 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--what",
         default="inertia,friction",
-        help="some of inertia, friction, offset, payload (default: %(default)s)",
+        help="some of inertia, friction, offset (of positions), effort_offset (of measured "
+        "efforts), payload (default: %(default)s)",
     )
     parser.add_argument("--payload", metavar="LINK", help="the link that carries the payload")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE", help="the URDF to write"
     )
-    parser.add_argument("--cutoff", type=float, default=10.0, help="of the averages [Hz]")
+    parser.add_argument(
+        "--cutoff", type=float, default=10.0, help="of the averages that are fitted [Hz]"
+    )
+    parser.add_argument(
+        "--node", default="/dynamics", help="name of the node (default: %(default)s)"
+    )
     parser.add_argument(
         "--joint-states", default="/joint_states", metavar="TOPIC", help="default: %(default)s"
     )
@@ -52,45 +64,25 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _identify(args: argparse.Namespace) -> list[str]:
-    from rbda_ros.recordings.identification import identify
-    from rbda_ros.recordings.identification_report import html_report
-    from rbda_ros.recordings.motions import read_motions
-    from rbda_ros.recordings.patched_files import (
-        patched_loops,
-        patched_urdf,
-        payload_call,
-        payload_of,
-    )
-    from rbda_ros.recordings.sources import find_recordings, local_copy
-    from rbda_ros.robot.effort_evidence import gather
+    from rbda_ros.recordings.identification import identify_motions
+    from rbda_ros.recordings.patched_files import payload_call, payload_of
 
     if not 0.0 < args.cutoff < float("inf"):
         raise InputError(f"--cutoff {args.cutoff}: give a frequency above zero [Hz]")
-    settings = replace(read_settings(args.params), publish_external_effort=False)
+    settings = read_settings(args.params)
     model = read_model(args.robot, args.loops)
     robot = model.load(settings)
-    motions = []
-    for recording in find_recordings(args.bags):
-        with local_copy(recording.source) as bag:
-            motions += read_motions(robot, [bag], settings, args.joint_states)
-    evidence = gather(robot, motions, args.payload, args.cutoff)
     what = [part.strip() for part in args.what.split(",") if part.strip()]
-    found = identify(robot, evidence, what, payload=args.payload)
-
-    output, loops = args.output, args.output.with_name(f"{args.output.stem}_loops.yaml")
-    report = args.output.with_suffix(".html")
-    command = payload_call(payload_of(found), "/dynamics") if args.payload else ""
-    output.write_text(patched_urdf(model.urdf, robot, found), encoding="utf-8")
-    lines = [f"{output}: the URDF"]
-    if model.loops:
-        loops.write_text(patched_loops(model.loops, robot, found), encoding="utf-8")
-        lines.append(f"{loops}: the loop file")
-    report.write_text(html_report(robot, found, command), encoding="utf-8")
-    lines.append(f"{report}: how well it fits")
-    rows = zip(
-        robot.actuated_joint_names, found.nominal_rms, found.identified_rms, found.fit.noise,
-        strict=True,
+    notes: list[str] = []
+    found = identify_motions(
+        robot, _motions(args, robot, settings, notes), what,
+        payload=args.payload, cutoff=args.cutoff,
     )  # fmt: skip
+    commands = {}
+    if found.payload:
+        commands["Payload"] = payload_call(payload_of(found), args.node)
+    lines = _write(args.output, model, robot, settings, found, commands)
+    rows = zip(found.rows, found.nominal_rms, found.identified_rms, found.fit.noise, strict=True)
     for name, nominal, identified, noise in rows:
         lines.append(
             f"{name}: measured minus model {nominal:.4g} before, {identified:.4g} now, noise "
@@ -98,4 +90,61 @@ def _identify(args: argparse.Namespace) -> list[str]:
         )
     if found.unknown:
         lines.append(f"the motion told nothing of {len(found.unknown)} parameters: see the report")
-    return [*lines, command] if command else lines
+    return [*notes, *lines, *commands.values()]
+
+
+def _motions(
+    args: argparse.Namespace, robot: Robot, settings: Settings, notes: list[str]
+) -> Iterator[Motion]:
+    """Motions of all recordings; what is wrong with one of them is noted, and costs no other."""
+    from rbda_ros.recordings.motions import read_motions
+    from rbda_ros.recordings.sources import find_recordings, local_copy
+
+    found = 0
+    for recording in find_recordings(args.bags):
+        before = found
+        try:
+            with local_copy(recording.source) as bag:
+                for motion in read_motions(robot, bag, settings, args.joint_states, args.node):
+                    found += 1
+                    yield motion
+        except InputError:
+            raise
+        except Exception as error:  # whatever a library makes of a file that is none
+            notes.append(f"{recording.source}: {one_line(error)}")
+        else:
+            if found == before:
+                notes.append(f"{recording.source}: no efforts of every motor, nor of every joint")
+    if not found:
+        raise InputError(
+            f"no recording has {args.joint_states} with measured efforts of every actuated joint:"
+            f" {', '.join(robot.actuated_joint_names)}" + (f"; {notes[-1]}" if notes else "")
+        )
+
+
+def _write(
+    output: Path,
+    model: Model,
+    robot: Robot,
+    settings: Settings,
+    found: Identified,
+    commands: dict[str, str],
+) -> list[str]:
+    """Write the files; a line about each. What else there is to do goes into ``commands``."""
+    from rbda_ros.recordings.identification_report import html_report
+    from rbda_ros.recordings.patched_files import offset_parameters, patched_loops, patched_urdf
+
+    texts = {output: (patched_urdf(model.urdf, robot, found), "the URDF")}
+    if model.loops:
+        loops = output.with_name(f"{output.stem}_loops.yaml")
+        texts[loops] = patched_loops(model.loops, robot, found), "the loop file"
+    if "offset" in found.what:
+        parameters = offset_parameters(settings, found)
+        place = output.with_name(f"{output.stem}_params.yaml")
+        texts[place] = parameters, "offsets, for --params-file of the node and --params of label"
+        commands["Offsets of positions"] = parameters
+    report = output.with_suffix(".html")
+    texts[report] = html_report(robot, found, commands), "how well it fits"
+    for file, (text, _) in texts.items():
+        file.write_text(text, encoding="utf-8")
+    return [f"{file}: {says}" for file, (_, says) in texts.items()]

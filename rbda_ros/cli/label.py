@@ -44,6 +44,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--parquet", action="store_true", help="a table of samples beside each bag")
     parser.add_argument("--rate", type=float, default=0.0, help="at most so many labels a second")
     parser.add_argument(
+        "--cutoff", type=float, default=0.0, help="low-pass without delay of all efforts [Hz]"
+    )
+    parser.add_argument(
         "--node", default="/dynamics", help="name of the node (default: %(default)s)"
     )
     parser.add_argument(
@@ -58,7 +61,7 @@ def add_parser(subparsers: Any) -> None:
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what says which robot, and with which parameters."""
     parser.add_argument(
-        "--robot", type=Path, required=True, metavar="FILE", help="URDF, URDF+, MJCF"
+        "--robot", type=Path, required=True, metavar="FILE", help="URDF, URDF+, MJCF, SDF"
     )
     parser.add_argument("--loops", type=Path, metavar="FILE", help="its loop file, if any")
     parser.add_argument(
@@ -75,7 +78,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         settings = read_settings(args.params)
         model = read_model(args.robot, args.loops)
-        options = Options(args.node, args.joint_states, _rate(args.rate), args.parquet)
+        options = Options(
+            args.node, args.joint_states, _rate(args.rate), _cutoff(args.cutoff), args.parquet
+        )
         with _progress(console) as bar:
             shown = bar.add_task("labelling")
 
@@ -158,6 +163,14 @@ def _rate(rate: float) -> float:
     if not 0.0 <= rate < float("inf"):
         raise InputError(f"--rate {rate}: give labels a second, or 0 for one a message")
     return rate
+
+
+def _cutoff(cutoff: float) -> float:
+    from rbda_ros.recordings.smoothing import Smoother
+
+    if cutoff:
+        Smoother(cutoff)  # says what is wrong with it, before any recording is read
+    return cutoff
 
 
 def _progress(console: Console) -> Progress:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def add_robot_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:
     """Add the robot's file, its loop file and whether its base floats."""
     parser.add_argument(
-        "robot", type=Path, nargs="?" if optional else None, help="URDF, URDF+ or MJCF file"
+        "robot", type=Path, nargs="?" if optional else None, help="URDF, URDF+, MJCF or SDF file"
     )
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from rbda_ros.cluster_tree.spanning_tree import Frame, SpanningTree, frame_of
+from rbda_ros.cluster_tree.spanning_tree import IDENTITY, Frame, SpanningTree, frame_of
 from rbda_ros.description.expression import Call, Name, Node, Number
 from rbda_ros.description.expression import names as names_in
 from rbda_ros.description.model import Attachment, Constraint, Coupling, CutJoint
@@ -45,7 +45,7 @@ def bodies_tied(tree: SpanningTree, constraint: Constraint) -> frozenset[int]:
             for side in (constraint.predecessor, constraint.successor)
         )
         return frozenset(predecessor ^ successor)
-    body_of_joint = tree.body_of_joint()
+    body_of_joint = tree.body_of_joint
     joints = constraint.terms if isinstance(constraint, Coupling) else names_in(constraint.tree)
     return frozenset(body_of_joint[joint] for joint in joints)
 
@@ -71,7 +71,7 @@ def residual(
                 length = float(ca.norm_2(guess.pp - guess.ps))
             return _distance(frames, length)
         return CUT_ROWS[constraint.type](frames)
-    body_of_joint = tree.body_of_joint()
+    body_of_joint = tree.body_of_joint
     if isinstance(constraint, Coupling):
         terms = (c * q[body_of_joint[joint]] for joint, c in constraint.terms.items())
         return sum(terms, -constraint.offset)
@@ -111,9 +111,10 @@ def whole_residual(
 def cut_frames(tree: SpanningTree, cut: CutJoint, q: Positions) -> CutFrames:
     """Both frames of a cut joint, followed along the loop."""
     tied = bodies_tied(tree, cut)
-    first = tree.bodies[min(tied) - 1]
-    R, p = first.X_tree.pose()
-    loop = Frame(np.asarray(ca.DM(R)), np.asarray(ca.DM(p)).ravel()).inverse()
+    loop = IDENTITY
+    if tied:
+        R, p = tree.bodies[min(tied) - 1].X_tree.pose()
+        loop = Frame(np.asarray(ca.DM(R)), np.asarray(ca.DM(p)).ravel()).inverse()
     axes = Frame(align_z(np.array(cut.axis)), np.zeros(3))
     second = axes
     if cut.type == "universal":

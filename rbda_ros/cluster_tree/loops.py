@@ -105,6 +105,8 @@ class Loop:
 
     def integrate(self, q: Array, step: Array) -> Array:
         """The position reached from q (nq,) with velocity ``step`` (nv,) for unit time."""
+        if q.size == step.size:  # no quaternions
+            return q + step
         return integrate_bodies(self.bodies, q, step)
 
     def residual(self, q: Array) -> Array:
@@ -114,6 +116,14 @@ class Loop:
     def jacobian(self, q: Array) -> Array:
         """K (rows, nv) at a position (nq,)."""
         return np.asarray(self.K(q))
+
+    def tied_coordinates(self) -> list[set[int]]:
+        """For each constraint, the velocity coordinates that its rows depend on."""
+        tied: list[set[int]] = [set() for _ in self.constraints]
+        sparsity = self.K.sparsity_out(0)
+        for row, column in zip(*sparsity.get_triplet(), strict=True):
+            tied[self.row_constraint[row]].add(column)
+        return tied
 
     def with_rows(self, rows: Sequence[int]) -> Loop:
         """The same loop with only the given rows, where the others are redundant."""

@@ -50,7 +50,7 @@ class OpenLoops:
     @cached_property
     def bodies(self) -> list[int]:
         """Number, in the closed tree, of each body of the open one."""
-        number = self.closed.spanning.body_of_joint()
+        number = self.closed.spanning.body_of_joint
         return [number[body.joint.name] for body in self.tree.spanning.bodies]
 
     @cached_property
@@ -104,7 +104,10 @@ def open_loops(closed: ClusterTree, names: Collection[str]) -> OpenLoops:
         names: of the constraints to leave open.
     """
     described = closed.description
-    home = closed.coordinates.scalar_positions.items()
+    home = {
+        joint: tuple(closed.home[place].tolist())
+        for joint, place in closed.coordinates.positions.items()
+    }
     opened = replace(
         described,
         constraints=tuple(c for c in described.constraints if c.name not in names),
@@ -112,7 +115,7 @@ def open_loops(closed: ClusterTree, names: Collection[str]) -> OpenLoops:
         independent_joints=None,
         # The actuated joints only serve to choose y, and there is more of it now.
         actuated_joints=None,
-        assembly={joint: float(closed.home[i]) for joint, i in home},
+        assembly=home,
         warnings=(),
     )
     floating = closed.spanning.floating_base

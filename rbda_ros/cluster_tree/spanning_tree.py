@@ -120,7 +120,8 @@ class SpanningTree:
         base = self.bodies[0].model if self.floating_base else None
         return Coordinates(positions, velocities, base.nq if base else 0, base.nv if base else 0)
 
-    def body_of_joint(self) -> dict[str, int]:
+    @cached_property
+    def body_of_joint(self) -> Mapping[str, int]:
         """Number of the body that each moving joint moves."""
         return {body.joint.name: i for i, body in enumerate(self.bodies, start=1)}
 

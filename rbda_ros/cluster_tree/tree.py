@@ -14,6 +14,7 @@ from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.cluster_tree.closing.assembly import AssemblyError, Wishes, assemble
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
+from rbda_ros.cluster_tree.constraint_places import by_cluster, ties_base, without_held
 from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
 from rbda_ros.cluster_tree.effort_map import driven_coordinates
@@ -26,7 +27,7 @@ from rbda_ros.cluster_tree.spanning_tree import (
     integrate_bodies,
 )
 from rbda_ros.description.model import Constraint, Joint, RobotDescription
-from rbda_ros.errors import DescriptionError, Problem
+from rbda_ros.errors import DescriptionError
 from rbda_ros.spatial import Matrix
 
 
@@ -197,16 +198,19 @@ def build_cluster_tree(
             have the wrong number of independent joints; all clusters are reported at once.
     """
     tree = build_spanning_tree(description, floating_base)
-    _check_constraints(tree, description.constraints)
+    if tree.floating_base and not floating_base and ties_base(tree, description.constraints):
+        tree = replace(tree, floating_base=False)  # a described floating joint like any other
+    description = without_held(tree, description)
     tied = [bodies_tied(tree, constraint) for constraint in description.constraints]
     tree, clusters = renumber(tree, find_clusters([body.parent for body in tree.bodies], tied))
+    constraints = by_cluster(tree, clusters, description.constraints)
 
     nodes, problems = [], []
     above = parent_clusters(clusters, [body.parent for body in tree.bodies])
-    for numbers, parent in while_wanted(zip(clusters, above, strict=True)):
+    for k, parent in while_wanted(enumerate(above)):
         outside = (0,) if parent is None else clusters[parent]
         try:
-            nodes.append(_node(description, tree, numbers, parent, outside))
+            nodes.append(_node(description, tree, clusters[k], constraints[k], parent, outside))
         except AssemblyError as failed:
             problems.append(failed.problem)
     if problems:
@@ -214,32 +218,16 @@ def build_cluster_tree(
     return ClusterTree(description, tree, tuple(nodes), gravity)
 
 
-def _check_constraints(tree: SpanningTree, constraints: Sequence[Constraint]) -> None:
-    """What can be wrong with a loop only once fixed joints are lumped."""
-    problems = []
-    for constraint in constraints:
-        tied = bodies_tied(tree, constraint)
-        element = f"constraint {constraint.name!r}"
-        if not tied:
-            reason = "its links are fixed to each other"
-            problems.append(Problem(element, reason, "attach it to links that move apart"))
-        elif tree.floating_base and 1 in tied:
-            reason = "it ties the floating base to the world"
-            problems.append(Problem(element, reason, "remove it, or load without floating base"))
-    if problems:
-        raise DescriptionError(problems)
-
-
 def _node(
     description: RobotDescription,
     tree: SpanningTree,
     numbers: tuple[int, ...],
+    constraints: Sequence[Constraint],
     parent: int | None,
     outside: tuple[int, ...],
 ) -> ClusterNode:
     """One cluster, assembled if it has constraints."""
     bodies = tuple(tree.bodies[i - 1] for i in numbers)
-    constraints = [c for c in description.constraints if bodies_tied(tree, c) <= set(numbers)]
     guess = {i: _guess(description, body) for i, body in zip(numbers, bodies, strict=True)}
     home = np.concatenate([guess[i] for i in numbers])
     loop: Loop | None = None
@@ -285,10 +273,11 @@ def _position(numbers: tuple[int, ...], number: int) -> int | None:
 
 def _guess(description: RobotDescription, body: Body) -> NDArray[np.float64]:
     """Position of a body's joint at the assembly guess."""
-    neutral = np.array(body.model.neutral)
-    if body.model.nq == 1:
-        neutral[0] = description.assembly.get(body.joint.name, neutral[0])
-    return neutral
+    given = description.assembly.get(body.joint.name, body.model.neutral)
+    position = np.atleast_1d(np.array(given, dtype=float))
+    if body.model.nq != body.model.nv:  # a quaternion, and people round those
+        position[-4:] /= np.linalg.norm(position[-4:])
+    return position
 
 
 def _wishes(

@@ -1,4 +1,4 @@
-"""Text in, plain frozen dataclasses out: URDF, URDF+, MJCF, transmissions, loop files.
+"""Text in, plain frozen dataclasses out: URDF, URDF+, MJCF, SDF, transmissions, loop files.
 
 Lives here: a reader for each form, checks, and the dataclasses in `model`.
 Comes in: `errors` and `spatial` alone.
@@ -14,12 +14,17 @@ from typing import Any
 from lxml import etree
 
 from rbda_ros.description import gepetto, source, xml_text, yaml_text
-from rbda_ros.description.combine import combine, combine_mjcf
+from rbda_ros.description.combine import combine
+from rbda_ros.description.loop_elements import read_loop_elements
 from rbda_ros.description.loop_file import read_loop_file
 from rbda_ros.description.mjcf import read_mjcf
 from rbda_ros.description.mjcf_compiler import compile_mjcf
 from rbda_ros.description.model import RobotDescription
+from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
+from rbda_ros.description.sdf import read_sdf
+from rbda_ros.description.urdf import read_joints, read_links, read_mimics, read_name
+from rbda_ros.description.urdf_plus import read_loops, read_path_couplings
 
 __all__ = ["read_description"]
 
@@ -31,7 +36,7 @@ def read_description(
     """Read and check a robot's URDF and loop file.
 
     Args:
-        urdf: a path or XML text; URDF, URDF+ or MJCF, as its root element says.
+        urdf: a path or XML text; URDF, URDF+, MJCF or SDF, as its root element says.
         loops: the loop-constraint file, ours or Gepetto's, as a path, YAML text or a mapping;
             None or "" for none.
 
@@ -48,11 +53,25 @@ def read_description(
     if root.tag == "mujoco":
         model = compile_mjcf(urdf, text or "", report)
         report.raise_problems()
-        description = combine_mjcf(read_mjcf(model, report), loop_file, report)
+        robot = read_mjcf(model, report)
     else:
-        description = combine(root, loop_file, report)
+        robot = (read_sdf if root.tag == "sdf" else read_urdf)(root, report)
+    description = combine(robot, loop_file, report)
     report.raise_problems()
     return description
+
+
+def read_urdf(root: etree._Element, report: Report) -> ReadRobot:
+    """Read a <robot>: URDF, and what others added to it."""
+    return ReadRobot(
+        name=read_name(root, report),
+        links=read_links(root, report),
+        joints=read_joints(root, report),
+        constraints=(*read_loops(root, report), *read_loop_elements(root, report)),
+        mimics=read_mimics(root, report),
+        path_couplings=read_path_couplings(root, report),
+        transmissions=root,
+    )
 
 
 def _in_our_form(loops: object, root: etree._Element | None, report: Report) -> object:
@@ -70,11 +89,11 @@ def _in_our_form(loops: object, root: etree._Element | None, report: Report) -> 
 
 def _read_root(text: str | None, report: Report) -> etree._Element | None:
     root = None if text is None else xml_text.parse_xml(text, report)
-    if root is not None and root.tag not in ("robot", "mujoco"):
+    if root is not None and root.tag not in ("robot", "mujoco", "sdf"):
         report.problem(
             f"<{root.tag}>",
-            "is not a URDF, nor an MJCF",
-            "start the description with <robot> or <mujoco>",
+            "is not a URDF, nor an MJCF or SDF",
+            "start the description with <robot>, <mujoco> or <sdf>",
         )
         return None
     return root

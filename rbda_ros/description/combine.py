@@ -2,57 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-
-from lxml import etree
 
 from rbda_ros.description import expression
 from rbda_ros.description.expand import expand_mimics, expand_path_couplings, mark_dependent
 from rbda_ros.description.inertias import check_inertias, warn_of_massless_leaves
 from rbda_ros.description.link_tree import Tree, joints_by_name
-from rbda_ros.description.loop_elements import read_loop_elements
 from rbda_ros.description.loop_file import LoopFile
-from rbda_ros.description.mjcf import MjcfRobot
 from rbda_ros.description.model import (
     Coupling,
     CutJoint,
     RobotDescription,
 )
 from rbda_ros.description.overrides import override_joints
+from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 from rbda_ros.description.rotors import Rotor, build_rotors
 from rbda_ros.description.transmissions import Transmissions, read_transmissions
-from rbda_ros.description.urdf import read_joints, read_links, read_mimics, read_name
-from rbda_ros.description.urdf_plus import read_loops, read_path_couplings
 from rbda_ros.description.validate import (
     check_constraints,
+    check_guess,
     check_joint_list,
     check_limits,
-    check_single_position,
     check_tree,
     check_unique,
 )
 from rbda_ros.description.values import brief
 
 
-def combine(root: etree._Element, loop_file: LoopFile, report: Report) -> RobotDescription:
-    """Make the robot of a URDF's root element and a loop file; valid if nothing was noted."""
-    name = read_name(root, report)
-    described = read_links(root, report)
-    joints, crosses = override_joints(read_joints(root, report), loop_file.joints, report)
-    links = (*described, *crosses)
-    named = joints_by_name(joints)
-    tree = Tree(joints)
+def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescription:
+    """Make the robot of its file and of a loop file, which may add to it and overrule it.
+
+    It is valid if nothing was noted.
+    """
+    joints, crosses = override_joints(robot.joints, loop_file.joints, report)
+    links = (*robot.links, *crosses)
+    named, tree = joints_by_name(joints), Tree(joints)
     check_tree(links, joints, report)
     check_inertias(links, report)
 
     link_names = {link.name for link in links}
-    transmissions = read_transmissions(root, named, report)
+    xml = robot.transmissions
+    transmissions = Transmissions((), {}) if xml is None else read_transmissions(xml, named, report)
     rotors = build_rotors(
         _all_rotors(loop_file, transmissions, report), link_names, named, tree, report
     )
-    mimic_couplings = expand_mimics(read_mimics(root, report), named, report)
+    mimic_couplings = expand_mimics(robot.mimics, named, report)
     followers = [next(iter(coupling.terms)) for coupling in mimic_couplings]
     dependent = {*followers, *(rotor.joint.name for rotor in rotors)}
     joints = mark_dependent(
@@ -62,74 +58,33 @@ def combine(root: etree._Element, loop_file: LoopFile, report: Report) -> RobotD
     )
     constraints = (
         *mimic_couplings,
-        *expand_path_couplings(read_path_couplings(root, report), link_names, tree, report),
-        *read_loops(root, report),
-        *read_loop_elements(root, report),
+        *expand_path_couplings(robot.path_couplings, link_names, tree, report),
+        *robot.constraints,
         *(rotor.gear for rotor in rotors),
         *loop_file.constraints,
     )
-    return _checked(
-        RobotDescription(
-            name=name,
-            links=(*links, *(rotor.link for rotor in rotors)),
-            joints=joints,
-            constraints=constraints,
-            independent_joints=loop_file.independent_joints,
-            actuated_joints=loop_file.actuated_joints,
-            assembly=loop_file.assembly,
-        ),
-        loop_file,
-        report,
+    held = {name for name, override in loop_file.joints.items() if override.type == "fixed"}
+    guesses = {**robot.assembly, **loop_file.assembly}
+    description = RobotDescription(
+        name=robot.name,
+        links=(*links, *(rotor.link for rotor in rotors)),
+        joints=joints,
+        constraints=tuple(replace(c, method=c.method or loop_file.method) for c in constraints),
+        independent_joints=loop_file.independent_joints,
+        actuated_joints=_actuated(robot, loop_file, held),
+        assembly={name: guess for name, guess in guesses.items() if name not in held},
     )
-
-
-def combine_mjcf(robot: MjcfRobot, loop_file: LoopFile, report: Report) -> RobotDescription:
-    """Make the robot of an MJCF file and a loop file, which may add to it and overrule it."""
-    joints, crosses = override_joints(robot.joints, loop_file.joints, report)
-    links = (*robot.links, *crosses)
-    named, tree = joints_by_name(joints), Tree(joints)
-    check_tree(links, joints, report)
-    check_inertias(links, report)
-    rotors = build_rotors(
-        _all_rotors(loop_file, Transmissions((), {}), report),
-        {link.name for link in links},
-        named,
-        tree,
-        report,
-    )
-    joints = mark_dependent(
-        (*joints, *(rotor.joint for rotor in rotors)),
-        {rotor.joint.name for rotor in rotors},
-        loop_file.independent_joints or (),
-    )
-    listed = loop_file.actuated_joints
-    return _checked(
-        RobotDescription(
-            name=robot.name,
-            links=(*links, *(rotor.link for rotor in rotors)),
-            joints=joints,
-            constraints=(
-                *robot.constraints,
-                *(rotor.gear for rotor in rotors),
-                *loop_file.constraints,
-            ),
-            independent_joints=loop_file.independent_joints,
-            actuated_joints=robot.actuated_joints if listed is None else listed,
-            assembly={**robot.assembly, **loop_file.assembly},
-        ),
-        loop_file,
-        report,
-    )
-
-
-def _checked(
-    description: RobotDescription, loop_file: LoopFile, report: Report
-) -> RobotDescription:
-    method = loop_file.method
-    constraints = tuple(replace(c, method=c.method or method) for c in description.constraints)
-    description = replace(description, constraints=constraints)
     _check(description, report)
     return replace(description, warnings=report.warnings)
+
+
+def _actuated(
+    robot: ReadRobot, loop_file: LoopFile, held: Collection[str]
+) -> tuple[str, ...] | None:
+    """As the loop file lists them, else those of the robot's file that still move."""
+    if loop_file.actuated_joints is not None or robot.actuated_joints is None:
+        return loop_file.actuated_joints
+    return tuple(name for name in robot.actuated_joints if name not in held)
 
 
 def _all_rotors(loop_file: LoopFile, transmissions: Transmissions, report: Report) -> list[Rotor]:
@@ -175,11 +130,11 @@ def _check(description: RobotDescription, report: Report) -> None:
     check_unique("joint", (joint.name for joint in description.joints), report)
     check_unique("constraint", (item.name for item in description.constraints), report)
     check_limits(description.joints, report)
-    check_constraints(description.constraints, links, joints, tree, report)
+    check_constraints(description.constraints, links, joints, report)
     check_joint_list("independent_joints", description.independent_joints, joints, report)
     check_joint_list("actuated_joints", description.actuated_joints, joints, report)
-    for name in description.assembly:
-        check_single_position(name, joints, "assembly", report)
+    for name, guess in description.assembly.items():
+        check_guess(name, guess, joints, report)
     report.raise_problems()  # the last check needs links and joints that resolve
     body_of = tree.body_of(links)
     constrained = _constrained_joints(description, body_of)

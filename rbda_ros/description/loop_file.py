@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from rbda_ros.description.constraint_reader import read_constraint, to_method
 from rbda_ros.description.fields import Fields, to_list, to_mapping, to_name, to_names
-from rbda_ros.description.model import Constraint, Method, Pose, Vector3
+from rbda_ros.description.model import Constraint, Guess, Method, Pose, Vector3
 from rbda_ros.description.report import Report
 from rbda_ros.description.urdf import ZERO
 from rbda_ros.description.values import brief, to_number, to_unit_vector, to_vector
@@ -23,6 +23,8 @@ KEYS = (
     "rotors",
 )
 LARGEST_COUNT = 10_000
+LARGEST_GUESS = 8
+"""Entries of a position that are read: one more than any joint has."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class JointOverride:
         pitch: travel of a helical joint [m/rad].
         axis: first axis of a universal joint, in the joint frame; None for the URDF's.
         second_axis: its other axis; None for one at right angles to the first.
+        position: of a fixed joint, where it is held [rad or m].
         suffixes: what is added to a universal joint's name for its two halves.
         armature: reflected inertia on the joint's own diagonal [kg m^2 or kg].
     """
@@ -42,6 +45,7 @@ class JointOverride:
     pitch: float = 0.0
     axis: Vector3 | None = None
     second_axis: Vector3 | None = None
+    position: float = 0.0
     suffixes: tuple[str, str] = ("1", "2")
     armature: float | None = None
 
@@ -69,7 +73,7 @@ class LoopFile:
     method: Method | None = None
     independent_joints: tuple[str, ...] | None = None
     actuated_joints: tuple[str, ...] | None = None
-    assembly: Mapping[str, float] = field(default_factory=dict)
+    assembly: Mapping[str, Guess] = field(default_factory=dict)
     joints: Mapping[str, JointOverride] = field(default_factory=dict)
     rotors: tuple[RotorLine, ...] = ()
 
@@ -97,18 +101,24 @@ def read_loop_file(value: object, report: Report) -> LoopFile:
     )
 
 
-def _assembly(fields: Fields) -> dict[str, float]:
-    assembly = {}
+def _assembly(fields: Fields) -> dict[str, Guess]:
+    assembly: dict[str, Guess] = {}
     for name, value in fields.get("assembly", to_mapping, {}).items():
         try:
-            assembly[name] = to_number(value)
+            assembly[name] = _to_guess(value)
         except ValueError as error:
             fields.report.problem("assembly", f"{name}: {error}", "give a position [rad or m]")
     return assembly
 
 
+def _to_guess(value: object) -> Guess:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return to_number(value)
+    return tuple(to_number(entry) for entry in value[:LARGEST_GUESS])
+
+
 _JOINT_TYPES = ("helical", "spherical", "ball", "universal", "fixed")
-_JOINT_KEYS = ("type", "pitch", "axis", "second_axis", "suffixes", "armature")
+_JOINT_KEYS = ("type", "pitch", "axis", "second_axis", "position", "suffixes", "armature")
 
 
 def _joints(fields: Fields) -> dict[str, JointOverride]:
@@ -136,6 +146,7 @@ def _joints(fields: Fields) -> dict[str, JointOverride]:
             pitch=pitch,
             axis=entry.get("axis", to_unit_vector, None),
             second_axis=entry.get("second_axis", to_unit_vector, None),
+            position=entry.get("position", to_number, 0.0),
             suffixes=entry.get("suffixes", _to_suffixes, ("1", "2")),
             armature=armature,
         )

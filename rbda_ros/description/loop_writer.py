@@ -26,7 +26,10 @@ def write_loop_file(description: RobotDescription) -> str:
     if description.constraints:
         contents["constraints"] = [_constraint(c) for c in description.constraints]
     if description.assembly:
-        contents["assembly"] = dict(description.assembly)
+        contents["assembly"] = {
+            name: list(guess) if isinstance(guess, tuple) else guess
+            for name, guess in description.assembly.items()
+        }
     joints = {joint.name: _joint(joint) for joint in description.joints}
     joints = {name: entry for name, entry in joints.items() if entry}
     if joints:

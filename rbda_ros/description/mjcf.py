@@ -7,7 +7,6 @@ file draws. A body of several joints becomes a chain of massless links, the last
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from rbda_ros.description.mjcf_equality import read_equalities
 from rbda_ros.description.mjcf_names import Names
 from rbda_ros.description.model import (
-    Constraint,
+    Guess,
     Inertia,
     Joint,
     JointType,
@@ -25,22 +24,12 @@ from rbda_ros.description.model import (
     Link,
     Pose,
 )
-from rbda_ros.description.orientation import to_pose, to_rpy
+from rbda_ros.description.orientation import about, to_pose, to_rpy
+from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
-
-
-@dataclass(frozen=True)
-class MjcfRobot:
-    """What an MJCF file says, in the terms of a URDF and a loop file."""
-
-    name: str
-    links: tuple[Link, ...]
-    joints: tuple[Joint, ...]
-    constraints: tuple[Constraint, ...]
-    actuated_joints: tuple[str, ...] | None
-    assembly: Mapping[str, float]
+_ENTRIES = {_FREE: 7, _BALL: 4}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +38,7 @@ class _Frame:
     p: NDArray[np.float64]
 
 
-def read_mjcf(model: Any, report: Report) -> MjcfRobot:
+def read_mjcf(model: Any, report: Report) -> ReadRobot:
     """Read a compiled model (mujoco.MjModel)."""
     names = Names(model)
     links: list[Link] = [Link(names.body(0))]
@@ -57,7 +46,7 @@ def read_mjcf(model: Any, report: Report) -> MjcfRobot:
     for body in range(1, model.nbody):
         _add_body(model, body, names, links, joints, report)
     _warn_of_what_is_left_out(model, names, report)
-    return MjcfRobot(
+    return ReadRobot(
         name=names.model(),
         links=tuple(links),
         joints=tuple(joints),
@@ -99,7 +88,7 @@ def _joint(model: Any, j: int, names: Names, parent: str, child: str, frame: _Fr
     ref = float(model.qpos0[model.jnt_qposadr[j]]) if kind in (_SLIDE, _HINGE) else 0.0
     R, p = frame.R, frame.p + frame.R @ model.jnt_pos[j]
     if kind == _HINGE:
-        R = R @ _about(axis, -ref)
+        R = R @ about(axis, -ref)
     elif kind == _SLIDE:
         p = p - ref * (R @ axis)
     x, y, z = (float(component) for component in axis)
@@ -168,7 +157,7 @@ def _actuated(model: Any, names: Names, report: Report) -> tuple[str, ...] | Non
     return tuple(joints) or None
 
 
-def _assembly(model: Any, names: Names) -> dict[str, float]:
+def _assembly(model: Any, names: Names) -> dict[str, Guess]:
     """The pose of the file, or a keyframe that violates the equalities much less."""
     import mujoco
 
@@ -183,8 +172,16 @@ def _assembly(model: Any, names: Names) -> dict[str, float]:
             violation = float(np.abs(data.efc_pos[: data.ne]).max(initial=0.0))
             if violation < 0.1 * least - 1e-9:
                 best, least = qpos, violation
-    single = [j for j in range(model.njnt) if model.jnt_type[j] in (_SLIDE, _HINGE)]
-    return {names.joint(j): float(best[model.jnt_qposadr[j]]) for j in single}
+    return {names.joint(j): _position(model, j, best) for j in range(model.njnt)}
+
+
+def _position(model: Any, j: int, qpos: NDArray[np.float64]) -> Guess:
+    """Where a pose has a joint; MuJoCo's quaternions begin with w, ours end with it."""
+    kind, first = int(model.jnt_type[j]), int(model.jnt_qposadr[j])
+    if kind in (_SLIDE, _HINGE):
+        return float(qpos[first])
+    *before, w, x, y, z = (float(value) for value in qpos[first : first + _ENTRIES[kind]])
+    return (*before, x, y, z, w)
 
 
 def _warn_of_what_is_left_out(model: Any, names: Names, report: Report) -> None:
@@ -210,9 +207,3 @@ def _rotation(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
         ]
     )
-
-
-def _about(axis: NDArray[np.float64], angle: float) -> NDArray[np.float64]:
-    """(3, 3) rotation about a unit axis."""
-    half = 0.5 * angle
-    return _rotation(np.concatenate([[math.cos(half)], math.sin(half) * axis]))

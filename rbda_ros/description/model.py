@@ -30,6 +30,8 @@ CutType = Literal[
     "distance",
 ]
 Vector3 = tuple[float, float, float]
+Guess = float | tuple[float, ...]
+"""A position: one number; planar x y yaw; spherical qx qy qz qw; floating x y z and these four."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ class RobotDescription:
     constraints: tuple[Constraint, ...] = ()
     independent_joints: tuple[str, ...] | None = None
     actuated_joints: tuple[str, ...] | None = None
-    assembly: Mapping[str, float] = field(default_factory=dict)
+    assembly: Mapping[str, Guess] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property

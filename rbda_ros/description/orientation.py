@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rbda_ros.description.model import Pose, Vector3
 
@@ -24,6 +24,13 @@ def to_pose(R: NDArray[np.float64], p: NDArray[np.float64]) -> Pose:
     """The frame with axes R (3, 3) and origin p (3,) [m]."""
     x, y, z = (float(component) for component in p)
     return Pose((x, y, z), to_rpy(R))
+
+
+def about(axis: ArrayLike, angle: float) -> NDArray[np.float64]:
+    """(3, 3) the rotation by an angle [rad] about a unit axis."""
+    x, y, z = np.asarray(axis, dtype=float)
+    W = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) + math.sin(angle) * W + 2.0 * math.sin(0.5 * angle) ** 2 * W @ W
 
 
 def turn_onto(first: Vector3, second: Vector3) -> NDArray[np.float64]:

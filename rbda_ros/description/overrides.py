@@ -9,8 +9,10 @@ import numpy as np
 
 from rbda_ros.description.loop_file import JointOverride
 from rbda_ros.description.model import Joint, Limits, Link, Pose, Vector3
+from rbda_ros.description.orientation import about, to_pose
 from rbda_ros.description.report import Report
 from rbda_ros.description.values import brief
+from rbda_ros.spatial import rpy_matrix
 
 
 def override_joints(
@@ -39,6 +41,8 @@ def override_joints(
 
 
 def _changed(joint: Joint, override: JointOverride, report: Report) -> Joint:
+    if override.type == "fixed" and override.position:
+        joint = replace(joint, origin=_held(joint, override.position, report))
     if override.type is not None and override.type != "universal":
         limits = joint.limits
         if override.type in ("spherical", "fixed"):  # one number bounds no orientation
@@ -53,6 +57,21 @@ def _changed(joint: Joint, override: JointOverride, report: Report) -> Joint:
             )
         joint = replace(joint, armature=override.armature)
     return joint
+
+
+def _held(joint: Joint, position: float, report: Report) -> Pose:
+    """Where a joint has its child at a position."""
+    R, p = rpy_matrix(joint.origin.rpy), np.array(joint.origin.xyz)
+    if joint.type == "prismatic":
+        return to_pose(R, p + position * (R @ joint.axis))
+    if joint.type in ("revolute", "continuous"):
+        return to_pose(R @ about(joint.axis, position), p)
+    report.problem(
+        f"joints: {brief(joint.name)}",
+        f"a {joint.type} joint is not held at one number",
+        "leave 'position' out",
+    )
+    return joint.origin
 
 
 def _halves(joint: Joint, override: JointOverride, cross: str) -> tuple[Joint, Joint]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rbda_ros.description import expression
-from rbda_ros.description.link_tree import ONE_DOF, Tree
-from rbda_ros.description.model import Constraint, Coupling, CutJoint, Joint, Link
+from rbda_ros.description.link_tree import ONE_DOF
+from rbda_ros.description.model import Constraint, Coupling, CutJoint, Guess, Joint, Link
 from rbda_ros.description.report import Report
-from rbda_ros.description.values import brief
+from rbda_ros.description.values import SHORTEST_AXIS, brief
 
 
 def check_unique(kind: str, names: Iterable[str], report: Report) -> None:
@@ -95,15 +96,14 @@ def check_constraints(
     constraints: Iterable[Constraint],
     links: Collection[str],
     joints: Mapping[str, Joint],
-    tree: Tree,
     report: Report,
 ) -> None:
-    """Note constraints over unknown, fixed or many-axed joints, and loops within one body."""
-    body_of = tree.body_of(links)
+    """Note constraints over unknown, fixed or many-axed joints, and cuts within one link."""
+    known = set(links)
     for constraint in constraints:
         where = f"constraint {brief(constraint.name)}"
         if isinstance(constraint, CutJoint):
-            _check_cut(constraint, body_of, where, report)
+            _check_cut(constraint, known, where, report)
             continue
         if isinstance(constraint, Coupling):
             names = tuple(constraint.terms)
@@ -115,18 +115,14 @@ def check_constraints(
             check_single_position(name, joints, where, report)
 
 
-def _check_cut(cut: CutJoint, body_of: Mapping[str, str], where: str, report: Report) -> None:
+def _check_cut(cut: CutJoint, links: Collection[str], where: str, report: Report) -> None:
     ends = [end.link for end in (cut.predecessor, cut.successor)]
     for link in ends:
-        if link and link not in body_of:
-            remedy = report.suggest(link, body_of, "name an existing link")
+        if link and link not in links:
+            remedy = report.suggest(link, links, "name an existing link")
             report.problem(where, f"unknown link {brief(link)}", remedy)
-    first, second = (body_of.get(link) for link in ends)
-    if first is not None and first == second:
-        reason = "joins a link to itself"
-        if ends[0] != ends[1]:
-            reason = f"joins {brief(ends[0])} and {brief(ends[1])}, which are fixed to each other"
-        report.problem(where, reason, "name two links that move to each other")
+    if ends[0] == ends[1] in links:
+        report.problem(where, "joins a link to itself", "name two links that move to each other")
 
 
 def check_single_position(
@@ -144,6 +140,29 @@ def check_single_position(
             f"{joint.type} joint {brief(name)} has no single position",
             "name a revolute, continuous, prismatic or helical joint",
         )
+
+
+_POSITIONS = {
+    **dict.fromkeys(ONE_DOF, "position"),
+    "planar": "x y yaw",
+    "spherical": "qx qy qz qw",
+    "floating": "x y z qx qy qz qw",
+}
+
+
+def check_guess(name: str, guess: Guess, joints: Mapping[str, Joint], report: Report) -> None:
+    """Note a guess of a joint that is unknown, or that is no position of its type."""
+    joint = joints.get(name)
+    if joint is None or joint.type not in _POSITIONS:
+        check_single_position(name, joints, "assembly", report)
+        return
+    entries = _POSITIONS[joint.type]
+    given = guess if isinstance(guess, tuple) else (guess,)
+    where = f"assembly of {brief(name)}"
+    if len(given) != len(entries.split()):
+        report.problem(where, f"is not a position of a {joint.type} joint", f"give {entries}")
+    elif "qw" in entries and math.hypot(*given[-4:]) < SHORTEST_AXIS:
+        report.problem(where, "its quaternion has zero length", f"give {entries}")
 
 
 def check_joint_list(

@@ -137,6 +137,26 @@ def attribute(
         return default
 
 
+def inner(
+    element: etree._Element | None,
+    tag: str,
+    convert: Callable[[str], T],
+    default: T,
+    where: str,
+    report: Report,
+) -> T:
+    """As `attribute`, for the text inside the first child of that tag."""
+    found = None if element is None else child(element, tag)
+    text = text_of(found)
+    if found is None or text is None:
+        return default
+    try:
+        return convert(text)
+    except ValueError as error:
+        report.problem(where, f"<{tag}> ({line(found)}): {error}", "correct it")
+        return default
+
+
 def required(element: etree._Element, name: str, where: str, report: Report) -> str:
     """Return an attribute that must be there and not be empty; '' after noting that it is not."""
     value = element.get(name, "")

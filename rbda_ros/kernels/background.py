@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 _ending = CancelToken()
 """Cancelled when the process ends."""
+begin_thread: Callable[[], None] | None = None
+"""Called in the thread when it starts; for whoever owns the process."""
 _log = logging.getLogger(__name__)
 _building = threading.RLock()
 """Held while something is built, and taken before a fork, so that no child inherits half of it."""
@@ -86,6 +88,8 @@ class _Worker:
                 self.thread.start()
 
     def run(self) -> None:
+        if begin_thread is not None:
+            begin_thread()
         while not _ending.cancelled:
             with self.lock:
                 if not self.waiting:

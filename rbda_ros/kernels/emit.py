@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.kernels.llvm_text import Lanes, literal
 from rbda_ros.kernels.plan import Plan, padded_count
+from rbda_ros.kernels.program import Program
 from rbda_ros.kernels.writer import Writer, declaration
 
 
@@ -94,16 +95,10 @@ def _chunk(plan: Plan, k: int, lanes: Lanes) -> str:
 def _evaluate(plan: Plan, functions: Iterable[str]) -> str:
     """Every part in turn, with the work array on the stack."""
     program = plan.program
-    ports = [f"ptr %i{i}" for i in range(len(program.inputs))]
-    ports += [f"ptr %o{i}" for i in range(len(program.outputs))]
+    ports, loads = loaded_ports(program)
     constants = ", ".join(f"double {literal(value)}" for value in plan.constants or (0.0,))
     size = max(len(plan.constants), 1)
     given = ", ".join([*ports, "ptr @constants", "ptr %w"])
-    loads = []
-    for i, port in enumerate(ports):
-        name = port.removeprefix("ptr ")
-        loads.append(f"  {name}.at = getelementptr ptr, ptr %ports, i64 {i}")
-        loads.append(f"  {name} = load ptr, ptr {name}.at")
     return "\n".join(
         [
             f"@constants = internal constant [{size} x double] [{constants}], align 64",
@@ -120,3 +115,15 @@ def _evaluate(plan: Plan, functions: Iterable[str]) -> str:
             "}",
         ]
     )
+
+
+def loaded_ports(program: Program) -> tuple[list[str], list[str]]:
+    """Pointers to inputs, then outputs, and the lines that load them from the array ``%ports``."""
+    ports = [f"ptr %i{i}" for i in range(len(program.inputs))]
+    ports += [f"ptr %o{i}" for i in range(len(program.outputs))]
+    loads = []
+    for i, port in enumerate(ports):
+        name = port.removeprefix("ptr ")
+        loads.append(f"  {name}.at = getelementptr ptr, ptr %ports, i64 {i}")
+        loads.append(f"  {name} = load ptr, ptr {name}.at")
+    return ports, loads

@@ -57,13 +57,17 @@ def make_tiling(plan: Plan, lanes: Lanes) -> Tiling:
 
 
 def modules(plan: Plan, lanes: Lanes, tiling: Tiling) -> list[str]:
-    """Modules of IR that evaluate a plan for many states: ``batch``, and what it calls."""
+    """Modules of IR that evaluate a plan for many states.
+
+    ``void batch(inputs..., outputs..., constants, memory, i64 states)``, and ``void
+    batch_ports(ports, constants, memory, i64 states)`` with an array of the first pointers.
+    """
     parts = emit.functions(plan, lanes, 1)
     return [*parts.values(), _batch(plan, lanes, tiling, parts)]
 
 
 def _batch(plan: Plan, lanes: Lanes, tiling: Tiling, functions: Iterable[str]) -> str:
-    """The IR of ``void batch(inputs..., outputs..., constants, memory, i64 states)``.
+    """The IR of ``batch`` and ``batch_ports``.
 
     Inputs and outputs are row-major, a state per row. The memory is aligned to a vector and has
     `tiling.vectors` vectors.
@@ -100,6 +104,12 @@ def _batch(plan: Plan, lanes: Lanes, tiling: Tiling, functions: Iterable[str]) -
     ir.append("  ret void")
     ir.append("}")
     ir.append("declare i64 @llvm.umin.i64(i64, i64)")
+    ports, loads = emit.loaded_ports(program)
+    ir.append("define void @batch_ports(ptr %ports, ptr %k, ptr %w, i64 %n) nounwind {")
+    ir.extend(loads)
+    ir.append(f"  call void @batch({', '.join([*ports, 'ptr %k', 'ptr %w', 'i64 %n'])})")
+    ir.append("  ret void")
+    ir.append("}")
     return "\n".join(ir)
 
 

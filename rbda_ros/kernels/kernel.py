@@ -104,7 +104,7 @@ class Kernel:
 
     @property
     def address(self) -> int | None:
-        """Where its C function is, ``void (const double *input, ..., double *output, ...)``.
+        """Where its C function is, ``void (double *const *ports)``: its inputs, then its outputs.
 
         It lives as long as the kernel. None before `compile`, and where there is no machine code.
         """
@@ -144,6 +144,9 @@ class Kernel:
             else:
                 self._batch_machine.request()
         if machine is not None:
+            native = self.native
+            if native is not None and not native.takes_rows:
+                machine.serve(native)
             machine(rows, outputs, states)
         else:
             self._one_by_one(rows, outputs, states)

@@ -12,6 +12,7 @@ from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.actuator_efforts import actuator_efforts
 from rbda_ros.algorithms.caba_osim import caba_osim
 from rbda_ros.algorithms.closure import closure
+from rbda_ros.algorithms.commanded_motors import commanded_motors, state_sizes
 from rbda_ros.algorithms.constrained_dynamics import (
     constrained_forward_dynamics,
     constrained_forward_dynamics_by_loop_forces,
@@ -20,7 +21,7 @@ from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
-from rbda_ros.algorithms.feedforward import Choice, feedforward
+from rbda_ros.algorithms.feedforward import feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import (
     BodyFrame,
@@ -91,9 +92,9 @@ def input_shape(tree: ClusterTree, name: str) -> Shape:
     """Rows and columns of an input that does not depend on options; wrenches body by body."""
     if name == "wrenches":
         return len(tree.spanning.bodies), 6
-    actuated = len(tree.actuated)
-    sizes = {"q": tree.nq, "guess": tree.nq, "spanning_tau": tree.nv}
-    sizes |= {"efforts": actuated, "limit": actuated}
+    sizes = {"q": tree.nq, "guess": tree.nq, "spanning_tau": tree.nv, "gains": 2 * tree.nv}
+    sizes |= dict.fromkeys(("efforts", "limit", "offsets"), len(tree.actuated))
+    sizes["measured"] = sum(state_sizes(tree))
     return sizes.get(name, tree.ny), 1
 
 
@@ -144,11 +145,15 @@ def _jacobian_at(tree: ClusterTree, q: Matrix, points: Matrix, frame: NamedFrame
     return jacobian(tree, q, _moved(frame.on_body(tree), points.T))
 
 
-def _inverse_operational_space_inertia_at(
-    tree: ClusterTree, q: Matrix, points: Matrix, frames: Sequence[NamedFrame], linear_only: bool
-) -> Matrix:
-    at = [_moved(frame.on_body(tree), points[e, :].T) for e, frame in enumerate(frames)]
-    return inverse_operational_space_inertia(tree, q, at, linear_only)
+def _operational_space(tree: ClusterTree, q: Matrix, *given: Any) -> tuple[Matrix, ...]:
+    """The Jacobian of several frames, which may be at points, and ``J H^-1 J'``."""
+    *points, frames, linear_only = given
+    at = [frame.on_body(tree) for frame in frames]
+    if points:
+        at = [_moved(frame, points[0][e, :].T) for e, frame in enumerate(at)]
+    rows = 3 if linear_only else 6
+    J = ca.vertcat(*(jacobian(tree, q, frame)[:rows, :] for frame in at))
+    return J, inverse_operational_space_inertia(tree, q, at, linear_only)
 
 
 def _moved(at: BodyFrame, offset: Matrix) -> BodyFrame:
@@ -218,10 +223,6 @@ def _contact_bodies(contacts: Sequence[ContactFrame], *_: Any) -> list[int]:
     return [contact.body for contact in contacts]
 
 
-def _feedforward_shapes(choice: Choice) -> dict[str, Shape]:
-    return {"position": (len(choice.positions or ()), 1)}
-
-
 REGISTRY: dict[str, Traceable] = {
     "inverse_dynamics": Traceable(("q", "yd", "ydd"), inverse_dynamics),
     "inverse_dynamics_with_wrenches": Traceable(
@@ -265,9 +266,10 @@ REGISTRY: dict[str, Traceable] = {
         public=False,
         shapes=lambda frame: {"points": (1, 3)},
     ),
-    "inverse_operational_space_inertia_at": Traceable(
+    "operational_space": Traceable(("q",), _operational_space, needs_frames=True, public=False),
+    "operational_space_at": Traceable(
         ("q", "points"),
-        _inverse_operational_space_inertia_at,
+        _operational_space,
         needs_frames=True,
         public=False,
         shapes=lambda frames, linear_only: {"points": (len(frames), 3)},
@@ -298,13 +300,21 @@ REGISTRY: dict[str, Traceable] = {
         ("position", "velocity", "acceleration", "guess", "limit"),
         _feedforward,
         public=False,
-        shapes=_feedforward_shapes,
+        shapes=lambda choice: {"position": (len(choice.positions or ()), 1)},
     ),
     "feedforward_with_wrenches": Traceable(
         ("position", "velocity", "acceleration", "guess", "limit", "wrenches"),
         _feedforward,
         public=False,
-        shapes=_feedforward_shapes,
+        shapes=lambda choice: {"position": (len(choice.positions or ()), 1)},
+    ),
+    # Option: a CommandChoice of joints and efforts.
+    "commanded_motors": Traceable(
+        ("position", "velocity", "spanning_tau", "guess", "measured", "gains", "limit", "offsets"),
+        commanded_motors,
+        sees_inertia=False,
+        public=False,
+        shapes=lambda choice: {"position": (len(choice.positions or ()), 1)},
     ),
     # Options: contacts, and how to iterate on their forces.
     "constrained_forward_dynamics": Traceable(

@@ -1,4 +1,4 @@
-"""Numbers by joint name, from parameters such as ``stiffness``."""
+"""Numbers by joint name, from parameters such as ``stiffness`` and ``joint_offsets``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ GAIN_FORM = "{<joint>: <number>, ...}"
 
 
 @lru_cache
-def joint_gains(name: str, text: str) -> dict[str, float]:
-    """Read the YAML text of a parameter: numbers of zero or more by joint name.
+def joint_gains(name: str, text: str, *, signed: bool = False) -> dict[str, float]:
+    """Read the YAML text of a parameter: numbers by joint name, of zero or more unless signed.
 
     Raises:
         ValueError: it is not of that form; says which entry, and what to write.
@@ -20,6 +20,7 @@ def joint_gains(name: str, text: str) -> dict[str, float]:
     given = read_mapping(name, text, GAIN_FORM)
     for joint, gain in given.items():
         number = isinstance(gain, int | float) and not isinstance(gain, bool)
-        if not number or not math.isfinite(gain) or gain < 0.0:
-            raise ValueError(f"{name}: '{joint}' is {gain}; give a finite number of zero or more")
+        if not number or not math.isfinite(gain) or (gain < 0.0 and not signed):
+            more = "" if signed else " of zero or more"
+            raise ValueError(f"{name}: '{joint}' is {gain}; give a finite number{more}")
     return {str(joint): float(gain) for joint, gain in given.items()}

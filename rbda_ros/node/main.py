@@ -17,10 +17,11 @@ import rclpy
 from rclpy.utilities import remove_ros_args
 
 from rbda_ros.errors import one_line
-from rbda_ros.kernels.background import end_compiling
+from rbda_ros.kernels import background
 from rbda_ros.node.dynamics_node import DynamicsNode
 from rbda_ros.node.parameters import ParameterError
 from rbda_ros.node.spin import init, spin
+from rbda_ros.node.thread_priority import step_back
 
 USAGE = "usage: dynamics [--ros-args ...]"
 CANNOT_START, BAD_USAGE = 1, 2  # exit codes
@@ -98,7 +99,7 @@ def _finish(node: DynamicsNode) -> bool:
     """Whether all threads of this process have come to rest, in time for whoever told it to end."""
     began = time.monotonic()
     finished = node.finish_work(PATIENCE)
-    return end_compiling(max(began + PATIENCE - time.monotonic(), 0.0)) and finished
+    return background.end_compiling(max(began + PATIENCE - time.monotonic(), 0.0)) and finished
 
 
 def tune_process(node: DynamicsNode) -> None:
@@ -106,6 +107,7 @@ def tune_process(node: DynamicsNode) -> None:
 
     A node that shares its process leaves all of it as it is.
     """
+    background.begin_thread = step_back
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     node.on_model = _Collector().on_model

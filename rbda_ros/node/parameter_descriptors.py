@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 
 from rbda_ros.algorithms.feedforward import TERMS
 from rbda_ros.node.end_effectors import FORM
@@ -42,6 +42,11 @@ DESCRIPTORS = {
     "joint_prefix": ParameterDescriptor(
         description="What joint names in messages begin with and the model's do not: taken off "
         "names that come in, and put before those that go out.",
+    ),
+    "joint_offsets": ParameterDescriptor(
+        description="What is added to measured positions of joints, whose zeros are not the "
+        f"model's, as YAML text: {GAIN_FORM} [rad, m]; `rbda_ros identify --what offset` finds "
+        "them. Position commands to motors have it taken off. Empty: nothing.",
     ),
     "velocity_source": ParameterDescriptor(
         description="Joint velocities: 'message' (of joint_states; refused without), or "
@@ -153,6 +158,11 @@ DESCRIPTORS = {
         description="Condition number of a loop from which on it is too near to a dead point "
         "for an effort.",
         floating_point_range=[FloatingPointRange(from_value=1.0, to_value=1e8)],
+    ),
+    "realtime_priority": ParameterDescriptor(
+        description="Priority of the threads that receive and answer joint_states (SCHED_FIFO of "
+        "Linux), where the system permits it. 0: that of all others.",
+        integer_range=[IntegerRange(from_value=0, to_value=99)],
     ),
     "end_effectors": ParameterDescriptor(
         description="Points on links that ~/operational_space_inertia knows by name, as YAML text: "

@@ -42,9 +42,7 @@ class SelfCheck:
         if not period or robot is None or not node.active or self._busy:
             return
         self._busy = True
-        in_use = node.stream.call_in_use()
-        # Copied while nothing else runs: the stream writes them with every message.
-        live = None if in_use is None else (in_use.kernel, [x.copy() for x in in_use.inputs])
+        live = node.stream.in_use()
         checking = node.builder.background(lambda: self._check(robot, live))
         checking.add_done_callback(lambda done: self._then(robot, done))
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from rbda_ros.algorithms.feedforward import TERMS
 from rbda_ros.node.end_effectors import Point, end_effectors
 from rbda_ros.node.joint_gains import joint_gains
@@ -33,6 +35,7 @@ class Settings:
     floating_base: bool = False
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     joint_prefix: str = ""
+    joint_offsets: str = ""
     velocity_source: str = "message"
     velocity_cutoff: float = 50.0
     acceleration_source: str = "zero"
@@ -58,6 +61,7 @@ class Settings:
     payload_window: float = 0.0
     joint_state_timeout: float = 0.1
     max_condition_number: float = 1e4
+    realtime_priority: int = 0
     end_effectors: str = ""
     autostart: bool = True
 
@@ -87,7 +91,7 @@ def check_model(settings: Settings, robot: Robot) -> None:
             f"effort_limits: {', '.join(unknown)} not actuated in '{robot.name}'; use some of "
             f"{', '.join(robot.actuated_joint_names)}"
         )
-    for name in ("stiffness", "damping"):
+    for name in ("joint_offsets", "stiffness", "damping"):
         unknown = [j for j in _gains(settings, name) if j not in robot.coordinates.scalar_positions]
         if unknown:
             raise ParameterError(
@@ -96,9 +100,16 @@ def check_model(settings: Settings, robot: Robot) -> None:
             )
 
 
+def joint_offsets(settings: Settings, joints: Sequence[str]) -> np.ndarray | None:
+    """What is added to measured positions of joints; None where nothing is to any [rad, m]."""
+    given = _gains(settings, "joint_offsets")
+    offsets = np.array([given.get(name, 0.0) for name in joints])
+    return offsets if offsets.any() else None
+
+
 def _gains(settings: Settings, name: str) -> dict[str, float]:
     try:
-        return joint_gains(name, getattr(settings, name))
+        return joint_gains(name, getattr(settings, name), signed=name == "joint_offsets")
     except ValueError as error:
         raise ParameterError(str(error)) from error
 
@@ -141,7 +152,7 @@ def checked_settings(values: Mapping[str, Any]) -> Settings:
         if isinstance(values[field.name], float) and not math.isfinite(values[field.name]):
             raise ParameterError(f"{field.name}: give a finite number")
     _points(settings.end_effectors)
-    for name in ("stiffness", "damping", "effort_limits"):
+    for name in ("joint_offsets", "stiffness", "damping", "effort_limits"):
         _gains(settings, name)
     commands = tuple(name for name in settings.command_joints if name)
     _check_list("terms", settings.terms, TERMS)

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from rbda_ros.cluster_tree.cancelling import CancelToken, cancelled_by, check_cancelled
+from rbda_ros.node.thread_priority import step_back
 
 T = TypeVar("T")
 
@@ -27,7 +28,7 @@ def result_of(done: Future[T]) -> T:
 
 
 class Worker:
-    """One thread, started when there is something to do.
+    """One thread, started when there is something to do; others go before it.
 
     Args:
         name: of the thread.
@@ -36,7 +37,9 @@ class Worker:
     def __init__(self, name: str) -> None:
         self._ending = CancelToken()
         self._pending: set[Future[Any]] = set()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._thread = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix=name, initializer=step_back
+        )
 
     def submit(self, make: Callable[[], T], *tokens: CancelToken) -> Future[T]:
         """Begin to make something, once all before it is made; these tokens cancel it too.

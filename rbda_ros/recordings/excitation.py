@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,36 +53,52 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class _Limits:
-    """Of every joint of one coordinate, and of the actuators."""
+    """Of every joint of one coordinate, of the actuators, and of the independent joints."""
 
     lower: Array
     upper: Array
     velocity: Array
     effort: Array
+    force: Array
 
     @classmethod
-    def of(cls, robot: Robot) -> _Limits:
+    def of(cls, robot: Robot, effort_limits: Mapping[str, float]) -> _Limits:
         joints = {joint.name: joint.limits for joint in robot.description.joints}
         every = [joints[name] for name in robot.joint_names]
         lower = np.array([limit.lower for limit in every])
         upper = np.array([limit.upper for limit in every])
         width = upper - lower
         kept = (1.0 - MARGIN) / 2 * np.where(np.isfinite(width), width, 0.0)
-        efforts = [joints[name].effort for name in robot.actuated_joint_names]
+        most = {name: limit.effort for name, limit in joints.items()}
+        efforts = [min(most[n], effort_limits.get(n, math.inf)) for n in robot.actuated_joint_names]
+        # A joint that no motor may move by itself has none; it is independent all the same.
+        forces = [most[name] or math.inf for name in robot.independent_joint_names]
         velocity = MARGIN * np.array([limit.velocity for limit in every])
-        return cls(lower + kept, upper - kept, velocity, MARGIN * np.array(efforts))
+        return cls(
+            lower + kept,
+            upper - kept,
+            velocity,
+            MARGIN * np.array(efforts),
+            MARGIN * np.array(forces),
+        )
 
 
 class _Search:
     """Scales shapes into the limits, and judges them."""
 
-    def __init__(self, robot: Robot, seconds: float, what: Collection[str]) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        seconds: float,
+        what: Collection[str],
+        effort_limits: Mapping[str, float],
+    ) -> None:
         if robot.floating_base or len(robot.joint_names) != robot.nq:
             raise InputError(f"{robot.name}: takes a fixed base, and joints of one coordinate only")
         if len(robot.actuated_joint_names) != robot.ny:
             raise InputError(f"{robot.name}: takes as many actuators as degrees of freedom")
         self.robot, self.seconds, self._what = robot, seconds, what
-        self._limits = _Limits.of(robot)
+        self._limits = _Limits.of(robot, effort_limits)
         independent = [robot.joint_names.index(name) for name in robot.independent_joint_names]
         lower, upper = self._limits.lower[independent], self._limits.upper[independent]
         home = robot.independent_position(robot.tree.home)
@@ -114,7 +130,7 @@ class _Search:
             q = robot.close(y)
             state = robot.state(q, yd)
             qd = robot.spanning_velocity(state, yd)
-            efforts, _ = robot.inverse_dynamics_efforts(state, yd, ydd, friction=True)
+            efforts, force = robot.inverse_dynamics_efforts(state, yd, ydd, friction=True)
         except (ClosureError, SingularityError):
             return None
         inside = (
@@ -122,6 +138,7 @@ class _Search:
             and (q <= limits.upper).all()
             and (np.abs(qd) <= limits.velocity).all()
             and (np.abs(efforts) <= limits.effort).all()
+            and (np.abs(force) <= limits.force).all()
         )
         return (q, yd, ydd) if inside else None
 
@@ -159,6 +176,7 @@ def excite(
     rate: float = 100.0,
     tries: int = 60,
     seed: int = 0,
+    effort_limits: Mapping[str, float] | None = None,
     told: Callable[[int, float], None] = lambda done, information: None,
 ) -> Trajectory:
     """A motion that tells much of the parameters: Fourier series, improved at random.
@@ -173,6 +191,7 @@ def excite(
         rate: states a second of the answer.
         tries: motions to look at; more are better.
         seed: of the search.
+        effort_limits: largest efforts of actuated joints, beside the description's [N m, N].
         told: takes how many were looked at, and the information of the best.
 
     Raises:
@@ -185,7 +204,7 @@ def excite(
         )
     if not (0.0 < seconds < math.inf and 0.0 < rate < math.inf and seconds * rate >= SAMPLES):
         raise InputError(f"{seconds:g} s at {rate:g} Hz: give at least {SAMPLES} states")
-    search = _Search(robot, seconds, what)
+    search = _Search(robot, seconds, what, effort_limits or {})
     rng = np.random.default_rng(seed)
     times = np.linspace(0.0, seconds, SAMPLES)
     best, best_scale, information, step = _random(rng, robot.ny), 0.0, -math.inf, 1.0

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from rbda_ros.errors import InputError
 from rbda_ros.robot import Robot
-from rbda_ros.robot.effort_evidence import Evidence
+from rbda_ros.robot.effort_evidence import Evidence, Motion, effort_rows, gather
 from rbda_ros.robot.inertia_chart import InertiaChart
 from rbda_ros.robot.linear_dynamics import Parameters
 from rbda_ros.robot.parameter_fit import Fit, Unknowns, fit_parameters
 from rbda_ros.robot.payload_estimate import PAYLOAD_SPREAD, payload_chart
 from rbda_ros.spatial import Array
 
-WHAT = ("inertia", "friction", "offset", "payload")
-"""What can be identified."""
+WHAT = ("inertia", "friction", "offset", "effort_offset", "payload")
+"""What can be identified: offsets are of positions, and of measured efforts."""
 FITTED = 0.7
 """Share of the time that is fitted; the rest judges."""
+LARGEST_OFFSET = 0.5
+"""Standard deviation of the zero of a joint, before measuring, where efforts would allow more."""
+STEP = 1e-4
+"""Of positions, for differences [rad, m]."""
+ROUNDS = 6
+ARRIVED = 1e-6
+"""Change of offsets at which these have arrived [rad, m]."""
 SPREAD = 0.1
 """How far the nominal inertias may be off, in coordinates of charts: some 20 % of a mass."""
 
@@ -30,16 +37,18 @@ class Identified:
 
     Attributes:
         what: some of `WHAT`.
-        parameters: names and nominal values, offsets last.
+        parameters: names and nominal values, offsets of efforts and of positions last.
+        rows: what efforts there are at every time.
         fit: values, deviations and intervals of them.
         payload: the link of the payload, if one was asked for.
-        nominal_rms, identified_rms: (actuated,) of measured minus model, in the time that judges.
+        nominal_rms, identified_rms: (rows,) of measured minus model, in the time that judges.
         judged: the evidence of that time.
         fitted: and that of the other.
     """
 
     what: tuple[str, ...]
     parameters: Parameters
+    rows: tuple[str, ...]
     fit: Fit
     payload: str | None
     nominal_rms: Array
@@ -52,12 +61,102 @@ class Identified:
         return float(self.fit.values[self.parameters.names.index(name)])
 
     @property
+    def offsets(self) -> dict[str, float]:
+        """What is to be added to positions of joints, of those that the motion tells of."""
+        names = self.parameters.names
+        return {
+            names[k].removesuffix(".offset"): float(self.fit.values[k])
+            for k in np.flatnonzero(self.fit.excited)
+            if names[k].endswith(".offset")
+        }
+
+    @property
     def unknown(self) -> tuple[str, ...]:
         """Parameters that were asked for and that the motion told nothing of."""
         asked = self.fit.before > 0.0
         told = self.fit.excited
         names = self.parameters.names
         return tuple(names[k] for k in range(len(names)) if asked[k] and not told[k])
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """How efforts change with offsets of positions, around some offsets.
+
+    Attributes:
+        joints: that have them.
+        at: (joints,) the offsets that evidence was gathered with [rad, m].
+        columns: (n, rows, joints).
+    """
+
+    joints: tuple[str, ...]
+    at: Array
+    columns: Array
+
+
+def identify_motions(
+    robot: Robot,
+    motions: Iterable[Motion],
+    what: Collection[str],
+    *,
+    payload: str | None = None,
+    cutoff: float = 10.0,
+    spread: float = SPREAD,
+) -> Identified:
+    """As `identify`, from motions. With 'offset', their positions are shifted until it fits.
+
+    Args:
+        robot: the nominal model.
+        motions: of it; read once, unless offsets are asked for.
+        what: some of inertia, friction, offset, effort_offset, payload.
+        payload: the link that carries something unknown.
+        cutoff: of the averages that are fitted [Hz].
+        spread: how far the nominal inertias may be off.
+    """
+    _check_what(what, payload)
+    if "offset" not in what:
+        evidence = gather(robot, motions, payload, cutoff)
+        return identify(robot, evidence, what, payload=payload, spread=spread)
+    motions = list(motions)
+    measured = [motion.joints or robot.independent_joint_names for motion in motions]
+    joints = tuple(dict.fromkeys(name for names in measured for name in names))
+    at, values = np.zeros(len(joints)), robot.parameters(payload=payload).values
+    for _ in range(ROUNDS):
+        evidence = _gather_shifted(robot, motions, joints, at, payload, cutoff)
+        columns = []
+        for step in STEP * np.eye(len(joints)):
+            further, nearer = (
+                _gather_shifted(robot, motions, joints, at + each, payload, cutoff).A @ values
+                for each in (step, -step)
+            )
+            columns.append((further - nearer) / (2 * STEP))
+        slopes = Slopes(joints, at, np.stack(columns, axis=-1))
+        found = identify(robot, evidence, what, payload=payload, spread=spread, slopes=slopes)
+        before, at = at, found.fit.values[-len(joints) :]
+        values = found.fit.values[: len(values)]
+        if np.abs(at - before).max() <= ARRIVED:
+            break
+    return found
+
+
+def _check_what(what: Collection[str], payload: str | None) -> None:
+    unknown = sorted(set(what) - set(WHAT))
+    if unknown or not what:
+        raise InputError(f"what: {', '.join(unknown) or 'nothing'}; use some of {', '.join(WHAT)}")
+    if ("payload" in what) != (payload is not None):
+        raise InputError("payload: name the link that carries it, and only with 'payload'")
+
+
+def _gather_shifted(
+    robot: Robot,
+    motions: Iterable[Motion],
+    joints: tuple[str, ...],
+    offsets: Array,
+    payload: str | None,
+    cutoff: float,
+) -> Evidence:
+    given = dict(zip(joints, offsets.tolist(), strict=True))
+    return gather(robot, (motion.shifted(robot, given) for motion in motions), payload, cutoff)
 
 
 def identify(
@@ -67,30 +166,30 @@ def identify(
     *,
     payload: str | None = None,
     spread: float = SPREAD,
+    slopes: Slopes | None = None,
 ) -> Identified:
     """Fit what is asked for to the first part of the evidence, and judge it by the rest.
 
     Args:
         robot: the nominal model.
         evidence: of motions of it, with the columns of the payload if there is one.
-        what: some of inertia, friction, offset, payload.
+        what: some of inertia, friction, offset (with slopes), effort_offset, payload.
         payload: the link that carries something unknown.
         spread: how far the nominal inertias may be off.
+        slopes: how efforts change with offsets of positions; `identify_motions` finds them.
 
     Raises:
         InputError: nothing, or something unknown, is asked for; or there is too little evidence.
     """
-    unknown = sorted(set(what) - set(WHAT))
-    if unknown or not what:
-        raise InputError(f"what: {', '.join(unknown) or 'nothing'}; use some of {', '.join(WHAT)}")
-    if ("payload" in what) != (payload is not None):
-        raise InputError("payload: name the link that carries it, and only with 'payload'")
+    _check_what(what, payload)
+    if ("offset" in what) != (slopes is not None):
+        raise InputError("offset: how efforts change with it must be known; see identify_motions")
     known = robot.parameters(payload=payload)
-    offsets = [f"{name}.offset" for name in robot.actuated_joint_names]
-    parameters = Parameters(
-        (*known.names, *offsets), np.concatenate([known.values, np.zeros(robot.ny)]), known.bodies
-    )
-    evidence = _with_offsets(evidence)
+    offsets = [f"{name}.effort_offset" for name in robot.actuated_joint_names]
+    offsets += [f"{name}.offset" for name in (slopes.joints if slopes else ())]
+    values = np.concatenate([known.values, np.zeros(len(offsets))])
+    parameters = Parameters((*known.names, *offsets), values, known.bodies)
+    evidence = _with_offsets(evidence, len(robot.actuated_joint_names), slopes)
     cut = int(FITTED * len(evidence.times))
     fitted, judged = evidence.part(slice(0, cut)), evidence.part(slice(cut, None))
     unknowns = unknowns_of(robot, parameters, fitted, what, payload, spread)
@@ -98,14 +197,20 @@ def identify(
     left = [judged.efforts - judged.A @ values for values in (parameters.values, fit.values)]
     before, after = (np.sqrt((each**2).mean(axis=0)) for each in left)
     ordered = tuple(name for name in WHAT if name in what)
-    return Identified(ordered, parameters, fit, payload, before, after, judged, fitted)
+    rows = effort_rows(robot)
+    return Identified(ordered, parameters, rows, fit, payload, before, after, judged, fitted)
 
 
-def _with_offsets(evidence: Evidence) -> Evidence:
+def _with_offsets(evidence: Evidence, actuated: int, slopes: Slopes | None) -> Evidence:
+    """With columns for offsets of efforts, and of positions: there ``e = A p + S (d - d_at)``."""
     samples, rows, _ = evidence.A.shape
-    columns = np.broadcast_to(np.eye(rows), (samples, rows, rows))
-    A = np.concatenate([evidence.A, columns], axis=-1)
-    return Evidence(evidence.times, A, evidence.efforts, evidence.velocities)
+    ones = np.eye(rows)[:, rows - actuated :]
+    columns = [evidence.A, np.broadcast_to(ones, (samples, rows, actuated))]
+    efforts = evidence.efforts
+    if slopes is not None:
+        columns.append(slopes.columns)
+        efforts = efforts + slopes.columns @ slopes.at
+    return Evidence(evidence.times, np.concatenate(columns, -1), efforts, evidence.velocities)
 
 
 def unknowns_of(
@@ -141,10 +246,14 @@ def unknowns_of(
         # Of the independent joints: behind a gear, that of a motor cannot be told from it.
         for name in robot.independent_joint_names:
             linear += [names.index(f"{name}.damping"), names.index(f"{name}.friction")]
-    if "offset" in what:
-        linear += [names.index(f"{name}.offset") for name in robot.actuated_joint_names]
+    if "effort_offset" in what:
+        linear += [names.index(f"{name}.effort_offset") for name in robot.actuated_joint_names]
+    zeros = [k for k, name in enumerate(names) if name.endswith(".offset")]
+    linear += zeros
     # Before measuring, any of them might be what all of the efforts are for.
     efforts = max(float(np.linalg.norm(evidence.efforts)), 1e-9)
     columns = np.linalg.norm(evidence.A[:, :, linear], axis=(0, 1))
     deviations = efforts / np.maximum(columns, 1e-9 * efforts)
+    most = np.where(np.isin(linear, zeros), LARGEST_OFFSET, np.inf)
+    deviations = np.minimum(deviations, most)
     return Unknowns(charts, linear, values[linear], deviations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from io import StringIO
 from typing import Any
@@ -20,47 +21,53 @@ STYLE = (
 )
 
 
-def html_report(robot: Robot, found: Identified, extra: str = "") -> str:
+def html_report(robot: Robot, found: Identified, commands: Mapping[str, str]) -> str:
     """The report as one HTML text, with its plots in it.
 
     Args:
         robot: the nominal model.
         found: what was identified.
-        extra: a command to show, e.g. how to have a node carry the payload.
+        commands: what to tell a node, by title, e.g. how to have it carry the payload.
     """
     parts = [
         f"<h1>{escape(robot.name)}: identified {escape(', '.join(found.what))}</h1>",
         f"<p>Fitted to {len(found.fitted.times)} averages of the recordings, and judged by the "
         f"{len(found.judged.times)} after them, which were not fitted. Measured minus model, root "
         "of the mean square:</p>",
-        _efforts_table(robot, found),
-        _plots(robot, found),
+        _efforts_table(found),
+        _svg(draw_fit(found)),
         "<h2>Parameters</h2><p>Intervals hold the true value with 95 %. Those in grey the motion "
         "told nothing of: they are what the description says.</p>",
         _parameters_table(found),
         _unknown(found),
-        f"<h2>Payload</h2><pre>{escape(extra)}</pre>" if extra else "",
+        *(f"<h2>{escape(t)}</h2><pre>{escape(c)}</pre>" for t, c in commands.items()),
     ]
     title = f"<title>{escape(robot.name)}</title><style>{STYLE}</style>"
     return f'<!doctype html><meta charset="utf-8">{title}{"".join(parts)}\n'
 
 
-def _efforts_table(robot: Robot, found: Identified) -> str:
+def _efforts_table(found: Identified) -> str:
     rows = zip(
-        robot.actuated_joint_names,
+        found.rows,
         found.nominal_rms,
         found.identified_rms,
         found.fit.noise,
+        found.fit.correlation,
         (found.fit.weights < 0.5).mean(axis=0),
         strict=True,
     )
     body = "".join(
         f"<tr><td>{escape(name)}</td><td>{nominal:.4g}</td><td>{identified:.4g}</td>"
-        f"<td>{noise:.4g}</td><td>{100 * outliers:.1f} %</td></tr>"
-        for name, nominal, identified, noise, outliers in rows
+        f"<td>{noise:.4g}</td><td>{correlation:.2f}</td><td>{100 * outliers:.1f} %</td></tr>"
+        for name, nominal, identified, noise, correlation, outliers in rows
     )
-    head = "<tr><th>joint</th><th>nominal</th><th>identified</th><th>noise</th><th>outliers</th>"
-    return f"<table>{head}</tr>{body}</table>"
+    titles = ("joint", "nominal", "identified", "noise", "its correlation", "outliers")
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    return (
+        f"<table><tr>{head}</tr>{body}</table><p>Correlation of what is left with what was left "
+        "one average before: far above zero, the model lacks something, and intervals are wider "
+        "for it.</p>"
+    )
 
 
 def _parameters_table(found: Identified) -> str:
@@ -88,18 +95,25 @@ def _unknown(found: Identified) -> str:
     )
 
 
-def _plots(robot: Robot, found: Identified) -> str:
+def _svg(figure: Any) -> str:
+    text = StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def draw_fit(found: Identified) -> Any:
+    """A figure: efforts measured and computed, in the time that judges; spectra of residuals."""
     require("matplotlib", "recordings")
     from matplotlib.figure import Figure
 
     judged = found.judged
     models = {"nominal": found.parameters.values, "identified": found.fit.values}
     efforts = {name: judged.A @ values for name, values in models.items()}
-    count = len(robot.actuated_joint_names)
+    count = len(found.rows)
     figure = Figure(figsize=(11, 2.4 * count), layout="constrained")
     axes: Any = figure.subplots(count, 2, squeeze=False, width_ratios=(3, 2))
     times = judged.times - judged.times[0]
-    for j, name in enumerate(robot.actuated_joint_names):
+    for j, name in enumerate(found.rows):
         left, right = axes[j]
         left.plot(times, judged.efforts[:, j], color="0.7", label="measured")
         for label, values in efforts.items():
@@ -112,9 +126,7 @@ def _plots(robot: Robot, found: Identified) -> str:
     axes[0][1].set_title("spectrum of the residual")
     axes[-1][0].set_xlabel("time [s]")
     axes[-1][1].set_xlabel("frequency [Hz]")
-    text = StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    return figure
 
 
 def _spectrum(times: Array, values: Array) -> tuple[Array, Array]:

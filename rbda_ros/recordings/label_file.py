@@ -21,9 +21,9 @@ from rbda_ros.recordings.bags import (
     new_bag,
     open_bag,
     remove_partial,
-    typestore,
 )
-from rbda_ros.recordings.labeller import LABELS, Labeller
+from rbda_ros.recordings.labeller import LABELS, OTHER_TOPICS, Labeller
+from rbda_ros.recordings.smoothing import Labelled, Smoother
 from rbda_ros.recordings.table import SampleTable
 from rbda_ros.robot import Robot, load_robot
 
@@ -31,11 +31,6 @@ GAP = 1_000_000_000
 """Time without a message from which a new episode begins, and jump back of it that does [ns]."""
 SAMPLED = 64 * 1024
 """Bytes at each end of a file that its fingerprint has."""
-OTHER_TOPICS = {
-    "~/reference": ("trajectory_msgs/msg/JointTrajectory", Labeller.reference),
-    "~/base_state": ("nav_msgs/msg/Odometry", Labeller.base_state),
-    "~/external_wrench": ("geometry_msgs/msg/WrenchStamped", Labeller.external_wrench),
-}
 
 Progress = Callable[[float], None]
 
@@ -66,12 +61,14 @@ class Options:
         node: name of the node, in its namespace, e.g. ``/dynamics`` or ``/left/dynamics``.
         joint_states: name of the topic.
         rate: at most so many labels a second, by the stamps [Hz]; 0 for one a message.
+        cutoff: of a low-pass without delay, of all efforts [Hz]; 0 for none.
         parquet: whether there is a table of samples beside the bag.
     """
 
     node: str = "/dynamics"
     joint_states: str = "/joint_states"
     rate: float = 0.0
+    cutoff: float = 0.0
     parquet: bool = False
 
 
@@ -177,12 +174,11 @@ class _Run:
     ) -> None:
         self._labeller, self._bag, self._table = labeller, bag, table
         self._options = options
-        self._others = {
-            topic.replace("~", options.node): entry for topic, entry in OTHER_TOPICS.items()
-        }
+        self._others = {topic.replace("~", options.node): topic for topic in OTHER_TOPICS}
         self._spacing = round(1e9 / options.rate) if options.rate else 0
         self._last = -GAP  # stamp of the last sample
         self._slot: int | None = None
+        self._smoother = Smoother(options.cutoff) if options.cutoff else None
         self._messages = self._answered = self._episodes = 0
 
     def over(self, reader: Any, progress: Progress) -> tuple[int, int, int]:
@@ -194,9 +190,11 @@ class _Run:
                 self._messages += 1
                 self._label(time, data)
             elif connection.topic in self._others:
-                self._take(connection.topic, connection.msgtype, time, data)
+                other = self._others[connection.topic]
+                self._labeller.other(other, connection.msgtype, data, time)
             if not k % 5000:
                 progress(k / count)
+        self._end_episode()
         progress(1.0)
         return self._messages, self._answered, self._episodes
 
@@ -205,27 +203,31 @@ class _Run:
         if sample is None:
             return
         since = sample.stamp - self._last
-        new_episode = not self._episodes or since > GAP or since < -GAP
-        self._episodes += new_episode
+        if not self._episodes or since > GAP or since < -GAP:
+            self._end_episode()
+            self._episodes += 1
         self._last = sample.stamp
+        labelled = Labelled(time, data, labels, sample)
+        for ready in self._smoother.add(labelled) if self._smoother else (labelled,):
+            self._write(ready)
+
+    def _end_episode(self) -> None:
+        for ready in self._smoother.end() if self._smoother else ():
+            self._write(ready)
+        self._slot = None
+
+    def _write(self, labelled: Labelled) -> None:
+        time, sample, labels = labelled.time, labelled.sample, labelled.labels
         if self._spacing:
             slot = sample.stamp // self._spacing
-            if slot == self._slot and not new_episode:
+            if slot == self._slot:
                 return
             self._slot = slot
+        if self._smoother is not None:
+            labels = [(label, message) for label, message in labels if label == "joint_states"]
+            labels += self._labeller.effort_labels(sample, labelled.data)
         self._answered += 1
         for label, message in labels:
             self._bag.add(label, time, message)
         if self._table is not None:
             self._table.add(time, self._episodes - 1, sample)
-
-    def _take(self, topic: str, msgtype: str, time: int, data: bytes) -> None:
-        wanted, take = self._others[topic]
-        if msgtype != wanted:
-            return
-        try:
-            message = typestore().deserialize_cdr(data, msgtype)
-        except Exception:  # rosbags raises whatever the bytes lead it to
-            self._labeller.unreadable()
-            return
-        take(self._labeller, message, time)

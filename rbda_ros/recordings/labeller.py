@@ -21,12 +21,19 @@ from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.meter import Meter
 from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.responder import Responder
+from rbda_ros.recordings.bags import typestore
 from rbda_ros.recordings.cdr import CdrCodec, CdrWriter, UnreadableError, stamp
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 LABELS = ("feedforward", "joint_states", "external_effort", "residual")
 """Topics that are added, under the node's name."""
+OTHER_TOPICS = {
+    "~/reference": "trajectory_msgs/msg/JointTrajectory",
+    "~/base_state": "nav_msgs/msg/Odometry",
+    "~/external_wrench": "geometry_msgs/msg/WrenchStamped",
+}
+"""Topics that the node listens to beside joint states, and their types."""
 UNREADABLE = "not readable"
 """Why a message is not answered that is none of its type."""
 
@@ -41,6 +48,8 @@ class Sample:
         measured: efforts of the actuated joints, as measured.
         feedforward: efforts of the actuated joints, of the model.
         external: force on the independent joints from outside.
+        joints: that positions and velocities follow from.
+        base: pose (7) and twist (6) of a floating base; empty without one.
     """
 
     stamp: int
@@ -49,6 +58,13 @@ class Sample:
     measured: Vector | None
     feedforward: Vector
     external: Vector | None
+    joints: tuple[str, ...]
+    base: Vector
+
+    @property
+    def residual(self) -> Vector | None:
+        """Efforts as measured minus those of the model."""
+        return None if self.measured is None else self.measured - self.feedforward
 
 
 class Labeller:
@@ -61,6 +77,7 @@ class Labeller:
     Attributes:
         refused: messages that were not answered, by reason.
         joints, actuated, independent: names in the order of a sample's numbers.
+        floating_base: whether samples have the state of a base.
     """
 
     def __init__(self, robot: Robot, settings: Settings) -> None:
@@ -84,7 +101,7 @@ class Labeller:
             meter=_NoMeter(),
             codec=self._codec,
             answered=self._answered,
-            closed=lambda call, data, states: self._completed.on_state(call, data, states),
+            closed=lambda *given: self._completed.on_state(*given),
         )
         self._completed = CompletedStates(
             robot, prefix, self._publisher("joint_states"), _at_once, self._codec
@@ -104,9 +121,24 @@ class Labeller:
         self.joints = tuple(
             name for name in robot.joint_names if name in robot.coordinates.scalar_positions
         )
+        self.floating_base = robot.floating_base
         self.actuated, self.independent = robot.actuated_joint_names, robot.independent_joint_names
-        self._residual = CdrWriter([prefix + name for name in self.actuated], ("effort",))
-        self._places: tuple[tuple[str, ...], list[int] | None] = (), None
+        self._take = {
+            "~/reference": self._responder.on_reference,
+            "~/base_state": self._responder.on_base_state,
+            "~/external_wrench": self._responder.on_external_wrench,
+        }
+        names = {
+            "feedforward": self.actuated,
+            "external_effort": self.independent,
+            "residual": self.actuated,
+        }
+        self._writers = {
+            label: CdrWriter([prefix + name for name in of], ("effort",))
+            for label, of in names.items()
+        }
+        # Of efforts in messages that name certain joints: whose they are, and where they stand.
+        self._places: tuple[tuple[str, ...], tuple[str, ...], list[int]] = (), (), []
 
     @property
     def refused(self) -> Counter[str]:
@@ -140,24 +172,32 @@ class Labeller:
             self._refusals.last_message = str(error)
         return self._labels, self._sample
 
-    def reference(self, message: Any, time: int) -> None:
-        """Take the acceleration of a JointTrajectory's first point."""
-        self._now = time
-        self._responder.on_reference(message)
+    def effort_labels(self, sample: Sample, like: bytes) -> list[tuple[str, bytes]]:
+        """Labels of a sample whose efforts were changed, with the stamp of a message."""
+        numbers = {
+            "feedforward": sample.feedforward,
+            "external_effort": sample.external,
+            "residual": sample.residual,
+        }
+        labels = []
+        for label, values in numbers.items():
+            if values is not None:
+                writer = self._writers[label]
+                writer.efforts[:] = values
+                labels.append((label, writer.serialized(like)))
+        return labels
 
-    def base_state(self, message: Any, time: int) -> None:
-        """Take the pose and twist of the floating base from an Odometry message."""
+    def other(self, topic: str, msgtype: str, data: bytes, time: int) -> None:
+        """Take a message of one of `OTHER_TOPICS`, serialized; one of another type is skipped."""
+        if msgtype != OTHER_TOPICS[topic]:
+            return
         self._now = time
-        self._responder.on_base_state(message)
-
-    def external_wrench(self, message: Any, time: int) -> None:
-        """Take the wrench that acts on a link, from a WrenchStamped message."""
-        self._now = time
-        self._responder.on_external_wrench(message)
-
-    def unreadable(self) -> None:
-        """Count a message of another topic that is none of its type."""
-        self._unreadable += 1
+        try:
+            message = typestore().deserialize_cdr(data, msgtype)
+        except Exception:  # rosbags raises whatever the bytes lead it to
+            self._unreadable += 1
+            return
+        self._take[topic](message)
 
     def _publisher(self, label: str) -> Callable[[bytes], None]:
         return lambda data: self._labels.append((label, data))
@@ -173,32 +213,46 @@ class Labeller:
                 self._refusals.add(refusal(error))
             if len(self._labels) > before:
                 external = self._codec.writers["effort",].values["effort"].copy()
-        measured = self._measured(states)
-        if measured is not None:
-            self._residual.efforts[:] = measured - call.efforts
-            self._labels.append(("residual", self._residual.serialized(data)))
         completed = self._completed.values
-        self._sample = Sample(
+        sample = self._sample = Sample(
             stamp(data) or self._now,
             completed["position"].copy(),
             completed["velocity"].copy(),
-            measured,
+            self._measured(states, call.q),
             call.efforts.copy(),
             external,
+            call.joints,
+            np.concatenate([call.base_position, call.base_twist]) if self.floating_base else _NONE,
         )
+        residual = sample.residual
+        if residual is not None:
+            writer = self._writers["residual"]
+            writer.efforts[:] = residual
+            self._labels.append(("residual", writer.serialized(data)))
 
-    def _measured(self, states: JointStates) -> Vector | None:
-        """Efforts of the actuated joints, if the message has all of them, and finite ones."""
-        names, at = self._places
+    def _measured(self, states: JointStates, q: Vector) -> Vector | None:
+        """Efforts of the actuated joints, if the message has all of them, and finite ones.
+
+        Where it has those of every independent joint instead, what these come to at the motors.
+        """
+        names, which, at = self._places
         if states.names is not names:
-            found = places(states.names, self._settings.joint_prefix, set(self.actuated))
-            known = all(name in found for name in self.actuated)
-            at = [found[name] for name in self.actuated] if known else None
-            self._places = states.names, at
-        if at is None or len(states.effort) != len(states.names):
+            found = places(states.names, self._settings.joint_prefix, set(self._robot.joint_names))
+            which = next((n for n in (self.actuated, self.independent) if found.keys() >= {*n}), ())
+            at = [found[name] for name in which]
+            self._places = states.names, which, at
+        if not at or len(states.effort) != len(states.names):
             return None
         measured = states.effort[at]
-        return measured if np.isfinite(measured).all() else None
+        if not np.isfinite(measured).all():
+            return None
+        if which is self.actuated:
+            return measured
+        tau = np.concatenate([np.zeros(self._robot.coordinates.base_nv), measured])
+        return self._robot.actuator_efforts(q, tau)
+
+
+_NONE: Vector = np.zeros(0)
 
 
 class _NoMeter(Meter):

@@ -13,6 +13,8 @@ from rbda_ros.cluster_tree.spanning_tree import IDENTITY, link_inertia
 from rbda_ros.description.report import Report
 from rbda_ros.description.xml_text import parse_xml
 from rbda_ros.errors import InputError
+from rbda_ros.node.joint_gains import joint_gains
+from rbda_ros.node.settings import Settings
 from rbda_ros.recordings.identification import Identified
 from rbda_ros.robot import Robot
 from rbda_ros.robot.inertia_chart import is_body
@@ -89,6 +91,15 @@ def payload_call(payload: Payload, node: str) -> str:
     }
     text = yaml.safe_dump(request, default_flow_style=True, width=10**6).strip()
     return f'ros2 service call {node}/set_payload rbda_ros/srv/SetPayload "{text}"'
+
+
+def offset_parameters(settings: Settings, found: Identified) -> str:
+    """A parameter file with the offsets of positions: those there were, and those found on top."""
+    offsets = joint_gains("joint_offsets", settings.joint_offsets, signed=True)
+    for name, offset in found.offsets.items():
+        offsets = {**offsets, name: round(offsets.get(name, 0.0) + offset, 6)}
+    text = yaml.safe_dump(offsets, default_flow_style=True, width=10**6).strip()
+    return yaml.safe_dump({"/**": {"ros__parameters": {"joint_offsets": text}}}, width=10**6)
 
 
 def _patch_body(links: dict[str, Any], robot: Robot, k: int, found: Identified) -> None:

@@ -14,6 +14,7 @@ from rbda_ros.robot.inputs import Array
 
 ROWS = 20_000
 """Rows that are kept until they are written."""
+BASE = ("x", "y", "z", "qx", "qy", "qz", "qw", "vx", "vy", "vz", "wx", "wy", "wz")
 
 
 class SampleTable:
@@ -22,7 +23,8 @@ class SampleTable:
     Columns: ``log_time`` and ``stamp`` [ns]; ``episode``, which counts up at every gap; and by
     joint ``position.NAME``, ``velocity.NAME`` (every joint), ``effort.NAME``,
     ``feedforward.NAME``, ``residual.NAME`` (the actuated) and ``external_effort.NAME`` (the
-    independent). What is not known is null.
+    independent). A floating base has ``base.x`` to ``base.qw``, its pose, and ``base.vx`` to
+    ``base.wz``, its twist in its frame. What is not known is null.
 
     Args:
         path: the file.
@@ -43,6 +45,7 @@ class SampleTable:
             "feedforward": actuated,
             "residual": actuated,
             "external_effort": labeller.independent,
+            "base": BASE if labeller.floating_base else (),
         }
         self._columns = [f"{what}.{name}" for what, names in groups.items() for name in names]
         self._sizes = [len(names) for names in groups.values()]
@@ -61,14 +64,15 @@ class SampleTable:
             episode: to which it belongs.
             sample: the numbers.
         """
-        measured = sample.measured
+        residual = sample.residual
         parts: list[Array | float] = [
             sample.position,
             sample.velocity,
-            np.nan if measured is None else measured,
+            np.nan if sample.measured is None else sample.measured,
             sample.feedforward,
-            np.nan if measured is None else measured - sample.feedforward,
+            np.nan if residual is None else residual,
             np.nan if sample.external is None else sample.external,
+            sample.base,
         ]
         row, start = self._numbers[len(self._times)], 0
         for part, size in zip(parts, self._sizes, strict=True):

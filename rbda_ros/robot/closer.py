@@ -220,7 +220,7 @@ class LoopCloser:
     def _known_by_name(self, positions: Mapping[str, ArrayLike], guess: Array) -> dict[int, Array]:
         """Positions by body number; a floating base is where the guess has it."""
         layout = self._tree.coordinates
-        number_of = self._tree.spanning.body_of_joint()
+        number_of = self._tree.spanning.body_of_joint
         self._inputs.choices.check_names(positions)
         known = {1: guess[: layout.base_nq]} if layout.base_nq else {}
         for name, position in positions.items():

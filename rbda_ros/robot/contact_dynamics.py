@@ -28,6 +28,7 @@ from rbda_ros.robot.contacts import (
 from rbda_ros.robot.frames import Frames
 from rbda_ros.robot.inputs import NOWHERE
 from rbda_ros.robot.mechanism import Position
+from rbda_ros.robot.native_calls import checked
 from rbda_ros.robot.poses import pose_error
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
@@ -39,6 +40,7 @@ MOST_PLACES = 256
 class ContactDynamics(Frames):
     """Forward and inverse dynamics with contacts, and impacts."""
 
+    @checked
     def constrained_forward_dynamics(
         self,
         q: Position,
@@ -89,6 +91,19 @@ class ContactDynamics(Frames):
         accelerations what they miss and how much that last changed.
         """
         return self._contact_kernel(self._read(contacts), route, impact=False)[0]
+
+    def _contact_call(
+        self, contacts: Sequence[Contact], route: Route = "constrained_aba"
+    ) -> tuple[Kernel, int, tuple[Array, ...]]:
+        """The kernel of `constrained_forward_dynamics`, iterations of a call, what is constant.
+
+        For contacts without gains: axes, wanted accelerations, zero forces to start from, and
+        points where some are elsewhere than at the origin of their link.
+        """
+        read = self._read(contacts)
+        kernel, each = self._contact_kernel(read, route, impact=False, at_points=read.offset)
+        wanted = np.array([contact.acceleration for contact in contacts], dtype=float)
+        return kernel, each, (read.flat_axes, wanted.ravel(), np.zeros(read.rows), *read.points)
 
     def contact_forces(
         self, q: Position, qd: ArrayLike, tau: ArrayLike, contacts: Sequence[Contact]
@@ -171,9 +186,8 @@ class ContactDynamics(Frames):
     ) -> ConstrainedMotion:
         """Call a kernel, each time from the forces of the last, until contacts are satisfied."""
         along, iterations, converged = np.zeros(read.rows), 0, False
-        points = [np.array([frame.point for frame in read.frames]).ravel()] if read.offset else []
         while not converged and iterations < stop.iterations:
-            given = (*inputs, read.flat_axes, desired.ravel(), along, *points)
+            given = (*inputs, read.flat_axes, desired.ravel(), along, *read.points)
             ydd, forces, along, (residual, change) = kernel.call(*given)
             if not (np.isfinite(ydd).all() and np.isfinite(forces).all()):
                 raise SingularityError(
@@ -204,10 +218,12 @@ class ContactDynamics(Frames):
 
     def _read(self, contacts: Sequence[Contact]) -> ReadContacts:
         """Check contacts, and find the bodies they are on."""
-        if not contacts:
+        if not isinstance(contacts, Sequence) or not contacts:
             raise InputError("contacts: give at least one")
         frames, axes = [], []
         for number, contact in enumerate(contacts):
+            if not isinstance(contact, Contact):
+                raise InputError(f"contacts[{number}] is {contact!r}; give a Contact")
             where = f"contacts[{number}] on {contact.link!r}"
             check_numbers(where, contact)
             frame, own_axes = self._placed(where, contact)

@@ -150,6 +150,13 @@ class ReadContacts:
         return any(np.any(contact.xyz) for contact in self.contacts)
 
     @property
+    def points(self) -> list[Array]:
+        """(3c,) places on their bodies, if kernels are to take them; else nothing."""
+        if not self.offset:
+            return []
+        return [np.array([frame.point for frame in self.frames]).ravel()]
+
+    @property
     def rows(self) -> int:
         """Number of rows of all contacts."""
         return sum(frame.size for frame in self.frames)

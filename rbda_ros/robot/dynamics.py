@@ -251,7 +251,7 @@ class Dynamics(Mechanism):
     ) -> Array:
         """Call a kernel, or its twin with external wrenches where there are any."""
         inputs = state.q, state.yd, third
-        if wrenches:
+        if isinstance(wrenches, np.ndarray) or wrenches:  # an array is none, and is told so
             outputs = self._evaluate(
                 f"{name}_with_wrenches", *inputs, self._inputs.body_wrenches(wrenches)
             )

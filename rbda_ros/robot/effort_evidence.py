@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 CHUNK = 4000
 """Samples whose regressors are in memory at once."""
+BASE_ROWS = tuple(f"base {kind}{axis}" for kind in ("force ", "moment ") for axis in "xyz")
+"""Of a floating base, in its frame: nothing but gravity, which the model knows, may act on it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,7 @@ class Motion:
         q: (n, nq) spanning positions, closed.
         yd, ydd: (n, ny) independent velocities, and accelerations by central differences.
         efforts: (n, actuated) measured.
+        joints: whose positions were measured; none for the independent ones.
     """
 
     times: Array
@@ -34,14 +37,41 @@ class Motion:
     yd: Array
     ydd: Array
     efforts: Array
+    joints: tuple[str, ...] = ()
 
     @classmethod
     def measured(
-        cls, times: Array, q: Array, yd: Array, efforts: Array, start: float = 0.0
+        cls,
+        times: Array,
+        q: Array,
+        yd: Array,
+        efforts: Array,
+        *,
+        start: float = 0.0,
+        joints: tuple[str, ...] = (),
     ) -> Motion:
         """An episode with accelerations by central differences; times count from ``start`` [s]."""
         ydd = np.gradient(yd, times, axis=0, edge_order=2)
-        return cls(start + times, q, yd, ydd, efforts)
+        return cls(start + times, q, yd, ydd, efforts, joints)
+
+    def shifted(self, robot: Robot, offsets: Mapping[str, float]) -> Motion:
+        """The same measurements, with offsets added to positions of measured joints [rad, m]."""
+        if not any(offsets.values()):
+            return self
+        layout, base = robot.coordinates, robot.coordinates.base_nv
+        names = self.joints or robot.independent_joint_names
+        qd = robot.spanning_velocity(self.q, self.yd)
+        position = {
+            name: self.q[:, layout.scalar_positions[name]] + offsets.get(name, 0.0)
+            for name in names
+        }
+        velocity = {name: qd[:, layout.velocities[name].start] for name in names}
+        q = robot.convert(position, guess=self.q[0]).q.copy()
+        if base:
+            q[:, :7] = self.q[:, :7]
+        yd = robot.independent_velocity(q, velocity, qd[:, :base] if base else None)
+        ydd = np.gradient(yd, self.times - self.times[0], axis=0, edge_order=2)
+        return replace(self, q=q, yd=yd, ydd=ydd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +83,8 @@ class Evidence:
 
     Attributes:
         times: (n,) of the blocks [s].
-        A: (n, actuated, parameters) regressors in the units of the efforts.
-        efforts: (n, actuated) measured [N m, N].
+        A: (n, rows, parameters) regressors in the units of the efforts.
+        efforts: (n, rows) measured [N m, N]: those of `effort_rows`.
         velocities: (n, ny) of the independent joints [rad/s, m/s].
     """
 
@@ -70,23 +100,24 @@ class Evidence:
         )
 
 
+def effort_rows(robot: Robot) -> tuple[str, ...]:
+    """What efforts there are at every time: of a floating base, and of the actuators."""
+    return (*(BASE_ROWS if robot.floating_base else ()), *robot.actuated_joint_names)
+
+
 def gather(
-    robot: Robot, motions: Sequence[Motion], payload: str | None = None, cutoff: float = 10.0
+    robot: Robot, motions: Iterable[Motion], payload: str | None = None, cutoff: float = 10.0
 ) -> Evidence:
     """Averages over blocks of half a period of the cutoff frequency [Hz].
 
     Raises:
-        InputError: a floating base, or other than one actuator a coordinate.
+        InputError: other than one actuator a coordinate, or too short a motion.
     """
-    if robot.floating_base:
+    if len(effort_rows(robot)) != robot.ny:
         raise InputError(
-            f"{robot.name}: its base floats, and what acts on it is not measured; load it with "
-            "a fixed base, and hold it there while recording"
-        )
-    if len(robot.actuated_joint_names) != robot.ny:
-        raise InputError(
-            f"{robot.name}: {len(robot.actuated_joint_names)} actuators for {robot.ny} degrees of "
-            "freedom; identification takes as many of both"
+            f"{robot.name}: {len(robot.actuated_joint_names)} actuators for "
+            f"{robot.ny - robot.coordinates.base_nv} degrees of freedom; identification takes as "
+            "many of both"
         )
     parts = [part for motion in motions for part in _blocks(robot, motion, payload, cutoff)]
     if not parts:
@@ -106,7 +137,9 @@ def _blocks(
         stop -= (stop - start) % size
         here = slice(start, stop)
         A = regressor_of_efforts(robot, motion.q[here], motion.yd[here], motion.ydd[here], payload)
-        numbers = motion.times[here], A, motion.efforts[here], motion.yd[here]
+        efforts = motion.efforts[here]
+        efforts = np.pad(efforts, ((0, 0), (A.shape[1] - efforts.shape[1], 0)))  # none on the base
+        numbers = motion.times[here], A, efforts, motion.yd[here]
         times, A, efforts, yd = (x.reshape(-1, size, *x.shape[1:]).mean(axis=1) for x in numbers)
         yield times, A, efforts, yd
 
@@ -114,8 +147,8 @@ def _blocks(
 def regressor_of_efforts(
     robot: Robot, q: Array, yd: Array, ydd: Array, payload: str | None = None
 ) -> Array:
-    """(n, actuated, parameters): efforts of the actuators as a linear map of the parameters."""
+    """(n, rows, parameters): efforts, in the order of `effort_rows`, by the parameters."""
     state = robot.state(q, yd)
     Y = robot.regressor(state, yd, ydd, payload=payload)
     W = np.stack([robot.actuator_efforts(state, unit) for unit in np.eye(robot.ny)], axis=-1)
-    return W @ Y
+    return np.concatenate([Y[:, : robot.coordinates.base_nv], W @ Y], axis=1)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from rbda_ros.algorithms.inverse_kinematics import Kinematics, Reached, reach
 from rbda_ros.errors import ClosureError, InputError, SingularityError
 from rbda_ros.robot.dynamics import Dynamics
-from rbda_ros.robot.inputs import FrameName, numbers
+from rbda_ros.robot.inputs import MOST_TRACED_FRAMES, FrameName, numbers
 from rbda_ros.robot.mechanism import Position
 from rbda_ros.robot.native_calls import checked
 from rbda_ros.robot.poses import pose_error
@@ -18,10 +18,6 @@ from rbda_ros.robot.results import OperationalSpace
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
-RANK_TOLERANCE = 1e-9
-"""Eigenvalues of the inverse OSIM below this share of the largest count as zero."""
-MOST_TRACED_FRAMES = 8
-"""Frames whose operational-space inertia is a program of its own."""
 ROTATION_TOLERANCE = 1e-3
 """Largest error of a target's rotation matrix; it is orthogonalized below, refused above."""
 
@@ -41,12 +37,8 @@ class Frames(Dynamics):
 
         World-aligned axes at the frame's origin, linear rows first: ``[v; w] = J yd``.
         """
-        named = self._inputs.frame(frame)
-        if any(named.xyz):  # clients may name any point: it is an input
-            kernel = self._kernels.get("jacobian_at", named.at_link())
-            J = self._evaluate(kernel, self.state(q).q, np.array(named.xyz))[0]
-        else:
-            J = self._evaluate("jacobian", self.state(q).q, frames=(named,))[0]
+        name, options, points = self._inputs.jacobian(frame)
+        J = self._evaluate(self._kernels.get(name, *options), self.state(q).q, *points)[0]
         return J.reshape(*J.shape[:-1], 6, self.ny)
 
     @checked
@@ -55,6 +47,7 @@ class Frames(Dynamics):
         state = self.state(q, qd)
         return self._evaluate("frame_bias_acceleration", state.q, state.yd, frames=(frame,))[0]
 
+    @checked
     def operational_space_inertia(
         self,
         q: Position,
@@ -80,25 +73,15 @@ class Frames(Dynamics):
         if np.ndim(numbers("damping", damping)) or not 0.0 <= damping < np.inf:
             raise InputError(f"damping is {damping!r}; give a number that is not negative")
         state = self._single_state(q)
-        rows = 3 if linear_only else 6
-        jacobian = np.vstack([self.jacobian(state, frame)[:rows] for frame in frames])
         if len(frames) > MOST_TRACED_FRAMES:
+            rows = 3 if linear_only else 6
+            jacobian = np.vstack([self.jacobian(state, frame)[:rows] for frame in frames])
             inverse = self._dense_inverse_inertia(state, jacobian)
         else:
-            inverse = self._inverse_inertia(state, frames, linear_only)
+            jacobian, inverse = self._operational_space(state, frames, linear_only)
         if not np.isfinite(inverse).all():
             raise SingularityError(self._no_inertia())
-        values, vectors = np.linalg.eigh(inverse)
-        regular = values > RANK_TOLERANCE * values.max(initial=0.0)
-        damped = values + damping
-        reciprocal = np.divide(1.0, damped, where=regular | (damping > 0.0), out=0.0 * values)
-        return OperationalSpace(
-            inertia=(vectors * reciprocal) @ vectors.T,
-            inverse_inertia=inverse,
-            jacobian=jacobian,
-            rank=int(regular.sum()),
-            condition=float(values[-1] / values[0]) if regular.all() else np.inf,
-        )
+        return OperationalSpace(inverse, jacobian, damping)
 
     def inverse_kinematics(
         self,
@@ -150,19 +133,13 @@ class Frames(Dynamics):
         )
         return reach(kinematics, start, tolerance)
 
-    def _inverse_inertia(
+    def _operational_space(
         self, state: State, frames: Sequence[FrameName], linear_only: bool
-    ) -> Array:
-        """``J H^-1 J'`` (m, m) by force propagators."""
-        name = "inverse_operational_space_inertia"
-        named = [self._inputs.frame(frame) for frame in frames]
-        if any(any(frame.xyz) for frame in named):
-            at = tuple(frame.at_link() for frame in named)
-            points = np.array([frame.xyz for frame in named]).ravel()
-            flat = self._kernels.get(f"{name}_at", at, linear_only).call(state.q, points)[0]
-        else:
-            flat = self.kernel(name, *named, linear_only=linear_only).call(state.q)[0]
-        return flat.reshape((3 if linear_only else 6) * len(frames), -1)
+    ) -> tuple[Array, Array]:
+        """J (m, ny) and ``J H^-1 J'`` (m, m) by force propagators."""
+        name, options, points = self._inputs.operational_space(frames, linear_only)
+        J, inverse = self._kernels.get(name, *options).call(state.q, *points)
+        return J.reshape(-1, self.ny), inverse.reshape(len(J) // self.ny, -1)
 
     def _dense_inverse_inertia(self, state: State, J: Array) -> Array:
         """``J H^-1 J'`` (m, m) from the factor of ``H = L' L``."""

@@ -18,6 +18,8 @@ FrameName = str | tuple[str, Sequence[float]] | tuple[str, Sequence[float], Sequ
 """A link, or a link with an offset: (link, xyz) or (link, xyz, rpy) in the link's frame."""
 
 NOWHERE = (0.0, 0.0, 0.0)
+MOST_TRACED_FRAMES = 8
+"""Frames whose operational-space inertia is a program of its own."""
 LARGEST = 1e50
 """Largest number that is taken: no robot has more, and products of some of them stay finite."""
 LARGEST_POSITION = 1e12
@@ -153,7 +155,7 @@ class Inputs:
                 raise InputError(f"external_wrenches: {self._name} has no link {link!r}")
             if place.body:
                 R, p = place.frame.R, place.frame.p
-                force, moment = wrench[..., :3] @ R.T, wrench[..., 3:] @ R.T
+                force, moment = _turned(R, wrench[..., :3]), _turned(R, wrench[..., 3:])
                 total[..., place.body - 1, :3] += moment + np.cross(p, force)
                 total[..., place.body - 1, 3:] += force
         return total.reshape(*batch, -1)
@@ -167,6 +169,27 @@ class Inputs:
         roll, pitch, yaw = self.single(f"rpy of frame {link}", rpy, 3).tolist()
         return NamedFrame(link, (x, y, z), (roll, pitch, yaw))
 
+    # Kernels about frames: name, options, and points, which are an input where there are any:
+    # clients may name any point of a link.
+
+    def jacobian(self, frame: FrameName) -> tuple[str, tuple[NamedFrame], tuple[Array, ...]]:
+        """The kernel of the Jacobian of a frame."""
+        named = self.frame(frame)
+        if any(named.xyz):
+            return "jacobian_at", (named.at_link(),), (np.array(named.xyz),)
+        return "jacobian", (named,), ()
+
+    def operational_space(
+        self, frames: Sequence[FrameName], linear_only: bool
+    ) -> tuple[str, tuple[tuple[NamedFrame, ...], bool], tuple[Array, ...]]:
+        """The kernel of the Jacobian of several frames, and of ``J H^-1 J'``."""
+        named = tuple(self.frame(frame) for frame in frames)
+        if any(any(frame.xyz) for frame in named):
+            at = tuple(frame.at_link() for frame in named)
+            points = np.array([frame.xyz for frame in named]).ravel()
+            return "operational_space_at", (at, linear_only), (points,)
+        return "operational_space", (named, linear_only), ()
+
 
 def numbers(name: str, value: ArrayLike) -> Array:
     """The argument as floats; complex numbers and text that looks like numbers are refused."""
@@ -177,6 +200,11 @@ def numbers(name: str, value: ArrayLike) -> Array:
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name}: {value!r} is not an array of numbers")
     return array.astype(float, copy=False)
+
+
+def _turned(R: Array, x: Array) -> Array:
+    """R x (..., 3), in the order of sums that native code has."""
+    return (R[:, 0] * x[..., :1] + R[:, 1] * x[..., 1:2]) + R[:, 2] * x[..., 2:]
 
 
 def unit(quaternion: Array, length: ArrayLike) -> Array:

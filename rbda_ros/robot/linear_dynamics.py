@@ -16,6 +16,7 @@ from rbda_ros.cluster_tree.inertial_parameters import (
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import ClosureError, InputError, SingularityError
 from rbda_ros.robot.mechanism import Mechanism, Position
+from rbda_ros.robot.native_calls import checked
 from rbda_ros.spatial import Array
 
 RANK_TOLERANCE = 1e-8
@@ -65,6 +66,7 @@ class BaseParameters:
 class LinearDynamics(Mechanism):
     """The regressor of a robot and its parameters."""
 
+    @checked
     def regressor(
         self, q: Position, qd: ArrayLike, ydd: ArrayLike, *, payload: str | None = None
     ) -> Array:

@@ -9,20 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros.errors import InputError
+from rbda_ros.robot.fit_uncertainty import HUBER, uncertainty_of
 from rbda_ros.robot.inertia_chart import InertiaChart
 from rbda_ros.spatial import Array
 
-HUBER = 1.345
-"""Residuals beyond so many standard deviations count less: 95 % as good as squares without
-outliers."""
 MAD = 1.4826
 """Standard deviation of a normal distribution, in medians of absolute deviations."""
 STEPS = 50
 MOST_DAMPING = 1e6
 ENOUGH = 1e-6
 """Square of the last step, in standard deviations of the unknowns, at which the fit has arrived."""
-INTERVAL = 2.0
-"""Standard deviations to either side that hold 95 %: 1.96, and some for the noise being guessed."""
 NOT_EXCITED = 0.9
 """Share of what was uncertain before that is left where the motion told nothing."""
 
@@ -53,7 +49,9 @@ class Fit:
         values: (parameters,) all of them, fitted or not.
         deviations: (parameters,) standard deviation of each; zero of those not fitted.
         before: (parameters,) standard deviations before measuring.
+        intervals: (parameters, 2) that hold the true ones with 95 %, each.
         noise: (rows a sample,) standard deviation of the efforts around the model.
+        correlation: (rows a sample,) of what is left of an effort with what was left before.
         weights: (samples, rows) from 0 for an outlier to 1.
         covariance: (parameters, parameters).
     """
@@ -61,15 +59,11 @@ class Fit:
     values: Array
     deviations: Array
     before: Array
+    intervals: Array
     noise: Array
+    correlation: Array
     weights: Array
     covariance: Array
-
-    @property
-    def intervals(self) -> Array:
-        """(parameters, 2) that hold the true ones with 95 %, each."""
-        reach = INTERVAL * self.deviations
-        return np.stack([self.values - reach, self.values + reach], axis=-1)
 
     @property
     def excited(self) -> NDArray[np.bool_]:
@@ -202,27 +196,30 @@ class _Problem:
     def normal(self, theta: Array, sigma: Array) -> tuple[Array, Array]:
         """The normal equations ``H step = g``."""
         r, weights = self.residuals(theta, sigma)
-        D = self.jacobian(theta)
-        fitted = np.flatnonzero(D.any(axis=1))
-        B = ((self._A[..., fitted] / sigma[:, None]) @ D[fitted]).reshape(-1, self._size)
+        B = (self.derivatives(theta) / sigma[:, None]).reshape(-1, self._size)
         r, w = r.ravel(), weights.ravel()
         H = B.T @ (w[:, None] * B) + np.diag(self.prior**2)
         return H, B.T @ (w * r) - self.prior**2 * theta
 
+    def derivatives(self, theta: Array) -> Array:
+        """(samples, rows, unknowns) of the model's efforts."""
+        D = self.jacobian(theta)
+        fitted = np.flatnonzero(D.any(axis=1))
+        return self._A[..., fitted] @ D[fitted]
+
     def fit(self, theta: Array, sigma: Array) -> Fit:
-        """What was found, with the covariance at it."""
-        samples, rows, _ = self._A.shape
-        # What the unknowns took of the noise.
-        noise = sigma / np.sqrt(max(1.0 - self._size / (samples * rows), 0.1))
-        H, _ = self.normal(theta, noise)
-        C, D = np.asarray(np.linalg.inv(H), float), self.jacobian(theta)
-        covariance = D @ C @ D.T
+        """What was found, and how far it can be trusted."""
+        found = uncertainty_of(self.left(theta), self.derivatives(theta), self.prior, sigma)
+        D = self.jacobian(theta)
+        covariance = D @ found.covariance @ D.T
         D0 = self.jacobian(self.start()) / self.prior
         return Fit(
             values=self.parameters(theta),
             deviations=np.sqrt(np.maximum(np.diag(covariance), 0.0)),
             before=np.sqrt((D0**2).sum(axis=1)),
-            noise=noise,
-            weights=self.residuals(theta, noise)[1],
+            intervals=found.intervals(theta, self.parameters, D, self._A),
+            noise=found.noise,
+            correlation=found.correlation,
+            weights=self.residuals(theta, found.noise)[1],
             covariance=covariance,
         )

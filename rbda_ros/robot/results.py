@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.robot.damped_inverse import RANK_TOLERANCE, damped_inverse
 from rbda_ros.spatial import Array
 
 
@@ -28,20 +32,39 @@ class OperationalSpace:
     """The inertia felt at some frames; rows and columns frame by frame, linear first.
 
     Attributes:
-        inertia: (m, m) Lambda, the inverse of ``inverse_inertia`` plus the damping; where that
-            is singular, the pseudo-inverse.
         inverse_inertia: (m, m) ``J H^-1 J'``.
         jacobian: (m, ny) of the frames, world-aligned.
-        rank: of ``inverse_inertia``.
-        condition: largest over smallest eigenvalue of ``inverse_inertia``; infinite where
-            rank-deficient.
+        damping: added to the diagonal of the inverse inertia before it is inverted.
     """
 
-    inertia: Array
     inverse_inertia: Array
     jacobian: Array
-    rank: int
-    condition: float
+    damping: float = 0.0
+
+    @cached_property
+    def inertia(self) -> Array:
+        """(m, m) Lambda, the inverse of ``inverse_inertia`` plus the damping.
+
+        Where that is singular, the pseudo-inverse. Native code computes it with the rest where it
+        is regular; else it is computed when it is asked for, as rank and condition are.
+        """
+        return damped_inverse(self.inverse_inertia, self.damping)
+
+    @cached_property
+    def rank(self) -> int:
+        """Of ``inverse_inertia``."""
+        values = self._eigenvalues
+        return int(np.sum(values > RANK_TOLERANCE * values.max(initial=0.0)))
+
+    @cached_property
+    def condition(self) -> float:
+        """Largest over smallest eigenvalue of ``inverse_inertia``; infinite if rank-deficient."""
+        values = self._eigenvalues
+        return float(values[-1] / values[0]) if self.rank == len(values) else np.inf
+
+    @cached_property
+    def _eigenvalues(self) -> Array:
+        return np.asarray(np.linalg.eigvalsh(self.inverse_inertia), float)
 
 
 @dataclass(frozen=True, eq=False)

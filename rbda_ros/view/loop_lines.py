@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +14,8 @@ from rbda_ros.spatial import Array
 
 DASHES = 9
 """Dashes of one straight piece, whatever its length: the number of points never changes."""
+ENDS = (np.arange(DASHES)[:, None] + (0.0, 0.6)) / (DASHES - 0.4)
+"""Where each dash begins and ends, as a share of the piece; the last ends with it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +34,41 @@ class LoopLine:
     corners: tuple[tuple[int, Array], ...]
     label: int
 
-    def points(self, R: Array, p: Array) -> Array:
-        """Corners (k, 3) in the world, from rotations (n, 3, 3) and origins (n, 3) of bodies."""
-        return np.array(
-            [R[body - 1] @ point + p[body - 1] if body else point for body, point in self.corners]
-        )
+
+class LoopLines:
+    """The lines of all constraints, placed at once.
+
+    Args:
+        robot: the robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.lines = loop_lines(robot)
+        counts = [len(line.corners) for line in self.lines]
+        ends = np.cumsum(counts, dtype=int)
+        self._firsts = ends - counts
+        corners = [corner for line in self.lines for corner in line.corners]
+        self._bodies = np.array([body for body, _ in corners], int)
+        self._points = np.array([point for _, point in corners]).reshape(-1, 3)
+        starts = np.setdiff1d(np.arange(len(corners)), ends - 1)  # a line's last corner starts none
+        self._starts = starts
+        self.line_of_dash = np.repeat(np.repeat(np.arange(len(counts)), counts)[starts], DASHES)
+
+    def corners(self, R: Array, p: Array) -> Array:
+        """Corners (N, 3) of all lines, from rotations (n, 3, 3) and origins (n, 3) of bodies."""
+        on, placed = self._bodies > 0, self._points.copy()
+        at = self._bodies[on] - 1
+        placed[on] = np.einsum("nij,nj->ni", R[at], self._points[on]) + p[at]
+        return placed
+
+    def label(self, line: int, corners: Array) -> Array:
+        """Where the name of a line stands (3,)."""
+        return corners[self._firsts[line] + self.lines[line].label]
+
+    def dashes(self, corners: Array) -> Array:
+        """Dashes (N, 2, 3) of all lines: so many a piece, whatever its length."""
+        a, b = corners[self._starts], corners[self._starts + 1]
+        return (a[:, None, None] + ENDS[None, ..., None] * (b - a)[:, None, None]).reshape(-1, 2, 3)
 
 
 def loop_lines(robot: Robot) -> tuple[LoopLine, ...]:
@@ -62,18 +92,8 @@ def _corners(robot: Robot, constraint: Constraint) -> tuple[tuple[tuple[int, Arr
         first, second = ((place.body, place.frame.p) for place in ends)
         return (first, *cuts, second), 1
     terms = constraint.terms if isinstance(constraint, Coupling) else joints_in(constraint.tree)
-    body_of = robot.tree.spanning.body_of_joint()
+    body_of = robot.tree.spanning.body_of_joint
     bodies = [body_of[name] for name in terms]
     names = [robot.tree.spanning.bodies[number - 1].name for number in bodies]
     corners = [(links[name].body, links[name].frame.p) for name in names]
     return tuple(corners if len(corners) > 1 else corners * 2), 0
-
-
-def dashed(lines: Sequence[Array]) -> Array:
-    """Dashes (N, 2, 3) of lines with corners (k, 3) each."""
-    dashes = [np.zeros((0, 2, 3))]
-    ends = (np.arange(DASHES)[:, None] + (0.0, 0.6)) / (DASHES - 0.4)  # the last dash ends at 1
-    for corners in lines:
-        for a, b in itertools.pairwise(corners):
-            dashes.append(a + ends[..., None] * (b - a))
-    return np.concatenate(dashes)

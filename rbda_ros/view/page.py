@@ -6,6 +6,7 @@ import io
 import os
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 FRAME = 1.0 / 60.0
 """Least time between two pictures [s]: screens show no more, and browsers that get more lag."""
+READABLE = 1.0 / 10.0
+"""Least time between two sets of numbers [s]: nobody reads faster, and tables cost the browser
+more than the robot itself."""
 PATIENCE = 0.2
 """How long to wait for a request before looking whether to stop, and plotting [s]."""
 
@@ -85,7 +89,9 @@ class Page:
         self._scene = Scene(self._server, robot, shapes, poses)
         self._posed = poser.home
         self._plot_is_old = False
-        self._next_frame = 0.0
+        self._next_frame = self._next_numbers = 0.0
+        self._numbers_are_old = False
+        self._node: tuple[int, str, Mapping[str, str]] | None = None
         self._draw(poser.home)
         self.panel.show_branch(assembly_yaml(robot.tree, robot.tree.home))
 
@@ -106,6 +112,8 @@ class Page:
 
     def step(self, seconds: float) -> None:
         """Answer what is asked for within some time; where nothing is, draw the plot anew."""
+        if self._numbers_are_old:
+            seconds = min(seconds, max(self._next_numbers - time.monotonic(), 0.0))
         asked = self.panel.requests(seconds)
         if asked:
             time.sleep(max(self._next_frame - time.monotonic(), 0.0))
@@ -113,7 +121,9 @@ class Page:
             self._next_frame = max(self._next_frame + FRAME, time.monotonic())
         for request in asked:
             self._answer(request)
-        if not asked and self._plot_is_old:
+        if self._numbers_are_old and time.monotonic() >= self._next_numbers:
+            self._show_numbers()
+        elif not asked and self._plot_is_old:
             self._plot()
 
     def close(self) -> None:
@@ -151,10 +161,24 @@ class Page:
         poses = self._poser.body_poses(posed.q)
         with self._server.atomic():
             self._scene.draw(posed, poses)
-            self.panel.show(posed)
+            self.panel.show_status(posed)
             if self.panel.frames:
                 self._frames()
+            if time.monotonic() >= self._next_numbers:
+                self._show_numbers()
+            else:
+                self._numbers_are_old = True
         self._plot_is_old = True
+
+    def _show_numbers(self) -> None:
+        """Tables, and of a node that is followed the sliders and what it says of itself."""
+        self._numbers_are_old = False
+        self._next_numbers = time.monotonic() + READABLE
+        with self._server.atomic():
+            self.panel.show_numbers(self._posed)
+            if self._node is not None:
+                self.panel.set_values("joints", self._poser.values("joints", self._posed.q))
+                self.panel.show_node(readouts.node(*self._node))
 
     def _frames(self) -> None:
         found = {
@@ -182,6 +206,5 @@ class Page:
         if all(name in heard.efforts for name in names):
             efforts = np.array([heard.efforts[name] for name in names])
         posed = replace(posed, efforts=efforts)
-        self.panel.set_values("joints", poser.values("joints", posed.q))
+        self._node = heard.level, heard.message, heard.values
         self._draw(posed)
-        self.panel.show_node(readouts.node(heard.level, heard.message, heard.values))

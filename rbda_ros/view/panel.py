@@ -204,11 +204,15 @@ class Panel:
         for name, folder in self._folders.items():
             folder.visible = name == self.drive
 
-    def show(self, posed: Posed) -> None:
-        """Numbers of a robot that moved."""
+    def show_status(self, posed: Posed) -> None:
+        """Whether the loops of a robot that moved are closed."""
         self._updates += 1
         self._put(self._status, readouts.status(posed, self._updates))
-        self._put(self._efforts, readouts.efforts(self._robot, posed.gravity, posed.efforts))
+
+    def show_numbers(self, posed: Posed) -> None:
+        """The tables of a robot that moved."""
+        bars = readouts.efforts(self._robot, posed.gravity, posed.efforts, self._updates)
+        self._put(self._efforts, bars)
         self._put(self._joints, readouts.joints(self._robot, posed.q))
         if self._loops is not None:
             self._put(self._loops, readouts.loops(posed.loops))
@@ -259,7 +263,7 @@ class Panel:
                 ),
                 scales={
                     "x": uplot.Scale(time=False, auto=True),
-                    "y": uplot.Scale(range=(0.0, 1.0)),
+                    "y": uplot.Scale(range=(0.0, 1.05)),
                 },
                 aspect=2.0,
             )

@@ -36,8 +36,11 @@ def status(posed: Posed, updates: int) -> str:
     )
 
 
-def efforts(robot: Robot, gravity: Array | None, motors: Array | None) -> str:
-    """Gravity on the independent joints and what the motors hold against it, as bars."""
+def efforts(robot: Robot, gravity: Array | None, motors: Array | None, updates: int) -> str:
+    """Gravity on the independent joints and what the motors hold against it, as bars.
+
+    ``updates`` is that of the `status` which they belong to.
+    """
     limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
     base = robot.coordinates.base_nv
     parts = []
@@ -50,7 +53,7 @@ def efforts(robot: Robot, gravity: Array | None, motors: Array | None) -> str:
             continue
         numbers = values[base:] if len(values) > len(names) else values
         parts.append(f"<div><b>{title}</b> [N m, N]</div>{bars(names, numbers, limits)}")
-    return f'<div id="rbda-efforts" style="{STYLE}">{"".join(parts)}</div>'
+    return f'<div id="rbda-efforts" data-updates="{updates}" style="{STYLE}">{"".join(parts)}</div>'
 
 
 def bars(names: Sequence[str], values: Sequence[float] | Array, limits: Mapping[str, float]) -> str:
@@ -81,13 +84,18 @@ def loops(health: Sequence[LoopHealth]) -> str:
         f'<tr data-cluster="{escape(loop.cluster)}"'
         f' style="color:{RED if loop.trouble else "inherit"}">'
         f"<td>{escape(', '.join(loop.constraints))}</td>"
-        f'<td style="white-space:nowrap">{loop.residual:.0e}</td>'
+        f'<td style="white-space:nowrap">{_gap(loop.residual)}</td>'
         f"<td>{loop.conditioning:.2g}</td></tr>"
         for loop in health
     ]
-    head = "<tr><th>loops of a cluster</th><th>gap</th><th>cond.</th></tr>"
-    table = f'<table style="width:100%;text-align:left">{head}{"".join(rows)}</table>'
+    head = "<tr><th>loops of a cluster</th><th>gap</th><th>conditioning</th></tr>"
+    style = "width:100%;text-align:left;overflow-wrap:normal"
+    table = f'<table style="{style}">{head}{"".join(rows)}</table>'
     return f'<div id="rbda-loops" style="{STYLE}">{table}</div>'
+
+
+def _gap(residual: float) -> str:
+    return f"{residual:.0e}" if residual else "0"
 
 
 def joints(robot: Robot, q: Array) -> str:

@@ -3,47 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from lxml import etree
 
 from rbda_ros.cluster_tree.spanning_tree import Frame, frame_of
+from rbda_ros.description import sdf_visuals
 from rbda_ros.description.model import CutJoint, Inertia
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import urdf_text
 from rbda_ros.description.urdf import read_pose
 from rbda_ros.description.xml_text import LARGEST_TEXT, child, children, parse_xml
 from rbda_ros.robot import Robot
-from rbda_ros.spatial import Array
+from rbda_ros.spatial import Array, align_z
+from rbda_ros.view.forms import Shape, ball, box, capsule, cylinder, mesh
 from rbda_ros.view.mesh_files import MeshError, load_mesh
 from rbda_ros.view.mjcf_shapes import mjcf_shapes
 
-Kind = Literal["visual", "bone", "inertia", "rotor"]
 BONE, ROTOR = 0.012, 0.06
 """Radius of bones and of rotors, as a share of the robot's size."""
 SMALLEST = 1e-3
 """Least edge of a box that stands for an inertia [m]."""
-
-
-@dataclass(frozen=True, eq=False)
-class Shape:
-    """Triangles on a body.
-
-    Attributes:
-        body: regular number; 0 is the fixed base.
-        kind: what they stand for.
-        vertices: (V, 3) in the body's frame [m].
-        faces: (F, 3) places in them.
-    """
-
-    body: int
-    kind: Kind
-    vertices: Array
-    faces: Any
 
 
 def robot_size(robot: Robot) -> float:
@@ -70,12 +54,6 @@ def shapes_of(
     return [*visuals, *others], notes
 
 
-def _shape(body: int, kind: Kind, mesh: Any, frame: Frame) -> Shape:
-    """A mesh (trimesh.Trimesh) that is drawn in a frame of a body."""
-    vertices = np.asarray(mesh.vertices) @ frame.R.T + frame.p
-    return Shape(body, kind, vertices, np.asarray(mesh.faces))
-
-
 def _visuals(
     robot: Robot, source: str | os.PathLike[str] | None
 ) -> tuple[list[Shape], tuple[str, ...]]:
@@ -85,50 +63,60 @@ def _visuals(
     if source is None or text is None or root is None:
         return [], ()
     if root.tag == "mujoco":
-        drawn, left_out = mjcf_shapes(robot, source, text)
-        return [Shape(body, "visual", *triangles) for body, *triangles in drawn], left_out
+        return mjcf_shapes(robot, source, text)
     path = None if str(source).lstrip().startswith("<") else Path(source)
-    shapes, notes = [], []
-    for link in children(root, "link"):
-        place = robot.tree.spanning.links.get(link.get("name", ""))
-        for visual in children(link, "visual") if place else ():
+    shapes, notes = list[Shape](), list[str]()
+    for name, visuals in _by_link(root).items():
+        place = robot.tree.spanning.links.get(name)
+        for visual in visuals if place else ():
             assert place is not None
             at = place.frame @ frame_of(read_pose(visual, "visual", report))
             try:
-                for mesh in _meshes(child(visual, "geometry"), path):
-                    shapes.append(_shape(place.body, "visual", mesh, at))
+                shapes += _geometry(place.body, child(visual, "geometry"), at, path)
             except (MeshError, ValueError) as error:
                 notes.append(str(error))
     return shapes, tuple(dict.fromkeys(notes))
 
 
-def _meshes(geometry: etree._Element | None, path: Path | None) -> Iterator[Any]:
-    """Triangles of a <geometry>, in its own frame."""
-    from trimesh import creation
+def _by_link(root: etree._Element) -> Mapping[str, Sequence[etree._Element]]:
+    """The <visual> elements of each link of a URDF or SDF, as URDF writes them."""
+    if root.tag != "sdf":
+        links = children(root, "link")
+        return {link.get("name", ""): [*children(link, "visual")] for link in links}
+    return {
+        name: [element for element in drawn if element.tag == "visual"]
+        for name, drawn in sdf_visuals.drawn_links(root).items()
+    }
 
+
+def _geometry(
+    body: int, geometry: etree._Element | None, at: Frame, path: Path | None
+) -> Iterator[Shape]:
+    """Shapes of a <geometry> in a frame of a body."""
     for element in () if geometry is None else geometry:
-        values = {key: value for key, value in element.attrib.items()}
+        values: defaultdict[Any, Any] = defaultdict(str, element.attrib)
         if element.tag == "box":
-            yield creation.box(_numbers(values["size"], 3))
+            yield box(body, "visual", _numbers(values["size"], 3), at)
         elif element.tag == "sphere":
-            yield creation.icosphere(subdivisions=2, radius=_numbers(values["radius"], 1)[0])
+            yield ball(body, "visual", _numbers(values["radius"], 1), at)
         elif element.tag in ("cylinder", "capsule"):
             radius, length = (_numbers(values[key], 1)[0] for key in ("radius", "length"))
-            if element.tag == "cylinder":
-                yield creation.cylinder(radius=radius, height=length, sections=24)
-            else:
-                yield creation.capsule(radius=radius, height=length, count=[12, 12])
+            form = cylinder if element.tag == "cylinder" else capsule
+            yield form(body, "visual", radius, length, at)
         elif element.tag == "mesh":
-            mesh = load_mesh(str(values["filename"]), path)
+            found = load_mesh(str(values["filename"]), path)
             scale = _numbers(values.get("scale", "1 1 1"), 3)
-            mesh.vertices = np.asarray(mesh.vertices) * scale
+            found.vertices = np.asarray(found.vertices) * scale
             if np.prod(scale) < 0.0:
-                mesh.invert()
-            yield mesh
+                found.invert()
+            yield mesh(body, "visual", found, at)
 
 
 def _numbers(text: Any, count: int) -> list[float]:
-    values = [float(word) for word in str(text).split()]
+    try:
+        values = [float(word) for word in str(text).split()]
+    except ValueError:
+        values = []
     if len(values) != count or not np.isfinite(values).all():
         raise ValueError(f"<geometry>: {text!r} are not {count} numbers; correct the visual")
     return values
@@ -136,8 +124,6 @@ def _numbers(text: Any, count: int) -> list[float]:
 
 def _skeleton(robot: Robot, size: float) -> Iterator[Shape]:
     """Bones from each joint to what hangs from its body; inertias as boxes; rotors as discs."""
-    from trimesh import creation
-
     ends = _ends(robot)
     links = robot.tree.spanning.links
     for number, body in enumerate(robot.tree.spanning.bodies, start=1):
@@ -146,33 +132,25 @@ def _skeleton(robot: Robot, size: float) -> Iterator[Shape]:
         if not any(length > 1e-6 for length in lengths) and body.mass < 1e-6:
             yield from _rotor(number, links[body.name].frame, size)
             continue
-        joint = creation.icosphere(subdivisions=1, radius=1.6 * BONE * size)
-        yield _shape(number, "bone", joint, Frame(np.eye(3), origin))
+        yield ball(number, "bone", 1.6 * BONE * size, Frame(np.eye(3), origin))
         for end, length in zip(ends.get(number, ()), lengths, strict=True):
             if length > 1e-6:
-                bone = creation.cylinder(
-                    radius=BONE * size, segment=np.array([origin, end]), sections=12
-                )
-                yield _shape(number, "bone", bone, Frame(np.eye(3), np.zeros(3)))
+                middle = Frame(align_z((end - origin) / length), (origin + end) / 2.0)
+                yield cylinder(number, "bone", BONE * size, length, middle)
     for link in robot.description.links:
         place = links[link.name]
         if link.inertia is not None and link.inertia.mass > 0.0 and place.body:
             edges, frame = inertia_box(link.inertia)
             if edges.max() < 4.0 * size:
-                yield _shape(place.body, "inertia", creation.box(edges), place.frame @ frame)
+                yield box(place.body, "inertia", edges, place.frame @ frame)
 
 
 def _rotor(number: int, frame: Frame, size: float) -> Iterator[Shape]:
     """A disc on the joint's axis, with a bar across it that shows how it turns."""
-    from trimesh import creation
-
     at = Frame(np.eye(3), frame.p)  # the body's z is on the joint's axis
     radius = ROTOR * size
-    yield _shape(
-        number, "rotor", creation.cylinder(radius=radius, height=0.6 * radius, sections=24), at
-    )
-    bar = creation.box((2.2 * radius, 0.3 * radius, 0.7 * radius))
-    yield _shape(number, "bone", bar, at)
+    yield cylinder(number, "rotor", radius, 0.6 * radius, at)
+    yield box(number, "bone", (2.2 * radius, 0.3 * radius, 0.7 * radius), at)
 
 
 def _ends(robot: Robot) -> Mapping[int, list[Array]]:

@@ -28,7 +28,7 @@ def reader(**changed):
     none = np.zeros(0, np.intp)
     given = {
         "sizes": (2, 2, 2),
-        "bounds": (1e12, 1e50, 1e-3, 1e-15, 1e-9, 0.3, 1e-6, 1e-8),
+        "bounds": (1e12, 1e50, 1e-3, 1e-15, 1e-9, 0.3, 1e-6, 1e-8, 0.1, 256),
         "indices": (np.arange(2), none, none, none, np.array([1, 4])),
         "home": np.zeros(2),
         "state": dict,
@@ -78,5 +78,6 @@ def test_kernels_of_other_sizes_are_refused():
     ]:
         with pytest.raises(ValueError, match="belong together"):
             calls.CheckedCall(
-                one, kinds, sizes, ((kernel, slots),), results, -1, -1, None, -1, nothing
+                *(one, kinds, sizes, ((kernel, slots),), results, ()),
+                *(-1, -1, (None, ()), (-1, nothing, 0.0), False),
             )

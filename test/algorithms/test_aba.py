@@ -8,15 +8,14 @@ from pinocchio_oracle import (
     assert_close,
     distinct_robots,
     example_robot,
-    example_robots,
     explicit_jacobian,
+    floating_robots,
     random_state,
 )
 from reference_data import REFERENCE_ROBOTS, reference
 
 from rbda_ros import SingularityError, load_robot
 
-ROBOTS = example_robots()
 MANY_STATES = {"panda", "ur5_robot", "solo12", "go2", "g1_29dof_rev_1_0", "talos_full_v2", "icub",
                "tiago_dual"}  # fmt: skip
 MASSLESS_TIPS = {"romeo", "romeo_laas_small"}
@@ -24,7 +23,7 @@ MASSLESS_TIPS = {"romeo", "romeo_laas_small"}
 
 
 # Every robot floats; variants of one another need not be fixed, too.
-CASES = [(name, True) for name in ROBOTS] + [(name, False) for name in distinct_robots()]
+CASES = floating_robots() + [(name, False) for name in distinct_robots()]
 
 
 @pytest.mark.parametrize(("name", "floating_base"), CASES)

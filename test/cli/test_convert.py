@@ -58,6 +58,36 @@ def test_mjcf_becomes_a_urdf_that_others_read(tmp_path):
     assert pin.buildModelFromUrdf(str(urdf)).njoints == 5
 
 
+SDF = """<sdf version='1.11'><model name='m'><pose>0 0 1 0 0 0</pose>
+<link name='base'><visual name='v'><geometry><box><size>1 2 3</size></box></geometry></visual>
+</link>
+<link name='arm'><pose relative_to='base'>.1 0 0 0 0 .3</pose>
+<visual name='v'><pose relative_to='base'>.1 0 0 0 0 .3</pose><geometry><cylinder>
+<radius>.1</radius><length>.5</length></cylinder></geometry></visual>
+<collision name='c'><geometry><mesh><uri>package://m/arm.stl</uri></mesh></geometry></collision>
+</link>
+<link name='rod'><pose>.4 0 .1 0 0 0</pose></link>
+<joint name='a' type='revolute'><parent>base</parent><child>arm</child>
+<axis><xyz>0 0 1</xyz><limit><lower>-1</lower><upper>1</upper></limit></axis></joint>
+<joint name='b' type='ball'><parent>arm</parent><child>rod</child><pose>-.1 .1 0 0 0 0</pose>
+</joint>
+<joint name='pin' type='ball'><parent>base</parent><child>rod</child></joint>
+<joint name='mount' type='fixed'><parent>world</parent><child>base</child></joint>
+</model></sdf>"""
+
+
+def test_sdf_becomes_a_urdf_with_what_it_draws(tmp_path):
+    source, urdf, yaml = tmp_path / "arm.sdf", tmp_path / "arm.urdf", tmp_path / "arm_loops.yaml"
+    source.write_text(SDF)
+    assert cli.main(["convert", str(source), "-o", str(urdf)]) == 0
+    same_dynamics(load_robot(source), load_robot(urdf, yaml))
+    arm = etree.parse(str(urdf)).find("link[@name='arm']")
+    assert arm.find("collision/geometry/mesh").get("filename") == "package://m/arm.stl"
+    origin = arm.find("visual/origin")
+    np.testing.assert_allclose([float(c) for c in origin.get("xyz").split()], 0.0, atol=1e-15)
+    np.testing.assert_allclose([float(c) for c in origin.get("rpy").split()], 0.0, atol=1e-15)
+
+
 def test_what_cannot_be_read_is_told(tmp_path, capsys):
     broken = tmp_path / "broken.urdf"
     broken.write_text("<robot>")

@@ -1,8 +1,12 @@
 """``rbda_ros identify``: from a bag to a URDF that explains it."""
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from bag_maker import LEG, LOOPS, START, Motion, demo_leg, messages_of, write_bag
+import yaml
+from bag_maker import LEG, LOOPS, START, Motion, demo_leg, messages_of, swinging, write_bag
 from identification_cases import waving
 
 from rbda_ros import Payload, load_robot
@@ -74,6 +78,46 @@ def test_finds_a_payload_and_says_how_to_set_it(bag, tmp_path, capsys):
     assert "ros2 service call /dynamics/set_payload" in printed
     mass = float(printed.rpartition("m: ")[2].split("}")[0].split(",")[0])
     assert mass == pytest.approx(0.4, rel=0.2)
+
+
+def test_zeros_of_joints_become_a_parameter_that_labels_go_by(tmp_path, capsys):
+    """With the offsets that were found, a leg with wrong zeros is labelled as one with right."""
+    right = swinging(demo_leg(), 600)
+    shift = 0.06 * (np.array(right.names) == "knee") - 0.03 * (np.array(right.names) == "ankle")
+    wrong = replace(right, position=right.position - shift)
+    bags = {"right": right, "wrong": wrong}
+    for name, motion in bags.items():
+        write_bag(tmp_path / "bags" / name, messages_of(motion))
+    output = tmp_path / "found.urdf"
+    bag = str(tmp_path / "bags" / "wrong")
+    assert main(["identify", bag, *MODEL, "--what", "offset", "-o", str(output)]) == 0
+    parameters = tmp_path / "found_params.yaml"
+    assert "Offsets of positions" in (tmp_path / "found.html").read_text()
+    text = yaml.safe_load(parameters.read_text())["/**"]["ros__parameters"]["joint_offsets"]
+    offsets = yaml.safe_load(text)
+    assert offsets["knee"] == pytest.approx(0.06, abs=2e-3)
+    assert offsets["ankle"] == pytest.approx(-0.03, abs=5e-3)
+
+    common = [*MODEL, "--parquet", "--workers", "1"]
+    given = {"right": [], "wrong": ["--params", str(parameters)]}
+    labels = {}
+    for name in bags:
+        folder = tmp_path / f"labelled_{name}"
+        bag = str(tmp_path / "bags" / name)
+        assert main(["label", bag, "-o", str(folder), *common, *given[name]]) == 0
+        table = pq.read_table(folder / f"{name}.parquet")
+        labels[name] = np.array([table[f"position.{k}"] for k in ("knee", "ankle", "ankle_rod")])
+    assert np.abs(labels["right"] - labels["wrong"]).max() < 0.01
+
+
+def test_a_bag_that_cannot_be_read_costs_no_other(bag, tmp_path, capsys):
+    broken = tmp_path / "broken.mcap"
+    broken.write_bytes(b"no bag at all")
+    given = ["--what", "friction", "-o", str(tmp_path / "x.urdf")]
+    assert main(["identify", str(bag), str(broken), *MODEL, *given]) == 0
+    assert str(broken) in capsys.readouterr().out
+    assert main(["identify", str(broken), *MODEL, *given]) == 1
+    assert "measured efforts of every actuated joint" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ SUBJECTS = (
     *("gear", "belt_pair", "mimic_chain", "rotors", "screw", "four_bar", "slider_crank"),
     *("planar_cut", "spherical_cut", "distance_cut", "cam", "ball_joint_loop", "nested_loops"),
 )
-COUNT = 8  # of each subject and kind; with 45, 2,340 in all, the outcome was the same
+FEW, MANY = 4, 45  # of each subject and kind; the many are 2,340 in all
 KERNEL_EVERY = 8  # the others are evaluated on numbers, which needs no compilation
 LONGEST = 10.0  # [s of processor time], for one file
 
@@ -67,12 +67,13 @@ def load_and_use(urdf: Any, loops: Any, floating_base: bool, through_kernel: boo
     return True
 
 
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_mutants_load_or_are_refused(name):
+def test_mutants_load_or_are_refused(name, count):
     rng = random.Random(name)
     mechanism = MECHANISMS[name]
     loaded = tried = 0
-    for _ in range(COUNT):
+    for _ in range(count):
         for urdf, loops in mutations(mechanism, rng):
             start = time.process_time()
             loaded += load_and_use(urdf, loops, rng.random() < 0.3, tried % KERNEL_EVERY == 0)

@@ -20,6 +20,7 @@ from description_texts import (
 from rbda_ros.description import read_description
 from rbda_ros.description.expression import parse
 from rbda_ros.description.model import Attachment, Coupling, CutJoint, Expression, Pose
+from rbda_ros.errors import DescriptionError
 
 EVERYTHING = """
 independent_joints: [hip, knee]
@@ -88,6 +89,16 @@ def test_text_path_and_mapping_read_alike(tmp_path: Path):
 @pytest.mark.parametrize("nothing", [None, "", "  \n", "# a comment\n", {}, "constraints:\n"])
 def test_no_loops(nothing):
     assert leg(loops=nothing) == leg()
+
+
+def test_a_guess_has_the_entries_of_its_joint():
+    guess = {"joints": {"knee": {"type": "spherical"}}, "assembly": {"knee": [0, 0, 2, 0]}}
+    assert leg(loops=guess).assembly == {"knee": (0.0, 0.0, 2.0, 0.0)}
+    for wrong in (0.5, [0, 0, 1], [0, 0, 0, 0], [0] * 9):
+        with pytest.raises(DescriptionError, match="assembly of 'knee'"):
+            leg(loops={**guess, "assembly": {"knee": wrong}})
+    with pytest.raises(DescriptionError, match=r"assembly of .hip.*give position"):
+        leg(loops={"assembly": {"hip": [1.0, 2.0]}})
 
 
 def test_one_line_of_text():
@@ -237,10 +248,12 @@ def test_wrong_cuts(change, message):
     assert any(message in str(problem) for problem in found), found
 
 
-def test_links_fixed_to_each_other_are_one_body():
+def test_a_cut_is_between_two_links():
     ends = {"predecessor": {"link": "shank"}, "successor": {"link": "sensor"}}
-    message = only_problem(leg_problems(loops={"constraints": [{"type": "fixed", **ends}]}))
-    assert "'shank' and 'sensor', which are fixed to each other" in message
+    assert leg(loops={"constraints": [{"type": "fixed", **ends}]}).constraints  # the tree drops it
+    same = {"predecessor": {"link": "shank"}, "successor": {"link": "shank"}}
+    message = only_problem(leg_problems(loops={"constraints": [{"type": "fixed", **same}]}))
+    assert "joins a link to itself" in message
 
 
 def test_mappings_of_anything():

@@ -53,6 +53,11 @@ MODELS = {
         f"<body name='trunk' pos='0 0 1'><freejoint/>{OF}<body pos='.2 0 0'>"
         f"<joint name='knee' axis='0 1 0' armature='.05' damping='.3'/>{OF}</body></body>"
     ),
+    "free body held": mjcf(
+        f"<body name='f'><freejoint/>{OF}<body pos='.2 0 0'><joint axis='0 1 0'/>{OF}"
+        "<site name='p' pos='.1 0 0'/></body></body><site name='q' pos='.3 0 .1'/>",
+        "<equality><connect site1='p' site2='q'/></equality>",
+    ),
     "fixed bodies": mjcf(
         f"<body pos='0 0 .1'>{OF}<body pos='.1 0 0'><joint axis='0 0 1'/>{OF}"
         f"<body pos='0 .1 0'>{OF}</body></body></body>"
@@ -157,6 +162,30 @@ def test_a_keyframe_that_closes_better_is_the_guess():
         "<joint name='b' axis='0 0 1'/><site name='p' pos='.2 0 0'/>",
     )
     assert load_robot(text).ny == 1
+
+
+def test_keyframes_place_ball_and_free_joints_too():
+    """The key closes the loop, the pose of the file does not: the key is home."""
+    half = float(np.sqrt(0.5))
+    key = [0.3, -0.2, 0.0, 1.2, half, 0.0, half, 0.0, half, half, 0.0, 0.0]
+    robot = load_robot(
+        mjcf(
+            f"<body><joint name='a' axis='0 0 1'/>{OF}</body><body name='f'><freejoint name='f'/>"
+            f"{OF}<body name='b'><joint name='b' type='ball'/>{OF}<site name='p' pos='0 .2 0'/>"
+            "</body></body><site name='q' pos='0 0 1.2'/>",
+            "<equality><connect site1='p' site2='q'/></equality>"
+            f"<keyframe><key qpos='{' '.join(map(repr, key))}'/></keyframe>",
+        )
+    )
+    place = dict(zip(robot.joint_names, robot.tree.coordinates.positions.values(), strict=True))
+    expected = {"a": key[:1], "f": [*key[1:4], *key[5:8], key[4]], "b": [*key[9:], key[8]]}
+    for name, position in expected.items():
+        np.testing.assert_allclose(robot.tree.home[place[name]], position, atol=1e-12)
+
+
+def test_free_joints_start_where_the_file_draws_them():
+    robot = load_robot(MODELS["free base"])
+    np.testing.assert_allclose(robot.tree.home, [0, 0, 1, 0, 0, 0, 1, 0])
 
 
 @pytest.mark.parametrize(

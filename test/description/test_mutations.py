@@ -53,6 +53,40 @@ assembly: {hip: 0.4, knee: -1.2}
 joints: {crank: {type: helical, pitch: 0.002}}
 rotors: {knee: {ratio: 12.0, inertia: 5.5e-4, on_link: base, xyz: [0, 0, 0]}}
 """
+SDF = """<sdf version="1.9"><model name="m"><pose>0 0 1 0 0 0</pose>
+<link name="base"/><link name="thigh"><pose relative_to="base">0 .1 0 0 0 1.57</pose>
+<inertial><pose>.1 0 0 0 0 0</pose><mass>1.5</mass><inertia><ixx>.1</ixx><iyy>.2</iyy><izz>.2</izz>
+</inertia></inertial></link>
+<frame name="end" attached_to="thigh"><pose degrees="true">0.3 0 0 0 90 0</pose></frame>
+<link name="shank"><pose relative_to="end" rotation_format="quat_xyzw">0 0 0 0 0 0 1</pose></link>
+<link name="rod"/><link name="rotor"/><link name="nut"/>
+<joint name="hip" type="revolute"><parent>base</parent><child>thigh</child><axis>
+<xyz expressed_in="__model__">0 1 0</xyz><limit><lower>-1</lower><upper>1</upper></limit>
+<dynamics><damping>.1</damping></dynamics></axis></joint>
+<joint name="knee" type="universal"><parent>end</parent><child>shank</child><axis><xyz>1 0 0</xyz>
+</axis><axis2><xyz>0 1 0</xyz></axis2></joint>
+<joint name="crank" type="prismatic"><parent>base</parent><child>rod</child><axis><xyz>1 0 0</xyz>
+<mimic joint="hip"><multiplier>2</multiplier><reference>.1</reference></mimic></axis></joint>
+<joint name="spin" type="continuous"><parent>base</parent><child>rotor</child><axis><xyz>0 0 1</xyz>
+</axis></joint><joint name="gear" type="gearbox"><parent>thigh</parent><child>rotor</child>
+<gearbox_ratio>3</gearbox_ratio><gearbox_reference_body>base</gearbox_reference_body></joint>
+<joint name="screw" type="screw"><parent>rod</parent><child>nut</child><axis><xyz>0 0 1</xyz></axis>
+<screw_thread_pitch>.01</screw_thread_pitch></joint>
+<joint name="pin" type="ball"><parent>rod</parent><child>shank</child></joint></model></sdf>"""
+ELEMENTS = URDF.replace(
+    "</robot>",
+    "<constraint name='pin' type='revolute'><parent link='shank'/><parent_origin xyz='1 0 0'/>"
+    "<parent_axis xyz='0 0 1'/><child link='rod'/><child_axis xyz='0 1 0'/></constraint>"
+    "<loop_joint name='ball' type='spherical'><link1 link='shank' xyz='1 0 0' rpy='0 0 1'/>"
+    "<link2 link='rod' xyz='0 1 0'/></loop_joint></robot>",
+)
+GEPETTO = {
+    "closed_loop": [["thigh", "rod"], ["shank", "rotor"]],
+    "type": ["6d", "3d"],
+    "name_mot": ["hip"],
+    "joint_name": ["spin"],
+    "joint_type": ["SPHERICAL"],
+}
 MAPPING = yaml.safe_load(LOOPS)
 COUNT = 10_000
 NASTY = (
@@ -187,12 +221,20 @@ MUTATIONS: tuple[tuple[str, Callable[[random.Random], tuple[Any, Any]]], ...] = 
     ("characters of the loop file", lambda rng: (URDF, mutate_characters(LOOPS, rng))),
     ("tokens of the loop file", lambda rng: (URDF, mutate_tokens(LOOPS, rng))),
     ("mapping", lambda rng: (URDF, mutate_mapping(MAPPING, rng))),
+    ("elements with loops", lambda rng: (mutate_elements(ELEMENTS, rng), None)),
+    ("Gepetto's mapping", lambda rng: (URDF, mutate_mapping(GEPETTO, rng))),
+    ("characters of an SDF", lambda rng: (mutate_characters(SDF, rng), None)),
+    ("tokens of an SDF", lambda rng: (mutate_tokens(SDF, rng), None)),
+    ("elements of an SDF", lambda rng: (mutate_elements(SDF, rng), None)),
     ("both", lambda rng: (mutate_elements(URDF, rng), mutate_mapping(MAPPING, rng))),
 )
 
 
 def test_the_files_are_accepted_unchanged():
     assert read(URDF, LOOPS) == read(URDF, MAPPING) is not None
+    assert all(
+        read(urdf, loops) for urdf, loops in ((SDF, None), (ELEMENTS, None), (URDF, GEPETTO))
+    )
 
 
 @pytest.mark.parametrize(

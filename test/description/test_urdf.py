@@ -211,7 +211,8 @@ def test_mimic_of_an_unknown_joint_is_told_of_and_left_free():
     [
         ("<robot", "URDF", "is not XML"),
         ("<robot/>", "URDF", "has no link"),
-        ("<sdf version='1.6'/>", "<sdf>", "is not a URDF"),
+        ("<sdf version='1.6'/>", "<sdf>", "has 0 models"),
+        ("<world/>", "<world>", "is not a URDF"),
         ("<!DOCTYPE robot [<!ENTITY a 'x'>]><robot name='&a;'/>", "URDF", "has a DOCTYPE"),
         ("<robot name='r'><link name='a'/>&a;</robot>", "URDF", "is not XML"),
         ("<robot name='\ud800'/>", "URDF", "is not valid Unicode"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import site_links
+import site_parts
 
 PAGES = [Path("README.md"), Path("CONTRIBUTING.md"), *sorted(Path("docs").rglob("*.md"))]
 LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^)\s]+)\)")
@@ -68,3 +69,9 @@ def test_the_site_builds_without_a_warning_and_without_a_dead_link(tmp_path):
     done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr
     assert not site_links.dead_links(tmp_path)
+
+
+def test_the_index_of_a_dotted_symbol_stands_beside_it():
+    text = site_parts._mathml(r"S_i \dot q_i + \sum_k \ddot y_k", display=True)
+    assert text.count("<msub>") == 3 and text.count("<mover") == 2
+    assert text.count("munder") == 2  # of the sum

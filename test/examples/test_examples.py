@@ -1,6 +1,5 @@
 """The examples, run beside the real node."""
 
-import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +9,14 @@ from sensor_msgs.msg import JointState
 
 from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
-from rbda_ros.examples import heavier_foot, hold_still, many_states, motors_to_joints
+from rbda_ros.examples import (
+    felt_mass,
+    heavier_foot,
+    hold_still,
+    many_states,
+    motors_to_joints,
+    stand_on_it,
+)
 
 URDF, LOOPS = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
 GOAL = [0.1, 0.4, 1.0, -0.1]
@@ -69,14 +75,6 @@ def test_computed_torque_reaches_its_goal_and_the_plot_compares_efforts(graph):
     assert "Traceback" not in controller.log
 
 
-def test_the_foxglove_layout_shows_topics_that_there_are():
-    layout = json.loads(share_file("config/foxglove/dynamics.json").read_text())
-    paths = re.findall(r'"(/[a-z_/]+)[.\[]', json.dumps(layout))
-    assert set(paths) == {"/dynamics/feedforward", "/joint_states"}
-    panels = {panel.split("!")[0] for panel in layout["configById"]}
-    assert panels == {"Plot", "RawMessages", "DiagnosticSummary"}
-
-
 def test_the_documents_name_examples_that_there_are():
     text = (Path(__file__).parents[2] / "docs" / "examples.md").read_text()
     modules = set(re.findall(r"python -m (rbda_ros\.examples\.\w+)", text))
@@ -112,3 +110,19 @@ def test_many_states_are_each_as_one_would_be():
     q = robot.close([0.0, 0.3, 0.9, 0.0])
     first, _ = robot.inverse_dynamics_efforts(q, 3.0 * swing, np.zeros(4))
     np.testing.assert_allclose(efforts[0], first, rtol=1e-8, atol=1e-10)
+
+
+def test_a_push_feels_the_rotors():
+    whole, bare = felt_mass.main()
+    robot = load_robot(share_file(URDF), share_file(LOOPS))
+    q = robot.close(felt_mass.POSE)
+    J = robot.jacobian(q, "foot")[:3]
+    dense = J @ np.linalg.solve(robot.mass_matrix(q), J.T)
+    for k, (name, mass) in enumerate(whole.items()):
+        assert np.isclose(mass, 1.0 / dense[k, k])
+        assert mass > bare[name]
+
+
+def test_the_ground_holds_the_sole():
+    falls, stands = stand_on_it.main()
+    assert falls > 5.0 and stands < 1e-9

@@ -1,11 +1,13 @@
 """The choice between embedding a loop and closing it by its forces."""
 
-import numpy as np
+import re
+
 import pytest
+import yaml
 
 from benchmark.cassie import cassie
 from benchmark.parallel_chains import parallel_chains
-from rbda_ros import load_robot
+from rbda_ros import DescriptionError, load_robot
 
 
 def instructions(urdf, loops, method):
@@ -62,26 +64,30 @@ HINGE = (
 )
 
 
-def test_auto_goes_round_a_strut_that_locks_a_joint():
-    """A five-bar whose first joint a strut holds: embedded alone, the strut leaves no freedom."""
-    chain = [("a", "world", "A", 0.0), ("b", "A", "B", 0.2), ("c", "B", "C", 0.3)]
-    chain.append(("d", "C", "D", 0.3))
+CHAIN = (("a", "world", "A", 0.0), ("b", "A", "B", 0.2), ("c", "B", "C", 0.3), ("d", "C", "D", 0.3))
+
+
+def strut_robot(method, five_bar, **more):
+    """A chain whose first joint a strut holds, alone or inside a five-bar."""
     links = "".join(LINK.format(name) for name in "ABCD")
-    hinges = "".join(HINGE.format(*joint) for joint in chain)
+    hinges = "".join(HINGE.format(*joint) for joint in CHAIN)
     urdf = f'<robot name="strut"><link name="world"/>{links}{hinges}</robot>'
+    pin = {"name": "pin", "type": "revolute", "axis": [0, 0, 1], "method": method}
+    pin |= {"predecessor": {"link": "world", "xyz": [0.4, 0, 0]}}
+    pin |= {"successor": {"link": "D", "xyz": [0.25, 0, 0]}}
+    strut = {"name": "strut", "type": "distance", "method": method, "length": 0.1708}
+    strut |= {"predecessor": {"link": "world", "xyz": [0.1, 0.2, 0]}}
+    strut |= {"successor": {"link": "A", "xyz": [0.1, 0, 0]}}
+    loops = {"constraints": [pin, strut] if five_bar else [strut]} | more
+    return load_robot(urdf, loops | {"assembly": {"a": 0.3, "b": 1.0, "c": -1.5, "d": -1.0}})
 
-    def load(method):
-        pin = {"name": "pin", "type": "revolute", "axis": [0, 0, 1], "method": method}
-        pin |= {"predecessor": {"link": "world", "xyz": [0.4, 0, 0]}}
-        pin |= {"successor": {"link": "D", "xyz": [0.25, 0, 0]}}
-        strut = {"name": "strut", "type": "distance", "method": method}
-        strut |= {"predecessor": {"link": "world", "xyz": [0.1, 0.2, 0]}}
-        strut |= {"successor": {"link": "A", "xyz": [0.1, 0, 0]}}
-        assembly = {"a": 0.3, "b": 1.0, "c": -1.5, "d": -1.0}
-        return load_robot(urdf, {"constraints": [pin, strut], "assembly": assembly})
 
-    embedded, auto = load("embed"), load("auto")
-    assert any("leave no freedom to a" in warning for warning in embedded.warnings)
-    q, tau = embedded.tree.home, np.ones(1)
-    expected = embedded.forward_dynamics(q, [0.5], tau)
-    np.testing.assert_allclose(auto.forward_dynamics(q, [0.5], tau), expected, rtol=1e-9)
+@pytest.mark.parametrize("five_bar", [False, True])
+@pytest.mark.parametrize("method", ["embed", "auto", "proximal"])
+def test_a_strut_that_locks_a_joint_is_one_mistake_everywhere(method, five_bar):
+    with pytest.raises(DescriptionError, match=r"'strut': they leave no freedom to a;") as refused:
+        strut_robot(method, five_bar)
+    remedy = re.search(r"'joints: (.*)'", str(refused.value))
+    fixed = strut_robot(method, five_bar, joints=yaml.safe_load(remedy.group(1)))
+    assert any("'strut': its links are fixed" in warning for warning in fixed.warnings)
+    assert fixed.ny == (1 if five_bar else 3)

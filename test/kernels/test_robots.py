@@ -17,14 +17,15 @@ OPEN_CHAINS = ["panda", "solo12", "talos_reduced"]
 # Instructions: longer kernels take long to compile, and are short on other robots.
 LONGEST = 2_500
 LONGEST_DYNAMICS = 10_000
-LOOP_ROBOTS = [
-    "four_bar",
-    "four_bar_branch_2_2",
-    "mini_cheetah",
-    "mit_humanoid_leg",
-    "parallel_explicit_depth5_loop_size10",
-    "parallel_implicit_depth5_loop_size5",
-    "revolute_rotor_pair_branch_2_4",
+LOOP_ROBOTS = ["four_bar_branch_2_2", "mini_cheetah", "parallel_explicit_depth5_loop_size10"]
+SAY_LITTLE_MORE = [
+    pytest.param(name, marks=pytest.mark.nightly)
+    for name in (
+        "four_bar",
+        "mit_humanoid_leg",
+        "parallel_implicit_depth5_loop_size5",
+        "revolute_rotor_pair_branch_2_4",
+    )
 ]
 
 
@@ -68,7 +69,7 @@ def assert_close(result, expected, share=1e-12):
     np.testing.assert_allclose(result, expected, rtol=0, atol=share * scale)
 
 
-@pytest.mark.parametrize("name", OPEN_CHAINS + LOOP_ROBOTS)
+@pytest.mark.parametrize("name", OPEN_CHAINS + LOOP_ROBOTS + SAY_LITTLE_MORE)
 def test_machine_code_equals_virtual_machine(name):
     robot = load(name)
     rng = np.random.default_rng(6)

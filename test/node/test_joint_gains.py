@@ -8,6 +8,7 @@ from rbda_ros.node.joint_gains import joint_gains
 def test_reads_numbers_by_name():
     assert joint_gains("stiffness", "{knee: 80, ankle: 3.5}") == {"knee": 80.0, "ankle": 3.5}
     assert joint_gains("stiffness", "") == {}
+    assert joint_gains("joint_offsets", "{knee: -0.1}", signed=True) == {"knee": -0.1}
 
 
 @pytest.mark.parametrize(

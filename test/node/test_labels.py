@@ -16,6 +16,7 @@ VALUES = {
     "acceleration_source": "estimate",
     "publish_external_effort": True,
     "publish_joint_states": "always",
+    "joint_offsets": "{knee: 0.013, hip_flexion: -0.007}",
 }
 MOST_PLAYS = 6
 

@@ -20,10 +20,12 @@ def test_stays_inside_the_limits_of_all_joints_and_motors(found):
     limits = {joint.name: joint.limits for joint in robot.description.joints}
     q = robot.close(motion.position)
     qd = robot.spanning_velocity(q, motion.velocity)
-    efforts = robot.inverse_dynamics_efforts(q, motion.velocity, motion.acceleration)[0]
+    efforts, force = robot.inverse_dynamics_efforts(q, motion.velocity, motion.acceleration)
     for j, name in enumerate(robot.joint_names):
         assert limits[name].lower < q[:, j].min() and q[:, j].max() < limits[name].upper
         assert np.abs(qd[:, j]).max() < limits[name].velocity
+    for j, name in enumerate(robot.independent_joint_names):
+        assert np.abs(force[:, j]).max() < limits[name].effort
     for j, name in enumerate(robot.actuated_joint_names):
         assert np.abs(efforts[:, j]).max() < limits[name].effort
 
@@ -60,6 +62,10 @@ def test_the_limits_of_a_motor_bind():
         motion = excite(load_robot(urdf.format(effort)), seconds=4.0, rate=50.0, tries=6)
         widths.append(np.ptp(motion.position))
     assert widths[1] < 0.9 * widths[0]
+    limited = excite(
+        load_robot(urdf.format(50.0)), seconds=4.0, rate=50.0, tries=6, effort_limits={"j": 0.2}
+    )
+    assert np.ptp(limited.position) < 0.9 * widths[0]
     with pytest.raises(InputError, match="no motion around the assembly fits"):
         weak = urdf.format(0.2).replace("0 0 1", "0 1 0")  # cannot even hold its weight
         excite(load_robot(weak), seconds=4.0, rate=50.0, tries=3)

@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -73,6 +74,27 @@ def test_labels_are_what_the_methods_of_the_robot_give(robot, motion, tmp_path, 
     assert [time for time, _ in found["/dynamics/feedforward"]] == motion.times.tolist()
     stamp = found["/dynamics/external_effort"][-1][1].header.stamp
     assert stamp.sec * 10**9 + stamp.nanosec == motion.times[-1]
+
+
+def test_efforts_of_joints_do_where_those_of_motors_are_not_measured(robot, motion, tmp_path):
+    q = robot.close(motion.position[:, : robot.ny])
+    efforts = motion.effort[:, robot.ny :]
+    spanning = np.zeros((len(q), robot.nv))
+    spanning[:, [robot.joint_names.index(name) for name in robot.actuated_joint_names]] = efforts
+    joints = replace(
+        motion,
+        names=motion.names[: robot.ny],
+        position=motion.position[:, : robot.ny],
+        velocity=motion.velocity[:, : robot.ny],
+        effort=robot.generalized_force(q, spanning),
+    )
+    residuals = []
+    for name, recorded in (("motors", motion), ("joints", joints)):
+        bag = write_bag(tmp_path / name, messages_of(recorded))
+        label_file(Job(bag, tmp_path / f"{name}_out", MODEL, SETTINGS))
+        messages = read_all(tmp_path / f"{name}_out")["/dynamics/residual"]
+        residuals.append([m.effort for _, m in messages])
+    np.testing.assert_allclose(*residuals, atol=1e-8)
 
 
 def test_the_external_effort_of_a_true_model_is_none(robot, motion, tmp_path):
@@ -201,6 +223,32 @@ def test_gaps_begin_new_episodes_and_a_rate_thins(motion, tmp_path):
     assert report.episodes == 2 and report.answered == 50
     episodes = pq.read_table(tmp_path / "b.parquet")["episode"].to_pylist()
     assert Counter(episodes) == {0: 30, 1: 20}
+
+
+def test_a_cutoff_smooths_efforts_and_keeps_all_else(robot, motion, tmp_path):
+    rng = np.random.default_rng(3)
+    noisy = replace(motion, effort=motion.effort + rng.normal(size=motion.effort.shape))
+    bag = write_bag(tmp_path / "in", messages_of(noisy))
+    for name, options in (("as_is", Options()), ("smooth", Options(cutoff=10.0, parquet=True))):
+        assert label_file(Job(bag, tmp_path / name, MODEL, SETTINGS, options)).answered == 200
+    as_is, smooth = read_all(tmp_path / "as_is"), read_all(tmp_path / "smooth")
+    for topic, messages in as_is.items():
+        assert [time for time, _ in smooth[topic]] == [time for time, _ in messages]
+    states = [
+        [m.position.tobytes() for _, m in x["/dynamics/joint_states"]] for x in (as_is, smooth)
+    ]
+    assert states[0] == states[1]
+    window = 0.5 * (1 + np.cos(np.pi * np.arange(-7, 8) * 5 / 36))  # 200 Hz, 36 ms either side
+    for label in ("feedforward", "residual", "external_effort"):
+        rough, fine = (
+            np.array([m.effort for _, m in x[f"/dynamics/{label}"]]) for x in (as_is, smooth)
+        )
+        averages = [np.average(rough[k - 7 : k + 8], axis=0, weights=window) for k in (20, 100)]
+        np.testing.assert_allclose(fine[[20, 100]], averages, atol=1e-6)
+    table = pq.read_table(tmp_path / "smooth.parquet")
+    assert table[f"residual.{robot.actuated_joint_names[0]}"].to_pylist() == [
+        m.effort[0] for _, m in smooth["/dynamics/residual"]
+    ]
 
 
 def test_a_bag_without_the_topic_says_which_it_has(motion, tmp_path):

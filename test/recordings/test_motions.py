@@ -1,5 +1,7 @@
 """From bags to regressors and efforts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from bag_maker import (
@@ -29,7 +31,7 @@ def robot():
 def test_a_bag_becomes_the_motion_that_was_recorded(robot, tmp_path):
     recorded = swinging(robot, 400)
     bag = write_bag(tmp_path / "bag", messages_of(recorded))
-    (motion,) = read_motions(robot, [bag], Settings())
+    (motion,) = read_motions(robot, bag, Settings())
     np.testing.assert_allclose(motion.yd, recorded.velocity[:, : robot.ny], atol=1e-12)
     paces = 2 * np.pi * (0.4 + 0.17 * np.arange(robot.ny))
     t = np.arange(400) / 200.0
@@ -65,10 +67,16 @@ def test_gaps_part_episodes(robot, tmp_path):
         data = STORE.serialize_cdr(joint_state(recorded.names, *row, time), JOINT_STATE)
         messages.append((time, bytes(data)))
     bag = write_bag(tmp_path / "bag", messages)
-    assert [len(m.times) for m in read_motions(robot, [bag], Settings())] == [60, 40]
+    assert [len(m.times) for m in read_motions(robot, bag, Settings())] == [60, 40]
 
 
-def test_refuses_recordings_without_efforts_and_robots_that_float(robot, tmp_path):
+def test_long_episodes_come_in_pieces(robot, tmp_path, monkeypatch):
+    monkeypatch.setattr("rbda_ros.recordings.motions.MOST", 40)
+    bag = write_bag(tmp_path / "bag", messages_of(swinging(robot, 100)))
+    assert [len(m.times) for m in read_motions(robot, bag, Settings())] == [40, 40, 20]
+
+
+def test_recordings_without_efforts_have_no_motion(robot, tmp_path):
     recorded = swinging(robot, 50)
     messages = []
     for time, position, velocity in zip(
@@ -77,8 +85,28 @@ def test_refuses_recordings_without_efforts_and_robots_that_float(robot, tmp_pat
         message = joint_state(recorded.names, position, velocity, [], time)
         messages.append((int(time), bytes(STORE.serialize_cdr(message, JOINT_STATE))))
     bag = write_bag(tmp_path / "bag", messages)
-    with pytest.raises(InputError, match="measured efforts of every actuated joint: hip_abduction"):
-        read_motions(robot, [bag], Settings())
-    floating = load_robot(LEG, LOOPS, floating_base=True)
-    with pytest.raises(InputError, match="its base floats"):
-        gather(floating, [])
+    assert not list(read_motions(robot, bag, Settings()))
+
+
+@pytest.mark.parametrize("measured", ["independent", "actuated"])
+def test_shifted_motions_are_those_that_would_have_been_measured(robot, measured):
+    """Motors or joints measure; the others, and all velocities, follow through the loops."""
+    motion = waving(robot, 60)
+    names = getattr(robot, f"{measured}_joint_names")
+    places = robot.coordinates.scalar_positions
+    offsets = {name: 0.02 * (k + 1) for k, name in enumerate(names)}
+    shifted = replace(motion, joints=names).shifted(robot, offsets)
+    moved, still = (
+        robot.spanning_velocity(m.q, m.yd)[:, [robot.joint_names.index(n) for n in names]]
+        for m in (shifted, motion)
+    )
+    np.testing.assert_allclose(moved, still, atol=1e-9)
+    for name, offset in offsets.items():
+        change = shifted.q[:, places[name]] - motion.q[:, places[name]]
+        np.testing.assert_allclose(change, offset, atol=1e-9)
+
+
+def test_refuses_other_than_one_actuator_a_freedom(robot):
+    loops = LOOPS.read_text().replace("actuated_joints: [", "actuated_joints: [knee, ")
+    with pytest.raises(InputError, match="5 actuators for 4 degrees"):
+        gather(load_robot(LEG, loops), [])

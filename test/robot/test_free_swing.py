@@ -1,7 +1,7 @@
 """Random closed mechanisms swing freely: energy stays, or y's dead point ends the swing clearly.
 
-``PYTHONPATH=. python test/robot/test_free_swing.py 100 10`` is the long run: mechanisms, seconds;
-with ``change`` behind it, other joints become y before its dead points.
+``PYTHONPATH=.:test python test/robot/test_free_swing.py 0 100 10`` is the long run: first and last
+mechanism, seconds; with ``change`` behind it, other joints become y before its dead points.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ CHANGE = 0.1
 """Conditioning of y below which other joints take over, where they may."""
 NEAR_DEAD_POINT = 1e-3
 """Here accelerations of y grow without bound, and energy is no longer told to 1e-6."""
+LONGEST_STEP, SHORTEST_STEP = 0.02, 1e-7
+"""Steps of the integrator [s]; it gives up below the shortest."""
 
 
 def energy(robot: Robot, q: np.ndarray, yd: np.ndarray) -> float:
@@ -45,55 +47,96 @@ def dead_point(robot: Robot, q: np.ndarray) -> float:
     return least
 
 
-def swing(seed: int, seconds: float, *, may_change: bool = False) -> tuple[float, float, str]:
-    """Largest change of energy [J], the time reached [s], and what ended it.
+class Swing:
+    """A mechanism that moves freely from its assembly, with random velocities.
 
-    With `may_change`, other joints become y before its dead point is reached.
+    Steps that leave the reach of y, or come much nearer to its dead point, are taken again in
+    smaller ones: there accelerations grow without bound.
     """
-    mechanism = closable(seed)
-    robot = load_robot(mechanism.urdf, mechanism.loops)
-    q, yd = robot.tree.home, np.random.default_rng(seed).normal(size=robot.ny)
-    start, worst, t, changes = energy(robot, q, yd), 0.0, 0.0, 0
 
-    def rates(t: float, state: np.ndarray) -> np.ndarray:
-        y, yd = np.split(state, 2)
-        position = robot.close(y, q)
-        return np.concatenate([yd, robot.forward_dynamics(position, yd, np.zeros(robot.ny))])
+    def __init__(self, seed: int, may_change: bool) -> None:
+        mechanism = closable(seed)
+        self.robot = load_robot(mechanism.urdf, mechanism.loops)
+        self.q = self.robot.tree.home
+        self.yd = np.random.default_rng(seed).normal(size=self.robot.ny)
+        self.t, self.changes, self.may_change = 0.0, 0, may_change
+        self.start, self.worst = energy(self.robot, self.q, self.yd), 0.0
+        self.conditioning = dead_point(self.robot, self.q)
 
-    def solver() -> DOP853:
-        state = np.concatenate([robot.independent_position(q), yd])
-        return DOP853(rates, t, state, seconds, rtol=1e-10, atol=1e-10, max_step=0.02)
-
-    try:
-        steps = solver()
+    def run(self, seconds: float) -> str:
+        """Swing on, and say what ended it."""
+        step = LONGEST_STEP
+        steps = self._solver(seconds, step)
         while steps.status == "running":
+            why = self._advance(steps)
+            if why:
+                step = 0.25 * min(step, steps.h_abs)
+                if step < SHORTEST_STEP:
+                    return why
+                steps = self._solver(seconds, step)
+                continue
+            step = float(steps.step_size)
+            if self.conditioning < CHANGE and self.may_change and self._change():
+                steps = self._solver(seconds, step)
+            if self.conditioning < NEAR_DEAD_POINT:
+                return "y's dead point"
+        return "time" if steps.status == "finished" else "the solver's smallest step"
+
+    def _solver(self, seconds: float, step: float) -> DOP853:
+        robot, q = self.robot, self.q
+
+        def rates(t: float, state: np.ndarray) -> np.ndarray:
+            y, yd = np.split(state, 2)
+            position = robot.close(y, q)
+            return np.concatenate([yd, robot.forward_dynamics(position, yd, np.zeros(robot.ny))])
+
+        state = np.concatenate([robot.independent_position(q), self.yd])
+        return DOP853(
+            rates, self.t, state, seconds, rtol=1e-10, atol=1e-10,
+            max_step=LONGEST_STEP, first_step=min(step, seconds - self.t),
+        )  # fmt: skip
+
+    def _advance(self, steps: DOP853) -> str:
+        """One step, if it is a good one; else why it is not."""
+        try:
             steps.step()
             y, yd = np.split(steps.y, 2)
-            q, t = robot.close(y, q), float(steps.t)
-            conditioning = dead_point(robot, q)
-            if may_change and conditioning < CHANGE:
-                other = robot.with_independent_joints(at=q)
-                if dead_point(other, q) > 2.0 * conditioning:
-                    yd = robot.spanning_velocity(q, yd)[list(other.tree.independent)]
-                    robot, changes = other, changes + 1
-                    steps, conditioning = solver(), dead_point(robot, q)
-            if conditioning < NEAR_DEAD_POINT:
-                return worst, t, f"y's dead point, after {changes} changes"
-            worst = max(worst, abs(energy(robot, q, yd) - start))
-        ended = "time" if steps.status == "finished" else "the solver's smallest step"
-    except CLEAR_STOPS as stop:
-        ended = type(stop).__name__
-    return worst, t, f"{ended}, after {changes} changes"
+            q = self.robot.close(y, self.q)
+        except CLEAR_STOPS as stop:
+            return type(stop).__name__
+        conditioning = dead_point(self.robot, q)
+        if conditioning < 0.5 * self.conditioning:
+            return "y's dead point"
+        self.q, self.yd, self.t, self.conditioning = q, yd, float(steps.t), conditioning
+        self.worst = max(self.worst, abs(energy(self.robot, q, yd) - self.start))
+        return ""
+
+    def _change(self) -> bool:
+        """Let other joints be y, where some are much better."""
+        other = self.robot.with_independent_joints(at=self.q)
+        conditioning = dead_point(other, self.q)
+        if conditioning < 2.0 * self.conditioning:
+            return False
+        velocity = self.robot.spanning_velocity(self.q, self.yd)
+        self.yd = velocity[list(other.tree.independent)]
+        self.robot, self.conditioning, self.changes = other, conditioning, self.changes + 1
+        return True
 
 
 @pytest.mark.parametrize("seed", [0, 1, 5, 6])
 def test_energy_stays_or_the_swing_ends_clearly(seed):
-    worst, _, _ = swing(seed, 0.3)
-    assert worst < 1e-6
+    swing = Swing(seed, may_change=False)
+    swing.run(0.3)
+    assert swing.worst < 1e-6
 
 
 if __name__ == "__main__":
-    count, seconds = int(sys.argv[1]), float(sys.argv[2])
-    for seed in range(count):
-        worst, reached, ended = swing(seed, seconds, may_change="change" in sys.argv)
-        print(f"seed {seed}: {worst:.1e} J after {reached:.2f} s, ended by {ended}", flush=True)
+    first, last, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+    for seed in range(first, last):
+        swing = Swing(seed, "change" in sys.argv)
+        ended = swing.run(seconds)
+        print(
+            f"seed {seed}: {swing.worst:.1e} J after {swing.t:.2f} s and {swing.changes} changes,"
+            f" ended by {ended}",
+            flush=True,
+        )

@@ -5,19 +5,16 @@ import subprocess
 import sys
 import threading
 import weakref
-from contextlib import contextmanager
-from dataclasses import astuple, is_dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 from mechanism_table import MECHANISMS, closed_states
+from served_robots import CONFIG, Served, loaded, outcome, parts
 
-from rbda_ros import InputError, ModelError, Robot, load_robot
+from rbda_ros import InputError, Robot, load_robot
 from rbda_ros.robot import native_calls
-from rbda_ros.robot.native_calls import METHODS, OF_FRAMES, PLANS
+from rbda_ros.robot.native_plans import PLANS, WITH_WRENCHES, plan_of
 
-CONFIG = Path(__file__).parents[2] / "config" / "robots"
 MORE = "slider_crank", "over_actuated", "rotors", "ball_joint_loop"
 
 
@@ -27,90 +24,12 @@ def compiled(virtual_machine, monkeypatch):
     monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
 
 
-class Served:
-    """A robot whose native calls are there, and states of it."""
-
-    def __init__(self, robot, states):
-        self.robot, self.states = robot, states
-        self.frame = robot.description.links[-1].name
-        rng = np.random.default_rng(3)
-        self.motions = [
-            (q, *rng.normal(size=(2, robot.ny)), rng.normal(size=robot.nv)) for q in states
-        ]
-        for kernel in {step.kernel for plan in PLANS.values() for step in plan.steps}:
-            frames = (self.frame,) if PLANS.get(kernel) and kernel in OF_FRAMES else ()
-            assert robot.kernel(kernel, *frames).compile()
-        assert robot.kernel("loop_state").compile()
-        if robot.tree.has_loops and robot._inputs.choices.newton_positions is not None:
-            robot.close(robot.independent_position(robot.tree.home))
-            positions = robot._inputs.choices.newton_positions
-            assert robot._kernels.get("closure", positions).compile()
-        for method in PLANS:
-            getattr(robot, method)(*self.arguments(method, *self.motions[0]))
-            self.native(method)
-
-    def arguments(self, method, q, yd, x, spanning):
-        """Arguments of a method for some motion."""
-        given = {"q": q, "yd": yd, "spanning": spanning}
-        vectors = [given.get(name, x) for name in PLANS[method].arguments.split()]
-        return [*vectors, self.frame] if method in OF_FRAMES else vectors
-
-    def native(self, method):
-        """The native call."""
-        calls = self.robot._native.table[method]
-        return calls[self.frame] if method in OF_FRAMES else calls
-
-    @contextmanager
-    def in_python(self):
-        """Methods as they are written."""
-        robot = self.robot
-        reader, robot._native.reader = robot._native.reader, None
-        for index in range(len(METHODS)):
-            robot._answer_by(index, None)
-        try:
-            yield robot
-        finally:
-            robot._native.reader = reader
-            for index, method in enumerate(METHODS):
-                robot._answer_by(index, robot._native.table.get(method))
-
-
-def load(name):
-    if name == "demo_leg":
-        robot = load_robot(CONFIG / "demo_leg.urdf", CONFIG / "demo_leg_loops.yaml")
-    else:
-        mechanism = MECHANISMS[name]
-        robot = load_robot(mechanism.urdf, mechanism.loops, floating_base=mechanism.floating_base)
-        return Served(robot, closed_states(mechanism, 6))
-    rng = np.random.default_rng(1)
-    steps = rng.uniform(-0.2, 0.2, (6, robot.ny))
-    home = robot.tree.home
-    moved = [robot.tree.integrate(home, robot.spanning_velocity(home, step)) for step in steps]
-    return Served(robot, [robot.close(q) for q in moved])
-
-
-_loaded = {}
-
-
-def loaded(name):
-    if name not in _loaded:
-        _loaded[name] = load(name)
-    return _loaded[name]
-
-
 @pytest.fixture(
     params=["gear", "four_bar", "demo_leg"]
     + [pytest.param(name, marks=pytest.mark.nightly) for name in MORE]
 )
 def served(request):
     return loaded(request.param)
-
-
-def parts(answer):
-    """Arrays of an answer, as bits."""
-    several = astuple(answer) if is_dataclass(answer) else answer
-    several = several if isinstance(several, tuple) else (several,)
-    return [(array.shape, array.tobytes()) for array in several]
 
 
 @pytest.mark.parametrize("method", PLANS)
@@ -187,14 +106,6 @@ def test_closing_by_names(served):
                 assert (parts(robot.close(known)), parts(robot.close(known, q))) == expected
             if chosen is not None:
                 assert tuple(known) in robot._native.table["close"]
-
-
-def outcome(call, *given):
-    """The error that a call raises, or else its answer."""
-    try:
-        return parts(call(*given))
-    except (InputError, ModelError) as error:
-        return type(error), str(error)
 
 
 BAD = {
@@ -356,3 +267,31 @@ print(robot.frame_pose(q, robot.description.links[-1].name).shape)
     x = np.full(robot.ny, 0.1)
     bits = robot.inverse_dynamics(robot.tree.home, x, x).tobytes().hex()
     assert ended.stdout.split("\n")[:2] == [bits, "(4, 4)"]
+
+
+@pytest.mark.parametrize("friction", [False, True])
+@pytest.mark.parametrize("wrenches", [0, 1, 3])
+@pytest.mark.parametrize("method", sorted(WITH_WRENCHES))
+def test_wrenches_and_friction_are_the_same_to_the_last_bit(served, method, wrenches, friction):
+    robot = served.robot
+    rng = np.random.default_rng(4)
+    links = [link.name for link in robot.description.links][-wrenches:] if wrenches else []
+    for plan in (plan_of(method, bool(links), friction), PLANS[method]):
+        for step in plan.steps:
+            if step.kernel not in "+-":
+                assert robot.kernel(step.kernel).compile()
+    for q, yd, x, _ in served.motions:
+        given = {link: rng.normal(size=6) for link in links}
+        with served.in_python():
+            expected = getattr(robot, method)(q, yd, x, given, friction=friction)
+        for position in (q, robot.state(q)):
+            for _ in range(2):
+                found = getattr(robot, method)(position, yd, x, given, friction=friction)
+                assert parts(found) == parts(expected)
+    call = robot._native.table[method][(wrenches > 0) + 2 * friction]
+    assert parts(call(q, yd, x, *([given] if links else []))) == parts(expected)
+    for wrong in ({"nobody": np.zeros(6)}, {links[0]: np.full(6, np.nan)} if links else {}):
+        if links:
+            assert call(q, yd, x, wrong) is None
+            with pytest.raises(InputError):
+                getattr(robot, method)(q, yd, x, wrong, friction=friction)

@@ -42,7 +42,10 @@ def opened(*arguments):
 
 
 def number(browser, joint):
-    """The number beside a bar."""
+    """The number beside a bar, once the bars have caught up with the picture."""
+    browser.wait_for(
+        f"{STATUS}.updates === document.querySelector('#rbda-efforts').dataset.updates"
+    )
     return float(
         browser.evaluate(f"document.querySelector('tr[data-joint={joint}]').dataset.value")
     )

@@ -9,6 +9,7 @@ from node_fixtures import example_robot
 from rbda_ros import load_robot
 from rbda_ros.description.model import Inertia
 from rbda_ros.view.mesh_files import MeshError, find_mesh
+from rbda_ros.view.posing import Poser
 from rbda_ros.view.shapes import inertia_box, shapes_of
 
 BARE = """<robot name="bare">
@@ -30,8 +31,8 @@ def test_visuals_are_drawn_where_the_urdf_has_them():
     shapes, notes = shapes_of(robot, "docs/cookbook/gear.urdf")
     assert not notes
     kinds = {(shape.body, shape.kind) for shape in shapes}
-    rotor = robot.tree.spanning.body_of_joint()["elbow_rotor"]
-    arm = robot.tree.spanning.body_of_joint()["elbow"]
+    rotor = robot.tree.spanning.body_of_joint["elbow_rotor"]
+    arm = robot.tree.spanning.body_of_joint["elbow"]
     assert {(0, "visual"), (arm, "visual"), (rotor, "rotor")} <= kinds
     assert np.isclose(max(extent(shapes, arm)), 0.4 + 0.035)
 
@@ -77,6 +78,34 @@ def test_a_mesh_that_cannot_be_drawn_is_a_note_and_inertias_take_its_place(
     assert filename in note
     assert re.search(says, note)
     assert {shape.kind for shape in shapes} == {"inertia", "bone"}
+
+
+@pytest.mark.parametrize("geometry", ["<box/>", '<box size="1 one 1"/>', "<mesh/>"])
+def test_a_visual_without_its_numbers_is_a_note(geometry):
+    text = BARE % f"<visual><geometry>{geometry}</geometry></visual>"
+    shapes, (note,) = shapes_of(load_robot(text), text)
+    assert "correct the visual" in note or "not found" in note
+    assert {shape.kind for shape in shapes} == {"inertia", "bone"}
+
+
+def test_visuals_of_sdf_are_drawn_where_it_has_them():
+    text = """<sdf version="1.9"><model name="m"><link name="base"/>
+      <link name="arm"><pose>0 0 1 0 0 0</pose>
+        <inertial><mass>1</mass></inertial>
+        <visual name="v"><pose>0.2 0 0 0 0 0</pose>
+          <geometry><box><size>0.4 0.1 0.2</size></box></geometry></visual>
+        <collision name="c"><geometry><sphere><radius>3</radius></sphere></geometry></collision>
+      </link>
+      <joint name="world" type="fixed"><parent>world</parent><child>base</child></joint>
+      <joint name="hinge" type="revolute"><parent>base</parent><child>arm</child>
+        <axis><xyz>0 0 1</xyz></axis></joint></model></sdf>"""
+    robot = load_robot(text)
+    shapes, _ = shapes_of(robot, text)
+    arm = robot.tree.spanning.body_of_joint["hinge"]
+    (shape,) = (shape for shape in shapes if shape.body == arm)
+    np.testing.assert_allclose(extent(shapes, arm), [0.4, 0.1, 0.2])
+    R, p = (each[arm - 1] for each in Poser(robot).body_poses(robot.tree.home))
+    np.testing.assert_allclose(R @ shape.frame.p + p, [0.2, 0.0, 1.0])
 
 
 def test_nothing_is_looked_for_elsewhere():

@@ -6,7 +6,7 @@ zero position of a parallelogram linkage is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     LOCKED,
+    MOST_HELD,
     NEARLY_CLOSED,
     NEARLY_REDUNDANT,
     RANK_TOLERANCE,
@@ -85,20 +86,21 @@ def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> 
         AssemblyError: with what to change.
     """
     _check_consistent(loop)
+    whole = loop
     rng = np.random.default_rng(0)
     loop, warnings = _without_rounding(loop, guess, rng)
     found = find_closed(loop, guess, rng)
     loop, near, dropped = _without_nearly_redundant(loop, found, rng)
     warnings.extend(dropped)
     freedom = len(names) - near.rank
-    if freedom == 0:
-        raise AssemblyError(_no_freedom(loop, names))
     rows = _full_rank_rows(near.jacobians, near.rank)
     jacobians = [K[rows] for K in near.jacobians]
-    if locked := _locked(jacobians, near.rank, names):
+    locked = _locked(jacobians, near.rank)
+    _check_freedom(whole, locked, near.home, names)
+    if locked:
         warnings.append(
-            f"constraints {_names(loop)}: they leave no freedom to {', '.join(locked)}; the loop"
-            " is cheaper with these joints fixed"
+            f"constraints {_names(loop)}: they leave no freedom to"
+            f" {', '.join(names[j] for j in locked)}; the loop is cheaper with these joints fixed"
         )
     independent = choose_independent(jacobians, freedom, wishes, names, loop.constant)
     if near.moved:
@@ -115,21 +117,38 @@ def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> 
     return Assembly(near.home, loop.with_rows(rows), independent, tuple(warnings))
 
 
-def _no_freedom(loop: Loop, names: Sequence[str]) -> Problem:
-    return Problem(
-        f"constraints {_names(loop)}",
-        f"they leave no freedom to {', '.join(names)}",
-        "remove a constraint, or make these joints fixed",
+def _check_freedom(loop: Loop, locked: Collection[int], home: Array, names: Sequence[str]) -> None:
+    """A constraint none of whose joints can move is a mistake, whatever else is in the cluster.
+
+    Where others of its joints move, a locked one is not: hinges across a planar loop are many a
+    model's way to write balls.
+    """
+    tied = loop.tied_coordinates()
+    rigid = [i for i, of in enumerate(tied) if of and of <= set(locked)]
+    if not rigid:
+        return
+    held = sorted(set().union(*(tied[i] for i in rigid)))
+    short = held[:MOST_HELD]
+    fixed = ", ".join(
+        f"{names[j]}: {{type: fixed, position: {round(float(home[j]), 9) + 0.0}}}" for j in short
+    )
+    raise AssemblyError(
+        Problem(
+            f"constraints {', '.join(repr(loop.constraints[i].name) for i in rigid)}",
+            f"they leave no freedom to {', '.join(names[j] for j in held)}",
+            "correct or remove a constraint, or fix these joints where they are"
+            + (f": 'joints: {{{fixed}}}'" if home.size == len(names) and held == short else ""),
+        )
     )
 
 
-def _locked(jacobians: Sequence[Array], rank: int, names: Sequence[str]) -> list[str]:
-    """Joints that cannot move though others of their loop can: hinges across a planar loop."""
-    moves = np.zeros(len(names))
+def _locked(jacobians: Sequence[Array], rank: int) -> list[int]:
+    """Coordinates that cannot move wherever K was taken."""
+    moves = np.zeros(jacobians[0].shape[1])
     for K in jacobians:
         free = np.linalg.svd(K)[2][rank:]
-        moves = np.maximum(moves, np.abs(free).max(axis=0))
-    return [name for name, move in zip(names, moves, strict=True) if move < LOCKED]
+        moves = np.maximum(moves, np.abs(free).max(axis=0, initial=0.0))
+    return [int(j) for j in np.flatnonzero(moves < LOCKED)]
 
 
 def _without_nearly_redundant(
@@ -246,8 +265,8 @@ def _check_consistent(loop: Loop) -> None:
 
 
 def _nearby(loop: Loop, home: Array, rng: np.random.Generator) -> Iterable[Array]:
-    """Closed positions around home."""
-    for i in range(SAMPLES):
+    """Closed positions around home; none where K is the same everywhere."""
+    for i in range(0 if loop.constant else SAMPLES):
         near = loop.integrate(home, rng.normal(0.0, 0.05 * (1 + i), loop.nv))
         closed = solve(loop, near, range(loop.nv))
         if closed.ok:

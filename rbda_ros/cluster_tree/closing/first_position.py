@@ -17,7 +17,10 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     MORE_FOR_LIMITS,
     NEAR_STARTS,
     NEARLY_CLOSED,
+    RANK_TOLERANCE,
+    ROUNDED,
     SAME_GAP,
+    SAMPLES,
 )
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.errors import Problem
@@ -97,8 +100,11 @@ def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
     turned_over = bool(np.any(np.asarray(loop.alignment(best.q)) < 0.0))
     left = "its axes are opposed" if turned_over and error <= CLOSED else f"{error:.3g} is left"
     others = ", ".join(f"{other!r} {gap:.2g}" for other, gap in gaps.items() if other != name)
+    stays, gap = _gap_that_stays(loop, best.q)
     # From a false minimum here and there others would lead on; from the nearest point none does.
-    if _agreeing(nearest) >= AGREEING_STARTS:
+    if gap:
+        verdict = f"its dimensions cannot close: {gap:.3g} of {stays!r} stay at all joint positions"
+    elif _agreeing(nearest) >= AGREEING_STARTS:
         verdict = "its dimensions cannot close"
     else:
         verdict = "the search may have missed a way"
@@ -112,6 +118,31 @@ def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
         reason,
         "check frames, lengths and ratios, or give an 'assembly' guess for its joints",
     )
+
+
+def _gap_that_stays(loop: Loop, q: Array) -> tuple[str, float]:
+    """The part of phi at q (nq,) that no joint moves, whatever its position, and whose it is.
+
+    Three parallel hinges move nothing along their axis, for one. Files round angles, so that they
+    may move it a little; zero where that might do.
+    """
+    rng = np.random.default_rng(0)
+    around = [loop.integrate(q, rng.normal(0.0, 1.0, loop.nv)) for _ in range(SAMPLES)]
+    K = np.hstack([loop.jacobian(at) for at in around])
+    if not np.all(np.isfinite(K)):
+        return "", 0.0
+    U, values, _ = np.linalg.svd(K, full_matrices=True)
+    values = np.pad(values, (0, len(U) - len(values)))
+    owners = np.array(loop.row_constraint)
+    for tolerance in (RANK_TOLERANCE, ROUNDED):
+        moved = tolerance * values.max(initial=0.0)
+        fixed = U[:, values <= moved]
+        stays = fixed @ (fixed.T @ loop.residual(q))
+        owner = owners[int(np.argmax(np.abs(stays)))]
+        gap = float(np.linalg.norm(stays[owners == owner]))
+        if gap > 10.0 * moved:
+            return loop.constraints[owner].name, gap
+    return "", 0.0
 
 
 def gaps_of(loop: Loop, q: Array) -> dict[str, float]:

@@ -101,5 +101,7 @@ MORE_FOR_LIMITS = 8
 """Further starts where the first closed position is outside joint limits."""
 LOCKED = 1e-9
 """Joints that move less than this share of the loop's motion, wherever it is judged, are locked."""
+MOST_HELD = 6
+"""Where more joints are locked than these, a message does not list their positions."""
 MOST_CHOICES = 3000
 """Choices of independent joints that are all compared; above it, a pivoted QR decides."""

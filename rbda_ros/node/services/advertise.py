@@ -63,7 +63,7 @@ def advertise(node: Any) -> SlowServices:
         Those that are answered in other threads; to be ended with the node.
     """
     slow = SlowServices(node)
-    # What controllers may ask for in every cycle: messages are read and written in place.
+    # What controllers may ask for in every cycle: messages are converted in C.
     in_place = {
         "inverse_dynamics": Service(InverseDynamics, InverseDynamicsService()),
         "forward_dynamics": Service(ForwardDynamics, forward_dynamics),

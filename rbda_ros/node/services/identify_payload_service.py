@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from rbda_ros.errors import InputError
 from rbda_ros.node.joint_map import map_joints, places
 from rbda_ros.node.messages import closed_position, moving, sequence
-from rbda_ros.node.settings import Settings
+from rbda_ros.node.settings import Settings, joint_offsets
 from rbda_ros.robot import Robot
 from rbda_ros.robot.effort_evidence import Motion
 from rbda_ros.robot.payload_estimate import estimate_payload
@@ -37,6 +37,11 @@ def identify_payload(
         )
     if not 0.0 <= request.duration < math.inf:
         raise InputError(f"duration is {request.duration:g}; give seconds, or 0 for all")
+    if robot.floating_base:
+        raise InputError(
+            f"{robot.name}: its base floats, and the node remembers no states of it; record a bag "
+            "with ~/base_state, and use `rbda_ros identify --what payload`"
+        )
     robot.parameters(payload=request.link)  # refuses links before anything is read
     motion = _motion(robot, settings, node.stream.recent.last(request.duration))
     found = estimate_payload(robot, [motion], request.link)
@@ -72,6 +77,9 @@ def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion
     found = places(messages[-1].name, settings.joint_prefix, set(robot.joint_names))
     joints, at = map_joints(robot, tuple(found)), list(found.values())
     position, velocity = (_numbers(messages, field, at) for field in ("position", "velocity"))
+    offsets = joint_offsets(settings, tuple(found))
+    if offsets is not None:
+        position = position + offsets
     state = robot.state(closed_position(robot, joints, position, None))
     yd = moving(robot, joints, state, velocity, None).yd
     efforts = _actuator_efforts(robot, state, found, messages)

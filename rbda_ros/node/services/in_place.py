@@ -1,95 +1,86 @@
-"""Service types whose messages are read and written where the middleware has them.
+"""Service types whose messages are quick to read and write.
 
 rclpy makes Python objects of a message: of each pose, twist and vector, and first of each one's
 defaults. For thirty joints that takes longer than their dynamics. But all it knows of a type is a
 few C functions: to make a message, to turn it into Python and back, and to destroy it. Here it is
-given others. One request and one response are made once and kept, as C programs do it, and Python
-sees them in place. Names, which are the same every time, are written once.
-
-A message that was taken is good until the next one comes, and its arrays of float64 are numpy's.
-There is one to send; it still has what it had the last time. So use a type for one service or
-client, in one thread, and wait for each answer before the next call.
+given others to convert with (`_native/c_messages.c`). Fields have the same names; arrays of float64
+are numpy's, and messages in messages are namespaces. Plain messages may be sent too.
 """
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 from rclpy.type_support import check_for_type_support
 
-from rbda_ros.node.services.c_messages import SentMessage, TakenMessage, UnknownLayoutError
-
-CANNOT_BE = UnknownLayoutError, OSError, RuntimeError, MemoryError
-"""Messages with other fields; or a system that lets no program make functions for C."""
+try:
+    from rbda_ros._native import c_messages
+except ImportError:
+    c_messages = None  # type: ignore[assignment]
 
 
 def for_service(kind: Any) -> Any:
-    """A type for `create_service`; ``kind`` itself where its messages cannot be used in place.
-
-    Plain responses may be sent too.
-    """
-    try:
-        return _service_type(kind, Request=_taken(kind.Request), Response=_sent(kind.Response))
-    except CANNOT_BE:
-        return kind
+    """A type for `create_service`; ``kind`` itself where its messages are left to rclpy."""
+    return _service_type(kind) or kind
 
 
 def for_client(kind: Any) -> Any:
-    """A type for `create_client`; ``kind`` itself where its messages cannot be used in place.
-
-    Its ``Request()`` is always the same one.
-    """
-    try:
-        return _service_type(kind, Request=_sent(kind.Request), Response=_taken(kind.Response))
-    except CANNOT_BE:
-        return kind
+    """A type for `create_client`; ``kind`` itself where its messages are left to rclpy."""
+    return _service_type(kind) or kind
 
 
-def _service_type(kind: Any, **messages: Any) -> Any:
+@cache
+def _service_type(kind: Any) -> Any:
+    """None where messages have other fields than `c_messages` knows, or it was not built."""
+    if c_messages is None:
+        return None
     check_for_type_support(kind)
+    try:
+        messages = {
+            "Request": _message_type(kind.Request),
+            "Response": _message_type(kind.Response),
+        }
+    except TypeError:
+        return None
     metaclass = type("InPlace", (type,), {"_TYPE_SUPPORT": type(kind)._TYPE_SUPPORT})
     return metaclass(kind.__name__, (), {**messages, "Event": kind.Event})
 
 
-def _taken(kind: Any) -> Any:
-    """A class that rclpy takes messages with."""
-    return type("Taken", (type,), _functions(TakenMessage(kind)))(kind.__name__, (), {})
+class _Message(SimpleNamespace):
+    """All fields as they are by default, but for those given."""
+
+    number: ClassVar[int]
+    plain: ClassVar[type]
+
+    def __init__(self, **fields: Any) -> None:
+        c_messages.fill(self, self.number)
+        super().__init__(**fields)
 
 
-def _sent(kind: Any) -> Any:
-    """A class that rclpy sends messages with: one instance, or plain ones."""
-    message = SentMessage(kind)
-    sent = type(message.view)
-    for name, value in _functions(message).items():
-        setattr(sent, name, value)
-    return sent
+class _PlainToo(type):
+    """Of classes that count plain messages among theirs."""
+
+    plain: type
+
+    def __instancecheck__(cls, thing: Any) -> bool:
+        return super().__instancecheck__(thing) or isinstance(thing, cls.plain)
 
 
-def _functions(message: SentMessage | TakenMessage) -> dict[str, Any]:
-    """What rclpy is to call: the message is made already, is its view, and stays."""
-    view, address = message.view, ctypes.addressof(message.view)
-    functions = {
-        "_CREATE_ROS_MESSAGE": _CREATE(lambda: address),
-        "_DESTROY_ROS_MESSAGE": _DESTROY(lambda message: None),
-        "_CONVERT_FROM_PY": _FROM_PYTHON(lambda plain, message: True),
-        "_CONVERT_TO_PY": _TO_PYTHON(lambda message: view),
-    }
-    capsules = {
-        name: _capsule(ctypes.cast(function, ctypes.c_void_p), None, None)
-        for name, function in functions.items()
-    }
-    return {
-        **capsules,
-        "_TYPE_SUPPORT": type(message.kind)._TYPE_SUPPORT,
-        "_in_use": (message, functions),  # as long as the class
-    }
+def _message_type(kind: Any) -> Any:
+    plain = type(kind)
+    check_for_type_support(kind)
 
+    def make(number: int, to_python: Any, from_python: Any) -> Any:
+        functions = {
+            "_CREATE_ROS_MESSAGE": plain._CREATE_ROS_MESSAGE,
+            "_DESTROY_ROS_MESSAGE": plain._DESTROY_ROS_MESSAGE,
+            "_CONVERT_TO_PY": to_python,
+            "_CONVERT_FROM_PY": from_python,
+            "_TYPE_SUPPORT": plain._TYPE_SUPPORT,
+        }
+        metaclass = type("InPlace", (_PlainToo,), functions)
+        return metaclass(kind.__name__, (_Message,), {"number": number, "plain": kind})
 
-_CREATE = ctypes.PYFUNCTYPE(ctypes.c_void_p)
-_DESTROY = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-_FROM_PYTHON = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.py_object, ctypes.c_void_p)
-_TO_PYTHON = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)
-_capsule = ctypes.pythonapi.PyCapsule_New
-_capsule.restype = ctypes.py_object
-_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return c_messages.add(plain._TYPE_SUPPORT, make)

@@ -1,13 +1,11 @@
 """The service that controllers call in every cycle: efforts that give an acceleration.
 
-Most requests are about the independent joints, with no wrenches from outside. Where messages are
-in place (`in_place`), these are answered in a few steps. All others, and those that must be
-refused, go the general way. Both give the same.
+Most requests are about the independent joints, with no wrenches from outside: these are answered in
+a few steps. All others, and those that must be refused, go the general way. Both give the same.
 """
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -45,26 +43,27 @@ class InverseDynamicsService:
         messages.fill(base.force, base.torque, tau[:6] if robot.floating_base else NO_WRENCH)
 
     def _of_independent_joints(self, robot: Robot, request: Any) -> tuple[Vector, Vector] | None:
-        """Efforts and force on y of a request in place; None where it takes the general way."""
+        """Efforts and force on y for most requests; None where one takes the general way."""
         state = request.state
-        if not isinstance(request, ctypes.Structure) or request.external_wrenches:
+        if request.external_wrenches:
             return None
         names, joints = state.joint_names, len(robot.independent_joint_names)
         if names and tuple(names) != robot.independent_joint_names:
             return None
-        of_base = state.base_pose, state.base_twist, request.base_acceleration
         of_joints = state.position, state.velocity, request.acceleration
-        for vector, base, given in zip(self._motion, of_base, of_joints, strict=True):
-            first = len(vector) - joints
+        for vector, given in zip(self._motion, of_joints, strict=True):
             if len(given) != joints and (len(given) or vector is self._motion[0]):
                 return None
-            vector[:first] = np.frombuffer(base, float, first) if first else 0.0
-            vector[first:] = given if len(given) else 0.0
+            vector[len(vector) - joints :] = given if len(given) else 0.0
+        y, yd, ydd = self._motion
         try:
-            y, yd, ydd = self._motion
+            if robot.floating_base:
+                y[:7] = messages.base_position("base_pose", state.base_pose)
+                yd[:6] = messages.six("base_twist", state.base_twist)
+                ydd[:6] = messages.six("base_acceleration", request.base_acceleration)
             return robot.inverse_dynamics_efforts(y, yd, ydd)
         except (InputError, ModelError):
-            return None
+            return None  # for its words
 
 
 def _inverse_dynamics(robot: Robot, request: Any, friction: bool) -> tuple[Vector, Vector]:

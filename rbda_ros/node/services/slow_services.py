@@ -15,6 +15,7 @@ from rclpy.task import Future
 from rbda_ros.node.later_response import LaterResponse, allow_later_responses
 from rbda_ros.node.services.service_qos import SERVICE_QOS
 from rbda_ros.node.spin import FOREVER, make_executor
+from rbda_ros.node.thread_priority import step_back
 from rbda_ros.node.worker import Worker
 
 MOST_WAITING = 100
@@ -124,4 +125,5 @@ class SlowServices:
         self._node.destroy_node()
 
     def _spin(self) -> None:
+        step_back()
         self._executor.spin_until_future_complete(self._closed, FOREVER)

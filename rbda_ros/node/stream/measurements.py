@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ import numpy as np
 from rbda_ros.errors import InputError, listed
 from rbda_ros.node.joint_map import places
 from rbda_ros.node.refusals import Reason, RefusalError
-from rbda_ros.node.settings import Settings
+from rbda_ros.node.settings import Settings, joint_offsets
 from rbda_ros.node.stream.joint_states import Form, JointStates
 from rbda_ros.node.stream.rates import NEVER, FilteredRates, Indices, Vector
 from rbda_ros.robot import Robot
@@ -63,6 +64,7 @@ class Measured:
         size = len(self._place)
         self._position, self._velocity = np.zeros(size), np.zeros(size)
         self._times = np.full(size, NEVER, np.int64)
+        self._moving = np.ones(size, bool)  # whether their last message had velocities
         self._velocity_rates, self._acceleration_rates = FilteredRates(size), FilteredRates(size)
         self._layouts: dict[Joints, Layout | RefusalError] = {}
         self._last: Layout | None = None
@@ -71,12 +73,14 @@ class Measured:
         self._together_joints: Joints = ()
         self._joints: Joints = ()  # that `_places` are of
         self._places: Indices = np.zeros(0, np.intp)
+        self._offsets: Vector | None = None  # of these, in their order
         self._settings = settings
         self.apply(settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
         before, self._settings = self._settings, settings
+        self._joints = ()  # their offsets may be others
         self._differences = (
             settings.velocity_source == "differentiate"
             or settings.acceleration_source == "estimate"
@@ -114,6 +118,25 @@ class Measured:
             return layout.joints
         self._keep(states, layout, time)
         return layout.joints or self._together(oldest)
+
+    def take_positions(self, states: JointStates, time: int, oldest: int) -> Joints:
+        """As `take`, of a message without velocities: it says where joints are, and no more."""
+        layout = self._last = self._layout(states.names)
+        self._check(states, layout, time, moving=False)
+        layout.time = time
+        self._times[layout.target] = time
+        self._position[layout.target] = states.position[layout.source]
+        self._velocity[layout.target] = np.nan
+        self._moving[layout.target] = False
+        return layout.joints or self._together(oldest)
+
+    def expected(self, forms: Sequence[Form]) -> Joints:
+        """The joints to go by, if messages come as they did; none where that is not known."""
+        for form in forms:
+            with suppress(RefusalError):
+                if joints := self._layout(form.names).joints:
+                    return joints
+        return ()
 
     def known(self, forms: Sequence[Form], joints: Joints) -> list[KnownForm]:
         """Forms of messages that need no more thought, one for each set of names.
@@ -157,42 +180,67 @@ class Measured:
             ),
             settings.joint_state_timeout or math.inf,
             self._places_of(joints),
+            self._offsets,
             self._fresh,
         )
 
-    def give(self, states: JointStates, joints: Joints, call: FeedforwardCall) -> None:
+    def give(
+        self, states: JointStates, joints: Joints, call: FeedforwardCall, *, moving: bool = True
+    ) -> None:
         """Write positions and velocities of joints, in their order, into a call's inputs.
 
-        The message and the joints are those of the last `take`.
+        The message and the joints are those of the last `take`; or of `take_positions`, then with
+        ``moving`` false, and zeros for velocities.
         """
-        layout = self._last
-        if layout is not None and joints is layout.joints and not self._differences:
+        layout, places = self._last, self._places_of(joints)
+        if not moving:
+            self._position.take(places, out=call.position)
+            call.velocity[:] = 0.0
+        elif layout is not None and joints is layout.joints and not self._differences:
             states.position.take(layout.order, out=call.position, mode="clip")
             states.velocity.take(layout.order, out=call.velocity, mode="clip")
-            return
-        places = self._places_of(joints)
-        self._position.take(places, out=call.position)
-        self._velocity.take(places, out=call.velocity)
-        if self._settings.acceleration_source == "estimate":
-            self._acceleration_rates.rates.take(places, out=call.acceleration)
+        else:
+            self._position.take(places, out=call.position)
+            self._velocity.take(places, out=call.velocity)
+            if self._settings.acceleration_source == "estimate":
+                self._acceleration_rates.rates.take(places, out=call.acceleration)
+        if self._offsets is not None:
+            call.position += self._offsets
+
+    def not_finite(self, call: FeedforwardCall) -> RefusalError:
+        """Which inputs of a call are not finite: measured ones, or rates that are not known."""
+        settings = self._settings
+        later = "comes from differences, and is known from the next message on"
+        bad = _not_finite_at(call.joints, call.position)
+        if not bad:
+            bad = _not_finite_at(call.joints, call.velocity)
+            if bad and settings.velocity_source == "differentiate":
+                return RefusalError(Reason.NO_VELOCITY, f"the velocity {later}")
+            if bad and not self._moving[self._places_of(call.joints)].all():
+                return _no_velocity()
+        if not bad and settings.acceleration_source == "estimate":
+            return RefusalError(Reason.NO_ACCELERATION, f"the acceleration {later}")
+        return RefusalError(
+            Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
+        )
 
     def _places_of(self, joints: Joints) -> Indices:
         if joints is not self._joints:
             self._joints = joints
             self._places = np.array([self._place[name] for name in joints], np.intp)
+            self._offsets = joint_offsets(self._settings, joints)
         return self._places
 
-    def _check(self, states: JointStates, layout: Layout, time: int) -> None:
+    def _check(
+        self, states: JointStates, layout: Layout, time: int, *, moving: bool = True
+    ) -> None:
         size = len(layout.names)
         if len(states.position) != size:
             raise _wrong_size("positions", states.position, size)
-        if len(states.velocity) != size and self._settings.velocity_source == "message":
+        measured = moving and self._settings.velocity_source == "message"
+        if measured and len(states.velocity) != size:
             if not len(states.velocity):
-                raise RefusalError(
-                    Reason.NO_VELOCITY,
-                    "joint_states have no velocity; publish velocities, or set velocity_source to "
-                    "differentiate",
-                )
+                raise _no_velocity()
             raise _wrong_size("velocities", states.velocity, size)
         if time < layout.time and self._settings.joint_state_timeout:
             raise RefusalError(
@@ -212,6 +260,7 @@ class Measured:
             rates.update(target, position, time, settings.velocity_cutoff, longest)
             velocity = rates.rates[target]
         self._velocity[target] = velocity
+        self._moving[target] = True
         if settings.acceleration_source == "estimate":
             self._acceleration_rates.update(
                 target, velocity, time, settings.acceleration_cutoff, longest
@@ -283,18 +332,11 @@ def _wrong_size(what: str, values: Vector, size: int) -> RefusalError:
     )
 
 
-def not_finite(call: FeedforwardCall, settings: Settings) -> RefusalError:
-    """Which inputs of a call are not finite: measured ones, or rates that are not known yet."""
-    later = "comes from differences, and is known from the next message on"
-    bad = _not_finite_at(call.joints, call.position)
-    if not bad:
-        bad = _not_finite_at(call.joints, call.velocity)
-        if bad and settings.velocity_source == "differentiate":
-            return RefusalError(Reason.NO_VELOCITY, f"the velocity {later}")
-    if not bad and settings.acceleration_source == "estimate":
-        return RefusalError(Reason.NO_ACCELERATION, f"the acceleration {later}")
+def _no_velocity() -> RefusalError:
     return RefusalError(
-        Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
+        Reason.NO_VELOCITY,
+        "joint_states have no velocity; publish velocities, or set velocity_source to "
+        "differentiate",
     )
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -24,20 +22,16 @@ from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.effort_safety import EffortSafety, largest_efforts
 from rbda_ros.node.stream.handover import Ready, Staged
 from rbda_ros.node.stream.joint_states import JointStates
-from rbda_ros.node.stream.measurements import Measured, not_finite
+from rbda_ros.node.stream.made_calls import Joints, Kind, MadeCalls, Prepared, prepare_call
+from rbda_ros.node.stream.measurements import Measured
 from rbda_ros.node.stream.other_inputs import OtherInputs
 from rbda_ros.node.stream.rates import NEVER, Vector
 from rbda_ros.node.worker import result_of
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
-Joints = tuple[str, ...]
-Prepared = tuple[tuple[Any, ...], "FeedforwardCall"]
-
 JUMP = 10_000_000
 """How far time goes back before it counts as a jump, and not as a clock being set right [ns]."""
-MOST_CALLS = 30
-"""Choices of joints and terms whose calls are cached."""
 
 
 class Responder:
@@ -69,22 +63,20 @@ class Responder:
         self._search = Search(context.background)
 
         self._call: FeedforwardCall | None = None  # in use
+        self._start: Vector | None = None  # where another one's loops begin to close
         self._joints: Joints = ()  # that it goes by
-        self._kind: tuple[Any, ...] = ()  # what its inputs mean
+        self._kind: Kind | None = None  # what its inputs mean
         self._unsettled = True  # whether the settings may want another
-        self._calls: dict[tuple[Any, ...], Future[FeedforwardCall]] = {}
+        self._calls = MadeCalls(robot, context.background, prepared)
 
         self._safety = EffortSafety(settings)
         self._command = context.codec.commands()
+        self._written_names: list[str] | None = None
         self.apply(settings)
-        if before is not None and before._robot.description is robot.description:
-            self._take_over(before)  # but for its load it is the same
-        if prepared is not None:
-            key, call = prepared
-            self._calls[key] = Future()
-            self._calls[key].set_result(call)
+        if before is not None:
+            self._take_over(before)
         if (kind := self._likely_kind()) is not None:
-            self._make(*kind)
+            self._calls.make(kind, settings.terms)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings; a kernel that they need is made in the background."""
@@ -93,8 +85,7 @@ class Responder:
         self._safety.apply(settings)
         if settings.joint_prefix != self._settings.joint_prefix:
             self._others.forget()
-        self._settings = settings
-        self._unsettled = True
+        self._settings, self._unsettled = settings, True
         self._needs_others = (
             robot.floating_base
             or settings.external_wrench
@@ -102,7 +93,8 @@ class Responder:
         )
         self._timeout = int(settings.joint_state_timeout * 1e9)
         names = [settings.joint_prefix + n for n in robot.actuated_joint_names]
-        self._writer = self._context.codec.efforts(names)
+        if names != self._written_names:
+            self._written_names, self._writer = names, self._context.codec.efforts(names)
         order = [robot.actuated_joint_names.index(name) for name in settings.command_joints]
         self._command_order = np.array(order, np.intp)
         self._command.data = [0.0] * len(order)
@@ -152,17 +144,18 @@ class Responder:
         states = self._reader.read(data)
         now, time, timeout = self._present(), states.time, self._timeout
         if timeout and abs(now - time) > timeout:
-            raise RefusalError(
-                Reason.STALE,
-                f"joint_states are {(now - time) * 1e-9:.3g} s old by their stamp; check the "
-                "clocks, or raise joint_state_timeout (0: any age)",
-            )
+            raise stale_states(now - time)
         oldest = now - timeout if timeout else NEVER + 1
-        joints = self._measured.take(states, time or now, oldest)
+        joints: Joints = ()
         try:
+            joints = self._measured.take(states, time or now, oldest)
             call, health = self._compute(states, joints, now)
-        except RefusalError:
-            self._close(states, joints, data)
+        except RefusalError as refused:
+            moving = refused.reason is not Reason.NO_VELOCITY
+            with suppress(RefusalError):  # nor is there where the joints are
+                if not (joints or moving):
+                    joints = self._measured.take_positions(states, time or now, oldest)
+                self._close(states, joints, data, moving)
             raise
         if self._safety.active:
             self._safety.limit(call.efforts, now)
@@ -183,22 +176,21 @@ class Responder:
         try:
             return call, call()
         except NotFiniteError as error:
-            raise not_finite(call, self._settings) from error
+            raise self._measured.not_finite(call) from error
         except FarError:
             return call, self._search.call_again(call)
 
-    def _close(self, states: JointStates, joints: Joints, data: bytes) -> None:
+    def _close(self, states: JointStates, joints: Joints, data: bytes, moving: bool) -> None:
         """Pass on where the joints are, though what shall move them is not known."""
-        making = self._make(joints, None, False)
-        if not making.done():
+        making = self._calls.make((joints, None, False), self._settings.terms) if joints else None
+        if making is None or not making.done():
             return
         call = result_of(making)
-        call.searches = False
-        call.max_condition_number = self._settings.max_condition_number
-        self._measured.give(states, joints, call)
+        call.searches, call.max_condition_number = False, self._settings.max_condition_number
+        self._measured.give(states, joints, call, moving=moving)
         with suppress(InputError, ModelError):
             call()
-            self._context.closed(call, data, states)
+            self._context.closed(call, data, states, moving)
 
     def _send(self, efforts: Vector, data: bytes) -> None:
         """Publish efforts with the stamp of a message."""
@@ -221,6 +213,9 @@ class Responder:
 
     def ready(self) -> Ready | None:
         """What the next message is answered by, if it is like the last; None if not known."""
+        if self._unsettled:
+            with suppress(InputError, ModelError):  # as the next message will be told
+                self._expect()
         call, others = self._call, self._others.interval(self._settings)
         if call is None or self._unsettled or others is None or self._safety.active:
             return None
@@ -234,6 +229,15 @@ class Responder:
             self._needs_others,
             others,
         )
+
+    def _expect(self) -> None:
+        """Settle for messages like the last ones, so that the next need not wait for it."""
+        joints = self._joints or self._measured.expected(self._reader.forms)
+        if joints:
+            now = self._context.now()
+            call = self._settle(joints, now)
+            if self._needs_others:
+                self._others.fill(call, now, self._timeout, self._settings)
 
     def stage(self, call: FeedforwardCall) -> tuple[Staged, tuple[int, int]] | None:
         """The newest of the other topics for a call, and its times; None if it is of no use."""
@@ -255,33 +259,25 @@ class Responder:
         elif settings.acceleration_source == "reference":
             wanted = self._others.acceleration_joints(now, self._timeout)
         kind = joints, wanted, settings.external_wrench
-        making = self._make(*kind)
+        making = self._calls.make(kind, settings.terms)
         if not making.done():
             if self._call is not None and kind == self._kind:
                 return self._call  # of other terms, or of another load: better than none
             raise RefusalError(Reason.NOT_READY, "the kernel for these joints is being made")
         call = result_of(making)
-        if self._call is not None and call is not self._call:
-            call.start_from(self._call.q)
+        if self._start is not None and call is not self._call:
+            call.start_from(self._start)
+        self._start = call.guess
         call.limit[:] = largest_efforts(self._robot, settings)
-        call.searches = False
-        call.max_condition_number = settings.max_condition_number
+        call.searches, call.max_condition_number = False, settings.max_condition_number
         call.acceleration[:] = 0.0
         call.base_acceleration[:] = 0.0
         self._call, self._joints, self._kind, self._unsettled = call, joints, kind, False
         return call
 
-    def _make(self, *kind: Any) -> Future[FeedforwardCall]:
-        key = *kind, self._settings.terms
-        if key not in self._calls:
-            if len(self._calls) >= MOST_CALLS:
-                self._calls.clear()
-            self._calls[key] = self._context.background(partial(_call, self._robot, *key))
-        return self._calls[key]
-
-    def _likely_kind(self) -> tuple[Any, ...] | None:
+    def _likely_kind(self) -> Kind | None:
         """What the next message will most likely need: as the last one, or all joints."""
-        if self._kind:
+        if self._kind is not None:
             return self._kind
         with suppress(InputError):  # where joints of one coordinate do not determine the others
             joints = self._robot.determining_joints(self._robot.independent_joint_names)
@@ -290,17 +286,22 @@ class Responder:
         return None
 
     def prepare(self, robot: Robot) -> Prepared | None:
-        """Make what will be needed when another robot takes over; in any thread."""
+        """Make what will be needed when another robot takes over, compiled; in any thread."""
         kind = self._likely_kind()
         if kind is None:
             return None
         with suppress(InputError):  # the other robot has other joints
-            key = *kind, self._settings.terms
-            return key, _call(robot, *key)
+            return prepare_call(robot, kind, self._settings.terms)
         return None
 
     def _take_over(self, before: Responder) -> None:
         """Go on from what was heard, and with the old kernel until there is a new one."""
+        self._reader = before._reader
+        same = before._robot.joint_names == self._robot.joint_names
+        if same and before._start is not None and len(before._start) == self._robot.nq:
+            self._start = before._start
+        if before._robot.description is not self._robot.description:
+            return  # what was heard may mean something else
         self._measured, self._others = before._measured, before._others
         self._safety = before._safety
         self._call, self._joints, self._kind = before._call, before._joints, before._kind
@@ -340,7 +341,10 @@ class Responder:
         return now
 
 
-def _call(
-    robot: Robot, joints: Joints, wanted: Joints | None, wrenches: bool, terms: Any
-) -> FeedforwardCall:
-    return robot.feedforward(joints, wanted, terms=terms, wrenches=wrenches)
+def stale_states(age: int) -> RefusalError:
+    """Why joint states of some age [ns] are refused."""
+    return RefusalError(
+        Reason.STALE,
+        f"joint_states are {age * 1e-9:.3g} s old by their stamp; check the clocks, or raise "
+        "joint_state_timeout (0: any age)",
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -14,28 +15,33 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from rbda_ros.errors import InputError, ModelError, one_line
+from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.command_arrays import CommandArrays
+from rbda_ros.node.stream.command_topic import TOPIC, CommandTopic
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
-from rbda_ros.node.stream.joint_commands import JointCommands
 from rbda_ros.node.stream.joint_states import JointStates
+from rbda_ros.node.stream.made_calls import PreparedCalls
 from rbda_ros.node.stream.meter import Meter
-from rbda_ros.node.stream.native_plan import Outputs, make_plan
-from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
+from rbda_ros.node.stream.native_plan import Outputs, Plan, make_plan
+from rbda_ros.node.stream.native_thread import Arming, NativeThread, NoThreadError
+from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.recent_states import RecentStates
 from rbda_ros.node.stream.remembering import Remembering
-from rbda_ros.node.stream.responder import JUMP, Prepared, Responder
+from rbda_ros.node.stream.responder import JUMP, Responder, stale_states
 from rbda_ros.node.stream.ros_codec import RosCodec
+from rbda_ros.node.thread_priority import StreamPriority
 from rbda_ros.robot import Robot
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 
 # Best effort matches reliable publishers too. Deep enough for joint states in several parts that
-# come at the same moment; what is too old by the time it is taken is refused.
-NEWEST = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+# come at the same moment, and for those at 1 kHz while the model is swapped; but what falls behind
+# for good shall not answer much that is old.
+NEWEST = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 Handler = Callable[[Responder, Any], None]
 
@@ -53,6 +59,7 @@ class Stream:
         meter: how often and how fast the rest was.
         external: estimates what acts from outside; None unless asked for.
         recent: the last joint states, if asked for.
+        commands: what turns commands of joints into those of motors.
     """
 
     def __init__(self, node: Any, builder: ModelBuilder) -> None:
@@ -60,20 +67,19 @@ class Stream:
         self.meter = Meter()
         self._node = node
         self._efforts = node.create_lifecycle_publisher(JointState, "~/feedforward", 10)
-        self._motors = node.create_lifecycle_publisher(JointState, "~/motor_commands", 10)
         self._arrays = CommandArrays(node)
         self._states: Publisher | None = None
         self._completed: CompletedStates | None = None
-        self._joint_commands: JointCommands | None = None
         self.external: ExternalEffort | None = None
         self.recent = RecentStates()
         self._remembering = Remembering(node, self.recent)
         self._observed: list[Publisher] = []
         self._subscriptions: list[Any] = []
         self._native: NativeThread | None = None
+        self._priority = StreamPriority(node.get_logger())
         self._responder: Responder | None = None
         self._robot: Robot | None = None
-        self._prepared: tuple[Robot | None, Prepared | None] = None, None
+        self._prepared = PreparedCalls()
         self.topic: str = self._efforts.topic_name
         clock = node.get_clock().handle
         self._context = Context(
@@ -88,57 +94,51 @@ class Stream:
             meter=self.meter,
             codec=RosCodec(),
         )
+        self.commands = CommandTopic(node, self._arrays, self._context)
 
     def prepare(self, robot: Robot) -> None:
         """Make ready for a model of the same joints; not on the executor. Then `use` it."""
-        if self._responder is not None:
-            self._prepared = robot, self._responder.prepare(robot)
+        if self._responder is not None and (made := self._responder.prepare(robot)) is not None:
+            self._prepared.add(robot, made)
+        self.commands.prepare(robot)
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
-        self._seize()
-        for_robot, prepared = self._prepared
-        self._responder = Responder(
-            robot,
-            settings,
-            self._context,
-            self._responder,
-            prepared if for_robot is robot else None,
-        )
-        self._prepared = None, None
-        self._robot = robot
-        self._joint_commands = JointCommands(
-            robot,
-            settings,
-            partial(Publisher.publish, self._motors),
-            self._arrays.publish_motor_commands,
-        )
-        self._offer(robot, settings)
+        before, prepared = self._responder, self._prepared.take(robot)
+        responder = Responder(robot, settings, self._context, before, prepared)
+        with self._changing():
+            if before is not None:
+                responder.latest = before.latest
+            self._robot, self._responder = robot, responder
+            self.commands.use(robot, settings)
+            self._offer(robot, settings)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
-        self._seize()
-        if self._responder is not None:
-            self._responder.apply(settings)
-            if self._joint_commands is not None:
-                self._joint_commands.apply(settings)
-            if self._robot is not None:
-                self._offer(self._robot, settings)
+        with self._changing():
+            if self._responder is not None:
+                self._responder.apply(settings)
+                self.commands.apply(settings)
+                if self._robot is not None:
+                    self._offer(self._robot, settings)
         if self._subscriptions:
             self._remembering.begin(settings.payload_window, NEWEST)
+            self._priority.set(settings.realtime_priority)
 
     def open(self) -> None:
         """Begin to listen."""
         self._listen_to_joint_states()
+        self._listen_to_commands()
         self._listen(JointTrajectory, "~/reference", self._beside(Responder.on_reference))
         self._listen(Odometry, "~/base_state", self._beside(Responder.on_base_state))
         wrench = self._beside(Responder.on_external_wrench)
         self._listen(WrenchStamped, "~/external_wrench", wrench)
-        self._listen(JointState, "~/joint_commands", self._on_joint_commands, raw=True)
         self._remembering.begin(self._node.settings.payload_window, NEWEST)
+        self._priority.set(self._node.settings.realtime_priority)
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
+        self.commands.close()
         if self._native is not None:
             self._native.close()
             self.collect()
@@ -146,18 +146,18 @@ class Stream:
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self._subscriptions.clear()
+        self._priority.set(0)
         self._remembering.end()
         if self._responder is not None:
             self._responder.forget()
-        if self._joint_commands is not None:
-            self._joint_commands.forget()
         if self.external is not None:
             self.external.forget()
 
     def free(self) -> None:
         """Let go of the model."""
-        self._responder = self._robot = self._completed = self._joint_commands = None
-        self.external = None
+        self._responder = self._robot = self._completed = self.external = None
+        self._prepared.clear()
+        self.commands.free()
         self._arrays.free()
         for publisher in (*self._observed, self._states):
             if publisher is not None:
@@ -175,29 +175,39 @@ class Stream:
         if self._native is not None:
             self._native.look()
             self.meter.add_native(*self._native.answers())
+        self.commands.collect()
 
-    def call_in_use(self) -> FeedforwardCall | None:
-        """What answers joint states now."""
-        return None if self._responder is None else self._responder.call_in_use
+    def in_use(self) -> tuple[Kernel, list[Vector]] | None:
+        """What answers joint states now, and a copy of what it was given last."""
+        call = None if self._responder is None else self._responder.call_in_use
+        with self._changing():  # or the native thread might write meanwhile
+            return None if call is None else (call.kernel, [x.copy() for x in call.inputs])
 
     def _listen(self, kind: Any, topic: str, handle: Handler, *, raw: bool = False) -> None:
         callback = self._guarded(topic, handle)
-        self._subscriptions.append(
-            self._node.create_subscription(kind, topic, callback, NEWEST, raw=raw)
-        )
+        made = self._node.create_subscription(kind, topic, callback, NEWEST, raw=raw)
+        self._subscriptions.append(made)
 
     def _listen_to_joint_states(self) -> None:
         topic, handle = "joint_states", Responder.on_joint_states
+        hooks = self._guarded(topic, handle), self._hear, self._arming
         try:
             if self.external is not None:
                 raise NoThreadError("external efforts are estimated")
-            answer = self._guarded(topic, handle)
-            self._native = NativeThread(
-                self._node, topic, NEWEST.depth, answer, self._hear, self._arming
-            )
+            self._native = NativeThread(topic, self._node, topic, NEWEST.depth, *hooks)
         except NoThreadError as error:
             self._node.get_logger().info(f"{topic} are answered by Python: {error}", once=True)
             self._listen(JointState, topic, handle, raw=True)
+
+    def _listen_to_commands(self) -> None:
+        """By a native thread too, if joint states have one: it goes by their last."""
+
+        def handle(responder: Responder, data: bytes) -> None:
+            self.commands.on_command(data)
+
+        native, answer = self._native, self._guarded(TOPIC, handle)
+        if native is None or not self.commands.open_native(native, NEWEST.depth, answer):
+            self._listen(JointState, TOPIC, handle, raw=True)
 
     def _guarded(self, topic: str, handle: Handler) -> Callable[[Any], None]:
         def guarded(message: Any) -> None:
@@ -217,19 +227,23 @@ class Stream:
 
     # The native thread.
 
-    def _seize(self) -> None:
-        """Have Python answer, before something changes that the thread goes by."""
-        if self._native is not None:
-            self._native.seize()
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """While something changes that the native threads go by."""
+        states = nullcontext() if self._native is None else self._native.changing()
+        with self.commands.changing(), states:  # whose plan is made first: commands go by it
+            yield
 
-    def _hear(self, heard: Heard) -> None:
+    def _hear(self, plan: Plan, heard: Any) -> None:
         """Know what the thread knows."""
-        plan, (latest, forms, state) = heard
+        latest, forms, state, stale, age = heard
         plan.tell(forms, self.refusals)
+        if stale:
+            self.refusals.add(stale_states(age), stale)
         if self._responder is not None:
             self._responder.latest = latest
-        if state and self._joint_commands is not None:
-            self._joint_commands.on_native_state(plan.call, state, latest)
+        if state:
+            self.commands.on_native_state(plan.call, state, latest)
 
     def _arming(self) -> Arming | None:
         """What the thread may go on with."""
@@ -237,8 +251,7 @@ class Stream:
         ready = None if responder is None or self.external is not None else responder.ready()
         if responder is None or native is None or ready is None:
             return None
-        commands = self._arrays.feedforward
-        states = self._states
+        commands, states = self._arrays.feedforward, self._states
         outputs = Outputs(
             self._efforts.handle.pointer,
             0 if commands is None else commands.handle.pointer,
@@ -249,7 +262,7 @@ class Stream:
         plan = make_plan(ready, outputs, native.plan)
         if plan is None:
             return None
-        return plan, responder.latest, plan.times, ready.others
+        return plan, (responder.latest, plan.times, *ready.others)
 
     def _beside(self, handle: Handler) -> Handler:
         """What handles another topic, while the native thread answers joint states."""
@@ -258,14 +271,17 @@ class Stream:
             native = self._native
             if native is not None:
                 native.look()  # for the time that was seen last
-                if self._context.now() < responder.latest - JUMP:
-                    native.seize()  # what was heard will be forgotten
+            if native is None or self._context.now() < responder.latest - JUMP:
+                with self._changing():  # what was heard will be forgotten
+                    handle(responder, message)
+                return
             handle(responder, message)
-            if native is None or native.plan is None:
+            if native.plan is None:
                 return
             staged = responder.stage(native.plan.call)
             if staged is None:
-                native.seize()
+                with native.changing():
+                    pass  # nothing more: it needs another plan
             else:
                 native.put(*staged)
 
@@ -285,21 +301,18 @@ class Stream:
             settings.publish_joint_states == "always"
             or (settings.publish_joint_states == "auto" and robot.tree.has_loops)
         )
-        self._completed = None
         if robot is None or not wanted:
             if self._states is not None:
                 self._node.destroy_publisher(self._states)
-                self._states = None
+            self._states = self._completed = None
             return
         if self._states is None:
             self._states = self._node.create_publisher(JointState, "~/joint_states", 10)
-        self._completed = CompletedStates(
-            robot,
-            settings.joint_prefix,
-            self._states.publish,
-            self._context.background,
-            self._context.codec,
-        )
+        context, prefix = self._context, settings.joint_prefix
+        if self._completed is None or not self._completed.is_for(robot, prefix):
+            self._completed = CompletedStates(
+                robot, prefix, self._states.publish, context.background, context.codec
+            )
 
     def _offer_external(self, settings: Settings) -> None:
         """What acts from outside is estimated if asked for."""
@@ -320,8 +333,7 @@ class Stream:
         )
 
     def _answered(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
-        if self._joint_commands is not None:
-            self._joint_commands.on_state(call, self._context.now())
+        self.commands.on_state(call)
         self._complete(call, data, states)
         if self.external is not None:
             try:
@@ -329,17 +341,10 @@ class Stream:
             except (InputError, ModelError) as error:
                 self.refusals.add(refusal(error))
 
-    def _complete(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
+    def _complete(
+        self, call: FeedforwardCall, data: bytes, states: JointStates, moving: bool = True
+    ) -> None:
         publisher, completed = self._states, self._completed
         # Nobody listens, nobody pays.
         if completed is not None and publisher is not None and publisher.get_subscription_count():
-            completed.on_state(call, data, states)
-
-    def _on_joint_commands(self, responder: Responder, data: bytes) -> None:
-        if self._native is not None:
-            self._native.look()  # for the state that was answered last
-        try:
-            if self._joint_commands is not None:
-                self._joint_commands.on_command(data, self._context.now())
-        except (InputError, ModelError) as error:
-            self.refusals.add(refusal(error))
+            completed.on_state(call, data, states, moving)

@@ -253,7 +253,7 @@ def test_all_clusters_are_reported_at_once():
     assert "'far_pin'" in message
 
 
-def test_a_loop_from_a_floating_robot_to_the_world_is_refused():
+def test_a_loop_from_the_base_to_the_world_needs_a_described_floating_joint():
     floating = (
         "<joint name='free' type='floating'><parent link='world'/><child link='trunk'/></joint>"
     )
@@ -263,8 +263,9 @@ def test_a_loop_from_a_floating_robot_to_the_world_is_refused():
     )
     ends = {"predecessor": {"link": "world"}, "successor": {"link": "arm"}}
     loops = {"constraints": [{"name": "anchor", "type": "spherical"} | ends]}
+    assert load_robot(urdf, loops).ny == 4
     with pytest.raises(DescriptionError, match=r"'anchor'.*world"):
-        load_robot(urdf, loops)
+        load_robot(urdf, loops, floating_base=True)
 
 
 def test_a_singular_guess_is_warned_of():

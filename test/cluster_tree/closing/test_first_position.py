@@ -87,3 +87,31 @@ def test_whole_frames_close_from_anywhere(seed):
         assembly={name: float(value) for name, value in guess.items() if name in sizes},
     )
     assert robot.ny == bare.ny
+
+
+def test_a_gap_along_parallel_hinges_stays_at_any_angles():
+    """Three parallel hinges and a ball, whose heights along them differ by 40.75 mm."""
+    rpy = "0.4 -0.7 0.2"  # tilted, so that no coordinate shows it by itself
+    urdf = (
+        f"<robot name='r'><link name='base'/><link name='tilted'/><joint name='t' type='fixed'>"
+        f"<parent link='base'/><child link='tilted'/><origin rpy='{rpy}'/></joint>"
+        f"{hinge('hip', 'tilted', 'thigh', '0 0 0')}{hinge('knee', 'thigh', 'shank', '.3 0 .02')}"
+        f"{hinge('crank', 'tilted', 'rod', '.4 0 .1')}</robot>"
+    )
+    ball = {"name": "ball", "type": "spherical"}
+    ball |= {"predecessor": {"link": "shank", "xyz": [0.3, 0, 0.12075]}}
+    ball |= {"successor": {"link": "rod", "xyz": [0.25, 0, 0]}}
+    with pytest.raises(DescriptionError) as refused:
+        load_robot(urdf, {"constraints": [ball]})
+    assert "cannot close: 0.0407 of 'ball' stay at all joint positions" in str(refused.value)
+    ball["predecessor"]["xyz"] = [0.3, 0, 0.08]
+    assert load_robot(urdf, {"constraints": [ball]}).ny == 1
+
+
+def hinge(name: str, parent: str, child: str, xyz: str) -> str:
+    return (
+        f"<link name='{child}'><inertial><mass value='1'/><inertia ixx='.1' iyy='.1' izz='.1'"
+        " ixy='0' ixz='0' iyz='0'/></inertial></link>"
+        f"<joint name='{name}' type='continuous'><parent link='{parent}'/><child link='{child}'/>"
+        f"<origin xyz='{xyz}'/><axis xyz='0 0 1'/></joint>"
+    )

@@ -10,14 +10,15 @@ from ros_requests import pose_of, set_six, six_of, wrench_on
 
 from rbda_ros import load_robot
 from rbda_ros.errors import InputError
-from rbda_ros.node.services.c_messages import SentMessage
+from rbda_ros.node.services.in_place import for_service
 from rbda_ros.node.services.inverse_dynamics_service import InverseDynamicsService
 
 SETTINGS = SimpleNamespace(terms=("gravity", "coriolis", "inertial"))
 
 
 def in_place():
-    return [SentMessage(getattr(InverseDynamics, part)).view for part in ("Request", "Response")]
+    kind = for_service(InverseDynamics)
+    return kind.Request(), kind.Response()
 
 
 class Served:

@@ -1,125 +1,29 @@
 """Joint states that are answered without the interpreter: what, when, and when not."""
 
-import gc
 import threading
 import time
-import weakref
-from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
-import rclpy
 from builtin_interfaces.msg import Time
 from conversation import Conversation, efforts
 from geometry_msgs.msg import WrenchStamped
 from lifecycle_msgs.msg import Transition
+from native_talk import CLOSE, LEG, LOOPS, YD, Y, good, running, threads
 from nav_msgs.msg import Odometry
 from node_fixtures import example_robot
 from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
-from rclpy.parameter import Parameter
-from rclpy.signals import SignalHandlerOptions
-from ros_graph import Client, own_domain
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from rbda_ros import Payload, load_robot
-from rbda_ros.demo.resources import share_file
-from rbda_ros.node.dynamics_node import DynamicsNode
-from rbda_ros.node.spin import make_executor
-
-LEG = share_file("config/robots/demo_leg.urdf")
-LOOPS = share_file("config/robots/demo_leg_loops.yaml")
-Y, YD = np.array([0.1, 0.3, 0.9, -0.2]), np.array([0.5, -1.0, 2.0, 1.0])
-CLOSE = {"rtol": 1e-7, "atol": 1e-9}
-
-
-class Talk(Conversation):
-    """A node in this process, and joint states to it, many of them."""
-
-    def __init__(self, node, client):
-        super().__init__(client)
-        self.node = node
-
-    @property
-    def robot(self):
-        return self.node.robot
-
-    @property
-    def by_thread(self):
-        """How many were answered natively since this was asked."""
-        self.node.stream.collect()
-        return self.node.stream.meter.read().native
-
-    def natively(self, *state):
-        """An answer of the thread; others come first, until kernels are compiled."""
-        for _ in range(200):
-            answer = self.answer_to(*state)
-            if self.by_thread:
-                return answer
-        raise AssertionError("never answered by the thread")
-
-    def by_python(self, *state):
-        """An answer of Python, and none of the thread."""
-        self.by_thread  # noqa: B018 - forgets those before
-        for _ in range(3):
-            answer = self.answer_to(*state)
-        assert not self.by_thread
-        return answer
-
-    def set(self, **values):
-        for name, value in values.items():
-            assert self.client.set_parameter(name, value).successful
-
-
-@contextmanager
-def running(urdf, loops="", executor=make_executor, **values):
-    """A node that spins in a thread of this process."""
-    with own_domain() as domain:
-        rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
-        client = Client(domain)
-        parameters = {"robot_description": urdf.read_text(), "loop_constraints": str(loops)}
-        overrides = [Parameter(name, value=value) for name, value in (parameters | values).items()]
-        node = DynamicsNode(parameter_overrides=overrides)
-        spinning = executor()
-        spinning.add_node(node)
-        done = rclpy.task.Future()
-        thread = threading.Thread(target=_spin, args=(spinning, done))
-        thread.start()
-        spinning.create_task(node.start)
-        try:
-            client.until(lambda: node.active)
-            yield Talk(node, client)
-        finally:
-            spinning.create_task(done.set_result, None)
-            thread.join()
-            spinning.shutdown()
-            node.destroy_node()
-            client.close()
-            rclpy.try_shutdown()
-            assert not threads()
-
-
-def threads():
-    """Native threads of this process."""
-    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return names.count("joint_states")
-
-
-def _spin(executor, done):
-    while not done.done():
-        executor.spin_until_future_complete(done, 1.0)
+from rbda_ros import load_robot
 
 
 @pytest.fixture(scope="module")
 def leg():
     with running(LEG, LOOPS) as talk:
         yield talk
-
-
-def good(robot, y=Y, yd=YD):
-    return robot.independent_joint_names, y, yd
 
 
 def test_the_same_numbers_to_the_last_bit():
@@ -139,6 +43,12 @@ def test_the_same_numbers_to_the_last_bit():
             assert answer.effort.tobytes() == call.efforts.tobytes()
             assert not answer.position
             assert not answer.velocity
+
+
+def test_its_topic_is_remapped_and_publishers_may_be_reliable():
+    with running(LEG, LOOPS, arguments=("--ros-args", "-r", "joint_states:=of_driver")) as talk:
+        talk.publisher = talk.client.node.create_publisher(JointState, "of_driver", 10)
+        talk.natively(*good(talk.robot))
 
 
 @pytest.mark.parametrize("executor", [SingleThreadedExecutor, MultiThreadedExecutor])
@@ -243,6 +153,21 @@ def test_references_and_wrenches_reach_the_thread(leg):
     leg.natively(*good(robot))
 
 
+def test_old_states_are_counted_without_python(leg):
+    robot, refusals = leg.robot, leg.node.stream.refusals
+    leg.natively(*good(robot))
+    leg.node.stream.collect()
+    before = refusals.counts["stale"]
+    with leg.held():
+        for _ in range(5):
+            leg.publisher.publish(leg.client.joint_states(*good(robot), age=1.0))
+            leg.client.spin(0.01)
+            assert leg.natively(*good(robot))
+    leg.node.stream.collect()
+    assert refusals.counts["stale"] == before + 5
+    assert "1 s old by their stamp" in refusals.last_message
+
+
 def test_what_it_does_not_know_is_for_python(leg):
     robot, refusals = leg.robot, leg.node.stream.refusals
     leg.natively(*good(robot))
@@ -252,10 +177,6 @@ def test_what_it_does_not_know_is_for_python(leg):
     leg.client.until(lambda: refusals.total == before + 1)
     assert "not finite: hip_abduction" in refusals.last_message
     leg.natively(*good(robot))
-    old = leg.client.joint_states(*good(robot), age=1.0)
-    leg.publisher.publish(old)
-    leg.client.until(lambda: refusals.total == before + 2)
-    assert "old by their stamp" in refusals.last_message
     leg.set(publish_external_effort=True)
     leg.by_python(*good(robot))
     leg.set(publish_external_effort=False)
@@ -333,13 +254,13 @@ def test_two_drivers_with_a_half_each(leg):
 
 def test_it_ends_when_the_node_is_not_active(leg):
     leg.natively(*good(leg.robot))
-    assert threads() == 1
+    assert threads() == 2  # and that of commands
     for _ in range(3):
         assert leg.client.change_state(Transition.TRANSITION_DEACTIVATE)
         assert not threads()
         assert leg.silence_after(leg.client.joint_states(*good(leg.robot)))
         assert leg.client.change_state(Transition.TRANSITION_ACTIVATE)
-        assert threads() == 1
+        assert threads() == 2  # and that of commands
         leg.client.until(lambda: leg.publisher.get_subscription_count() > 0)
     leg.natively(*good(leg.robot))
 
@@ -366,58 +287,17 @@ def test_far_jumps_are_searched_for_and_come_back(leg):
         np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(Y), YD), **CLOSE)
 
 
-def test_the_state_for_commands_is_the_threads(leg):
-    robot = leg.robot
-    leg.set(add_feedforward=True)
-    motors = leg.client.listen(JointState, "~/motor_commands")
-    commands = leg.client.publisher(JointState, "~/joint_commands")
+@pytest.mark.parametrize("acceleration_source", ["zero", "estimate"])
+def test_offsets_are_added_to_what_is_measured(leg, acceleration_source):
+    robot, offset = leg.robot, np.array([0.0, 0.03, -0.02, 0.0])
+    named = zip(robot.independent_joint_names, offset.tolist(), strict=True)
+    leg.set(joint_offsets=str(dict(named)), acceleration_source=acceleration_source)
+    answer = leg.natively(*good(robot, Y - offset, 0.0 * YD))
+    expected = efforts(robot, robot.close(Y), 0.0 * YD)
+    np.testing.assert_allclose(answer.effort, expected, **CLOSE)
+    leg.set(joint_offsets="", acceleration_source="zero")
     answer = leg.natively(*good(robot))
-    command = leg.client.joint_states(robot.independent_joint_names, [], [])
-    command.effort = [0.0] * robot.ny
-    commands.publish(command)
-    leg.client.until(lambda: motors)
-    np.testing.assert_allclose(motors[-1].effort, answer.effort, atol=1e-9)
-    leg.set(add_feedforward=False)
-
-
-def test_models_are_swapped_under_it_and_freed(leg):
-    """A stream at full speed, while loads come and go; nothing of the old models stays."""
-    robot, gone, stop = leg.robot, [], threading.Event()
-    leg.natively(*good(robot))
-
-    def stream():
-        while not stop.is_set():
-            leg.publisher.publish(leg.client.joint_states(*good(robot)))
-            time.sleep(0.001)
-
-    def swap_to(loaded):
-        swapped = threading.Event()
-
-        def swap():
-            leg.node.stream.prepare(loaded)
-            leg.node.replace_model(leg.node.robot, loaded)
-            swapped.set()
-
-        leg.node.executor.create_task(swap)
-        leg.client.until(swapped.is_set)
-
-    streaming = threading.Thread(target=stream)
-    streaming.start()
-    try:
-        for k in range(8):
-            swap_to(robot.with_payloads({"box": Payload("foot", 0.5 * (k + 1))}))
-            gone.append(weakref.ref(leg.robot))
-            leg.client.spin(0.1)
-    finally:
-        stop.set()
-        streaming.join()
-    answer = leg.natively(*good(robot))
-    loaded = robot.with_payloads({"box": Payload("foot", 4.0)})
-    np.testing.assert_allclose(answer.effort, efforts(loaded, loaded.close(Y), YD), **CLOSE)
-    swap_to(robot)
-    leg.natively(*good(robot))
-    gc.collect()
-    assert [one() for one in gone] == [None] * 8
+    np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(Y), YD), **CLOSE)
 
 
 def test_a_thread_of_python_that_never_rests_does_not_stop_it(leg):

@@ -105,6 +105,24 @@ def test_nothing_but_finite_efforts_for_fresh_messages(leg, stream, velocity, ac
     np.testing.assert_allclose(answer.effort, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("velocity_source", ["message", "differentiate"])
+def test_offsets_are_added_to_positions_and_change_no_velocity(leg, velocity_source):
+    y, yd, offset = np.array([0.1, 0.3, 0.9, -0.2]), np.zeros(4), np.array([0.0, 0.05, 0.0, -0.03])
+    given = {"joint_offsets": "{hip_flexion: 0.05, ankle: -0.03}"}
+    bench = Bench(leg, velocity_source=velocity_source, **given)
+    for _ in range(3):
+        bench.now += 10**7
+        answers = bench.hear(NAMES[:4], y - offset, yd)
+    q = leg.close(y)
+    expected = leg.actuator_efforts(q, leg.inverse_dynamics(q, yd, yd))
+    np.testing.assert_allclose(answers[0].effort, expected, rtol=1e-9, atol=1e-9)
+    bench.feedforward.apply(Settings(velocity_source=velocity_source))
+    bench.now += 10**7
+    (answer,) = bench.hear(NAMES[:4], y, yd)  # the last differences are of other positions
+    if velocity_source == "message":
+        np.testing.assert_allclose(answer.effort, expected, rtol=1e-9, atol=1e-9)
+
+
 def test_another_model_with_the_same_joints_takes_over(leg):
     """Its loops tell of other independent joints, and its gravity is another."""
     loops = share_file("config/robots/demo_leg_loops.yaml").read_text()

@@ -1,0 +1,98 @@
+"""What a method takes beyond the kernels that it calls: checks, closing, and making its answer.
+
+Every method with array arguments, hot, on a fixed tree, on a floating one, and on a robot with
+loops, beside the same kernels called by hand. Of loops, the kernel that checks them is shown too:
+a method with loops has to take that much longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from benchmark.methods import ROBOTS, STATES, chosen, compile_methods, kernel_calls, medians
+from benchmark.robots import demo_leg, example_urdf
+from rbda_ros import Contact, Robot, load_robot
+from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, WITH_WRENCHES, plan_of
+
+Row = dict[str, object]
+Calls = list[Callable[[], object]]
+"""The same call at several states."""
+
+
+def rows() -> Iterator[Row]:
+    """Microseconds of methods and of their kernels, called one after the other."""
+    for name in ("ur5_robot", "talos_reduced"):
+        yield from _rows(name, load_robot(example_urdf(name), floating_base=ROBOTS[name]))
+    yield from _rows("demo_leg", demo_leg())
+
+
+def _rows(name: str, robot: Robot) -> Iterator[Row]:
+    link = next(reversed([k for k, place in robot.tree.spanning.links.items() if place.body]))
+    compile_methods(robot, link)
+    robot.kernel("loop_state").compile()
+    rng = np.random.default_rng(0)
+    home, states = robot.tree.home, []
+    for _ in range(STATES):
+        step = robot.spanning_velocity(home, rng.uniform(-0.1, 0.1, robot.ny))
+        q = robot.close(robot.tree.integrate(home, step))
+        yd, x = rng.normal(size=(2, robot.ny))
+        states.append({"q": q, "yd": yd, "x": x, "spanning": rng.normal(size=robot.nv)})
+    checks: Calls = []
+    if robot.tree.has_loops:
+        checks = [partial(robot.kernel("loop_state").call, state["q"]) for state in states]
+    for method, ours, kernels in (*_planned(robot, link, states), *_others(robot, link, states)):
+        for call in ours[:3]:
+            call()
+        contenders = {"method": ours, **{f"kernel {k}": each for k, each in enumerate(kernels)}}
+        if checks:
+            contenders["checks"] = checks
+        taken = medians(contenders, None)
+        alone = sum(taken[f"kernel {k}"] for k in range(len(kernels)))
+        yield {
+            "method": method, "robot": name, "us": taken["method"], "kernels_us": alone,
+            "over_us": taken["method"] - alone, "loop_check_us": taken.get("checks", 0.0),
+        }  # fmt: skip
+
+
+def _planned(
+    robot: Robot, link: str, states: list[dict[str, np.ndarray]]
+) -> Iterator[tuple[str, Calls, list[Calls]]]:
+    """Methods that are their kernels one after the other."""
+    wrench = {link: np.array([1.0, -2.0, 3.0, 0.1, 0.2, -0.3])}
+    states = [{**state, "wrenches": robot.body_wrenches(wrench)} for state in states]
+    for method in PLANS:
+        for wrenches in (False, True) if method in WITH_WRENCHES else (False,):
+            kernels = kernel_calls(robot, plan_of(method, wrenches), link, states)
+            more: list[object] = [link] if method in OF_FRAMES else [wrench] if wrenches else []
+            names = PLANS[method].arguments
+            ours = [partial(getattr(robot, method), *chosen(names, s), *more) for s in states]
+            yield f"{method} with wrenches" if wrenches else method, ours, kernels
+
+
+def _others(
+    robot: Robot, link: str, states: list[dict[str, np.ndarray]]
+) -> Iterator[tuple[str, Calls, list[Calls]]]:
+    """Operational space, and contacts."""
+    contacts, frames, home, zero = [Contact(link)], (link,), robot.tree.home, np.zeros(robot.ny)
+    robot.operational_space_inertia(home, frames)
+    motion = robot.contact_kernel(contacts)
+    motion.call(home, zero, zero, np.eye(3).ravel(), np.zeros(6), np.zeros(3))
+    name, options, _ = robot._inputs.operational_space(frames, False)
+    space = robot._kernels.get(name, *options)
+    for kernel in (motion, space):
+        kernel.compile()
+    yield (
+        "operational_space_inertia",
+        [partial(robot.operational_space_inertia, state["q"], frames) for state in states],
+        [[partial(space.call, state["q"]) for state in states]],
+    )
+    moving = [(state["q"], state["yd"], state["x"]) for state in states]
+    constant = np.eye(3).ravel(), np.zeros(6), np.zeros(3)
+    yield (
+        "constrained_forward_dynamics",
+        [partial(robot.constrained_forward_dynamics, *state, contacts) for state in moving],
+        [[partial(motion.call, *state, *constant) for state in moving]],
+    )

@@ -1,0 +1,39 @@
+"""What a robot's own file says, whatever its format: the form in which every reader hands it on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lxml import etree
+
+from rbda_ros.description.model import Constraint, Guess, Joint, Link
+from rbda_ros.description.urdf import Mimic
+from rbda_ros.description.urdf_plus import PathCoupling
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRobot:
+    """Links, joints and loops as read; names are not yet resolved, nothing is checked.
+
+    Attributes:
+        name: of the robot.
+        links: in the order of the file.
+        joints: likewise; a tree, if the file is right.
+        constraints: loops, gears.
+        mimics: joints that follow another.
+        path_couplings: gears between links.
+        actuated_joints: None where the file does not say.
+        assembly: where the file has the joints.
+        transmissions: the element whose <transmission> elements are to be read, if any.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    constraints: tuple[Constraint, ...] = ()
+    mimics: tuple[Mimic, ...] = ()
+    path_couplings: tuple[PathCoupling, ...] = ()
+    actuated_joints: tuple[str, ...] | None = None
+    assembly: Mapping[str, Guess] = field(default_factory=dict)
+    transmissions: etree._Element | None = None

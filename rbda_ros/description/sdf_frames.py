@@ -1,0 +1,150 @@
+"""Frames of an SDF model: every link, joint and <frame>, placed in the model at zero configuration.
+
+Poses are relative to the model, a joint's to its child, unless ``relative_to`` says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from lxml import etree
+from numpy.typing import NDArray
+
+from rbda_ros.description.model import Pose
+from rbda_ros.description.orientation import to_pose
+from rbda_ros.description.report import Report
+from rbda_ros.description.values import SHORTEST_AXIS, brief, to_number
+from rbda_ros.description.xml_text import child, children, line, text_of
+from rbda_ros.spatial import rpy_matrix
+
+MODEL, WORLD = "__model__", "world"
+Placement = NDArray[np.float64]
+"""(4, 4) axes and origin of a frame in another one."""
+
+
+class Frames:
+    """Where everything with a name is.
+
+    Args:
+        model: the <model>.
+        report: takes the problems.
+    """
+
+    def __init__(self, model: etree._Element, report: Report) -> None:
+        self._report = report
+        self._placed: dict[str, Placement] = {MODEL: np.eye(4)}
+        self._own: dict[str, tuple[str, Placement]] = {}
+        self._on: dict[str, str] = {}
+        self.links: list[str] = []
+        for element in children(model, "link"):
+            name = element.get("name", "")
+            self.links.append(name)
+            self._add(name, element, MODEL)
+        for element in children(model, "frame"):
+            on = element.get("attached_to") or MODEL
+            self._on.setdefault(element.get("name", ""), on)
+            self._add(element.get("name", ""), element, on)
+        for element in children(model, "joint"):
+            on = text_of(child(element, "child")) or MODEL
+            self._on.setdefault(element.get("name", ""), on)
+            self._add(element.get("name", ""), element, on)
+        self._own.setdefault(WORLD, (MODEL, inverse(read_pose(child(model, "pose"), report))))
+
+    def _add(self, name: str, element: etree._Element, default: str) -> None:
+        pose = child(element, "pose")
+        relative_to = default if pose is None else pose.get("relative_to") or default
+        self._own.setdefault(name, (relative_to, read_pose(pose, self._report)))
+
+    def placement(self, name: str, where: str) -> Placement:
+        """A frame in the model; where it cannot be found, the model's own, with a note."""
+        chain: list[str] = []
+        while name not in self._placed:
+            if name not in self._own or name in chain:
+                self._note(name, chain, where)
+                self._placed[name] = np.eye(4)
+                break
+            chain.append(name)
+            name = self._own[name][0]
+        placed = self._placed[name]
+        for inner in reversed(chain):
+            placed = placed @ self._own[inner][1]
+            self._placed[inner] = placed
+        return self._placed[chain[0]] if chain else placed
+
+    def link_of(self, name: str, where: str) -> str:
+        """The link that a link, frame or joint is on; itself where it is unknown."""
+        for step in self._attachments(name):
+            if step in self.links or step == WORLD:
+                return step
+            if step == MODEL and self.links:
+                return self.links[0]  # the model's frame is on its first link
+        remedy = self._report.suggest(name, self.links, "name a link or a frame of the model")
+        self._report.problem(where, f"{brief(name)} is on no link", remedy)
+        return name
+
+    def _attachments(self, name: str) -> Iterator[str]:
+        seen: set[str] = set()
+        while name not in seen:
+            seen.add(name)
+            yield name
+            if name in self.links or name not in self._on:
+                return
+            name = self._on[name]
+
+    def _note(self, name: str, chain: list[str], where: str) -> None:
+        if name in chain:
+            self._report.problem(
+                where, f"the pose of {brief(name)} is relative to itself", "break the circle"
+            )
+        else:
+            remedy = self._report.suggest(name, self._own, "name a link, joint or frame")
+            self._report.problem(where, f"unknown frame {brief(name)}", remedy)
+
+
+def read_pose(xml: etree._Element | None, report: Report) -> Placement:
+    """A <pose>: x y z, then roll pitch yaw or a quaternion; the identity where there is none."""
+    text = text_of(xml)
+    if xml is None or text is None:
+        return np.eye(4)
+    quaternion = xml.get("rotation_format", "euler_rpy") == "quat_xyzw"
+    try:
+        values = [to_number(part) for part in text.split()]
+        if len(values) != (7 if quaternion else 6):
+            raise ValueError(f"{brief(text)} is not {7 if quaternion else 6} numbers")
+        placed = np.eye(4)
+        placed[:3, 3] = values[:3]
+        if quaternion:
+            placed[:3, :3] = _from_quaternion(values[3:])
+        else:
+            degrees = xml.get("degrees", "false").strip().lower() in ("true", "1")
+            roll, pitch, yaw = (math.radians(a) if degrees else a for a in values[3:])
+            placed[:3, :3] = rpy_matrix((roll, pitch, yaw))
+    except ValueError as error:
+        report.problem(f"<pose> ({line(xml)})", str(error), "correct it")
+        return np.eye(4)
+    return placed
+
+
+def _from_quaternion(values: list[float]) -> NDArray[np.float64]:
+    size = math.hypot(*values)
+    if size < SHORTEST_AXIS:
+        raise ValueError("its quaternion has zero length")
+    v, w = np.array(values[:3]) / size, values[3] / size
+    cross = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+    return np.asarray(np.eye(3) + 2.0 * w * cross + 2.0 * cross @ cross)
+
+
+def inverse(placed: Placement) -> Placement:
+    """The other frame in this one."""
+    R = placed[:3, :3].T
+    back = np.eye(4)
+    back[:3, :3], back[:3, 3] = R, -R @ placed[:3, 3]
+    return back
+
+
+def relative(outer: Placement, inner: Placement) -> Pose:
+    """One frame in another, both placed in the model."""
+    placed = inverse(outer) @ inner
+    return to_pose(placed[:3, :3], placed[:3, 3])

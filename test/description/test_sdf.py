@@ -1,0 +1,226 @@
+"""SDF: the same dynamics as our own files of the same mechanism, and clear words for the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mechanism_table import MECHANISMS, Mechanism
+from scipy.spatial.transform import Rotation
+from sdf_writer import SdfWriter
+
+from rbda_ros import DescriptionError, Robot, load_robot
+from rbda_ros.description import read_description
+from rbda_ros.description.model import Coupling, CutJoint
+
+CUTS = ("revolute", "prismatic", "universal", "spherical", "fixed")
+
+
+def in_sdf(mechanism: Mechanism) -> bool:
+    """Whether SDF has joints for all of it."""
+    described = read_description(mechanism.urdf, mechanism.loops)
+    return all(
+        len(c.terms) == 2 if isinstance(c, Coupling) else isinstance(c, CutJoint) and c.type in CUTS
+        for c in described.constraints
+    ) and all(joint.type not in ("planar", "floating") for joint in described.joints)
+
+
+def from_home(robot: Robot, q: np.ndarray) -> dict[str, np.ndarray]:
+    """Positions by joint, where the assembly is zero."""
+    found = {}
+    for name, place in robot.tree.coordinates.positions.items():
+        home, now = robot.tree.home[place], q[place]
+        found[name] = now - home
+        if len(place) == 4:
+            found[name] = (Rotation.from_quat(home).inv() * Rotation.from_quat(now)).as_quat()
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name, m in MECHANISMS.items() if in_sdf(m)])
+def test_dynamics_are_those_of_our_files(name):
+    mechanism = MECHANISMS[name]
+    ours = load_robot(mechanism.urdf, mechanism.loops)
+    theirs = load_robot(SdfWriter(ours).text)
+    layout, own = theirs.tree.coordinates, ours.tree.coordinates
+    rng = np.random.default_rng(0)
+    step = ours.spanning_velocity(ours.tree.home, 0.05 * rng.normal(size=ours.ny))
+    near = ours.tree.integrate(ours.tree.home, step)
+    for q in (ours.tree.home, ours.close(near, near)):
+        positions, yd, tau = from_home(ours, q), rng.normal(size=ours.ny), rng.normal(size=ours.nv)
+        there = np.concatenate([positions[name] for name in layout.positions])
+        order = np.concatenate([[*own.velocities[joint]] for joint in layout.velocities])
+        their_yd = ours.spanning_velocity(q, yd)[order][list(theirs.tree.independent)]
+        expected = ours.spanning_acceleration(q, yd, ours.forward_dynamics(q, yd, tau))[order]
+        ydd = theirs.forward_dynamics(there, their_yd, tau[order])
+        found = theirs.spanning_acceleration(there, their_yd, ydd)
+        np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+
+
+OF = (
+    "<inertial><pose>.1 .02 -.03 .1 .2 .3</pose><mass>1.3</mass><inertia><ixx>.02</ixx>"
+    "<iyy>.03</iyy><izz>.04</izz><ixy>.001</ixy><ixz>0</ixz><iyz>0</iyz></inertia></inertial>"
+)
+Z = "<axis><xyz>0 0 1</xyz></axis>"
+
+
+def link(name: str, pose: str = "", inside: str = OF) -> str:
+    return f"<link name='{name}'>{pose}{inside}</link>"
+
+
+def joint(name: str, kind: str, parent: str, child: str, inside: str = Z) -> str:
+    ends = f"<parent>{parent}</parent><child>{child}</child>"
+    return f"<joint name='{name}' type='{kind}'>{ends}{inside}</joint>"
+
+
+def sdf(*parts: str, version: str = "1.11") -> str:
+    return f"<sdf version='{version}'><model name='m'>{''.join(parts)}</model></sdf>"
+
+
+ARM = (link("base"), link("arm", "<pose>.1 .2 .3 0 0 1.2</pose>"))
+
+
+def test_a_frame_stands_for_the_link_it_is_on():
+    text = sdf(
+        *ARM,
+        "<frame name='tip' attached_to='arm'><pose>.3 0 0 0 0 0</pose></frame>",
+        "<frame name='end' attached_to='tip'><pose relative_to='tip'>0 .1 0 0 0 0</pose></frame>",
+        link("tool", "<pose relative_to='end'/>"),
+        joint("a", "revolute", "base", "arm"),
+        joint("b", "continuous", "end", "tool"),
+    )
+    robot = load_robot(text)
+    assert robot.description.joints[1].parent == "arm"
+    np.testing.assert_allclose(robot.description.joints[1].origin.xyz, (0.3, 0.1, 0.0), atol=1e-15)
+
+
+IN_MODEL = (np.cos(1.2), -np.sin(1.2), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("version", "inside", "axis"),
+    [
+        ("1.6", "<xyz>1 0 0</xyz>", (1.0, 0.0, 0.0)),
+        ("1.4", "<xyz>1 0 0</xyz>", IN_MODEL),
+        ("1.6", "<xyz>1 0 0</xyz><use_parent_model_frame>1</use_parent_model_frame>", IN_MODEL),
+        ("1.11", "<xyz expressed_in='base'>1 0 0</xyz>", IN_MODEL),
+    ],
+)
+def test_axes_are_in_the_frame_that_the_version_means(version, inside, axis):
+    hinge = joint("a", "revolute", "base", "arm", f"<axis>{inside}</axis>")
+    robot = load_robot(sdf(*ARM, hinge, version=version))
+    np.testing.assert_allclose(robot.description.joints[0].axis, axis, atol=1e-15)
+
+
+def test_a_joint_off_its_child_keeps_the_frames_of_links():
+    turned = "<pose>0 -.2 0 0 0 0</pose>" + Z
+    robot = load_robot(sdf(*ARM, joint("a", "revolute", "base", "arm", turned)))
+    T = robot.frame_pose([np.pi], "arm")  # about a point .2 m behind the arm's own origin
+    R = np.array([[np.cos(1.2), -np.sin(1.2)], [np.sin(1.2), np.cos(1.2)]])
+    np.testing.assert_allclose(T[:2, 3], np.array([0.1, 0.2]) + 2 * R @ [0.0, -0.2], atol=1e-12)
+
+
+SECOND = (
+    "<axis><xyz>1 0 0</xyz></axis><axis2><xyz>0 1 0</xyz><limit><lower>-1</lower><upper>1</upper>"
+    "<effort>5</effort></limit><dynamics><damping>.3</damping></dynamics></axis2>"
+)
+NINE = "<gearbox_ratio>9</gearbox_ratio><gearbox_reference_body>arm</gearbox_reference_body>"
+
+
+def test_two_axes_are_two_joints_and_a_gearbox_is_a_gear():
+    robot = load_robot(
+        sdf(
+            *ARM,
+            joint("u", "universal", "base", "arm", SECOND),
+            link("wheel"),
+            joint("w", "continuous", "arm", "wheel"),
+            link("rotor"),
+            joint("r", "continuous", "arm", "rotor"),
+            joint("gear", "gearbox", "wheel", "rotor", NINE),
+        )
+    )
+    assert robot.joint_names == ("u_1", "u_2", "w", "r")
+    second = robot.description.joints[1]
+    assert (second.limits.upper, second.limits.effort, second.damping) == (1.0, 5.0, 0.3)
+    # theta of the parent = -ratio * theta of the child, from the reference body
+    q = robot.close({"u_1": 0.0, "u_2": 0.0, "r": 0.1})
+    assert q[robot.joint_names.index("w")] == pytest.approx(-0.9)
+
+
+@pytest.mark.parametrize(
+    "pitch",
+    [
+        "<screw_thread_pitch>.5</screw_thread_pitch>",
+        f"<thread_pitch>{-4 * np.pi!r}</thread_pitch>",
+    ],
+)
+def test_a_screw_travels_its_pitch_in_a_turn(pitch):
+    robot = load_robot(sdf(*ARM, joint("s", "screw", "base", "arm", Z + pitch)))
+    assert robot.frame_pose([2 * np.pi], "arm")[2, 3] == pytest.approx(0.3 + 0.5)
+
+
+def test_bounds_that_are_none_and_inertias_that_are_left_out():
+    limits = "<limit><lower>-1e16</lower><upper>1e16</upper><effort>-1</effort></limit>"
+    axis = f"<axis><xyz>0 0 1</xyz>{limits}</axis>"
+    robot = load_robot(
+        sdf(link("base"), link("arm", inside=""), joint("a", "revolute", "base", "arm", axis))
+    )
+    (found,) = robot.description.joints
+    assert found.type == "continuous"
+    assert np.isinf(found.limits.effort)
+    assert robot.mass_matrix([0.0])[0, 0] == pytest.approx(1.0)
+    assert any("SDF gives it 1 kg" in warning for warning in robot.warnings)
+
+
+def test_a_world_with_a_ground_and_one_robot():
+    text = sdf(*ARM, joint("a", "revolute", "base", "arm"))
+    ground = "<model name='ground'><static>true</static><link name='plane'/></model>"
+    world = text.replace("<model", f"<world name='w'>{ground}<model", 1)
+    assert load_robot(world.replace("</sdf>", "</world></sdf>")).joint_names == ("a",)
+
+
+HINGE = joint("a", "revolute", "base", "arm")
+NO_AXIS = "<axis><xyz>0 0 0</xyz></axis>"
+WRONG = {
+    "has 0 models": "<sdf version='1.11'/>",
+    "models inside models": sdf(*ARM, HINGE, "<include><uri>model://x</uri></include>"),
+    "unknown frame 'bse'; did you mean 'base'": sdf(
+        link("base"), link("arm", "<pose relative_to='bse'/>"), HINGE
+    ),
+    "relative to itself": sdf(
+        link("base"), link("arm", "<pose relative_to='f'/>"), HINGE,
+        "<frame name='f' attached_to='base'><pose relative_to='arm'/></frame>",
+    ),
+    "is not 6 numbers": sdf(link("base"), link("arm", "<pose>1 2 3</pose>"), HINGE),
+    "zero length": sdf(*ARM, joint("a", "revolute", "base", "arm", NO_AXIS)),
+    "has no <axis>": sdf(*ARM, joint("a", "revolute", "base", "arm", "")),
+    "'arn' is on no link; did you mean 'arm'": sdf(*ARM, joint("a", "revolute", "base", "arn")),
+    "type 'hinge' is unknown": sdf(*ARM, joint("a", "hinge", "base", "arm")),
+    "swap <parent> and <child>": sdf(*ARM, HINGE, joint("b", "revolute", "arm", "world")),
+    "a screw joint cannot": sdf(*ARM, HINGE, joint("b", "screw", "base", "arm")),
+    "computed from shapes": sdf(link("base", inside="<inertial auto='true'/>"), link("arm"), HINGE),
+    "has no pitch": sdf(*ARM, joint("a", "screw", "base", "arm")),
+    "do not both turn on 'arm'": sdf(
+        *ARM, link("rotor"), HINGE, joint("r", "continuous", "base", "rotor"),
+        joint("g", "gearbox", "arm", "rotor", NINE),
+    ),
+    "has 2 roots": sdf(*ARM, HINGE, link("other"), joint("b", "revolute", "other", "arm")),
+    "<mass> (line 1)": sdf(link("base", inside="<inertial><mass>x</mass></inertial>")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", WRONG)
+def test_what_is_wrong_is_said(reason):
+    with pytest.raises(DescriptionError) as caught:
+        load_robot(WRONG[reason])
+    assert reason in str(caught.value)
+
+
+def test_what_a_cut_loses_is_named():
+    axis = "<axis><xyz>0 0 1</xyz><dynamics><damping>1</damping></dynamics></axis>"
+    text = sdf(
+        *ARM, HINGE, link("rod"), joint("b", "revolute", "arm", "rod"), link("far"),
+        joint("c", "revolute", "base", "far", "<pose>.4 0 0 0 0 0</pose>" + Z),
+        joint("pin", "revolute", "rod", "far", "<pose>.2 .5 0 0 0 0</pose>" + axis),
+    )  # fmt: skip
+    robot = load_robot(text)
+    assert robot.ny == 1
+    assert any("'pin'" in w and "<dynamics>" in w for w in robot.warnings)

@@ -1,0 +1,76 @@
+"""Which threads go first: as the system has it."""
+
+import logging
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from native_talk import LEG, LOOPS, good, running
+
+from rbda_ros.node.thread_priority import STEPS_BACK, StreamPriority
+from rbda_ros.node.worker import Worker
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness is per process there")
+
+
+def niceness():
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def test_workers_step_back_and_so_do_those_they_start():
+    found = []
+
+    def work():
+        found.append(niceness())
+        thread = threading.Thread(target=lambda: found.append(niceness()))
+        thread.start()
+        thread.join()
+
+    before, worker = niceness(), Worker("work")
+    worker.submit(work).result()
+    worker.cancel()
+    assert found == [min(before + STEPS_BACK, 19)] * 2
+    assert niceness() == before
+
+
+def policies():
+    """Of the threads that a state passes, by name."""
+    found = {}
+    for task in Path("/proc/self/task").iterdir():
+        name = (task / "comm").read_text().strip()
+        if name.startswith(("joint_states", "dds.shm.", "dds.udp.")):
+            found[name] = os.sched_getscheduler(int(task.name))
+    return found
+
+
+def may_go_first():
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        return False
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return True
+
+
+def test_the_threads_of_the_stream_go_first_while_it_is_asked_for():
+    wanted = os.SCHED_FIFO if may_go_first() else os.SCHED_OTHER
+    with running(LEG, LOOPS, realtime_priority=5) as talk:
+        talk.natively(*good(talk.robot))
+        assert len(policies()) >= 3
+        assert set(policies().values()) == {wanted}
+        talk.set(realtime_priority=0)
+        assert set(policies().values()) == {os.SCHED_OTHER}
+        assert talk.natively(*good(talk.robot))
+
+
+def test_what_is_not_permitted_is_told(monkeypatch, caplog):
+    def refuse(*_):
+        raise PermissionError("as for a user without rtprio")
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    with running(LEG, LOOPS):
+        StreamPriority(logging.getLogger("node")).set(5)
+    assert "realtime_priority 5 is not in use" in caplog.text
+    assert "raise rtprio" in caplog.text

@@ -1,0 +1,222 @@
+"""Methods at many states in native code, against the same methods as they are written in Python."""
+
+import sys
+
+import numpy as np
+import pytest
+from mechanism_table import MECHANISMS, closed_states
+from served_robots import loaded, outcome, parts
+
+from rbda_ros.robot.native_plans import PLANS, WITH_WRENCHES
+
+COUNTS = 1, 300  # less than a block of rows, and more than two
+
+
+@pytest.fixture(autouse=True)
+def compiled(virtual_machine, monkeypatch):
+    """Here it is about machine code."""
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
+
+
+@pytest.fixture(params=["gear", "four_bar", "demo_leg"])
+def served(request):
+    robots = loaded(request.param)
+    robots.take_rows()
+    return robots
+
+
+def rows(served, count, seed=0):
+    """A motion of so many states: q, y, yd, another vector, forces on all joints."""
+    robot, rng = served.robot, np.random.default_rng(seed)
+    q, step = served.states[0], 0.05 * rng.normal(size=robot.ny)
+    positions = []
+    for k in range(count):
+        along = robot.spanning_velocity(q, np.sin(0.1 * k + np.arange(robot.ny)) * step)
+        q = robot.close(robot.tree.integrate(q, along), q)
+        positions.append(q)
+    q = np.array(positions)
+    yd, x = rng.normal(size=(2, count, robot.ny))
+    return q, served.independent(q), yd, x, rng.normal(size=(count, robot.nv))
+
+
+def native_and_written(served, method, given):
+    """What native code answers, which must not be None, and the method in Python."""
+    native = served.native(method)(*(each for each in given if not isinstance(each, str)))
+    with served.in_python() as robot:
+        return native, getattr(robot, method)(*given)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("method", PLANS)
+def test_answers_are_the_same_to_the_last_bit(served, method, count):
+    robot = served.robot
+    q, y, yd, x, spanning = rows(served, count)
+    qd = np.zeros((count, robot.nv))
+    qd[:, list(robot.tree.independent)] = yd
+    for position, velocity in ((q, yd), (robot.state(q), qd), (y, yd)):
+        if position is None:
+            continue
+        given = served.arguments(method, position, velocity, x, spanning)
+        if "force" in PLANS[method].arguments and velocity is qd:
+            given[2] = spanning
+        native, expected = native_and_written(served, method, given)
+        assert native is not None
+        assert parts(native) == parts(expected)
+        assert parts(getattr(robot, method)(*given)) == parts(expected)
+
+
+@pytest.mark.parametrize("method", [m for m in PLANS if PLANS[m].arguments != "q"])
+def test_one_vector_stands_for_all_rows(served, method):
+    q, _, yd, x, spanning = rows(served, 9)
+    for given in (
+        served.arguments(method, q[0], yd, x, spanning),
+        served.arguments(method, served.robot.state(q[0]), yd, x, spanning),
+        served.arguments(method, q, yd[0], x[0], spanning[0]),
+    ):
+        native, expected = native_and_written(served, method, given)
+        assert native is None or parts(native) == parts(expected)
+        assert parts(getattr(served.robot, method)(*given)) == parts(expected)
+        # Several results, of which those of the position alone have no rows, are left to Python.
+        assert native is not None or PLANS[method].make is not None
+
+
+@pytest.mark.parametrize("method", sorted(WITH_WRENCHES))
+def test_wrenches_and_friction_of_rows_are_the_same(served, method):
+    robot = served.robot
+    q, _, yd, x, _ = rows(served, 9)
+    link = robot.description.links[-1].name
+    for wrenches in ({link: np.arange(6.0)}, {link: np.tile(np.arange(6.0), (9, 1))}):
+        for _ in range(2):  # native code comes in once kernels are compiled
+            getattr(robot, method)(q[0], yd[0], x[0], {link: np.ones(6)}, friction=True)
+            getattr(robot, method)(q, yd, x, wrenches, friction=True)
+            for kernel in robot.traced_kernels():
+                assert kernel.compile(batch=True)
+        with served.in_python():
+            expected = getattr(robot, method)(q, yd, x, wrenches, friction=True)
+        assert parts(getattr(robot, method)(q, yd, x, wrenches, friction=True)) == parts(expected)
+    native = robot._native.table[method][3]
+    assert parts(native(q, yd, x, {link: np.arange(6.0)})) == parts(expected)
+    assert native(q, yd, x, wrenches) is None  # rows of wrenches are left to Python
+
+
+def test_states_and_closed_motions_are_the_same(served):
+    robot = served.robot
+    q, y, yd, _, _ = rows(served, 300)
+    scattered = np.array([*q[::50], *q[::-60]])
+    for position in (q, scattered, *(() if y is None else (y, y[::-1].copy()))):
+        velocity = yd[: len(position)]
+        with served.in_python():
+            expected = robot.state(position, velocity)
+            still = robot.state(position)
+            closed = robot.close(position), robot.close(position, q[0])
+        found = robot.state(position, velocity)
+        assert parts((found.q, found.yd)) == parts((expected.q, expected.yd))
+        assert found.residual == expected.residual
+        assert found.conditioning == expected.conditioning
+        assert robot.state(position).yd.tobytes() == still.yd.tobytes()
+        assert parts((robot.close(position), robot.close(position, q[0]))) == parts(closed)
+
+
+def test_motions_are_closed_by_native_code(served):
+    q, y, _, _, _ = rows(served, 40)
+    closing = served.robot._native.table["close"][None]
+    for position in (q, y):
+        if position is not None:
+            assert closing(position).shape == q.shape
+            assert closing(position * np.nan) is None
+
+
+WRONG = {
+    "not finite": (0, lambda array: np.nan),
+    "too large": (2, lambda array: 1e60),
+    "off the loops": (0, lambda array: array + 0.01),
+    "a long quaternion": (0, lambda array: array * 1.1),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("method", PLANS)
+def test_one_bad_row_is_refused_in_the_same_words(served, method, wrong):
+    robot = served.robot
+    q, _, yd, x, spanning = rows(served, 40)
+    given = served.arguments(method, q, yd, x, spanning)
+    k, change = WRONG[wrong]
+    if k >= len(given) or isinstance(given[k], str):
+        pytest.skip("it has no such argument")
+    given[k] = given[k].copy()
+    given[k][30] = change(given[k][30])
+    plain = [each for each in given if not isinstance(each, str)]
+    with served.in_python():
+        expected = outcome(getattr(robot, method), *given)
+    assert outcome(getattr(robot, method), *given) == expected
+    if isinstance(expected[0], type):
+        assert served.native(method)(*plain) is None
+
+
+def test_rows_that_do_not_go_together_are_refused_in_the_same_words(served):
+    robot = served.robot
+    q, _, yd, x, _ = rows(served, 9)
+    for given in (
+        (q, yd[:-1], x),
+        (q[:, :-1], yd, x),
+        (q[:0], yd[:0], x[:0]),
+        (q[None], yd, x),
+        (q, yd, x[:, :0]),
+    ):
+        with served.in_python():
+            expected = outcome(robot.inverse_dynamics, *given)
+        assert outcome(robot.inverse_dynamics, *given) == expected
+
+
+def test_other_forms_of_rows_are_answered_by_the_method(served):
+    robot = served.robot
+    q, _, yd, x, _ = rows(served, 12)
+    expected = parts(robot.inverse_dynamics(q, yd, x))
+    spread = np.zeros((12, 2 * robot.ny))
+    spread[:, ::2] = x
+    for other in (x.tolist(), spread[:, ::2], np.asfortranarray(x), x.astype(">f8")):
+        assert parts(robot.inverse_dynamics(q, yd, other)) == expected
+
+
+def test_a_large_batch_is_shared_among_threads_and_stays_the_same():
+    served = loaded("gear")
+    served.take_rows()
+    robot, count = served.robot, 60_000  # times some hundred instructions
+    q, _, yd, x, _ = rows(served, 30)
+    many = [np.tile(array, (count // 30, 1)) for array in (q, yd, x)]
+    assert robot.kernel("inverse_dynamics").instructions * count > 4e6
+    expected = np.tile(robot.inverse_dynamics(q, yd, x), (count // 30, 1))
+    assert robot.inverse_dynamics(*many).tobytes() == expected.tobytes()
+    many[2][-1, 0] = np.inf
+    assert served.native("inverse_dynamics")(*many) is None
+
+
+def test_nothing_leaks(served):
+    robot = served.robot
+    q, y, yd, x, _ = rows(served, 5)
+    y = q if y is None else y
+    state, bad = robot.state(q), q * np.nan
+    watched = q, y, yd, x, state, bad, None, robot
+    before = [sys.getrefcount(each) for each in watched]
+    for _ in range(500):
+        robot.inverse_dynamics(q, yd, x)
+        robot.inverse_dynamics(y, yd, x[0])
+        robot.gravity_force(state)
+        robot.close(y)
+        served.native("inverse_dynamics")(bad, yd, x)
+    after = [sys.getrefcount(each) for each in watched]
+    assert max(abs(b - a) for a, b in zip(before, after, strict=True)) < 50
+    answer = robot.inverse_dynamics(q, yd, x)
+    assert answer.flags.owndata and answer.flags.writeable and answer.flags.c_contiguous
+
+
+def test_answers_of_rows_are_those_of_single_states():
+    mechanism = MECHANISMS["four_bar"]
+    served = loaded("four_bar")
+    served.take_rows()
+    q = np.array(closed_states(mechanism, 5))
+    yd, x = np.random.default_rng(8).normal(size=(2, 5, served.robot.ny))
+    for method in ("inverse_dynamics", "forward_dynamics"):
+        call = getattr(served.robot, method)
+        one_by_one = [call(*state) for state in zip(q, yd, x, strict=True)]
+        np.testing.assert_allclose(call(q, yd, x), one_by_one, 1e-9, 1e-9)
