@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import lfilter
-from scipy.stats import norm
 
 from rbda_ros.spatial import Array
 
 HUBER = 1.345
 """Residuals beyond so many standard deviations count less: 95 % as good as squares without
 outliers."""
-CLIPPED_VARIANCE = float(
-    2 * norm.cdf(HUBER) - 1 - 2 * HUBER * norm.pdf(HUBER) + 2 * HUBER**2 * norm.sf(HUBER)
+CLIPPED_VARIANCE = (
+    math.erf(HUBER / math.sqrt(2))
+    - HUBER * math.sqrt(2 / math.pi) * math.exp(-(HUBER**2) / 2)
+    + HUBER**2 * math.erfc(HUBER / math.sqrt(2))
 )
 """Mean square of a standard normal number that is clipped there."""
 SHARE = 0.95
@@ -142,6 +143,8 @@ def _noise(left: Array, sigma: Array, free: Array) -> Array:
 
 def _correlated_sum(b: Array, correlation: float) -> Array:
     """``sum_st correlation^|s - t| b_s b_t'`` of (samples, unknowns)."""
+    from scipy.signal import lfilter  # not above: the node would start later
+
     earlier = lfilter([0.0, correlation], [1.0, -correlation], b, axis=0)
     cross = b.T @ earlier
     return np.asarray(b.T @ b + cross + cross.T, float)
