@@ -108,7 +108,7 @@ def running(urdf, loops="", executor=make_executor, topic="joint_states", **valu
 def threads():
     """Native threads of this process."""
     names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return names.count("joint_states")
+    return sum(name in ("joint_states", "joint_commands") for name in names)
 
 
 def _spin(executor, done):

@@ -15,10 +15,15 @@ import numpy
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPILER = os.environ.get("CC", "cc")
-SOURCES = {"stream": ("stream.c", "plan.c", "answer.c"), "c_messages": ("c_messages.c",)}
+STREAM = (
+    "stream.c", "plan.c", "answer.c", "command.c",
+    "held.c", "last_state.c", "message.c", "stream_call.c",
+)  # fmt: skip
+SOURCES = {"stream": STREAM, "c_messages": ("c_messages.c",)}
 TESTS = (
     "test/node/stream/test_native_thread.py",
     "test/node/stream/test_native_swaps.py",
+    "test/node/stream/test_native_commands.py",
     "test/node/services/test_in_place.py",
 )
 LIBRARIES = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}

@@ -10,40 +10,25 @@
 static const Py_ssize_t NUMBER = sizeof(double);
 static const int64_t NEVER = -(INT64_C(1) << 62); /* a time before any other, as in rates.py */
 
-static int64_t monotonic(void)
+int64_t monotonic(void)
 {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+bool time_now(rcl_clock_t *clock, int64_t *now)
+{
+  if (rcl_clock_get_now(clock, now) == RCL_RET_OK) return true;
+  rcl_reset_error();
+  return false;
+}
+
 static form_t *find_form(plan_t *plan, const uint8_t *data, Py_ssize_t size)
 {
-  for (int k = 0; k < plan->form_count; k++) {
-    form_t *form = &plan->forms[k];
-    if (form->size != size) continue;
-    uint8_t differs = 0;
-    for (Py_ssize_t i = 0; i < form->compared; i++)
-      differs |= (uint8_t)((data[i] ^ form->pattern[i]) & form->mask[i]);
-    if (!differs) return form;
-  }
+  for (int k = 0; k < plan->form_count; k++)
+    if (has_shape(&plan->forms[k].shape, data, size)) return &plan->forms[k];
   return NULL;
-}
-
-static int64_t stamp_of(const uint8_t *data)
-{
-  int32_t seconds;
-  uint32_t nanoseconds;
-  memcpy(&seconds, data + STAMP_AT, sizeof seconds);
-  memcpy(&nanoseconds, data + STAMP_AT + sizeof seconds, sizeof nanoseconds);
-  return seconds * INT64_C(1000000000) + nanoseconds;
-}
-
-/* Numbers of a message stand at multiples of four. */
-static void gather(const uint8_t *data, order_t order, double *to)
-{
-  for (Py_ssize_t k = 0; k < order.count; k++)
-    memcpy(&to[k], data + NUMBER * order.at[k], sizeof(double));
 }
 
 static void update_rate(rates_t *of, int64_t joint, double value, int64_t time, double longest)
@@ -53,7 +38,8 @@ static void update_rate(rates_t *of, int64_t joint, double value, int64_t time, 
   const double share = -expm1(-2.0 * M_PI * of->cutoff * dt);
   const double raw = (value - of->values.at[joint]) / dt;
   const double filtered = isnan(before) ? raw : before + share * (raw - before);
-  of->rates.at[joint] = dt < 0.0 || dt > longest ? NAN : filtered;
+  const bool known = dt >= 0.0 && dt <= longest && of->times.at[joint] != NEVER;
+  of->rates.at[joint] = known ? filtered : NAN;
   of->values.at[joint] = value;
   of->times.at[joint] = time;
 }
@@ -119,59 +105,6 @@ static bool measure(plan_t *plan, form_t *form, const uint8_t *data, int64_t now
   return true;
 }
 
-static void evaluate(plan_t *plan)
-{
-  double *p[9];
-  for (int k = 0; k < plan->array_count; k++) p[k] = plan->arrays[k].at;
-  if (plan->array_count == 8) {
-    void (*kernel)(double *, double *, double *, double *, double *, double *, double *, double *);
-    *(void **)&kernel = plan->kernel;
-    kernel(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]);
-  } else {
-    void (*kernel)(double *, double *, double *, double *, double *, double *, double *, double *,
-                   double *);
-    *(void **)&kernel = plan->kernel;
-    kernel(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8]);
-  }
-}
-
-/* Numbers of `Health`. */
-enum { INPUTS, MOVED, RESIDUAL, CONDITIONING, EFFORTS_SQUARED };
-
-static void copy(vector_t from, vector_t to)
-{
-  memcpy(to.at, from.at, sizeof(double) * (size_t)to.count);
-}
-
-/* Evaluate until Newton steps have closed the loops, while they lead nowhere far; as
- * `FeedforwardCall` does before it tries anything else. */
-static bool close_loops(plan_t *plan)
-{
-  const double *health = plan_output(plan, HEALTH_NUMBERS)->at;
-  double way = 0.0;
-  evaluate(plan);
-  for (int k = 0; k < plan->repeats; k++) {
-    way += health[MOVED];
-    if (!(way <= plan->nearby && health[RESIDUAL] < INFINITY)) return false;
-    if (health[RESIDUAL] <= plan->precise) return true;
-    copy(*plan_output(plan, SPANNING_POSITION), plan->arrays[GUESS]);
-    evaluate(plan);
-  }
-  return health[RESIDUAL] <= plan->closed;
-}
-
-/* Compute the efforts; whether they can be trusted. If not, Python finds all as it was. */
-static bool compute(plan_t *plan)
-{
-  const double *health = plan_output(plan, HEALTH_NUMBERS)->at;
-  copy(plan->arrays[GUESS], plan->start);
-  if (close_loops(plan) && health[INPUTS] < INFINITY
-      && health[CONDITIONING] * plan->max_condition >= 1.0 && health[EFFORTS_SQUARED] < INFINITY)
-    return true;
-  copy(plan->start, plan->arrays[GUESS]);
-  return false;
-}
-
 static bool somebody_listens(const message_t *message)
 {
   size_t count = 0;
@@ -180,24 +113,6 @@ static bool somebody_listens(const message_t *message)
     return false;
   }
   return count > 0;
-}
-
-static bool publish(const message_t *message, const uint8_t *like)
-{
-  if (message->stamped) memcpy(message->data + STAMP_AT, like + STAMP_AT, (size_t)STAMP_SIZE);
-  for (int k = 0; k < message->count; k++) {
-    const part_t *part = &message->parts[k];
-    uint8_t *to = message->data + part->at;
-    for (Py_ssize_t i = 0; i < part->order.count; i++, to += NUMBER)
-      memcpy(to, &part->values.at[part->order.at[i]], sizeof(double));
-  }
-  rcl_serialized_message_t bytes = rmw_get_zero_initialized_serialized_message();
-  bytes.buffer = message->data;
-  bytes.buffer_length = bytes.buffer_capacity = (size_t)message->size;
-  bytes.allocator = rcutils_get_default_allocator();
-  if (rcl_publish_serialized_message(message->publisher, &bytes, NULL) == RCL_RET_OK) return true;
-  rcl_reset_error();
-  return false;
 }
 
 /* Efforts of the message on its joints, and none on the others; whether it has them. */
@@ -220,40 +135,30 @@ static void publish_rest(plan_t *plan, const bool *wanted, const uint8_t *like)
   for (int k = 1; k < plan->message_count; k++) {
     if (!wanted[k]) continue;
     if (plan->messages[k].optional && plan->completion != NULL) {
-      void (*complete)(double *, double *, double *);
-      *(void **)&complete = plan->completion;
-      complete(plan_output(plan, SPANNING_POSITION)->at, plan->arrays[VELOCITY].at,
-               plan->completed.at);
+      double *const ports[] = {plan->call.q.at, plan->call.arrays[VELOCITY].at,
+                               plan->completed.at};
+      plan->completion(ports);
     }
     publish(&plan->messages[k], like);
   }
 }
 
 /* The next one starts where this ended; and whoever asks for the last state gets a good one. */
-static void keep_state(plan_t *plan)
+static void keep_state(plan_t *plan, int64_t now)
 {
-  const vector_t *q = plan_output(plan, SPANNING_POSITION);
-  copy(*q, plan->arrays[GUESS]);
-  const vector_t *parts[] = {&plan->arrays[VELOCITY], q, plan_output(plan, EFFORTS)};
-  double *to = plan->state.at;
-  for (int k = 0; k < 3; k++) {
-    memcpy(to, parts[k]->at, sizeof(double) * (size_t)parts[k]->count);
-    to += parts[k]->count;
-  }
-  plan->answered = true;
+  keep_guess(&plan->call);
+  const vector_t parts[] = {plan->call.arrays[VELOCITY], plan->call.q, *plan_output(plan, EFFORTS)};
+  last_state_put(plan->state, parts, 3, now);
 }
 
-outcome_t plan_answer(plan_t *plan, rcl_clock_t *clock, const uint8_t *data, Py_ssize_t size,
+outcome_t plan_answer(void *of, rcl_clock_t *clock, const uint8_t *data, Py_ssize_t size,
                       record_t *record)
 {
+  plan_t *plan = of;
   const int64_t began = monotonic(), timeout = plan->timeout;
   form_t *form = find_form(plan, data, size);
-  if (form == NULL) return FOR_PYTHON;
   int64_t now;
-  if (rcl_clock_get_now(clock, &now) != RCL_RET_OK) {
-    rcl_reset_error();
-    return FOR_PYTHON;
-  }
+  if (form == NULL || !time_now(clock, &now)) return FOR_PYTHON;
   const int64_t stamp = stamp_of(data), time = stamp != 0 ? stamp : now;
   if (now < plan->latest - plan->jump) return FOR_PYTHON;
   if (timeout != 0 && (now - stamp > timeout || stamp - now > timeout)) {
@@ -281,13 +186,13 @@ outcome_t plan_answer(plan_t *plan, rcl_clock_t *clock, const uint8_t *data, Py_
   }
 
   if (!measure(plan, form, data, now, time)) return FOR_PYTHON;
-  if (!compute(plan) || !publish(&plan->messages[0], data)) return FOR_PYTHON;
-  keep_state(plan);
+  if (!compute(&plan->call) || !publish(&plan->messages[0], data)) return FOR_PYTHON;
+  keep_state(plan, now);
   form->time = time;
   plan->latest = now;
   publish_rest(plan, wanted, data);
   record->age = stamp != 0 ? (double)(now - stamp) * 1e-9 : NAN;
-  memcpy(record->health, plan_output(plan, HEALTH_NUMBERS)->at, sizeof record->health);
+  memcpy(record->health, plan->call.health.at, sizeof record->health);
   record->duration = (double)(monotonic() - began) * 1e-9;
   return ANSWERED;
 }

@@ -1,4 +1,5 @@
-/* joint_states to ~/feedforward in a thread of its own, without the interpreter.
+/* joint_states to ~/feedforward, or ~/joint_commands to ~/motor_commands, in a thread of its own,
+ * without the interpreter.
  *
  * The thread has a subscription of its own on the node of rclpy. While it is armed with a plan it
  * answers what the plan knows. Everything else it hands over: it wakes the executor, and rests
@@ -34,13 +35,15 @@ typedef struct {
   sem_t news;                       /* something may have come */
   pthread_mutex_t lock;             /* of all that follows */
   pthread_cond_t resumed;
-  plan_t *plan;                     /* NULL, or what it goes by while it is armed */
+  const kind_t *kind;               /* of the messages */
+  void *plan;                       /* NULL, or what it goes by while it is armed */
   bool armed, stopping;
   bool seized;                      /* Python changes the plan; messages wait */
   bool handed;                      /* Python's turn; the thread rests */
   bool pending;                     /* `message` waits for Python */
   record_t *records;
   size_t answers;                   /* since they were read; more than there are records, perhaps */
+  last_state_t state;               /* that it answered last, while it has a plan */
 } Stream;
 
 /* In the thread. */
@@ -62,10 +65,9 @@ static bool take(Stream *self)
 static bool answer(Stream *self)
 {
   record_t spare;
-  record_t *record =
-      self->answers < MOST_RECORDS ? &self->records[self->answers] : &spare;
-  const outcome_t outcome = plan_answer(self->plan, self->clock, self->message.buffer,
-                                        (Py_ssize_t)self->message.buffer_length, record);
+  record_t *record = self->answers < MOST_RECORDS ? &self->records[self->answers] : &spare;
+  const outcome_t outcome = self->kind->answer(self->plan, self->clock, self->message.buffer,
+                                               (Py_ssize_t)self->message.buffer_length, record);
   if (outcome == ANSWERED) self->answers++;
   return outcome != FOR_PYTHON;
 }
@@ -117,7 +119,7 @@ static int start_thread(Stream *self)
   const int failed = pthread_create(&self->thread, NULL, run, self);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 #ifdef __linux__
-  if (!failed) pthread_setname_np(self->thread, "joint_states");
+  if (!failed) pthread_setname_np(self->thread, self->kind->name);
 #endif
   return failed;
 }
@@ -143,18 +145,19 @@ static bool open_subscription(Stream *self, const rosidl_message_type_support_t 
 
 static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
 {
-  static char *names[] = {"node", "clock", "type_support", "topic", "depth", "wake", NULL};
+  static char *names[] = {"kind", "node", "clock", "type_support", "topic", "depth", "wake", NULL};
   unsigned long long node, clock;
   PyObject *capsule, *wake;
-  const char *topic;
+  const char *kind, *topic;
   Py_ssize_t depth;
   if (self->ready) {
     PyErr_SetString(PyExc_RuntimeError, "it is open already");
     return -1;
   }
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOsnO", names, &node, &clock, &capsule, &topic,
-                                   &depth, &wake))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sKKOsnO", names, &kind, &node, &clock, &capsule,
+                                   &topic, &depth, &wake))
     return -1;
+  if ((self->kind = find_kind(kind)) == NULL) return -1;
   const rosidl_message_type_support_t *type = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
   if (type == NULL) return -1;
   self->node = (rcl_node_t *)(uintptr_t)node;
@@ -171,6 +174,7 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
   sem_init(&self->news, 0, 0);
   pthread_mutex_init(&self->lock, NULL);
   pthread_cond_init(&self->resumed, NULL);
+  last_state_init(&self->state);
   self->ready = true;
   self->open = open_subscription(self, type, topic, (size_t)depth);
   return self->open ? 0 : -1;
@@ -192,7 +196,7 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
     if (rcl_subscription_fini(&self->subscription, self->node) != RCL_RET_OK) rcl_reset_error();
     Py_END_ALLOW_THREADS
   }
-  plan_free(self->plan);
+  if (self->plan != NULL) self->kind->free(self->plan);
   self->plan = NULL;
   Py_RETURN_NONE;
 }
@@ -204,6 +208,7 @@ static void Stream_dealloc(Stream *self)
     sem_destroy(&self->news);
     pthread_mutex_destroy(&self->lock);
     pthread_cond_destroy(&self->resumed);
+    last_state_destroy(&self->state);
   }
   if (self->message.buffer != NULL) (void)!rmw_serialized_message_fini(&self->message);
   PyMem_Free(self->records);
@@ -227,28 +232,19 @@ static PyObject *Stream_take(Stream *self, PyObject *Py_UNUSED(none))
 
 static PyObject *Stream_arm(Stream *self, PyObject *args)
 {
-  PyObject *description, *times;
-  long long latest, earliest, newest;
-  if (!PyArg_ParseTuple(args, "OLO!LL", &description, &latest, &PyTuple_Type, &times, &earliest,
-                        &newest))
-    return NULL;
-  plan_t *plan = description == Py_None ? NULL : plan_new(description);
-  if (plan != NULL) {
-    for (int k = 0; k < plan->form_count && k < PyTuple_GET_SIZE(times); k++)
-      plan->forms[k].time = PyLong_AsLongLong(PyTuple_GET_ITEM(times, k));
-    plan->latest = latest;
-    plan->earliest = earliest;
-    plan->newest = newest;
-  }
+  PyObject *description, *now;
+  if (!PyArg_ParseTuple(args, "OO", &description, &now)) return NULL;
+  void *plan = NULL;
+  if (description != Py_None) plan = self->kind->make(description, now, &self->state);
   pthread_mutex_lock(&self->lock);
-  plan_t *before = self->plan;
+  void *before = self->plan;
   self->plan = plan;
   self->seized = false;
   self->armed = plan != NULL && !self->pending; /* which Python answers first, and arms it then */
   self->handed = self->pending;
   pthread_cond_signal(&self->resumed);
   pthread_mutex_unlock(&self->lock);
-  plan_free(before);
+  self->kind->free(before);
   if (PyErr_Occurred()) return NULL; /* there is no plan, but the thread goes on */
   Py_RETURN_NONE;
 }
@@ -256,20 +252,21 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
 static PyObject *Stream_seize(Stream *self, PyObject *Py_UNUSED(none))
 {
   pthread_mutex_lock(&self->lock);
-  plan_t *plan = self->plan;
+  void *plan = self->plan;
   self->plan = NULL;
   self->armed = false;
   self->seized = true;
   pthread_mutex_unlock(&self->lock);
-  PyObject *result = plan_heard(plan);
-  plan_free(plan);
+  PyObject *result = self->kind->heard(plan);
+  last_state_forget(&self->state); /* Python knows it now, and what comes after */
+  self->kind->free(plan);
   return result;
 }
 
 static PyObject *Stream_look(Stream *self, PyObject *Py_UNUSED(none))
 {
   pthread_mutex_lock(&self->lock);
-  PyObject *result = plan_heard(self->plan);
+  PyObject *result = self->kind->heard(self->plan);
   pthread_mutex_unlock(&self->lock);
   return result;
 }
@@ -282,7 +279,7 @@ static PyObject *Stream_put(Stream *self, PyObject *args)
                         &newest))
     return NULL;
   pthread_mutex_lock(&self->lock);
-  const bool armed = self->armed;
+  const bool armed = self->armed && self->kind == &joint_states;
   const bool fit = !armed || plan_put(self->plan, given, earliest, newest);
   pthread_mutex_unlock(&self->lock);
   for (int k = 0; k < MOST_INPUTS; k++) PyBuffer_Release(&given[k]);
@@ -320,7 +317,7 @@ static PyMethodDef methods[] = {
 static PyTypeObject StreamType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "rbda_ros._native.stream.Stream",
-    .tp_doc = "Answers joint states in a thread of its own. Close it before its node goes.",
+    .tp_doc = "Answers messages of a kind in a thread of its own. Close it before its node goes.",
     .tp_basicsize = sizeof(Stream),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = PyType_GenericNew,
@@ -328,6 +325,13 @@ static PyTypeObject StreamType = {
     .tp_dealloc = (destructor)Stream_dealloc,
     .tp_methods = methods,
 };
+
+last_state_t *state_of(PyObject *stream)
+{
+  if (Py_TYPE(stream) == &StreamType && ((Stream *)stream)->ready) return &((Stream *)stream)->state;
+  PyErr_SetString(PyExc_TypeError, "no thread of joint states");
+  return NULL;
+}
 
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,

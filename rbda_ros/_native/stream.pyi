@@ -1,11 +1,10 @@
 from collections.abc import Callable
 from typing import Any
 
-Heard = tuple[int, tuple[tuple[int, int], ...], bytes, int, int]
-
 class Stream:
     def __init__(
         self,
+        kind: str,
         node: int,
         clock: int,
         type_support: Any,
@@ -14,16 +13,9 @@ class Stream:
         wake: Callable[[], Any],
     ) -> None: ...
     def take(self) -> bytes | None: ...
-    def arm(
-        self,
-        description: tuple[Any, ...] | None,
-        latest: int,
-        times: tuple[int, ...],
-        earliest: int,
-        newest: int,
-    ) -> None: ...
-    def seize(self) -> Heard | None: ...
-    def look(self) -> Heard | None: ...
+    def arm(self, description: tuple[Any, ...] | None, now: tuple[Any, ...]) -> None: ...
+    def seize(self) -> tuple[Any, ...] | None: ...
+    def look(self) -> tuple[Any, ...] | None: ...
     def put(
         self,
         acceleration: Any,

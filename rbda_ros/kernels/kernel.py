@@ -104,7 +104,7 @@ class Kernel:
 
     @property
     def address(self) -> int | None:
-        """Where its C function is, ``void (const double *input, ..., double *output, ...)``.
+        """Where its C function is, ``void (double *const *ports)``: its inputs, then its outputs.
 
         It lives as long as the kernel. None before `compile`, and where there is no machine code.
         """

@@ -33,7 +33,7 @@ class Machine(NamedTuple):
     Attributes:
         call: ``call(*inputs) -> tuple of new arrays``.
         into: ``into(*inputs, *outputs)`` writes into arrays that exist, and allocates nothing.
-        address: of the C function ``void (const double *input, ..., double *output, ...)``.
+        address: of the C function ``void (double *const *ports)``: its inputs, then its outputs.
     """
 
     call: Callable[..., tuple[Array, ...]]
@@ -69,15 +69,15 @@ def compile_function(function: ca.Function) -> Machine:
 
     facts, objects = disk_cache.load_or_make(_key("one state", function), make)
     careful = _Careful(_compiled(facts, objects))
+    address = careful.code.address("evaluate_ports")
     if _native.calls is None:
-        return Machine(careful.call, careful.into, careful.address)
+        return Machine(careful.call, careful.into, address)
     program = careful.program
     sizes = [tuple(port.size for port in ports) for ports in (program.inputs, program.outputs)]
-    ports = careful.code.address("evaluate_ports")
     return Machine(
-        _native.calls.Kernel(ports, *sizes, careful.call, False),
-        _native.calls.Kernel(ports, *sizes, careful.into, True),
-        careful.address,
+        _native.calls.Kernel(address, *sizes, careful.call, False),
+        _native.calls.Kernel(address, *sizes, careful.into, True),
+        address,
     )
 
 
@@ -100,9 +100,8 @@ class _Careful:
     def __init__(self, program: Compiled) -> None:
         self.program = program
         self.code = Code(program.objects)
-        self.address = self.code.address("evaluate")
         pointers = [ctypes.c_void_p] * (len(program.inputs) + len(program.outputs))
-        self.evaluate: Any = ctypes.CFUNCTYPE(None, *pointers)(self.address)
+        self.evaluate: Any = ctypes.CFUNCTYPE(None, *pointers)(self.code.address("evaluate"))
 
     def call(self, *given: Any) -> tuple[Array, ...]:
         """``(*inputs) -> outputs``."""

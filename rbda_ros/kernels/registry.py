@@ -12,6 +12,7 @@ from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.actuator_efforts import actuator_efforts
 from rbda_ros.algorithms.caba_osim import caba_osim
 from rbda_ros.algorithms.closure import closure
+from rbda_ros.algorithms.commanded_motors import commanded_motors, state_sizes
 from rbda_ros.algorithms.constrained_dynamics import (
     constrained_forward_dynamics,
     constrained_forward_dynamics_by_loop_forces,
@@ -20,7 +21,7 @@ from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
-from rbda_ros.algorithms.feedforward import Choice, feedforward
+from rbda_ros.algorithms.feedforward import feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import (
     BodyFrame,
@@ -91,9 +92,9 @@ def input_shape(tree: ClusterTree, name: str) -> Shape:
     """Rows and columns of an input that does not depend on options; wrenches body by body."""
     if name == "wrenches":
         return len(tree.spanning.bodies), 6
-    actuated = len(tree.actuated)
-    sizes = {"q": tree.nq, "guess": tree.nq, "spanning_tau": tree.nv}
-    sizes |= {"efforts": actuated, "limit": actuated}
+    sizes = {"q": tree.nq, "guess": tree.nq, "spanning_tau": tree.nv, "gains": 2 * tree.nv}
+    sizes |= dict.fromkeys(("efforts", "limit", "offsets"), len(tree.actuated))
+    sizes["measured"] = sum(state_sizes(tree))
     return sizes.get(name, tree.ny), 1
 
 
@@ -222,10 +223,6 @@ def _contact_bodies(contacts: Sequence[ContactFrame], *_: Any) -> list[int]:
     return [contact.body for contact in contacts]
 
 
-def _feedforward_shapes(choice: Choice) -> dict[str, Shape]:
-    return {"position": (len(choice.positions or ()), 1)}
-
-
 REGISTRY: dict[str, Traceable] = {
     "inverse_dynamics": Traceable(("q", "yd", "ydd"), inverse_dynamics),
     "inverse_dynamics_with_wrenches": Traceable(
@@ -303,13 +300,21 @@ REGISTRY: dict[str, Traceable] = {
         ("position", "velocity", "acceleration", "guess", "limit"),
         _feedforward,
         public=False,
-        shapes=_feedforward_shapes,
+        shapes=lambda choice: {"position": (len(choice.positions or ()), 1)},
     ),
     "feedforward_with_wrenches": Traceable(
         ("position", "velocity", "acceleration", "guess", "limit", "wrenches"),
         _feedforward,
         public=False,
-        shapes=_feedforward_shapes,
+        shapes=lambda choice: {"position": (len(choice.positions or ()), 1)},
+    ),
+    # Option: a CommandChoice of joints and efforts.
+    "commanded_motors": Traceable(
+        ("position", "velocity", "spanning_tau", "guess", "measured", "gains", "limit", "offsets"),
+        commanded_motors,
+        sees_inertia=False,
+        public=False,
+        shapes=lambda choice: {"position": (len(choice.positions or ()), 1)},
     ),
     # Options: contacts, and how to iterate on their forces.
     "constrained_forward_dynamics": Traceable(

@@ -36,6 +36,7 @@ class Diagnostics:
         node, stream = self._node, self._node.stream
         stream.collect()
         reading, refusals = stream.meter.read(), stream.refusals
+        commands = stream.commands.meter.read()
         status = DiagnosticStatus(name=f"{node.get_fully_qualified_name()[1:]}: feedforward")
         model = shown(node.robot.name) if node.robot else ""
         status.hardware_id = model
@@ -54,10 +55,14 @@ class Diagnostics:
             "latency, 99th percentile [us]": _microseconds(reading.latency[1]),
             "loop residual": _number(reading.residual, ".1e"),
             "condition number": _number(reading.condition, ".3g"),
-            "saturated": str(stream.meter.limited),
+            "saturated": str(stream.meter.limited + stream.commands.meter.limited),
             "refused": str(refusals.total),
             **node.slow_services.progress(),
         }
+        if commands.answers:
+            values["motor commands, rate [Hz]"] = f"{commands.rate:.1f}"
+            values["motor commands, by the native thread"] = str(commands.native)
+            values["motor commands, latency, median [us]"] = _microseconds(commands.latency[0])
         if stream.external is not None and stream.external.largest is not None:
             values["external effort, largest [N m, N]"] = f"{stream.external.largest:.3g}"
             values["contact"] = str(stream.external.contact)

@@ -159,11 +159,11 @@ class DynamicsNode(LifecycleNode):
     def _finish(self, source: ModelSource, generation: int, building: BuildFuture[Robot]) -> None:
         if generation != self._generation:
             return  # the node was cleaned up meanwhile
-        robot, error = self._outcome(building)
-        if isinstance(error, CancelledWorkError):
+        robot = self._outcome(building)
+        if isinstance(robot, CancelledWorkError):
             return  # a newer one is being built
-        if robot is None:
-            self._refuse(source, error)
+        if isinstance(robot, BaseException):
+            self._refuse(source, robot)
             return
         if self.robot is not None:
             links = robot.tree.spanning.links
@@ -183,22 +183,21 @@ class DynamicsNode(LifecycleNode):
             if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
                 self.trigger_activate()
 
-    def _outcome(self, building: BuildFuture[Robot]) -> tuple[Robot | None, BaseException | None]:
+    def _outcome(self, building: BuildFuture[Robot]) -> Robot | BaseException:
         """The robot, or why there is none.
 
         Not raised: what a future holds would then hold the frames that hold the future, and half
         a model would stay with them.
         """
-        error = building.exception()
-        if error is not None:
-            return None, error
+        if (error := building.exception()) is not None:
+            return error
         try:
             parameters.check_model(self.settings, building.result())
-        except parameters.ParameterError as wrong:
-            return None, wrong
-        return building.result(), None
+        except parameters.ParameterError as refused:
+            return refused
+        return building.result()
 
-    def _refuse(self, source: ModelSource, error: BaseException | None) -> None:
+    def _refuse(self, source: ModelSource, error: BaseException) -> None:
         if self._source == source:
             self._source = None
         reason = _reason(error)
@@ -246,9 +245,9 @@ class DynamicsNode(LifecycleNode):
                 f"{self._descriptions.topic_name}, and configure again"
             )
             return TransitionCallbackReturn.FAILURE
-        robot, error = self._outcome(built)
-        if robot is None:
-            self.get_logger().error(f"robot_description cannot be used: {_reason(error)}")
+        robot = self._outcome(built)
+        if isinstance(robot, BaseException):
+            self.get_logger().error(f"robot_description cannot be used: {_reason(robot)}")
             return TransitionCallbackReturn.FAILURE
         self._use(robot)
         name, count = shown(robot.name), len(robot.joint_names)
@@ -324,7 +323,7 @@ class DynamicsNode(LifecycleNode):
         return result
 
 
-def _reason(error: BaseException | None) -> str:
+def _reason(error: BaseException) -> str:
     """Why a model could not be built; a bug of ours keeps the name of its exception."""
     known = isinstance(error, ModelError | parameters.ParameterError)
     name = "" if known else f"{type(error).__name__}: "

@@ -15,7 +15,7 @@ from typing import Any
 STEPS_BACK = 5
 """Niceness of threads that do long work, beyond that of the main thread. With more, those that wait
 for the interpreter would wait longer while one of these has it."""
-STREAM = "joint_states", "dds.shm.", "dds.udp."
+STREAM = "joint_states", "joint_commands", "dds.shm.", "dds.udp."
 """How the names begin of the threads that a state passes: ours, and those of Fast DDS."""
 
 

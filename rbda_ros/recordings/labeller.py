@@ -101,7 +101,7 @@ class Labeller:
             meter=_NoMeter(),
             codec=self._codec,
             answered=self._answered,
-            closed=lambda call, data, states: self._completed.on_state(call, data, states),
+            closed=lambda *given: self._completed.on_state(*given),
         )
         self._completed = CompletedStates(
             robot, prefix, self._publisher("joint_states"), _at_once, self._codec

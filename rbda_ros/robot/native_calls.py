@@ -60,6 +60,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 MOST_OPTIONS = 256
 """Calls of one method for different options, such as frames; beyond it they are made anew."""
+MOST_LONG = 32
+"""The same for several frames, and for contacts, whose programs are long: calls keep them alive."""
 
 
 _ANSWERED_ELSE = {
@@ -68,6 +70,7 @@ _ANSWERED_ELSE = {
     "constrained_forward_dynamics": ("c", 3),
 }
 """Methods not in `PLANS`: their kind (`_native/method.c`), and how many vectors they take."""
+LONG = frozenset({"operational_space_inertia", "constrained_forward_dynamics"})
 METHODS = [*PLANS, *_ANSWERED_ELSE]
 Answering: Any = object if _native.calls is None else _native.calls.Answering
 """The base of a class with `checked` methods."""
@@ -145,7 +148,7 @@ class NativeCalls:
             return False
         call = self._make(robot, method, option)
         if call is not None:
-            if len(calls) >= MOST_OPTIONS:
+            if len(calls) >= (MOST_LONG if method in LONG else MOST_OPTIONS):
                 calls.clear()
             calls[key] = call
         return call is not None

@@ -76,7 +76,7 @@ class _Instances:
             np.tile([1.0, 0.0, 0.0, 0.0], (len(shapes), 1)),
             np.zeros((len(shapes), 3)),
             batched_scales=np.array([shape.scale for shape in shapes], np.float32),
-            batched_colors=colours,
+            batched_colors=linear(colours),
             opacity=1.0 if see_through else None,
             batched_opacities=opacities if see_through else None,
             lod="off",
@@ -125,6 +125,13 @@ def _colours(robot: Robot, shapes: Sequence[Shape]) -> list[tuple[int, int, int]
         colour = COLOURS[cluster_of[shape.body] % len(COLOURS)] if shape.body else BASE
         found.append(BARE if shape.kind == "bone" and shape.body in rotors else colour)
     return found
+
+
+def linear(colours: Any) -> Any:
+    """Colours (N, 3) as amounts of light, which is how viser takes those of instances."""
+    share = np.asarray(colours) / 255.0
+    light = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return np.round(255.0 * light).astype(np.uint8)
 
 
 def _merged(shapes: Sequence[Shape]) -> tuple[Any, Any]:

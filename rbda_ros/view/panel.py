@@ -263,7 +263,7 @@ class Panel:
                 ),
                 scales={
                     "x": uplot.Scale(time=False, auto=True),
-                    "y": uplot.Scale(range=(0.0, 1.0)),
+                    "y": uplot.Scale(range=(0.0, 1.05)),
                 },
                 aspect=2.0,
             )

@@ -19,6 +19,9 @@ from rbda_ros.view.shapes import robot_size
 LOOP, TROUBLE, FLOOR = (40, 40, 60), (220, 20, 30), (205, 205, 212)
 SKY, GROUND, AMBIENT = (255, 255, 255), (150, 150, 165), 1.0
 """Colours and strength of the light that comes from all sides."""
+FROM = np.array([0.75, -0.9, 0.35])
+BESIDE = np.array([0.77, 0.64, 0.0])
+"""Where the camera is, and to its right: the robot stands to the left of the panel."""
 FLAT = 0.02
 """Least semi-axis of an ellipsoid, as a share of the longest: a disc must be seen."""
 
@@ -69,8 +72,9 @@ class Scene:
         points = np.concatenate(corners)
         low, high = points.min(axis=0), points.max(axis=0)
         centre, extent = (low + high) / 2.0, float(np.linalg.norm(high - low))
-        server.initial_camera.position = tuple(centre + 0.8 * extent * np.array([0.75, -0.9, 0.35]))
-        server.initial_camera.look_at = tuple(centre)
+        aim = centre + 0.12 * extent * BESIDE
+        server.initial_camera.position = tuple(aim + 0.85 * extent * FROM)
+        server.initial_camera.look_at = tuple(aim)
         self._add_floor(np.array([centre[0], centre[1], low[2]]), extent)
 
     def _add_floor(self, centre: Array, extent: float) -> None:

@@ -82,7 +82,7 @@ def _by_link(root: etree._Element) -> Mapping[str, Sequence[etree._Element]]:
     """The <visual> elements of each link of a URDF or SDF, as URDF writes them."""
     if root.tag != "sdf":
         links = children(root, "link")
-        return {link.get("name", ""): children(link, "visual") for link in links}
+        return {link.get("name", ""): [*children(link, "visual")] for link in links}
     return {
         name: [element for element in drawn if element.tag == "visual"]
         for name, drawn in sdf_visuals.drawn_links(root).items()
@@ -94,7 +94,7 @@ def _geometry(
 ) -> Iterator[Shape]:
     """Shapes of a <geometry> in a frame of a body."""
     for element in () if geometry is None else geometry:
-        values = defaultdict(str, element.attrib)
+        values: defaultdict[Any, Any] = defaultdict(str, element.attrib)
         if element.tag == "box":
             yield box(body, "visual", _numbers(values["size"], 3), at)
         elif element.tag == "sphere":

@@ -23,6 +23,23 @@ def test_a_sound_robot_passes(capsys):
     assert "fail" not in said
 
 
+ARM = """<sdf version='1.11'><model name='m'><link name='base'/><link name='arm'/>
+<joint name='a' type='revolute'><parent>base</parent><child>arm</child>
+<axis><xyz>0 0 1</xyz></axis></joint></model></sdf>"""
+MJCF = """<mujoco><worldbody><body><joint name='a' axis='0 0 1'/><geom size='.1'/></body>
+</worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("text", [ARM, MJCF])
+def test_every_format_is_checked(capsys, tmp_path, text):
+    if text is MJCF:
+        pytest.importorskip("mujoco")
+    robot = tmp_path / "robot.xml"
+    robot.write_text(text)
+    assert cli.main(["check", str(robot)]) == 0
+    assert "1 degrees of freedom" in capsys.readouterr().out
+
+
 def test_an_inverted_gear_is_asked_about(capsys, tmp_path):
     loops = tmp_path / "loops.yaml"
     loops.write_text(

@@ -73,6 +73,20 @@ SDF = """<sdf version="1.9"><model name="m"><pose>0 0 1 0 0 0</pose>
 <joint name="screw" type="screw"><parent>rod</parent><child>nut</child><axis><xyz>0 0 1</xyz></axis>
 <screw_thread_pitch>.01</screw_thread_pitch></joint>
 <joint name="pin" type="ball"><parent>rod</parent><child>shank</child></joint></model></sdf>"""
+ELEMENTS = URDF.replace(
+    "</robot>",
+    "<constraint name='pin' type='revolute'><parent link='shank'/><parent_origin xyz='1 0 0'/>"
+    "<parent_axis xyz='0 0 1'/><child link='rod'/><child_axis xyz='0 1 0'/></constraint>"
+    "<loop_joint name='ball' type='spherical'><link1 link='shank' xyz='1 0 0' rpy='0 0 1'/>"
+    "<link2 link='rod' xyz='0 1 0'/></loop_joint></robot>",
+)
+GEPETTO = {
+    "closed_loop": [["thigh", "rod"], ["shank", "rotor"]],
+    "type": ["6d", "3d"],
+    "name_mot": ["hip"],
+    "joint_name": ["spin"],
+    "joint_type": ["SPHERICAL"],
+}
 MAPPING = yaml.safe_load(LOOPS)
 COUNT = 10_000
 NASTY = (
@@ -207,6 +221,8 @@ MUTATIONS: tuple[tuple[str, Callable[[random.Random], tuple[Any, Any]]], ...] = 
     ("characters of the loop file", lambda rng: (URDF, mutate_characters(LOOPS, rng))),
     ("tokens of the loop file", lambda rng: (URDF, mutate_tokens(LOOPS, rng))),
     ("mapping", lambda rng: (URDF, mutate_mapping(MAPPING, rng))),
+    ("elements with loops", lambda rng: (mutate_elements(ELEMENTS, rng), None)),
+    ("Gepetto's mapping", lambda rng: (URDF, mutate_mapping(GEPETTO, rng))),
     ("characters of an SDF", lambda rng: (mutate_characters(SDF, rng), None)),
     ("tokens of an SDF", lambda rng: (mutate_tokens(SDF, rng), None)),
     ("elements of an SDF", lambda rng: (mutate_elements(SDF, rng), None)),
@@ -216,7 +232,9 @@ MUTATIONS: tuple[tuple[str, Callable[[random.Random], tuple[Any, Any]]], ...] = 
 
 def test_the_files_are_accepted_unchanged():
     assert read(URDF, LOOPS) == read(URDF, MAPPING) is not None
-    assert read(SDF, None) is not None
+    assert all(
+        read(urdf, loops) for urdf, loops in ((SDF, None), (ELEMENTS, None), (URDF, GEPETTO))
+    )
 
 
 @pytest.mark.parametrize(

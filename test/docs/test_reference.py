@@ -1,14 +1,17 @@
 """The reference is complete: every refusal and error message has a cause and a remedy."""
 
+import re
 from pathlib import Path
 
 import messages
 import reference
 import yaml
 
-import rbda_ros
+import rbda_ros.node.diagnostics
+import rbda_ros.node.services.slow_services
 from rbda_ros.node.refusals import Reason
 
+KEY = re.compile(r'^ +(?:values\[)?"([a-z][^"]*)"\]?(?::| =) ', re.MULTILINE)
 README = Path("README.md").read_text()
 
 
@@ -59,3 +62,12 @@ def test_every_field_of_every_interface_has_a_comment():
     for path in [*Path("msg").glob("*.msg"), *Path("srv").glob("*.srv")]:
         assert path.read_text().rstrip() in page
         assert "#" in path.read_text()
+
+
+def test_every_diagnostic_is_explained():
+    sources = [rbda_ros.node.diagnostics, rbda_ros.node.services.slow_services]
+    keys = {key for each in sources for key in KEY.findall(Path(each.__file__).read_text())}
+    assert {"rate [Hz]", "requests waiting", "contact"} <= keys
+    table = Path("docs/hardware.md").read_text()
+    for key in keys:
+        assert f"`{re.split(r', | of ', key)[0]}" in table, key

@@ -1,6 +1,5 @@
 """The examples, run beside the real node."""
 
-import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -74,14 +73,6 @@ def test_computed_torque_reaches_its_goal_and_the_plot_compares_efforts(graph):
     assert "<svg" in picture.read_text()
     assert controller.stop() == 0
     assert "Traceback" not in controller.log
-
-
-def test_the_foxglove_layout_shows_topics_that_there_are():
-    layout = json.loads(share_file("config/foxglove/dynamics.json").read_text())
-    paths = re.findall(r'"(/[a-z_/]+)[.\[]', json.dumps(layout))
-    assert set(paths) == {"/dynamics/feedforward", "/joint_states"}
-    panels = {panel.split("!")[0] for panel in layout["configById"]}
-    assert panels == {"Plot", "RawMessages", "DiagnosticSummary"}
 
 
 def test_the_documents_name_examples_that_there_are():

@@ -22,6 +22,9 @@ from rbda_ros.kernels.program import read_program
 COMPILER = shutil.which("cc")
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-fPIC", "-shared"]
 
+BY_DAY = ("four_bar", "ball_joint_loop", "rotors", "tello_leg", "cam")
+"""Mechanisms whose code is compiled in every run; the others by night."""
+
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler `cc`")
 
 
@@ -152,7 +155,13 @@ def test_refusals_are_one_line(tmp_path, capsys, arguments, message):
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["four_bar", "ball_joint_loop", "rotors", "tello_leg", "cam"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly)
+        for name in sorted(MECHANISMS)
+    ],
+)
 @pytest.mark.parametrize("language", [["-x", "c", "-std=c99"], ["-x", "c++", "-std=c++11"]])
 def test_every_robot_compiles_without_a_warning(tmp_path, name, language):
     mechanism = MECHANISMS[name]

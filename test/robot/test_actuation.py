@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from loop_oracle import LoopOracle, mechanism_states
 from mechanism_table import MECHANISMS
+from scipy.optimize import linprog
 
 from rbda_ros import InputError, Robot, load_robot
 from rbda_ros.demo.resources import share_file
@@ -128,6 +129,33 @@ def test_more_motors_than_joints_help_each_other():
     assert len(found.motor_names) > len(found.joint_names)
     for j, name in enumerate(found.joint_names):
         assert found.torque_limit_alone[j] <= found.torque_limit[j] * (1 + 1e-9), name
+
+
+def largest(objective, most, equal=None):
+    """The largest ``objective . x`` with ``|most[0] x| <= most[1]`` and ``equal x = 0``."""
+    A = np.vstack([most[0], -most[0]])
+    rows = {} if equal is None else {"A_eq": equal, "b_eq": np.zeros(len(equal))}
+    bounds = [(None, None)] * len(objective)
+    found = linprog(-objective, A, np.concatenate([most[1]] * 2), bounds=bounds, **rows)
+    return np.inf if found.status == 3 else -found.fun
+
+
+def test_limits_of_more_motors_than_joints_are_those_of_linear_programs():
+    robot = MECHANISMS["over_actuated"].load()
+    found = robot.actuation(robot.tree.home)
+    effort, speed = np.array([2.0, 1.0, 3.0]), np.array([4.0, 9.0, 5.0])
+    torque, torque_alone, rate, rate_alone = _limits(found.W, found.groups, effort, speed)
+    joints, W = range(found.W.shape[1]), found.W
+    for j in joints:
+        others = np.delete(W.T, j, axis=0)
+        efforts = np.eye(3), effort
+        assert torque[j] == pytest.approx(largest(W[:, j], efforts), abs=1e-9)
+        assert torque_alone[j] == pytest.approx(largest(W[:, j], efforts, others), abs=1e-9)
+        alone = np.delete(np.eye(len(joints)), j, axis=0)
+        assert rate[j] == pytest.approx(largest(np.eye(len(joints))[j], (W, speed)), rel=1e-9)
+        assert rate_alone[j] == pytest.approx(
+            largest(np.eye(len(joints))[j], (W, speed), alone), rel=1e-9
+        )
 
 
 def test_a_batch_is_as_one_after_the_other():

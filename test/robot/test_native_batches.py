@@ -7,7 +7,7 @@ import pytest
 from mechanism_table import MECHANISMS, closed_states
 from served_robots import loaded, outcome, parts
 
-from rbda_ros.robot.native_plans import PLANS
+from rbda_ros.robot.native_plans import PLANS, WITH_WRENCHES
 
 COUNTS = 1, 300  # less than a block of rows, and more than two
 
@@ -78,6 +78,25 @@ def test_one_vector_stands_for_all_rows(served, method):
         assert parts(getattr(served.robot, method)(*given)) == parts(expected)
         # Several results, of which those of the position alone have no rows, are left to Python.
         assert native is not None or PLANS[method].make is not None
+
+
+@pytest.mark.parametrize("method", sorted(WITH_WRENCHES))
+def test_wrenches_and_friction_of_rows_are_the_same(served, method):
+    robot = served.robot
+    q, _, yd, x, _ = rows(served, 9)
+    link = robot.description.links[-1].name
+    for wrenches in ({link: np.arange(6.0)}, {link: np.tile(np.arange(6.0), (9, 1))}):
+        for _ in range(2):  # native code comes in once kernels are compiled
+            getattr(robot, method)(q[0], yd[0], x[0], {link: np.ones(6)}, friction=True)
+            getattr(robot, method)(q, yd, x, wrenches, friction=True)
+            for kernel in robot.traced_kernels():
+                assert kernel.compile(batch=True)
+        with served.in_python():
+            expected = getattr(robot, method)(q, yd, x, wrenches, friction=True)
+        assert parts(getattr(robot, method)(q, yd, x, wrenches, friction=True)) == parts(expected)
+    native = robot._native.table[method][3]
+    assert parts(native(q, yd, x, {link: np.arange(6.0)})) == parts(expected)
+    assert native(q, yd, x, wrenches) is None  # rows of wrenches are left to Python
 
 
 def test_states_and_closed_motions_are_the_same(served):

@@ -8,6 +8,7 @@ import pytest
 from served_robots import loaded, outcome, parts
 
 from rbda_ros import Contact, InputError
+from rbda_ros.robot import native_calls
 from rbda_ros.robot.damped_inverse import damped_inverse
 from rbda_ros.robot.inputs import MOST_TRACED_FRAMES
 
@@ -222,6 +223,18 @@ def test_bad_contacts_are_refused_in_the_same_words(served):
             expected = outcome(call, *given)
         assert expected[0] is InputError
         assert outcome(call, *given) == expected
+
+
+def test_contacts_that_are_cached_are_bounded(monkeypatch):
+    monkeypatch.setattr(native_calls, "MOST_LONG", 4)
+    served = loaded("gear")
+    robot, (q, yd, x, _) = served.robot, served.motions[0]
+    link = moving_links(robot)[-1]
+    robot.constrained_forward_dynamics(q, yd, x, [Contact(link)])
+    compile_all(robot)
+    for _ in range(9):  # each another contact, equal to the last
+        robot.constrained_forward_dynamics(q, yd, x, [Contact(link)])
+        assert 1 <= len(robot._native.table["constrained_forward_dynamics"]) <= 4
 
 
 def test_nothing_leaks(served):

@@ -5,7 +5,7 @@ import pytest
 from node_fixtures import example_robot
 
 from rbda_ros import load_robot
-from rbda_ros.view.drawn_bodies import COLOURS, DrawnBodies
+from rbda_ros.view.drawn_bodies import COLOURS, DrawnBodies, linear
 from rbda_ros.view.posing import Poser
 from rbda_ros.view.shapes import shapes_of
 
@@ -49,7 +49,7 @@ def test_forms_are_where_their_links_are_and_one_mesh_each(server):
     (boxes,) = (h for n, h in handles.items() if "box" in n and h.opacity is not None)
     arm = robot.frame_pose(q, ("arm", (0.2, 0.0, 0.0)))[:3, 3]
     assert np.abs(boxes.batched_positions - arm).max(axis=1).min() < 1e-6
-    assert any(tuple(colour) in COLOURS for colour in boxes.batched_colors)
+    assert any((colour == linear(COLOURS)).all(axis=1).any() for colour in boxes.batched_colors)
     bodies.move(*poser.body_poses(robot.close({"elbow": 0.0})))
     assert np.abs(boxes.batched_positions - (0.2, 0.0, 0.0)).max(axis=1).min() < 1e-6
 

@@ -7,6 +7,7 @@ stream's thread under ThreadSanitizer too.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import time
@@ -41,8 +42,9 @@ def run(what: str, command: list[str]) -> Verdict:
     seconds = time.monotonic() - began
     if done.returncode != 0:
         return Verdict(what, False, f"ended with {done.returncode}: see {log.relative_to(ROOT)}")
-    said = log.read_text(errors="replace").strip().splitlines()[-2:]
-    return Verdict(what, True, f"{'; '.join(line.strip() for line in said)} ({seconds:.0f} s)")
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    said = [line for line in lines if re.search("[a-z]", line)][-2:]  # not pytest's dots
+    return Verdict(what, True, f"{'; '.join(said)} ({seconds:.0f} s)")
 
 
 def main() -> None:

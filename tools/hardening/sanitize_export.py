@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "build" / "sanitize_export"
 COMPILER = os.environ.get("CC", "cc")
 FLAGS = (
-    *("-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pedantic"),
+    *("-std=c99", "-O0", "-g", "-Wall", "-Wextra", "-Werror", "-pedantic"),
     *("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"),
 )
 CALLS = 200

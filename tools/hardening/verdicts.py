@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -9,6 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hardening.md"
+
+
+class LoadedError(Exception):
+    """Other work makes this machine too slow to judge; says what was found."""
+
+
+def loaded() -> bool:
+    """Whether more wants to run on this machine than it has cores."""
+    return os.getloadavg()[0] > (os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,12 @@ class CommandArrays:
         """Where efforts of the feedforward go, if they do."""
         return self._publishers.get("effort") if self._source == "feedforward" else None
 
+    @property
+    def motor_commands(self) -> dict[str, Publisher]:
+        """Where motor commands go, by field, if they do."""
+        wanted = self._source == "joint_commands" and len(self.order)
+        return self._publishers if wanted else {}
+
     def publish_feedforward(self, commands: Float64MultiArray) -> None:
         """Publish efforts that are in order already."""
         if (publisher := self.feedforward) is not None:
@@ -57,11 +63,10 @@ class CommandArrays:
 
     def publish_motor_commands(self, commands: dict[str, Vector]) -> None:
         """Publish commands of the actuated joints (actuated,), by field."""
-        if self._source != "joint_commands" or not len(self.order):
-            return
-        for field, values in commands.items():
+        publishers = self.motor_commands
+        for field, values in commands.items() if publishers else ():
             data = values[self.order].tolist()
-            self._publishers[field].publish(Float64MultiArray(data=data))
+            publishers[field].publish(Float64MultiArray(data=data))
 
     def free(self) -> None:
         """Take the topics back."""

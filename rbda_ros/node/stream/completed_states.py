@@ -50,7 +50,8 @@ class CompletedStates:
     """Publishes position and velocity, and what acts, of every joint of one coordinate.
 
     Efforts are those of the message that is completed, and zero on joints that it does not name;
-    where it has none, or one that is not finite, there are none.
+    where it has none, or one that is not finite, there are none. Nor are there velocities where
+    those of the measured joints are not known.
 
     Args:
         robot: the model.
@@ -81,9 +82,13 @@ class CompletedStates:
         self._in_qd = np.array(starts, np.intp)
         named = [prefix + name for name in names]
         self._efforts = MeasuredEfforts(named)
-        self._writer = codec.states(named, ("position", "velocity"))
-        self._with_efforts = codec.states(named, ("position", "velocity", "effort"))
-        self.values: Mapping[str, Vector] = self._writer.values
+        fields = ("position",), ("position", "velocity")
+        self._writers = {  # by whether velocities are known, and efforts
+            (moving, known): codec.states(named, (*fields[moving], *["effort"] * known))
+            for moving in (False, True)
+            for known in (False, True)
+        }
+        self.values: Mapping[str, Vector] = self._writers[True, False].values
         self._calls: dict[tuple[str, ...], Future[CompletionCall]] = {}
         self._in_place: InPlace | None = None
 
@@ -91,20 +96,30 @@ class CompletedStates:
         """Whether it completes the states of a robot, under names that begin so."""
         return robot is self._robot and prefix == self._prefix
 
-    def on_state(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
-        """Publish the completed state that a call was made for, with the stamp of its message."""
-        completion = self._completion(call)
-        if completion is None:
+    def on_state(
+        self, call: FeedforwardCall, data: bytes, states: JointStates, moving: bool = True
+    ) -> None:
+        """Publish the completed state that a call was made for, with the stamp of its message.
+
+        Args:
+            call: that closed the loops.
+            data: the message, serialized.
+            states: the same, read.
+            moving: whether the velocities that the call has are known.
+        """
+        completion = self._completion(call) if moving else None
+        if moving and completion is None:
             return
-        completion.q[:], completion.velocity[:] = call.q, call.velocity
-        completion.base_twist[:] = call.base_twist
         known = self._efforts.take(states)
-        writer = self._with_efforts if known else self._writer
+        writer = self._writers[moving, known]
         values = self.values = writer.values
         if known:
             values["effort"][:] = self._efforts.values
         call.q.take(self._in_q, out=values["position"])
-        completion().take(self._in_qd, out=values["velocity"])
+        if completion is not None:
+            completion.q[:], completion.velocity[:] = call.q, call.velocity
+            completion.base_twist[:] = call.base_twist
+            completion().take(self._in_qd, out=values["velocity"])
         self._publish(writer.serialized(data))
 
     def in_place(self, call: FeedforwardCall) -> InPlace | None:
@@ -122,7 +137,7 @@ class CompletedStates:
             }
             without, with_efforts = (
                 (writer.data, tuple((*sources[field], at) for field, at in writer.starts.items()))
-                for writer in (self._writer, self._with_efforts)
+                for writer in (self._writers[True, False], self._writers[True, True])
             )
             if without[0] is None or with_efforts[0] is None:
                 return None

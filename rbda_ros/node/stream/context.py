@@ -29,7 +29,8 @@ class Context:
         meter: measures what is.
         codec: reads and writes messages.
         answered: takes the call that answered a message, and the message, serialized and read.
-        closed: takes the same of a message whose efforts are not known, but whose joints are.
+        closed: takes the same of a message whose efforts are not known, but whose joints are; and
+            whether their velocities are.
     """
 
     publish: Publish
@@ -42,4 +43,6 @@ class Context:
     answered: Callable[[FeedforwardCall, bytes, JointStates], None] = lambda call, data, states: (
         None
     )
-    closed: Callable[[FeedforwardCall, bytes, JointStates], None] = lambda call, data, states: None
+    closed: Callable[[FeedforwardCall, bytes, JointStates, bool], None] = (
+        lambda call, data, states, moving: None
+    )

@@ -33,6 +33,7 @@ class Form(Protocol):
         names: of the joints.
         size: of such a message, in bytes.
         position_at, velocity_at, effort_at: where the numbers begin.
+        counts: how many positions, velocities and efforts there are.
         has_positions, has_velocities, has_efforts: whether there is one for every name.
         pattern, mask: what all such messages have in common, up to the velocities.
     """
@@ -42,6 +43,7 @@ class Form(Protocol):
     position_at: int
     velocity_at: int
     effort_at: int
+    counts: tuple[int, int, int]
     has_positions: bool
     has_velocities: bool
     has_efforts: bool

@@ -64,6 +64,7 @@ class Measured:
         size = len(self._place)
         self._position, self._velocity = np.zeros(size), np.zeros(size)
         self._times = np.full(size, NEVER, np.int64)
+        self._moving = np.ones(size, bool)  # whether their last message had velocities
         self._velocity_rates, self._acceleration_rates = FilteredRates(size), FilteredRates(size)
         self._layouts: dict[Joints, Layout | RefusalError] = {}
         self._last: Layout | None = None
@@ -116,6 +117,17 @@ class Measured:
         if layout.joints is not None and not self._differences:
             return layout.joints
         self._keep(states, layout, time)
+        return layout.joints or self._together(oldest)
+
+    def take_positions(self, states: JointStates, time: int, oldest: int) -> Joints:
+        """As `take`, of a message without velocities: it says where joints are, and no more."""
+        layout = self._last = self._layout(states.names)
+        self._check(states, layout, time, moving=False)
+        layout.time = time
+        self._times[layout.target] = time
+        self._position[layout.target] = states.position[layout.source]
+        self._velocity[layout.target] = np.nan
+        self._moving[layout.target] = False
         return layout.joints or self._together(oldest)
 
     def expected(self, forms: Sequence[Form]) -> Joints:
@@ -172,13 +184,19 @@ class Measured:
             self._fresh,
         )
 
-    def give(self, states: JointStates, joints: Joints, call: FeedforwardCall) -> None:
+    def give(
+        self, states: JointStates, joints: Joints, call: FeedforwardCall, *, moving: bool = True
+    ) -> None:
         """Write positions and velocities of joints, in their order, into a call's inputs.
 
-        The message and the joints are those of the last `take`.
+        The message and the joints are those of the last `take`; or of `take_positions`, then with
+        ``moving`` false, and zeros for velocities.
         """
         layout, places = self._last, self._places_of(joints)
-        if layout is not None and joints is layout.joints and not self._differences:
+        if not moving:
+            self._position.take(places, out=call.position)
+            call.velocity[:] = 0.0
+        elif layout is not None and joints is layout.joints and not self._differences:
             states.position.take(layout.order, out=call.position, mode="clip")
             states.velocity.take(layout.order, out=call.velocity, mode="clip")
         else:
@@ -189,6 +207,23 @@ class Measured:
         if self._offsets is not None:
             call.position += self._offsets
 
+    def not_finite(self, call: FeedforwardCall) -> RefusalError:
+        """Which inputs of a call are not finite: measured ones, or rates that are not known."""
+        settings = self._settings
+        later = "comes from differences, and is known from the next message on"
+        bad = _not_finite_at(call.joints, call.position)
+        if not bad:
+            bad = _not_finite_at(call.joints, call.velocity)
+            if bad and settings.velocity_source == "differentiate":
+                return RefusalError(Reason.NO_VELOCITY, f"the velocity {later}")
+            if bad and not self._moving[self._places_of(call.joints)].all():
+                return _no_velocity()
+        if not bad and settings.acceleration_source == "estimate":
+            return RefusalError(Reason.NO_ACCELERATION, f"the acceleration {later}")
+        return RefusalError(
+            Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
+        )
+
     def _places_of(self, joints: Joints) -> Indices:
         if joints is not self._joints:
             self._joints = joints
@@ -196,17 +231,16 @@ class Measured:
             self._offsets = joint_offsets(self._settings, joints)
         return self._places
 
-    def _check(self, states: JointStates, layout: Layout, time: int) -> None:
+    def _check(
+        self, states: JointStates, layout: Layout, time: int, *, moving: bool = True
+    ) -> None:
         size = len(layout.names)
         if len(states.position) != size:
             raise _wrong_size("positions", states.position, size)
-        if len(states.velocity) != size and self._settings.velocity_source == "message":
+        measured = moving and self._settings.velocity_source == "message"
+        if measured and len(states.velocity) != size:
             if not len(states.velocity):
-                raise RefusalError(
-                    Reason.NO_VELOCITY,
-                    "joint_states have no velocity; publish velocities, or set velocity_source to "
-                    "differentiate",
-                )
+                raise _no_velocity()
             raise _wrong_size("velocities", states.velocity, size)
         if time < layout.time and self._settings.joint_state_timeout:
             raise RefusalError(
@@ -226,6 +260,7 @@ class Measured:
             rates.update(target, position, time, settings.velocity_cutoff, longest)
             velocity = rates.rates[target]
         self._velocity[target] = velocity
+        self._moving[target] = True
         if settings.acceleration_source == "estimate":
             self._acceleration_rates.update(
                 target, velocity, time, settings.acceleration_cutoff, longest
@@ -297,18 +332,11 @@ def _wrong_size(what: str, values: Vector, size: int) -> RefusalError:
     )
 
 
-def not_finite(call: FeedforwardCall, settings: Settings) -> RefusalError:
-    """Which inputs of a call are not finite: measured ones, or rates that are not known yet."""
-    later = "comes from differences, and is known from the next message on"
-    bad = _not_finite_at(call.joints, call.position)
-    if not bad:
-        bad = _not_finite_at(call.joints, call.velocity)
-        if bad and settings.velocity_source == "differentiate":
-            return RefusalError(Reason.NO_VELOCITY, f"the velocity {later}")
-    if not bad and settings.acceleration_source == "estimate":
-        return RefusalError(Reason.NO_ACCELERATION, f"the acceleration {later}")
+def _no_velocity() -> RefusalError:
     return RefusalError(
-        Reason.NOT_FINITE, f"joint_states are not finite: {bad or 'numbers too large'}"
+        Reason.NO_VELOCITY,
+        "joint_states have no velocity; publish velocities, or set velocity_source to "
+        "differentiate",
     )
 
 

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
-from rclpy.serialization import deserialize_message, serialize_message
-from std_msgs.msg import Float64MultiArray
 
-from rbda_ros.cluster_tree.closing.tolerances import CLOSED, NEARBY, PRECISE, STREAM_REPEATS
 from rbda_ros.node.refusals import RefusalError, Refusals
 from rbda_ros.node.stream.codec import EffortsWriter
 from rbda_ros.node.stream.completed_states import CompletedStates, InPlace
 from rbda_ros.node.stream.handover import Ready
 from rbda_ros.node.stream.joint_states import Form
 from rbda_ros.node.stream.measurements import Layout
+from rbda_ros.node.stream.native_parts import (
+    ALWAYS,
+    EVERY_STATE,
+    IF_HEARD,
+    STAMPED,
+    WITH_EFFORTS,
+    WITHOUT_EFFORTS,
+    Message,
+    array_message,
+    call_parts,
+    same_parts,
+)
 from rbda_ros.node.stream.rates import Indices
 from rbda_ros.node.stream.responder import JUMP
-from rbda_ros.node.stream.wire import LITTLE_ENDIAN, aligned
 from rbda_ros.robot.feedforward_call import FeedforwardCall
-
-Message = tuple[int, bytearray | None, bool, bool, int, tuple[tuple[Any, Any, int], ...]]
-
-EVERY_STATE, IF_HEARD = False, True
-ALWAYS, WITHOUT_EFFORTS, WITH_EFFORTS = range(3)
-STAMPED, UNSTAMPED = True, False
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +95,20 @@ def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | Non
         ready.kept[-1],
         *(part for known in ready.forms for part in known),
     )  # fmt: skip
-    if before is not None and _same(parts, before.parts):
+    if before is not None and same_parts(parts, before.parts):
         return before
     if call.kernel.address is None or not call.closes_itself or writer.data is None:
         return None
     messages = [_efforts(outputs, call, writer)]
     if outputs.commands:
-        if _start_of_array() is None:
+        commands = array_message(outputs.commands, call.efforts, outputs.command_order)
+        if commands is None:
             return None
-        messages.append(_commands(outputs, call))
+        messages.append(commands)
     if outputs.states:
         messages += _states(outputs, completed)
     description = (
-        call.kernel.address,
-        call.arrays,
+        call_parts(call),
         0 if completed is None else completed.kernel.address,
         None if completed is None else completed.velocities,
         None if completed is None else completed.efforts,
@@ -116,22 +117,12 @@ def make_plan(ready: Ready, outputs: Outputs, before: Plan | None) -> Plan | Non
             _form(*known, None if completed is None else outputs.completed) for known in ready.forms
         ),
         tuple(messages),
-        PRECISE,
-        CLOSED,
-        NEARBY,
-        STREAM_REPEATS,
-        call.max_condition_number,
         ready.timeout,
         JUMP,
         ready.needs_others,
+        id(call),
     )
     return Plan(parts, description, tuple(layout for _, layout, _ in ready.forms), call)
-
-
-def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    return len(some) == len(others) and all(
-        a is b or (isinstance(a, int | bytes) and a == b) for a, b in zip(some, others, strict=True)
-    )
 
 
 def _form(
@@ -169,14 +160,6 @@ def _efforts(outputs: Outputs, call: FeedforwardCall, writer: EffortsWriter) -> 
     return outputs.efforts, writer.data, STAMPED, EVERY_STATE, ALWAYS, numbers
 
 
-def _commands(outputs: Outputs, call: FeedforwardCall) -> Message:
-    order, start = outputs.command_order, _start_of_array() or 0
-    data = serialize_message(Float64MultiArray(data=[0.0] * len(order)))
-    written = bytearray(data[: start + 8 * len(order)])  # the buffer is longer
-    numbers = ((call.efforts, order, start),)
-    return outputs.commands, written, UNSTAMPED, EVERY_STATE, ALWAYS, numbers
-
-
 def _states(outputs: Outputs, completed: InPlace | None) -> list[Message]:
     if completed is None:  # for Python, once it is heard
         return [(outputs.states, None, STAMPED, IF_HEARD, ALWAYS, ())]
@@ -187,15 +170,3 @@ def _states(outputs: Outputs, completed: InPlace | None) -> list[Message]:
             (WITH_EFFORTS, completed.with_efforts),
         )
     ]
-
-
-@cache
-def _start_of_array() -> int | None:
-    """Where the numbers of a serialized Float64MultiArray stand; None where it looks unknown."""
-    start = aligned(4 + 3 * 4, 8)  # no dimensions, no offset, how many numbers
-    sample = Float64MultiArray(data=[0.5, 1.5])
-    data = serialize_message(Float64MultiArray(data=[0.0, 0.0]))
-    written = bytearray(data[: start + 16])
-    written[start:] = np.array([0.5, 1.5]).tobytes()
-    agrees = data[:2] == LITTLE_ENDIAN
-    return start if agrees and deserialize_message(bytes(written), type(sample)) == sample else None

@@ -1,4 +1,4 @@
-"""The thread that answers joint states without the interpreter, seen from Python.
+"""A thread that answers joint states, or commands, without the interpreter; seen from Python.
 
 It answers what its plan knows, and hands over everything else, in the order of arrival: then the
 executor is woken, Python answers what has come, and gives the thread a new plan to go on with. What
@@ -22,7 +22,6 @@ from rclpy.type_support import check_for_type_support
 from sensor_msgs.msg import JointState
 
 from rbda_ros.node.stream.handover import Staged
-from rbda_ros.node.stream.native_plan import Plan
 from rbda_ros.node.stream.wire import Vector
 
 try:
@@ -30,8 +29,8 @@ try:
 except ImportError:
     native = None  # type: ignore[assignment]
 
-Heard = tuple[Plan, tuple[int, tuple[tuple[int, int], ...], bytes, int, int]]
-Arming = tuple[Plan, int, tuple[int, ...], tuple[int, int]]
+Arming = tuple[Any, tuple[Any, ...]]
+"""A plan, whose ``description`` C reads, and what of it changes from message to message."""
 
 ROW = 8
 """Numbers that the thread notes of each answer: duration, age and `Health`."""
@@ -42,16 +41,19 @@ class NoThreadError(Exception):
 
 
 class NativeThread:
-    """Listens to joint states.
+    """Listens to a topic of JointState.
 
     Args:
+        kind: of the messages: joint_states or joint_commands.
         node: the node.
-        topic: of the joint states.
+        topic: of the messages.
         depth: how many of them may wait.
         answer: takes one that the thread does not know, serialized; raises nothing.
-        hear: takes what a plan has heard.
-        plan: gives the plan to go on with: it, time that was seen last, stamps of the last message
-            of each of its forms, earliest and latest time of its other inputs. None for no plan.
+        hear: takes a plan, and what was heard by it.
+        plan: gives the plan to go on with; None for no plan.
+
+    Attributes:
+        thread: of C.
 
     Raises:
         NoThreadError: it was not built, or is switched off by ``RBDA_ROS_NATIVE=0``, or the
@@ -60,11 +62,12 @@ class NativeThread:
 
     def __init__(
         self,
+        kind: str,
         node: Any,
         topic: str,
         depth: int,
         answer: Callable[[bytes], None],
-        hear: Callable[[Heard], None],
+        hear: Callable[[Any, Any], None],
         plan: Callable[[], Arming | None],
     ) -> None:
         if native is None:
@@ -75,7 +78,7 @@ class NativeThread:
             raise NoThreadError("RBDA_ROS_NATIVE is 0")
         self._answer, self._hear, self._make_plan = answer, hear, plan
         self._depth, self._open = depth, True
-        self._plan: Plan | None = None  # that the thread has, or had
+        self._plan: Any = None  # that the thread has, or had
         self._turn = threading.RLock()  # an executor may have several threads
         self._node = node
         # It wakes the executor by a timer: unlike a task, this respects callback groups.
@@ -88,7 +91,8 @@ class NativeThread:
             self._held.enter_context(handle)
         check_for_type_support(JointState)
         try:
-            self._thread = native.Stream(
+            self.thread = native.Stream(
+                kind=kind,
                 node=node.handle.pointer,
                 clock=node.get_clock().handle.pointer,
                 type_support=type(JointState)._TYPE_SUPPORT,
@@ -101,16 +105,16 @@ class NativeThread:
             raise NoThreadError(str(error)) from error
 
     @property
-    def plan(self) -> Plan | None:
+    def plan(self) -> Any:
         """What the thread goes by; None while Python answers."""
         return self._plan
 
     def close(self) -> None:
         """End the thread, and stop listening."""
         self._open = False
-        self._told(self._thread.seize())
+        self._told(self.thread.seize())
         self._plan = None
-        self._thread.close()
+        self.thread.close()
         self._let_go()
 
     def _let_go(self) -> None:
@@ -126,7 +130,7 @@ class NativeThread:
         arming = None
         with self._turn:
             try:
-                self._told(self._thread.seize())
+                self._told(self.thread.seize())
                 yield
                 arming = self._make_plan()
             finally:
@@ -134,22 +138,22 @@ class NativeThread:
 
     def look(self) -> None:
         """Hear what the thread has heard by now."""
-        self._told(self._thread.look())
+        self._told(self.thread.look())
 
     def put(self, inputs: Staged, times: tuple[int, int]) -> None:
         """Give the plan other inputs, and the times that these are from."""
-        self._thread.put(
+        self.thread.put(
             inputs.accelerations, inputs.wrenches, inputs.base_position, inputs.base_twist, *times
         )
 
     def answers(self) -> tuple[int, Vector]:
         """How many messages it answered since this was asked, and (few or all of them, ROW)."""
-        count, rows = self._thread.read()
+        count, rows = self.thread.read()
         return count, np.frombuffer(rows).reshape(-1, ROW)
 
     def _told(self, heard: Any) -> None:
         if heard is not None and self._plan is not None:
-            self._hear((self._plan, heard))
+            self._hear(self._plan, heard)
 
     def _take(self) -> None:
         """Answer what waits for Python."""
@@ -158,7 +162,7 @@ class NativeThread:
         self._timer.cancel()
         with self.changing():
             for _ in range(self._depth):
-                data = self._thread.take()
+                data = self.thread.take()
                 if data is None:
                     break
                 self._answer(data)
@@ -168,7 +172,7 @@ class NativeThread:
     def _arm(self, arming: Arming | None) -> None:
         if arming is None:
             self._plan = None
-            self._thread.arm(None, 0, (), 0, 0)
+            self.thread.arm(None, ())
             return
-        self._plan, latest, times, others = arming
-        self._thread.arm(self._plan.description, latest, times, *others)
+        self._plan, now = arming
+        self.thread.arm(self._plan.description, now)

@@ -64,6 +64,7 @@ class FilteredRates:
         with np.errstate(invalid="ignore", over="ignore"):  # what is not finite makes no rate
             raw = (values - self._values[where]) / dt
             filtered = np.where(np.isnan(before), raw, before + share * (raw - before))
-        self.rates[where] = np.where((dt < 0.0) | (dt > longest), np.nan, filtered)
+        unknown = (dt < 0.0) | (dt > longest) | (self._times[where] == NEVER)
+        self.rates[where] = np.where(unknown, np.nan, filtered)
         self._values[where] = values
         self._times[where] = time

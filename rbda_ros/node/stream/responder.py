@@ -23,7 +23,7 @@ from rbda_ros.node.stream.effort_safety import EffortSafety, largest_efforts
 from rbda_ros.node.stream.handover import Ready, Staged
 from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.made_calls import Joints, Kind, MadeCalls, Prepared, prepare_call
-from rbda_ros.node.stream.measurements import Measured, not_finite
+from rbda_ros.node.stream.measurements import Measured
 from rbda_ros.node.stream.other_inputs import OtherInputs
 from rbda_ros.node.stream.rates import NEVER, Vector
 from rbda_ros.node.worker import result_of
@@ -85,8 +85,7 @@ class Responder:
         self._safety.apply(settings)
         if settings.joint_prefix != self._settings.joint_prefix:
             self._others.forget()
-        self._settings = settings
-        self._unsettled = True
+        self._settings, self._unsettled = settings, True
         self._needs_others = (
             robot.floating_base
             or settings.external_wrench
@@ -147,11 +146,16 @@ class Responder:
         if timeout and abs(now - time) > timeout:
             raise stale_states(now - time)
         oldest = now - timeout if timeout else NEVER + 1
-        joints = self._measured.take(states, time or now, oldest)
+        joints: Joints = ()
         try:
+            joints = self._measured.take(states, time or now, oldest)
             call, health = self._compute(states, joints, now)
-        except RefusalError:
-            self._close(states, joints, data)
+        except RefusalError as refused:
+            moving = refused.reason is not Reason.NO_VELOCITY
+            with suppress(RefusalError):  # nor is there where the joints are
+                if not (joints or moving):
+                    joints = self._measured.take_positions(states, time or now, oldest)
+                self._close(states, joints, data, moving)
             raise
         if self._safety.active:
             self._safety.limit(call.efforts, now)
@@ -172,22 +176,21 @@ class Responder:
         try:
             return call, call()
         except NotFiniteError as error:
-            raise not_finite(call, self._settings) from error
+            raise self._measured.not_finite(call) from error
         except FarError:
             return call, self._search.call_again(call)
 
-    def _close(self, states: JointStates, joints: Joints, data: bytes) -> None:
+    def _close(self, states: JointStates, joints: Joints, data: bytes, moving: bool) -> None:
         """Pass on where the joints are, though what shall move them is not known."""
-        making = self._calls.make((joints, None, False), self._settings.terms)
-        if not making.done():
+        making = self._calls.make((joints, None, False), self._settings.terms) if joints else None
+        if making is None or not making.done():
             return
         call = result_of(making)
-        call.searches = False
-        call.max_condition_number = self._settings.max_condition_number
-        self._measured.give(states, joints, call)
+        call.searches, call.max_condition_number = False, self._settings.max_condition_number
+        self._measured.give(states, joints, call, moving=moving)
         with suppress(InputError, ModelError):
             call()
-            self._context.closed(call, data, states)
+            self._context.closed(call, data, states, moving)
 
     def _send(self, efforts: Vector, data: bytes) -> None:
         """Publish efforts with the stamp of a message."""
@@ -264,10 +267,9 @@ class Responder:
         call = result_of(making)
         if self._start is not None and call is not self._call:
             call.start_from(self._start)
-        self._start = call.start
+        self._start = call.guess
         call.limit[:] = largest_efforts(self._robot, settings)
-        call.searches = False
-        call.max_condition_number = settings.max_condition_number
+        call.searches, call.max_condition_number = False, settings.max_condition_number
         call.acceleration[:] = 0.0
         call.base_acceleration[:] = 0.0
         self._call, self._joints, self._kind, self._unsettled = call, joints, kind, False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -20,15 +20,15 @@ from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.refusals import Refusals, refusal
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.command_arrays import CommandArrays
+from rbda_ros.node.stream.command_topic import TOPIC, CommandTopic
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
-from rbda_ros.node.stream.joint_commands import JointCommands
 from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.made_calls import PreparedCalls
 from rbda_ros.node.stream.meter import Meter
-from rbda_ros.node.stream.native_plan import Outputs, make_plan
-from rbda_ros.node.stream.native_thread import Arming, Heard, NativeThread, NoThreadError
+from rbda_ros.node.stream.native_plan import Outputs, Plan, make_plan
+from rbda_ros.node.stream.native_thread import Arming, NativeThread, NoThreadError
 from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.recent_states import RecentStates
 from rbda_ros.node.stream.remembering import Remembering
@@ -59,6 +59,7 @@ class Stream:
         meter: how often and how fast the rest was.
         external: estimates what acts from outside; None unless asked for.
         recent: the last joint states, if asked for.
+        commands: what turns commands of joints into those of motors.
     """
 
     def __init__(self, node: Any, builder: ModelBuilder) -> None:
@@ -66,11 +67,9 @@ class Stream:
         self.meter = Meter()
         self._node = node
         self._efforts = node.create_lifecycle_publisher(JointState, "~/feedforward", 10)
-        self._motors = node.create_lifecycle_publisher(JointState, "~/motor_commands", 10)
         self._arrays = CommandArrays(node)
         self._states: Publisher | None = None
         self._completed: CompletedStates | None = None
-        self._joint_commands: JointCommands | None = None
         self.external: ExternalEffort | None = None
         self.recent = RecentStates()
         self._remembering = Remembering(node, self.recent)
@@ -95,23 +94,24 @@ class Stream:
             meter=self.meter,
             codec=RosCodec(),
         )
+        self.commands = CommandTopic(node, self._arrays, self._context)
 
     def prepare(self, robot: Robot) -> None:
         """Make ready for a model of the same joints; not on the executor. Then `use` it."""
         if self._responder is not None and (made := self._responder.prepare(robot)) is not None:
             self._prepared.add(robot, made)
+        self.commands.prepare(robot)
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
         before, prepared = self._responder, self._prepared.take(robot)
         responder = Responder(robot, settings, self._context, before, prepared)
-        publish = partial(Publisher.publish, self._motors)
-        commands = JointCommands(robot, settings, publish, self._arrays.publish_motor_commands)
         completed = self._completes(robot, settings)
         with self._changing():
             if before is not None:
                 responder.latest = before.latest
-            self._robot, self._responder, self._joint_commands = robot, responder, commands
+            self._robot, self._responder = robot, responder
+            self.commands.use(robot, settings)
             self._offer(robot, settings, completed)
 
     def apply(self, settings: Settings) -> None:
@@ -119,8 +119,7 @@ class Stream:
         with self._changing():
             if self._responder is not None:
                 self._responder.apply(settings)
-                if self._joint_commands is not None:
-                    self._joint_commands.apply(settings)
+                self.commands.apply(settings)
                 if self._robot is not None:
                     self._offer(self._robot, settings, self._completes(self._robot, settings))
         if self._subscriptions:
@@ -130,16 +129,17 @@ class Stream:
     def open(self) -> None:
         """Begin to listen."""
         self._listen_to_joint_states()
+        self._listen_to_commands()
         self._listen(JointTrajectory, "~/reference", self._beside(Responder.on_reference))
         self._listen(Odometry, "~/base_state", self._beside(Responder.on_base_state))
         wrench = self._beside(Responder.on_external_wrench)
         self._listen(WrenchStamped, "~/external_wrench", wrench)
-        self._listen(JointState, "~/joint_commands", self._on_joint_commands, raw=True)
         self._remembering.begin(self._node.settings.payload_window, NEWEST)
         self._priority.set(self._node.settings.realtime_priority)
 
     def close(self) -> None:
         """Stop listening, and forget what was heard."""
+        self.commands.close()
         if self._native is not None:
             self._native.close()
             self.collect()
@@ -151,16 +151,14 @@ class Stream:
         self._remembering.end()
         if self._responder is not None:
             self._responder.forget()
-        if self._joint_commands is not None:
-            self._joint_commands.forget()
         if self.external is not None:
             self.external.forget()
 
     def free(self) -> None:
         """Let go of the model."""
-        self._responder = self._robot = self._completed = self._joint_commands = None
+        self._responder = self._robot = self._completed = self.external = None
         self._prepared.clear()
-        self.external = None
+        self.commands.free()
         self._arrays.free()
         for publisher in (*self._observed, self._states):
             if publisher is not None:
@@ -178,6 +176,7 @@ class Stream:
         if self._native is not None:
             self._native.look()
             self.meter.add_native(*self._native.answers())
+        self.commands.collect()
 
     def in_use(self) -> tuple[Kernel, list[Vector]] | None:
         """What answers joint states now, and a copy of what it was given last."""
@@ -187,22 +186,29 @@ class Stream:
 
     def _listen(self, kind: Any, topic: str, handle: Handler, *, raw: bool = False) -> None:
         callback = self._guarded(topic, handle)
-        self._subscriptions.append(
-            self._node.create_subscription(kind, topic, callback, NEWEST, raw=raw)
-        )
+        made = self._node.create_subscription(kind, topic, callback, NEWEST, raw=raw)
+        self._subscriptions.append(made)
 
     def _listen_to_joint_states(self) -> None:
         topic, handle = "joint_states", Responder.on_joint_states
+        hooks = self._guarded(topic, handle), self._hear, self._arming
         try:
             if self.external is not None:
                 raise NoThreadError("external efforts are estimated")
-            answer = self._guarded(topic, handle)
-            self._native = NativeThread(
-                self._node, topic, NEWEST.depth, answer, self._hear, self._arming
-            )
+            self._native = NativeThread(topic, self._node, topic, NEWEST.depth, *hooks)
         except NoThreadError as error:
             self._node.get_logger().info(f"{topic} are answered by Python: {error}", once=True)
             self._listen(JointState, topic, handle, raw=True)
+
+    def _listen_to_commands(self) -> None:
+        """By a native thread too, if joint states have one: it goes by their last."""
+
+        def handle(responder: Responder, data: bytes) -> None:
+            self.commands.on_command(data)
+
+        native, answer = self._native, self._guarded(TOPIC, handle)
+        if native is None or not self.commands.open_native(native, NEWEST.depth, answer):
+            self._listen(JointState, TOPIC, handle, raw=True)
 
     def _guarded(self, topic: str, handle: Handler) -> Callable[[Any], None]:
         def guarded(message: Any) -> None:
@@ -222,20 +228,23 @@ class Stream:
 
     # The native thread.
 
-    def _changing(self) -> AbstractContextManager[None]:
-        """While something changes that the thread goes by."""
-        return nullcontext() if self._native is None else self._native.changing()
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """While something changes that the native threads go by."""
+        states = nullcontext() if self._native is None else self._native.changing()
+        with self.commands.changing(), states:  # whose plan is made first: commands go by it
+            yield
 
-    def _hear(self, heard: Heard) -> None:
+    def _hear(self, plan: Plan, heard: Any) -> None:
         """Know what the thread knows."""
-        plan, (latest, forms, state, stale, age) = heard
+        latest, forms, state, stale, age = heard
         plan.tell(forms, self.refusals)
         if stale:
             self.refusals.add(stale_states(age), stale)
         if self._responder is not None:
             self._responder.latest = latest
-        if state and self._joint_commands is not None:
-            self._joint_commands.on_native_state(plan.call, state, latest)
+        if state:
+            self.commands.on_native_state(plan.call, state, latest)
 
     def _arming(self) -> Arming | None:
         """What the thread may go on with."""
@@ -254,7 +263,7 @@ class Stream:
         plan = make_plan(ready, outputs, native.plan)
         if plan is None:
             return None
-        return plan, responder.latest, plan.times, ready.others
+        return plan, (responder.latest, plan.times, *ready.others)
 
     def _beside(self, handle: Handler) -> Handler:
         """What handles another topic, while the native thread answers joint states."""
@@ -324,8 +333,7 @@ class Stream:
         )
 
     def _answered(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
-        if self._joint_commands is not None:
-            self._joint_commands.on_state(call, self._context.now())
+        self.commands.on_state(call)
         self._complete(call, data, states)
         if self.external is not None:
             try:
@@ -333,17 +341,10 @@ class Stream:
             except (InputError, ModelError) as error:
                 self.refusals.add(refusal(error))
 
-    def _complete(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
+    def _complete(
+        self, call: FeedforwardCall, data: bytes, states: JointStates, moving: bool = True
+    ) -> None:
         publisher, completed = self._states, self._completed
         # Nobody listens, nobody pays.
         if completed is not None and publisher is not None and publisher.get_subscription_count():
-            completed.on_state(call, data, states)
-
-    def _on_joint_commands(self, responder: Responder, data: bytes) -> None:
-        if self._native is not None:
-            self._native.look()  # for the state that was answered last
-        try:
-            if self._joint_commands is not None:
-                self._joint_commands.on_command(data, self._context.now())
-        except (InputError, ModelError) as error:
-            self.refusals.add(refusal(error))
+            completed.on_state(call, data, states, moving)

@@ -67,7 +67,8 @@ class Form:
         names: of the joints.
         size: of such a message, in bytes.
         position_at, velocity_at, effort_at: where the numbers begin.
-        has_positions, has_velocities: whether there is one for every name.
+        counts: how many positions, velocities and efforts there are.
+        has_positions, has_velocities, has_efforts: whether there is one for every name.
         pattern, mask: what all such messages have in common, up to the velocities.
     """
 
@@ -75,6 +76,7 @@ class Form:
         self.names = like.names
         self._positions, self._velocities = len(like.position), len(like.velocity)
         self._efforts = len(like.effort)
+        self.counts = self._positions, self._velocities, self._efforts
         self.has_positions = self._positions == len(like.names)
         self.has_velocities = self._velocities == len(like.names)
         self.has_efforts = self._efforts == len(like.names)

@@ -169,6 +169,17 @@ def test_limits_are_named_with_joint_and_point(leg):
     assert len(allowed.trajectory.points) == 20
 
 
+def test_efforts_beyond_limits_are_named(leg):
+    client, _, _ = leg
+    q, qd, qdd = swing(20)
+    effort = np.zeros((20, 4))
+    effort[5, 2] = 90.0
+    asked = trajectory_of(JOINTS, q, qd, qdd, effort)
+    answer = convert_trajectory(client, asked, target_joint_names=JOINTS)
+    assert not answer.success
+    assert list(answer.violations) == ["points[5]: effort of knee is 90, limit 60"]
+
+
 def test_points_that_cannot_be_are_named(leg):
     client, _, _ = leg
     q = swing(20)[0]

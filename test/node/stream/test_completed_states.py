@@ -1,12 +1,14 @@
 """Every joint from those measured, between two processes."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
-from conversation import Conversation
+from conversation import Conversation, Diagnoses
 from sensor_msgs.msg import JointState
 
 from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
+from rbda_ros.description.model import CutJoint
 
 LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")
@@ -108,6 +110,28 @@ def test_two_drivers_with_a_half_each(leg, talk):
     assert any(heard[-1].header.stamp == message.header.stamp for message in messages)
 
 
+def test_links_meet_where_loops_are_cut(leg, talk):
+    """As robot_state_publisher draws it: by Pinocchio, from names and positions alone."""
+    _, urdf, robot = leg
+    names = robot.actuated_joint_names
+    message = completed(talk, names, *of(robot, names))
+    model = pin.buildModelFromUrdf(str(urdf))
+    q = pin.neutral(model)
+    for name, position in zip(message.name, message.position, strict=True):
+        if model.existJointName(name):  # rotors of the loop file are no links of the URDF
+            q[model.joints[model.getJointId(name)].idx_q] = position
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, q)
+    cuts = [each for each in robot.description.constraints if isinstance(each, CutJoint)]
+    assert cuts
+    for cut in cuts:
+        here, there = (
+            data.oMf[model.getFrameId(side.link, pin.BODY)].act(np.array(side.origin.xyz))
+            for side in (cut.predecessor, cut.successor)
+        )
+        np.testing.assert_allclose(here, there, atol=1e-9)
+
+
 def test_prefixes_and_choice(graph):
     graph.serve(
         robot_description=LEG.read_text(),
@@ -156,3 +180,69 @@ def test_joints_are_completed_while_efforts_wait_for_a_reference(graph):
     client.until(shown)
     check(robot, heard[-1])
     assert not efforts
+
+
+@pytest.mark.parametrize("split", [4, 2], ids=["one driver", "two drivers, one without velocities"])
+def test_positions_alone_are_completed_without_velocities(leg, talk, split):
+    """Encoders without velocities move the robot on the screen, though no effort can be told."""
+    client, _, robot = leg
+    conversation, heard = talk
+    names = robot.independent_joint_names
+    q, qd = of(robot, names)
+    client.spin(0.3)  # until all that was measured is too old
+    heard.clear()
+    conversation.heard.clear()
+
+    def shown():
+        first = client.joint_states(names[:split], q[:split], [])
+        first.effort = [0.5] * split
+        conversation.publisher.publish(first)
+        if split < len(names):
+            rest = client.joint_states(names[split:], q[split:], qd[split:])
+            conversation.publisher.publish(rest)
+        client.spin(0.02)
+        return [message for message in heard if len(message.effort)]
+
+    client.until(shown)
+    assert list(heard[-1].name) == list(robot.joint_names)
+    np.testing.assert_allclose(heard[-1].position, robot.close(Y), atol=1e-9)
+    assert all(len(message.velocity) == 0 for message in heard)
+    efforts = shown()[-1].effort
+    wanted = [0.5 if name in names[:split] else 0.0 for name in robot.joint_names]
+    assert list(efforts) == wanted
+    assert not conversation.heard
+    assert Diagnoses(client).refusals()["no velocity"] > 0
+
+
+def test_the_first_of_two_messages_is_completed_while_velocities_are_differences(graph):
+    graph.serve(
+        robot_description=LEG.read_text(),
+        loop_constraints=str(LOOPS),
+        velocity_source="differentiate",
+        joint_state_timeout=0.0,
+    )
+    client = graph.client()
+    client.until_active()
+    robot = load_robot(LEG, LOOPS)
+    heard = client.listen(JointState, "~/joint_states")
+    publisher = client.publisher(JointState, "joint_states")
+    names = robot.independent_joint_names
+    client.until(lambda: publisher.get_subscription_count() > 0)
+    message = client.joint_states(names, of(robot, names)[0], [])
+
+    def again():
+        publisher.publish(message)  # the same time once more makes no difference
+        client.spin(0.02)
+        return heard
+
+    client.until(again)
+    np.testing.assert_allclose(heard[-1].position, robot.close(Y), atol=1e-9)
+    assert len(heard[-1].velocity) == 0
+
+    def later():
+        publisher.publish(client.joint_states(names, of(robot, names)[0], []))
+        client.spin(0.02)
+        return len(heard[-1].velocity)
+
+    client.until(later)
+    np.testing.assert_allclose(heard[-1].velocity, 0.0, atol=1e-9)

@@ -1,5 +1,8 @@
 """Commands in joint space into motor space, between two processes."""
 
+from concurrent.futures import Future
+from itertools import permutations
+
 import numpy as np
 import pytest
 from conversation import Conversation, Diagnoses
@@ -11,7 +14,8 @@ from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
 from rbda_ros.node.refusals import RefusalError
-from rbda_ros.node.stream.joint_commands import JointCommands
+from rbda_ros.node.stream.joint_commands import MOST_WAYS, JointCommands
+from rbda_ros.node.stream.ros_codec import RosCodec
 
 LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")
@@ -186,10 +190,41 @@ def test_impedance_and_feedforward_and_arrays(graph):
     np.testing.assert_allclose(after - before, [0.0, 0.0, 0.5, 0.0], atol=1e-9)
 
 
+def at_once(make):
+    """What runs in the background, in the foreground."""
+    future = Future()
+    future.set_result(make())
+    return future
+
+
+def test_ways_are_bounded():
+    """Whoever names joints in ever other orders fills no memory."""
+    robot, message = load_robot(LEG, LOOPS), JointState()
+    commands = JointCommands(
+        robot, Settings(), lambda data: None, lambda arrays: None, at_once, RosCodec()
+    )
+    message.header.stamp.sec = 10
+    call = robot.feedforward(JOINTS)
+    call.position[:], call.velocity[:] = Y, 0.0
+    call()
+    commands.on_state(call, 10**10)
+    for order in permutations(range(4)):
+        for field in ("position", "effort"):
+            message.name = [JOINTS[k] for k in order]
+            message.position = Y[list(order)].tolist() if field == "position" else []
+            message.effort = [1.0] * 4 if field == "effort" else []
+            commands.on_command(bytes(serialize_message(message)), 10**10)
+            assert len(commands._ways) <= MOST_WAYS
+            assert len(commands._making) <= MOST_WAYS
+    assert 0 < len(commands._ways) < 48
+
+
 def test_time_that_jumps_back_begins_anew():
     """As when a simulation is reset: old stamps must not silence new commands."""
     robot, heard = load_robot(LEG, LOOPS), []
-    commands = JointCommands(robot, Settings(), heard.append, lambda arrays: None)
+    commands = JointCommands(
+        robot, Settings(), heard.append, lambda arrays: None, at_once, RosCodec()
+    )
     message = JointState(name=list(JOINTS), position=Y.tolist())
     for seconds in (10, 11, 1):
         message.header.stamp.sec = seconds

@@ -29,6 +29,14 @@ def test_straight_lines_are_exact_from_the_second_value_on():
             np.testing.assert_allclose(rates.rates, slope, rtol=1e-6)
 
 
+def test_one_value_makes_no_rate_however_long_a_gap_may_be():
+    rates = FilteredRates(2)
+    rates.update(ALL, np.array([1.0, 2.0]), 10**18, 20.0, math.inf)
+    assert np.isnan(rates.rates).all()
+    rates.update(ALL, np.array([1.0, 2.0]), 10**18 + 10**12, 20.0, math.inf)
+    assert not rates.rates.any()
+
+
 @pytest.mark.parametrize("frequency", [2.0, 20.0, 200.0])
 def test_sines_come_through_as_the_low_pass_lets_them(frequency):
     """Gain of a first-order low-pass, 1 / sqrt(1 + (f / cutoff)^2), at irregular stamps."""

@@ -1,0 +1,160 @@
+"""Commands in joint space as commands of the motors: an impedance at the joints, in one program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+import casadi as ca
+
+from rbda_ros.algorithms.closure import closure
+from rbda_ros.algorithms.loop_motion import (
+    generalized_force,
+    independent_velocity,
+    loop_health,
+    spanning_motion,
+)
+from rbda_ros.algorithms.transmission_maps import completed_velocity, converted_efforts
+from rbda_ros.cluster_tree.closing.tolerances import STREAM_STEPS
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix
+
+EFFORTS = ("commanded", "springs", "dampers", "feedforward")
+"""What the effort of a motor may be made of."""
+
+
+@dataclass(frozen=True)
+class CommandChoice:
+    """What a program goes by and adds up; another choice is another program.
+
+    Attributes:
+        positions: entries of q that are commanded, as `closure` takes them; None where the
+            position comes closed, as the guess.
+        velocities: spanning velocity coordinates that are commanded, ascending.
+        measured: spanning velocity coordinates that are measured, ascending; for dampers.
+        efforts: some of ``EFFORTS``; none where motors get positions and velocities alone.
+    """
+
+    positions: tuple[int, ...] | None
+    velocities: tuple[int, ...]
+    measured: tuple[int, ...]
+    efforts: frozenset[str]
+
+
+class CommandHealth(NamedTuple):
+    """How far motor commands can be trusted; all but the last two as in `feedforward.Health`.
+
+    Attributes:
+        inputs: sum of squares of what is commanded; not finite if any of it is not.
+        moved: longest way of a coordinate of a loop from its guess [rad, m].
+        residual: |phi| of the loops that are left open [m, or sine of an angle].
+        conditioning: how well the coordinates determine each other in the worst loop, 0 to 1.
+        efforts: sum of squares of the efforts before they are limited.
+        limited: how many efforts were beyond their limit.
+        missed: largest force on y that the motors cannot give; and
+        force: the largest that is commanded [N m, N].
+    """
+
+    inputs: float
+    moved: float
+    residual: float
+    conditioning: float
+    efforts: float
+    limited: float
+    missed: float
+    force: float
+
+
+def state_sizes(tree: ClusterTree) -> tuple[int, int, int]:
+    """Of what a state is made of: measured velocity, spanning position, and feedforward."""
+    return tree.ny, tree.nq, len(tree.actuated)
+
+
+def commanded_motors(
+    tree: ClusterTree,
+    position: Matrix,
+    velocity: Matrix,
+    effort: Matrix,
+    guess: Matrix,
+    state: Matrix,
+    gains: Matrix,
+    limit: Matrix,
+    offsets: Matrix,
+    choice: CommandChoice,
+) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """What a command for joints means for the motors.
+
+    Positions and velocities are turned over where the robot should be; efforts where it is. With
+    springs and dampers, ``tau = e + K (q - q_measured) + D (qd - qd_measured)`` on every joint.
+
+    Args:
+        tree: the cluster tree.
+        position: of the commanded coordinates [rad, m].
+        velocity: (ny) of the commanded coordinates [rad/s, m/s].
+        effort: (nv) commanded, on every joint [N m, N].
+        guess: (nq) spanning position near the commanded one.
+        state: what is measured, as `state_sizes` says; its efforts are the feedforward.
+        gains: (2 nv) stiffness and damping of every joint of one coordinate.
+        limit: (actuated) largest effort of each motor; infinite for none [N m, N].
+        offsets: (actuated) where the motors' own zeros are [rad, m].
+        choice: which coordinates and efforts.
+
+    Returns:
+        (ny) the force on y that the motors miss; (3 x actuated) position, velocity and effort of
+        the motors; (nq) the commanded spanning position; `CommandHealth`.
+    """
+    ny, nq, _ = state_sizes(tree)
+    measured_velocity, q_measured, feedforward = ca.vertsplit(state, [0, ny, ny + nq, state.rows()])
+    stiffness, damping = ca.vertsplit(gains, tree.nv)
+    q = guess
+    if choice.positions is not None:
+        q, _ = closure(tree, position, guess, choice.positions, STREAM_STEPS)
+    yd, as_commanded = independent_velocity(tree, q, velocity, choice.velocities)
+    qd, _ = spanning_motion(tree, q, yd, ca.DM(tree.ny, 1))
+
+    entries = {coordinate: entry for entry, coordinate in scalar_joints(tree)}
+    spanning = ca.SX(tree.nv, 1)
+    if "commanded" in choice.efforts:
+        spanning += effort
+    if "springs" in choice.efforts:
+        for j, entry in entries.items():
+            spanning[j] += stiffness[j] * (q[entry] - q_measured[entry])
+    if "dampers" in choice.efforts:
+        qd_measured = completed_velocity(tree, q_measured, measured_velocity, choice.measured)
+        spanning += damping * (qd - qd_measured)
+    tau = generalized_force(tree, q_measured, spanning)
+    efforts, missed = converted_efforts(tree, q_measured, tau, tree.actuated)
+    if "feedforward" in choice.efforts:
+        efforts += feedforward
+
+    motors = ca.vertcat(
+        ca.vertcat(*(q[entries[j]] if j in entries else 0.0 for j in tree.actuated)) - offsets,
+        qd[list(tree.actuated)],
+        ca.fmax(-limit, ca.fmin(efforts, limit)),
+    )
+    moved, residual, as_independent = ca.vertsplit(loop_health(tree, q, guess))
+    given = [position, velocity] + ([effort] if "commanded" in choice.efforts else [])
+    health = CommandHealth(
+        inputs=ca.sumsqr(ca.vertcat(*given)),
+        moved=moved,
+        residual=residual,
+        conditioning=reduce(ca.fmin, ca.vertsplit(ca.vertcat(as_independent, as_commanded))),
+        efforts=ca.sumsqr(efforts),
+        limited=ca.sum1(ca.fabs(efforts) > limit),
+        missed=_largest(missed),
+        force=_largest(tau),
+    )
+    return missed, motors, q, ca.vertcat(*health)
+
+
+def scalar_joints(tree: ClusterTree) -> list[tuple[int, int]]:
+    """Entry of q and velocity coordinate of every joint of one coordinate."""
+    layout = tree.coordinates
+    return [
+        (entry, layout.velocities[name].start) for name, entry in layout.scalar_positions.items()
+    ]
+
+
+def _largest(values: Matrix) -> Matrix:
+    return reduce(ca.fmax, ca.vertsplit(ca.fabs(values)), ca.SX(0.0))
