@@ -77,14 +77,20 @@ class Talk(Conversation):
 
 
 @contextmanager
+<<<<<<< HEAD
 def running(urdf, loops="", executor=make_executor, arguments=(), topic="joint_states", **values):
     """A node that spins in a thread of this process."""
+=======
+def running(urdf, loops="", executor=make_executor, topic="joint_states", **values):
+    """A node that spins in a thread of this process; it hears joint states on some topic."""
+>>>>>>> main
     with own_domain() as domain:
         rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
         client = Client(domain)
         parameters = {"robot_description": urdf.read_text(), "loop_constraints": str(loops)}
         overrides = [Parameter(name, value=value) for name, value in (parameters | values).items()]
-        node = DynamicsNode(parameter_overrides=overrides, cli_args=[*arguments])
+        remap = ["--ros-args", "-r", f"joint_states:={topic}"]
+        node = DynamicsNode(parameter_overrides=overrides, cli_args=remap)
         spinning = executor()
         spinning.add_node(node)
         done = rclpy.task.Future()
