@@ -77,13 +77,8 @@ class Talk(Conversation):
 
 
 @contextmanager
-<<<<<<< HEAD
-def running(urdf, loops="", executor=make_executor, arguments=(), topic="joint_states", **values):
-    """A node that spins in a thread of this process."""
-=======
 def running(urdf, loops="", executor=make_executor, topic="joint_states", **values):
     """A node that spins in a thread of this process; it hears joint states on some topic."""
->>>>>>> main
     with own_domain() as domain:
         rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
         client = Client(domain)

@@ -45,14 +45,8 @@ def test_the_same_numbers_to_the_last_bit():
             assert not answer.velocity
 
 
-<<<<<<< HEAD
-def test_its_topic_is_remapped_and_publishers_may_be_reliable():
-    remapped = "--ros-args", "-r", "joint_states:=of_driver"
-    with running(LEG, LOOPS, arguments=remapped, topic="of_driver") as talk:
-=======
 def test_its_topic_is_remapped():
     with running(LEG, LOOPS, topic="states_of_the_driver") as talk:
->>>>>>> main
         talk.natively(*good(talk.robot))
 
 
