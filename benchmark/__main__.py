@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import platform
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -19,18 +17,20 @@ from benchmark import (
     contacts,
     convergence,
     counts,
+    derivative_counts,
     every_call,
     latency,
     loop_methods,
     methods,
+    methods_picture,
     overhead,
+    start,
     stream,
 )
-from benchmark.robots import example_urdf
-from rbda_ros import load_robot
-from rbda_ros.kernels.registry import KERNELS
+from benchmark.performance_page import methods_block, table, write_block
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+MUJOCO = ("method", "robot", "hot_us", "hot_mujoco_us", "cold_us", "cold_mujoco_us")
 console = Console()
 
 
@@ -68,9 +68,21 @@ def _every_call() -> None:
 def _methods() -> None:
     with console.status(methods.rows.__doc__ or ""):
         rows = list(methods.rows())
-    short = [{k: x for k, x in row.items() if "pin" not in k} for row in rows]
+    short = [{k: x for k, x in row.items() if "pin" not in k and "mujoco" not in k} for row in rows]
     _show("Methods of Robot with all their checks (us), and times faster than Pinocchio", short)
+    beside = [{k: x for k, x in row.items() if k in MUJOCO} for row in rows if row[MUJOCO[-1]]]
+    _show("The same beside MuJoCo's mj_inverse and mj_forward (us)", beside)
     _write(DOCS / "methods.csv", rows)
+    methods_picture.plot(rows, DOCS / "pictures" / "performance.svg")
+    write_block("methods", methods_block(rows))
+
+
+def _start() -> None:
+    with console.status(start.rows.__doc__ or ""):
+        rows = list(start.rows())
+    _show("Seconds from a robot's text to answers, with kernels stored on disk and without", rows)
+    _write(DOCS / "start.csv", rows)
+    write_block("start", table(rows))
 
 
 def _overhead() -> None:
@@ -105,10 +117,16 @@ def _kernels() -> None:
         with console.status(section.__doc__ or section.__name__):
             rows += list(section())
     _show("Time per call from Python (us); ratio: peer over ours", rows)
-    _start_up()
     _write(DOCS / "instruction_counts.csv", count_rows)
     _write(DOCS / "performance.csv", rows)
     _plot(rows)
+
+
+def _derivatives() -> None:
+    rows = list(derivative_counts.rows())
+    _show("Instructions of derivatives of inverse dynamics, and by differentiation", rows)
+    _write(DOCS / "derivative_counts.csv", rows)
+    write_block("derivatives", table(rows))
 
 
 def _contacts() -> None:
@@ -124,36 +142,6 @@ def _loops() -> None:
     console.print(f"cassie, the same: {loop_methods.cassie_counts()}")
     _write(DOCS / "loop_methods.csv", method_rows)
     loop_methods.plot(method_rows, DOCS / "pictures" / "loop_methods.svg")
-
-
-def _start_up() -> None:
-    """How long talos takes from its text to first answers, and all its kernels to compile."""
-    urdf = example_urdf("talos_reduced")
-    began = time.perf_counter()
-    robot = load_robot(urdf, floating_base=True)
-    kernel = robot.kernel("inverse_dynamics")
-    y = np.ones(robot.ny)
-    kernel.call(robot.tree.home, y, y)
-    answered = time.perf_counter()
-    kernel.compile()
-    kernel.call(robot.tree.home, y, y)
-    compiled = time.perf_counter()
-    console.print(
-        f"talos_reduced, inverse dynamics: first answer {answered - began:.2f} s after load_robot"
-        f" was called, from machine code {compiled - began:.2f} s"
-    )
-    frame = list(robot.tree.spanning.links)[-1]
-    tracing = compiling = 0.0
-    for name, traceable in KERNELS.items():
-        began = time.thread_time()
-        kernel = robot.kernel(name, *([frame] if traceable.needs_frames else []))
-        traced = time.thread_time()
-        kernel.compile()
-        tracing, compiling = tracing + traced - began, compiling + time.thread_time() - traced
-    console.print(
-        f"talos_reduced, all {len(KERNELS)} kernels: traced in {tracing:.1f} s, compiled in"
-        f" {compiling:.1f} s of one core"
-    )
 
 
 def _show(title: str, rows: list[dict[str, object]]) -> None:
@@ -197,14 +185,16 @@ def _plot(rows: list[dict[str, object]]) -> None:
     axes.invert_yaxis()
     axes.margins(y=0.01)
     figure.tight_layout()
-    figure.savefig(DOCS / "pictures" / "performance.svg", metadata={"Date": None})
+    figure.savefig(DOCS / "pictures" / "kernels.svg", metadata={"Date": None})
 
 
 SECTIONS = {
     "methods": _methods,
     "overhead": _overhead,
+    "start": _start,
     "batches": _batches,
     "kernels": _kernels,
+    "derivatives": _derivatives,
     "stream": _stream,
     "every_call": _every_call,
     "latency": _latency,

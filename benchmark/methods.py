@@ -1,4 +1,4 @@
-"""What users call: methods of `Robot` beside Pinocchio, called from Python.
+"""What users call: methods of `Robot` beside Pinocchio and MuJoCo, called from Python.
 
 Each call is timed by itself, at another state every time, in three ways: hot, one after the other;
 with other work in between, as in a program that does more than dynamics; and cold, after 64 MB
@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 import pinocchio as pin
 
+from benchmark.mujoco_methods import mujoco_calls
 from benchmark.robots import DEMO_LEG, Pair, demo_leg, example_urdf, pair
 from rbda_ros import Robot
 from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, Plan
@@ -101,11 +102,14 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
         ),
     ]
     named = [{"q": q, "yd": yd, "x": x} for q, yd, x in mine]
+    mujoco = {} if robot.floating_base else mujoco_calls(example_urdf(both.name), STATES)
     for method, ours, peer, count in work:
-        calls = {
+        calls: dict[str, list[Call]] = {
             "ours": [partial(ours, *state[:count]) for state in mine],
             "pin": [partial(peer, *state[:count]) for state in theirs],
         }
+        if method in mujoco:
+            calls["mujoco"] = mujoco[method]
         yield _row(method, both.name, calls, kernel_calls(robot, PLANS[method], frame, named))
 
 
@@ -161,6 +165,7 @@ def _row(method: str, robot: str, calls: dict[str, list[Call]], kernels: list[li
         taken = medians(calls, before, rounds)
         row |= {f"{way}_us": taken["ours"], f"{way}_pin_us": taken["pin"]}
         row[f"{way}_ratio"] = taken["pin"] / taken["ours"]
+        row[f"{way}_mujoco_us"] = taken.get("mujoco")
     taken = medians({str(k): each for k, each in enumerate(kernels)}, None)
     row["kernel_us"] = sum(taken.values())
     row["over_kernel_us"] = float(str(row["hot_us"])) - sum(taken.values())

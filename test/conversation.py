@@ -13,9 +13,9 @@ SILENCE = 0.3  # [s] that a wrong answer would come in, where no good one can be
 class Conversation:
     """Publishes joint states to a node and hears its efforts."""
 
-    def __init__(self, client):
+    def __init__(self, client, topic="joint_states"):
         self.client = client
-        self.publisher = client.publisher(JointState, "joint_states")
+        self.publisher = client.publisher(JointState, topic)
         self.heard = client.listen(JointState, "~/feedforward")
 
     def answer_to(self, names, position, velocity):

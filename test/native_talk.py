@@ -24,8 +24,8 @@ CLOSE = {"rtol": 1e-7, "atol": 1e-9}
 class Talk(Conversation):
     """A node in this process, and joint states to it, many of them."""
 
-    def __init__(self, node, client):
-        super().__init__(client)
+    def __init__(self, node, client, topic):
+        super().__init__(client, topic)
         self.node = node
 
     @property
@@ -77,14 +77,15 @@ class Talk(Conversation):
 
 
 @contextmanager
-def running(urdf, loops="", executor=make_executor, arguments=(), **values):
-    """A node that spins in a thread of this process."""
+def running(urdf, loops="", executor=make_executor, topic="joint_states", **values):
+    """A node that spins in a thread of this process; it hears joint states on some topic."""
     with own_domain() as domain:
         rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
         client = Client(domain)
         parameters = {"robot_description": urdf.read_text(), "loop_constraints": str(loops)}
         overrides = [Parameter(name, value=value) for name, value in (parameters | values).items()]
-        node = DynamicsNode(parameter_overrides=overrides, cli_args=[*arguments])
+        remap = ["--ros-args", "-r", f"joint_states:={topic}"]
+        node = DynamicsNode(parameter_overrides=overrides, cli_args=remap)
         spinning = executor()
         spinning.add_node(node)
         done = rclpy.task.Future()
@@ -93,7 +94,7 @@ def running(urdf, loops="", executor=make_executor, arguments=(), **values):
         spinning.create_task(node.start)
         try:
             client.until(lambda: node.active)
-            yield Talk(node, client)
+            yield Talk(node, client, topic)
         finally:
             spinning.create_task(done.set_result, None)
             thread.join()

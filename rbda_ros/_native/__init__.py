@@ -1,8 +1,8 @@
 """C, where the interpreter must be left; compiled by the build (CMakeLists.txt).
 
-Lives here: `calls`, kernels and the methods around them with their checks; `stream`, the thread
-that answers joint states, which `node/stream` imports; `c_messages`, which converts messages of
-services for `node/services`. Their sources and headers.
+Lives here: `calls`, kernels and the methods around them with their checks; `stream`, threads that
+answer joint states and commands, which `node/stream` imports; `c_messages`, which converts messages
+of services for `node/services`. Their sources and headers.
 Comes in: nothing of ours; Python and numpy, rcl for the stream, rosidl for messages.
 Used from outside: `calls`, which is None where it was not built. Everything works without it, and
 answers the same, but takes longer.

@@ -2,6 +2,8 @@
 #define RBDA_ROS_IMPORTS_NUMPY
 #include "calls.h"
 
+Numpy numpy;
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "rbda_ros._native.calls",
@@ -12,6 +14,7 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit_calls(void)
 {
     import_array();
+    numpy = (Numpy){&PyArray_Type, PyArray_DescrFromType(NPY_DOUBLE)};
     PyTypeObject *types[]
         = {&KernelType,      &ReaderType, &CheckedCallType, &ClosingType,
            &ContactCallType, &MethodType, &AnsweringType};

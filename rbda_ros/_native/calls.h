@@ -155,14 +155,38 @@ extern PyTypeObject CheckedCallType;  /* checked_call.c */
 extern PyTypeObject ClosingType;      /* closing.c */
 extern PyTypeObject ContactCallType;  /* contacts.c */
 extern PyTypeObject MethodType;       /* method.c */
-extern PyTypeObject AnsweringType;    /* method.c */
+
+/* answering.c: an object that has such methods. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *call[MOST_METHODS];
+} Answering;
+
+extern PyTypeObject AnsweringType;
+
+/* calls.c: numpy's own class of arrays and float64, side by side: numpy's tables would be further
+   memory to wait for. */
+typedef struct {
+    PyTypeObject *array;
+    PyArray_Descr *number;
+} Numpy;
+
+extern Numpy numpy;
+
+/* Whether an array has float64 numbers in the order of this processor. */
+static inline int has_numbers(PyArrayObject *array)
+{
+    return PyArray_DESCR(array) == numpy.number
+           || (PyArray_TYPE(array) == NPY_DOUBLE && PyArray_ISNOTSWAPPED(array));
+}
 
 /* The numbers of a contiguous float64 vector; NULL for all else, also of another size. */
 static inline double *vector_of(PyObject *object, npy_intp size)
 {
     PyArrayObject *array = (PyArrayObject *)object;
-    if (!PyArray_CheckExact(object) || PyArray_NDIM(array) != 1 || PyArray_DIM(array, 0) != size
-        || PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(array))
+    if (Py_TYPE(object) != numpy.array || PyArray_NDIM(array) != 1
+        || PyArray_DIM(array, 0) != size || !has_numbers(array)
+        || !PyArray_CHKFLAGS(array, NPY_ARRAY_CARRAY_RO))
         return NULL;
     return PyArray_DATA(array);
 }
@@ -171,7 +195,7 @@ static inline double *vector_of(PyObject *object, npy_intp size)
 static inline npy_intp length_of(PyObject *object)
 {
     PyArrayObject *array = (PyArrayObject *)object;
-    return PyArray_CheckExact(object) && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
+    return Py_TYPE(object) == numpy.array && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
 }
 
 /* rows.c: whether all numbers are at most so large; no NaN is. */

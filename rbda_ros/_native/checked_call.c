@@ -95,17 +95,18 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
     CheckedCall *call = (CheckedCall *)self;
     double *slots[MOST_SLOTS], *ports[MOST_PORTS];
     PyObject *arrays[MOST_RESULTS] = {NULL}, *answer = NULL;
-    PyObject *ordered[MOST_ARGUMENTS] = {NULL};
+    PyObject *ordered[MOST_ARGUMENTS];
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     if (count + call->optional < call->arguments || count > call->arguments || names != NULL)
         Py_RETURN_NONE;
-    memcpy(ordered, given, count * sizeof *given);
+    for (int i = 0; i < call->arguments; i++)
+        ordered[i] = i < count ? given[i] : NULL;
 
     /* From here to the last kernel nothing of Python runs that could call this again: `fixed` is
        shared. So arrays are made first. */
     for (int i = 0; i < call->results; i++) {
         Result *result = &call->result[i];
-        arrays[i] = PyArray_SimpleNew(result->dimensions, result->shape, NPY_DOUBLE);
+        arrays[i] = take_array(&result->spare, result->dimensions, result->shape);
         if (arrays[i] == NULL)
             goto end;
     }
@@ -319,6 +320,8 @@ static void checked_dealloc(PyObject *self)
     CheckedCall *call = (CheckedCall *)self;
     for (int k = 0; k < call->steps; k++)
         Py_XDECREF(call->step[k].kernel);
+    for (int i = 0; i < call->results; i++)
+        clear_spare(&call->result[i].spare);
     Py_XDECREF(call->reader);
     Py_XDECREF(call->forces);
     Py_XDECREF(call->make);

@@ -2,7 +2,7 @@
 #ifndef RBDA_ROS_CHECKED_CALL_H
 #define RBDA_ROS_CHECKED_CALL_H
 
-#include "calls.h"
+#include "spare.h"
 
 enum { MOST_STEPS = 4, MOST_RESULTS = 3 };
 
@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     int slot, dimensions;
     npy_intp shape[2];
+    Spare spare;
 } Result;
 
 /* Numbers live in slots. The first have the arguments, then come results, what passes between

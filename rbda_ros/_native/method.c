@@ -4,12 +4,7 @@
    methods with an option such as a frame, a dict of callables by option; for those that may be
    given wrenches and friction, a tuple of four. Contacts are looked up by who they are, not by
    what they are equal to. A callable returns None for what it does not take. */
-#include "calls.h"
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *call[MOST_METHODS];
-} Answering;
+#include "checked_call.h"
 
 typedef struct {
     PyObject_HEAD
@@ -181,11 +176,36 @@ static PyObject *ask(Method *method, PyObject *self, PyObject **ordered, PyObjec
     return answer;
 }
 
+/* Ask a checked call with no more than it requires: what nearly all calls are, and the shortest
+   way to them. None, or NULL without an error, where it does not answer. */
+static PyObject *ask_directly(const Method *method, PyObject *const *given)
+{
+    if (Py_TYPE(given[0]) != method->type)
+        return NULL;
+    PyObject *call = ((Answering *)given[0])->call[method->index];
+    if (call != NULL && method->kind == 'w' && PyTuple_CheckExact(call))
+        call = PyTuple_GET_ITEM(call, 0);
+    if (call == NULL || Py_TYPE(call) != &CheckedCallType)
+        return NULL;
+    Py_INCREF(call);
+    PyObject *answer = ((CheckedCall *)call)->vectorcall(call, given + 1, method->required, NULL);
+    Py_DECREF(call);
+    return answer;
+}
+
 static PyObject *method_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
                                    PyObject *names)
 {
     Method *method = (Method *)self;
     PyObject *ordered[MOST_ARGUMENTS], *option = NULL, *answer;
+    if (names == NULL && PyVectorcall_NARGS(flags) == method->required + 1) {
+        answer = ask_directly(method, given);
+        if (answer != NULL && answer != Py_None)
+            return answer;
+        if (answer == NULL && PyErr_Occurred())
+            return NULL;
+        Py_XDECREF(answer);
+    }
     Py_ssize_t all
         = order_arguments(method, given, PyVectorcall_NARGS(flags), names, ordered);
     if (all >= 0) {
@@ -306,43 +326,4 @@ PyTypeObject MethodType = {
     .tp_clear = method_clear,
     .tp_getset = method_properties,
     .tp_members = method_members,
-};
-
-static PyObject *answering_answer_by(PyObject *self, PyObject *arguments)
-{
-    Py_ssize_t index;
-    PyObject *call;
-    if (!PyArg_ParseTuple(arguments, "nO:_answer_by", &index, &call))
-        return NULL;
-    if (index < 0 || index >= MOST_METHODS)
-        return PyErr_Format(PyExc_IndexError, "there are at most %d methods", MOST_METHODS);
-    if (PyTuple_CheckExact(call) && PyTuple_GET_SIZE(call) != 4)
-        return PyErr_Format(PyExc_ValueError, "four are needed, with and without wrenches");
-    Py_XSETREF(((Answering *)self)->call[index], call == Py_None ? NULL : Py_NewRef(call));
-    Py_RETURN_NONE;
-}
-
-static void answering_dealloc(PyObject *self)
-{
-    for (int i = 0; i < MOST_METHODS; i++)
-        Py_XDECREF(((Answering *)self)->call[i]);
-    Py_TYPE(self)->tp_free(self);
-}
-
-static PyMethodDef answering_methods[] = {
-    {"_answer_by", answering_answer_by, METH_VARARGS,
-     "_answer_by(index of a method, a callable, a dict of callables by option, a tuple of four,"
-     " or None)."},
-    {NULL},
-};
-
-PyTypeObject AnsweringType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "rbda_ros._native.calls.Answering",
-    .tp_doc = "A base of classes whose methods native code answers.",
-    .tp_basicsize = sizeof(Answering),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .tp_new = PyType_GenericNew,
-    .tp_dealloc = answering_dealloc,
-    .tp_methods = answering_methods,
 };

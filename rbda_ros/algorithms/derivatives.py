@@ -1,21 +1,33 @@
-"""Derivatives of inverse dynamics, exact on the manifold.
+"""Derivatives of inverse dynamics by recursions on the cluster tree, exact on the manifold.
 
-By recursions on trees without loops, else by algorithmic differentiation.
+The idea of Singh, Russo and Wensing, "Efficient Analytical Derivatives of Rigid-Body Dynamics
+using Spatial Vector Algebra" (2022), for clusters. A coordinate of y moves the tree joints of its
+cluster by a column of G, and changes their velocities and accelerations as its loops have it
+(`loop_changes`). Each tree joint gives all that it carries a motion on top (`joint_changes`), which
+takes forces (`composites`): those are carried inward, and their parts along y are the entries of
+that coordinate's column with all that support it. The entries of its row are the other way round:
+the force along it is a linear form of motions on top, and is carried inward as that.
 
-Along the constraint manifold the spanning position moves with ``qd = G yd``: a derivative with
-respect to y is the derivative with respect to q along the columns of G. For a floating base the
-direction is the base twist, linear then angular, in the base frame.
+For a floating base the direction is the base twist, linear then angular, in the base frame.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
 import casadi as ca
 
+from rbda_ros.algorithms.composites import Composite, carried_forms, single_body
+from rbda_ros.algorithms.joint_changes import JointChange, joint_changes
+from rbda_ros.algorithms.loop_changes import LoopChange, loop_change
 from rbda_ros.algorithms.loop_motion import spanning_motion
-from rbda_ros.algorithms.rnea import inverse_dynamics
-from rbda_ros.algorithms.tree_derivatives import has_tree_derivatives, tree_derivatives
+from rbda_ros.algorithms.motion import accelerations, cluster_joints, gravity, velocities
+from rbda_ros.algorithms.rnea import body_forces, inverse_dynamics
+from rbda_ros.cluster_tree.cluster_joint import ClusterNode
+from rbda_ros.cluster_tree.coordinates import ranges
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix
+from rbda_ros.spatial import Matrix, constant
 
 
 def inverse_dynamics_derivatives(
@@ -25,22 +37,185 @@ def inverse_dynamics_derivatives(
 
     Args:
         tree: the cluster tree.
-        q: (nq) spanning position symbols, on the constraint manifold.
-        yd: (ny) independent velocity symbols.
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
         ydd: (ny) independent acceleration.
     """
-    if has_tree_derivatives(tree):
-        return tree_derivatives(tree, q, yd, ydd)
-    return differentiated(tree, q, yd, ydd)
+    # Outward pass: motion of every body, and what each coordinate would change of it.
+    yds, ydds = tree.split_independent(yd), tree.split_independent(ydd)
+    state = zip(tree.clusters, tree.split_positions(q), yds, ydds, strict=True)
+    loops = [loop_change(*of_cluster) for of_cluster in state]
+    joints = cluster_joints(tree, q, yd)
+    joints = [replace(joint, g=loop.g) for joint, loop in zip(joints, loops, strict=True)]
+    v = velocities(tree, joints)
+    a = accelerations(tree, joints, v, ydd, gravity(tree))
+    qdd = [loop.G @ ydd_k + loop.g for loop, ydd_k in zip(loops, ydds, strict=True)]
+    changes = joint_changes(tree, joints, (v, a), q, qdd)
+    clusters = [_Cluster(*each) for each in zip(tree.clusters, changes, loops, strict=True)]
+
+    # Inward pass: composites, forces, and the entries of each cluster with those that carry it.
+    entries = _Entries(tree, clusters)
+    f = {k: ca.vertsplit(f_k, 6) for k, f_k in body_forces(tree, v, a).items()}
+    composites = {
+        k: [
+            single_body(constant(body.inertia), v_i[:3])
+            for body, v_i in zip(node.bodies, ca.vertsplit(v[k], 6), strict=True)
+        ]
+        for k, node in enumerate(tree.clusters)
+    }
+    for k in tree.inward():
+        cluster = clusters[k]
+        for i, joint, (of, parent) in cluster.inward(k):
+            if of is not None:
+                moved = composites[k][i].carried(joint.X, joint.U)
+                composites[of][parent] = composites[of][parent] + moved
+                f[of][parent] = f[of][parent] + joint.X.T @ f[k][i]
+        entries.fill(k, composites[k], f[k], qdd[k])
+    return entries.by_y, entries.by_yd
 
 
-def differentiated(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> tuple[Matrix, Matrix]:
-    """The same by algorithmic differentiation of inverse dynamics, for any tree."""
-    tau = inverse_dynamics(tree, q, yd, ydd)
-    along = ca.SX.sym("along", tree.ny)
-    qd, _ = spanning_motion(tree, q, along, ca.DM(tree.ny, 1))
-    directions = ca.jacobian(tree.position_rate(q, qd), along)
-    return ca.jacobian(tau, q) @ directions, ca.jacobian(tau, yd)
+@dataclass(frozen=True, eq=False)
+class _Cluster:
+    """A cluster, its tree joints, and what its coordinates change of them."""
+
+    node: ClusterNode
+    joints: list[JointChange]
+    loop: LoopChange
+
+    def inward(self, k: int) -> Iterator[tuple[int, JointChange, tuple[int | None, int]]]:
+        """Its bodies from the tips to its base: joint, and cluster and place of the body before.
+
+        Args:
+            k: its own number.
+        """
+        for i in reversed(range(len(self.joints))):
+            inside, output = self.node.inside[i], self.node.output[i]
+            before = (k, inside) if inside is not None else (self.node.parent, output or 0)
+            yield i, self.joints[i], before
+
+    def across(self, rates: Matrix) -> Matrix:
+        """Spanning rates (nv x n) as rates across tree joints."""
+        relative = self.node.relative
+        return rates if relative is None else constant(relative) @ rates
+
+    def by_coordinates(
+        self, i: int, by_position: Matrix, by_velocity: Matrix, by_acceleration: Matrix
+    ) -> tuple[Matrix, Matrix]:
+        """What y and yd of the cluster do by its joint i, from what that joint's coordinates do.
+
+        Args:
+            i: the joint.
+            by_position, by_velocity, by_acceleration: (n x joint's nv) of anything.
+
+        Returns:
+            by y and by yd, (n x ny) each.
+        """
+        rates, loop = self.joints[i].rates, self.loop
+        by_y = by_velocity @ self.across(loop.qd_by_y)[rates, :]
+        by_y += by_acceleration @ self.across(loop.qdd_by_y)[rates, :]
+        by_yd = by_velocity @ self.across(loop.G)[rates, :]
+        by_yd += by_acceleration @ self.across(loop.qdd_by_yd)[rates, :]
+        return by_position @ self.moved(i) + by_y, by_yd
+
+    def moved(self, i: int) -> Matrix:
+        """How far y moves the frame of joint i's body (joint's nv x ny): not where it stands."""
+        G = self.loop.G[self.joints[i].rates, :]
+        return G if self.node.bodies[i].turns else ca.DM(*G.shape)
+
+    def along(self, i: int, parts: Matrix) -> Matrix:
+        """Parts (joint's nv x n) along joint i's axes, as those along y (ny x n)."""
+        return self.across(self.loop.G)[self.joints[i].rates, :].T @ parts
+
+
+class _Entries:
+    """Both matrices, while they are filled.
+
+    Args:
+        tree: the cluster tree.
+        clusters: its clusters.
+    """
+
+    def __init__(self, tree: ClusterTree, clusters: list[_Cluster]) -> None:
+        self.clusters = clusters
+        self.places = [slice(r.start, r.stop) for r in ranges(node.ny for node in tree.clusters)]
+        self.by_y, self.by_yd = ca.SX(tree.ny, tree.ny), ca.SX(tree.ny, tree.ny)
+
+    def fill(self, k: int, composites: list[Composite], f: list[Matrix], qdd: Matrix) -> None:
+        """The entries of cluster k with itself and with those that carry it, nearest first.
+
+        Args:
+            k: the cluster.
+            composites: of its bodies.
+            f: (6) force on each of its bodies and all that these carry.
+            qdd: (nv) its spanning acceleration.
+        """
+        own = self.clusters[k]
+        self._add(k, k, *_of_loops(own, f, qdd))
+        # On each body: forces that changes of y and yd take, and forms of forces along y.
+        ny = own.node.ny
+        nothing = ca.DM(6, 2 * ny), ca.DM(9, ny)
+        arriving: dict[tuple[int | None, int], tuple[Matrix, Matrix]] = {}
+        for l in self._supporting(k):
+            for i, joint, before in self.clusters[l].inward(l):
+                if l != k and (l, i) not in arriving:
+                    continue
+                F, forms = arriving.get((l, i), nothing)
+                self._add_forms(k, l, i, forms)
+                if l == k:
+                    F = F + _taken(own, i, composites[i])
+                    forms = forms + own.along(i, composites[i].forms(joint.S).T).T
+                self._add_forces(l, k, i, F)
+                if l == k:
+                    F = F + ca.horzcat(joint.turned_forces(f[i]) @ own.moved(i), ca.DM(6, ny))
+                others = arriving.get(before, nothing)
+                carried = carried_forms(forms, joint.X, joint.U)
+                arriving[before] = others[0] + joint.X.T @ F, others[1] + carried
+
+    def _supporting(self, k: int | None) -> Iterator[int]:
+        """A cluster and those that carry it, nearest first."""
+        while k is not None:
+            yield k
+            k = self.clusters[k].node.parent
+
+    def _add(self, row: int, column: int, by_y: Matrix, by_yd: Matrix) -> None:
+        rows, columns = self.places[row], self.places[column]
+        self.by_y[rows, columns] += by_y
+        self.by_yd[rows, columns] += by_yd
+
+    def _add_forces(self, l: int, k: int, i: int, F: Matrix) -> None:
+        """Forces (6 x 2 ny) on body i of cluster l that y and yd of cluster k take, along y."""
+        cluster = self.clusters[l]
+        along_y = cluster.along(i, cluster.joints[i].S.T @ F)
+        self._add(l, k, *ca.horzsplit(along_y, F.columns() // 2))
+
+    def _add_forms(self, k: int, l: int, i: int, forms: Matrix) -> None:
+        """What joint i of cluster l takes along y of cluster k, by its linear forms (9 x ny)."""
+        joint, forms = self.clusters[l].joints[i], forms.T
+        changes = joint.by_position, joint.by_velocity, joint.by_acceleration
+        self._add(k, l, *self.clusters[l].by_coordinates(i, *(forms @ each for each in changes)))
+
+
+def _taken(cluster: _Cluster, i: int, composite: Composite) -> Matrix:
+    """Forces (6 x 2 ny) that joint i's own changes, by y and by yd, take of all that it carries."""
+    joint = cluster.joints[i]
+    changes = joint.by_position, joint.by_velocity, joint.by_acceleration
+    return ca.horzcat(*cluster.by_coordinates(i, *(composite.forces(each) for each in changes)))
+
+
+def _of_loops(cluster: _Cluster, f: list[Matrix], qdd: Matrix) -> tuple[Matrix, Matrix]:
+    """What a cluster's own G, axes and armature change of its forces along y (ny x ny each)."""
+    node, loop = cluster.node, cluster.loop
+    armature = constant(node.joint_armature)
+    across = [joint.S.T @ f_i for joint, f_i in zip(cluster.joints, f, strict=True)]
+    relative = ca.DM.eye(node.nv) if node.relative is None else constant(node.relative)
+    on_joints = relative.T @ ca.vertcat(*across) + armature * qdd
+    by_y = ca.DM(node.ny, node.ny)
+    if loop.G_by_y:
+        by_y = ca.horzcat(*(dG.T @ on_joints for dG in loop.G_by_y))
+    by_y += loop.G.T @ (ca.diag(armature) @ loop.qdd_by_y)
+    for i, joint in enumerate(cluster.joints):
+        by_y += cluster.along(i, joint.turned_axes(f[i]) @ cluster.moved(i))
+    return by_y, loop.G.T @ (ca.diag(armature) @ loop.qdd_by_yd)
 
 
 def inverse_dynamics_along(

@@ -68,8 +68,8 @@ def accelerations(
         own = ca.vertsplit(joint.SG @ ydd[k] + _across_joints(tree, joints, v, k), 6)
         moved: list[Matrix] = []
         for i, X in enumerate(joint.J.X_up):
-            v_before = _before(node, i, ca.vertsplit(v[k], 6), v[node.parent])
-            a_before = _before(node, i, moved, a[node.parent])
+            v_before = vector_before(node, i, ca.vertsplit(v[k], 6), v[node.parent])
+            a_before = vector_before(node, i, moved, a[node.parent])
             w, alpha, (_, p) = v_before[:3], a_before[:3], X.pose()
             origin = a_before[3:] + turning(w, alpha) @ p
             moved.append(X.rotation @ ca.vertcat(alpha, origin) + own[i])
@@ -145,13 +145,13 @@ def _centripetal(
     terms = []
     for i, X in enumerate(joints[k].J.X_up):
         node = tree.clusters[k]
-        w = _before(node, i, ca.vertsplit(v[k], 6), v[node.parent])[:3]
+        w = vector_before(node, i, ca.vertsplit(v[k], 6), v[node.parent])[:3]
         _, p = X.pose()
         terms.append(ca.vertcat(ca.DM(3, 1), ca.cross(w, ca.cross(w, p))))
     return terms
 
 
-def _before(node: ClusterNode, i: int, inside: Sequence[Matrix], outside: Matrix) -> Matrix:
+def vector_before(node: ClusterNode, i: int, inside: Sequence[Matrix], outside: Matrix) -> Matrix:
     """The part (6) of the body before body i: of those in the cluster, or of the parent's."""
     if (parent := node.inside[i]) is not None:
         return inside[parent]

@@ -8,34 +8,38 @@ from collections.abc import Sequence
 from typing import Any
 
 from rbda_ros import __version__
-from rbda_ros.cli import (
-    actuation_grid,
-    check,
-    convert,
-    excite,
-    export_c,
-    identify,
-    inspection,
-    label,
-    viewing,
-)
-
-PROGRAMS: dict[str, Any] = {
-    "inspect": inspection,
-    "check": check,
-    "convert": convert,
-    "view": viewing,
-    "export-c": export_c,
-    "actuation": actuation_grid,
-    "label": label,
-    "identify": identify,
-    "excite": excite,
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     return _run(_parser().parse_args(sys.argv[1:] if argv is None else argv))
+
+
+def _programs() -> dict[str, Any]:
+    """The modules of commands. Not imported above: ``serve`` starts sooner without them."""
+    from rbda_ros.cli import (
+        actuation_grid,
+        check,
+        convert,
+        excite,
+        export_c,
+        identify,
+        inspection,
+        label,
+        viewing,
+    )
+
+    return {
+        "inspect": inspection,
+        "check": check,
+        "convert": convert,
+        "view": viewing,
+        "export-c": export_c,
+        "actuation": actuation_grid,
+        "label": label,
+        "identify": identify,
+        "excite": excite,
+    }
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,14 +64,14 @@ def _parser() -> argparse.ArgumentParser:
         help="MuJoCo as the hardware: how well the leg follows with three models",
     )
     demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
-    for command in PROGRAMS.values():
+    for command in _programs().values():
         command.add_parser(commands)
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.command in PROGRAMS:
-        return PROGRAMS[arguments.command].run(arguments)
+    if (program := _programs().get(arguments.command)) is not None:
+        return int(program.run(arguments))
     if arguments.mujoco:
         from rbda_ros.demo.closed_loop import SECONDS
         from rbda_ros.demo.closed_loop import run as run_mujoco

@@ -138,17 +138,19 @@ def _follow(
     loop: Frame,
     axes: Frame,
 ) -> tuple[Matrix, Matrix]:
-    """Pose of a cut frame in the loop's frame, body by body from the common ancestor."""
+    """Pose of a cut frame in the loop's frame, body by body towards the common ancestor."""
     place = tree.links[side.link]
-    R, p = constant(loop.R), constant(loop.p)
-    for i in reversed([i for i in tree.path(place.body) if i in tied]):
+    frame = place.frame @ frame_of(side.origin) @ axes
+    R, p = constant(frame.R), constant(frame.p)
+    # From the tip: an axis, or the origin, costs nothing where its cut does not ask for it.
+    for i in (i for i in tree.path(place.body) if i in tied):
         body = tree.bodies[i - 1]
         model = body.model
         X_J, _, _ = model.jcalc(q[i], ca.DM(model.nv, 1), body.joint.pitch)
-        R_i, p_i = (X_J @ body.X_tree).pose()
-        R, p = R @ R_i, p + R @ p_i
-    frame = place.frame @ frame_of(side.origin) @ axes
-    return R @ constant(frame.R), p + R @ constant(frame.p)
+        for step in (X_J, body.X_tree):
+            R_i, p_i = step.pose()
+            R, p = R_i @ R, p_i + R_i @ p
+    return constant(loop.R) @ R, constant(loop.p) + constant(loop.R) @ p
 
 
 def _offset(f: CutFrames) -> Matrix:

@@ -76,8 +76,19 @@ class Loop:
         """g (nv), with qdd = G ydd + g (3): K_d qdd_d = k - K_y ydd."""
         if self.constant:
             return ca.DM(self.nv, 1)
+        return self.dependent(q, self.k(q, qd), independent)
+
+    def dependent(self, q: Matrix, rhs: Matrix, independent: Sequence[int]) -> Matrix:
+        """x (nv x p) with ``K x = rhs`` (rows x p), and zero in the independent coordinates."""
         _, K_d, dependent = self._columns(q, independent)
-        return _rows(self.nv, dependent, least_squares(K_d, self.k(q, qd)))
+        return _rows(self.nv, dependent, least_squares(K_d, rhs))
+
+    def position_rate(self, q: Matrix, qd: Matrix) -> Matrix:
+        """dq/dt (nq) of a spanning velocity (nv) of the cluster."""
+        positions = ca.vertsplit(q, [0, *np.cumsum([body.model.nq for body in self.bodies])])
+        rates = ca.vertsplit(qd, [0, *np.cumsum([body.model.nv for body in self.bodies])])
+        parts = zip(self.bodies, positions, rates, strict=True)
+        return ca.vertcat(*(body.model.rate(q_i, qd_i) for body, q_i, qd_i in parts))
 
     def conditioning(self, q: Matrix, independent: Sequence[int], near: Array) -> Matrix:
         """How well y determines the other velocities: near 0 at a dead point, else up to 1.

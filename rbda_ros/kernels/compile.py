@@ -27,6 +27,12 @@ def compile_modules(modules: Iterable[str]) -> list[bytes]:
     return objects
 
 
+def code_size(object_code: bytes) -> int:
+    """Bytes of machine code in object code."""
+    sections = llvm.ObjectFileRef.from_data(object_code).sections()
+    return sum(section.size() for section in sections if section.is_text())
+
+
 class Code:
     """Functions in machine code, from object code. They live as long as this object."""
 

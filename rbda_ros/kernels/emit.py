@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.kernels.llvm_text import Lanes, literal
 from rbda_ros.kernels.plan import Plan, padded_count
 from rbda_ros.kernels.program import Program
 from rbda_ros.kernels.writer import Writer, declaration
-
-
-def modules(plan: Plan, lanes: Lanes, together: int) -> list[str]:
-    """Modules of IR that evaluate a plan for one state.
-
-    ``void evaluate(inputs..., outputs...)`` takes a pointer for each, and ``void
-    evaluate_ports(ports)`` an array of these pointers.
-    """
-    parts = functions(plan, lanes, together)
-    return [*parts.values(), _evaluate(plan, parts)]
 
 
 def functions(plan: Plan, lanes: Lanes, together: int) -> dict[str, str]:
@@ -92,20 +83,37 @@ def _chunk(plan: Plan, k: int, lanes: Lanes) -> str:
     return writer.module(f"chunk{k}")
 
 
-def _evaluate(plan: Plan, functions: Iterable[str]) -> str:
-    """Every part in turn, with the work array on the stack."""
+def entry(plan: Plan, sizes: Mapping[str, int]) -> str:
+    """The module of IR that evaluates a plan for one state, by the functions of it.
+
+    ``void evaluate(inputs..., outputs...)`` takes a pointer for each, and ``void
+    evaluate_ports(ports)`` an array of these pointers. In a control loop that wakes up, most of the
+    time of a call would be spent waiting for code, cache line by cache line. So every function but
+    the first two is fetched before the one that it follows.
+
+    Args:
+        plan: what is evaluated, with the work array on the stack.
+        sizes: bytes of code of each function, in the order of their calls.
+    """
     program = plan.program
     ports, loads = loaded_ports(program)
     constants = ", ".join(f"double {literal(value)}" for value in plan.constants or (0.0,))
     size = max(len(plan.constants), 1)
     given = ", ".join([*ports, "ptr @constants", "ptr %w"])
+    order = list(sizes)
+    calls: list[str] = []
+    for function, following in itertools.zip_longest(order, order[1:]):
+        if len(calls) and following:
+            calls.append(f"  call void @fetch(ptr @{following}, i64 {sizes[following] // LINE})")
+        calls.append(f"  call void @{function}({given})")
     return "\n".join(
         [
             f"@constants = internal constant [{size} x double] [{constants}], align 64",
-            *(declaration(program, function) for function in functions),
+            *(declaration(program, function) for function in sizes),
+            _FETCH,
             f"define void @evaluate({', '.join(ports)}) nounwind {{",
             f"  %w = alloca [{max(plan.work, 1)} x double], align 64",
-            *(f"  call void @{function}({given})" for function in functions),
+            *calls,
             "  ret void",
             "}",
             "define void @evaluate_ports(ptr %ports) nounwind {",
@@ -115,6 +123,23 @@ def _evaluate(plan: Plan, functions: Iterable[str]) -> str:
             "}",
         ]
     )
+
+
+LINE = 64
+"""Bytes of a cache line; where lines are longer, some are asked for twice."""
+_FETCH = f"""declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
+define internal void @fetch(ptr %from, i64 %lines) noinline nounwind {{
+  br label %next
+next:
+  %k = phi i64 [ 0, %0 ], [ %following, %next ]
+  %at = getelementptr [{LINE} x i8], ptr %from, i64 %k
+  call void @llvm.prefetch.p0(ptr %at, i32 0, i32 2, i32 1)
+  %following = add i64 %k, 1
+  %more = icmp ult i64 %following, %lines
+  br i1 %more, label %next, label %done
+done:
+  ret void
+}}"""
 
 
 def loaded_ports(program: Program) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ import numpy as np
 from rbda_ros import _native
 from rbda_ros.errors import InputError
 from rbda_ros.kernels import disk_cache, emit, emit_batch
-from rbda_ros.kernels.compile import Code, compile_modules, processor, vector_lanes
+from rbda_ros.kernels.compile import Code, code_size, compile_modules, processor, vector_lanes
 from rbda_ros.kernels.fingerprint import fingerprint, versions
 from rbda_ros.kernels.llvm_text import Lanes
 from rbda_ros.kernels.plan import make_plan
@@ -65,7 +65,10 @@ def compile_function(function: ca.Function) -> Machine:
         plan = make_plan(program, lanes=lanes.count)
         if plan.work > MOST_WORK:
             raise UnsupportedOperationError(f"{program.name} needs {plan.work} words of work")
-        return _ports(program), compile_modules(emit.modules(plan, Lanes(1), lanes.count))
+        functions = emit.functions(plan, Lanes(1), lanes.count)
+        objects = compile_modules(functions.values())
+        sizes = dict(zip(functions, map(code_size, objects), strict=True))
+        return _ports(program), [*objects, *compile_modules([emit.entry(plan, sizes)])]
 
     facts, objects = disk_cache.load_or_make(_key("one state", function), make)
     careful = _Careful(_compiled(facts, objects))

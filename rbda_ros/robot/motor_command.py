@@ -143,7 +143,8 @@ class Commanded(Mechanism):
         independent = Measured(self.independent_joint_names, tuple(tree.independent), None)
         known = independent if joints is None else choices.measured("position", joints)
         if joints is not None and known.positions is None:
-            raise InputError(f"no Newton steps close the loops from {', '.join(known.joints)}")
+            listed = ", ".join(known.joints)
+            raise InputError(f"no Newton steps close the loops from {listed}; convert by services")
         damped = () if "dampers" not in efforts else tuple(tree.independent)
         if damped and measured is not None:
             damped = choices.measured("velocity", measured).coordinates

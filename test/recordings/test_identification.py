@@ -153,7 +153,6 @@ def test_zeros_are_in_their_intervals_in_95_of_100_trials():
         inside.append((low <= true) & (true <= high))
     error = np.mean(inside, axis=1).std() / np.sqrt(len(inside))
     assert abs(np.mean(inside) - 0.95) < 3 * error
-    print(np.mean(inside, axis=0), np.mean(inside), error)
 
 
 def test_a_joint_without_gravity_tells_nothing_of_its_zero():

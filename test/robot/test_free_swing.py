@@ -105,7 +105,7 @@ class Swing:
         except CLEAR_STOPS as stop:
             return type(stop).__name__
         conditioning = dead_point(self.robot, q)
-        if conditioning < 0.5 * self.conditioning:
+        if conditioning < (0.9 if self.conditioning < CHANGE else 0.5) * self.conditioning:
             return "y's dead point"
         self.q, self.yd, self.t, self.conditioning = q, yd, float(steps.t), conditioning
         self.worst = max(self.worst, abs(energy(self.robot, q, yd) - self.start))

@@ -201,8 +201,8 @@ def _sample(
         positions = [found]
     elif np.abs(loop.residual(found)).max(initial=0.0) > CLOSED:
         return None
-    else:
-        positions = [found, *_nearby(loop, found, rng)]
+    else:  # where K is constant, one position tells all
+        positions = [found] if loop.constant else [found, *_nearby(loop, found, rng)]
     jacobians = [unit_rows(loop.jacobian(q)) for q in positions]
     rank = max(_rank(K, tolerance) for K in jacobians)
     regular = [i for i, K in enumerate(jacobians) if _rank(K, tolerance) == rank]

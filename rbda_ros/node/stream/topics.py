@@ -106,12 +106,13 @@ class Stream:
         """Put a model in the place of the one before, between two messages."""
         before, prepared = self._responder, self._prepared.take(robot)
         responder = Responder(robot, settings, self._context, before, prepared)
+        completed = self._completes(robot, settings)
         with self._changing():
             if before is not None:
                 responder.latest = before.latest
             self._robot, self._responder = robot, responder
             self.commands.use(robot, settings)
-            self._offer(robot, settings)
+            self._offer(robot, settings, completed)
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
@@ -120,7 +121,7 @@ class Stream:
                 self._responder.apply(settings)
                 self.commands.apply(settings)
                 if self._robot is not None:
-                    self._offer(self._robot, settings)
+                    self._offer(self._robot, settings, self._completes(self._robot, settings))
         if self._subscriptions:
             self._remembering.begin(settings.payload_window, NEWEST)
             self._priority.set(settings.realtime_priority)
@@ -289,30 +290,25 @@ class Stream:
 
     # What is published, and when.
 
-    def _offer(self, robot: Robot, settings: Settings) -> None:
+    def _offer(self, robot: Robot, settings: Settings, completed: CompletedStates | None) -> None:
         self._arrays.offer(robot, settings)
-        self._offer_states(settings)
+        self._completed = completed
+        if completed is None and self._states is not None:
+            self._node.destroy_publisher(self._states)
+            self._states = None
         self._offer_external(settings)
 
-    def _offer_states(self, settings: Settings) -> None:
-        """Joint states are completed if asked for, or where joints follow from others."""
-        robot = self._robot
-        wanted = robot is not None and (
-            settings.publish_joint_states == "always"
-            or (settings.publish_joint_states == "auto" and robot.tree.has_loops)
-        )
-        if robot is None or not wanted:
-            if self._states is not None:
-                self._node.destroy_publisher(self._states)
-            self._states = self._completed = None
-            return
+    def _completes(self, robot: Robot, settings: Settings) -> CompletedStates | None:
+        """What completes joint states, if asked for, or where joints follow from others."""
+        wanted, prefix = settings.publish_joint_states, settings.joint_prefix
+        if wanted == "never" or (wanted == "auto" and not robot.tree.has_loops):
+            return None
+        if self._completed is not None and self._completed.is_for(robot, prefix):
+            return self._completed
         if self._states is None:
             self._states = self._node.create_publisher(JointState, "~/joint_states", 10)
-        context, prefix = self._context, settings.joint_prefix
-        if self._completed is None or not self._completed.is_for(robot, prefix):
-            self._completed = CompletedStates(
-                robot, prefix, self._states.publish, context.background, context.codec
-            )
+        publish, context = self._states.publish, self._context
+        return CompletedStates(robot, prefix, publish, context.background, context.codec)
 
     def _offer_external(self, settings: Settings) -> None:
         """What acts from outside is estimated if asked for."""

@@ -46,8 +46,7 @@ def test_the_same_numbers_to_the_last_bit():
 
 
 def test_its_topic_is_remapped_and_publishers_may_be_reliable():
-    with running(LEG, LOOPS, arguments=("--ros-args", "-r", "joint_states:=of_driver")) as talk:
-        talk.publisher = talk.client.node.create_publisher(JointState, "of_driver", 10)
+    with running(LEG, LOOPS, topic="states_of_the_driver") as talk:
         talk.natively(*good(talk.robot))
 
 
