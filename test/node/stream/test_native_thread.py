@@ -45,7 +45,7 @@ def test_the_same_numbers_to_the_last_bit():
             assert not answer.velocity
 
 
-def test_its_topic_is_remapped_and_publishers_may_be_reliable():
+def test_its_topic_is_remapped():
     with running(LEG, LOOPS, topic="states_of_the_driver") as talk:
         talk.natively(*good(talk.robot))
 
