@@ -73,12 +73,14 @@ class Uncertainty:
         told = D[fitted].T @ _weighted_square(A[..., fitted], self.weights)
         inverse = np.linalg.inv(told @ D[fitted] + np.diag(self.prior**2))
         linear = parameters(theta)[fitted] + steps @ D[fitted].T
-        moved = steps.copy()
+        moved, leads = steps, np.ones((len(steps), 1), bool)
         for _ in range(CORRECTIONS):
             beyond = parameters(theta + moved)[:, fitted] - linear
             gradient = beyond @ told.T + (moved - steps) * self.prior**2
-            moved = moved - gradient @ inverse
-        drawn = parameters(theta + np.where(_sane(moved, steps), moved, steps))
+            further = moved - gradient @ inverse
+            leads &= _sane(further, steps)
+            moved = np.where(leads, further, steps)
+        drawn = parameters(theta + moved)
         tails = (1.0 - SHARE) / 2, (1.0 + SHARE) / 2
         return np.quantile(drawn, tails, axis=0).T
 
