@@ -9,7 +9,7 @@ import pytest
 from benchmark.papers.__main__ import MODULES
 
 ROOT = Path(__file__).resolve().parents[2]
-LONG = {"chignoli2024_fig10", *(f"sathya2024_fig{k}" for k in (1, 3, 4, 5))}
+LONG = {"chignoli2024_fig10", "growth", *(f"sathya2024_fig{k}" for k in (1, 3, 4, 5))}
 """Ten seconds and more each, for counts of algorithms that other tests hold to their numbers."""
 
 
