@@ -19,6 +19,9 @@ CLIPPED_VARIANCE = (
     + HUBER**2 * math.erfc(HUBER / math.sqrt(2))
 )
 """Mean square of a standard normal number that is clipped there."""
+LINEAR = math.erf(HUBER / math.sqrt(2)) ** 2 / CLIPPED_VARIANCE
+"""Share of it that goes with the number itself; the rest, nearly all, with its third power
+(expanded in Hermite polynomials)."""
 SHARE = 0.95
 """Of intervals that hold the true value."""
 DRAWS = 4000
@@ -26,6 +29,8 @@ DRAWS = 4000
 CORRECTIONS = 3
 """Steps by which these are moved."""
 MOST_CORRELATED = 0.99
+MOMENT_STEPS = 6
+"""In which noise and its correlation are found that leave what was left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,31 +106,38 @@ def uncertainty_of(left: Array, B: Array, prior: Array, sigma: Array) -> Uncerta
     """
     samples, rows, _ = B.shape
     P = np.diag(prior**2)
-    scaled = B / sigma[:, None]
-    together = scaled.reshape(-1, len(prior))
-    projected = scaled @ np.linalg.inv(together.T @ together + P)
-    taken = (projected * scaled).sum(axis=(0, 2))  # by the unknowns, of each effort
-    taken_later = (projected[1:] * scaled[:-1]).sum(axis=(0, 2))
-    free = np.maximum(samples - taken, 1.0)
-    noise = _noise(left, sigma, free)
+    noise, correlation, squares = _left_by(left, B, P, sigma)
     scaled = B / noise[:, None]
-    clipped = np.clip(left / noise, -HUBER, HUBER)
     inner = (np.abs(left / noise) <= HUBER).mean(axis=0)
-    variance = (clipped**2).sum(axis=0) / free
-    neighbours = (clipped[1:] * clipped[:-1]).sum(axis=0) / np.maximum(variance, 1e-12)
-    # What is left of independent noise goes together by as much as the unknowns took of it.
-    correlation = (neighbours + taken_later) / max(samples - 1, 1)
-    correlation = np.clip(correlation, -MOST_CORRELATED, MOST_CORRELATED)
+    variance = (np.clip(left / noise, -HUBER, HUBER) ** 2).sum(axis=0) / squares
     H, M = P.copy(), P.copy()
     for row in range(rows):
         b = scaled[:, row]
         H += inner[row] * b.T @ b
-        M += variance[row] * _correlated_sum(b, correlation[row])
+        M += variance[row] * b.T @ _correlated_clipped(b, correlation[row])
     C = np.linalg.solve(H, np.linalg.solve(H, M).T)
     samples_worth = samples * (1 - correlation**2) / (1 + correlation**2)
+    taken = samples - _expected(scaled, P, np.zeros(rows))[0]  # by the unknowns, of each effort
     freedom = max(float((samples_worth - taken).min()), 3.0)
     weights = inner / noise**2
     return Uncertainty(noise, correlation, (C + C.T) / 2, freedom, weights, prior)
+
+
+def _left_by(left: Array, B: Array, P: Array, sigma: Array) -> tuple[Array, Array, Array]:
+    """(rows,) each: the noise and the correlation of which a fit would leave what it left.
+
+    And how many samples' worth of squares it leaves of such noise.
+    """
+    noise, correlation = sigma, np.zeros(len(sigma))
+    for _ in range(MOMENT_STEPS):
+        squares, neighbours = _expected(B / noise[:, None], P, correlation)
+        squares = np.maximum(squares, 1.0)
+        noise = _noise(left, sigma, squares)
+        clipped = np.clip(left / noise, -HUBER, HUBER)
+        size = np.maximum((clipped**2).sum(axis=0), 1e-12)
+        correlation += (clipped[1:] * clipped[:-1]).sum(axis=0) / size - neighbours / squares
+        correlation = np.clip(correlation, -MOST_CORRELATED, MOST_CORRELATED)
+    return noise, correlation, squares
 
 
 def _noise(left: Array, sigma: Array, free: Array) -> Array:
@@ -143,13 +155,50 @@ def _noise(left: Array, sigma: Array, free: Array) -> Array:
     return sigma
 
 
-def _correlated_sum(b: Array, correlation: float) -> Array:
-    """``sum_st correlation^|s - t| b_s b_t'`` of (samples, unknowns)."""
+def _expected(scaled: Array, P: Array, correlation: Array) -> tuple[Array, Array]:
+    """(rows,) sums of squares, and of products of neighbours, of what a fit leaves of noise.
+
+    Of (clipped) noise e with unit variance and covariance R it leaves ``(I - B N B') e`` with
+    ``N = (B'B + P)^-1``, whose covariance is ``R - B N B'R - R B N B' + B N (B'R B) N B'``: the
+    unknowns take more of what goes together than of independent noise.
+
+    Args:
+        scaled: (samples, rows, unknowns) derivatives, in standard deviations of the noise.
+        P: (unknowns, unknowns) information before measuring.
+        correlation: (rows,) of noise with that one sample before.
+    """
+    samples, rows, _ = scaled.shape
+    B = [scaled[:, row] for row in range(rows)]
+    RB = [_correlated_clipped(b, c) for b, c in zip(B, correlation, strict=True)]
+    N = np.linalg.inv(sum((b.T @ b for b in B), P))
+    NMN = N @ sum(b.T @ rb for b, rb in zip(B, RB, strict=True)) @ N
+    squares, neighbours = np.zeros((2, rows))
+    next_to = LINEAR * correlation + (1.0 - LINEAR) * correlation**3
+    for row, (b, rb) in enumerate(zip(B, RB, strict=True)):
+        bN, bNMN = b @ N, b @ NMN
+        squares[row] = samples + (bNMN * b - 2.0 * bN * rb).sum()
+        neighbours[row] = (samples - 1) * next_to[row] + (
+            bNMN[:-1] * b[1:] - bN[:-1] * rb[1:] - bN[1:] * rb[:-1]
+        ).sum()
+    return squares, neighbours
+
+
+def _correlated_clipped(b: Array, correlation: float) -> Array:
+    """``sum_s r_|s - t| b_s`` of (samples, unknowns), r of clipped noise of some correlation.
+
+    What is clipped forgets sooner: by the third power of the correlation, where it is not linear.
+    """
+    linear, rest = (_correlated(b, c) for c in (correlation, correlation**3))
+    return LINEAR * linear + (1.0 - LINEAR) * rest
+
+
+def _correlated(b: Array, correlation: float) -> Array:
+    """``sum_s correlation^|s - t| b_s`` of (samples, unknowns)."""
     from scipy.signal import lfilter  # not above: the node would start later
 
-    earlier = lfilter([0.0, correlation], [1.0, -correlation], b, axis=0)
-    cross = b.T @ earlier
-    return np.asarray(b.T @ b + cross + cross.T, float)
+    decay = [0.0, correlation], [1.0, -correlation]
+    later = lfilter(*decay, b[::-1], axis=0)[::-1]
+    return np.asarray(b + lfilter(*decay, b, axis=0) + later, float)
 
 
 def _weighted_square(A: Array, weights: Array) -> Array:

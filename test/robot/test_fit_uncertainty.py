@@ -1,14 +1,17 @@
 """Covariances and intervals of a robust fit, against sums written out and repeated trials."""
 
 import numpy as np
-from scipy.linalg import toeplitz
+from scipy.linalg import block_diag, toeplitz
 from scipy.stats import norm, t
 
 from rbda_ros.robot.fit_uncertainty import (
     CLIPPED_VARIANCE,
     HUBER,
+    LINEAR,
     Uncertainty,
-    _correlated_sum,
+    _correlated,
+    _correlated_clipped,
+    _expected,
     uncertainty_of,
 )
 
@@ -16,12 +19,36 @@ from rbda_ros.robot.fit_uncertainty import (
 def test_correlated_sums_are_those_of_the_whole_matrix():
     b = np.random.default_rng(0).normal(size=(40, 3))
     dense = b.T @ toeplitz(0.7 ** np.arange(40)) @ b
-    np.testing.assert_allclose(_correlated_sum(b, 0.7), dense, rtol=1e-12)
+    np.testing.assert_allclose(b.T @ _correlated(b, 0.7), dense, rtol=1e-12)
+
+
+def test_what_a_fit_leaves_of_correlated_noise_is_that_of_the_whole_matrix():
+    """Two efforts whose noise is independent of each other, and of different correlation."""
+    B, P = np.random.default_rng(2).normal(size=(40, 2, 3)), np.diag([1.0, 2.0, 3.0])
+    together = np.concatenate([B[:, 0], B[:, 1]])
+    R = block_diag(*(_correlated_clipped(np.eye(40), c) for c in (0.8, -0.3)))
+    hat = np.eye(80) - together @ np.linalg.inv(together.T @ together + P) @ together.T
+    left = hat @ R @ hat.T
+    squares, neighbours = _expected(B, P, np.array([0.8, -0.3]))
+    of_each = left[:40, :40], left[40:, 40:]
+    np.testing.assert_allclose(squares, [np.trace(each) for each in of_each], rtol=1e-12)
+    np.testing.assert_allclose(neighbours, [np.trace(each, 1) for each in of_each], rtol=1e-12)
 
 
 def test_the_variance_of_clipped_numbers_is_that_of_many():
     clipped = np.clip(norm.ppf((np.arange(200_000) + 0.5) / 200_000), -HUBER, HUBER)
     np.testing.assert_allclose((clipped**2).mean(), CLIPPED_VARIANCE, rtol=1e-4)
+
+
+def test_clipped_numbers_go_together_as_many_do():
+    """Of pairs of normal numbers, by a quadrature in both."""
+    x, weight = np.polynomial.hermite_e.hermegauss(200)
+    for correlation in (0.3, 0.8):
+        y = correlation * x[:, None] + np.sqrt(1 - correlation**2) * x
+        both = np.clip(x, -HUBER, HUBER)[:, None] * np.clip(y, -HUBER, HUBER)
+        mean = weight @ both @ weight / weight.sum() ** 2
+        expected = LINEAR * correlation + (1 - LINEAR) * correlation**3
+        np.testing.assert_allclose(mean / CLIPPED_VARIANCE, expected, atol=3e-3)
 
 
 def test_intervals_are_those_of_students_t_and_follow_curved_parameters():
