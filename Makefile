@@ -18,6 +18,8 @@ CXX_INTERFACES ?= OFF
 # What a sourced ROS, another environment or a parent process left behind would be mixed with ours.
 unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH LD_LIBRARY_PATH
 unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH VIRTUAL_ENV
+# And every process would compile all that it imports again, which takes longer than most tests.
+unexport PYTHONDONTWRITEBYTECODE
 unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 # One after the other, whatever -j says: they share the environment and the cores.
