@@ -18,12 +18,15 @@ CXX_INTERFACES ?= OFF
 # What a sourced ROS, another environment or a parent process left behind would be mixed with ours.
 unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH LD_LIBRARY_PATH
 unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH VIRTUAL_ENV
+# And every process would compile all that it imports again, which takes longer than most tests.
+unexport PYTHONDONTWRITEBYTECODE
 unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 # One after the other, whatever -j says: they share the environment and the cores.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install requirements run test pytest nightly lint colcon sanitize soak faults fuzz coverage mutants
+.PHONY: help install requirements run test pytest pytest-core pytest-node nightly lint
+.PHONY: colcon colcon-build install-space sanitize soak faults fuzz coverage mutants
 .PHONY: bench papers browser docs screenshots clean
 
 help:
@@ -56,16 +59,25 @@ requirements:
 run: install
 	@exec $(PYTHON) tools/foreground.py $(VENV)/rbda_ros demo
 
-# Lint takes one core, and needs no more than the requirements: it goes beside the build.
+# Lint takes one core, and needs no more than the requirements: it goes beside the build. colcon takes
+# what the node's tests leave.
 test: requirements
 	@mkdir -p build/logs; $(MAKE) --no-print-directory lint > build/logs/lint.log 2>&1 & lint=$$!; \
 	  $(MAKE) --no-print-directory install; built=$$?; \
 	  wait $$lint; linted=$$?; cat build/logs/lint.log; [ $$built$$linted = 00 ]
-	@$(MAKE) --no-print-directory pytest colcon
+	@$(MAKE) --no-print-directory pytest-core
+	@$(MAKE) --no-print-directory colcon-build IDLE=--idle > build/logs/colcon_beside.log 2>&1 & \
+	  colcon=$$!; $(MAKE) --no-print-directory pytest-node; tested=$$?; \
+	  wait $$colcon; built=$$?; cat build/logs/colcon_beside.log; [ $$tested$$built = 00 ]
+	@$(MAKE) --no-print-directory install-space
 
-# The node's tests wait for messages: they run when nothing else takes the cores.
-pytest: install
+pytest: pytest-core pytest-node
+
+pytest-core: install
 	$(VENV)/python -m pytest -q -n auto --dist worksteal $(addprefix --ignore ,$(NODE_TESTS))
+
+# The node's tests wait for messages: they run when nothing else needs the cores.
+pytest-node: install
 	$(VENV)/python -m pytest -q -n 2 --dist worksteal $(NODE_TESTS)
 
 nightly: install
@@ -78,15 +90,19 @@ lint: requirements
 	$(STEP) imports "Direction of imports (import-linter)" $(VENV)/lint-imports
 	$(STEP) architecture "Picture of the imports" $(VENV)/python tools/import_graph.py --check
 
+colcon: colcon-build install-space
+
 # --paths and not --base-paths: colcon would take the packages inside .venv for its own.
-colcon: install
-	$(STEP) colcon "Building with colcon" env PATH="$(CURDIR)/$(VENV):$$PATH" \
+colcon-build: install
+	$(STEP) $(IDLE) colcon "Building with colcon" env PATH="$(CURDIR)/$(VENV):$$PATH" \
 	  AMENT_PREFIX_PATH="$(CURDIR)/$(PREFIX)" CMAKE_PREFIX_PATH="$(CURDIR)/$(PREFIX)" \
 	  colcon --log-base $(COLCON)/log build --paths . \
 	  --build-base $(COLCON)/build --install-base $(COLCON)/install \
 	  --event-handlers console_direct+ --cmake-args -GNinja -DBUILD_TESTING=OFF \
 	  -DCMAKE_PROJECT_INCLUDE="$(CURDIR)/cmake/ros_wheels.cmake" \
 	  -DPython3_EXECUTABLE="$(CURDIR)/$(VENV)/python" -DRBDA_ROS_CPP=$(CXX_INTERFACES)
+
+install-space: install
 	$(STEP) install-space "Running the node of the install space" \
 	  $(VENV)/python tools/try_install_space.py $(COLCON)/install
 

@@ -47,6 +47,23 @@ def floating_robots() -> list[Any]:
     ]
 
 
+FIXED_BY_DAY = {
+    "g1_29dof_rev_1_0", "go2", "icub", "panda", "solo12", "talos_full_v2", "tiago_dual",
+    "tiago_pro", "ur5_robot",
+}  # fmt: skip
+
+
+def fixed_robots() -> list[Any]:
+    """Distinct robots with a fixed base, for ``pytest.mark.parametrize``; most of them at night.
+
+    Every robot floats already, and what differs is the root.
+    """
+    return [
+        pytest.param(name, False, marks=[pytest.mark.nightly] * (name not in FIXED_BY_DAY))
+        for name in distinct_robots()
+    ]
+
+
 def _readable(urdf: Path) -> bool:
     try:
         pin.buildModelFromUrdf(str(urdf))

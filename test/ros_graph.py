@@ -218,16 +218,25 @@ class Client:
             assert time.monotonic() < end, "waited in vain"
             self._executor.spin_once(0.05)
 
-    def call(self, kind: Any, name: str, request: Any = None, deep: bool = False) -> Any:
+    def call(
+        self,
+        kind: Any,
+        name: str,
+        request: Any = None,
+        deep: bool = False,
+        again: float = PATIENCE / 2,
+    ) -> Any:
         """Call a service of the node, e.g. `~/inverse_dynamics`, and wait for its answer.
 
         With ``deep`` at the first call, more answers may come than are taken at once. The
-        middleware loses an answer now and then, so it is asked again, as controllers should.
+        middleware loses an answer now and then, so it is asked ``again`` after some seconds, as
+        controllers should.
         """
         futures: list[Any] = []
-        for _ in range(3):
+        last = time.monotonic() + 1.5 * PATIENCE
+        while time.monotonic() < last:
             futures.append(self.begin_call(kind, name, request, deep))
-            end = time.monotonic() + PATIENCE / 2
+            end = time.monotonic() + again
             while time.monotonic() < end:
                 self._executor.spin_once(0.05)
                 for future in futures:
@@ -277,7 +286,8 @@ class Client:
 
     @property
     def state(self) -> str:
-        return self.call(GetState, "~/get_state").current_state.label
+        # The first of all calls, which is lost most often; and it takes no time to answer.
+        return self.call(GetState, "~/get_state", again=1.0).current_state.label
 
     def until_active(self) -> None:
         self.until(lambda: self.state == "active")

@@ -1,9 +1,11 @@
-"""Runs one command as one line of output: step.py NAME TITLE COMMAND...
+"""Runs one command as one line of output: step.py [--idle] NAME TITLE COMMAND...
 
 The line shows the title and the seconds it takes. What the command prints goes into
 build/logs/NAME.log; if it fails, its last lines are shown and its exit code is passed on.
+With --idle the command gets no more of the processors than others leave.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -43,4 +45,8 @@ def run_step(name, title, command):
 
 
 if __name__ == "__main__":
-    sys.exit(run_step(sys.argv[1], sys.argv[2], sys.argv[3:]))
+    given = sys.argv[1:]
+    if given[0] == "--idle":
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        given = given[1:]
+    sys.exit(run_step(given[0], given[1], given[2:]))

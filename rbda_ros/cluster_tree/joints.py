@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -68,11 +69,15 @@ def rotation_z(angle: Matrix) -> Matrix:
 
 def rotation_from_quaternion(quaternion: Matrix) -> Matrix:
     """(3x3) child-to-parent rotation of a unit quaternion (qx, qy, qz, qw)."""
-    x, y, z, w = ca.vertsplit(quaternion)
-    return ca.vertcat(
-        ca.horzcat(1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        ca.horzcat(2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        ca.horzcat(2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    return ca.vertcat(*(ca.horzcat(*row) for row in _rotation_rows(*ca.vertsplit(quaternion))))
+
+
+def _rotation_rows(x: Any, y: Any, z: Any, w: Any) -> tuple[tuple[Any, Any, Any], ...]:
+    """Rows of that rotation, of scalars or of numbers."""
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
     )
 
 
@@ -177,8 +182,8 @@ def integrate(joint_type: str, q: NDArray[np.float64], step: NDArray[np.float64]
     if joint_type == "spherical":
         return _turn(q, step)
     if joint_type == "floating":
-        w = np.asarray(ca.DM(rotation_from_quaternion(ca.DM(q[3:]))))
-        return np.concatenate([q[:3] + w @ step[:3], _turn(q[3:], step[3:])])
+        R = np.array(_rotation_rows(*q[3:].tolist()))
+        return np.concatenate([q[:3] + R @ step[:3], _turn(q[3:], step[3:])])
     return q + step
 
 

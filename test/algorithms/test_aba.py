@@ -6,9 +6,9 @@ from loop_oracle import mechanism_states
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import (
     assert_close,
-    distinct_robots,
     example_robot,
     explicit_jacobian,
+    fixed_robots,
     floating_robots,
     random_state,
 )
@@ -22,8 +22,7 @@ MASSLESS_TIPS = {"romeo", "romeo_laas_small"}
 """Fingers without inertia: H is singular, and Pinocchio's ABA divides by zero."""
 
 
-# Every robot floats; variants of one another need not be fixed, too.
-CASES = floating_robots() + [(name, False) for name in distinct_robots()]
+CASES = floating_robots() + fixed_robots()
 
 
 @pytest.mark.parametrize(("name", "floating_base"), CASES)

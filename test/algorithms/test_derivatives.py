@@ -14,8 +14,10 @@ from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 
 ROBOTS = example_robots()
 STEP = 5e-4
+BY_DAY = {"four_bar", "mini_cheetah", "mit_humanoid", "parallel_explicit_depth5_loop_size2",
+          "parallel_implicit_depth5_loop_size3", "revolute_rotor_pair_branch_2_4"}  # fmt: skip
 SHARED_ROBOTS = [
-    pytest.param(name, marks=[pytest.mark.nightly] * name.endswith("approximate"))
+    pytest.param(name, marks=[pytest.mark.nightly] * (name not in BY_DAY))
     for name in sorted(path.stem for path in (SHARED / "robots").glob("*.urdf"))
 ]
 

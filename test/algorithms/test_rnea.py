@@ -6,10 +6,10 @@ from loop_oracle import mechanism_states
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import (
     assert_close,
-    distinct_robots,
     example_robot,
     example_robots,
     explicit_jacobian,
+    fixed_robots,
     floating_robots,
     random_state,
 )
@@ -20,8 +20,7 @@ from rbda_ros import load_robot
 ROBOTS = example_robots()
 
 
-# Every robot floats; variants of one another need not be fixed, too.
-CASES = floating_robots() + [(name, False) for name in distinct_robots()]
+CASES = floating_robots() + fixed_robots()
 
 
 @pytest.mark.parametrize(("name", "floating_base"), CASES)

@@ -69,7 +69,7 @@ def tasks(graph):
 @pytest.mark.parametrize(
     ("what", "count"),
     [
-        ("payload", 30),
+        ("payload", 20),
         ("description", 15),
         ("trajectory", 110),
         ("refused", 100),

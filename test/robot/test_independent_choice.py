@@ -18,11 +18,12 @@ def free_motion(robot, q, qd):
     return robot.spanning_acceleration(q, yd, robot.forward_dynamics(q, yd, np.zeros(robot.ny)))
 
 
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_the_motion_does_not_depend_on_the_choice(name):
+def test_the_motion_does_not_depend_on_the_choice(name, count):
     robot, _, states = mechanism_states(name)
     dependent = [n for n in robot.joint_names if n not in robot.independent_joint_names]
-    for state in states[:3]:
+    for state in states[:count]:
         for joints in (None, dependent[:1]):
             try:
                 other = robot.with_independent_joints(joints, at=state.q)

@@ -79,6 +79,8 @@ def projected(robot: Robot, q: np.ndarray) -> np.ndarray:
                 K, phi = node.loop.jacobian(own), node.loop.residual(own)
                 step[place.start : place.stop] = np.linalg.lstsq(K, -phi, rcond=1e-10)[0]
         q = tree.integrate(q, step)
+        if np.abs(step).max() < 1e-12:  # the next would be rounding
+            break
     return q
 
 
