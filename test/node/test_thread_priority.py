@@ -1,15 +1,20 @@
 """Which threads go first: as the system has it."""
 
+import ctypes
 import logging
 import os
+import platform
+import struct
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+from lifecycle_msgs.msg import Transition
 from native_talk import LEG, LOOPS, good, running
 
-from rbda_ros.node.thread_priority import STEPS_BACK, StreamPriority
+from rbda_ros._native.stream import set_slice
+from rbda_ros.node.thread_priority import SLICE, STEPS_BACK, StreamPriority
 from rbda_ros.node.worker import Worker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness is per process there")
@@ -43,6 +48,52 @@ def policies():
         if name.startswith(("joint_states", "dds.shm.", "dds.udp.")):
             found[name] = os.sched_getscheduler(int(task.name))
     return found
+
+
+def slices():
+    """How long the threads ask to run on [ns], by name."""
+    found = {}
+    for task in Path("/proc/self/task").iterdir():
+        name = (task / "comm").read_text().strip()
+        if name.startswith(("joint_states", "dds.shm.", "dds.udp.")):
+            found[name] = slice_of(int(task.name))
+    return found
+
+
+def slice_of(thread):
+    """As `sched_getattr` of Linux tells; Python has no word for it."""
+    call = {"x86_64": 315, "aarch64": 275}[platform.machine()]
+    attributes = ctypes.create_string_buffer(48)
+    assert ctypes.CDLL(None).syscall(call, thread, attributes, len(attributes), 0) == 0
+    return struct.unpack_from("=Q", attributes, 24)[0]
+
+
+def knows_slices():
+    """Whether this system has them: one that was chosen is told back."""
+    before = slice_of(0)
+    set_slice(threading.get_native_id(), 2 * SLICE)
+    known = slice_of(0) == 2 * SLICE
+    set_slice(threading.get_native_id(), before)
+    return known
+
+
+def test_the_threads_of_the_stream_ask_for_short_turns():
+    """Also those that are there after it was closed, and opened again."""
+    if not knows_slices():
+        pytest.skip("Linux before 6.12")
+    with running(LEG, LOOPS) as talk:
+        for _ in range(2):
+            talk.natively(*good(talk.robot))
+            assert len(slices()) >= 3
+            assert set(slices().values()) == {SLICE}
+            assert slice_of(0) > SLICE
+            assert talk.client.change_state(Transition.TRANSITION_DEACTIVATE)
+            assert talk.client.change_state(Transition.TRANSITION_ACTIVATE)
+
+
+def test_a_thread_that_is_gone_has_no_slice():
+    with pytest.raises(OSError, match="No such process"):
+        set_slice(2**22 + 1, SLICE)
 
 
 def may_go_first():

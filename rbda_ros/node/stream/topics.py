@@ -152,7 +152,7 @@ class Stream:
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self._subscriptions.clear()
-        self._priority.set(0)
+        self._priority.end()
         self._remembering.end()
         if self._responder is not None:
             self._responder.forget()
