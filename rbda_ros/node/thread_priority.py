@@ -2,7 +2,8 @@
 
 Long work steps back, which every user may have it do. The threads of the stream ask for short
 turns, for which they need not wait until others have had theirs; that is every user's too. With a
-real-time priority they go ahead of all else, other processes too, if asked for and permitted.
+real-time priority they go ahead of all else, other processes too, where the system permits it, and
+as long as they leave enough to the others.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,15 @@ STREAM = "joint_states", "joint_commands", "dds.shm.", "dds.udp."
 SLICE = 100_000
 """How long one of these works before others have their turn [ns]: the least that Linux takes, and
 twice what a state needs. Others ask for 3 ms."""
+AUTOMATIC, USUAL = -1, 40
+"""A priority of our choice, in a process of our own; and which: ros2_control takes 50."""
+MOST_WORK = 0.5
+"""Processors that they may keep busy with a priority, all together: ten times what 1 kHz needs."""
+LEAST_WINDOW = 0.5
+"""Over which this is measured [s]."""
+
+own_process = False
+"""Whether there is nothing in this process but the node, so that Fast DDS works for it alone."""
 
 
 def step_back() -> None:
@@ -39,21 +51,47 @@ class StreamPriority:
 
     def __init__(self, logger: Any) -> None:
         self._logger = logger
-        self._priority: int | None = None
+        self._asked: int | None = None
+        self._priority = 0  # that they have, or had before they had too much to do
+        self._too_much = False
+        self._time = self._work = 0.0  # when they were looked at, and what they had done by then
 
-    def set(self, priority: int) -> None:
-        """Have them go by SCHED_FIFO, with so much; 0 for short turns. Or warn why not."""
-        if priority == self._priority:
+    def set(self, asked: int) -> None:
+        """Have them go by SCHED_FIFO, with so much; 0 for short turns. Or say why not."""
+        if asked == self._asked:
             return
-        self._priority = priority
-        if why := _give_stream(priority):
-            self._logger.warning(f"realtime_priority {priority} is not in use: {why}")
+        self._asked, self._too_much = asked, False
+        self._priority = asked if asked >= 0 else USUAL * own_process
+        self._time, self._work = time.monotonic(), _work()
+        if why := _give_stream(self._priority):
+            self._priority = 0
+            if asked > 0:
+                self._logger.warning(f"realtime_priority {asked} is not in use: {why}")
+            else:
+                self._logger.info(f"joint_states are answered without real-time priority: {why}")
+
+    def tend(self) -> None:
+        """Take the priority from them while they leave too little to others; now and then."""
+        now = time.monotonic()
+        if not self._priority or now - self._time < LEAST_WINDOW:
+            return
+        work = _work()
+        share = (work - self._work) / (now - self._time)
+        self._time, self._work = now, work
+        if share > MOST_WORK and not self._too_much:
+            self._too_much = not _give_stream(0)
+            self._logger.warning(
+                f"messages keep {share:.1f} processors busy: no real-time priority until there are "
+                "fewer; look for a publisher that never rests"
+            )
+        elif share < 0.5 * MOST_WORK and self._too_much:
+            self._too_much = bool(_give_stream(self._priority))
 
     def end(self) -> None:
         """Let those that stay when the stream is closed go on without a priority."""
         if self._priority:
-            self.set(0)
-        self._priority = None
+            _give_stream(0)
+        self._asked, self._priority = None, 0
 
 
 def _give_stream(priority: int) -> str:
@@ -61,9 +99,8 @@ def _give_stream(priority: int) -> str:
     if sys.platform != "linux":
         return "there is no SCHED_FIFO here" if priority else ""
     try:
-        for task in Path("/proc/self/task").iterdir():
-            if (task / "comm").read_text().startswith(STREAM):
-                _give_thread(int(task.name), priority)
+        for task in _stream():
+            _give_thread(int(task.name), priority)
     except PermissionError:
         if priority:
             _give_stream(0)
@@ -81,3 +118,23 @@ def _give_thread(thread: int, priority: int) -> None:
             from rbda_ros._native.stream import set_slice  # which needs rclpy, unlike the rest
 
             set_slice(thread, SLICE)
+
+
+def _work() -> float:
+    """How long the stream's threads have worked, all together [s]."""
+    if sys.platform != "linux":
+        return 0.0
+    ticks = 0
+    for task in _stream():
+        with suppress(OSError):  # it has ended since
+            user, system = (task / "stat").read_text().rpartition(")")[2].split()[11:13]
+            ticks += int(user) + int(system)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stream() -> Iterator[Path]:
+    """The stream's threads, as the system lists them."""
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it has ended since
+            if (task / "comm").read_text().startswith(STREAM):
+                yield task

@@ -14,6 +14,7 @@ from lifecycle_msgs.msg import Transition
 from native_talk import LEG, LOOPS, good, running
 
 from rbda_ros._native.stream import set_slice
+from rbda_ros.node import thread_priority
 from rbda_ros.node.thread_priority import SLICE, STEPS_BACK, StreamPriority
 from rbda_ros.node.worker import Worker
 
@@ -116,6 +117,41 @@ def test_the_threads_of_the_stream_go_first_while_it_is_asked_for():
         assert talk.natively(*good(talk.robot))
 
 
+def wanted_policy(priority):
+    return os.SCHED_FIFO if priority and may_go_first() else os.SCHED_OTHER
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_they_go_first_by_default_in_a_process_of_their_own(own, monkeypatch):
+    monkeypatch.setattr(thread_priority, "own_process", own)
+    with running(LEG, LOOPS) as talk:
+        talk.natively(*good(talk.robot))
+        assert set(policies().values()) == {wanted_policy(own)}
+
+
+def test_they_do_not_go_first_while_they_leave_too_little_to_others(monkeypatch):
+    """What is too much is for the test to say; that is looked at once a second."""
+    with running(LEG, LOOPS, realtime_priority=5) as talk:
+
+        def until(policy):
+            def reached():
+                talk.answer_to(*good(talk.robot))
+                return set(policies().values()) == {policy}
+
+            talk.client.until(reached)
+
+        until(wanted_policy(5))
+        monkeypatch.setattr(thread_priority, "MOST_WORK", -1.0)
+        until(os.SCHED_OTHER)
+        monkeypatch.setattr(thread_priority, "MOST_WORK", 100.0)
+        until(wanted_policy(5))
+        monkeypatch.setattr(thread_priority, "MOST_WORK", -1.0)
+        until(os.SCHED_OTHER)
+        talk.set(realtime_priority=6)  # by which it begins anew
+        monkeypatch.setattr(thread_priority, "MOST_WORK", 100.0)
+        until(wanted_policy(6))
+
+
 def test_what_is_not_permitted_is_told(monkeypatch, caplog):
     def refuse(*_):
         raise PermissionError("as for a user without rtprio")
@@ -125,3 +161,16 @@ def test_what_is_not_permitted_is_told(monkeypatch, caplog):
         StreamPriority(logging.getLogger("node")).set(5)
     assert "realtime_priority 5 is not in use" in caplog.text
     assert "raise rtprio" in caplog.text
+
+
+def test_what_is_not_permitted_and_was_not_asked_for_is_no_warning(monkeypatch, caplog):
+    def refuse(*_):
+        raise PermissionError("as for a user without rtprio")
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    monkeypatch.setattr(thread_priority, "own_process", True)
+    with running(LEG, LOOPS), caplog.at_level(logging.INFO):
+        StreamPriority(logging.getLogger("node")).set(thread_priority.AUTOMATIC)
+    (said,) = caplog.records
+    assert said.levelno == logging.INFO
+    assert "without real-time priority: the system does not permit it" in said.message

@@ -174,11 +174,12 @@ class Stream:
         return "none" if self._responder is None else self._responder.kernel_state
 
     def collect(self) -> None:
-        """Count what the native thread has answered, and refused, by now."""
+        """Count what the native thread has answered, and refused, by now; once a second or so."""
         if self._native is not None:
             self._native.look()
             self.meter.add_native(*self._native.answers())
         self.commands.collect()
+        self._priority.tend()
 
     def in_use(self) -> tuple[Kernel, list[Vector]] | None:
         """What answers joint states now, and a copy of what it was given last."""
