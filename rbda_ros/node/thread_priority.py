@@ -24,7 +24,7 @@ STREAM = "joint_states", "joint_commands", "dds.shm.", "dds.udp."
 """How the names begin of the threads that a state passes: ours, and those of Fast DDS."""
 SLICE = 100_000
 """How long one of these works before others have their turn [ns]: the least that Linux takes, and
-twice what a state needs. Others ask for 3 ms."""
+twice what a state needs. Others have up to 3 ms."""
 AUTOMATIC, USUAL = -1, 40
 """A priority of our choice, in a process of our own; and which: ros2_control takes 50."""
 MOST_WORK = 0.5
