@@ -99,8 +99,6 @@ def _rows_at(priority: int, client: Client, folder: Path, ros: Sequence[str]) ->
                 until(lambda: log.read_bytes().count(b"answered") > ANSWERED)
                 trips = client.turns("echo", "ours")
             yield from _compare(f"{at}beside trajectories of 10000 points", trips, quiet)
-        if priority:
-            return
         with program(folder, "benchmark.stream", "busy", *arguments, "__ns:=/busy"):
             client.turn("busy", 8000)
             trips = client.turns("echo", "busy")

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 COMPILER = os.environ.get("CC", "cc")
 STREAM = (
     "stream.c", "plan.c", "answer.c", "command.c",
-    "held.c", "last_state.c", "message.c", "stream_call.c",
+    "held.c", "last_state.c", "message.c", "slice.c", "stream_call.c", "subscription.c",
 )  # fmt: skip
 SOURCES = {"stream": STREAM, "c_messages": ("c_messages.c",)}
 TESTS = (

@@ -130,6 +130,12 @@ static void *commands_make(PyObject *description, PyObject *now, last_state_t *s
   return NULL;
 }
 
+static void commands_begin(void *plan, const void *before)
+{
+  (void)plan; /* Python takes the one before back first, and knows what it heard */
+  (void)before;
+}
+
 static PyObject *commands_heard(void *of)
 {
   const commands_t *plan = of;
@@ -212,6 +218,7 @@ const kind_t joint_commands = {
     .name = "joint_commands",
     .make = commands_make,
     .free = commands_free,
+    .begin = commands_begin,
     .heard = commands_heard,
     .answer = commands_answer,
 };

@@ -21,6 +21,8 @@ typedef struct {
    * answers goes into `state`, if it is states. NULL with an exception. */
   void *(*make)(PyObject *description, PyObject *now, last_state_t *state);
   void (*free)(void *plan);       /* or NULL */
+  /* Begin, between two messages, where another plan ends, or NULL. Without the interpreter. */
+  void (*begin)(void *plan, const void *before);
   PyObject *(*heard)(void *plan); /* None without a plan */
   /* Answer one message, or leave everything as it was. Without the interpreter. */
   outcome_t (*answer)(void *plan, rcl_clock_t *clock, const uint8_t *data, Py_ssize_t size,

@@ -2,9 +2,18 @@
 
 #include <string.h>
 
+void init_lock(pthread_mutex_t *lock)
+{
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+  pthread_mutex_init(lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
 void last_state_init(last_state_t *state)
 {
-  pthread_mutex_init(&state->lock, NULL);
+  init_lock(&state->lock);
 }
 
 void last_state_destroy(last_state_t *state)
@@ -13,21 +22,15 @@ void last_state_destroy(last_state_t *state)
   PyMem_Free(state->numbers.at);
 }
 
-bool last_state_expect(last_state_t *state, uint64_t of, Py_ssize_t count)
+void last_state_expect(last_state_t *state, uint64_t of, vector_t *room)
 {
-  double *numbers = PyMem_Calloc((size_t)count + 1, sizeof(double));
-  if (numbers == NULL) {
-    PyErr_NoMemory();
-    return false;
-  }
   pthread_mutex_lock(&state->lock);
-  double *before = state->numbers.at;
-  state->numbers = (vector_t){numbers, count};
+  const vector_t before = state->numbers;
+  state->numbers = *room;
   state->of = of;
   state->known = false;
   pthread_mutex_unlock(&state->lock);
-  PyMem_Free(before);
-  return true;
+  *room = before;
 }
 
 void last_state_forget(last_state_t *state)

@@ -14,14 +14,17 @@ typedef struct {
   bool known;
 } last_state_t;
 
+/* A lock whose owner is hurried on by whoever waits for it with a real-time priority. */
+void init_lock(pthread_mutex_t *lock);
+
 void last_state_init(last_state_t *state);
 void last_state_destroy(last_state_t *state);
 
-/* Expect states of a call, so many numbers, and forget the one before; false with an exception. */
-bool last_state_expect(last_state_t *state, uint64_t of, Py_ssize_t count);
+/* All without the interpreter. Expect states of a call, as many numbers as there is room for, and
+ * forget the one before, whose room is given back. `get` is false where there is none, or one of
+ * another call. */
+void last_state_expect(last_state_t *state, uint64_t of, vector_t *room);
 void last_state_forget(last_state_t *state);
-
-/* Without the interpreter. `get` is false where there is none, or one of another call. */
 void last_state_put(last_state_t *state, const vector_t *parts, int count, int64_t time);
 bool last_state_get(last_state_t *state, uint64_t of, vector_t to, int64_t *time);
 

@@ -150,6 +150,7 @@ static void plan_free(void *of)
   plan_t *plan = of;
   if (plan == NULL) return;
   free_call(&plan->call);
+  PyMem_Free(plan->room.at);
   let_go(&plan->held);
   PyMem_Free(plan);
 }
@@ -162,10 +163,30 @@ static void *plan_make(PyObject *description, PyObject *now, last_state_t *state
   if (read_plan(plan, description) && read_times(plan, now)) {
     const Py_ssize_t numbers = plan->call.arrays[VELOCITY].count + plan->call.q.count
                                + plan_output(plan, EFFORTS)->count;
-    if (last_state_expect(state, plan->of, numbers)) return plan;
+    plan->room = (vector_t){PyMem_Calloc((size_t)numbers + 1, sizeof(double)), numbers};
+    if (plan->room.at != NULL) return plan;
+    PyErr_NoMemory();
   }
   plan_free(plan);
   return NULL;
+}
+
+/* Nothing that the other has heard since Python made this one is forgotten. */
+static void plan_begin(void *of, const void *of_before)
+{
+  plan_t *plan = of;
+  const plan_t *before = of_before;
+  last_state_expect(plan->state, plan->of, &plan->room);
+  if (before == NULL) return;
+  if (plan->latest < before->latest) plan->latest = before->latest;
+  for (int k = 0; k < plan->form_count; k++) {
+    form_t *form = &plan->forms[k];
+    for (int i = 0; i < before->form_count; i++) {
+      const form_t *same = &before->forms[i];
+      if (same->shape.pattern == form->shape.pattern && form->time < same->time)
+        form->time = same->time;
+    }
+  }
 }
 
 /* As `hear` of native_thread.py takes it. */
@@ -217,6 +238,7 @@ const kind_t joint_states = {
     .name = "joint_states",
     .make = plan_make,
     .free = plan_free,
+    .begin = plan_begin,
     .heard = plan_heard,
     .answer = plan_answer,
 };

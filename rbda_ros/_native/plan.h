@@ -66,7 +66,8 @@ typedef struct {
   long long stale;               /* states too old, or too new, since Python asked */
   int64_t age;                   /* of the last of these [ns] */
   unsigned long long of;         /* the call of Python that it is of */
-  last_state_t *state;           /* velocity, spanning position and efforts of the last answer */
+  last_state_t *state;           /* velocity, spanning position and efforts of the last answer, */
+  vector_t room;                 /* for which there is room here until this plan begins */
 } plan_t;
 
 /* Give it other inputs (acceleration, wrenches, pose and twist of the base; empty to leave one as

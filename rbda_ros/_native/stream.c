@@ -3,11 +3,14 @@
  *
  * The thread has a subscription of its own on the node of rclpy. While it is armed with a plan it
  * answers what the plan knows. Everything else it hands over: it wakes the executor, and rests
- * until Python has taken and answered all that came, and arms it again. Python may seize the plan
- * to change what it goes by: then messages wait, until it arms the thread with another. So one of
- * the two decides at any time, and messages are answered in the order they come in. The lock is
- * held while one message is answered, and never while waiting for the interpreter. */
+ * until Python has taken and answered all that came, and arms it again. Python may arm it with
+ * another plan between two messages. What the thread writes too, Python seizes the plan to change:
+ * then messages wait, until it arms the thread. So one of the two decides at any time, and messages
+ * are answered in the order they come in. The lock is held while one message is answered, and never
+ * while waiting for the interpreter. */
 #include "plan.h"
+#include "slice.h"
+#include "subscription.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,9 +19,6 @@
 #include <string.h>
 
 #include "rcl/error_handling.h"
-#include "rcl/node.h"
-#include "rcl/subscription.h"
-#include "rosidl_runtime_c/message_type_support_struct.h"
 
 enum { MOST_RECORDS = 8192 }; /* answers whose times are remembered until they are read */
 
@@ -56,10 +56,7 @@ static void on_news(const void *stream, size_t count)
 
 static bool take(Stream *self)
 {
-  if (rcl_take_serialized_message(&self->subscription, &self->message, NULL, NULL) == RCL_RET_OK)
-    return true;
-  rcl_reset_error(); /* there is none, or ROS is being shut down */
-  return false;
+  return take_from(&self->subscription, &self->message);
 }
 
 static bool answer(Stream *self)
@@ -127,16 +124,9 @@ static int start_thread(Stream *self)
 static bool open_subscription(Stream *self, const rosidl_message_type_support_t *type,
                               const char *topic, size_t depth)
 {
-  rcl_subscription_options_t options = rcl_subscription_get_default_options();
-  options.qos.depth = depth;
-  options.qos.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
-  self->subscription = rcl_get_zero_initialized_subscription();
-  if (rcl_subscription_init(&self->subscription, self->node, type, topic, &options) == RCL_RET_OK) {
-    if (rcl_subscription_set_on_new_message_callback(&self->subscription, on_news, self)
-            == RCL_RET_OK
-        && start_thread(self) == 0)
-      return true;
-    (void)!rcl_subscription_fini(&self->subscription, self->node);
+  if (listen_to(self->node, type, topic, depth, on_news, self, &self->subscription)) {
+    if (start_thread(self) == 0) return true;
+    stop_listening(self->node, &self->subscription);
   }
   PyErr_Format(PyExc_RuntimeError, "cannot listen to %s: %s", topic, rcl_get_error_string().str);
   rcl_reset_error();
@@ -172,7 +162,7 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
     return -1;
   }
   sem_init(&self->news, 0, 0);
-  pthread_mutex_init(&self->lock, NULL);
+  init_lock(&self->lock);
   pthread_cond_init(&self->resumed, NULL);
   last_state_init(&self->state);
   self->ready = true;
@@ -192,8 +182,7 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
     sem_post(&self->news);
     Py_BEGIN_ALLOW_THREADS /* which the thread may be waiting for */
     pthread_join(self->thread, NULL);
-    (void)!rcl_subscription_set_on_new_message_callback(&self->subscription, NULL, NULL);
-    if (rcl_subscription_fini(&self->subscription, self->node) != RCL_RET_OK) rcl_reset_error();
+    stop_listening(self->node, &self->subscription);
     Py_END_ALLOW_THREADS
   }
   if (self->plan != NULL) self->kind->free(self->plan);
@@ -236,8 +225,12 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
   if (!PyArg_ParseTuple(args, "OO", &description, &now)) return NULL;
   void *plan = NULL;
   if (description != Py_None) plan = self->kind->make(description, now, &self->state);
+  const bool failed = PyErr_Occurred() != NULL;
   pthread_mutex_lock(&self->lock);
   void *before = self->plan;
+  PyObject *heard = failed ? NULL : self->kind->heard(before);
+  if (plan != NULL) self->kind->begin(plan, before);
+  else last_state_forget(&self->state);
   self->plan = plan;
   self->seized = false;
   self->armed = plan != NULL && !self->pending; /* which Python answers first, and arms it then */
@@ -245,8 +238,7 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
   pthread_cond_signal(&self->resumed);
   pthread_mutex_unlock(&self->lock);
   self->kind->free(before);
-  if (PyErr_Occurred()) return NULL; /* there is no plan, but the thread goes on */
-  Py_RETURN_NONE;
+  return heard; /* if it failed, there is no plan, but the thread goes on */
 }
 
 static PyObject *Stream_seize(Stream *self, PyObject *Py_UNUSED(none))
@@ -302,7 +294,8 @@ static PyMethodDef methods[] = {
     {"take", (PyCFunction)Stream_take, METH_NOARGS,
      "The next message for Python, once woken; None if there is no more, then `arm`."},
     {"arm", (PyCFunction)Stream_arm, METH_VARARGS,
-     "Let the thread go on: with a plan, or None to be woken for each message."},
+     "Let the thread go on: with a plan, or None to be woken for each message. What was heard by\n"
+     "the plan that it had until now, or None."},
     {"seize", (PyCFunction)Stream_seize, METH_NOARGS,
      "Take the plan back; what was heard by it, or None. Messages wait from now on, until `arm`."},
     {"look", (PyCFunction)Stream_look, METH_NOARGS, "What was heard, without taking it back."},
@@ -333,11 +326,17 @@ last_state_t *state_of(PyObject *stream)
   return NULL;
 }
 
+static PyMethodDef functions[] = {
+    {"set_slice", set_slice, METH_VARARGS, "How long a thread (by its number) runs on, in ns."},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "stream",
     .m_doc = "The stream's thread, over rcl. Import rclpy first, which loads it.",
     .m_size = -1,
+    .m_methods = functions,
 };
 
 PyMODINIT_FUNC PyInit_stream(void)

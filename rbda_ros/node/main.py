@@ -18,10 +18,10 @@ from rclpy.utilities import remove_ros_args
 
 from rbda_ros.errors import one_line
 from rbda_ros.kernels import background
+from rbda_ros.node import thread_priority
 from rbda_ros.node.dynamics_node import DynamicsNode
 from rbda_ros.node.parameters import ParameterError
 from rbda_ros.node.spin import init, spin
-from rbda_ros.node.thread_priority import step_back
 
 USAGE = "usage: dynamics [--ros-args ...]"
 CANNOT_START, BAD_USAGE = 1, 2  # exit codes
@@ -107,7 +107,8 @@ def tune_process(node: DynamicsNode) -> None:
 
     A node that shares its process leaves all of it as it is.
     """
-    background.begin_thread = step_back
+    background.begin_thread = thread_priority.step_back
+    thread_priority.own_process = True
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     node.on_model = _Collector().on_model

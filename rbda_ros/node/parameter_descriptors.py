@@ -161,8 +161,9 @@ DESCRIPTORS = {
     ),
     "realtime_priority": ParameterDescriptor(
         description="Priority of the threads that receive and answer joint_states (SCHED_FIFO of "
-        "Linux), where the system permits it. 0: that of all others.",
-        integer_range=[IntegerRange(from_value=0, to_value=99)],
+        "Linux), where the system permits it. 0: that of all others; -1: 40 in a process of the "
+        "node's own, else 0.",
+        integer_range=[IntegerRange(from_value=-1, to_value=99)],
     ),
     "end_effectors": ParameterDescriptor(
         description="Points on links that ~/operational_space_inertia knows by name, as YAML text: "

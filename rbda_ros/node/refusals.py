@@ -53,6 +53,15 @@ def refusal(error: Exception) -> RefusalError:
     return RefusalError(reason, str(error))
 
 
+def stale_states(age: int) -> RefusalError:
+    """Why joint states of some age [ns] are refused."""
+    return RefusalError(
+        Reason.STALE,
+        f"joint_states are {age * 1e-9:.3g} s old by their stamp; check the clocks, or raise "
+        "joint_state_timeout (0: any age)",
+    )
+
+
 class Refusals:
     """Counts refused inputs by reason, and keeps the last message."""
 

@@ -61,7 +61,7 @@ class Settings:
     payload_window: float = 0.0
     joint_state_timeout: float = 0.1
     max_condition_number: float = 1e4
-    realtime_priority: int = 0
+    realtime_priority: int = -1
     end_effectors: str = ""
     autostart: bool = True
 

@@ -26,17 +26,18 @@ class CommandArrays:
     def __init__(self, node: Any) -> None:
         self._node = node
         self._publishers: dict[str, Publisher] = {}  # by field
+        self._unused: list[Publisher] = []
         self._source = ""
         self.order: Indices = np.zeros(0, np.intp)
 
     def offer(self, robot: Robot, settings: Settings) -> None:
-        """Have the topics that the settings want."""
+        """Have the topics that the settings want; `withdraw` the others once nobody uses them."""
         self._source = settings.command_source
         fields = (
             ("effort",) if self._source == "feedforward" else ("position", "velocity", "effort")
         )
         for field in [field for field in self._publishers if field not in fields]:
-            self._node.destroy_publisher(self._publishers.pop(field))
+            self._unused.append(self._publishers.pop(field))
         for field in fields if settings.command_joints else ():
             if field not in self._publishers:
                 self._publishers[field] = self._node.create_publisher(
@@ -44,6 +45,11 @@ class CommandArrays:
                 )
         names = robot.actuated_joint_names
         self.order = np.array([names.index(name) for name in settings.command_joints], np.intp)
+
+    def withdraw(self) -> None:
+        """Take topics back that are not wanted any more."""
+        while self._unused:
+            self._node.destroy_publisher(self._unused.pop())
 
     @property
     def feedforward(self) -> Publisher | None:

@@ -56,6 +56,14 @@ class MadeCalls:
             self._calls[key] = self._background(partial(_call, self._robot, key))
         return self._calls[key]
 
+    def another(self, kind: Kind, terms: tuple[str, ...]) -> FeedforwardCall:
+        """One more of a kind that is made: the same kernel, and arrays that nobody uses yet."""
+        key = *kind, terms
+        call = _call(self._robot, key)
+        self._calls[key] = Future()
+        self._calls[key].set_result(call)
+        return call
+
 
 class PreparedCalls:
     """Calls for models that may come into use; of the newest few, since a call has its model."""

@@ -79,15 +79,19 @@ class Measured:
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
-        before, self._settings = self._settings, settings
+        if self.forgets_by(settings):
+            self.forget()
+        self._settings = settings
         self._joints = ()  # their offsets may be others
         self._differences = (
             settings.velocity_source == "differentiate"
             or settings.acceleration_source == "estimate"
         )
+
+    def forgets_by(self, settings: Settings) -> bool:
+        """Whether other settings undo what was heard: names or rates mean something else."""
         names = ("joint_prefix", "velocity_source", "acceleration_source")
-        if any(getattr(before, name) != getattr(settings, name) for name in names):
-            self.forget()  # names mean other joints, or rates come from elsewhere
+        return any(getattr(self._settings, name) != getattr(settings, name) for name in names)
 
     def forget(self) -> None:
         """Let go of all measurements, as when time has jumped back."""

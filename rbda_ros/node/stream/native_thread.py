@@ -2,8 +2,9 @@
 
 It answers what its plan knows, and hands over everything else, in the order of arrival: then the
 executor is woken, Python answers what has come, and gives the thread a new plan to go on with. What
-Python changes, it takes the plan back for, and messages wait: at any time, one of both owns the
-state of the stream.
+both write, Python takes the plan back to change, and messages wait: at any time, one of both owns
+the state of the stream. Whatever else changes, the thread goes on with the old plan until the new
+one is there.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class NativeThread:
         self._answer, self._hear, self._make_plan = answer, hear, plan
         self._depth, self._open = depth, True
         self._plan: Any = None  # that the thread has, or had
+        self._seized = False
         self._turn = threading.RLock()  # an executor may have several threads
         self._node = node
         # It wakes the executor by a timer: unlike a task, this respects callback groups.
@@ -109,6 +111,11 @@ class NativeThread:
         """What the thread goes by; None while Python answers."""
         return self._plan
 
+    @property
+    def plan_in_use(self) -> Any:
+        """The plan that the thread may be answering by at this moment; None for none."""
+        return None if self._seized else self._plan
+
     def close(self) -> None:
         """End the thread, and stop listening."""
         self._open = False
@@ -127,10 +134,20 @@ class NativeThread:
 
         Unless Python must answer the next one: then the thread wakes it.
         """
+        with self.replacing():
+            self._seized = True
+            self._told(self.thread.seize())
+            yield
+
+    @contextmanager
+    def replacing(self) -> Iterator[None]:
+        """While Python prepares another plan, and writes nothing that the thread uses.
+
+        Messages are answered by the one before until then.
+        """
         arming = None
         with self._turn:
             try:
-                self._told(self.thread.seize())
                 yield
                 arming = self._make_plan()
             finally:
@@ -170,9 +187,7 @@ class NativeThread:
                     break  # the thread goes on
 
     def _arm(self, arming: Arming | None) -> None:
-        if arming is None:
-            self._plan = None
-            self.thread.arm(None, ())
-            return
-        self._plan, now = arming
-        self.thread.arm(self._plan.description, now)
+        plan, now = arming or (None, ())
+        self._seized = False
+        self._told(self.thread.arm(None if plan is None else plan.description, now))
+        self._plan = plan

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rbda_ros.errors import FarError, InputError, ModelError, NotFiniteError
-from rbda_ros.node.refusals import Reason, RefusalError, refusal
+from rbda_ros.node.refusals import Reason, RefusalError, refusal, stale_states
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.closure_search import Search
 from rbda_ros.node.stream.context import Context
@@ -43,6 +43,9 @@ class Responder:
         context: what the node has.
         before: what answered until now; if the robot has but another load, this goes on from it.
         prepared: what `prepare` made for this robot.
+
+    Attributes:
+        latest: the time that was seen last [ns]; the native thread may have seen a later one.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class Responder:
         self._robot = robot
         self._context = context
         self._settings = settings
-        self._latest = NEVER  # time that was seen
+        self.latest = NEVER
         self._reader = context.codec.reader()
         self._measured = Measured(robot, settings)
         self._others = OtherInputs(robot)
@@ -100,12 +103,16 @@ class Responder:
         self._command.data = [0.0] * len(order)
         self._commanded = np.frombuffer(self._command.data) if order else np.zeros(0)
 
+    def forgets_by(self, settings: Settings) -> bool:
+        """Whether other settings undo what was heard, by the native thread too."""
+        return self._measured.forgets_by(settings)
+
     def forget(self) -> None:
         """Let go of everything that was heard, and wait for it anew."""
         self._measured.forget()
         self._others.forget()
         self._safety.forget()
-        self._latest = NEVER
+        self.latest = NEVER
 
     @property
     def kernel_state(self) -> str:
@@ -202,20 +209,15 @@ class Responder:
 
     # The native thread.
 
-    @property
-    def latest(self) -> int:
-        """The time that was seen last [ns]; the native thread may have seen a later one."""
-        return self._latest
+    def ready(self, in_use: FeedforwardCall | None) -> Ready | None:
+        """What the next message is answered by, if it is like the last; None if not known.
 
-    @latest.setter
-    def latest(self, time: int) -> None:
-        self._latest = time
-
-    def ready(self) -> Ready | None:
-        """What the next message is answered by, if it is like the last; None if not known."""
+        Args:
+            in_use: what the native thread goes on with meanwhile, and nobody else may write.
+        """
         if self._unsettled:
             with suppress(InputError, ModelError):  # as the next message will be told
-                self._expect()
+                self._expect(in_use)
         call, others = self._call, self._others.interval(self._settings)
         if call is None or self._unsettled or others is None or self._safety.active:
             return None
@@ -230,13 +232,13 @@ class Responder:
             others,
         )
 
-    def _expect(self) -> None:
+    def _expect(self, in_use: FeedforwardCall | None) -> None:
         """Settle for messages like the last ones, so that the next need not wait for it."""
         joints = self._joints or self._measured.expected(self._reader.forms)
         if joints:
             now = self._context.now()
-            call = self._settle(joints, now)
-            if self._needs_others:
+            call = self._settle(joints, now, in_use)
+            if self._needs_others and call is not in_use:
                 self._others.fill(call, now, self._timeout, self._settings)
 
     def stage(self, call: FeedforwardCall) -> tuple[Staged, tuple[int, int]] | None:
@@ -245,12 +247,14 @@ class Responder:
         if call is not self._call or self._unsettled or others is None:
             return None
         staged = Staged(call)
-        self._others.fill(staged, self._latest, 0, self._settings)
+        self._others.fill(staged, self.latest, 0, self._settings)
         return staged, others
 
     # Which kernel.
 
-    def _settle(self, joints: Joints, now: int) -> FeedforwardCall:
+    def _settle(
+        self, joints: Joints, now: int, in_use: FeedforwardCall | None = None
+    ) -> FeedforwardCall:
         """The call that settings and joints want; while it is being made, one as good as it."""
         settings = self._settings
         wanted: Joints | None = None
@@ -265,6 +269,8 @@ class Responder:
                 return self._call  # of other terms, or of another load: better than none
             raise RefusalError(Reason.NOT_READY, "the kernel for these joints is being made")
         call = result_of(making)
+        if call is in_use:
+            call = self._calls.another(kind, settings.terms)
         if self._start is not None and call is not self._call:
             call.start_from(self._start)
         self._start = call.guess
@@ -305,7 +311,7 @@ class Responder:
         self._measured, self._others = before._measured, before._others
         self._safety = before._safety
         self._call, self._joints, self._kind = before._call, before._joints, before._kind
-        self._latest = before._latest
+        self.latest = before.latest
 
     # The other topics.
 
@@ -335,16 +341,7 @@ class Responder:
     def _present(self) -> int:
         """The time [ns]; where it has jumped back, all that was heard is from the future."""
         now = self._context.now()
-        if now < self._latest - JUMP:
+        if now < self.latest - JUMP:
             self.forget()
-        self._latest = now
+        self.latest = now
         return now
-
-
-def stale_states(age: int) -> RefusalError:
-    """Why joint states of some age [ns] are refused."""
-    return RefusalError(
-        Reason.STALE,
-        f"joint_states are {age * 1e-9:.3g} s old by their stamp; check the clocks, or raise "
-        "joint_state_timeout (0: any age)",
-    )

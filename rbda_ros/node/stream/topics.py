@@ -17,13 +17,14 @@ from trajectory_msgs.msg import JointTrajectory
 from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.node.model_builder import ModelBuilder
-from rbda_ros.node.refusals import Refusals, refusal
+from rbda_ros.node.refusals import Refusals, refusal, stale_states
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.stream.command_arrays import CommandArrays
 from rbda_ros.node.stream.command_topic import TOPIC, CommandTopic
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
+from rbda_ros.node.stream.external_topics import ExternalTopics
 from rbda_ros.node.stream.joint_states import JointStates
 from rbda_ros.node.stream.made_calls import PreparedCalls
 from rbda_ros.node.stream.meter import Meter
@@ -32,7 +33,7 @@ from rbda_ros.node.stream.native_thread import Arming, NativeThread, NoThreadErr
 from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.recent_states import RecentStates
 from rbda_ros.node.stream.remembering import Remembering
-from rbda_ros.node.stream.responder import JUMP, Responder, stale_states
+from rbda_ros.node.stream.responder import JUMP, Responder
 from rbda_ros.node.stream.ros_codec import RosCodec
 from rbda_ros.node.thread_priority import StreamPriority
 from rbda_ros.robot import Robot
@@ -73,7 +74,6 @@ class Stream:
         self.external: ExternalEffort | None = None
         self.recent = RecentStates()
         self._remembering = Remembering(node, self.recent)
-        self._observed: list[Publisher] = []
         self._subscriptions: list[Any] = []
         self._native: NativeThread | None = None
         self._priority = StreamPriority(node.get_logger())
@@ -94,6 +94,7 @@ class Stream:
             meter=self.meter,
             codec=RosCodec(),
         )
+        self._external_topics = ExternalTopics(node, self._context.codec)
         self.commands = CommandTopic(node, self._arrays, self._context)
 
     def prepare(self, robot: Robot) -> None:
@@ -107,21 +108,25 @@ class Stream:
         before, prepared = self._responder, self._prepared.take(robot)
         responder = Responder(robot, settings, self._context, before, prepared)
         completed = self._completes(robot, settings)
-        with self._changing():
+        with self._replacing():
             if before is not None:
                 responder.latest = before.latest
             self._robot, self._responder = robot, responder
             self.commands.use(robot, settings)
             self._offer(robot, settings, completed)
+        self._withdraw()
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings."""
-        with self._changing():
-            if self._responder is not None:
-                self._responder.apply(settings)
+        responder = self._responder
+        forgets = responder is not None and responder.forgets_by(settings)
+        with self._changing() if forgets else self._replacing():
+            if responder is not None:
+                responder.apply(settings)
                 self.commands.apply(settings)
                 if self._robot is not None:
                     self._offer(self._robot, settings, self._completes(self._robot, settings))
+        self._withdraw()
         if self._subscriptions:
             self._remembering.begin(settings.payload_window, NEWEST)
             self._priority.set(settings.realtime_priority)
@@ -147,7 +152,7 @@ class Stream:
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self._subscriptions.clear()
-        self._priority.set(0)
+        self._priority.end()
         self._remembering.end()
         if self._responder is not None:
             self._responder.forget()
@@ -160,11 +165,8 @@ class Stream:
         self._prepared.clear()
         self.commands.free()
         self._arrays.free()
-        for publisher in (*self._observed, self._states):
-            if publisher is not None:
-                self._node.destroy_publisher(publisher)
-        self._observed.clear()
-        self._states = None
+        self._external_topics.free()
+        self._withdraw()
 
     @property
     def kernel_state(self) -> str:
@@ -172,11 +174,12 @@ class Stream:
         return "none" if self._responder is None else self._responder.kernel_state
 
     def collect(self) -> None:
-        """Count what the native thread has answered, and refused, by now."""
+        """Count what the native thread has answered, and refused, by now; once a second or so."""
         if self._native is not None:
             self._native.look()
             self.meter.add_native(*self._native.answers())
         self.commands.collect()
+        self._priority.tend()
 
     def in_use(self) -> tuple[Kernel, list[Vector]] | None:
         """What answers joint states now, and a copy of what it was given last."""
@@ -235,6 +238,15 @@ class Stream:
         with self.commands.changing(), states:  # whose plan is made first: commands go by it
             yield
 
+    @contextmanager
+    def _replacing(self) -> Iterator[None]:
+        """The same, but nothing that the thread of joint states uses: it goes on meanwhile."""
+        states = nullcontext() if self._native is None else self._native.replacing()
+        if self._native is not None:
+            self._native.look()  # what was heard goes over to what comes now
+        with self.commands.changing(), states:
+            yield
+
     def _hear(self, plan: Plan, heard: Any) -> None:
         """Know what the thread knows."""
         latest, forms, state, stale, age = heard
@@ -243,16 +255,20 @@ class Stream:
             self.refusals.add(stale_states(age), stale)
         if self._responder is not None:
             self._responder.latest = latest
-        if state:
-            self.commands.on_native_state(plan.call, state, latest)
+            if state and self._responder.call_in_use is plan.call:
+                self.commands.on_native_state(plan.call, state, latest)
 
     def _arming(self) -> Arming | None:
         """What the thread may go on with."""
         responder, native = self._responder, self._native
-        ready = None if responder is None or self.external is not None else responder.ready()
-        if responder is None or native is None or ready is None:
+        if responder is None or native is None or self.external is not None:
             return None
-        commands, states = self._arrays.feedforward, self._states
+        in_use = native.plan_in_use
+        ready = responder.ready(None if in_use is None else in_use.call)
+        if ready is None:
+            return None
+        commands = self._arrays.feedforward
+        states = None if self._completed is None else self._states
         outputs = Outputs(
             self._efforts.handle.pointer,
             0 if commands is None else commands.handle.pointer,
@@ -293,10 +309,14 @@ class Stream:
     def _offer(self, robot: Robot, settings: Settings, completed: CompletedStates | None) -> None:
         self._arrays.offer(robot, settings)
         self._completed = completed
-        if completed is None and self._states is not None:
+        self.external = self._external_topics.offer(robot, settings)
+
+    def _withdraw(self) -> None:
+        """Take back what the native thread used until now, and no plan has any more."""
+        self._arrays.withdraw()
+        if self._completed is None and self._states is not None:
             self._node.destroy_publisher(self._states)
             self._states = None
-        self._offer_external(settings)
 
     def _completes(self, robot: Robot, settings: Settings) -> CompletedStates | None:
         """What completes joint states, if asked for, or where joints follow from others."""
@@ -309,24 +329,6 @@ class Stream:
             self._states = self._node.create_publisher(JointState, "~/joint_states", 10)
         publish, context = self._states.publish, self._context
         return CompletedStates(robot, prefix, publish, context.background, context.codec)
-
-    def _offer_external(self, settings: Settings) -> None:
-        """What acts from outside is estimated if asked for."""
-        for publisher in self._observed:
-            self._node.destroy_publisher(publisher)
-        self._observed.clear()
-        self.external = None
-        if self._robot is None or not settings.publish_external_effort:
-            return
-        efforts = self._node.create_publisher(JointState, "~/external_effort", 10)
-        self._observed.append(efforts)
-        wrenches = efforts
-        if settings.contact_end_effector:
-            wrenches = self._node.create_publisher(WrenchStamped, "~/estimated_wrench", 10)
-            self._observed.append(wrenches)
-        self.external = ExternalEffort(
-            self._robot, settings, efforts.publish, wrenches.publish, self._context.codec
-        )
 
     def _answered(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
         self.commands.on_state(call)

@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 import weakref
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -141,3 +142,112 @@ def test_a_message_that_waits_for_python_is_not_lost_in_a_swap(leg):
     with leg.held(use(leg, robot)):
         assert_answers(leg, robot)
     leg.set(joint_state_timeout=0.1)
+
+
+@contextmanager
+def half_way(leg, monkeypatch, change):
+    """While the node's executor is in the middle of a change, and waits there."""
+    begun, go_on, done = threading.Event(), threading.Event(), threading.Event()
+    commands = leg.node.stream.commands
+
+    def pause(at):
+        def paused(*arguments):
+            at(*arguments)
+            begun.set()
+            go_on.wait()
+
+        return paused
+
+    def run():
+        change()
+        done.set()
+
+    with monkeypatch.context() as patch:
+        for name in ("use", "apply"):
+            patch.setattr(commands, name, pause(getattr(commands, name)))
+        leg.node.executor.create_task(run)
+        leg.client.until(begun.is_set)
+        try:
+            yield
+        finally:
+            go_on.set()
+            leg.client.until(done.is_set)
+
+
+def test_states_are_answered_by_the_old_model_until_the_new_one_is_there(leg, monkeypatch):
+    robot = leg.robot
+    leg.natively(*good(robot))
+    for after in (robot.with_payloads({"box": Payload("foot", 2.5)}), robot):
+        before = leg.robot
+        with half_way(leg, monkeypatch, use(leg, after)):
+            assert_answers(leg, before)
+        answer = leg.natively(*good(after))
+        np.testing.assert_allclose(answer.effort, efforts(after, after.close(Y), YD), **CLOSE)
+
+
+def test_states_are_answered_by_the_old_settings_until_the_new_ones_are_there(leg, monkeypatch):
+    """Each effort is limited as it was, or as it will be."""
+    robot = leg.robot
+    leg.natively(*good(robot))
+    name, expected = robot.actuated_joint_names[0], efforts(robot, robot.close(Y), YD)
+    limit = 0.5 * abs(expected[0])
+    limited = np.array([np.copysign(limit, expected[0]), *expected[1:]])
+    for value, before, after in (
+        (f"{{{name}: {limit}}}", expected, limited),
+        ("", limited, expected),
+    ):
+        change = [Parameter("effort_limits", value=value)]
+        with half_way(leg, monkeypatch, lambda change=change: leg.node.set_parameters(change)):
+            answer = leg.answer_to(*good(robot))
+            np.testing.assert_allclose(answer.effort, before, **CLOSE)
+            assert leg.by_thread
+        answer = leg.natively(*good(robot))
+        np.testing.assert_allclose(answer.effort, after, **CLOSE)
+
+
+def test_what_is_older_than_a_state_answered_during_a_swap_is_refused(leg, monkeypatch):
+    robot, refusals = leg.robot, leg.node.stream.refusals
+    leg.natively(*good(robot))
+    before = refusals.counts["out of order"]
+    change = [Parameter("velocity_cutoff", value=35.0)]
+    with half_way(leg, monkeypatch, lambda: leg.node.set_parameters(change)):
+        old = leg.client.joint_states(*good(robot))
+        leg.answer_to(*good(robot))
+    leg.heard.clear()
+    leg.publisher.publish(old)
+    leg.client.until(lambda: refusals.counts["out of order"] > before)
+    assert leg.answered(old) is None
+    leg.natively(*good(robot))
+
+
+def test_topics_that_are_not_wanted_any_more_go_when_the_thread_does_not_use_them(leg):
+    """A stream at full speed meanwhile."""
+    robot, stop = leg.robot, threading.Event()
+
+    def stream():
+        while not stop.is_set():
+            leg.publisher.publish(leg.client.joint_states(*good(robot)))
+            time.sleep(0.001)
+
+    def topics():
+        return {name for name, _ in leg.client.node.get_topic_names_and_types()}
+
+    leg.natively(*good(robot))
+    streaming = threading.Thread(target=stream)
+    streaming.start()
+    try:
+        for _ in range(3):
+            leg.set(
+                command_joints=list(robot.actuated_joint_names), command_source="joint_commands"
+            )
+            leg.client.until(lambda: "/dynamics/position_commands" in topics())
+            leg.set(command_source="feedforward", publish_joint_states="never")
+            leg.client.until(lambda: "/dynamics/position_commands" not in topics())
+            leg.client.until(lambda: "/dynamics/joint_states" not in topics())
+            leg.set(command_joints=[""], publish_joint_states="auto")
+            leg.client.until(lambda: "/dynamics/joint_states" in topics())
+    finally:
+        stop.set()
+        streaming.join()
+    answer = leg.natively(*good(robot))
+    np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(Y), YD), **CLOSE)
