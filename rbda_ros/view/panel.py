@@ -104,6 +104,7 @@ class Panel:
 
     def _add_loops(self, moves: bool) -> None:
         self._loops = None
+        self._plot: Any = None
         varying = [n.name for n in self._robot.tree.clusters if n.loop and not n.loop.constant]
         if not self._robot.tree.has_loops:
             return
@@ -120,7 +121,6 @@ class Panel:
                 "conditioning along", joints, visible=bool(varying) and moves
             )
             self._on(self._along.on_update, "plot")
-            self._plot: Any = None
 
     def _add_frames(self) -> None:
         with self._gui.add_folder("frames", expand_by_default=False):

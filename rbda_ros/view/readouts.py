@@ -22,7 +22,7 @@ def status(posed: Posed, updates: int) -> str:
     else:
         worst = min(loop.conditioning for loop in posed.loops)
         residual = max(loop.residual for loop in posed.loops)
-        text = f"loops closed to {residual:.1e}, conditioning {worst:.2g}"
+        text = f"loops closed to {_gap(residual)}, conditioning {worst:.2g}"
     colour, state = "inherit", "closed"
     if posed.troubles:
         colour, state = RED, "trouble"

@@ -1,4 +1,4 @@
-"""When the page's numbers are sent: seldom, but at once where a loop turns red."""
+"""What the page sends, and when: numbers seldom, but at once where a loop turns red."""
 
 import pytest
 
@@ -31,5 +31,20 @@ def test_numbers_wait_for_their_time_unless_a_loop_turns_red(monkeypatch):
         assert 'data-state="trouble"' in status.content and "ankle_linkage" in status.content
         page.follow(heard(0.1))
         assert 'data-state="closed"' in status.content
+    finally:
+        page.close()
+
+
+def test_a_robot_without_loops_is_shown_and_moves():
+    robot = load_robot("docs/cookbook/gear.urdf")
+    assert not robot.tree.has_loops
+    page = view_page.Page(robot, "docs/cookbook/gear.urdf", port=8630)
+    try:
+        page.step(0.0)  # nothing was asked for: the plot is drawn anew, and there is none
+        page.panel.slide("elbow", 0.4)
+        page.step(1.0)
+        assert page.posed.q[0] == pytest.approx(0.4, abs=0.01)
+        page.step(0.0)
+        assert "no loops" in page.panel._status.content
     finally:
         page.close()
