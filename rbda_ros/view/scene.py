@@ -42,8 +42,8 @@ class Scene:
         self, server: Any, robot: Robot, shapes: Sequence[Shape], poses: tuple[Array, Array]
     ) -> None:
         self._scene = server.scene
-        # Shadows, a map of the surroundings, and lamps with their reflections would cost more than
-        # all the rest.
+        # Shadows and a map of the surroundings would cost more than all the rest; the highlights
+        # of lamps hide the colours of clusters.
         self._scene.configure_default_lights(enabled=False, cast_shadow=False)
         self._scene.configure_environment_map(None)
         self._scene.add_light_hemisphere(
@@ -75,7 +75,7 @@ class Scene:
         points = np.concatenate(corners)
         low, high = points.min(axis=0), points.max(axis=0)
         centre, extent = (low + high) / 2.0, float(np.linalg.norm(high - low))
-        aim = centre + 0.12 * extent * BESIDE
+        aim = centre + 0.3 * extent * BESIDE
         server.initial_camera.position = tuple(aim + 0.85 * extent * FROM)
         server.initial_camera.look_at = tuple(aim)
         self._add_floor(np.array([centre[0], centre[1], low[2]]), extent)
