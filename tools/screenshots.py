@@ -61,7 +61,7 @@ def main(names):
             else:
                 browser.evaluate(HIDE_PANEL)
             time.sleep(SETTLED)
-            clip = None if name == "demo_leg" else (100, 80, 600, 420)
+            clip = None if name == "demo_leg" else (35, 80, 600, 420)
             browser.screenshot(picture, quality=70, clip=clip)
         print(picture.relative_to(ROOT), picture.stat().st_size)
 

@@ -26,7 +26,7 @@ SEE_THROUGH: Mapping[str, float] = {"visual": 0.75, "inertia": 0.45}
 """Opacity: rotors and cut points are inside the links."""
 STILL = 1e-7
 """What moved by less is not sent again [1, m]."""
-LOOK: Mapping[str, Any] = {"flat_shading": True, "cast_shadow": False, "receive_shadow": False}
+LOOK: Mapping[str, Any] = {"cast_shadow": False, "receive_shadow": False}
 
 
 class DrawnBodies:
@@ -68,7 +68,8 @@ class _Instances:
         self._last = np.full((len(shapes), 7), np.nan)
         see_through = shapes[0].kind in SEE_THROUGH
         opacities = np.array([SEE_THROUGH.get(shape.kind, 1.0) for shape in shapes])
-        triangles = unit(shapes[0].form)
+        # Bones and rotors are thin, and many: fewer triangles look the same.
+        triangles = unit(shapes[0].form, fine=see_through)
         self._handle = scene.add_batched_meshes_simple(
             name,
             triangles.vertices,
@@ -80,6 +81,7 @@ class _Instances:
             opacity=1.0 if see_through else None,
             batched_opacities=opacities if see_through else None,
             lod="off",
+            flat_shading=shapes[0].form != "ball",
             **LOOK,
         )
 
@@ -105,6 +107,7 @@ class _Mesh:
             *_merged(shapes),
             color=tuple(int(part) for part in colours[0]),
             opacity=SEE_THROUGH.get(shapes[0].kind),
+            flat_shading=True,
             **LOOK,
         )
 

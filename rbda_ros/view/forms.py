@@ -60,16 +60,16 @@ class Shape:
 
 
 @cache
-def unit(form: Form) -> Triangles:
-    """The triangles of a form of unit size."""
+def unit(form: Form, fine: bool = True) -> Triangles:
+    """The triangles of a form of unit size; fewer of them where it is not to be fine."""
     from trimesh import creation
 
     if form == "box":
         made = creation.box((1.0, 1.0, 1.0))
     elif form == "ball":
-        made = creation.icosphere(subdivisions=2, radius=1.0)
+        made = creation.icosphere(subdivisions=2 if fine else 1, radius=1.0)
     else:
-        made = creation.cylinder(radius=1.0, height=1.0, sections=24)
+        made = creation.cylinder(radius=1.0, height=1.0, sections=24 if fine else 10)
     return Triangles(np.asarray(made.vertices, float), np.asarray(made.faces))
 
 

@@ -27,12 +27,14 @@ class LoopLine:
         cluster: that it is in.
         corners: body (0: the fixed base) and point (3,) in its frame of each corner.
         label: which corner its name stands at.
+        dashed: whether it is drawn; a gear on the axis of its joint has no length.
     """
 
     name: str
     cluster: str
     corners: tuple[tuple[int, Array], ...]
     label: int
+    dashed: bool
 
 
 class LoopLines:
@@ -50,7 +52,10 @@ class LoopLines:
         corners = [corner for line in self.lines for corner in line.corners]
         self._bodies = np.array([body for body, _ in corners], int)
         self._points = np.array([point for _, point in corners]).reshape(-1, 3)
-        starts = np.setdiff1d(np.arange(len(corners)), ends - 1)  # a line's last corner starts none
+        dashed = np.array([line.dashed for line in self.lines], bool)
+        drawn = np.repeat(dashed | ~dashed.any(), counts)  # viser draws no empty set of lines
+        drawn[ends - 1] = False  # a line's last corner starts no piece
+        starts = np.flatnonzero(drawn)
         self._starts = starts
         self.line_of_dash = np.repeat(np.repeat(np.arange(len(counts)), counts)[starts], DASHES)
 
@@ -74,7 +79,12 @@ class LoopLines:
 def loop_lines(robot: Robot) -> tuple[LoopLine, ...]:
     """A line for every constraint of the robot."""
     return tuple(
-        LoopLine(constraint.name, node.name, *_corners(robot, constraint))
+        LoopLine(
+            constraint.name,
+            node.name,
+            *_corners(robot, constraint),
+            isinstance(constraint, CutJoint) or len(_axes(robot, constraint)) > 1,
+        )
         for node in robot.tree.clusters
         if node.loop is not None
         for constraint in node.loop.constraints
@@ -91,9 +101,29 @@ def _corners(robot: Robot, constraint: Constraint) -> tuple[tuple[tuple[int, Arr
         ]
         first, second = ((place.body, place.frame.p) for place in ends)
         return (first, *cuts, second), 1
-    terms = constraint.terms if isinstance(constraint, Coupling) else joints_in(constraint.tree)
     body_of = robot.tree.spanning.body_of_joint
-    bodies = [body_of[name] for name in terms]
+    bodies = [body_of[name] for name in _tied(constraint)]
     names = [robot.tree.spanning.bodies[number - 1].name for number in bodies]
     corners = [(links[name].body, links[name].frame.p) for name in names]
     return tuple(corners if len(corners) > 1 else corners * 2), 0
+
+
+def _tied(constraint: Constraint) -> list[str]:
+    """Joints that a gear or the like ties."""
+    if isinstance(constraint, CutJoint):
+        return []
+    terms = constraint.terms if isinstance(constraint, Coupling) else joints_in(constraint.tree)
+    return list(terms)
+
+
+def _axes(robot: Robot, constraint: Constraint) -> set[tuple[object, ...]]:
+    """Where tied joints turn: parent body and point in its frame; the name of one that slides."""
+    joints = {joint.name: joint for joint in robot.description.joints}
+    found: set[tuple[object, ...]] = set()
+    for name in _tied(constraint):
+        joint = joints[name]
+        place = robot.tree.spanning.links[joint.parent]
+        point = (place.frame @ frame_of(joint.origin)).p
+        turns = joint.type in ("revolute", "continuous")
+        found.add((place.body, *point.round(9).tolist()) if turns else (name,))
+    return found

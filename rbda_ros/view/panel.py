@@ -33,6 +33,9 @@ class Panel:
         values: where the sliders of each stand.
         moves: whether sliders move it; else they show where it is.
         lines: notes for the foot of the panel.
+
+    Attributes:
+        updates: how often the robot was drawn.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class Panel:
         self._gui, self._robot, self._drives = server.gui, robot, drives
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._quiet = False
-        self._updates = 0
+        self.updates = 0
         self._texts: dict[int, str] = {}
         self._chosen: dict[str, None] = {}
         self._add_status()
@@ -101,6 +104,7 @@ class Panel:
 
     def _add_loops(self, moves: bool) -> None:
         self._loops = None
+        self._plot: Any = None
         varying = [n.name for n in self._robot.tree.clusters if n.loop and not n.loop.constant]
         if not self._robot.tree.has_loops:
             return
@@ -117,7 +121,6 @@ class Panel:
                 "conditioning along", joints, visible=bool(varying) and moves
             )
             self._on(self._along.on_update, "plot")
-            self._plot: Any = None
 
     def _add_frames(self) -> None:
         with self._gui.add_folder("frames", expand_by_default=False):
@@ -204,14 +207,10 @@ class Panel:
         for name, folder in self._folders.items():
             folder.visible = name == self.drive
 
-    def show_status(self, posed: Posed) -> None:
-        """Whether the loops of a robot that moved are closed."""
-        self._updates += 1
-        self._put(self._status, readouts.status(posed, self._updates))
-
     def show_numbers(self, posed: Posed) -> None:
-        """The tables of a robot that moved."""
-        bars = readouts.efforts(self._robot, posed.gravity, posed.efforts, self._updates)
+        """Whether the loops of a robot that moved are closed, and its tables."""
+        self._put(self._status, readouts.status(posed, self.updates))
+        bars = readouts.efforts(self._robot, posed.gravity, posed.efforts, self.updates)
         self._put(self._efforts, bars)
         self._put(self._joints, readouts.joints(self._robot, posed.q))
         if self._loops is not None:

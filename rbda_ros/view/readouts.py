@@ -22,7 +22,7 @@ def status(posed: Posed, updates: int) -> str:
     else:
         worst = min(loop.conditioning for loop in posed.loops)
         residual = max(loop.residual for loop in posed.loops)
-        text = f"loops closed to {residual:.1e}, conditioning {worst:.2g}"
+        text = f"loops closed to {_gap(residual)}, conditioning {worst:.2g}"
     colour, state = "inherit", "closed"
     if posed.troubles:
         colour, state = RED, "trouble"
@@ -61,7 +61,7 @@ def bars(names: Sequence[str], values: Sequence[float] | Array, limits: Mapping[
     largest = max((abs(float(value)) for value in values), default=0.0)
     rows = []
     for name, number in zip(names, values, strict=True):
-        value = float(number)
+        value = float(number) + 0.0  # no -0
         limit = limits.get(name, math.inf)
         bounded = 0.0 < limit < 1e6
         share = min(abs(value) / (limit if bounded else largest or 1.0), 1.0)

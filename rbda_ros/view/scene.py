@@ -17,8 +17,10 @@ from rbda_ros.view.posing import Posed
 from rbda_ros.view.shapes import robot_size
 
 LOOP, TROUBLE, FLOOR = (40, 40, 60), (220, 20, 30), (205, 205, 212)
-SKY, GROUND, AMBIENT = (255, 255, 255), (150, 150, 165), 1.0
+SKY, GROUND, BRIGHTNESS = (255, 255, 255), (95, 95, 115), 4.0
 """Colours and strength of the light that comes from all sides."""
+ABOVE = (-0.25, -0.5, 0.83)
+"""Where the light's sky is: top, left and right of a box differ as the camera sees it."""
 FROM = np.array([0.75, -0.9, 0.35])
 BESIDE = np.array([0.77, 0.64, 0.0])
 """Where the camera is, and to its right: the robot stands to the left of the panel."""
@@ -40,11 +42,12 @@ class Scene:
         self, server: Any, robot: Robot, shapes: Sequence[Shape], poses: tuple[Array, Array]
     ) -> None:
         self._scene = server.scene
-        # Shadows and a map of the surroundings would cost more than all the rest.
-        self._scene.configure_default_lights(cast_shadow=False)
+        # Shadows and a map of the surroundings would cost more than all the rest; the highlights
+        # of lamps hide the colours of clusters.
+        self._scene.configure_default_lights(enabled=False, cast_shadow=False)
         self._scene.configure_environment_map(None)
         self._scene.add_light_hemisphere(
-            "/sky", sky_color=SKY, ground_color=GROUND, intensity=AMBIENT
+            "/sky", sky_color=SKY, ground_color=GROUND, intensity=BRIGHTNESS, position=ABOVE
         )
         self._size = robot_size(robot)
         self._lines = LoopLines(robot)
@@ -72,7 +75,7 @@ class Scene:
         points = np.concatenate(corners)
         low, high = points.min(axis=0), points.max(axis=0)
         centre, extent = (low + high) / 2.0, float(np.linalg.norm(high - low))
-        aim = centre + 0.12 * extent * BESIDE
+        aim = centre + 0.3 * extent * BESIDE
         server.initial_camera.position = tuple(aim + 0.85 * extent * FROM)
         server.initial_camera.look_at = tuple(aim)
         self._add_floor(np.array([centre[0], centre[1], low[2]]), extent)

@@ -54,6 +54,14 @@ def test_forms_are_where_their_links_are_and_one_mesh_each(server):
     assert np.abs(boxes.batched_positions - (0.2, 0.0, 0.0)).max(axis=1).min() < 1e-6
 
 
+def test_bones_have_few_triangles_and_balls_are_round(server):
+    robot = load_robot("test/mechanisms/tello_leg.urdf", "test/mechanisms/tello_leg.yaml")
+    handles, _, _ = drawn(server, robot, None, robot.tree.home)
+    for name, handle in handles.items():
+        assert len(handle.faces) <= 80  # software rendering pays for each corner of each instance
+        assert handle.flat_shading != ("ball" in name)
+
+
 def test_mesh_files_are_one_mesh_a_body(server):
     path = example_robot("panda")
     robot = load_robot(path)

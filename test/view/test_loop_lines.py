@@ -33,3 +33,16 @@ def test_every_dash_has_its_line_and_lines_do_not_run_into_each_other():
     np.testing.assert_array_equal(lines.line_of_dash, expected)
     dashes = lines.dashes(lines.corners(*Poser(robot).body_poses(robot.tree.home)))
     assert len(dashes) == len(expected)
+
+
+def test_gears_on_the_axis_of_their_joint_have_no_dashes():
+    robot = load_robot("config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml")
+    lines = LoopLines(robot)
+    q = robot.close({"hip_abduction": 0.1, "hip_flexion": 0.3, "knee": 0.9, "ankle": 0.2})
+    corners = lines.corners(*Poser(robot).body_poses(q))
+    first, drawn = 0, set(lines.line_of_dash.tolist())
+    for i, line in enumerate(lines.lines):
+        own = corners[first : first + len(line.corners)]
+        first += len(line.corners)
+        assert (i in drawn) == (np.ptp(own, axis=0).max() > 1e-9), line.name
+    assert 0 < len(drawn) < len(lines.lines)
