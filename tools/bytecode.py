@@ -16,6 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 IMPORTED = (
     "rbda_ros.node.main",
     "rbda_ros.kernels.machine",
+    "rosidl_generator_py",
+    "type_description_interfaces.msg",
+    "numpy.random",
     "example_robot_data",
     "hypothesis.strategies",
     "mujoco",

@@ -7,6 +7,7 @@ Used from outside: `main` and `serve`, the entry points.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -44,6 +45,8 @@ def serve() -> int:
 def _program(arguments: Sequence[str]) -> Callable[[], int]:
     """What these arguments ask for, imported; the node starts sooner without the commands."""
     if arguments[:1] == ["serve"]:
+        # What imports make stays, and looking through it takes time; see `tune_process`.
+        gc.disable()
         # Everything that follows is ROS's: argparse must not look at it.
         from rbda_ros.node.main import main as serve_node
 

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import casadi as ca
+import llvmlite
 import numpy as np
 
 Known = dict[int, tuple[Any, bytes]]
@@ -41,7 +41,7 @@ def versions() -> str:
     paths = [path for room in ROOMS for path in sorted((root / room).rglob("*.py"))]
     paths.append(root / ROOMS[0])
     sources = [hashlib.sha256(path.read_bytes()).digest() for path in paths]
-    return fingerprint(sources, [version(name) for name in ("casadi", "llvmlite", "numpy")])
+    return fingerprint(sources, [module.__version__ for module in (ca, llvmlite, np)])
 
 
 def _told(value: Any, known: Known) -> bytes:
@@ -62,7 +62,7 @@ def _told(value: Any, known: Known) -> bytes:
     if is_dataclass(value) and not isinstance(value, type):
         found = known.get(id(value))
         if found is None:
-            names = _field_names(kind)
+            names = _field_names(value.__class__)
             told = b"".join([_told(getattr(value, name), known) for name in names])
             head = f"{kind.__name__} {len(names)} ".encode()
             found = known[id(value)] = value, b"data " + hashlib.sha256(head + told).digest()
