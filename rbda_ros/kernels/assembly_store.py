@@ -92,7 +92,7 @@ def _holds(assembly: Assembly) -> bool:
     """Whether the loop closes at home, and y determines the other velocities there."""
     loop, home = assembly.loop, assembly.home
     closed = np.abs(loop.residual(home)).max(initial=0.0) <= CLOSED
-    aligned = np.all(np.asarray(loop.alignment(home)) >= 0.0)
+    aligned = np.all(loop.cosines(home) >= 0.0)
     dependent = [j for j in range(loop.nv) if j not in assembly.independent]
     K = unit_rows(loop.jacobian(home))
     rank = np.sum(singular_values(K) > RANK_TOLERANCE)
