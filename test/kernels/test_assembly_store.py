@@ -1,4 +1,4 @@
-"""Assemblies on disk: the same to the last bit as those that are made, and never trusted blindly."""
+"""Assemblies on disk: to the last bit those that are made, and never trusted blindly."""
 
 import numpy as np
 import pytest
