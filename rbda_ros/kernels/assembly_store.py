@@ -92,9 +92,10 @@ def _holds(assembly: Assembly) -> bool:
     """Whether the loop closes at home, and y determines the other velocities there."""
     loop, home = assembly.loop, assembly.home
     closed = np.abs(loop.residual(home)).max(initial=0.0) <= CLOSED
-    aligned = np.all(loop.cosines(home) >= 0.0)
+    if not closed or not np.all(loop.cosines(home) >= 0.0):
+        return False
     dependent = [j for j in range(loop.nv) if j not in assembly.independent]
     K = unit_rows(loop.jacobian(home))
     rank = np.sum(singular_values(K) > RANK_TOLERANCE)
     determined = np.all(singular_values(K[:, dependent]) > RANK_TOLERANCE)
-    return bool(closed and aligned and determined and rank == len(dependent))
+    return bool(determined and rank == len(dependent))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import casadi as ca
-import llvmlite
 import numpy as np
 
 Known = dict[int, tuple[Any, bytes]]
@@ -31,12 +30,14 @@ def fingerprint(*values: Any) -> str:
         NoFingerprintError: there is something else in them.
     """
     known: Known = {}
-    return hashlib.sha256(b"".join(_told(value, known) for value in values)).hexdigest()
+    return hashlib.sha256(b"".join(_encoded(value, known) for value in values)).hexdigest()
 
 
 @cache
 def versions() -> str:
     """A hash of this package's own sources, and of what they are built on."""
+    import llvmlite  # not before it is needed: without the cache, it may be missing
+
     root = Path(__file__).parents[1]
     paths = [path for room in ROOMS for path in sorted((root / room).rglob("*.py"))]
     paths.append(root / ROOMS[0])
@@ -44,12 +45,12 @@ def versions() -> str:
     return fingerprint(sources, [module.__version__ for module in (ca, llvmlite, np)])
 
 
-def _told(value: Any, known: Known) -> bytes:
+def _encoded(value: Any, known: Known) -> bytes:
     """A value with its type and length, so that no two make the same bytes.
 
     Args:
-        value: what to tell.
-        known: the dataclasses told before: a tree has its bodies, and these their joints, in
+        value: what to encode.
+        known: the dataclasses encoded before: a tree has its bodies, and these their joints, in
             several places.
     """
     kind = type(value)
@@ -57,20 +58,20 @@ def _told(value: Any, known: Known) -> bytes:
         text = repr(value)
         return f"{kind.__name__} {len(text)} {text}".encode()
     if kind is tuple or kind is list:
-        told = b"".join([_told(item, known) for item in value])
-        return f"{kind.__name__} {len(value)} ".encode() + told
+        content = b"".join([_encoded(item, known) for item in value])
+        return f"{kind.__name__} {len(value)} ".encode() + content
     if is_dataclass(value) and not isinstance(value, type):
         found = known.get(id(value))
         if found is None:
             names = _field_names(value.__class__)
-            told = b"".join([_told(getattr(value, name), known) for name in names])
+            content = b"".join([_encoded(getattr(value, name), known) for name in names])
             head = f"{kind.__name__} {len(names)} ".encode()
-            found = known[id(value)] = value, b"data " + hashlib.sha256(head + told).digest()
+            found = known[id(value)] = value, b"data " + hashlib.sha256(head + content).digest()
         return found[1]
-    return _told_others(value, known)
+    return _encoded_other(value, known)
 
 
-def _told_others(value: Any, known: Known) -> bytes:
+def _encoded_other(value: Any, known: Known) -> bytes:
     kind = type(value).__name__
     if isinstance(value, complex | float | int | str | bytes):
         text = repr(value)
@@ -78,17 +79,17 @@ def _told_others(value: Any, known: Known) -> bytes:
     if isinstance(value, np.ndarray) and value.dtype != object:
         return f"array {value.dtype} {value.shape} ".encode() + value.tobytes()
     if isinstance(value, np.generic):
-        return _told(value.item(), known)
+        return _encoded(value.item(), known)
     if isinstance(value, ca.Function | ca.DM | ca.SX):
-        return _told(value.serialize(), known)
+        return _encoded(value.serialize(), known)
     if isinstance(value, Mapping):
-        told = b"".join(_told(key, known) + _told(value[key], known) for key in value)
-        return f"mapping {len(value)} ".encode() + told
+        content = b"".join(_encoded(key, known) + _encoded(value[key], known) for key in value)
+        return f"mapping {len(value)} ".encode() + content
     if isinstance(value, set | frozenset):
-        return b"set " + _told(sorted(fingerprint(item) for item in value), known)
+        return b"set " + _encoded(sorted(fingerprint(item) for item in value), known)
     if isinstance(value, Collection):
-        told = b"".join(_told(item, known) for item in value)
-        return f"{kind} {len(value)} ".encode() + told
+        content = b"".join(_encoded(item, known) for item in value)
+        return f"{kind} {len(value)} ".encode() + content
     raise NoFingerprintError(f"{kind} has no fingerprint")
 
 

@@ -126,7 +126,6 @@ def tune_process(node: DynamicsNode) -> None:
     background.begin_thread = step_back
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    gc.enable()
     node.on_model = _Collector().on_model
 
 

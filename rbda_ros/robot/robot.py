@@ -50,8 +50,8 @@ def load_robot(
         remedy = "give three finite numbers, m/s^2 in world axes"
         raise DescriptionError([Problem("gravity", f"{gravity!r} is no vector", remedy)])
     description = read_description(urdf, loops)
-    gravity = (g[0], g[1], g[2])
-    return Robot(build_cluster_tree(description, floating_base, gravity, stored_assemblies))
+    tree = build_cluster_tree(description, floating_base, (g[0], g[1], g[2]), stored_assemblies)
+    return Robot(tree)
 
 
 class Robot(ContactDynamics, Conversion, Actuated, Completing, Commanded, LinearDynamics):
