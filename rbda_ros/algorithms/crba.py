@@ -5,8 +5,6 @@ Featherstone 2010, Eqs. 44 to 48, with clusters in place of bodies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import casadi as ca
 
 from rbda_ros.algorithms.composites import single_body
@@ -39,11 +37,12 @@ def composite_inertia(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
         for k, node in enumerate(tree.clusters)
         for i, body in enumerate(node.bodies)
     }
+    inward = [_inward(tree, joints, k) for k in range(len(joints))]
     blocks: dict[tuple[int, int], Matrix] = {}
     for k in tree.inward():
         own: Matrix = ca.DM(tree.clusters[k].ny, tree.clusters[k].ny)
         F: dict[Place, Matrix] = {}  # on each body: forces (6 x ny) that accelerations of y_k take
-        for i, X, SG, before in _inward(tree, joints, k):
+        for i, X, SG, before in inward[k]:
             taken = Ic[k, i].forces(ca.vertcat(ca.DM(3, SG.columns()), SG))  # (46)
             below = F.get((k, i), ca.DM(*SG.shape))
             across = SG.T @ below
@@ -54,7 +53,7 @@ def composite_inertia(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
         blocks[k, k] = own + armature_inertia(tree, joints, k)
         l = tree.clusters[k].parent
         while l is not None:
-            for i, X, SG, before in _inward(tree, joints, l):
+            for i, X, SG, before in inward[l]:
                 if (l, i) in F:
                     blocks[l, k] = blocks.get((l, k), 0) + SG.T @ F[l, i]  # (48)
                     if before is not None:
@@ -65,18 +64,19 @@ def composite_inertia(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
 
 def _inward(
     tree: ClusterTree, joints: list[ClusterJoint], k: int
-) -> Iterator[tuple[int, Transform, Matrix, Place | None]]:
+) -> list[tuple[int, Transform, Matrix, Place | None]]:
     """The bodies of a cluster from its tips to its base.
 
     Of each its place in the cluster, the transform to it, the motions (6 x ny) across its joint,
     and where the body before it is; None for the fixed base.
     """
     node, joint = tree.clusters[k], joints[k]
-    S = ca.vertsplit(joint.SG, 6)
-    for i in reversed(range(len(node.bodies))):
-        inside, output = node.inside[i], node.output[i]
+    before: list[Place | None] = []
+    for inside, output in zip(node.inside, node.output, strict=True):
         outside = None if node.parent is None or output is None else (node.parent, output)
-        yield i, joint.J.X_up[i], S[i], outside if inside is None else (k, inside)
+        before.append(outside if inside is None else (k, inside))
+    parts = zip(joint.J.X_up, ca.vertsplit(joint.SG, 6), before, strict=True)
+    return [(i, *part) for i, part in enumerate(parts)][::-1]
 
 
 def mass_matrix_factor(tree: ClusterTree, q: Matrix) -> Matrix:
