@@ -32,6 +32,7 @@ def rows() -> Iterator[Row]:
 
     The node is loaded once it is configured, and answers once it is active.
     """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a first start stores it
     for name in ("talos_reduced", f"{JOINTS} joints with loops"):
         with tempfile.TemporaryDirectory() as cache:
             for stored in (False, True):

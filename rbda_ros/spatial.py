@@ -190,7 +190,7 @@ def turned(E: Matrix, B: Matrix) -> Matrix:
     c, s = E[0, 0], E[0, 1]
     change = s * (B[0, 0] - B[1, 1]) + c * (B[0, 1] + B[1, 0])
     along, across = s * change, c * change
-    column, row = E[:2, :2].T @ B[:2, 2], B[2, :2] @ E[:2, :2]
+    column, row = E[:2, :2].T @ B[:2, 2], (E[:2, :2].T @ B[2, :2].T).T
     return ca.vertcat(
         ca.horzcat(B[0, 0] - along, across - B[1, 0], column[0]),
         ca.horzcat(across - B[0, 1], B[1, 1] + along, column[1]),

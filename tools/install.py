@@ -33,7 +33,8 @@ SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 STEP = "--step"
 """Has this program install the requirements: a step of its own, with a log."""
 PACKAGE_SOURCES = ("CMakeLists.txt", "package.xml", "pyproject.toml", "setup.py")
-# Without bytecode of all that is installed, most of which is never imported: half the time.
+# Without bytecode of all that is installed, most of which is never imported: half the time. What
+# is imported gets its own from bytecode.py.
 PIP = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--no-compile"]
 PACKAGE_FOLDERS = ("cmake", "config", "launch", "msg", "rbda_ros", "srv")
 
@@ -158,6 +159,11 @@ def main(with_package):
                 "package",
                 "Building and installing rbda_ros",
                 [*PIP, "--no-build-isolation", "--no-deps", ROOT],
+            ),
+            (
+                "bytecode",
+                "Compiling what is imported",
+                [PYTHON, ROOT / "tools" / "bytecode.py"],
             ),
         )
 

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import casadi as ca
 
-from rbda_ros.algorithms.motion import Clustered, armature_inertia, cluster_joints
+from rbda_ros.algorithms.composites import single_body
+from rbda_ros.algorithms.motion import armature_inertia, cluster_joints
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix, mirrored
+from rbda_ros.spatial import Matrix, Transform, constant, mirrored
+
+Place = tuple[int, int]
+"""A cluster, and a body's place in it."""
+AT_REST = ca.DM(3, 1)
 
 
 def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
@@ -27,22 +32,51 @@ def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
 
 def composite_inertia(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
     """H(y) (ny x ny) of a tree whose cluster joints are there already."""
-    Ic: Clustered = {k: node.inertia for k, node in enumerate(tree.clusters)} | {None: 0}
+    Ic = {
+        (k, i): single_body(constant(body.inertia), AT_REST)
+        for k, node in enumerate(tree.clusters)
+        for i, body in enumerate(node.bodies)
+    }
+    inward = [_inward(tree, joints, k) for k in range(len(joints))]
     blocks: dict[tuple[int, int], Matrix] = {}
     for k in tree.inward():
-        l, joint = tree.clusters[k].parent, joints[k]
-        at_joints = joint.J.congruence(Ic[k])
-        if l is not None:
-            Ic[l] = mirrored(Ic[l] + joint.E.congruence(at_joints))  # (44)
-        F = at_joints @ joint.SG  # (46)
-        blocks[k, k] = mirrored(joint.SG.T @ F) + armature_inertia(tree, joints, k)  # (45)
+        own: Matrix = ca.DM(tree.clusters[k].ny, tree.clusters[k].ny)
+        F: dict[Place, Matrix] = {}  # on each body: forces (6 x ny) that accelerations of y_k take
+        for i, X, SG, before in inward[k]:
+            taken = Ic[k, i].forces(ca.vertcat(ca.DM(3, SG.columns()), SG))  # (46)
+            below = F.get((k, i), ca.DM(*SG.shape))
+            across = SG.T @ below
+            own += mirrored(SG.T @ taken) + across + across.T  # (45)
+            if before is not None:
+                Ic[before] = Ic[before] + Ic[k, i].carried(X, AT_REST)  # (44)
+                F[before] = F.get(before, 0) + X.T @ (below + taken)  # (47)
+        blocks[k, k] = own + armature_inertia(tree, joints, k)
+        l = tree.clusters[k].parent
         while l is not None:
-            F = joint.E.T @ F  # (47)
-            joint = joints[l]
-            F = joint.J.T @ F
-            blocks[l, k] = joint.SG.T @ F  # (48)
+            for i, X, SG, before in inward[l]:
+                if (l, i) in F:
+                    blocks[l, k] = blocks.get((l, k), 0) + SG.T @ F[l, i]  # (48)
+                    if before is not None:
+                        F[before] = F.get(before, 0) + X.T @ F[l, i]  # (47)
             l = tree.clusters[l].parent
     return _assemble(tree, blocks)
+
+
+def _inward(
+    tree: ClusterTree, joints: list[ClusterJoint], k: int
+) -> list[tuple[int, Transform, Matrix, Place | None]]:
+    """The bodies of a cluster from its tips to its base.
+
+    Of each its place in the cluster, the transform to it, the motions (6 x ny) across its joint,
+    and where the body before it is; None for the fixed base.
+    """
+    node, joint = tree.clusters[k], joints[k]
+    before: list[Place | None] = []
+    for inside, output in zip(node.inside, node.output, strict=True):
+        outside = None if node.parent is None or output is None else (node.parent, output)
+        before.append(outside if inside is None else (k, inside))
+    parts = zip(joint.J.X_up, ca.vertsplit(joint.SG, 6), before, strict=True)
+    return [(i, *part) for i, part in enumerate(parts)][::-1]
 
 
 def mass_matrix_factor(tree: ClusterTree, q: Matrix) -> Matrix:

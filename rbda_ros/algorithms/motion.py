@@ -111,7 +111,7 @@ def inertial_force(inertia: Matrix, v: Matrix, a: Matrix) -> Matrix:
     for x, y, z in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         n.append(
             I[x, x] * alpha[x]
-            + (I[z, z] - I[y, y]) * (w[y] * w[z])
+            + (I[z, z] - I[y, y]) * (w[min(y, z)] * w[max(y, z)])  # in the order of Omega's
             + I[y, z] * (w[y] * w[y] - w[z] * w[z])
             + I[x, z] * Omega[y, x]
             - I[x, y] * Omega[z, x]

@@ -7,6 +7,7 @@ Used from outside: `main` and `serve`, the entry points.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -44,9 +45,12 @@ def serve() -> int:
 def _program(arguments: Sequence[str]) -> Callable[[], int]:
     """What these arguments ask for, imported; the node starts sooner without the commands."""
     if arguments[:1] == ["serve"]:
+        gc.disable()  # what imports make stays: the collector need not look through it
         # Everything that follows is ROS's: argparse must not look at it.
         from rbda_ros.node.main import main as serve_node
 
+        gc.freeze()
+        gc.enable()
         return partial(serve_node, arguments[1:])
     from rbda_ros.cli.commands import main as run_command
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.constraints import Positions, alignment, residual, whole_residual
+from rbda_ros.cluster_tree.evaluated import Evaluated
 from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, integrate_bodies
 from rbda_ros.cluster_tree.straight_line import conditioning, least_squares
 from rbda_ros.description.model import Constraint
@@ -122,11 +123,36 @@ class Loop:
 
     def residual(self, q: Array) -> Array:
         """phi (rows,) at a position (nq,)."""
-        return np.asarray(self.phi(q)).ravel()
+        return self._phi(q)[0].ravel()
 
     def jacobian(self, q: Array) -> Array:
         """K (rows, nv) at a position (nq,)."""
-        return np.asarray(self.K(q))
+        return self._K(q)[0]
+
+    def cosines(self, q: Array) -> Array:
+        """Those of `alignment` at a position (nq,)."""
+        return self._alignment(q)[0].ravel()
+
+    def whole_rows(self, q: Array) -> tuple[Array, Array]:
+        """Rows without false zeros (n,), and their rates by qd (n, nv), at a position (nq,)."""
+        rows, K = self._whole(q)
+        return rows.ravel(), K
+
+    @cached_property
+    def _phi(self) -> Evaluated:
+        return Evaluated(self.phi)
+
+    @cached_property
+    def _K(self) -> Evaluated:
+        return Evaluated(self.K)
+
+    @cached_property
+    def _alignment(self) -> Evaluated:
+        return Evaluated(self.alignment)
+
+    @cached_property
+    def _whole(self) -> Evaluated:
+        return Evaluated(self.whole)
 
     def tied_coordinates(self) -> list[set[int]]:
         """For each constraint, the velocity coordinates that its rows depend on."""

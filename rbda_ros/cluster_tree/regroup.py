@@ -15,8 +15,9 @@ against it with the difference of their velocities: the cluster then hangs by th
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,9 +29,11 @@ from rbda_ros.spatial import Array, Transform
 
 NEGLIGIBLE = 1e-14
 """Share of a body's inertia below which an entry is rounding left over from moving it."""
+_regrouped: WeakKeyDictionary[ClusterTree, ClusterTree] = WeakKeyDictionary()
+"""What trees came to where no body must turn: most kernels of a robot begin with it."""
 
 
-def regroup(tree: ClusterTree, turning: Container[int] = ()) -> ClusterTree:
+def regroup(tree: ClusterTree, turning: Collection[int] = ()) -> ClusterTree:
     """The same robot with inertia moved towards the base, leaf to base.
 
     Args:
@@ -38,6 +41,15 @@ def regroup(tree: ClusterTree, turning: Container[int] = ()) -> ClusterTree:
         turning: numbers of bodies whose frames must turn with them all the same, because forces
             on them or frames on them are asked for.
     """
+    if turning:
+        return _regroup(tree, turning)
+    found = _regrouped.get(tree)
+    if found is None:
+        found = _regrouped[tree] = _regroup(tree, turning)
+    return found
+
+
+def _regroup(tree: ClusterTree, turning: Collection[int]) -> ClusterTree:
     bodies = tree.spanning.bodies
     inertias = {0: np.zeros((6, 6))} | {i: b.inertia.copy() for i, b in enumerate(bodies, start=1)}
     has_children = {body.parent for body in bodies}

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.cancelling import while_wanted
-from rbda_ros.cluster_tree.closing.assembly import AssemblyError, Wishes, assemble
+from rbda_ros.cluster_tree.closing.assembly import Assembly
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
 from rbda_ros.cluster_tree.constraint_places import by_cluster, ties_base, without_held
 from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
 from rbda_ros.cluster_tree.effort_map import driven_coordinates
-from rbda_ros.cluster_tree.loops import Loop, build_loop
 from rbda_ros.cluster_tree.spanning_tree import (
     Body,
     LinkFrame,
@@ -26,8 +25,8 @@ from rbda_ros.cluster_tree.spanning_tree import (
     build_spanning_tree,
     integrate_bodies,
 )
-from rbda_ros.description.model import Constraint, Joint, RobotDescription
-from rbda_ros.errors import DescriptionError
+from rbda_ros.cluster_tree.tied_clusters import TiedClusters
+from rbda_ros.description.model import RobotDescription
 from rbda_ros.spatial import Matrix
 
 
@@ -185,6 +184,7 @@ def build_cluster_tree(
     description: RobotDescription,
     floating_base: bool = False,
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81),
+    assemble_clusters: Callable[[TiedClusters], list[Assembly | None]] = TiedClusters.assemble,
 ) -> ClusterTree:
     """Spanning tree, clusters and loops of a checked description.
 
@@ -192,6 +192,7 @@ def build_cluster_tree(
         description: links, joints and constraints.
         floating_base: put a floating joint under the root link.
         gravity: acceleration of gravity in world axes [m/s^2].
+        assemble_clusters: what gives the assemblies; it may know them from before.
 
     Raises:
         DescriptionError: loops that do not close, contradict each other, leave no freedom, or
@@ -204,41 +205,26 @@ def build_cluster_tree(
     tied = [bodies_tied(tree, constraint) for constraint in description.constraints]
     tree, clusters = renumber(tree, find_clusters([body.parent for body in tree.bodies], tied))
     constraints = by_cluster(tree, clusters, description.constraints)
-
-    nodes, problems = [], []
+    members = TiedClusters(description, tree, clusters, constraints)
     above = parent_clusters(clusters, [body.parent for body in tree.bodies])
-    for k, parent in while_wanted(enumerate(above)):
-        outside = (0,) if parent is None else clusters[parent]
-        try:
-            nodes.append(_node(description, tree, clusters[k], constraints[k], parent, outside))
-        except AssemblyError as failed:
-            problems.append(failed.problem)
-    if problems:
-        raise DescriptionError(problems)
-    return ClusterTree(description, tree, tuple(nodes), gravity)
+    nodes = tuple(
+        _node(members, k, above[k], assembly)
+        for k, assembly in enumerate(assemble_clusters(members))
+    )
+    return ClusterTree(description, tree, nodes, gravity)
 
 
 def _node(
-    description: RobotDescription,
-    tree: SpanningTree,
-    numbers: tuple[int, ...],
-    constraints: Sequence[Constraint],
-    parent: int | None,
-    outside: tuple[int, ...],
+    members: TiedClusters, k: int, parent: int | None, assembly: Assembly | None
 ) -> ClusterNode:
-    """One cluster, assembled if it has constraints."""
-    bodies = tuple(tree.bodies[i - 1] for i in numbers)
-    guess = {i: _guess(description, body) for i, body in zip(numbers, bodies, strict=True)}
-    home = np.concatenate([guess[i] for i in numbers])
-    loop: Loop | None = None
-    warnings: tuple[str, ...] = ()
-    independent = tuple(range(sum(body.model.nv for body in bodies)))
-    if constraints:
-        names = [name for body in bodies for name in body.velocity_names]
-        wishes = _wishes(description, bodies, tree.floating_base and 1 in numbers)
-        assembly = assemble(build_loop(tree, numbers, constraints, guess), home, wishes, names)
-        home, loop, independent = assembly.home, assembly.loop, assembly.independent
-        warnings = assembly.warnings
+    """One cluster, with its assembly if it has constraints."""
+    numbers, bodies = members.clusters[k], members.bodies(k)
+    outside = (0,) if parent is None else members.clusters[parent]
+    if assembly is None:
+        independent = tuple(range(sum(body.model.nv for body in bodies)))
+        home = np.concatenate([*members.guess(k).values()])
+    else:
+        independent, home = assembly.independent, assembly.home
     node = ClusterNode(
         name=bodies[0].name,
         bodies=bodies,
@@ -246,11 +232,11 @@ def _node(
         parent=parent,
         inside=tuple(_position(numbers, body.parent) for body in bodies),
         output=tuple(_position(outside, body.parent) for body in bodies),
-        loop=loop,
+        loop=assembly.loop if assembly else None,
         independent=independent,
         home=home,
-        warnings=warnings,
-        actuated=_actuated(description, bodies, independent),
+        warnings=assembly.warnings if assembly else (),
+        actuated=_actuated(members.description, bodies, independent),
         driven=(),
     )
     G = np.asarray(ca.DM(ca.densify(node.velocity_map(ca.DM(home)))))
@@ -269,41 +255,6 @@ def _actuated(
 
 def _position(numbers: tuple[int, ...], number: int) -> int | None:
     return numbers.index(number) if number in numbers else None
-
-
-def _guess(description: RobotDescription, body: Body) -> NDArray[np.float64]:
-    """Position of a body's joint at the assembly guess."""
-    given = description.assembly.get(body.joint.name, body.model.neutral)
-    position = np.atleast_1d(np.array(given, dtype=float))
-    if body.model.nq != body.model.nv:  # a quaternion, and people round those
-        position[-4:] /= np.linalg.norm(position[-4:])
-    return position
-
-
-def _wishes(
-    description: RobotDescription, bodies: Sequence[Body], has_floating_base: bool
-) -> Wishes:
-    """What loop file and URDF+ say about a cluster's independent joints.
-
-    The floating base is always independent: no loop ties it, and no file can list it.
-    """
-    coordinates = [body.joint for body in bodies for _ in range(body.model.nv)]
-
-    def where(accept: Callable[[Joint], bool]) -> frozenset[int]:
-        return frozenset(j for j, joint in enumerate(coordinates) if accept(joint))
-
-    actuated = where(lambda joint: joint.name in (description.actuated_joints or ()))
-    base = where(lambda joint: has_floating_base and joint is bodies[0].joint)
-    listed = where(lambda joint: joint.name in (description.independent_joints or ()))
-    if listed:
-        required = listed | base
-        return Wishes(required=required, allowed=required, preferred=actuated, listed=True)
-    return Wishes(
-        required=where(lambda joint: joint.independent is True) | base,
-        allowed=where(lambda joint: joint.independent is not False),
-        preferred=actuated,
-        listed=False,
-    )
 
 
 def renumber(

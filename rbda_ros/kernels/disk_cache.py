@@ -1,4 +1,4 @@
-"""Traced and compiled kernels on disk, so that a robot that was used once starts at once.
+"""Assemblies and kernels on disk, so that a robot that was used once starts at once.
 
 In the user's cache folder, ``$XDG_CACHE_HOME/rbda_ros`` or ``~/.cache/rbda_ros``. The variable
 ``RBDA_ROS_CACHE`` names another folder; 0 turns the cache off. Files are named by the fingerprint
@@ -31,15 +31,24 @@ Stored = tuple[dict[str, Any], list[bytes]]
 
 def load_or_make(key: str, make: Callable[[], Stored]) -> Stored:
     """What is stored under a key: facts that JSON can tell, and blobs; made if it is not there."""
-    folder = _folder()
-    if folder is None:
-        return make()
-    path = folder / f"{key}{ENDING}"
-    found = _read(path)
+    found = load(key)
     if found is None:
         found = make()
-        _write(path, *found)
+        store(key, *found)
     return found
+
+
+def load(key: str) -> Stored | None:
+    """What is stored under a key; None where nothing is."""
+    folder = _folder()
+    return None if folder is None else _read(folder / f"{key}{ENDING}")
+
+
+def store(key: str, facts: dict[str, Any], blobs: Sequence[bytes]) -> None:
+    """Store facts and blobs under a key, in place of what is there."""
+    folder = _folder()
+    if folder is not None:
+        _write(folder / f"{key}{ENDING}", facts, blobs)
 
 
 def in_use() -> bool:

@@ -6,13 +6,15 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+Known = dict[int, tuple[Any, bytes]]
+"""Values by their identity, which is theirs as long as they are held here, and their hashes."""
+SCALARS = frozenset({type(None), bool, int, float, complex, str, bytes, range})
 ROOMS = ("spatial.py", "description", "cluster_tree", "algorithms", "kernels")
 """What of this package decides about programs and their machine code."""
 
@@ -27,49 +29,70 @@ def fingerprint(*values: Any) -> str:
     Raises:
         NoFingerprintError: there is something else in them.
     """
-    digest = hashlib.sha256()
-    for value in values:
-        _add(digest, value)
-    return digest.hexdigest()
+    known: Known = {}
+    return hashlib.sha256(b"".join(_encoded(value, known) for value in values)).hexdigest()
 
 
 @cache
 def versions() -> str:
     """A hash of this package's own sources, and of what they are built on."""
+    import llvmlite  # not before it is needed: without the cache, it may be missing
+
     root = Path(__file__).parents[1]
     paths = [path for room in ROOMS for path in sorted((root / room).rglob("*.py"))]
     paths.append(root / ROOMS[0])
     sources = [hashlib.sha256(path.read_bytes()).digest() for path in paths]
-    return fingerprint(sources, [version(name) for name in ("casadi", "llvmlite", "numpy")])
+    return fingerprint(sources, [module.__version__ for module in (ca, llvmlite, np)])
 
 
-def _add(digest: Any, value: Any) -> None:
-    """Add a value with its type and length, so that no two make the same bytes."""
+def _encoded(value: Any, known: Known) -> bytes:
+    """A value with its type and length, so that no two make the same bytes.
+
+    Args:
+        value: what to encode.
+        known: the dataclasses encoded before: a tree has its bodies, and these their joints, in
+            several places.
+    """
+    kind = type(value)
+    if kind in SCALARS:
+        text = repr(value)
+        return f"{kind.__name__} {len(text)} {text}".encode()
+    if kind is tuple or kind is list:
+        content = b"".join([_encoded(item, known) for item in value])
+        return f"{kind.__name__} {len(value)} ".encode() + content
+    if is_dataclass(value) and not isinstance(value, type):
+        found = known.get(id(value))
+        if found is None:
+            names = _field_names(value.__class__)
+            content = b"".join([_encoded(getattr(value, name), known) for name in names])
+            head = f"{kind.__name__} {len(names)} ".encode()
+            found = known[id(value)] = value, b"data " + hashlib.sha256(head + content).digest()
+        return found[1]
+    return _encoded_other(value, known)
+
+
+def _encoded_other(value: Any, known: Known) -> bytes:
     kind = type(value).__name__
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | range):
-        text = repr(value).encode()
-        digest.update(f"{kind} {len(text)} ".encode() + text)
-    elif isinstance(value, np.ndarray) and value.dtype != object:
-        digest.update(f"array {value.dtype} {value.shape} ".encode() + value.tobytes())
-    elif isinstance(value, np.generic):
-        _add(digest, value.item())
-    elif isinstance(value, ca.Function | ca.DM | ca.SX):
-        _add(digest, value.serialize())
-    elif is_dataclass(value) and not isinstance(value, type):
-        digest.update(f"{kind} {len(fields(value))} ".encode())
-        for field in fields(value):
-            _add(digest, getattr(value, field.name))
-    elif isinstance(value, Mapping):
-        digest.update(f"mapping {len(value)} ".encode())
-        for key, item in value.items():
-            _add(digest, key)
-            _add(digest, item)
-    elif isinstance(value, set | frozenset):
-        digest.update(b"set ")
-        _add(digest, sorted(fingerprint(item) for item in value))
-    elif isinstance(value, Collection):
-        digest.update(f"{kind} {len(value)} ".encode())
-        for item in value:
-            _add(digest, item)
-    else:
-        raise NoFingerprintError(f"{kind} has no fingerprint")
+    if isinstance(value, complex | float | int | str | bytes):
+        text = repr(value)
+        return f"{kind} {len(text)} {text}".encode()
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return f"array {value.dtype} {value.shape} ".encode() + value.tobytes()
+    if isinstance(value, np.generic):
+        return _encoded(value.item(), known)
+    if isinstance(value, ca.Function | ca.DM | ca.SX):
+        return _encoded(value.serialize(), known)
+    if isinstance(value, Mapping):
+        content = b"".join(_encoded(key, known) + _encoded(value[key], known) for key in value)
+        return f"mapping {len(value)} ".encode() + content
+    if isinstance(value, set | frozenset):
+        return b"set " + _encoded(sorted(fingerprint(item) for item in value), known)
+    if isinstance(value, Collection):
+        content = b"".join(_encoded(item, known) for item in value)
+        return f"{kind} {len(value)} ".encode() + content
+    raise NoFingerprintError(f"{kind} has no fingerprint")
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))

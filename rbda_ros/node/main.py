@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import rclpy
@@ -42,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the node until it is told to stop; the exit code says whether it could start."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _share_heaps()
+    _spare_generator()
     _find_log_folder()
     try:
         others = remove_ros_args(["dynamics", *arguments])[1:]
@@ -73,6 +75,20 @@ def _share_heaps() -> None:
     """
     with suppress(AttributeError, OSError):  # another C library
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, HEAPS)
+
+
+def _spare_generator() -> None:
+    """Import of ROS's generator of messages what messages need, and not the parsers it brings.
+
+    These take 50 ms, and the generator is prepared for not being able to import them.
+    """
+    parsers = "rosidl_generator_py.generate_py_impl"
+    if parsers in sys.modules:
+        return
+    sys.modules[parsers] = None  # type: ignore[assignment]  # Python's way to say: not here
+    with suppress(ImportError):
+        import_module("rosidl_generator_py")
+    del sys.modules[parsers]
 
 
 def _find_log_folder() -> None:

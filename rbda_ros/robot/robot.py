@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from rbda_ros.cluster_tree.tree import build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.errors import DescriptionError, Problem
+from rbda_ros.kernels.assembly_store import stored_assemblies
 from rbda_ros.robot.actuation import Actuated
 from rbda_ros.robot.completion import Completing
 from rbda_ros.robot.contact_dynamics import ContactDynamics
@@ -49,7 +50,8 @@ def load_robot(
         remedy = "give three finite numbers, m/s^2 in world axes"
         raise DescriptionError([Problem("gravity", f"{gravity!r} is no vector", remedy)])
     description = read_description(urdf, loops)
-    return Robot(build_cluster_tree(description, floating_base, (g[0], g[1], g[2])))
+    tree = build_cluster_tree(description, floating_base, (g[0], g[1], g[2]), stored_assemblies)
+    return Robot(tree)
 
 
 class Robot(ContactDynamics, Conversion, Actuated, Completing, Commanded, LinearDynamics):

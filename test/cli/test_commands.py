@@ -68,6 +68,7 @@ def test_imports_no_ros():
 def test_the_node_starts_without_what_only_other_commands_need():
     code = (
         "import sys; from rbda_ros.cli import main; main(['serve', '--help'])\n"
+        "from std_msgs.msg import String; type(String).__import_type_support__()\n"
         "sys.exit(any(name in sys.modules for name in ('scipy', 'lark', 'rich', 'argparse')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,5 +1,7 @@
 """Inertia and rotors on other bodies than they are on: the same dynamics, in numbers."""
 
+import weakref
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -72,3 +74,12 @@ def test_rotors_hang_on_links_with_parallel_axes(axis, order, hung):
         expected = np.asarray(ca.DM(algorithm(tree, *given)))
         scale = np.abs(expected).max()
         np.testing.assert_allclose(algorithm(other, *given), expected, 0, 1e-13 * scale)
+
+
+def test_it_is_done_once_and_freed_with_the_tree():
+    tree = geared("0 1 0")
+    assert regroup(tree) is regroup(tree)
+    assert regroup(tree, [1]) is not regroup(tree)
+    done = weakref.ref(regroup(tree))
+    del tree
+    assert done() is None

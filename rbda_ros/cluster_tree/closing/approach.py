@@ -35,7 +35,7 @@ class Approach:
 def approach(loop: Loop, start: Array) -> Approach:
     """The position nearest to closed that is downhill from ``start`` (nq,)."""
     q, damping = start, 1e-3
-    rows, K = _whole(loop, q)
+    rows, K = loop.whole_rows(q)
     cost = float(rows @ rows)
     for _ in range(APPROACH_STEPS):
         if not np.isfinite(cost) or not np.all(np.isfinite(K)):
@@ -43,7 +43,7 @@ def approach(loop: Loop, start: Array) -> Approach:
         if cost <= _CLOSE_ENOUGH or damping > _MOST_DAMPING:
             break
         trial = loop.integrate(q, _shortened(loop, _damped_step(K, rows, damping)))
-        trial_rows, trial_K = _whole(loop, trial)
+        trial_rows, trial_K = loop.whole_rows(trial)
         trial_cost = float(trial_rows @ trial_rows)
         if not trial_cost < cost:
             damping *= 4
@@ -54,11 +54,6 @@ def approach(loop: Loop, start: Array) -> Approach:
         if gain < _NO_GAIN * cost:
             break
     return Approach(q, float(np.sqrt(cost)))
-
-
-def _whole(loop: Loop, q: Array) -> tuple[Array, Array]:
-    rows, K = loop.whole(q)
-    return np.asarray(rows).ravel(), np.asarray(K)
 
 
 def _damped_step(K: Array, rows: Array, damping: float) -> Array:

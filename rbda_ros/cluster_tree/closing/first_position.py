@@ -97,7 +97,7 @@ def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
     best = min(nearest, key=lambda near: near.gap)
     name, error = worst_constraint(loop, best.q)
     gaps = gaps_of(loop, best.q)
-    turned_over = bool(np.any(np.asarray(loop.alignment(best.q)) < 0.0))
+    turned_over = bool(np.any(loop.cosines(best.q) < 0.0))
     left = "its axes are opposed" if turned_over and error <= CLOSED else f"{error:.3g} is left"
     others = ", ".join(f"{other!r} {gap:.2g}" for other, gap in gaps.items() if other != name)
     stays, gap = _gap_that_stays(loop, best.q)

@@ -73,7 +73,7 @@ def solve(loop: Loop, start: Array, free: Sequence[int]) -> Closed:
         stalled = stalled + 1 if np.linalg.norm(improved[1]) > 0.9 * np.linalg.norm(phi) else 0
         q, phi = improved
     error = float(np.abs(phi).max(initial=0.0))
-    turned_over = bool(np.any(np.asarray(loop.alignment(q)) < 0.0))
+    turned_over = bool(np.any(loop.cosines(q) < 0.0))
     return Closed(q, error if math.isfinite(error) else math.inf, turned_over)
 
 
