@@ -115,12 +115,26 @@ static int count_in(Batch *batch, const Kernel *kernel)
     return 1;
 }
 
+/* Whether loops are yet to be checked, and the first kernel can do it on its way. */
+static int may_check_later(const Batch *batch)
+{
+    const CheckedCall *call = batch->call;
+    if (call == NULL || !batch->reader->has_loops || *call->kinds != 'q'
+        || batch->given[0].checked)
+        return 0;
+    const Step *step = &call->step[0];
+    return step->kernel != NULL && step->slots[0] == 0 && step->kernel->rows.checked != NULL
+           && step->kernel->ports < MOST_PORTS;
+}
+
 static int count_kernels(Batch *batch)
 {
     const Reader *reader = batch->reader;
     batch->block = BLOCK;
     batch->instructions = (double)(reader->nq + reader->ny);  /* to look at them */
-    if (reader->has_loops && (reader->loop_state == NULL || !count_in(batch, reader->loop_state)))
+    batch->checks_later = may_check_later(batch);
+    if (reader->has_loops && !batch->checks_later
+        && (reader->loop_state == NULL || !count_in(batch, reader->loop_state)))
         return 0;
     if (batch->motion.closure != NULL && !count_in(batch, batch->motion.closure))
         return 0;
@@ -160,11 +174,33 @@ static int finish(Share *share, npy_intp count, double *const *slots)
     return 1;
 }
 
+/* One kernel, which may have to check the loops as well: whether they hold. */
+static int evaluate_step(Share *share, const Step *step, int checks, npy_intp count,
+                         double *const *slots)
+{
+    const RowsCode *rows = &step->kernel->rows;
+    double *ports[MOST_PORTS];
+    for (int i = 0; i < step->kernel->ports; i++)
+        ports[i] = slots[step->slots[i]];
+    if (!checks) {
+        rows->evaluate(ports, rows->constants, share->memory, count);
+        return 1;
+    }
+    ports[step->kernel->ports] = share->holding;
+    rows->checked(ports, rows->constants, share->memory, count);
+    const Kernel *loops = share->batch->reader->loop_state;
+    double all = (double)(loops->size[1] + loops->size[2]);
+    int good = 1;
+    for (npy_intp k = 0; k < count; k++)
+        good &= share->holding[k] == all;
+    return good;
+}
+
 static int evaluate_block(Share *share, npy_intp first, npy_intp count)
 {
     const Batch *batch = share->batch;
     const CheckedCall *call = batch->call;
-    double *slots[MOST_SLOTS], *ports[MOST_PORTS];
+    double *slots[MOST_SLOTS];
     for (int i = 0; i < call->slots; i++)
         slots[i] = share->slot[i];
     for (int i = 0; i < call->results; i++) {
@@ -175,14 +211,10 @@ static int evaluate_block(Share *share, npy_intp first, npy_intp count)
         return 0;
     for (int k = 0; k < call->steps; k++) {
         const Step *step = &call->step[k];
-        if (step->kernel == NULL) {
+        if (step->kernel == NULL)
             add_slots(step, slots, count * call->slot[step->slots[2]].size);
-            continue;
-        }
-        const RowsCode *rows = &step->kernel->rows;
-        for (int i = 0; i < step->kernel->ports; i++)
-            ports[i] = slots[step->slots[i]];
-        rows->evaluate(ports, rows->constants, share->memory, count);
+        else if (!evaluate_step(share, step, k == 0 && batch->checks_later, count, slots))
+            return 0;
     }
     return finish(share, count, slots);
 }

@@ -45,6 +45,8 @@ typedef void (*EvaluateRows)(double *const *ports, const double *constants, doub
 
 typedef struct {
     EvaluateRows evaluate;         /* NULL while there is none */
+    EvaluateRows checked;          /* the same, and one more output: how many of the loops' numbers
+                                      are as they must be at the first input; or NULL */
     const double *constants;
     npy_intp memory;               /* numbers that it works in, at a multiple of 64 bytes */
     npy_intp together;             /* rows that it takes at once */

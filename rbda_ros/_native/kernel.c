@@ -109,15 +109,16 @@ static PyObject *kernel_takes_rows(PyObject *self, void *unused)
 static PyObject *kernel_use_rows(PyObject *self, PyObject *arguments)
 {
     Kernel *kernel = (Kernel *)self;
-    unsigned long long address, constants;
+    unsigned long long address, checked, constants;
     RowsCode rows;
-    if (!PyArg_ParseTuple(arguments, "KKnndO:use_rows", &address, &constants, &rows.memory,
-                          &rows.together, &rows.instructions, &rows.code))
+    if (!PyArg_ParseTuple(arguments, "KKKnndO:use_rows", &address, &checked, &constants,
+                          &rows.memory, &rows.together, &rows.instructions, &rows.code))
         return NULL;
     if (rows.memory < 0 || rows.together < 1)
         return PyErr_Format(PyExc_ValueError, "no memory, or no rows");
     if (kernel->rows.evaluate == NULL) {  /* or another thread was first */
         rows.evaluate = (EvaluateRows)(uintptr_t)address;
+        rows.checked = (EvaluateRows)(uintptr_t)checked;
         rows.constants = (const double *)(uintptr_t)constants;
         Py_INCREF(rows.code);
         kernel->rows = rows;
@@ -127,8 +128,8 @@ static PyObject *kernel_use_rows(PyObject *self, PyObject *arguments)
 
 static PyMethodDef kernel_methods[] = {
     {"use_rows", kernel_use_rows, METH_VARARGS,
-     "use_rows(address, address of constants, numbers of memory, rows at once, instructions,"
-     " owner): machine code for batches."},
+     "use_rows(address, address of what checks loops too or 0, address of constants, numbers of"
+     " memory, rows at once, instructions, owner): machine code for batches."},
     {NULL},
 };
 

@@ -33,6 +33,7 @@ typedef struct {
     Given given[MOST_ARGUMENTS];
     Motion motion;
     const Kernel *forces;          /* that forces on all joints go through; or NULL */
+    int checks_later;              /* loops are checked by the first step's kernel, on its way */
     double *singles;               /* arguments that are one vector, where they were changed */
     double *result[MOST_RESULTS];  /* rows of results; without a call those of q and yd, or NULL */
     npy_intp code_memory;          /* numbers that machine code works in */
@@ -44,7 +45,7 @@ typedef struct {
     const Batch *batch;
     npy_intp first, count;
     double *memory;                /* of machine code; then come the others */
-    double *slot[MOST_SLOTS], *start, *known, *phi, *conditioning, *work;
+    double *slot[MOST_SLOTS], *start, *known, *phi, *conditioning, *holding, *work;
     double residual, worst;        /* of its loops */
     int good;
 } Share;

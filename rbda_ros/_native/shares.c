@@ -53,6 +53,7 @@ static npy_intp lay_out(const Batch *batch, Share *share, double *memory)
     share->known = take(memory, &taken, batch->motion.closure ? block * nq : 0);
     share->phi = take(memory, &taken, block * rows);
     share->conditioning = take(memory, &taken, block * loops);
+    share->holding = take(memory, &taken, batch->checks_later ? block : 0);
     share->work = take(memory, &taken, call && call->branches ? call->branches->n * COLUMNS : 0);
     return taken;
 }

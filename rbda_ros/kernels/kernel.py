@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +32,27 @@ class Kernel:
     are answered by machine code, which is stored on disk for the next time (`disk_cache`). With
     ``RBDA_ROS_COMPILE=0`` in the environment, or ``compiled=False``, the virtual machine answers
     always. Threads may share a kernel.
+
+    Args:
+        function: what it evaluates.
+        compiled: whether it may be compiled.
+        check: gives what `BatchMachine` checks the first input by.
     """
 
-    def __init__(self, function: ca.Function, *, compiled: bool = True) -> None:
+    def __init__(
+        self,
+        function: ca.Function,
+        *,
+        compiled: bool = True,
+        check: Callable[[], ca.Function] | None = None,
+    ) -> None:
         self._function = function
         self._local = threading.local()
         self._may_compile = compiled and os.environ.get("RBDA_ROS_COMPILE", "1") != "0"
         self._machine: Lazy[Machine] = Lazy(function.name(), lambda: _compile(function))
         self._batch_machine: Lazy[BatchMachine] = Lazy(
-            f"{function.name()} for batches", lambda: _compile_batch(function)
+            f"{function.name()} for batches",
+            lambda: _compile_batch(function, None if check is None else check()),
         )
 
     @property
@@ -249,7 +262,7 @@ def _compile(function: ca.Function) -> Machine:
     return compile_function(function)
 
 
-def _compile_batch(function: ca.Function) -> BatchMachine:
+def _compile_batch(function: ca.Function, check: ca.Function | None) -> BatchMachine:
     from rbda_ros.kernels.machine import BatchMachine
 
-    return BatchMachine(function)
+    return BatchMachine(function, check)
