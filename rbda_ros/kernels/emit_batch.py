@@ -207,28 +207,66 @@ def _port_loop(
         f"  %{loop}.j = phi i64 [ 0, %{before} ], [ %{loop}.next, %{loop} ]",
         f"  %{loop}.at = getelementptr {lanes.type}, ptr %{loop}.tile, i64 %{loop}.j",
     ]
-    T, align, vector = lanes.type, 8 * lanes.count, "poison"
-    if not gather:
-        lines.append(f"  %{loop}.v = load {T}, ptr %{loop}.at, align {align}")
-    for k in range(lanes.count):
-        lines.append(f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.j")
+    T, align, vector, step = lanes.type, 8 * lanes.count, "poison", 1
+    if not gather and size >= lanes.count:
+        lines, step = [*lines[:-1], *_stored_rows(lanes, loop, size)], lanes.count
+    else:
+        if not gather:
+            lines.append(f"  %{loop}.v = load {T}, ptr %{loop}.at, align {align}")
+        for k in range(lanes.count):
+            lines.append(f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.j")
+            if gather:
+                lines += [
+                    f"  %{loop}.x{k} = load double, ptr %{loop}.e{k}",
+                    f"  %{loop}.v{k} = insertelement {T} {vector}, double %{loop}.x{k}, i64 {k}",
+                ]
+                vector = f"%{loop}.v{k}"
+            else:
+                lines += [
+                    f"  %{loop}.x{k} = extractelement {T} %{loop}.v, i64 {k}",
+                    f"  store double %{loop}.x{k}, ptr %{loop}.e{k}",
+                ]
         if gather:
-            lines += [
-                f"  %{loop}.x{k} = load double, ptr %{loop}.e{k}",
-                f"  %{loop}.v{k} = insertelement {T} {vector}, double %{loop}.x{k}, i64 {k}",
-            ]
-            vector = f"%{loop}.v{k}"
-        else:
-            lines += [
-                f"  %{loop}.x{k} = extractelement {T} %{loop}.v, i64 {k}",
-                f"  store double %{loop}.x{k}, ptr %{loop}.e{k}",
-            ]
-    if gather:
-        lines.append(f"  store {T} {vector}, ptr %{loop}.at, align {align}")
+            lines.append(f"  store {T} {vector}, ptr %{loop}.at, align {align}")
     return [
         *lines,
-        f"  %{loop}.next = add i64 %{loop}.j, 1",
+        f"  %{loop}.next = add i64 %{loop}.j, {step}",
         f"  %{loop}.more = icmp ult i64 %{loop}.next, {size}",
         f"  br i1 %{loop}.more, label %{loop}, label %{loop}.done",
         f"{loop}.done:",
     ]
+
+
+def _stored_rows(lanes: Lanes, loop: str, size: int) -> list[str]:
+    """Bring as many entries as there are lanes into rows, a vector for each: matrices have many.
+
+    The last come to the end of the row, whatever of it is written twice.
+    """
+    T, W = lanes.type, lanes.count
+    lines = [
+        f"  %{loop}.first = call i64 @llvm.umin.i64(i64 %{loop}.j, i64 {size - W})",
+        f"  %{loop}.at = getelementptr {T}, ptr %{loop}.tile, i64 %{loop}.first",
+    ]
+    vectors = [f"%{loop}.v{k}" for k in range(W)]
+    for k, vector in enumerate(vectors):
+        lines.append(f"  {vector}.at = getelementptr {T}, ptr %{loop}.at, i64 {k}")
+        lines.append(f"  {vector} = load {T}, ptr {vector}.at, align {8 * W}")
+    half = 1
+    while half < W:  # transposed blocks of 2, of 4, ...
+        masks = [
+            [p if p & half == 0 else W + p - half for p in range(W)],
+            [p + half if p & half == 0 else W + p for p in range(W)],
+        ]
+        for i in (i for i in range(W) if i & half == 0):
+            a, b = vectors[i], vectors[i + half]
+            for at, mask in zip((i, i + half), masks, strict=True):
+                chosen = ", ".join(f"i32 {p}" for p in mask)
+                vectors[at] = f"%{loop}.s{half}.{at}"
+                lines.append(
+                    f"  {vectors[at]} = shufflevector {T} {a}, {T} {b}, <{W} x i32> <{chosen}>"
+                )
+        half *= 2
+    for k, vector in enumerate(vectors):
+        lines.append(f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.first")
+        lines.append(f"  store {T} {vector}, ptr %{loop}.e{k}, align 8")
+    return lines
