@@ -15,6 +15,7 @@ import pinocchio as pin
 from benchmark.robots import Pair, demo_leg, example_urdf, pair
 from benchmark.timing import interleaved
 from rbda_ros import Robot
+from rbda_ros.cluster_tree.closing.tolerances import BATCH_BLOCK, BATCH_STEPS
 
 Row = dict[str, object]
 
@@ -74,11 +75,20 @@ def _demo_leg_rows() -> Iterator[Row]:
     phase = np.linspace(0.0, 4.0, BATCH)[:, None] + np.arange(robot.ny)
     y = home + 0.2 * np.sin(phase)
     q, (yd, ydd) = robot.close(y), rng.normal(size=(2, BATCH, robot.ny))
-    for name in ("loop_state", "closure"):
-        options = [robot._inputs.choices.newton_positions] if name == "closure" else []
-        robot._kernels.get(name, *options).compile(batch=True)
-    for position, how in ((q, ""), (robot.state(q), " of a state"), (y, " from y")):
+    positions = robot._inputs.choices.newton_positions
+    closure = robot._kernels.get("closure", positions, BATCH_STEPS)
+    for kernel in (robot.kernel("loop_state"), robot._kernels.get("closure", positions), closure):
+        kernel.compile(batch=True)
+    for position, how in ((q, ""), (robot.state(q), " of a state")):
         yield _row(robot, "demo_leg", "inverse_dynamics", [position, yd, ydd], how)
+    # A kernel that closes too: from as near as the method does, which has to find that out.
+    near = q[np.arange(BATCH) // BATCH_BLOCK * BATCH_BLOCK]
+    kernel = robot.kernel("inverse_dynamics")
+
+    def both() -> object:
+        return kernel.batch(closure.batch(y, near)[0], yd, ydd)
+
+    yield _row(robot, "demo_leg", "inverse_dynamics", [y, yd, ydd], " from y", kernels=both)
 
 
 def _motion(robot: Robot, q: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
@@ -95,21 +105,23 @@ def _row(
     states: list,
     peer: str = "",
     loop: Callable[[], object] | None = None,
+    kernels: Callable[[], object] | None = None,
 ) -> Row:
     kernel, call = robot.kernel(method), getattr(robot, method)
     kernel.compile(batch=True)
     closed = [robot.state(states[0]).q, *states[1:]]
-    contenders = {"method": lambda: call(*states), "kernel": lambda: kernel.batch(*closed)}
+    alone = kernels or (lambda: kernel.batch(*closed))
+    contenders: dict[str, Callable[[], object]] = {"method": lambda: call(*states), "kernel": alone}
     if loop is not None:
         contenders["loop"] = loop
     with one_core():
         for _ in range(3):  # native code comes in after the first
             call(*states)
         taken = interleaved(contenders)
-    ours, alone = taken["method"] / BATCH, taken["kernel"] / BATCH
+    ours, of_kernel = taken["method"] / BATCH, taken["kernel"] / BATCH
     theirs = taken["loop"] / LOOP if loop is not None else float("nan")
     return {
         "method": f"{method}{peer if loop is None else ''}", "robot": name, "us": ours,
-        "kernel_us": alone, "over_kernel": ours / alone,
+        "kernel_us": of_kernel, "over_kernel": ours / of_kernel,
         "peer": peer if loop is not None else "", "peer_us": theirs, "ratio": theirs / ours,
     }  # fmt: skip

@@ -59,10 +59,12 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     Evaluate evaluate;
+    _Atomic int withdrawn;         /* its machine code is wrong: whoever has it must not call it */
     int inputs, ports;             /* how many are inputs, how many in all */
     int into;                      /* whether outputs are given too, and nothing is returned */
     npy_intp size[MOST_PORTS];
     PyObject *otherwise;           /* takes what is not taken here; keeps the code alive */
+    PyObject *instead;             /* takes everything once that is withdrawn */
     RowsCode rows;
 } Kernel;
 
@@ -81,12 +83,19 @@ typedef struct {
     npy_intp bodies;
 } Links;
 
+enum { MOST_LARGE = 8 };
+
+/* spare.c: large arrays that were given out before, the last in front. */
+typedef struct {
+    PyObject *array[MOST_LARGE];
+} LargeSpare;
+
 /* reader.c: positions and velocities of one robot, as users give them. */
 typedef struct {
     PyObject_HEAD
     Py_ssize_t nq, nv, ny;
     double largest_position, largest, quaternion_tolerance, unit;
-    double closed, nearby, on_loops, singular;
+    double closed, precise, nearby, on_loops, singular;
     double batch_near, batch_block;
     Indices independent;           /* entries of qd that are yd */
     Indices quaternions;           /* where they start in q */
@@ -97,11 +106,13 @@ typedef struct {
     PyTypeObject *state_type;      /* of states that were checked before */
     PyObject *identity;            /* whose states they must be */
     Kernel *closure;               /* y, guess -> q, phi; NULL while there is none */
+    Kernel *row_closure;           /* the same in fewer steps, for rows near one that is closed */
     Kernel *loop_state;            /* q -> phi, conditioning; NULL without loops */
     int has_loops;
     Links links;
     LoopMemory memory;             /* of whoever holds the interpreter lock */
     double residual, worst;        /* of the position that was read last: of its loops */
+    LargeSpare spare;              /* for results of batches */
 } Reader;
 
 extern PyTypeObject ReaderType;

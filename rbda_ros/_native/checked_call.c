@@ -123,7 +123,9 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
         }
         for (int i = 0; i < step->kernel->ports; i++)
             ports[i] = slots[step->slots[i]];
-        step->kernel->evaluate(ports);
+        good = !step->kernel->withdrawn;
+        if (good)
+            step->kernel->evaluate(ports);
     }
     if (!good)
         answer = call->optional ? Py_NewRef(Py_None) : call_with_rows(call, ordered);

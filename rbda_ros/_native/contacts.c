@@ -99,7 +99,7 @@ static PyObject *contact_vectorcall(PyObject *self, PyObject *const *given, size
     memcpy(ports, call->port, sizeof ports);
     ports[first + YDD] = PyArray_DATA((PyArrayObject *)ydd);
     ports[first + FORCES] = PyArray_DATA((PyArrayObject *)forces);
-    if (read_position(reader, given[0], ports[0], &q)
+    if (!kernel->withdrawn && read_position(reader, given[0], ports[0], &q)
         && read_velocity(reader, given[1], ports[1], &yd)
         && read_force(reader, call->forces, given[2], q, ports[2], &tau)) {
         ports[0] = (double *)q;

@@ -22,6 +22,8 @@ WIDE int all_within(const double *numbers, npy_intp count, double largest)
 int normalize_rows(const Reader *reader, double *q, npy_intp count)
 {
     int good = 1;
+    if (reader->quaternions.count == 0)
+        return 1;
     for (npy_intp k = 0; good && k < count; k++)
         good = normalize(reader, q + k * reader->nq);
     return good;

@@ -50,8 +50,10 @@ static npy_intp lay_out(const Batch *batch, Share *share, double *memory)
         share->slot[1] = take(memory, &taken, block * reader->ny);
     }
     share->start = take(memory, &taken, batch->motion.closure ? block * nq : 0);
+    share->further = take(memory, &taken, batch->motion.closure ? block * nq : 0);
     share->known = take(memory, &taken, batch->motion.closure ? block * nq : 0);
     share->phi = take(memory, &taken, block * rows);
+    share->further_phi = take(memory, &taken, batch->motion.closure ? block * rows : 0);
     share->conditioning = take(memory, &taken, block * loops);
     share->holding = take(memory, &taken, batch->checks_later ? block : 0);
     share->work = take(memory, &taken, call && call->branches ? call->branches->n * COLUMNS : 0);
@@ -98,7 +100,8 @@ static int prepare_worker(Worker *worker, const Batch *batch, npy_intp first, np
         return 0;
     uintptr_t aligned = ((uintptr_t)worker->memory + 63) / 64 * 64;
     worker->share = (Share){
-        .batch = batch, .first = first, .count = count, .worst = 1.0, .good = 1};
+        .batch = batch, .first = first, .count = count, .started = -1, .worst = 1.0,
+        .good = 1};
     lay_out(batch, &worker->share, (double *)aligned);
     for (int i = batch->arguments; batch->call != NULL && i < batch->call->slots; i++) {
         const Slot *slot = &batch->call->slot[i];

@@ -112,6 +112,11 @@ class Kernel:
         """Use the machine code no more: from here on the virtual machine answers."""
         self._may_compile = False
         self.__dict__.pop("call", None)
+        machine, interpreted = self._machine.value, _Interpreted(self._function)
+        if machine is not None and self.native is not None:
+            # Native calls have these, and others may: `call` was given out.
+            machine.call.withdraw(interpreted.call)
+            machine.into.withdraw(interpreted.into)
         for code in (self._machine, self._batch_machine):
             code.withdraw(why)
 
@@ -246,6 +251,26 @@ class _Buffers:
                     f" not {buffer.shape}"
                 )
             buffer[:] = given
+
+
+class _Interpreted:
+    """A function by the virtual machine, in the place of machine code that was given out."""
+
+    def __init__(self, function: ca.Function) -> None:
+        self._function = function
+
+    def call(self, *inputs: ArrayLike) -> tuple[Array, ...]:
+        """``(*inputs) -> outputs``."""
+        buffers = _Buffers(self._function)
+        buffers.fill(self._function.name(), inputs)
+        buffers.evaluate()
+        return tuple(buffers.outputs)
+
+    def into(self, *arrays: Array) -> None:
+        """``(*inputs, *outputs)``: write into arrays."""
+        count = self._function.n_in()
+        for array, output in zip(arrays[count:], self.call(*arrays[:count]), strict=True):
+            np.copyto(array, output)
 
 
 def _check_count(function: ca.Function, inputs: tuple[ArrayLike, ...]) -> None:

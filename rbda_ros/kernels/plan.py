@@ -142,34 +142,34 @@ def _in_order(
     Outputs are traced back from the last to the first: the tips of a robot come before its base,
     so that one limb is finished before the next begins, and fewer values wait in memory.
     """
-    first, count = program.first_result, len(program.instructions)
-    answered = count if program.answered is None else program.answered
+    first, done = program.first_result, set(early)
     pack_of = {value: pack for pack in packs for value in pack}
     pair = _sines_and_cosines(program)
-    order: dict[Pack, None] = {}
-    done = set(early)
+
+    def trace(starts: Iterable[int]) -> list[Pack]:
+        order: dict[Pack, None] = {}
+        for start in while_wanted(starts):
+            waiting = [start] if start >= first else []
+            while waiting:
+                value = waiting[-1]
+                pack = pack_of.get(value, (value,))
+                operands = packs.get(pack) or _alone(program, pack)
+                read = [v for lanes, _ in operands for v in lanes]
+                missing = [v for v in read if v >= first and v not in done]
+                if value in done or not missing:
+                    waiting.pop()
+                    for both in pair.get(value, [pack]) if value not in done else ():
+                        order[both] = None
+                        done.update(both)
+                else:
+                    waiting += reversed(missing)
+        return list(order)
+
+    values = range(first, first + len(program.instructions))
     answers = program.results if program.answered is None else program.results[:-1]
     outputs = [value for results in reversed(answers) for value in reversed(results)]
-    in_answer = 0
-    for start in while_wanted((*outputs, *range(first, first + count))):
-        if start == first + answered:
-            in_answer = len(order)
-        waiting = [start] if start >= first else []
-        while waiting:
-            value = waiting[-1]
-            pack = pack_of.get(value, (value,))
-            operands = packs.get(pack) or _alone(program, pack)
-            missing = [v for lanes, _ in operands for v in lanes if v >= first and v not in done]
-            if value in done or not missing:
-                waiting.pop()
-                for both in pair.get(value, [pack]) if value not in done else ():
-                    order[both] = None
-                    done.update(both)
-            else:
-                waiting += reversed(missing)
-    every = list(order)
-    at = len(every) if answered == count else in_answer
-    return every[:at], every[at:]
+    answer = trace((*outputs, *values[: program.answered]))
+    return answer, trace(values)
 
 
 def _sines_and_cosines(program: Program) -> dict[int, list[Pack]]:
