@@ -149,20 +149,21 @@ int copy_indices(Indices *indices, PyObject *given, npy_intp least, npy_intp lim
 
 /* branches.c: which coordinates of a mass matrix H (n x n) carry which. */
 typedef struct {
-    npy_intp n;
-    double *work;
-    npy_intp *parent;        /* of each coordinate, an earlier one, or -1 */
-    npy_intp *start, *below; /* coordinates that coordinate i carries, from start[i] to start[i+1] */
+    npy_intp n, stride;
+    double *work;                     /* n rows of `stride` numbers */
+    npy_intp *start, *above;          /* coordinates that carry coordinate k, nearest first, from
+                                         start[k] to start[k + 1] */
+    npy_intp *start_below, *below;    /* and those that it carries, the last first */
 } Branches;
 
-enum { COLUMNS = 16 };  /* of B that are solved for at a time: n rows of them are its work */
-
-/* To be freed with PyMem_Free; NULL where the parents are none, or memory is short. */
-Branches *new_branches(PyObject *parents, npy_intp n);
+/* For so many matrices to be solved for at once, the identity among them. To be freed with
+   PyMem_Free; NULL where the parents are none, or memory is short. */
+Branches *new_branches(PyObject *parents, npy_intp n, int matrices);
 /* L of H, in its lower half; 0 where it is singular. */
 int factor_branches(const Branches *branches, double *H);
-/* sign H^-1 B in the place of B (n x n). */
-void solve_branches(const Branches *branches, const double *L, double *B, double sign);
+/* sign H^-1 B in the place of some B (n x n), and H^-1. */
+void solve_branches(const Branches *branches, const double *L, double *const *B, int matrices,
+                    double sign, double *inverse);
 
 extern PyTypeObject CheckedCallType;  /* checked_call.c */
 extern PyTypeObject ClosingType;      /* closing.c */

@@ -212,7 +212,7 @@ static int set_branches(CheckedCall *call, PyObject *parents)
             return 0;
     if (call->slot[call->mass_matrix].size != n * n)
         return 0;
-    call->branches = new_branches(parents, n);
+    call->branches = new_branches(parents, n, call->least != 0.0 ? 1 : matrices);
     return call->branches != NULL;
 }
 

@@ -39,6 +39,7 @@ static npy_intp lay_out(const Batch *batch, Share *share, double *memory)
 {
     const Reader *reader = batch->reader;
     const CheckedCall *call = batch->call;
+    const Branches *branches = call ? call->branches : NULL;
     npy_intp block = batch->block, nq = reader->nq, taken = 0;
     npy_intp rows = reader->loop_state ? reader->loop_state->size[1] : 0;
     npy_intp loops = reader->loop_state ? reader->loop_state->size[2] : 0;
@@ -56,7 +57,7 @@ static npy_intp lay_out(const Batch *batch, Share *share, double *memory)
     share->further_phi = take(memory, &taken, batch->motion.closure ? block * rows : 0);
     share->conditioning = take(memory, &taken, block * loops);
     share->holding = take(memory, &taken, batch->checks_later ? block : 0);
-    share->work = take(memory, &taken, call && call->branches ? call->branches->n * COLUMNS : 0);
+    share->work = take(memory, &taken, branches ? branches->n * branches->stride : 0);
     return taken;
 }
 
