@@ -8,13 +8,6 @@ typedef double Eight __attribute__((vector_size(64), aligned(8), may_alias));
 
 enum { LANES = 8, MOST_VECTORS = 4 };  /* of columns that are solved for at a time */
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) \
-    && !defined(__SANITIZE_ADDRESS__)
-#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WIDEST
-#endif
-
 /* Coordinates on the way from each to the base, and those that each carries, in lists. */
 static void list_branches(Branches *branches, const npy_intp *parent)
 {
@@ -125,7 +118,7 @@ static inline __attribute__((always_inline)) void solve_vectors(
                start[k + 1] - start[k], L + k * n, n, 0, 1.0 / L[k * n + k], vectors);
 }
 
-WIDEST static void solve_columns(const Branches *branches, const double *L, npy_intp columns)
+CLONES("avx512f", "avx2") static void solve_columns(const Branches *branches, const double *L, npy_intp columns)
 {
     for (npy_intp at = 0; at < columns; at += MOST_VECTORS * LANES) {
         double *work = branches->work + at;

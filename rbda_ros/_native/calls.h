@@ -19,10 +19,11 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) \
     && !defined(__SANITIZE_ADDRESS__)
-#define WIDE __attribute__((target_clones("avx2", "default")))
+#define CLONES(...) __attribute__((target_clones(__VA_ARGS__, "default")))
 #else
-#define WIDE
+#define CLONES(...)
 #endif
+#define WIDE CLONES("avx2")
 
 /* Four numbers, as the compiler handles them on any processor. */
 typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
