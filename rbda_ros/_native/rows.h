@@ -47,7 +47,8 @@ typedef struct {
     const Batch *batch;
     npy_intp first, count;
     double *memory;                /* of machine code; then come the others */
-    double *slot[MOST_SLOTS], *start, *further, *further_phi, *known, *phi, *conditioning, *holding, *work;
+    double *slot[MOST_SLOTS], *known, *start, *phi, *further, *further_phi, *conditioning;
+    double *holding, *work;
     npy_intp started;              /* the anchor that all of `start` has; -1 where they differ */
     double residual, worst;        /* of its loops */
     int good;

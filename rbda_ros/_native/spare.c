@@ -52,7 +52,7 @@ void clear_spare(Spare *spare)
         Py_CLEAR(spare->array[i]);
 }
 
-/* An array in front, those before it one further; what is too much falls off the end. */
+/* An array in the front, in the place of another; those before that are one further now. */
 static void put_in_front(LargeSpare *spare, int from, PyObject *array)
 {
     memmove(spare->array + 1, spare->array, from * sizeof *spare->array);
@@ -85,8 +85,9 @@ PyObject *take_large(LargeSpare *spare, int dimensions, const npy_intp *shape)
     PyObject *array = PyArray_SimpleNew(dimensions, shape, NPY_DOUBLE);
     npy_intp bytes = array == NULL ? 0 : PyArray_NBYTES((PyArrayObject *)array);
     if (bytes >= LARGE && bytes <= MOST_BYTES) {
-        Py_CLEAR(spare->array[MOST_LARGE - 1]);
+        PyObject *last = spare->array[MOST_LARGE - 1];
         put_in_front(spare, MOST_LARGE - 1, Py_NewRef(array));
+        Py_XDECREF(last);
         drop_too_much(spare);
     }
     return array;

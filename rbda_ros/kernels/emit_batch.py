@@ -69,16 +69,13 @@ def modules(plan: Plan, lanes: Lanes, tiling: Tiling) -> list[str]:
     program = plan.program
     ir = [declaration(program, function) for function in parts]
     ir.append("declare i64 @llvm.umin.i64(i64, i64)")
-    answering = [name for name in parts if name not in _checking(plan)]
+    checking = {f"chunk{k}" for k in range(plan.answering, len(plan.chunks))}
+    answering = [name for name in parts if name not in checking]
     outputs = len(program.outputs) - (program.answered is not None)
     ir.append(_batch(plan, lanes, tiling, "batch", answering, outputs))
     if program.answered is not None:
         ir.append(_batch(plan, lanes, tiling, "checked", parts, outputs + 1))
     return [*parts.values(), "\n".join(ir)]
-
-
-def _checking(plan: Plan) -> set[str]:
-    return {f"chunk{k}" for k in range(plan.answering, len(plan.chunks))}
 
 
 def _batch(
@@ -205,42 +202,55 @@ def _port_loop(
         f"  br label %{loop}",
         f"{loop}:",
         f"  %{loop}.j = phi i64 [ 0, %{before} ], [ %{loop}.next, %{loop} ]",
-        f"  %{loop}.at = getelementptr {lanes.type}, ptr %{loop}.tile, i64 %{loop}.j",
     ]
-    T, align, vector, step = lanes.type, 8 * lanes.count, "poison", 1
-    if not gather and size >= lanes.count:
-        lines, step = [*lines[:-1], *_stored_rows(lanes, loop, size)], lanes.count
+    vectors = not gather and size >= lanes.count
+    if vectors:
+        lines += _stored_rows(lanes, loop, size)
     else:
-        if not gather:
-            lines.append(f"  %{loop}.v = load {T}, ptr %{loop}.at, align {align}")
-        for k in range(lanes.count):
-            lines.append(f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.j")
-            if gather:
-                lines += [
-                    f"  %{loop}.x{k} = load double, ptr %{loop}.e{k}",
-                    f"  %{loop}.v{k} = insertelement {T} {vector}, double %{loop}.x{k}, i64 {k}",
-                ]
-                vector = f"%{loop}.v{k}"
-            else:
-                lines += [
-                    f"  %{loop}.x{k} = extractelement {T} %{loop}.v, i64 {k}",
-                    f"  store double %{loop}.x{k}, ptr %{loop}.e{k}",
-                ]
-        if gather:
-            lines.append(f"  store {T} {vector}, ptr %{loop}.at, align {align}")
+        lines += _gathered(lanes, loop) if gather else _scattered(lanes, loop)
     return [
         *lines,
-        f"  %{loop}.next = add i64 %{loop}.j, {step}",
+        f"  %{loop}.next = add i64 %{loop}.j, {lanes.count if vectors else 1}",
         f"  %{loop}.more = icmp ult i64 %{loop}.next, {size}",
         f"  br i1 %{loop}.more, label %{loop}, label %{loop}.done",
         f"{loop}.done:",
     ]
 
 
-def _stored_rows(lanes: Lanes, loop: str, size: int) -> list[str]:
-    """Bring as many entries as there are lanes into rows, a vector for each: matrices have many.
+def _gathered(lanes: Lanes, loop: str) -> list[str]:
+    """Bring one entry of each row into a vector of the tile."""
+    T, vector = lanes.type, "poison"
+    lines = [f"  %{loop}.at = getelementptr {T}, ptr %{loop}.tile, i64 %{loop}.j"]
+    for k in range(lanes.count):
+        lines += [
+            f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.j",
+            f"  %{loop}.x{k} = load double, ptr %{loop}.e{k}",
+            f"  %{loop}.v{k} = insertelement {T} {vector}, double %{loop}.x{k}, i64 {k}",
+        ]
+        vector = f"%{loop}.v{k}"
+    return [*lines, f"  store {T} {vector}, ptr %{loop}.at, align {8 * lanes.count}"]
 
-    The last come to the end of the row, whatever of it is written twice.
+
+def _scattered(lanes: Lanes, loop: str) -> list[str]:
+    """Bring a vector of the tile into one entry of each row."""
+    T = lanes.type
+    lines = [
+        f"  %{loop}.at = getelementptr {T}, ptr %{loop}.tile, i64 %{loop}.j",
+        f"  %{loop}.v = load {T}, ptr %{loop}.at, align {8 * lanes.count}",
+    ]
+    for k in range(lanes.count):
+        lines += [
+            f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.j",
+            f"  %{loop}.x{k} = extractelement {T} %{loop}.v, i64 {k}",
+            f"  store double %{loop}.x{k}, ptr %{loop}.e{k}",
+        ]
+    return lines
+
+
+def _stored_rows(lanes: Lanes, loop: str, size: int) -> list[str]:
+    """Bring as many vectors of the tile as there are lanes into rows, transposed.
+
+    A matrix has many. The last vectors end where the row does; some of it is written twice.
     """
     T, W = lanes.type, lanes.count
     lines = [
