@@ -141,7 +141,8 @@ class KernelCache:
         self._tracing = threading.Lock()
         self._distrusted: Exception | None = unloaded._distrusted if unloaded else None
         # It knows the tree, not this cache: kernels have it, and nothing refers back to a robot.
-        self._check = unloaded._check if unloaded else cache(partial(trace_check, tree))
+        own: Callable[[], ca.Function] = cache(partial(trace_check, tree))
+        self._check: Callable[[], ca.Function] = unloaded._check if unloaded else own
 
     def get(self, name: str, *options: Hashable) -> Kernel:
         """The kernel of an algorithm, one of `registry.REGISTRY`, for these options."""

@@ -112,9 +112,9 @@ class Kernel:
         """Use the machine code no more: from here on the virtual machine answers."""
         self._may_compile = False
         self.__dict__.pop("call", None)
-        machine, interpreted = self._machine.value, _Interpreted(self._function)
-        if machine is not None and self.native is not None:
-            # Native calls have these, and others may: `call` was given out.
+        machine: Any = self._machine.value
+        if self.native is not None:  # other native calls have it, and whoever was given `call`
+            interpreted = _Interpreted(self._function)
             machine.call.withdraw(interpreted.call)
             machine.into.withdraw(interpreted.into)
         for code in (self._machine, self._batch_machine):
