@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pinocchio as pin
@@ -15,6 +16,7 @@ import pinocchio as pin
 from benchmark.robots import Pair, demo_leg, example_urdf, pair
 from benchmark.timing import interleaved
 from rbda_ros import Robot
+from rbda_ros.cluster_tree.closing.tolerances import BATCH_BLOCK, BATCH_STEPS
 
 Row = dict[str, object]
 
@@ -30,7 +32,11 @@ WORK: tuple[tuple[str, Callable, int], ...] = (
 
 
 def rows() -> Iterator[Row]:
-    """Microseconds a state of the method, of its kernel, and of Pinocchio in a loop."""
+    """Microseconds a state of the method, of its kernel, and of Pinocchio in a loop.
+
+    The loop throws away what it gets, or keeps it in an array, as the method does. What it takes to
+    fill such an array with ones bounds them all.
+    """
     for name, floating_base in ROBOTS.items():
         both = pair(name, example_urdf(name), floating_base=floating_base)
         yield from _tree_rows(both)
@@ -58,12 +64,21 @@ def _tree_rows(both: Pair) -> Iterator[Row]:
         for _ in range(LOOP)
     ]  # fmt: skip
     for method, peer, count in WORK:
+        size = np.shape(peer(model, data, *theirs[0][:count]))
 
         def loop(peer: Callable = peer, count: int = count) -> None:
             for state in theirs:
                 peer(model, data, *state[:count])
 
-        yield _row(robot, both.name, method, states[:count], f"pin.{peer.__name__}", loop)
+        def keeping(peer: Callable = peer, count: int = count, size: tuple = size) -> object:
+            kept = np.empty((BATCH, *size))
+            for k in range(BATCH):
+                kept[k] = peer(model, data, *theirs[k % LOOP][:count])
+            return kept
+
+        held = np.empty((BATCH, *size))
+        beside = {"loop": loop, "keeping": keeping, "filling": partial(held.fill, 1.0)}
+        yield _row(robot, both.name, method, states[:count], f"pin.{peer.__name__}", beside)
 
 
 def _demo_leg_rows() -> Iterator[Row]:
@@ -74,11 +89,20 @@ def _demo_leg_rows() -> Iterator[Row]:
     phase = np.linspace(0.0, 4.0, BATCH)[:, None] + np.arange(robot.ny)
     y = home + 0.2 * np.sin(phase)
     q, (yd, ydd) = robot.close(y), rng.normal(size=(2, BATCH, robot.ny))
-    for name in ("loop_state", "closure"):
-        options = [robot._inputs.choices.newton_positions] if name == "closure" else []
-        robot._kernels.get(name, *options).compile(batch=True)
-    for position, how in ((q, ""), (robot.state(q), " of a state"), (y, " from y")):
+    positions = robot._inputs.choices.newton_positions
+    closure = robot._kernels.get("closure", positions, BATCH_STEPS)
+    for kernel in (robot.kernel("loop_state"), robot._kernels.get("closure", positions), closure):
+        kernel.compile(batch=True)
+    for position, how in ((q, ""), (robot.state(q), " of a state")):
         yield _row(robot, "demo_leg", "inverse_dynamics", [position, yd, ydd], how)
+    # A kernel that closes too: from as near as the method does, which has to find that out.
+    near = q[np.arange(BATCH) // BATCH_BLOCK * BATCH_BLOCK]
+    kernel = robot.kernel("inverse_dynamics")
+
+    def both() -> object:
+        return kernel.batch(closure.batch(y, near)[0], yd, ydd)
+
+    yield _row(robot, "demo_leg", "inverse_dynamics", [y, yd, ydd], " from y", kernels=both)
 
 
 def _motion(robot: Robot, q: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
@@ -94,22 +118,24 @@ def _row(
     method: str,
     states: list,
     peer: str = "",
-    loop: Callable[[], object] | None = None,
+    beside: dict[str, Callable[[], object]] | None = None,
+    kernels: Callable[[], object] | None = None,
 ) -> Row:
     kernel, call = robot.kernel(method), getattr(robot, method)
     kernel.compile(batch=True)
     closed = [robot.state(states[0]).q, *states[1:]]
-    contenders = {"method": lambda: call(*states), "kernel": lambda: kernel.batch(*closed)}
-    if loop is not None:
-        contenders["loop"] = loop
+    alone = kernels or (lambda: kernel.batch(*closed))
     with one_core():
         for _ in range(3):  # native code comes in after the first
             call(*states)
-        taken = interleaved(contenders)
-    ours, alone = taken["method"] / BATCH, taken["kernel"] / BATCH
-    theirs = taken["loop"] / LOOP if loop is not None else float("nan")
+        taken = interleaved({"method": lambda: call(*states), "kernel": alone} | (beside or {}))
+    ours, of_kernel = taken["method"] / BATCH, taken["kernel"] / BATCH
+    nothing = float("nan")
+    loop, keeping = taken.get("loop", nothing) / LOOP, taken.get("keeping", nothing) / BATCH
     return {
-        "method": f"{method}{peer if loop is None else ''}", "robot": name, "us": ours,
-        "kernel_us": alone, "over_kernel": ours / alone,
-        "peer": peer if loop is not None else "", "peer_us": theirs, "ratio": theirs / ours,
+        "method": f"{method}{'' if beside else peer}", "robot": name, "us": ours,
+        "kernel_us": of_kernel, "over_kernel": ours / of_kernel,
+        "peer": peer if beside else "", "peer_us": loop, "ratio": loop / ours,
+        "peer_keeping_us": keeping, "ratio_keeping": keeping / ours,
+        "filling_us": taken.get("filling", nothing) / BATCH,
     }  # fmt: skip

@@ -1,8 +1,9 @@
-"""What a method takes beyond the kernels that it calls: checks, closing, and making its answer.
+"""What a method takes beyond what it computes: checks, closing, and making its answer.
 
 Every method with array arguments, hot, on a fixed tree, on a floating one, and on a robot with
-loops, beside the same kernels called by hand. Of loops, the kernel that checks them is shown too:
-a method with loops has to take that much longer.
+loops, beside the same kernels called by hand, and beside the equations that some solve with what
+these give. Of loops, the kernel that checks them is shown too: a method with loops has to take that
+much longer.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 
 from benchmark.methods import ROBOTS, STATES, chosen, compile_methods, kernel_calls, medians
 from benchmark.robots import demo_leg, example_urdf
-from rbda_ros import Contact, Robot, load_robot
+from rbda_ros import Contact, Robot, _native, load_robot
+from rbda_ros.algorithms.branches import parents
 from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, WITH_WRENCHES, plan_of
 
 Row = dict[str, object]
@@ -51,9 +53,11 @@ def _rows(name: str, robot: Robot) -> Iterator[Row]:
             contenders["checks"] = checks
         taken = medians(contenders, None)
         alone = sum(taken[f"kernel {k}"] for k in range(len(kernels)))
+        solving = _solving_us(robot, method, states[0]["q"], link)
         yield {
             "method": method, "robot": name, "us": taken["method"], "kernels_us": alone,
-            "over_us": taken["method"] - alone, "loop_check_us": taken.get("checks", 0.0),
+            "solving_us": solving, "over_us": taken["method"] - alone - solving,
+            "loop_check_us": taken.get("checks", 0.0),
         }  # fmt: skip
 
 
@@ -95,4 +99,43 @@ def _others(
         "constrained_forward_dynamics",
         [partial(robot.constrained_forward_dynamics, *state, contacts) for state in moving],
         [[partial(motion.call, *state, *constant) for state in moving]],
+    )
+
+
+def _solving_us(robot: Robot, method: str, q: np.ndarray, link: str) -> float:
+    """Microseconds of the equations that native code solves for a method, if any.
+
+    They are solved by a call that copies its arguments in the place of kernels, less the same call
+    that does not solve.
+    """
+    if method == "forward_dynamics_derivatives":
+        A, count, parent = robot.mass_matrix(q), 3, parents(robot.tree)
+    elif method == "operational_space_inertia":
+        A = robot.operational_space_inertia(q, (link,)).inverse_inertia
+        count, parent = 1, [*range(-1, len(A) - 1)]
+    else:
+        return 0.0
+    calls = {
+        name: [
+            partial(_solver(robot, parent, count, solves=name == "solved"), A.ravel(), A.ravel())
+        ]
+        for name in ("solved", "copied")
+    }
+    taken = medians(calls, None)
+    return taken["solved"] - taken["copied"]
+
+
+def _solver(robot: Robot, parent: list[int], count: int, *, solves: bool) -> Callable[..., object]:
+    """A native call that solves for so many matrices, the last of which is the identity."""
+    n, size = len(parent), len(parent) ** 2
+    # Slots: A and B as given, zeros, copies of A and of each B, the inverse.
+    matrices = 4 + count
+    copies = [(1.0, (0, 2, 3)), *((1.0, (1, 2, 4 + k)) for k in range(count - 1))]
+    return _native.calls.CheckedCall(
+        robot._native.reader,
+        *("xx", (size,) * matrices, tuple(copies)),
+        tuple((k, n, n) for k in range(4, matrices)),
+        *((), -1, -1, (None, ())),
+        (3 if solves else -1, np.array(parent, np.intp), 0.0),
+        False,
     )

@@ -4,7 +4,7 @@ find_package(Threads REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter Development.Module NumPy)
 set(native "${CMAKE_CURRENT_SOURCE_DIR}/rbda_ros/_native")
 Python3_add_library(rbda_ros_calls MODULE WITH_SOABI
-  "${native}/answering.c" "${native}/batch.c" "${native}/branches.c" "${native}/calls.c" "${native}/checked_call.c" "${native}/closing.c"
+  "${native}/answering.c" "${native}/batch.c" "${native}/blocks.c" "${native}/branches.c" "${native}/calls.c" "${native}/checked_call.c" "${native}/closing.c"
   "${native}/contacts.c" "${native}/kernel.c" "${native}/method.c" "${native}/motion.c" "${native}/reader.c" "${native}/rows.c"
   "${native}/shares.c" "${native}/solving.c" "${native}/spare.c" "${native}/wrenches.c")
 set_target_properties(rbda_ros_calls PROPERTIES

@@ -5,6 +5,7 @@ it. Ends with an error if they report anything, or if memory grows.
 """
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -29,9 +30,9 @@ def build():
     module = folder / f"calls{sysconfig.get_config_var('EXT_SUFFIX')}"
     headers = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}"]
     # Not what another module of this folder is made of.
-    names = ["batch", "branches", "calls", "checked_call", "closing", "contacts", "kernel"]
-    names += ["method", "motion", "reader", "rows", "shares", "solving", "wrenches"]
-    sources = [ROOT / "rbda_ros" / "_native" / f"{name}.c" for name in names]
+    listed = (ROOT / "cmake" / "native_calls.cmake").read_text()
+    names = re.findall(r"\{native\}/(\w+\.c)", listed)
+    sources = [ROOT / "rbda_ros" / "_native" / name for name in names]
     libraries = ["-lm", "-lpthread"]
     subprocess.run([COMPILER, *FLAGS, *headers, *sources, *libraries, "-o", module], check=True)
 

@@ -3,8 +3,6 @@
    left to the method as it is written, too. */
 #include "rows.h"
 
-#include <float.h>
-
 enum { BLOCK = 64 };  /* rows at a time, as near as whole tiles of machine code come to it */
 
 /* Numbers of rows (count, size) of a contiguous float64 array; NULL for all else. */
@@ -77,10 +75,9 @@ static int fits(Batch *batch, int i)
         return 1;
     if (size != reader->known.count || reader->closure == NULL || given->checked)
         return 0;
-    batch->motion = (Motion){.closure = (Kernel *)Py_NewRef((PyObject *)reader->closure),
-                             .entries = &reader->known, .rows = given->numbers, .size = size,
+    batch->motion = (Motion){.entries = &reader->known, .rows = given->numbers, .size = size,
                              .count = batch->count};
-    return batch->motion.closure->rows.evaluate != NULL;
+    return use_closures(&batch->motion, reader, reader->closure);
 }
 
 /* One argument: rows, as many as those before have, or one vector. */
@@ -105,7 +102,7 @@ static int take_argument(Batch *batch, int i, PyObject *object, double *single)
 static int count_in(Batch *batch, const Kernel *kernel)
 {
     const RowsCode *rows = &kernel->rows;
-    if (rows->evaluate == NULL)
+    if (rows->evaluate == NULL || kernel->withdrawn)
         return 0;
     batch->instructions += rows->instructions;
     if (batch->code_memory < rows->memory)
@@ -115,14 +112,28 @@ static int count_in(Batch *batch, const Kernel *kernel)
     return 1;
 }
 
+/* Whether loops are yet to be checked, and the first kernel can do it on its way. */
+static int may_check_later(const Batch *batch)
+{
+    const CheckedCall *call = batch->call;
+    if (call == NULL || !batch->reader->has_loops || *call->kinds != 'q'
+        || batch->given[0].checked)
+        return 0;
+    const Step *step = &call->step[0];
+    return step->kernel != NULL && step->slots[0] == 0 && step->kernel->rows.checked != NULL
+           && step->kernel->ports < MOST_PORTS;
+}
+
 static int count_kernels(Batch *batch)
 {
     const Reader *reader = batch->reader;
     batch->block = BLOCK;
     batch->instructions = (double)(reader->nq + reader->ny);  /* to look at them */
-    if (reader->has_loops && (reader->loop_state == NULL || !count_in(batch, reader->loop_state)))
+    batch->checks_later = may_check_later(batch);
+    if (reader->has_loops && !batch->checks_later
+        && (reader->loop_state == NULL || !count_in(batch, reader->loop_state)))
         return 0;
-    if (batch->motion.closure != NULL && !count_in(batch, batch->motion.closure))
+    if (batch->motion.closure != NULL && !count_in(batch, batch->motion.row_closure))
         return 0;
     if (batch->forces != NULL && !count_in(batch, batch->forces))
         return 0;
@@ -132,82 +143,6 @@ static int count_kernels(Batch *batch)
     if (batch->block > batch->count)
         batch->block = batch->count;
     return 1;
-}
-
-/* A block of rows. */
-
-/* Whether results are sound, and solved for where that is wanted. */
-static int finish(Share *share, npy_intp count, double *const *slots)
-{
-    const CheckedCall *call = share->batch->call;
-    if (call->finite >= 0
-        && !all_within(slots[call->finite], count * call->slot[call->finite].size, DBL_MAX))
-        return 0;
-    if (call->missed < 0 && call->mass_matrix < 0)
-        return 1;
-    Branches branches = {0};
-    if (call->branches != NULL) {
-        branches = *call->branches;
-        branches.work = share->work;
-    }
-    double *row[MOST_SLOTS];
-    for (npy_intp k = 0; k < count; k++) {
-        for (int i = 0; i < call->slots; i++)
-            row[i] = slots[i] + k * call->slot[i].size;
-        if (!is_sound(call, row) || !solve_results(call, &branches, row))
-            return 0;
-    }
-    return 1;
-}
-
-static int evaluate_block(Share *share, npy_intp first, npy_intp count)
-{
-    const Batch *batch = share->batch;
-    const CheckedCall *call = batch->call;
-    double *slots[MOST_SLOTS], *ports[MOST_PORTS];
-    for (int i = 0; i < call->slots; i++)
-        slots[i] = share->slot[i];
-    for (int i = 0; i < call->results; i++) {
-        int slot = call->result[i].slot;
-        slots[slot] = batch->result[i] + first * call->slot[slot].size;
-    }
-    if (!check_arguments(share, first, count, slots))
-        return 0;
-    for (int k = 0; k < call->steps; k++) {
-        const Step *step = &call->step[k];
-        if (step->kernel == NULL) {
-            add_slots(step, slots, count * call->slot[step->slots[2]].size);
-            continue;
-        }
-        const RowsCode *rows = &step->kernel->rows;
-        for (int i = 0; i < step->kernel->ports; i++)
-            ports[i] = slots[step->slots[i]];
-        rows->evaluate(ports, rows->constants, share->memory, count);
-    }
-    return finish(share, count, slots);
-}
-
-static int check_block(Share *share, npy_intp first, npy_intp count)
-{
-    const Batch *batch = share->batch;
-    npy_intp size[] = {batch->reader->nq, batch->reader->ny};
-    double *slots[] = {share->slot[0], share->slot[1]};
-    if (!check_arguments(share, first, count, slots))
-        return 0;
-    for (int i = 0; i < batch->arguments; i++)
-        memcpy(batch->result[i] + first * size[i], slots[i], count * size[i] * sizeof(double));
-    return 1;
-}
-
-static int close_block(Share *share, npy_intp first, npy_intp count)
-{
-    const Batch *batch = share->batch;
-    npy_intp nq = batch->reader->nq;
-    double *q = batch->result[0] + first * nq;
-    if (batch->motion.closure != NULL)
-        return close_rows(batch->reader, &batch->motion, share, first, count, q);
-    memcpy(q, batch->motion.rows + first * nq, count * nq * sizeof *q);
-    return normalize_rows(batch->reader, q, count);
 }
 
 /* What Python calls. */
@@ -220,10 +155,10 @@ static void free_batch(Batch *batch)
     PyMem_Free(batch->singles);
 }
 
-static PyObject *new_rows(npy_intp count, const Result *result)
+static PyObject *new_rows(Reader *reader, npy_intp count, const Result *result)
 {
     npy_intp shape[] = {count, result->shape[0], result->shape[1]};
-    return PyArray_SimpleNew(1 + result->dimensions, shape, NPY_DOUBLE);
+    return take_large(&reader->spare, 1 + result->dimensions, shape);
 }
 
 static int take_arguments(Batch *batch, PyObject *const *given)
@@ -254,7 +189,7 @@ PyObject *call_with_rows(CheckedCall *call, PyObject *const *given)
         goto end;
     }
     for (int i = 0; i < call->results; i++) {
-        arrays[i] = new_rows(batch.count, &call->result[i]);
+        arrays[i] = new_rows(call->reader, batch.count, &call->result[i]);
         if (arrays[i] == NULL)
             goto end;
         batch.result[i] = PyArray_DATA((PyArrayObject *)arrays[i]);
@@ -279,7 +214,7 @@ PyObject *check_rows(Reader *reader, PyObject *position, PyObject *velocity)
         good = take_argument(&batch, i, given[i], NULL);
     good = good && count_kernels(&batch);
     for (int i = 0; good && i < 2; i++) {
-        arrays[i] = i < batch.arguments ? new_rows(batch.count, &result[i])
+        arrays[i] = i < batch.arguments ? new_rows(reader, batch.count, &result[i])
                                         : PyArray_ZEROS(1, &reader->ny, NPY_DOUBLE, 0);
         if (arrays[i] == NULL)
             goto end;
@@ -310,12 +245,11 @@ PyObject *close_motion(Reader *reader, Kernel *closure, const Indices *entries, 
         || !all_within(motion->rows, motion->count * motion->size, reader->largest_position))
         Py_RETURN_NONE;
     batch.count = motion->count;
-    motion->closure = (Kernel *)Py_XNewRef((PyObject *)closure);
     motion->entries = entries;
     motion->guess = guess;
-    if (!count_kernels(&batch))
+    if ((closure != NULL && !use_closures(motion, reader, closure)) || !count_kernels(&batch))
         answer = Py_NewRef(Py_None);
-    else if ((answer = new_rows(batch.count, &result)) != NULL) {
+    else if ((answer = new_rows(reader, batch.count, &result)) != NULL) {
         batch.result[0] = PyArray_DATA((PyArrayObject *)answer);
         if (!run_batch(&batch, close_block, &residual, &worst))
             Py_SETREF(answer, Py_NewRef(Py_None));

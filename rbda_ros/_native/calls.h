@@ -19,10 +19,11 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) \
     && !defined(__SANITIZE_ADDRESS__)
-#define WIDE __attribute__((target_clones("avx2", "default")))
+#define CLONES(...) __attribute__((target_clones(__VA_ARGS__, "default")))
 #else
-#define WIDE
+#define CLONES(...)
 #endif
+#define WIDE CLONES("avx2")
 
 /* Four numbers, as the compiler handles them on any processor. */
 typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
@@ -45,6 +46,8 @@ typedef void (*EvaluateRows)(double *const *ports, const double *constants, doub
 
 typedef struct {
     EvaluateRows evaluate;         /* NULL while there is none */
+    EvaluateRows checked;          /* the same, and one more output: how many of the loops' numbers
+                                      are as they must be at the first input; or NULL */
     const double *constants;
     npy_intp memory;               /* numbers that it works in, at a multiple of 64 bytes */
     npy_intp together;             /* rows that it takes at once */
@@ -57,10 +60,12 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     Evaluate evaluate;
+    _Atomic int withdrawn;         /* its machine code is wrong: whoever has it must not call it */
     int inputs, ports;             /* how many are inputs, how many in all */
     int into;                      /* whether outputs are given too, and nothing is returned */
     npy_intp size[MOST_PORTS];
     PyObject *otherwise;           /* takes what is not taken here; keeps the code alive */
+    PyObject *instead;             /* takes everything once that is withdrawn */
     RowsCode rows;
 } Kernel;
 
@@ -79,12 +84,19 @@ typedef struct {
     npy_intp bodies;
 } Links;
 
+enum { MOST_LARGE = 8 };
+
+/* spare.c: large arrays that were given out before, the last in front. */
+typedef struct {
+    PyObject *array[MOST_LARGE];
+} LargeSpare;
+
 /* reader.c: positions and velocities of one robot, as users give them. */
 typedef struct {
     PyObject_HEAD
     Py_ssize_t nq, nv, ny;
     double largest_position, largest, quaternion_tolerance, unit;
-    double closed, nearby, on_loops, singular;
+    double closed, precise, nearby, on_loops, singular;
     double batch_near, batch_block;
     Indices independent;           /* entries of qd that are yd */
     Indices quaternions;           /* where they start in q */
@@ -95,11 +107,13 @@ typedef struct {
     PyTypeObject *state_type;      /* of states that were checked before */
     PyObject *identity;            /* whose states they must be */
     Kernel *closure;               /* y, guess -> q, phi; NULL while there is none */
+    Kernel *row_closure;           /* the same in fewer steps, for rows near one that is closed */
     Kernel *loop_state;            /* q -> phi, conditioning; NULL without loops */
     int has_loops;
     Links links;
     LoopMemory memory;             /* of whoever holds the interpreter lock */
     double residual, worst;        /* of the position that was read last: of its loops */
+    LargeSpare spare;              /* for results of batches */
 } Reader;
 
 extern PyTypeObject ReaderType;
@@ -136,20 +150,21 @@ int copy_indices(Indices *indices, PyObject *given, npy_intp least, npy_intp lim
 
 /* branches.c: which coordinates of a mass matrix H (n x n) carry which. */
 typedef struct {
-    npy_intp n;
-    double *work;
-    npy_intp *parent;        /* of each coordinate, an earlier one, or -1 */
-    npy_intp *start, *below; /* coordinates that coordinate i carries, from start[i] to start[i+1] */
+    npy_intp n, stride;
+    double *work;                     /* n rows of `stride` numbers */
+    npy_intp *start, *above;          /* coordinates that carry coordinate k, nearest first, from
+                                         start[k] to start[k + 1] */
+    npy_intp *start_below, *below;    /* and those that it carries, the last first */
 } Branches;
 
-enum { COLUMNS = 16 };  /* of B that are solved for at a time: n rows of them are its work */
-
-/* To be freed with PyMem_Free; NULL where the parents are none, or memory is short. */
-Branches *new_branches(PyObject *parents, npy_intp n);
+/* For so many matrices to be solved for at once, the identity among them. To be freed with
+   PyMem_Free; NULL where the parents are none, or memory is short. */
+Branches *new_branches(PyObject *parents, npy_intp n, int matrices);
 /* L of H, in its lower half; 0 where it is singular. */
 int factor_branches(const Branches *branches, double *H);
-/* sign H^-1 B in the place of B (n x n). */
-void solve_branches(const Branches *branches, const double *L, double *B, double sign);
+/* sign H^-1 B in the place of some B (n x n), and H^-1. */
+void solve_branches(const Branches *branches, const double *L, double *const *B, int matrices,
+                    double sign, double *inverse);
 
 extern PyTypeObject CheckedCallType;  /* checked_call.c */
 extern PyTypeObject ClosingType;      /* closing.c */

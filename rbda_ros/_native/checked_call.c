@@ -123,7 +123,9 @@ static PyObject *checked_vectorcall(PyObject *self, PyObject *const *given, size
         }
         for (int i = 0; i < step->kernel->ports; i++)
             ports[i] = slots[step->slots[i]];
-        step->kernel->evaluate(ports);
+        good = !step->kernel->withdrawn;
+        if (good)
+            step->kernel->evaluate(ports);
     }
     if (!good)
         answer = call->optional ? Py_NewRef(Py_None) : call_with_rows(call, ordered);
@@ -210,7 +212,7 @@ static int set_branches(CheckedCall *call, PyObject *parents)
             return 0;
     if (call->slot[call->mass_matrix].size != n * n)
         return 0;
-    call->branches = new_branches(parents, n);
+    call->branches = new_branches(parents, n, call->least != 0.0 ? 1 : matrices);
     return call->branches != NULL;
 }
 

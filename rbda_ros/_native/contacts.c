@@ -1,5 +1,5 @@
 /* Robot.constrained_forward_dynamics for some contacts whose wanted accelerations are constant. */
-#include "calls.h"
+#include "spare.h"
 
 #include <float.h>
 
@@ -18,6 +18,7 @@ typedef struct {
     long each, most;               /* iterations of a call of the kernel, and in all */
     PyObject *make, *fields;       /* of the answer */
     PyObject *contacts;            /* by whose identity this is found: they must live */
+    Spare ydd, wrenches;           /* of the answer */
 } ContactCall;
 
 /* How to stop, where that is given. */
@@ -92,14 +93,14 @@ static PyObject *contact_vectorcall(PyObject *self, PyObject *const *given, size
     if (count < 3 || count > 5 || names != NULL || !read_stop(given, count, &tolerance, &most))
         Py_RETURN_NONE;
     npy_intp shape[] = {kernel->size[first + FORCES] / 6, 6};
-    PyObject *ydd = new_vector(reader->ny), *answer = NULL;
-    PyObject *forces = PyArray_SimpleNew(2, shape, NPY_DOUBLE);
+    PyObject *ydd = take_array(&call->ydd, 1, &reader->ny), *answer = NULL;
+    PyObject *forces = take_array(&call->wrenches, 2, shape);
     if (ydd == NULL || forces == NULL)
         goto end;
     memcpy(ports, call->port, sizeof ports);
     ports[first + YDD] = PyArray_DATA((PyArrayObject *)ydd);
     ports[first + FORCES] = PyArray_DATA((PyArrayObject *)forces);
-    if (read_position(reader, given[0], ports[0], &q)
+    if (!kernel->withdrawn && read_position(reader, given[0], ports[0], &q)
         && read_velocity(reader, given[1], ports[1], &yd)
         && read_force(reader, call->forces, given[2], q, ports[2], &tau)) {
         ports[0] = (double *)q;
@@ -190,6 +191,8 @@ static void contact_dealloc(PyObject *self)
     Py_XDECREF(call->make);
     Py_XDECREF(call->fields);
     Py_XDECREF(call->contacts);
+    clear_spare(&call->ydd);
+    clear_spare(&call->wrenches);
     PyMem_Free(call->memory);
     Py_TYPE(self)->tp_free(self);
 }

@@ -10,7 +10,7 @@ static PyObject *kernel_vectorcall(PyObject *self, PyObject *const *arguments, s
     double *ports[MOST_PORTS];
     PyObject *result;
 
-    if (PyVectorcall_NARGS(flags) != given || names != NULL)
+    if (PyVectorcall_NARGS(flags) != given || names != NULL || kernel->withdrawn)
         goto otherwise;
     for (int i = 0; i < given; i++) {
         ports[i] = vector_of(arguments[i], kernel->size[i]);
@@ -39,7 +39,8 @@ static PyObject *kernel_vectorcall(PyObject *self, PyObject *const *arguments, s
     return result;
 
 otherwise:
-    return PyObject_Vectorcall(kernel->otherwise, arguments, flags, names);
+    return PyObject_Vectorcall(kernel->withdrawn ? kernel->instead : kernel->otherwise, arguments,
+                               flags, names);
 }
 
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
@@ -78,6 +79,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
 static void kernel_dealloc(PyObject *self)
 {
     Py_XDECREF(((Kernel *)self)->otherwise);
+    Py_XDECREF(((Kernel *)self)->instead);
     Py_XDECREF(((Kernel *)self)->rows.code);
     Py_TYPE(self)->tp_free(self);
 }
@@ -109,15 +111,16 @@ static PyObject *kernel_takes_rows(PyObject *self, void *unused)
 static PyObject *kernel_use_rows(PyObject *self, PyObject *arguments)
 {
     Kernel *kernel = (Kernel *)self;
-    unsigned long long address, constants;
+    unsigned long long address, checked, constants;
     RowsCode rows;
-    if (!PyArg_ParseTuple(arguments, "KKnndO:use_rows", &address, &constants, &rows.memory,
-                          &rows.together, &rows.instructions, &rows.code))
+    if (!PyArg_ParseTuple(arguments, "KKKnndO:use_rows", &address, &checked, &constants,
+                          &rows.memory, &rows.together, &rows.instructions, &rows.code))
         return NULL;
     if (rows.memory < 0 || rows.together < 1)
         return PyErr_Format(PyExc_ValueError, "no memory, or no rows");
     if (kernel->rows.evaluate == NULL) {  /* or another thread was first */
         rows.evaluate = (EvaluateRows)(uintptr_t)address;
+        rows.checked = (EvaluateRows)(uintptr_t)checked;
         rows.constants = (const double *)(uintptr_t)constants;
         Py_INCREF(rows.code);
         kernel->rows = rows;
@@ -125,10 +128,19 @@ static PyObject *kernel_use_rows(PyObject *self, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+static PyObject *kernel_withdraw(PyObject *self, PyObject *instead)
+{
+    Kernel *kernel = (Kernel *)self;
+    Py_XSETREF(kernel->instead, Py_NewRef(instead));
+    kernel->withdrawn = 1;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef kernel_methods[] = {
+    {"withdraw", kernel_withdraw, METH_O, "withdraw(callable): that answers from here on."},
     {"use_rows", kernel_use_rows, METH_VARARGS,
-     "use_rows(address, address of constants, numbers of memory, rows at once, instructions,"
-     " owner): machine code for batches."},
+     "use_rows(address, address of what checks loops too or 0, address of constants, numbers of"
+     " memory, rows at once, instructions, owner): machine code for batches."},
     {NULL},
 };
 

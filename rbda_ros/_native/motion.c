@@ -22,28 +22,55 @@ static int is_near(const Motion *motion, const double *row, const double *anchor
     return 1;
 }
 
+int use_closures(Motion *motion, const Reader *reader, Kernel *closure)
+{
+    if (reader->row_closure == NULL)
+        return 0;
+    motion->closure = (Kernel *)Py_NewRef((PyObject *)closure);
+    motion->row_closure = (Kernel *)Py_NewRef((PyObject *)reader->row_closure);
+    return 1;
+}
+
+/* Which rows are anchors, and of which rows: how many there are. */
+static npy_intp find_anchors(const Reader *reader, Motion *motion)
+{
+    npy_intp block = (npy_intp)reader->batch_block, anchors = 0;
+    for (npy_intp first = 0, next = 0; first < motion->count; first = next, anchors++) {
+        const double *row = motion->rows + first * motion->size;
+        for (; next < motion->count && next < first + block; next++) {
+            if (!is_near(motion, motion->rows + next * motion->size, row, reader->batch_near))
+                break;
+            motion->anchor[next] = anchors;
+        }
+    }
+    return anchors;
+}
+
+static int is_anchor(const Motion *motion, npy_intp row)
+{
+    return row == 0 || motion->anchor[row] != motion->anchor[row - 1];
+}
+
 int close_anchors(const Reader *reader, Motion *motion)
 {
-    npy_intp count = motion->count, nq = reader->nq, block = (npy_intp)reader->batch_block;
-    motion->anchor = PyMem_RawMalloc(count * sizeof *motion->anchor);
-    motion->q = PyMem_RawMalloc(count * nq * sizeof *motion->q);
+    npy_intp nq = reader->nq;
+    motion->anchor = PyMem_RawMalloc(motion->count * sizeof *motion->anchor);
     double *numbers = PyMem_RawMalloc((loop_numbers(reader) + nq) * sizeof *numbers);
-    int good = motion->anchor != NULL && motion->q != NULL && numbers != NULL;
+    int good = motion->anchor != NULL && numbers != NULL;
+    if (good)
+        motion->q = PyMem_RawMalloc(find_anchors(reader, motion) * nq * sizeof *motion->q);
+    good = good && motion->q != NULL;
     const double *last = motion->guess;
     if (last == NULL)
         last = motion->size == nq ? motion->rows : reader->home;
-    for (npy_intp first = 0, next = 0; good && first < count; first = next) {
-        const double *row = motion->rows + first * motion->size;
-        const double *known = known_of(motion, row, numbers);
-        double *q = motion->q + first * nq;
+    for (npy_intp k = 0; good && k < motion->count; k++) {
+        if (!is_anchor(motion, k))
+            continue;
+        const double *known = known_of(motion, motion->rows + k * motion->size, numbers);
+        double *q = motion->q + motion->anchor[k] * nq;
         good = close_loops(reader, loop_memory(reader, numbers + nq), motion->closure,
                            motion->entries, known, last, q);
         last = q;
-        for (; next < count && next < first + block; next++) {
-            if (!is_near(motion, motion->rows + next * motion->size, row, reader->batch_near))
-                break;
-            motion->anchor[next] = first;
-        }
     }
     PyMem_RawFree(numbers);
     return good;
@@ -54,49 +81,84 @@ void free_motion(Motion *motion)
     PyMem_RawFree(motion->anchor);
     PyMem_RawFree(motion->q);
     Py_XDECREF(motion->closure);
+    Py_XDECREF(motion->row_closure);
 }
 
-/* Whether a row is closed, and not far from where it was closed from. */
-static int has_arrived(const Reader *reader, const double *phi, npy_intp rows, const double *q,
-                       const double *start)
+/* Whether rows are closed, and not far from where they were closed from; anchors are: they were
+   closed before, by smaller steps. */
+static int have_arrived(const Reader *reader, const Motion *motion, const Share *share,
+                        npy_intp first, npy_intp count, const double *q)
 {
-    int good = all_within(phi, rows, reader->closed);
+    npy_intp nq = reader->nq, rows = motion->row_closure->size[3];
     const npy_intp *curved = reader->curved.index;
-    for (npy_intp i = 0; i < reader->curved.count; i++)
-        good &= fabs(q[curved[i]] - start[curved[i]]) <= reader->nearby;
+    int all = all_within(share->phi, count * rows, reader->closed), good = 1;
+    for (npy_intp k = 0; k < count; k++) {
+        const double *end = q + k * nq, *start = share->start + k * nq;
+        int arrived = all || all_within(share->phi + k * rows, rows, reader->closed);
+        for (npy_intp i = 0; i < reader->curved.count; i++)
+            arrived &= fabs(end[curved[i]] - start[curved[i]]) <= reader->nearby;
+        good &= arrived || is_anchor(motion, first + k);
+    }
     return good;
+}
+
+/* The anchors of some rows, in the share's memory, where they may be already. */
+static void start_rows(const Reader *reader, const Motion *motion, Share *share, npy_intp first,
+                       npy_intp count)
+{
+    npy_intp nq = reader->nq, anchor = motion->anchor[first];
+    int one = motion->anchor[first + count - 1] == anchor;
+    if (one && share->started == anchor)
+        return;
+    /* Of one anchor, all of the block: the next rows may be more than these. */
+    npy_intp rows = one ? share->batch->block : count;
+    for (npy_intp k = 0; k < rows; k++) {
+        anchor = one ? anchor : motion->anchor[first + k];
+        memcpy(share->start + k * nq, motion->q + anchor * nq, nq * sizeof(double));
+    }
+    share->started = one ? anchor : -1;
+}
+
+/* Newton steps for some rows from where they start, and once more for those that need it. */
+static void take_steps(const Reader *reader, const Motion *motion, Share *share,
+                       const double *known, npy_intp count, double *q)
+{
+    const Kernel *closure = motion->row_closure;
+    const RowsCode *code = &closure->rows;
+    npy_intp nq = reader->nq, rows = closure->size[3];
+    double *ports[] = {(double *)known, share->start, q, share->phi};
+    code->evaluate(ports, code->constants, share->memory, count);
+    if (all_within(share->phi, count * rows, reader->precise))
+        return;
+    double *again[] = {(double *)known, q, share->further, share->further_phi};
+    code->evaluate(again, code->constants, share->memory, count);
+    for (npy_intp k = 0; k < count; k++)
+        if (!all_within(share->phi + k * rows, rows, reader->precise)) {
+            memcpy(q + k * nq, share->further + k * nq, nq * sizeof *q);
+            memcpy(share->phi + k * rows, share->further_phi + k * rows, rows * sizeof *q);
+        }
 }
 
 int close_rows(const Reader *reader, const Motion *motion, Share *share, npy_intp first,
                npy_intp count, double *q)
 {
-    const Kernel *closure = motion->closure;
-    npy_intp nq = reader->nq, known = motion->entries->count, rows = closure->size[3];
-    int others = 0;
-    for (npy_intp k = 0; k < count; k++) {
-        npy_intp anchor = motion->anchor[first + k];
-        others |= anchor != first + k;
-        memcpy(share->start + k * nq, motion->q + anchor * nq, nq * sizeof *q);
+    npy_intp nq = reader->nq, known = motion->entries->count, last = first + count - 1;
+    start_rows(reader, motion, share, first, count);
+    if (is_anchor(motion, first) && motion->anchor[last] - motion->anchor[first] == count - 1) {
+        memcpy(q, share->start, count * nq * sizeof *q);  /* all of them */
+        return 1;
     }
-    if (!others)
-        memcpy(q, share->start, count * nq * sizeof *q);
-    else {
-        const double *given = motion->rows + first * motion->size;
-        if (motion->size != known) {
-            for (npy_intp k = 0; k < count; k++)
-                known_of(motion, given + k * motion->size, share->known + k * known);
-            given = share->known;
-        }
-        double *ports[] = {(double *)given, share->start, q, share->phi};
-        closure->rows.evaluate(ports, closure->rows.constants, share->memory, count);
+    const double *given = motion->rows + first * motion->size;
+    if (motion->size != known) {
+        for (npy_intp k = 0; k < count; k++)
+            known_of(motion, given + k * motion->size, share->known + k * known);
+        given = share->known;
     }
-    int good = 1;
-    for (npy_intp k = 0; others && k < count; k++) {
-        const double *start = share->start + k * nq;
-        if (motion->anchor[first + k] == first + k)  /* closed before, by smaller steps */
-            memcpy(q + k * nq, start, nq * sizeof *q);
-        else
-            good &= has_arrived(reader, share->phi + k * rows, rows, q + k * nq, start);
-    }
-    return good && normalize_rows(reader, q, count);
+    take_steps(reader, motion, share, given, count, q);
+    if (!have_arrived(reader, motion, share, first, count, q))
+        return 0;
+    for (npy_intp k = 0; k < count; k++)
+        if (is_anchor(motion, first + k))
+            memcpy(q + k * nq, share->start + k * nq, nq * sizeof *q);
+    return normalize_rows(reader, q, count);
 }

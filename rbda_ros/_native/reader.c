@@ -10,7 +10,7 @@ static int on_loops(Reader *reader, const double *q)
     reader->worst = 1.0;
     if (!reader->has_loops)
         return 1;
-    if (reader->loop_state == NULL)
+    if (reader->loop_state == NULL || reader->loop_state->withdrawn)
         return 0;
     const npy_intp *size = reader->loop_state->size;
     double *phi = reader->memory.phi, *conditioning = reader->memory.conditioning;
@@ -46,6 +46,8 @@ int normalize(const Reader *reader, double *q)
 static int close_once(const Reader *reader, LoopMemory memory, const Kernel *closure,
                       const double *last, double *q)
 {
+    if (closure->withdrawn)
+        return 0;
     double *phi = memory.phi;
     double *ports[] = {memory.known, (double *)last, q, phi};
     closure->evaluate(ports);
@@ -174,10 +176,10 @@ static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (reader == NULL)
         return NULL;
     if (!PyArg_ParseTuple(
-            arguments, "(nnn)(dddddddddd)(OOOOO)OO!Op:Reader", &reader->nq, &reader->nv,
+            arguments, "(nnn)(ddddddddddd)(OOOOO)OO!Op:Reader", &reader->nq, &reader->nv,
             &reader->ny, &reader->largest_position, &reader->largest,
-            &reader->quaternion_tolerance, &reader->unit, &reader->closed, &reader->nearby,
-            &reader->on_loops, &reader->singular, &reader->batch_near, &reader->batch_block,
+            &reader->quaternion_tolerance, &reader->unit, &reader->closed, &reader->precise,
+            &reader->nearby, &reader->on_loops, &reader->singular, &reader->batch_near, &reader->batch_block,
             &independent, &quaternions, &curved, &known, &parts, &home, &PyType_Type, &state_type,
             &identity, &reader->has_loops))
         goto fail;
@@ -215,9 +217,11 @@ static void reader_dealloc(PyObject *self)
     PyMem_Free(reader->home);
     PyMem_Free(reader->memory.phi);
     free_links(&reader->links);
+    clear_large(&reader->spare);
     Py_XDECREF(reader->state_type);
     Py_XDECREF(reader->identity);
     Py_XDECREF(reader->closure);
+    Py_XDECREF(reader->row_closure);
     Py_XDECREF(reader->loop_state);
     Py_TYPE(self)->tp_free(self);
 }
@@ -248,13 +252,23 @@ int closes(const Reader *reader, PyObject *kernel, npy_intp known)
            && closure->size[3] == reader->loop_state->size[1];
 }
 
-static PyObject *reader_use_closure(PyObject *self, PyObject *kernel)
+/* One of the kernels that close loops from y. */
+static PyObject *use_closure(const Reader *reader, Kernel **closure, PyObject *kernel)
 {
-    Reader *reader = (Reader *)self;
     if (!closes(reader, kernel, reader->known.count))
         return PyErr_Format(PyExc_ValueError, "not the closure of this robot, or before its loops");
-    Py_XSETREF(reader->closure, (Kernel *)Py_NewRef(kernel));
+    Py_XSETREF(*closure, (Kernel *)Py_NewRef(kernel));
     Py_RETURN_NONE;
+}
+
+static PyObject *reader_use_closure(PyObject *self, PyObject *kernel)
+{
+    return use_closure((Reader *)self, &((Reader *)self)->closure, kernel);
+}
+
+static PyObject *reader_use_row_closure(PyObject *self, PyObject *kernel)
+{
+    return use_closure((Reader *)self, &((Reader *)self)->row_closure, kernel);
 }
 
 static PyObject *reader_check(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
@@ -294,12 +308,15 @@ static PyMethodDef reader_methods[] = {
     {"use_links", reader_use_links, METH_VARARGS,
      "use_links(names, body, R and p of each, how many bodies there are): for wrenches."},
     {"use_closure", reader_use_closure, METH_O, "use_closure(kernel closure of y)."},
+    {"use_row_closure", reader_use_row_closure, METH_O,
+     "use_row_closure(kernel closure of y, from nearby)."},
     {NULL},
 };
 
-static PyObject *reader_closes(PyObject *self, void *closure)
+static PyObject *reader_closes_rows(PyObject *self, void *closure)
 {
-    return PyBool_FromLong(((Reader *)self)->closure != NULL);
+    const Reader *reader = (Reader *)self;
+    return PyBool_FromLong(reader->closure != NULL && reader->row_closure != NULL);
 }
 
 static PyObject *reader_ready(PyObject *self, void *closure)
@@ -310,7 +327,8 @@ static PyObject *reader_ready(PyObject *self, void *closure)
 
 static PyGetSetDef reader_properties[] = {
     {"ready", reader_ready, NULL, "Whether spanning positions can be checked.", NULL},
-    {"closes", reader_closes, NULL, "Whether independent positions can be closed.", NULL},
+    {"closes_rows", reader_closes_rows, NULL,
+     "Whether independent positions can be closed, one and many.", NULL},
     {NULL},
 };
 

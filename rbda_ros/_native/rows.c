@@ -22,6 +22,8 @@ WIDE int all_within(const double *numbers, npy_intp count, double largest)
 int normalize_rows(const Reader *reader, double *q, npy_intp count)
 {
     int good = 1;
+    if (reader->quaternions.count == 0)
+        return 1;
     for (npy_intp k = 0; good && k < count; k++)
         good = normalize(reader, q + k * reader->nq);
     return good;
@@ -64,7 +66,7 @@ static int check_positions(Share *share, const Given *given, npy_intp first, npy
         memcpy(*slot, numbers, count * reader->nq * sizeof *numbers);
         good = normalize_rows(reader, *slot, count);
     }
-    return good && on_loops(share, *slot, count);
+    return good && (batch->checks_later || on_loops(share, *slot, count));
 }
 
 static int check_velocities(const Reader *reader, const Given *given, npy_intp first,

@@ -15,13 +15,15 @@ typedef struct {
 
 /* Rows that are closed as a motion: some one after the other, those near them from there. */
 typedef struct {
-    Kernel *closure;               /* NULL where nothing is to be closed */
+    Kernel *closure;               /* of anchors; NULL where nothing is to be closed */
+    Kernel *row_closure;           /* of the others */
     const Indices *entries;        /* of q that are known */
     const double *rows;            /* as given: (count, size) */
     npy_intp size, count;          /* size: of what is known, or nq */
     const double *guess;           /* where to start; NULL for the first row itself, or home */
-    npy_intp *anchor;              /* for each row, the one that it is closed from */
-    double *q;                     /* (count, nq): anchors, closed */
+    npy_intp *anchor;              /* for each row, which of the anchors it is closed from; an
+                                      anchor is the first row that has it */
+    double *q;                     /* (anchors, nq): closed */
 } Motion;
 
 typedef struct {
@@ -33,6 +35,7 @@ typedef struct {
     Given given[MOST_ARGUMENTS];
     Motion motion;
     const Kernel *forces;          /* that forces on all joints go through; or NULL */
+    int checks_later;              /* loops are checked by the first step's kernel, on its way */
     double *singles;               /* arguments that are one vector, where they were changed */
     double *result[MOST_RESULTS];  /* rows of results; without a call those of q and yd, or NULL */
     npy_intp code_memory;          /* numbers that machine code works in */
@@ -44,12 +47,16 @@ typedef struct {
     const Batch *batch;
     npy_intp first, count;
     double *memory;                /* of machine code; then come the others */
-    double *slot[MOST_SLOTS], *start, *known, *phi, *conditioning, *work;
+    double *slot[MOST_SLOTS], *known, *start, *phi, *further, *further_phi, *conditioning;
+    double *holding, *work;
+    npy_intp started;              /* the anchor that all of `start` has; -1 where they differ */
     double residual, worst;        /* of its loops */
     int good;
 } Share;
 
-/* motion.c: the anchors of a motion, closed; 0 where Newton steps do not do it, or for want of
+/* motion.c: what closes a motion; 0 where there is nothing for its rows yet. */
+int use_closures(Motion *motion, const Reader *reader, Kernel *closure);
+/* The anchors of a motion, closed; 0 where Newton steps do not do it, or for want of
    memory. */
 int close_anchors(const Reader *reader, Motion *motion);
 /* Some of its rows, closed from their anchors. */
@@ -65,6 +72,12 @@ int run_batch(Batch *batch, int (*work)(Share *, npy_intp first, npy_intp count)
 int check_arguments(Share *share, npy_intp first, npy_intp count, double **slots);
 /* Whether quaternions of so many positions are near unit length; then they have it. */
 int normalize_rows(const Reader *reader, double *q, npy_intp count);
+
+/* blocks.c: the answers for some rows, their positions and velocities as they were checked, or their
+   positions closed: whether all is well. */
+int evaluate_block(Share *share, npy_intp first, npy_intp count);
+int check_block(Share *share, npy_intp first, npy_intp count);
+int close_block(Share *share, npy_intp first, npy_intp count);
 
 /* batch.c: a position and a velocity (or None) of many states: what Reader.check returns. */
 PyObject *check_rows(Reader *reader, PyObject *position, PyObject *velocity);

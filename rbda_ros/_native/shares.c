@@ -39,6 +39,7 @@ static npy_intp lay_out(const Batch *batch, Share *share, double *memory)
 {
     const Reader *reader = batch->reader;
     const CheckedCall *call = batch->call;
+    const Branches *branches = call ? call->branches : NULL;
     npy_intp block = batch->block, nq = reader->nq, taken = 0;
     npy_intp rows = reader->loop_state ? reader->loop_state->size[1] : 0;
     npy_intp loops = reader->loop_state ? reader->loop_state->size[2] : 0;
@@ -50,10 +51,13 @@ static npy_intp lay_out(const Batch *batch, Share *share, double *memory)
         share->slot[1] = take(memory, &taken, block * reader->ny);
     }
     share->start = take(memory, &taken, batch->motion.closure ? block * nq : 0);
+    share->further = take(memory, &taken, batch->motion.closure ? block * nq : 0);
     share->known = take(memory, &taken, batch->motion.closure ? block * nq : 0);
     share->phi = take(memory, &taken, block * rows);
+    share->further_phi = take(memory, &taken, batch->motion.closure ? block * rows : 0);
     share->conditioning = take(memory, &taken, block * loops);
-    share->work = take(memory, &taken, call && call->branches ? call->branches->n * COLUMNS : 0);
+    share->holding = take(memory, &taken, batch->checks_later ? block : 0);
+    share->work = take(memory, &taken, branches ? branches->n * branches->stride : 0);
     return taken;
 }
 
@@ -97,7 +101,8 @@ static int prepare_worker(Worker *worker, const Batch *batch, npy_intp first, np
         return 0;
     uintptr_t aligned = ((uintptr_t)worker->memory + 63) / 64 * 64;
     worker->share = (Share){
-        .batch = batch, .first = first, .count = count, .worst = 1.0, .good = 1};
+        .batch = batch, .first = first, .count = count, .started = -1, .worst = 1.0,
+        .good = 1};
     lay_out(batch, &worker->share, (double *)aligned);
     for (int i = batch->arguments; batch->call != NULL && i < batch->call->slots; i++) {
         const Slot *slot = &batch->call->slot[i];

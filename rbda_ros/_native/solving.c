@@ -8,15 +8,13 @@ static int invert_result(const CheckedCall *call, const Branches *branches, doub
     double *M = slots[call->mass_matrix], *inverse = slots[call->result[0].slot];
     double damping = *slots[call->arguments - 1], trace = 0.0, of_inverse = 0.0;
     memcpy(M, slots[call->result[1].slot], n * n * sizeof *M);
-    memset(inverse, 0, n * n * sizeof *inverse);
     for (npy_intp k = 0; k < n; k++) {
         M[k * n + k] += damping;
         trace += M[k * n + k];
-        inverse[k * n + k] = 1.0;
     }
     if (!factor_branches(branches, M))
         return 0;
-    solve_branches(branches, M, inverse, 1.0);
+    solve_branches(branches, M, NULL, 0, 1.0, inverse);
     for (npy_intp k = 0; k < n; k++)
         of_inverse += inverse[k * n + k];
     return 1.0 > call->least * trace * of_inverse;
@@ -28,17 +26,12 @@ int solve_results(const CheckedCall *call, const Branches *branches, double *con
         return 1;
     if (call->least != 0.0)
         return invert_result(call, branches, slots);
-    npy_intp n = branches->n;
-    double *H = slots[call->mass_matrix];
+    double *H = slots[call->mass_matrix], *B[MOST_RESULTS];
     if (!factor_branches(branches, H))
         return 0;
     int last = call->results - 1;
     for (int i = 0; i < last; i++)
-        solve_branches(branches, H, slots[call->result[i].slot], -1.0);
-    double *inverse = slots[call->result[last].slot];
-    memset(inverse, 0, n * n * sizeof *inverse);
-    for (npy_intp k = 0; k < n; k++)
-        inverse[k * n + k] = 1.0;
-    solve_branches(branches, H, inverse, 1.0);
+        B[i] = slots[call->result[i].slot];
+    solve_branches(branches, H, B, last, -1.0, slots[call->result[last].slot]);
     return 1;
 }

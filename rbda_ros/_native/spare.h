@@ -16,4 +16,8 @@ typedef struct {
 PyObject *take_array(Spare *spare, int dimensions, const npy_intp *shape);
 void clear_spare(Spare *spare);
 
+/* The same for large arrays of any shapes; small ones are always new. */
+PyObject *take_large(LargeSpare *spare, int dimensions, const npy_intp *shape);
+void clear_large(LargeSpare *spare);
+
 #endif

@@ -20,7 +20,7 @@ int read_force(const Reader *reader, const Kernel *forces, PyObject *given, cons
     *tau = numbers;
     if (size == reader->ny)
         return 1;
-    if (size != reader->nv || forces == NULL)
+    if (size != reader->nv || forces == NULL || forces->withdrawn)
         return 0;
     double *ports[] = {(double *)q, (double *)numbers, into};
     forces->evaluate(ports);

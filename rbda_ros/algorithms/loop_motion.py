@@ -8,6 +8,7 @@ from functools import reduce
 import casadi as ca
 import numpy as np
 
+from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, SINGULAR
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -31,6 +32,15 @@ def loop_state(tree: ClusterTree, q: Matrix) -> tuple[Matrix, Matrix]:
             if not node.loop.constant:
                 conditionings.append(node.loop.conditioning(q_k, node.independent, node.home))
     return ca.vertcat(*residuals), ca.vertcat(*conditionings)
+
+
+def loops_hold(tree: ClusterTree, q: Matrix) -> Matrix:
+    """How many of the numbers of `loop_state` are as they must be for q to be used.
+
+    Less than all where q is off the constraint manifold, or at a dead point; or not a number.
+    """
+    phi, conditioning = loop_state(tree, q)
+    return ca.sum1(ca.fabs(phi) <= ON_LOOPS) + ca.sum1(conditioning >= SINGULAR)
 
 
 def loop_health(tree: ClusterTree, q: Matrix, guess: Matrix) -> Matrix:

@@ -118,18 +118,20 @@ def conditioning(A: Matrix, B: Matrix) -> Matrix:
     length, over the largest or one: cheap, and free of the rows' scales. A row that vanishes in A
     alone counts too; columns should be of like sizes.
     """
-    sizes: list[Matrix] = []
-    lengths = ca.sqrt(ca.sum2(A * A) + ca.sum2(B * B))
-    columns = ca.horzsplit(A / ca.repmat(ca.fmax(lengths, 1e-300), 1, A.columns()))
+    # Squares throughout: one root is taken in the end, and rows count by 1 / length^2.
+    weights = 1.0 / ca.fmax(ca.sum2(A * A) + ca.sum2(B * B), 1e-300)
+    columns = ca.horzsplit(A)
+    squares: list[Matrix] = []
     for j, column in enumerate(columns):
-        sizes.append(ca.sqrt(ca.sumsqr(column)))
-        e = column / ca.fmax(sizes[j], 1e-300)
+        weighted = weights * column
+        squares.append(ca.dot(weighted, column))
+        along = weighted / ca.fmax(squares[j], 1e-300)
         for l in range(j + 1, len(columns)):
-            columns[l] = columns[l] - ca.dot(e, columns[l]) * e
-    smallest, largest = sizes[0], sizes[0]
-    for size in sizes[1:]:
-        smallest, largest = ca.fmin(smallest, size), ca.fmax(largest, size)
-    return smallest / ca.fmax(largest, 1.0)
+            columns[l] = columns[l] - ca.dot(along, columns[l]) * column
+    smallest, largest = squares[0], squares[0]
+    for square in squares[1:]:
+        smallest, largest = ca.fmin(smallest, square), ca.fmax(largest, square)
+    return ca.sqrt(smallest / ca.fmax(largest, 1.0))
 
 
 def _tidy(array: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Generic, TypeVar
 
 import casadi as ca
@@ -20,7 +20,7 @@ from rbda_ros.kernels.fingerprint import fingerprint, versions
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.methods import Methods, choose_methods
 from rbda_ros.kernels.registry import REGISTRY
-from rbda_ros.kernels.trace import trace, trace_function
+from rbda_ros.kernels.trace import trace, trace_check, trace_function
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -140,6 +140,9 @@ class KernelCache:
         )
         self._tracing = threading.Lock()
         self._distrusted: Exception | None = unloaded._distrusted if unloaded else None
+        # It knows the tree, not this cache: kernels have it, and nothing refers back to a robot.
+        own: Callable[[], ca.Function] = cache(partial(trace_check, tree))
+        self._check: Callable[[], ca.Function] = unloaded._check if unloaded else own
 
     def get(self, name: str, *options: Hashable) -> Kernel:
         """The kernel of an algorithm, one of `registry.REGISTRY`, for these options."""
@@ -199,16 +202,17 @@ class KernelCache:
 
     def _trace(self, name: str, *options: Any) -> Kernel:
         loops = self.open_loops if REGISTRY[name].by_loop_forces else None
+        check = self._check if self.tree.has_loops and REGISTRY[name].inputs[0] == "q" else None
         if is_long(self.tree, name) or not disk_cache.in_use():
-            kernel = trace(self.tree, name, *options, loops=loops)
+            kernel = trace(self.tree, name, *options, loops=loops, check=check)
         else:
-            kernel = self._stored(name, options, loops)
+            kernel = Kernel(self._stored(name, options, loops), check=check)
         if self._distrusted is not None:
             kernel.distrust(self._distrusted)
         return kernel
 
-    def _stored(self, name: str, options: tuple[Any, ...], loops: OpenLoops | None) -> Kernel:
-        """The kernel as the disk has it, or traced and put there."""
+    def _stored(self, name: str, options: tuple[Any, ...], loops: OpenLoops | None) -> ca.Function:
+        """The program as the disk has it, or traced and put there."""
 
         def make() -> tuple[dict[str, Any], list[bytes]]:
             return {}, [trace_function(self.tree, name, *options, loops=loops).serialize().encode()]
@@ -216,7 +220,7 @@ class KernelCache:
         opened = None if loops is None else self.loop_methods.by_forces
         key = fingerprint("trace", versions(), self._fingerprint, name, options, opened)
         _, (function,) = disk_cache.load_or_make(key, make)
-        return Kernel(ca.Function.deserialize(function.decode()))
+        return ca.Function.deserialize(function.decode())
 
     @cached_property
     def _fingerprint(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.kernels.llvm_text import Lanes, literal
 from rbda_ros.kernels.plan import Plan, padded_count
-from rbda_ros.kernels.program import Program
+from rbda_ros.kernels.program import Program, is_smooth
 from rbda_ros.kernels.writer import Writer, declaration
 
 
@@ -30,7 +30,7 @@ def functions(plan: Plan, lanes: Lanes, together: int) -> dict[str, str]:
 
 
 def _angles(plan: Plan, lanes: Lanes, together: int) -> str:
-    writer = Writer(plan, lanes)
+    writer = Writer(plan, lanes, is_smooth(plan.program))
     for value in plan.before:
         writer.compute((value,))
     if lanes.count > 1:
@@ -60,7 +60,8 @@ def _angles(plan: Plan, lanes: Lanes, together: int) -> str:
 
 
 def _chunk(plan: Plan, k: int, lanes: Lanes) -> str:
-    writer, program = Writer(plan, lanes), plan.program
+    program, checks = plan.program, k >= plan.answering
+    writer = Writer(plan, lanes, is_smooth(program) and not checks)
     where: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for i, results in enumerate(program.results):
         for j, value in enumerate(results):
@@ -72,7 +73,7 @@ def _chunk(plan: Plan, k: int, lanes: Lanes) -> str:
         for value in pack:
             for i, j in where.pop(value, ()):
                 writer.store(writer.operand((value,)), f"%o{i}", j)
-    if k == len(plan.chunks) - 1:  # inputs, constants and early sines are given out at the end
+    if k == plan.answering - 1:  # inputs, constants and early sines are given out at the end
         computed = {value for chunk in plan.chunks for pack in chunk for value in pack}
         for value in where.keys() - computed:
             if program.is_zero(value):

@@ -8,11 +8,12 @@ chunk runs over all tiles of a block before the next chunk starts.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rbda_ros.kernels import emit
 from rbda_ros.kernels.llvm_text import Lanes
 from rbda_ros.kernels.plan import Plan
+from rbda_ros.kernels.program import Program
 from rbda_ros.kernels.writer import declaration, parameters
 
 CACHE = 192 * 1024
@@ -60,21 +61,33 @@ def modules(plan: Plan, lanes: Lanes, tiling: Tiling) -> list[str]:
     """Modules of IR that evaluate a plan for many states.
 
     ``void batch(inputs..., outputs..., constants, memory, i64 states)``, and ``void
-    batch_ports(ports, constants, memory, i64 states)`` with an array of the first pointers.
+    batch_ports(ports, constants, memory, i64 states)`` with an array of the first pointers. Where
+    the program checks its inputs, these leave that out, and ``checked`` and ``checked_ports`` do
+    not: the same code gives their answers.
     """
     parts = emit.functions(plan, lanes, 1)
-    return [*parts.values(), _batch(plan, lanes, tiling, parts)]
+    program = plan.program
+    ir = [declaration(program, function) for function in parts]
+    ir.append("declare i64 @llvm.umin.i64(i64, i64)")
+    checking = {f"chunk{k}" for k in range(plan.answering, len(plan.chunks))}
+    answering = [name for name in parts if name not in checking]
+    outputs = len(program.outputs) - (program.answered is not None)
+    ir.append(_batch(plan, lanes, tiling, "batch", answering, outputs))
+    if program.answered is not None:
+        ir.append(_batch(plan, lanes, tiling, "checked", parts, outputs + 1))
+    return [*parts.values(), "\n".join(ir)]
 
 
-def _batch(plan: Plan, lanes: Lanes, tiling: Tiling, functions: Iterable[str]) -> str:
-    """The IR of ``batch`` and ``batch_ports``.
+def _batch(
+    plan: Plan, lanes: Lanes, tiling: Tiling, name: str, functions: Iterable[str], outputs: int
+) -> str:
+    """The IR of ``batch`` and ``batch_ports``, or of those with another name.
 
     Inputs and outputs are row-major, a state per row. The memory is aligned to a vector and has
     `tiling.vectors` vectors.
     """
-    program, W = plan.program, lanes.count
-    ir = [declaration(program, function) for function in functions]
-    ir.append(f"define void @batch({parameters(program)}, i64 %n) nounwind {lanes.attributes} {{")
+    program, W = replace(plan.program, outputs=plan.program.outputs[:outputs]), lanes.count
+    ir = [f"define void @{name}({parameters(program)}, i64 %n) nounwind {lanes.attributes} {{"]
     ir.append("entry:")
     ir.append(f"  %spare = getelementptr {lanes.type}, ptr %w, i64 {tiling.size * tiling.tiles}")
     ir.append("  %last = sub i64 %n, 1")
@@ -87,10 +100,10 @@ def _batch(plan: Plan, lanes: Lanes, tiling: Tiling, functions: Iterable[str]) -
     ir.append(f"  %many = udiv i64 %full, {W}")
     ir.append(f"  %tiles = call i64 @llvm.umin.i64(i64 %many, i64 {tiling.tiles})")
 
-    steps = {"gather": _transposed(plan, lanes, tiling, "gather")}
+    steps = {"gather": _transposed(program, lanes, tiling, "gather")}
     for function in functions:
         steps[function] = _call(lanes, tiling, function)
-    steps["scatter"] = _transposed(plan, lanes, tiling, "scatter")
+    steps["scatter"] = _transposed(program, lanes, tiling, "scatter")
     before = "block"
     for step, body in steps.items():
         ir.extend(_over_tiles(lanes, tiling, step, before, body))
@@ -103,11 +116,10 @@ def _batch(plan: Plan, lanes: Lanes, tiling: Tiling, functions: Iterable[str]) -
     ir.append("end:")
     ir.append("  ret void")
     ir.append("}")
-    ir.append("declare i64 @llvm.umin.i64(i64, i64)")
     ports, loads = emit.loaded_ports(program)
-    ir.append("define void @batch_ports(ptr %ports, ptr %k, ptr %w, i64 %n) nounwind {")
+    ir.append(f"define void @{name}_ports(ptr %ports, ptr %k, ptr %w, i64 %n) nounwind {{")
     ir.extend(loads)
-    ir.append(f"  call void @batch({', '.join([*ports, 'ptr %k', 'ptr %w', 'i64 %n'])})")
+    ir.append(f"  call void @{name}({', '.join([*ports, 'ptr %k', 'ptr %w', 'i64 %n'])})")
     ir.append("  ret void")
     ir.append("}")
     return "\n".join(ir)
@@ -146,13 +158,13 @@ def _call(lanes: Lanes, tiling: Tiling, step: str) -> list[str]:
     return [*lines, f"  call void @{step}({given})"]
 
 
-def _transposed(plan: Plan, lanes: Lanes, tiling: Tiling, step: str) -> list[str]:
+def _transposed(program: Program, lanes: Lanes, tiling: Tiling, step: str) -> list[str]:
     """Bring rows of inputs into a tile, or a tile's outputs into rows.
 
     Lanes beyond the last state compute it again, and their outputs go to the spare room.
     """
     gather = step == "gather"
-    ports = plan.program.inputs if gather else plan.program.outputs
+    ports = program.inputs if gather else program.outputs
     starts = tiling.inputs if gather else tiling.outputs
     lines = [
         f"  %{step}.tr = mul i64 %{step}.t, {lanes.count}",
@@ -190,30 +202,81 @@ def _port_loop(
         f"  br label %{loop}",
         f"{loop}:",
         f"  %{loop}.j = phi i64 [ 0, %{before} ], [ %{loop}.next, %{loop} ]",
-        f"  %{loop}.at = getelementptr {lanes.type}, ptr %{loop}.tile, i64 %{loop}.j",
     ]
-    T, align, vector = lanes.type, 8 * lanes.count, "poison"
-    if not gather:
-        lines.append(f"  %{loop}.v = load {T}, ptr %{loop}.at, align {align}")
-    for k in range(lanes.count):
-        lines.append(f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.j")
-        if gather:
-            lines += [
-                f"  %{loop}.x{k} = load double, ptr %{loop}.e{k}",
-                f"  %{loop}.v{k} = insertelement {T} {vector}, double %{loop}.x{k}, i64 {k}",
-            ]
-            vector = f"%{loop}.v{k}"
-        else:
-            lines += [
-                f"  %{loop}.x{k} = extractelement {T} %{loop}.v, i64 {k}",
-                f"  store double %{loop}.x{k}, ptr %{loop}.e{k}",
-            ]
-    if gather:
-        lines.append(f"  store {T} {vector}, ptr %{loop}.at, align {align}")
+    vectors = not gather and size >= lanes.count
+    if vectors:
+        lines += _stored_rows(lanes, loop, size)
+    else:
+        lines += _gathered(lanes, loop) if gather else _scattered(lanes, loop)
     return [
         *lines,
-        f"  %{loop}.next = add i64 %{loop}.j, 1",
+        f"  %{loop}.next = add i64 %{loop}.j, {lanes.count if vectors else 1}",
         f"  %{loop}.more = icmp ult i64 %{loop}.next, {size}",
         f"  br i1 %{loop}.more, label %{loop}, label %{loop}.done",
         f"{loop}.done:",
     ]
+
+
+def _gathered(lanes: Lanes, loop: str) -> list[str]:
+    """Bring one entry of each row into a vector of the tile."""
+    T, vector = lanes.type, "poison"
+    lines = [f"  %{loop}.at = getelementptr {T}, ptr %{loop}.tile, i64 %{loop}.j"]
+    for k in range(lanes.count):
+        lines += [
+            f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.j",
+            f"  %{loop}.x{k} = load double, ptr %{loop}.e{k}",
+            f"  %{loop}.v{k} = insertelement {T} {vector}, double %{loop}.x{k}, i64 {k}",
+        ]
+        vector = f"%{loop}.v{k}"
+    return [*lines, f"  store {T} {vector}, ptr %{loop}.at, align {8 * lanes.count}"]
+
+
+def _scattered(lanes: Lanes, loop: str) -> list[str]:
+    """Bring a vector of the tile into one entry of each row."""
+    T = lanes.type
+    lines = [
+        f"  %{loop}.at = getelementptr {T}, ptr %{loop}.tile, i64 %{loop}.j",
+        f"  %{loop}.v = load {T}, ptr %{loop}.at, align {8 * lanes.count}",
+    ]
+    for k in range(lanes.count):
+        lines += [
+            f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.j",
+            f"  %{loop}.x{k} = extractelement {T} %{loop}.v, i64 {k}",
+            f"  store double %{loop}.x{k}, ptr %{loop}.e{k}",
+        ]
+    return lines
+
+
+def _stored_rows(lanes: Lanes, loop: str, size: int) -> list[str]:
+    """Bring as many vectors of the tile as there are lanes into rows, transposed.
+
+    A matrix has many. The last vectors end where the row does; some of it is written twice.
+    """
+    T, W = lanes.type, lanes.count
+    lines = [
+        f"  %{loop}.first = call i64 @llvm.umin.i64(i64 %{loop}.j, i64 {size - W})",
+        f"  %{loop}.at = getelementptr {T}, ptr %{loop}.tile, i64 %{loop}.first",
+    ]
+    vectors = [f"%{loop}.v{k}" for k in range(W)]
+    for k, vector in enumerate(vectors):
+        lines.append(f"  {vector}.at = getelementptr {T}, ptr %{loop}.at, i64 {k}")
+        lines.append(f"  {vector} = load {T}, ptr {vector}.at, align {8 * W}")
+    half = 1
+    while half < W:  # transposed blocks of 2, of 4, ...
+        masks = [
+            [p if p & half == 0 else W + p - half for p in range(W)],
+            [p + half if p & half == 0 else W + p for p in range(W)],
+        ]
+        for i in (i for i in range(W) if i & half == 0):
+            a, b = vectors[i], vectors[i + half]
+            for at, mask in zip((i, i + half), masks, strict=True):
+                chosen = ", ".join(f"i32 {p}" for p in mask)
+                vectors[at] = f"%{loop}.s{half}.{at}"
+                lines.append(
+                    f"  {vectors[at]} = shufflevector {T} {a}, {T} {b}, <{W} x i32> <{chosen}>"
+                )
+        half *= 2
+    for k, vector in enumerate(vectors):
+        lines.append(f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.first")
+        lines.append(f"  store {T} {vector}, ptr %{loop}.e{k}, align 8")
+    return lines

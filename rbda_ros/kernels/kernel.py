@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +32,27 @@ class Kernel:
     are answered by machine code, which is stored on disk for the next time (`disk_cache`). With
     ``RBDA_ROS_COMPILE=0`` in the environment, or ``compiled=False``, the virtual machine answers
     always. Threads may share a kernel.
+
+    Args:
+        function: what it evaluates.
+        compiled: whether it may be compiled.
+        check: gives what `BatchMachine` checks the first input by.
     """
 
-    def __init__(self, function: ca.Function, *, compiled: bool = True) -> None:
+    def __init__(
+        self,
+        function: ca.Function,
+        *,
+        compiled: bool = True,
+        check: Callable[[], ca.Function] | None = None,
+    ) -> None:
         self._function = function
         self._local = threading.local()
         self._may_compile = compiled and os.environ.get("RBDA_ROS_COMPILE", "1") != "0"
         self._machine: Lazy[Machine] = Lazy(function.name(), lambda: _compile(function))
         self._batch_machine: Lazy[BatchMachine] = Lazy(
-            f"{function.name()} for batches", lambda: _compile_batch(function)
+            f"{function.name()} for batches",
+            lambda: _compile_batch(function, None if check is None else check()),
         )
 
     @property
@@ -99,6 +112,11 @@ class Kernel:
         """Use the machine code no more: from here on the virtual machine answers."""
         self._may_compile = False
         self.__dict__.pop("call", None)
+        machine: Any = self._machine.value
+        if self.native is not None:  # other native calls have it, and whoever was given `call`
+            interpreted = _Interpreted(self._function)
+            machine.call.withdraw(interpreted.call)
+            machine.into.withdraw(interpreted.into)
         for code in (self._machine, self._batch_machine):
             code.withdraw(why)
 
@@ -235,6 +253,26 @@ class _Buffers:
             buffer[:] = given
 
 
+class _Interpreted:
+    """A function by the virtual machine, in the place of machine code that was given out."""
+
+    def __init__(self, function: ca.Function) -> None:
+        self._function = function
+
+    def call(self, *inputs: ArrayLike) -> tuple[Array, ...]:
+        """``(*inputs) -> outputs``."""
+        buffers = _Buffers(self._function)
+        buffers.fill(self._function.name(), inputs)
+        buffers.evaluate()
+        return tuple(buffers.outputs)
+
+    def into(self, *arrays: Array) -> None:
+        """``(*inputs, *outputs)``: write into arrays."""
+        count = self._function.n_in()
+        for array, output in zip(arrays[count:], self.call(*arrays[:count]), strict=True):
+            np.copyto(array, output)
+
+
 def _check_count(function: ca.Function, inputs: tuple[ArrayLike, ...]) -> None:
     if len(inputs) != function.n_in():
         wanted = ", ".join(function.name_in())
@@ -249,7 +287,7 @@ def _compile(function: ca.Function) -> Machine:
     return compile_function(function)
 
 
-def _compile_batch(function: ca.Function) -> BatchMachine:
+def _compile_batch(function: ca.Function, check: ca.Function | None) -> BatchMachine:
     from rbda_ros.kernels.machine import BatchMachine
 
-    return BatchMachine(function)
+    return BatchMachine(function, check)

@@ -16,6 +16,7 @@ from rbda_ros.errors import InputError
 from rbda_ros.kernels import disk_cache, emit, emit_batch
 from rbda_ros.kernels.compile import Code, code_size, compile_modules, processor, vector_lanes
 from rbda_ros.kernels.fingerprint import fingerprint, versions
+from rbda_ros.kernels.joining import join
 from rbda_ros.kernels.llvm_text import Lanes
 from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.program import Port, Program, UnsupportedOperationError, read_program
@@ -84,8 +85,8 @@ def compile_function(function: ca.Function) -> Machine:
     )
 
 
-def _key(form: str, function: ca.Function) -> str:
-    return fingerprint(form, versions(), processor(), function.serialize())
+def _key(form: str, *functions: ca.Function) -> str:
+    return fingerprint(form, versions(), processor(), *(each.serialize() for each in functions))
 
 
 def _ports(program: Program) -> dict[str, Any]:
@@ -137,21 +138,29 @@ def vectors(name: str, ports: Sequence[Port], given: Sequence[Any]) -> list[Arra
 
 
 class BatchMachine:
-    """A kernel in machine code for many states, one in each lane of the processor's vectors."""
+    """A kernel in machine code for many states, one in each lane of the processor's vectors.
 
-    def __init__(self, function: ca.Function) -> None:
+    Args:
+        function: the kernel's.
+        check: of its first input, with one output, for native calls to have it checked on the way;
+            None where it need not be.
+    """
+
+    def __init__(self, function: ca.Function, check: ca.Function | None = None) -> None:
         lanes = vector_lanes()
+        self._checks = check is not None
 
         def make() -> tuple[dict[str, Any], list[bytes]]:
             program = read_program(function)
-            plan = make_plan(program)
+            plan = make_plan(program if check is None else join(program, read_program(check)))
             tiling = emit_batch.make_tiling(plan, lanes)
             facts = _ports(program) | {"instructions": len(program.instructions)}
             facts |= {"vectors": tiling.vectors, "tiles": tiling.tiles}
             objects = compile_modules(emit_batch.modules(plan, lanes, tiling))
-            return facts, [np.array(program.constants, float).tobytes(), *objects]
+            return facts, [np.array(plan.program.constants, float).tobytes(), *objects]
 
-        facts, (constants, *objects) = disk_cache.load_or_make(_key("batch", function), make)
+        functions = [function] if check is None else [function, check]
+        facts, (constants, *objects) = disk_cache.load_or_make(_key("batch", *functions), make)
         self._program = _compiled(facts, objects)
         values = np.frombuffer(constants)
         self._constants = _aligned(len(values) * lanes.count)
@@ -171,6 +180,7 @@ class BatchMachine:
         """Let a `rbda_ros._native.calls.Kernel` of the same program evaluate batches by this."""
         native.use_rows(
             self._code.address("batch_ports"),
+            self._code.address("checked_ports") if self._checks else 0,
             self._constants.ctypes.data,
             self._vectors * self._lanes,
             self._together,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rbda_ros.cluster_tree.cancelling import while_wanted
@@ -35,6 +35,7 @@ class Plan:
             a pack of one.
         slots: where values that pass from chunk to chunk are kept, those of a pack in a row.
         work: number of slots.
+        answering: how many of the chunks give the answer; the others check the inputs.
     """
 
     program: Program
@@ -44,6 +45,7 @@ class Plan:
     chunks: tuple[tuple[Pack, ...], ...]
     slots: dict[int, int]
     work: int
+    answering: int
 
     def operands(self, pack: Pack) -> tuple[Operand, ...]:
         """What an instruction reads."""
@@ -74,15 +76,17 @@ def make_plan(program: Program, chunk: int = CHUNK, lanes: int = 1) -> Plan:
     """Lay out a program for vectors of as many lanes; with one, nothing is packed."""
     packs = find_packs(program, lanes) if lanes > 1 else {}
     angles, before, trigonometry = _angles(program, packs)
-    order = _in_order(program, packs, trigonometry)
-    chunks = tuple(tuple(order[i : i + chunk]) for i in range(0, len(order), chunk)) or ((),)
+    answer, check = _in_order(program, packs, trigonometry)
+    answering = [tuple(answer[i : i + chunk]) for i in range(0, len(answer), chunk)] or [()]
+    checking = [tuple(check[i : i + chunk]) for i in range(0, len(check), chunk)]
+    chunks = (*answering, *checking)
 
     padded = padded_count(angles, lanes)
     slots = {}
     for value, (operation, place) in trigonometry.items():
         slots[value] = place + (padded if operation == "cos" else 0)
-    plan = Plan(program, packs, angles, before, chunks, slots, 0)
-    return Plan(program, packs, angles, before, chunks, slots, _allot(plan, 2 * padded))
+    plan = Plan(program, packs, angles, before, chunks, slots, 0, len(answering))
+    return replace(plan, work=_allot(plan, 2 * padded))
 
 
 def padded_count(angles: Sequence[int], lanes: int) -> int:
@@ -130,33 +134,42 @@ def _angles(
     return tuple(place), tuple(before), trigonometry
 
 
-def _in_order(program: Program, packs: Packs, early: Iterable[int]) -> list[Pack]:
-    """Every instruction, packed, after those it reads.
+def _in_order(
+    program: Program, packs: Packs, early: Iterable[int]
+) -> tuple[list[Pack], list[Pack]]:
+    """Every instruction, packed, after those it reads: of the answer, then of what checks inputs.
 
     Outputs are traced back from the last to the first: the tips of a robot come before its base,
     so that one limb is finished before the next begins, and fewer values wait in memory.
     """
-    first, end = program.first_result, program.first_result + len(program.instructions)
+    first, done = program.first_result, set(early)
     pack_of = {value: pack for pack in packs for value in pack}
     pair = _sines_and_cosines(program)
-    order: dict[Pack, None] = {}
-    done = set(early)
-    outputs = [value for results in reversed(program.results) for value in reversed(results)]
-    for start in while_wanted((*outputs, *range(first, end))):
-        waiting = [start] if start >= first else []
-        while waiting:
-            value = waiting[-1]
-            pack = pack_of.get(value, (value,))
-            operands = packs.get(pack) or _alone(program, pack)
-            missing = [v for lanes, _ in operands for v in lanes if v >= first and v not in done]
-            if value in done or not missing:
-                waiting.pop()
-                for both in pair.get(value, [pack]) if value not in done else ():
-                    order[both] = None
-                    done.update(both)
-            else:
-                waiting += reversed(missing)
-    return list(order)
+
+    def trace(starts: Iterable[int]) -> list[Pack]:
+        order: dict[Pack, None] = {}
+        for start in while_wanted(starts):
+            waiting = [start] if start >= first else []
+            while waiting:
+                value = waiting[-1]
+                pack = pack_of.get(value, (value,))
+                operands = packs.get(pack) or _alone(program, pack)
+                read = [v for lanes, _ in operands for v in lanes]
+                missing = [v for v in read if v >= first and v not in done]
+                if value in done or not missing:
+                    waiting.pop()
+                    for both in pair.get(value, [pack]) if value not in done else ():
+                        order[both] = None
+                        done.update(both)
+                else:
+                    waiting += reversed(missing)
+        return list(order)
+
+    values = range(first, first + len(program.instructions))
+    answers = program.results if program.answered is None else program.results[:-1]
+    outputs = [value for results in reversed(answers) for value in reversed(results)]
+    answer = trace((*outputs, *values[: program.answered]))
+    return answer, trace(values)
 
 
 def _sines_and_cosines(program: Program) -> dict[int, list[Pack]]:

@@ -35,7 +35,12 @@ class Instruction(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """Inputs, constants, instructions, and the value that each entry of an output takes."""
+    """Inputs, constants, instructions, and the value that each entry of an output takes.
+
+    Attributes:
+        answered: how many instructions give all outputs but the last, which checks the inputs;
+            None where nothing is checked.
+    """
 
     name: str
     inputs: tuple[Port, ...]
@@ -43,6 +48,7 @@ class Program:
     constants: tuple[float, ...]
     instructions: tuple[Instruction, ...]
     results: tuple[tuple[int, ...], ...]
+    answered: int | None = None
 
     @property
     def first_constant(self) -> int:
@@ -74,9 +80,17 @@ They mean what they mean in C; truth is any value but zero.
 ``sign`` keeps zeros and NaN; ``fmin`` and ``fmax`` prefer a number to a NaN.
 """
 
+_SMOOTH = {"add", "sub", "mul", "sq", "twice", "neg", "div", "inv", "sin", "cos"}
+
 _NAMES = {getattr(ca, name): name[3:].lower() for name in dir(ca) if name.startswith("OP_")}
 _SAME = {"constpow": "pow"}
 _COPIES = {"assign", "lift"}
+
+
+def is_smooth(program: Program) -> bool:
+    """Whether it takes no roots and compares nothing; without what checks its inputs."""
+    answered = program.instructions[: program.answered]
+    return {instruction.operation for instruction in answered} <= _SMOOTH
 
 
 def read_program(function: ca.Function) -> Program:

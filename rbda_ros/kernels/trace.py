@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
 import casadi as ca
 
+from rbda_ros.algorithms.loop_motion import loops_hold
 from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.regroup import regroup
@@ -18,7 +19,13 @@ from rbda_ros.kernels.registry import REGISTRY, Traceable, input_shape
 from rbda_ros.spatial import Matrix
 
 
-def trace(tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None = None) -> Kernel:
+def trace(
+    tree: ClusterTree,
+    name: str,
+    *options: Any,
+    loops: OpenLoops | None = None,
+    check: Callable[[], ca.Function] | None = None,
+) -> Kernel:
     """Run an algorithm on symbols and keep the program, common subexpressions shared.
 
     Inputs and outputs are flat, matrices row by row. Where loops are open, forward dynamics has
@@ -30,10 +37,11 @@ def trace(tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None =
         name: one of REGISTRY.
         options: what the algorithm takes beside its inputs.
         loops: the same robot with open loops, if some are to be closed by their forces.
+        check: as `Kernel` takes it.
     """
     if is_long(tree, name):
         return trace_columns(regroup(tree), name)
-    return Kernel(trace_function(tree, name, *options, loops=loops))
+    return Kernel(trace_function(tree, name, *options, loops=loops), check=check)
 
 
 def trace_function(
@@ -58,6 +66,12 @@ def trace_function(
     flat = [ca.vec(ca.densify(ca.SX(output)).T) for output in outputs]
     names = list(traceable.inputs), [f"o{i}" for i in range(len(flat))]
     return ca.Function(name, symbols, ca.cse(flat), *names)
+
+
+def trace_check(tree: ClusterTree) -> ca.Function:
+    """What tells of a position whether kernels may be evaluated there: `loops_hold`."""
+    q = ca.SX.sym("q", tree.nq)
+    return ca.Function("loops_hold", [q], ca.cse([ca.SX(loops_hold(regroup(tree), q))]))
 
 
 def _matrix(symbol: ca.SX, rows: int, columns: int) -> ca.SX:

@@ -18,7 +18,6 @@ from rbda_ros.kernels.sincos import sincos_definition
 
 _ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
 _COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
-_SMOOTH = {"add", "sub", "mul", "sq", "twice", "neg", "div", "inv", "sin", "cos"}
 _MEMSET = "@llvm.memset.p0.i64"
 _NEVER_WRITTEN = "!invariant.load !0"
 _INTRINSICS = {
@@ -59,9 +58,14 @@ class Writer:
 
     Operands are given by the values in their lanes. A pack of one stands for a number, which in
     a batch is one for each of several states; there nothing else is packed.
+
+    Args:
+        plan: what the function is of.
+        lanes: states evaluated at once.
+        fused: whether products may be fused with sums.
     """
 
-    def __init__(self, plan: Plan, lanes: Lanes) -> None:
+    def __init__(self, plan: Plan, lanes: Lanes, fused: bool) -> None:
         self.plan, self.lanes = plan, lanes
         self.program = plan.program
         self.lines: list[str] = []
@@ -71,8 +75,7 @@ class Writer:
         self.pairs: dict[int, tuple[str, str]] = {}
         self.intrinsics: dict[tuple[str, Lanes], int] = {}
         self.has_sincos = self.clears = False
-        operations = {instruction.operation for instruction in self.program.instructions}
-        self.fused = "contract" if operations <= _SMOOTH else ""
+        self.fused = "contract" if fused else ""
         self.places = [
             (f"%i{i}", j) for i, port in enumerate(self.program.inputs) for j in range(port.size)
         ]

@@ -12,9 +12,11 @@ from rbda_ros.cluster_tree.closing.search import close_cluster
 from rbda_ros.cluster_tree.closing.tolerances import (
     BATCH_BLOCK,
     BATCH_NEAR,
+    BATCH_STEPS,
     CLOSED,
     KERNEL_PARTS,
     NEARBY,
+    PRECISE,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import InputError
@@ -179,9 +181,13 @@ class LoopCloser:
                 q[k] = last = self.close(row(k), last)
             others = np.flatnonzero(anchors != np.arange(count))
             start = q[anchors[others]]
-            kernel = self._kernels.get("closure", entries)
-            q[others], phi = kernel.batch(values[others], start)
-            moved = np.abs(q[others] - start)[:, self._tree.curved].max(axis=1, initial=0.0)
+            kernel = self._kernels.get("closure", entries, BATCH_STEPS)
+            closed, phi = kernel.batch(values[others], start)
+            again = np.flatnonzero(~(np.abs(phi).max(axis=1) <= PRECISE))
+            if again.size:
+                closed[again], phi[again] = kernel.batch(values[others][again], closed[again])
+            q[others] = closed
+            moved = np.abs(closed - start)[:, self._tree.curved].max(axis=1, initial=0.0)
             remaining = others[~((np.abs(phi).max(axis=1) <= CLOSED) & (moved <= NEARBY))]
         for k in remaining.tolist():
             q[k] = self.close(row(k), q[k - 1] if k else guess)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from damage import damage
+from served_robots import load
 
-from rbda_ros import Payload, load_robot
+from rbda_ros import Payload, _native, load_robot
 from rbda_ros.demo.resources import share_file
 from rbda_ros.robot.machine_code_check import (
     MachineCodeError,
@@ -49,6 +50,35 @@ def test_damaged_code_is_found_and_the_virtual_machine_takes_over(robot):
     assert not kernel.compile()
     assert kernel.address is None
     assert isinstance(kernel.error, MachineCodeError)
+
+
+@pytest.mark.skipif(_native.calls is None, reason="there are no native calls")
+@pytest.mark.parametrize("kernel", ["inverse_dynamics", "loop_state"])
+def test_native_calls_that_exist_go_to_the_virtual_machine_too(
+    virtual_machine, monkeypatch, kernel
+):
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
+    served = load("demo_leg")
+    served.take_rows()
+    robot, state = served.robot, served.motions[0][:3]
+    call, rows = served.native("inverse_dynamics"), [np.tile(each, (5, 1)) for each in state]
+    one, many = robot.inverse_dynamics(*state), robot.inverse_dynamics(*rows)
+    given = robot.kernel(kernel).call  # somebody has it
+    inputs = state[: len(robot.kernel(kernel).input_sizes)]
+    by_machine = given(*inputs)
+    assert call(*state) is not None and call(*rows) is not None
+    robot.kernel(kernel).distrust(MachineCodeError("damaged"))
+    assert call(*state) is None
+    assert kernel == "loop_state" or call(*rows) is None  # whose rows are checked by the other
+    np.testing.assert_allclose(robot.inverse_dynamics(*state), one, 1e-9)
+    np.testing.assert_allclose(robot.inverse_dynamics(*rows), many, 1e-9)
+    assert robot.kernel(kernel).native is None
+    for found, expected in zip(
+        given(*inputs), robot.kernel(kernel).interpret(*inputs), strict=True
+    ):
+        assert found.tobytes() == expected.tobytes()
+    for found, expected in zip(given(*inputs), by_machine, strict=True):
+        np.testing.assert_allclose(found, expected, 1e-9, 1e-12)
 
 
 def test_what_is_live_is_compared_too(robot):

@@ -8,6 +8,7 @@ import pytest
 from mechanism_table import MECHANISMS, closed_states
 from served_robots import loaded, outcome, parts
 
+from rbda_ros.cluster_tree.closing.tolerances import BATCH_NEAR, PRECISE
 from rbda_ros.robot.native_plans import PLANS, WITH_WRENCHES
 
 COUNTS = 1, 300  # less than a block of rows, and more than two
@@ -130,6 +131,21 @@ def test_motions_are_closed_by_native_code(served):
         if position is not None:
             assert closing(position).shape == q.shape
             assert closing(position * np.nan) is None
+            phi, _ = served.robot.kernel("loop_state").batch(closing(position))
+            assert np.abs(phi).max(initial=0.0) <= PRECISE
+
+
+def test_rows_far_from_each_other_are_closed_as_well(served):
+    if (y := rows(served, 1)[1]) is None:
+        pytest.skip("y is not all that is needed")
+    # As far from the first as rows may be to be closed from it: some need the steps once more.
+    apart = np.tile(y, (40, 1))
+    apart[:, -1] += np.linspace(0.0, BATCH_NEAR, 40)
+    closed = served.robot._native.table["close"][None](apart)
+    phi, _ = served.robot.kernel("loop_state").batch(closed)
+    assert np.abs(phi).max(initial=0.0) <= PRECISE
+    with served.in_python() as robot:
+        assert closed.tobytes() == robot.close(apart).tobytes()
 
 
 WRONG = {

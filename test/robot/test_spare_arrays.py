@@ -38,6 +38,24 @@ def ask(make):
     return make()
 
 
+@pytest.fixture
+def ask_rows(virtual_machine, monkeypatch):
+    """Asks for mass matrices of so many states, answered by native code; and the robot."""
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
+    robot = load_robot(MECHANISMS["gear"].urdf, MECHANISMS["gear"].loops)
+    q = closed_states(MECHANISMS["gear"], 1)[0]
+    assert robot.kernel("mass_matrix").compile(batch=True)
+    assert robot.kernel("loop_state").compile(batch=True)
+
+    def mass_matrices(count):
+        return robot.mass_matrix(np.tile(q, (count, 1)))
+
+    robot.mass_matrix(q)
+    mass_matrices(2)
+    assert robot._native.table["mass_matrix"](np.tile(q, (2, 1))) is not None
+    return mass_matrices
+
+
 def address(array):
     return array.ctypes.data
 
@@ -102,3 +120,63 @@ def test_they_go_with_their_robot(make):
     assert sys.getrefcount(answer) == 3
     del ask
     assert sys.getrefcount(answer) == 2
+
+
+LARGE, MOST_BYTES, MOST_LARGE = 2**17, 2**26, 8
+"""As in `_native/spare.c`."""
+
+
+def count_of(ask_rows, size):
+    """States whose mass matrices take so many bytes."""
+    return -(-size // ask_rows(1).nbytes)
+
+
+def test_large_results_that_nobody_has_are_taken_again(ask_rows):
+    count = count_of(ask_rows, 4 * LARGE)
+    expected = ask_rows(count).copy()
+    assert len({address(ask_rows(count)) for _ in range(20)}) <= 2
+    held = [ask_rows(count) for _ in range(3)]
+    assert len({address(answer) for answer in held}) == 3
+    held[0][:] = np.nan
+    assert all(answer.tobytes() == expected.tobytes() for answer in (*held[1:], ask_rows(count)))
+
+
+@pytest.mark.parametrize("hold", [lambda a: a[:1], memoryview, lambda a: a.T])
+def test_large_results_seen_through_another_stay(ask_rows, hold):
+    count = count_of(ask_rows, 4 * LARGE)
+    answer = ask_rows(count)
+    answer[:] = 7.0
+    held = hold(answer)
+    del answer
+    for _ in range(3):
+        ask_rows(count)
+    assert (np.asarray(held) == 7.0).all()
+
+
+def spare(answers):
+    """For each of a list of answers, whether somebody else has it too."""
+    return [sys.getrefcount(answers[k]) > 2 for k in range(len(answers))]
+
+
+def test_small_results_and_huge_ones_are_nobodys(ask_rows):
+    sizes = LARGE // 2, MOST_BYTES + 8, LARGE
+    assert spare([ask_rows(count_of(ask_rows, size)) for size in sizes]) == [False, False, True]
+
+
+def test_what_is_spare_is_bounded_in_number_and_in_bytes(ask_rows):
+    least, half = count_of(ask_rows, LARGE), count_of(ask_rows, MOST_BYTES // 2 - LARGE)
+    held = [ask_rows(least + k) for k in range(3 * MOST_LARGE)]
+    assert spare(held) == [False] * 2 * MOST_LARGE + [True] * MOST_LARGE
+    held += [ask_rows(half) for _ in range(3)]
+    sizes = [answer.nbytes for answer in held]
+    assert sum(np.array(sizes)[spare(held)]) <= MOST_BYTES
+    assert spare(held)[-2:] == [True, True]
+
+
+def test_large_results_that_are_watched_end(ask_rows):
+    count = count_of(ask_rows, LARGE)
+    answer = ask_rows(count)
+    watched = weakref.ref(answer)
+    del answer
+    ask_rows(count)
+    assert watched() is None

@@ -1,0 +1,86 @@
+"""A program with a check of its first input behind it: the same answers, and what is shared."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from mechanism_table import MECHANISMS, closed_states
+
+from rbda_ros import load_robot
+from rbda_ros.kernels.joining import join
+from rbda_ros.kernels.machine import BatchMachine
+from rbda_ros.kernels.plan import make_plan
+from rbda_ros.kernels.program import is_smooth, read_program
+
+KERNELS = "inverse_dynamics", "forward_dynamics", "mass_matrix", "spanning_motion"
+
+
+@pytest.fixture(params=["gear", "four_bar", "universal_cut"])
+def robot(request):
+    mechanism = MECHANISMS[request.param]
+    return load_robot(mechanism.urdf, mechanism.loops, floating_base=mechanism.floating_base)
+
+
+def positions(robot, count=11):
+    """Closed positions, of which the last is off the loops."""
+    mechanism = next(m for m in MECHANISMS.values() if m.name == robot.name)
+    q = np.array(closed_states(mechanism, count))
+    q[-1] += 1e-3 * np.random.default_rng(0).normal(size=robot.nq)
+    return q
+
+
+def checked(machine, inputs, sizes):
+    """Outputs of the entry that checks, the last of them one number a state."""
+    count = len(inputs[0])
+    outputs = [np.empty((count, size)) for size in (*sizes, 1)]
+    memory = np.empty(machine._vectors * machine._lanes + 8)
+    memory = memory[-memory.ctypes.data % 64 // 8 :]
+    given = [*(array.ctypes.data for array in (*inputs, *outputs, machine._constants, memory))]
+    entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(given), ctypes.c_int64)
+    entry(machine._code.address("checked"))(*given, count)
+    return outputs
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_answers_are_the_same_to_the_last_bit_with_the_check_and_without(robot, name):
+    kernel, check = robot.kernel(name), robot._kernels._check()
+    q = positions(robot)
+    rng = np.random.default_rng(1)
+    inputs = [q, *(rng.normal(size=(len(q), n)) for n in [*kernel.input_sizes.values()][1:])]
+    sizes = [kernel._function.numel_out(i) for i in range(kernel._function.n_out())]
+    plain, both = BatchMachine(kernel._function), BatchMachine(kernel._function, check)
+    *answers, holding = checked(both, inputs, sizes)
+    for machine in (plain, both):
+        outputs = [np.empty((len(q), size)) for size in sizes]
+        machine(inputs, outputs, len(q))
+        assert [a.tobytes() for a in outputs] == [a.tobytes() for a in answers]
+    phi, conditioning = robot.kernel("loop_state").batch(q)
+    expected = (abs(phi) <= 1e-6).sum(axis=1) + (conditioning >= 1e-8).sum(axis=1)
+    assert np.array_equal(holding[:, 0], expected)
+    assert expected[-1] < expected[0] == phi.shape[1] + conditioning.shape[1]
+
+
+def test_what_is_not_a_number_does_not_hold(robot):
+    kernel, check = robot.kernel("gravity_force"), robot._kernels._check()
+    q = positions(robot, 3) * np.nan
+    machine = BatchMachine(kernel._function, check)
+    *_, holding = checked(machine, [q], [robot.ny])
+    assert (holding < sum(map(np.size, robot.kernel("loop_state").call(robot.tree.home)))).all()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_sines_are_taken_once(robot, name):
+    program, check = (
+        read_program(f) for f in (robot.kernel(name)._function, robot._kernels._check())
+    )
+    both = join(program, check)
+    assert both.answered == len(program.instructions)
+    alone = [len(make_plan(each).angles) for each in (program, check)]
+    assert len(make_plan(both).angles) == max(alone)
+    added = both.instructions[both.answered :]
+    known = set(both.instructions[: both.answered])
+    again = [each for each in added if each in known]
+    if is_smooth(program):
+        assert not any(each.operation in ("sin", "cos") for each in again)
+    else:
+        assert not again
