@@ -123,9 +123,7 @@ def blocked(kind: str, R: np.ndarray, axis: np.ndarray, turn: np.ndarray) -> np.
         "universal": (whole, np.cross(along, second)), "spherical": (whole, none),
         "fixed": (whole, whole), "distance": (along, none),
     }[kind]  # fmt: skip
-    return np.block(
-        [[linear, np.zeros_like(linear)], [np.zeros_like(angular), angular]]
-    )
+    return np.block([[linear, np.zeros_like(linear)], [np.zeros_like(angular), angular]])
 
 
 @dataclass
