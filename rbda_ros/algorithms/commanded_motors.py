@@ -134,11 +134,11 @@ def commanded_motors(
         qd[list(tree.actuated)],
         ca.fmax(-limit, ca.fmin(efforts, limit)),
     )
-    moved, residual, as_independent = ca.vertsplit(loop_health(tree, q, guess, doubt))
+    moved, residual, as_independent = ca.vertsplit(loop_health(tree, q, guess))
     given = [position, velocity] + ([effort] if "commanded" in choice.efforts else [])
     health = CommandHealth(
         inputs=ca.sumsqr(ca.vertcat(*given)),
-        moved=moved,
+        moved=moved + ca.sum1(doubt),
         residual=residual,
         conditioning=reduce(ca.fmin, ca.vertsplit(ca.vertcat(as_independent, as_commanded))),
         efforts=ca.sumsqr(efforts),

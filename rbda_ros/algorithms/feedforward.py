@@ -109,11 +109,11 @@ def feedforward(
         tau += friction_force(tree, q, yd)
     efforts = actuator_efforts(tree, q, tau)
 
-    moved, residual, as_independent = ca.vertsplit(loop_health(tree, q, guess, doubt))
+    moved, residual, as_independent = ca.vertsplit(loop_health(tree, q, guess))
     conditioning = ca.vertcat(as_independent, as_measured, as_wanted)
     health = Health(
         inputs=ca.sumsqr(ca.vertcat(position, velocity, acceleration)),
-        moved=moved,
+        moved=moved + ca.sum1(doubt),
         residual=residual,
         conditioning=reduce(ca.fmin, ca.vertsplit(conditioning)),
         efforts=ca.sumsqr(efforts),

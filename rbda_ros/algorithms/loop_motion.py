@@ -33,25 +33,23 @@ def loop_state(tree: ClusterTree, q: Matrix) -> tuple[Matrix, Matrix]:
     return ca.vertcat(*residuals), ca.vertcat(*conditionings)
 
 
-def loop_health(tree: ClusterTree, q: Matrix, guess: Matrix, doubt: Matrix) -> Matrix:
+def loop_health(tree: ClusterTree, q: Matrix, guess: Matrix) -> Matrix:
     """How far a position that was found by closing loops can be trusted.
 
     Args:
         tree: the cluster tree.
         q: (nq) spanning position.
         guess: (nq) where the search for it began.
-        doubt: 1 where a loop may have changed its branch on the way, else 0.
 
     Returns:
         (3) the longest way of a coordinate from its guess, in loops that have more than one
-        position to be in [rad, m], and one more for each that may have changed its branch; |phi(q)|
-        of all loops (2) [m, or sine of an angle]; how well y determines the worst loop, 0 to 1.
+        position to be in [rad, m]; |phi(q)| of all loops (2) [m, or sine of an angle]; how well y
+        determines the worst loop, 0 to 1.
     """
     curved = np.flatnonzero(tree.curved).tolist()
     phi, conditioning = loop_state(tree, q)
     return ca.vertcat(
-        reduce(ca.fmax, ca.vertsplit(ca.vertcat(0.0, ca.fabs(q[curved] - guess[curved]))))
-        + ca.sum1(doubt),
+        reduce(ca.fmax, ca.vertsplit(ca.vertcat(0.0, ca.fabs(q[curved] - guess[curved])))),
         ca.sqrt(ca.sumsqr(phi)),
         reduce(ca.fmin, ca.vertsplit(ca.vertcat(1.0, conditioning))),
     )
