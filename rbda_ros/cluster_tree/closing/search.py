@@ -168,7 +168,7 @@ def _follow(
         moved = part * np.abs([rates[curved], ahead[curved]]).max(initial=0.0)
         bent = part * np.abs(ahead - rates)[curved].max(initial=0.0)
         bent = max(bent, _moved(loop, trial.q, predicted))
-        if trial.ok and not in_doubt(moved, bent):
+        if trial.ok and math.isfinite(bent) and not in_doubt(moved, bent):
             closed, rates, done = trial, ahead, done + part
             part *= 1 if in_doubt(moved, 2 * bent) else 2
         elif part * length < SHORTEST_FOLLOW_STEP:
@@ -187,9 +187,14 @@ def _follow(
 
 
 def _rates(loop: Loop, q: Array, move: Array, free: Sequence[int]) -> Array:
-    """How far all joints (nv,) would go at the rates at q, as the known ones go all their way."""
+    """How far all joints (nv,) would go at the rates at q, as the known ones go all their way.
+
+    Infinitely far where the loop has no rates, as an expression at the end of its domain.
+    """
     K, rates = loop.jacobian(q), move.copy()
-    rates[list(free)] = np.linalg.lstsq(K[:, list(free)], -K @ move, rcond=1e-8)[0]
+    rates[list(free)] = np.inf
+    if np.all(np.isfinite(K)):
+        rates[list(free)] = np.linalg.lstsq(K[:, list(free)], -K @ move, rcond=1e-8)[0]
     return rates
 
 
