@@ -96,10 +96,50 @@ def path(bodies: list[Body], i: int) -> set[int]:
     return joints
 
 
+def velocity(bodies: list[Body], q: np.ndarray, i: int, point: np.ndarray) -> np.ndarray:
+    """(6, joints) linear velocity of a point of link i, and angular velocity, per joint."""
+    J = np.zeros((6, len(bodies)))
+    at = poses(bodies, q)
+    for j in path(bodies, i):
+        R, p = at[j]
+        axis = R @ bodies[j].axis
+        slides = bodies[j].kind == "prismatic"
+        J[:, j] = [*axis, 0, 0, 0] if slides else [*np.cross(axis, point - p), *axis]
+    return J
+
+
+def blocked(kind: str, R: np.ndarray, axis: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """(rows, 6) directions of relative velocity, linear and angular, that a cut does not allow.
+
+    R is the predecessor's cut frame in the base, and turn the successor's in that.
+    """
+    along = (R @ axis)[None]
+    across = R @ np.linalg.svd(axis[None])[2][1:].T
+    whole, none = np.eye(3), np.zeros((0, 3))
+    second = R @ turn @ np.array([1.0, 0.0, 0.0])
+    linear, angular = {
+        "revolute": (whole, across.T), "prismatic": (across.T, whole),
+        "cylindrical": (across.T, across.T), "planar": (along, across.T),
+        "universal": (whole, np.cross(along, second)), "spherical": (whole, none),
+        "fixed": (whole, whole), "distance": (along, none),
+    }[kind]  # fmt: skip
+    return np.block([[linear, np.zeros_like(linear)], [np.zeros_like(angular), angular]])
+
+
+@dataclass
+class Cut:
+    """A cut that closes: as the loop file has it, the joints of its loop, its rows, and K there."""
+
+    entry: dict[str, Any]
+    tied: set[int]
+    rows: int
+    K: np.ndarray
+
+
 def random_cut(
     rng: np.random.Generator, bodies: list[Body], q: np.ndarray, planar: bool, name: str
-) -> tuple[dict[str, Any], set[int], int] | None:
-    """A cut that closes at q, the joints of its loop and its rows; None for an unlucky draw."""
+) -> Cut | None:
+    """A cut that closes at q; None for an unlucky draw."""
     a, b = (int(i) for i in rng.integers(-1, len(bodies), 2))
     tied = path(bodies, a) ^ path(bodies, b)
     kind = str(rng.choice(["revolute", "prismatic"] if planar else [*ROWS]))
@@ -139,7 +179,9 @@ def random_cut(
         cut["second_axis"] = [1.0, 0.0, 0.0]
     cut["predecessor"] = attachment(a, frame, origin)
     cut["successor"] = attachment(b, R_b.T @ R_other, R_b.T @ (p_other - p_b))
-    return cut, tied, rows
+    apart = R_cut.T @ (p_other - p_cut) if kind == "distance" else axis
+    relative = velocity(bodies, q, b, p_other) - velocity(bodies, q, a, p_other)
+    return Cut(cut, tied, rows, blocked(kind, R_cut, apart, turn) @ relative)
 
 
 def attachment(link: int, R: np.ndarray, p: np.ndarray) -> dict[str, Any]:
@@ -150,14 +192,19 @@ def attachment(link: int, R: np.ndarray, p: np.ndarray) -> dict[str, Any]:
     }
 
 
-def has_freedom(cuts: list[tuple[set[int], int]]) -> bool:
-    """Whether any of the cuts together leave one of their joints free, by count."""
+def has_freedom(cuts: list[Cut]) -> bool:
+    """Whether every cut has a joint that moves: by count in any of them together, and by rank.
+
+    Two slides side by side weld links, for one, and what is closed through them may be rigid.
+    """
     for size in range(1, len(cuts) + 1):
         for some in itertools.combinations(cuts, size):
-            joints = set().union(*(tied for tied, _ in some))
-            if len(joints) <= sum(rows for _, rows in some):
+            joints = set().union(*(cut.tied for cut in some))
+            if len(joints) <= sum(cut.rows for cut in some):
                 return False
-    return True
+    _, values, basis = np.linalg.svd(np.vstack([cut.K for cut in cuts]))
+    moves = np.abs(basis[np.sum(values > 1e-9) :]).max(axis=0, initial=0.0)
+    return all(moves[list(cut.tied)].max() > 1e-6 for cut in cuts)
 
 
 def closable(seed: int, revolute_only: bool = False) -> RandomMechanism:
@@ -168,15 +215,14 @@ def closable(seed: int, revolute_only: bool = False) -> RandomMechanism:
         bodies = random_tree(rng, planar, revolute_only)
         q = rng.uniform(-1.5, 1.5, len(bodies))
         q[[b.kind == "prismatic" for b in bodies]] *= 0.2
-        cuts: list[dict[str, Any]] = []
-        counted: list[tuple[set[int], int]] = []
+        cuts: list[Cut] = []
         for _ in range(12):
             drawn = random_cut(rng, bodies, q, planar, f"cut{len(cuts)}")
-            if drawn and has_freedom([*counted, drawn[1:]]):
-                cuts.append(drawn[0])
-                counted.append(drawn[1:])
+            if drawn and has_freedom([*cuts, drawn]):
+                cuts.append(drawn)
         if cuts:
-            return RandomMechanism(urdf(bodies), {"constraints": cuts}, len(bodies), len(cuts))
+            entries = [cut.entry for cut in cuts]
+            return RandomMechanism(urdf(bodies), {"constraints": entries}, len(bodies), len(cuts))
 
 
 def not_closable(seed: int) -> tuple[RandomMechanism, str]:

@@ -23,7 +23,9 @@ def closure(
     positions: Sequence[int],
     steps: int = KERNEL_STEPS,
 ) -> tuple[Matrix, Matrix]:
-    """The spanning position (nq) after Newton steps on ``phi(q) = 0`` (2), and phi there.
+    """The spanning position (nq) after steps on ``phi(q) = 0`` (2), and phi there.
+
+    Where a loop may have changed its branch, one of its rows is off by one: not closed.
 
     Args:
         tree: the cluster tree; joints in loops have as many positions as velocities.
@@ -32,15 +34,31 @@ def closure(
         positions: which entries of q are known; the others are solved for, or stay.
         steps: how many, in loops that are not linear.
     """
+    q, phi, doubt = followed(tree, known, guess, positions, steps)
+    return q, phi + doubt
+
+
+def followed(
+    tree: ClusterTree, known: Matrix, guess: Matrix, positions: Sequence[int], steps: int
+) -> tuple[Matrix, Matrix, Matrix]:
+    """As `closure`: the spanning position (nq), phi (rows) there, and where branches are in doubt.
+
+    The last is (rows) 1 in a row of each loop that may have changed its branch, else 0.
+    """
     q = ca.SX(guess)
     q[list(positions)] = known
-    closed, residual = [ca.DM(0, 1)], [ca.DM(0, 1)]
-    for node, q_k, place in zip(
-        tree.clusters, tree.split_positions(q), tree.position_ranges, strict=True
+    closed, residual, doubts = [ca.DM(0, 1)], [ca.DM(0, 1)], [ca.DM(0, 1)]
+    for node, start, q_k, place in zip(
+        tree.clusters,
+        tree.split_positions(guess),
+        tree.split_positions(q),
+        tree.position_ranges,
+        strict=True,
     ):
         if node.loop is not None:
             free = [j for j, entry in enumerate(place) if entry not in positions]
-            q_k = newton_steps(node.loop, q_k, free, steps)
+            q_k, doubt = newton_steps(node.loop, start, q_k, free, steps)
             residual.append(node.loop.phi(q_k))
+            doubts.append(ca.vertcat(doubt, ca.DM(residual[-1].rows() - 1, 1)))
         closed.append(q_k)
-    return ca.vertcat(*closed), ca.vertcat(*residual)
+    return ca.vertcat(*closed), ca.vertcat(*residual), ca.vertcat(*doubts)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import casadi as ca
 
-from rbda_ros.algorithms.closure import closure
+from rbda_ros.algorithms.closure import followed
 from rbda_ros.algorithms.loop_motion import (
     generalized_force,
     independent_velocity,
@@ -29,7 +29,7 @@ class CommandChoice:
     """What a program goes by and adds up; another choice is another program.
 
     Attributes:
-        positions: entries of q that are commanded, as `closure` takes them; None where the
+        positions: entries of q that are commanded, as `followed` takes them; None where the
             position comes closed, as the guess.
         velocities: spanning velocity coordinates that are commanded, ascending.
         measured: spanning velocity coordinates that are measured, ascending; for dampers.
@@ -47,7 +47,8 @@ class CommandHealth(NamedTuple):
 
     Attributes:
         inputs: sum of squares of what is commanded; not finite if any of it is not.
-        moved: longest way of a coordinate of a loop from its guess [rad, m].
+        moved: longest way of a coordinate of a loop from its guess [rad, m]; one more for each loop
+            that may have changed its branch on the way.
         residual: |phi| of the loops that are left open [m, or sine of an angle].
         conditioning: how well the coordinates determine each other in the worst loop, 0 to 1.
         efforts: sum of squares of the efforts before they are limited.
@@ -107,9 +108,9 @@ def commanded_motors(
     ny, nq, _ = state_sizes(tree)
     measured_velocity, q_measured, feedforward = ca.vertsplit(state, [0, ny, ny + nq, state.rows()])
     stiffness, damping = ca.vertsplit(gains, tree.nv)
-    q = guess
+    q, doubt = guess, ca.DM(0, 1)
     if choice.positions is not None:
-        q, _ = closure(tree, position, guess, choice.positions, STREAM_STEPS)
+        q, _, doubt = followed(tree, position, guess, choice.positions, STREAM_STEPS)
     yd, as_commanded = independent_velocity(tree, q, velocity, choice.velocities)
     qd, _ = spanning_motion(tree, q, yd, ca.DM(tree.ny, 1))
 
@@ -137,7 +138,7 @@ def commanded_motors(
     given = [position, velocity] + ([effort] if "commanded" in choice.efforts else [])
     health = CommandHealth(
         inputs=ca.sumsqr(ca.vertcat(*given)),
-        moved=moved,
+        moved=moved + ca.sum1(doubt),
         residual=residual,
         conditioning=reduce(ca.fmin, ca.vertsplit(ca.vertcat(as_independent, as_commanded))),
         efforts=ca.sumsqr(efforts),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import casadi as ca
 
 from rbda_ros.algorithms.actuator_efforts import actuator_efforts
-from rbda_ros.algorithms.closure import closure
+from rbda_ros.algorithms.closure import followed
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.loop_motion import (
     independent_acceleration,
@@ -30,7 +30,7 @@ class Choice:
     """What a feedforward program goes by and adds up; another choice is another program.
 
     Attributes:
-        positions: entries of q that are measured, as `closure` takes them; None where the
+        positions: entries of q that are measured, as `followed` takes them; None where the
             position comes closed, as the guess.
         velocities: spanning velocity coordinates that are measured, ascending.
         accelerations: spanning velocity coordinates whose acceleration is given, ascending.
@@ -48,7 +48,8 @@ class Health(NamedTuple):
 
     Attributes:
         inputs: sum of squares of what is measured and wanted; not finite if any of it is not.
-        moved: longest way of a coordinate of a loop from its guess [rad, m].
+        moved: longest way of a coordinate of a loop from its guess [rad, m]; one more for each loop
+            that may have changed its branch on the way.
         residual: |phi| of the loops that are left open [m, or sine of an angle].
         conditioning: how well the coordinates determine each other in the worst loop, 0 to 1.
         efforts: sum of squares of the efforts before they are limited.
@@ -89,9 +90,9 @@ def feedforward(
         wrenches: (6 x bodies) external force on each body in its frame, angular first.
         choice: which coordinates and terms.
     """
-    q = guess
+    q, doubt = guess, ca.DM(0, 1)
     if choice.positions is not None:
-        q, _ = closure(tree, position, guess, choice.positions, STREAM_STEPS)
+        q, _, doubt = followed(tree, position, guess, choice.positions, STREAM_STEPS)
     yd, as_measured = independent_velocity(tree, q, velocity, choice.velocities)
     ydd, as_wanted = independent_acceleration(tree, q, yd, acceleration, choice.accelerations)
 
@@ -112,7 +113,7 @@ def feedforward(
     conditioning = ca.vertcat(as_independent, as_measured, as_wanted)
     health = Health(
         inputs=ca.sumsqr(ca.vertcat(position, velocity, acceleration)),
-        moved=moved,
+        moved=moved + ca.sum1(doubt),
         residual=residual,
         conditioning=reduce(ca.fmin, ca.vertsplit(conditioning)),
         efforts=ca.sumsqr(efforts),

@@ -46,12 +46,13 @@ def _motions(tree: ClusterTree, q: Array) -> list[tuple[str, ...]]:
     if tree.ny == 0:
         return []
     G = _velocity_map(tree, q)
-    H = _inertia(tree, q, G)
-    names = [tree.velocity_names[j] for j in tree.independent]
-    moving = [i for i in range(len(H)) if H[i, i] > 0.0]
-    if not moving:
+    M = _inertia(tree, q)
+    H = G.T @ M @ G
+    alone = np.diag(M) @ G**2  # what each of y would move if its joints did not move together
+    moving = np.flatnonzero(alone > 0.0)
+    if not moving.size:
         return []
-    scale = 1.0 / np.sqrt(H[moving, moving])
+    scale = 1.0 / np.sqrt(alone[moving])
     scaled = H[np.ix_(moving, moving)] * scale[:, None] * scale
     if _is_positive(scaled - SMALLEST * np.eye(len(scaled))):
         return []
@@ -59,8 +60,9 @@ def _motions(tree: ClusterTree, q: Array) -> list[tuple[str, ...]]:
     found = []
     for value, vector in zip(values, vectors.T, strict=True):
         if value < SMALLEST:
-            part = np.abs(vector) > TAKES_PART * np.abs(vector).max()
-            found.append(tuple(names[moving[i]] for i in np.flatnonzero(part)))
+            motion = np.abs(G[:, moving] @ (scale * vector)) * np.sqrt(np.diag(M))
+            part = np.flatnonzero(motion > TAKES_PART * motion.max())
+            found.append(tuple(tree.velocity_names[i] for i in part))
     return found
 
 
@@ -87,20 +89,21 @@ def _velocity_map(tree: ClusterTree, q: Array) -> Array:
     return G
 
 
-def _inertia(tree: ClusterTree, q: Array, G: Array) -> Array:
-    """(ny, ny) mass matrix, body by body: sum of J' I J with Jacobians of y."""
+def _inertia(tree: ClusterTree, q: Array) -> Array:
+    """(nv, nv) mass matrix of the spanning tree, body by body: sum of J' I J."""
     places = [*tree.coordinates.positions.values()]
     velocities: Sequence[range] = [*tree.coordinates.velocities.values()]
-    J: list[Array] = [np.zeros((6, tree.ny))]
+    J: list[Array] = [np.zeros((6, tree.nv))]
     for body, in_q, in_qd in zip(tree.spanning.bodies, places, velocities, strict=True):
         at = ca.DM(q[in_q.start : in_q.stop])
         X_J, S, _ = body.model.jcalc(at, ca.DM(body.model.nv, 1), body.joint.pitch)
         X = np.asarray(ca.DM(ca.densify((X_J @ body.X_tree) @ ca.DM.eye(6))))
-        S_y = np.asarray(ca.DM(ca.densify(S))) @ G[in_qd.start : in_qd.stop]
-        J.append(X @ J[body.parent] + S_y)
+        own = X @ J[body.parent]
+        own[:, in_qd.start : in_qd.stop] += np.asarray(ca.DM(ca.densify(S)))
+        J.append(own)
     armature = np.concatenate([np.zeros(0), *(node.joint_armature for node in tree.clusters)])
     moved = np.concatenate(J[1:])
     weighted = np.concatenate(
         [body.inertia @ own for body, own in zip(tree.spanning.bodies, J[1:], strict=True)]
     )
-    return np.asarray(moved.T @ weighted + G.T @ (armature[:, None] * G))
+    return np.asarray(moved.T @ weighted + np.diag(armature))

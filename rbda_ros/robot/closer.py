@@ -19,7 +19,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     PRECISE,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.errors import InputError
+from rbda_ros.errors import ClosureError, InputError
 from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.robot.inputs import Inputs, numbers
 from rbda_ros.robot.joint_choices import Measured
@@ -68,12 +68,22 @@ class LoopCloser:
         """As `close`, but by the kernel alone, in a few steps from a guess; None if it fails."""
         return self._close_by_kernel(given, guess)
 
+    def close_anyhow(self, given: Given, guess: ArrayLike) -> Array:
+        """As `close`; on any branch, where that of the guess does not reach so far."""
+        try:
+            return self.close(given, guess)
+        except ClosureError:
+            return self.search(given, guess, may_jump=True)
+
     def measured(self, names: Collection[str]) -> Measured:
         """Of the joints that are known, one number each, those to go by."""
         return self._inputs.choices.measured("position", names)
 
-    def search(self, given: Given, guess: ArrayLike | None) -> Array:
-        """Close every cluster by the search outside the kernel; also says what is wrong."""
+    def search(self, given: Given, guess: ArrayLike | None, may_jump: bool = False) -> Array:
+        """Close every cluster by the search outside the kernel; also says what is wrong.
+
+        Without a guess, or where it ``may_jump``, it ends on any branch.
+        """
         tree, inputs = self._tree, self._inputs
         start = tree.home if guess is None else inputs.single("guess", guess, tree.nq)
         if isinstance(given, Mapping):
@@ -83,9 +93,8 @@ class LoopCloser:
         parts = [np.zeros(0)]
         for node, place in zip(tree.clusters, tree.position_ranges, strict=True):
             inside = {i: known[n] for i, n in enumerate(node.numbers) if n in known}
-            parts.append(
-                close_cluster(node, inside, start[place.start : place.stop], guess is None)
-            )
+            near = start[place.start : place.stop]
+            parts.append(close_cluster(node, inside, near, may_jump or guess is None))
         return inputs.normalized(np.concatenate(parts))
 
     def _close_by_kernel(self, given: Given, guess: ArrayLike | None) -> Array | None:

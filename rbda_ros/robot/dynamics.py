@@ -226,7 +226,7 @@ class Dynamics(Mechanism):
         choice = Choice(measured.positions, measured.coordinates, coordinates, frozenset(terms))
         name = "feedforward_with_wrenches" if wrenches else "feedforward"
         kernel = self._kernels.get(name, choice)
-        return FeedforwardCall(kernel, self.tree, measured, wanted, self.close)
+        return FeedforwardCall(kernel, self.tree, measured, wanted, self._closer.close_anyhow)
 
     def _inverse_dynamics(
         self, state: State, ydd: Array, wrenches: Mapping[str, ArrayLike] | None, friction: bool

@@ -91,7 +91,9 @@ class FeedforwardCall(ClosingCall):
     def find(self) -> Callable[[], Array]:
         """A search for the closed position at the inputs as they are now, in any thread.
 
-        It takes up to half a second where there is none; `start_from` what it returns.
+        That is on the branch of the last one, or on another if it does not reach so far: the robot
+        is where it was measured. It takes up to half a second where there is none; `start_from`
+        what it returns.
         """
         known = dict(zip(self.joints, self.position.tolist(), strict=True))
         return partial(self._close, known, self.guess.copy())

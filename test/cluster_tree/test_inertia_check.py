@@ -37,6 +37,33 @@ def test_inertia_or_armature_or_another_axis_is_the_remedy():
     assert hinges("0 1 0").warnings == ()
 
 
+def test_they_are_named_inside_a_loop_too():
+    """A four-bar whose pin is two hinges on one axis: the massless link between them spins."""
+
+    def bar(name: str, parent: str, x: float, inertial: str = INERTIAL) -> str:
+        return (
+            f"<link name='{name}'>{inertial}</link><joint name='{name}' type='continuous'>"
+            f"<parent link='{parent}'/><child link='{name}'/><origin xyz='{x} 0 0'/>"
+            "<axis xyz='0 0 1'/></joint>"
+        )
+
+    def four_bar(between: str) -> tuple[str, ...]:
+        pin = {"name": "pin", "type": "revolute", "axis": [0, 0, 1]}
+        pin |= {"predecessor": {"link": "coupler", "xyz": [0.3, 0, 0]}}
+        pin |= {"successor": {"link": "rocker", "xyz": [0.2, 0, 0]}}
+        bars = bar("crank", "base", 0.0) + bar("middle", "crank", 0.1, between)
+        bars += bar("coupler", "middle", 0.0) + bar("rocker", "base", 0.3)
+        assembly = {"crank": 1.0, "middle": -0.5, "rocker": 1.2}
+        return load_robot(
+            f"<robot name='r'><link name='base'/>{bars}</robot>",
+            {"constraints": [pin], "assembly": assembly},
+        ).warnings
+
+    (warning,) = four_bar("")
+    assert "middle, coupler: moving them together moves no mass" in warning
+    assert four_bar(INERTIAL) == ()
+
+
 def test_sound_mechanisms_have_no_such_warning():
     for mechanism in MECHANISMS.values():
         assert not any("no mass, so" in warning for warning in mechanism.tree().warnings)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from other_robots import error
 
 from rbda_ros import DescriptionError, load_robot
 
@@ -134,16 +135,20 @@ def test_mistakes_are_named(loops, word):
 
 CLOSE = (
     "5bar_linkage", "5bar_linkage_iso3d", "5bar_linkage_iso6d", "battobot_6d", "cassie_like",
-    "digit_like", "digit_like_2legs", "digit_like_2legs_6D", "disney_like", "disney_robot",
-    "robot_delta", "talos_like", "wl16_like",
+    "digit_like", "digit_like_2legs", "digit_like_2legs_6D", "digit_like_2legs_old", "disney_like",
+    "disney_robot", "robot_delta", "talos_like", "true_talos_2_legs", "wl16_like",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CLOSE)
-def test_gepettos_robots_close(name):
+def test_gepettos_robots_close_and_move_as_a_dense_solve_says(name):
     """Models are not ours to keep: set RBDA_GEPETTO_ROBOTS to example-parallel-robots/robots."""
+    pytest.importorskip("pinocchio")
     folder = os.environ.get("RBDA_GEPETTO_ROBOTS")
     if not folder:
         pytest.skip("RBDA_GEPETTO_ROBOTS does not name a checkout of example-parallel-robots")
-    robot = load_robot(Path(folder) / name / "robot.urdf", Path(folder) / name / "robot.yaml")
+    model = next(Path(folder, name).glob("*.urdf"))
+    robot = load_robot(model, model.with_name("robot.yaml"))
     assert np.abs(robot.kernel("loop_state").call(robot.tree.home)[0]).max() < 1e-9
+    assert error(robot, model, 0.0, seed=0) < 1e-7
+    assert error(robot, model, 0.05, seed=1) < 1e-7

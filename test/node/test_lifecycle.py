@@ -39,6 +39,15 @@ def test_starts_from_a_parameter_and_ends_cleanly(graph, how):
     assert "Traceback" not in node.log
 
 
+def test_mjcf_is_a_description_too(graph):
+    pytest.importorskip("mujoco")
+    body = "<body><joint name='a' axis='0 1 0'/><geom type='box' size='.1 .1 .1' mass='2'/></body>"
+    graph.serve(robot_description=f"<mujoco model='arm'><worldbody>{body}</worldbody></mujoco>")
+    client = graph.client()
+    client.until_active()
+    assert model_name(client) == "arm"
+
+
 def test_starts_from_a_topic_that_was_there_before(graph):
     client = graph.client()
     publisher = client.describe(LEG)

@@ -89,6 +89,22 @@ def test_independent_positions_are_closed_in_the_same_call(served):
     assert answered
 
 
+def test_long_ways_are_taken_apart_and_doubted_alike(served):
+    """Steps of up to a turn: in one, in parts, by a search where a branch is in doubt, or not."""
+    robot, rng = served.robot, np.random.default_rng(7)
+    if robot._inputs.choices.newton_positions is None:
+        pytest.skip("y has no position, or quaternions in loops")
+    for q in served.states[:3]:
+        y = robot.independent_position(q)
+        for size in (0.05, 0.3, 1.0, 3.0):
+            target = y + rng.uniform(-size, size, y.size)
+            if robot.floating_base:
+                target[3:7] /= np.linalg.norm(target[3:7])
+            with served.in_python():
+                expected = outcome(robot.close, target, q)
+            assert outcome(robot.close, target, q) == expected
+
+
 def test_closing_by_names(served):
     robot = served.robot
     scalars = robot.coordinates.scalar_positions

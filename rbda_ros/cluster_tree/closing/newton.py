@@ -5,34 +5,85 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     LONGEST_STEP,
+    ON_LOOPS,
     SEARCH_STEPS,
     STALLED,
+    STRAIGHT,
 )
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.cluster_tree.straight_line import least_squares
 from rbda_ros.spatial import Array, Matrix
 
 
-def newton_steps(loop: Loop, q: Matrix, free: Sequence[int], steps: int) -> Matrix:
-    """The position (nq) after a fixed number of full steps: straight-line code, for kernels.
+def newton_steps(
+    loop: Loop, start: Matrix, target: Matrix, free: Sequence[int], steps: int
+) -> tuple[Matrix, Matrix]:
+    """The position (nq) after a fixed number of steps, and 1 where its branch is in doubt, else 0.
+
+    Straight-line code, for kernels. The first step goes along the rates at the start, so that the
+    branch is the one they continue; the others are Newton's.
 
     Args:
         loop: of joints that have as many positions as velocities.
-        q: (nq) position to start from; of the symbols that are traced.
+        start: (nq) where to start; of the symbols that are traced.
+        target: (nq) the same with the known entries where they should be.
         free: entries that may move; where the loop is linear one step moves them all the way.
-        steps: how many, where it is not linear.
+        steps: how many, two at least, where it is not linear.
     """
-    for _ in range(1 if loop.constant else steps):
-        K, phi = loop.K(q), loop.phi(q)
-        q[list(free)] += least_squares(K[:, list(free)], -phi)
-    return q
+    columns, q = list(free), ca.SX(target)
+    if loop.constant or not columns:
+        q[columns] += least_squares(loop.K(q)[:, columns], -loop.phi(q))
+        return q, ca.DM(0.0)
+    known = [j for j in range(loop.nv) if j not in columns]
+    way = (target - start)[known]
+
+    def step_and_rates(at: Matrix) -> tuple[Matrix, Matrix]:
+        """Newton's step (free), and how far the rates take these entries on the way (free)."""
+        K = loop.K(at)
+        both = least_squares(K[:, columns], -ca.horzcat(loop.phi(at), K[:, known] @ way))
+        return both[:, 0], both[:, 1]
+
+    first, before = step_and_rates(start)
+    q[columns] += first + before
+    predicted = q[columns]
+    for _ in range(steps - 2):
+        q[columns] += least_squares(loop.K(q)[:, columns], -loop.phi(q))
+    last, after = step_and_rates(q)
+    q[columns] += last
+    curved = [i for i, j in enumerate(columns) if loop.curved[j]]
+    given = [i for i, j in enumerate(known) if loop.curved[j]]
+    return q, in_doubt(
+        _largest(way[given], first[curved], before[curved], after[curved]),
+        _largest((after - before)[curved], (q[columns] - predicted)[curved]),
+    )
+
+
+def in_doubt(moved: Any, bent: Any) -> Any:
+    """Whether a step may have led to another branch than its own; numbers, or traced symbols.
+
+    Where branches meet, rates change over any distance, however short: at a dead point of the
+    known joints those of the two branches are opposed, where branches cross they differ.
+
+    Args:
+        moved: how far the step led: the known joints, and the others by their rates [rad, m].
+        bent: by how much it was not straight: the largest difference between what the rates at
+            its two ends say, and between where they led to and where the loop closes.
+    """
+    return bent > STRAIGHT * moved + ON_LOOPS
+
+
+def _largest(*vectors: Matrix) -> Matrix:
+    return reduce(ca.fmax, ca.vertsplit(ca.fabs(ca.vertcat(0.0, *vectors))))
 
 
 @dataclass(frozen=True, eq=False)

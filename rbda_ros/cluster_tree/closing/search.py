@@ -6,14 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.closing.determining import determining_in_cluster
-from rbda_ros.cluster_tree.closing.newton import Closed, solve, worst_constraint
+from rbda_ros.cluster_tree.closing.newton import Closed, in_doubt, solve, worst_constraint
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
-    FOLLOW_ERROR,
     FOLLOW_STEP,
     LONGEST_FOLLOW,
+    MEETING,
     MOST_EXPLAINED,
     MOST_FOLLOW_STEPS,
     NEARBY,
@@ -31,9 +32,8 @@ def close_cluster(
 ) -> Array:
     """The closed position (nq,) of a cluster some of whose joints are known.
 
-    The assembly branch is that of ``guess``, else that of the assembly: where a plain Newton
-    search fails or lands on another branch, the known joints are moved there in small steps.
-    Where that leads nowhere, as from a dead point, the search starts again from near there.
+    The assembly branch is that of ``guess``: the known joints are moved there in steps that keep
+    it. Where that leads nowhere, as from a dead point, the search starts again from near there.
 
     Args:
         node: the cluster.
@@ -41,8 +41,8 @@ def close_cluster(
             than needed, those that determine the others best are kept and the rest are guesses;
             the independent joints go first.
         guess: (nq,) where to start, e.g. the last position.
-        may_jump: whether the others may end up anywhere; if not, then no farther from the guess
-            than the known ones explain.
+        may_jump: whether the others may end up anywhere; if not, then on the branch of the guess
+            or, where the guess is on none, no farther from it than the known ones explain.
 
     Raises:
         InputError: the known joints do not determine the others.
@@ -55,18 +55,17 @@ def close_cluster(
         return target
     determining = determining_in_cluster(node, known, target)
     free = [j for j in range(node.nv) if j not in determining]
-    direct = solve(node.loop, target, free)
-    reach = math.inf if may_jump else _reach(node.loop, guess, target, free)
     side = _side(node.loop, guess, free)
-    same_branch = direct.ok and _side(node.loop, direct.q, free) == side
-    if same_branch and _moved(node.loop, direct.q, guess) <= reach:
-        return direct.q
-    for start in (guess, node.home) if may_jump else (guess,):
-        followed = _follow(node, start, target, determining, free)
-        if followed is not None and followed.ok:
-            return followed.q
-    best = _restarted(node.loop, target, free, side, direct)
-    if best.ok and _moved(node.loop, best.q, guess) <= reach:
+    if may_jump:
+        direct = solve(node.loop, target, free)
+        if direct.ok and _side(node.loop, direct.q, free) == side:
+            return direct.q
+    closed, part = _follow(node, guess, target, determining, free)
+    if part == 1.0:
+        return closed.q
+    best, moved = _restarted(node.loop, guess, target, free, side)
+    reach = _reach(node.loop, guess, target, free, closed.ok)
+    if best.ok and (may_jump or (part == 0.0 and moved <= reach)):
         return best.q
     raise ClosureError(_failure(node, best))
 
@@ -76,36 +75,43 @@ def _moved(loop: Loop, q: Array, guess: Array) -> float:
     return float(np.abs(q - guess)[loop.curved].max(initial=0.0))
 
 
-def _reach(loop: Loop, guess: Array, target: Array, free: Sequence[int]) -> float:
-    """How far joints may move where the known ones move from the guess to the target.
+def _reach(loop: Loop, guess: Array, target: Array, free: Sequence[int], closed: bool) -> float:
+    """How far joints may move from a guess that is on no branch to the target.
 
-    What the rates at the guess say, several times over: near a dead point the others move with
-    the square root of the way.
+    What the rates at the guess say, several times over. And as at a dead point the others move
+    with the square root of the way, as much as that; or `NEARBY`, if the guess is not closed.
     """
-    given = float(np.abs(target - guess).max(initial=0.0))
-    if loop.curved.size != loop.nv:  # joints with quaternions: their way is no difference
-        return NEARBY + MOST_EXPLAINED * given
-    K = loop.jacobian(guess)
     way = target - guess
-    rates = np.linalg.lstsq(K[:, list(free)], -K @ way, rcond=1e-3)[0]
-    explained = float(np.abs(rates)[loop.curved[list(free)]].max(initial=0.0))
-    return NEARBY + MOST_EXPLAINED * max(explained, given)
+    given = explained = float(np.abs(way).max(initial=0.0))
+    if loop.curved.size == loop.nv:  # of joints with quaternions the way is no difference
+        K = loop.jacobian(guess)
+        rates = np.linalg.lstsq(K[:, list(free)], -K @ way, rcond=1e-3)[0]
+        explained = float(np.abs(rates)[loop.curved[list(free)]].max(initial=given))
+    nearby = min(NEARBY, 2.0 * math.sqrt(given)) if closed else NEARBY
+    return nearby + MOST_EXPLAINED * explained
 
 
 def _restarted(
-    loop: Loop, target: Array, free: Sequence[int], side: float, direct: Closed
-) -> Closed:
-    """The best of several searches from near the target, on the given side if possible."""
+    loop: Loop, guess: Array, target: Array, free: Sequence[int], side: float
+) -> tuple[Closed, float]:
+    """The best of several searches from near the target, and how far from the guess it is.
+
+    That is one on the given side, if there is any, and the nearest to the guess of these.
+    """
     rng = np.random.default_rng(0)
-    attempts = [direct]
+    found = [solve(loop, target, free)]
     for restart in range(SEARCH_RESTARTS):
         step = np.zeros(loop.nv)
         step[list(free)] = rng.normal(0.0, 0.2 * 1.12**restart, len(free))
-        closed = solve(loop, loop.integrate(target, step), free)
-        if closed.ok and _side(loop, closed.q, free) == side:
-            return closed
-        attempts.append(closed)
-    return min(attempts, key=lambda closed: (not closed.ok, closed.error))
+        found.append(solve(loop, loop.integrate(target, step), free))
+
+    def rank(closed: Closed) -> tuple[bool, bool, float]:
+        if not closed.ok:
+            return True, True, closed.error
+        return False, _side(loop, closed.q, free) != side, _moved(loop, closed.q, guess)
+
+    best = min(found, key=rank)
+    return best, _moved(loop, best.q, guess)
 
 
 def _failure(node: ClusterNode, closed: Closed) -> str:
@@ -132,44 +138,73 @@ def _side(loop: Loop, q: Array, free: Sequence[int]) -> float:
 
 def _follow(
     node: ClusterNode, start: Array, target: Array, known: Sequence[int], free: Sequence[int]
-) -> Closed | None:
-    """Move the known joints from a closed start to their targets, never leaving the branch.
+) -> tuple[Closed, float]:
+    """Move the known joints from a start to their targets, never leaving the branch.
 
-    Steps are predicted with the rates of the free joints, then closed; they grow while the
-    prediction is good and are halved where it is not. None where no branch can be followed.
+    Steps are predicted with the rates of the free joints, then closed; they grow while they are
+    straight and are halved where they are not.
+
+    Returns:
+        Where that ended, and at which part of the way: 1 at its end, 0 where the start is on no
+        branch that could be followed.
     """
     assert node.loop is not None
-    loop = node.loop
+    loop, columns = node.loop, list(free)
     move, start = _straight_move(node, start, target, known)
-    length = np.abs(move).max(initial=0.0)
+    curved = _curved_velocities(node)
+    length = np.abs(move[curved]).max(initial=0.0)
     closed = solve(loop, start, free)
     if not closed.ok or not length <= LONGEST_FOLLOW:
-        return None
-    side = _side(loop, closed.q, free)
+        return closed, 0.0
     done, part = 0.0, 1.0 if length <= FOLLOW_STEP else FOLLOW_STEP / length
+    rates = _rates(loop, closed.q, move, columns)
     for _ in range(MOST_FOLLOW_STEPS):
         part = min(part, 1.0 - done)
         if part <= 0.0:
             break
-        step = part * move
-        K = loop.jacobian(closed.q)
-        step[list(free)] = np.linalg.lstsq(K[:, list(free)], -K @ step, rcond=1e-8)[0]
-        predicted = loop.integrate(closed.q, step)
+        predicted = loop.integrate(closed.q, part * rates)
         trial = solve(loop, predicted, free)
-        error = np.abs(trial.q - predicted).max(initial=0.0)
-        if trial.ok and error <= FOLLOW_ERROR and _side(loop, trial.q, free) == side:
-            closed, done, part = trial, done + part, 2 * part
+        ahead = _rates(loop, trial.q, move, columns)
+        moved = part * np.abs([rates[curved], ahead[curved]]).max(initial=0.0)
+        bent = part * np.abs(ahead - rates)[curved].max(initial=0.0)
+        bent = max(bent, _moved(loop, trial.q, predicted))
+        if trial.ok and math.isfinite(bent) and not in_doubt(moved, bent):
+            closed, rates, done = trial, ahead, done + part
+            part *= 1 if in_doubt(moved, 2 * bent) else 2
         elif part * length < SHORTEST_FOLLOW_STEP:
-            return None
+            break
         else:
             part /= 2
-    if done < 1.0:
-        return None
+    if (1.0 - done) * length > 8 * SHORTEST_FOLLOW_STEP:  # a few of those that it refused
+        return closed, done
     arrived = closed.q.copy()
     for i, body_range in enumerate(node.velocity_ranges):  # without the rounding of many steps
         if set(body_range) <= set(known):
             arrived[node.position_ranges[i]] = target[node.position_ranges[i]]
-    return solve(loop, arrived, free)
+    last = solve(loop, arrived, free)
+    near = last.ok and _moved(loop, last.q, closed.q) <= MEETING
+    return (last, 1.0) if near else (closed, done)
+
+
+def _rates(loop: Loop, q: Array, move: Array, free: Sequence[int]) -> Array:
+    """How far all joints (nv,) would go at the rates at q, as the known ones go all their way.
+
+    Infinitely far where the loop has no rates, as an expression at the end of its domain.
+    """
+    K, rates = loop.jacobian(q), move.copy()
+    rates[list(free)] = np.inf
+    if np.all(np.isfinite(K)):
+        rates[list(free)] = np.linalg.lstsq(K[:, list(free)], -K @ move, rcond=1e-8)[0]
+    return rates
+
+
+def _curved_velocities(node: ClusterNode) -> NDArray[np.bool_]:
+    """(nv,) which joints the loop is not linear in."""
+    assert node.loop is not None
+    curved = np.zeros(node.nv, bool)
+    for in_q, in_qd in zip(node.position_ranges, node.velocity_ranges, strict=True):
+        curved[list(in_qd)] = node.loop.curved[list(in_q)].any()
+    return curved
 
 
 def _straight_move(

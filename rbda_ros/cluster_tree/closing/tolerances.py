@@ -31,17 +31,21 @@ ROUNDED = 1e-4
 
 # Newton steps in kernels: how far they can be trusted.
 
-KERNEL_STEPS = 5
-"""Newton steps of the closure kernel: each doubles the digits, and five make sixteen of one."""
+KERNEL_STEPS = 4
+"""Steps of the closure kernel, one along the rates and three of Newton's: of a way that is
+`STRAIGHT` the first leaves an eighth at most, the others 2e-3, 5e-7 and 1e-13 of it."""
 STREAM_STEPS = 2
-"""Newton steps of the feedforward kernel: joints move little between two messages."""
+"""Steps of the feedforward kernel: joints move little between two messages."""
 STREAM_REPEATS = 5
 """How often the feedforward kernel's steps are taken before it is better to take smaller ways."""
 NEARBY = 0.3
 """How far a few Newton steps may lead from a guess: not onto another branch."""
-KERNEL_PARTS = (1, 4, 16)
-"""In how many parts known joints go from a guess to where they are: `NEARBY` asks for more where
-the others move far."""
+STRAIGHT = 0.25
+"""Share of a step by which rates may change along it: where branches meet they change by more. On
+the first third of the way to a dead point they change by as much."""
+KERNEL_PARTS = (1, 4, 16, 64)
+"""In how many parts known joints go from a guess to where they are: `NEARBY` and `STRAIGHT` ask for
+more where the others move far, or near a dead point."""
 STREAM_PARTS = (4, 32)
 """The same while the stream waits: the one step was the call itself, and a search comes next."""
 BATCH_NEAR = 0.1
@@ -70,11 +74,12 @@ MOST_EXPLAINED = 4.0
 
 FOLLOW_STEP = 0.25
 """How far the known joints move at first when a branch is followed."""
-FOLLOW_ERROR = 0.1
-"""Most that the others may end up from where their rates took them; else the step was too long to
-be sure of the branch."""
-SHORTEST_FOLLOW_STEP = 1e-4
-"""Steps are not halved below this: the branch ends here."""
+SHORTEST_FOLLOW_STEP = 1e-8
+"""Steps are not halved below this: the branch ends here, or meets another. Over the last of them
+the others move with the square root, 1e-4."""
+MEETING = 1e-3
+"""How far the others may move over the last steps to a dead point: branches that are nearer to each
+other are not told apart."""
 LONGEST_FOLLOW = 100.0
 """Joints that have farther to go are not followed there: it would take seconds."""
 MOST_FOLLOW_STEPS = 500
