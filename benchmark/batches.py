@@ -16,7 +16,7 @@ import pinocchio as pin
 from benchmark.robots import Pair, demo_leg, example_urdf, pair
 from benchmark.timing import interleaved
 from rbda_ros import Robot
-from rbda_ros.cluster_tree.closing.tolerances import BATCH_BLOCK, BATCH_STEPS
+from rbda_ros.cluster_tree.closing.tolerances import BATCH_BLOCK
 
 Row = dict[str, object]
 
@@ -90,8 +90,8 @@ def _demo_leg_rows() -> Iterator[Row]:
     y = home + 0.2 * np.sin(phase)
     q, (yd, ydd) = robot.close(y), rng.normal(size=(2, BATCH, robot.ny))
     positions = robot._inputs.choices.newton_positions
-    closure = robot._kernels.get("closure", positions, BATCH_STEPS)
-    for kernel in (robot.kernel("loop_state"), robot._kernels.get("closure", positions), closure):
+    closure = robot._kernels.get("closure", positions)
+    for kernel in (robot.kernel("loop_state"), closure):
         kernel.compile(batch=True)
     for position, how in ((q, ""), (robot.state(q), " of a state")):
         yield _row(robot, "demo_leg", "inverse_dynamics", [position, yd, ydd], how)

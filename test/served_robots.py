@@ -8,7 +8,6 @@ import numpy as np
 from mechanism_table import MECHANISMS, closed_states
 
 from rbda_ros import InputError, ModelError, load_robot
-from rbda_ros.cluster_tree.closing.tolerances import BATCH_STEPS
 from rbda_ros.robot.native_calls import METHODS
 from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, WITH_WRENCHES
 
@@ -33,7 +32,6 @@ class Served:
             robot.close(robot.independent_position(robot.tree.home))
             positions = robot._inputs.choices.newton_positions
             assert robot._kernels.get("closure", positions).compile()
-            assert robot._kernels.get("closure", positions, BATCH_STEPS).compile()
         for method in PLANS:
             getattr(robot, method)(*self.arguments(method, *self.motions[0]))
             self.native(method)

@@ -77,7 +77,8 @@ static int fits(Batch *batch, int i)
         return 0;
     batch->motion = (Motion){.entries = &reader->known, .rows = given->numbers, .size = size,
                              .count = batch->count};
-    return use_closures(&batch->motion, reader, reader->closure);
+    batch->motion.closure = (Kernel *)Py_NewRef((PyObject *)reader->closure);
+    return 1;
 }
 
 /* One argument: rows, as many as those before have, or one vector. */
@@ -133,7 +134,7 @@ static int count_kernels(Batch *batch)
     if (reader->has_loops && !batch->checks_later
         && (reader->loop_state == NULL || !count_in(batch, reader->loop_state)))
         return 0;
-    if (batch->motion.closure != NULL && !count_in(batch, batch->motion.row_closure))
+    if (batch->motion.closure != NULL && !count_in(batch, batch->motion.closure))
         return 0;
     if (batch->forces != NULL && !count_in(batch, batch->forces))
         return 0;
@@ -247,7 +248,8 @@ PyObject *close_motion(Reader *reader, Kernel *closure, const Indices *entries, 
     batch.count = motion->count;
     motion->entries = entries;
     motion->guess = guess;
-    if ((closure != NULL && !use_closures(motion, reader, closure)) || !count_kernels(&batch))
+    motion->closure = (Kernel *)Py_XNewRef((PyObject *)closure);
+    if (!count_kernels(&batch))
         answer = Py_NewRef(Py_None);
     else if ((answer = new_rows(reader, batch.count, &result)) != NULL) {
         batch.result[0] = PyArray_DATA((PyArrayObject *)answer);

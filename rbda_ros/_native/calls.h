@@ -96,7 +96,7 @@ typedef struct {
     PyObject_HEAD
     Py_ssize_t nq, nv, ny;
     double largest_position, largest, quaternion_tolerance, unit;
-    double closed, precise, nearby, on_loops, singular;
+    double closed, nearby, on_loops, singular;
     double batch_near, batch_block;
     Indices independent;           /* entries of qd that are yd */
     Indices quaternions;           /* where they start in q */
@@ -107,7 +107,6 @@ typedef struct {
     PyTypeObject *state_type;      /* of states that were checked before */
     PyObject *identity;            /* whose states they must be */
     Kernel *closure;               /* y, guess -> q, phi; NULL while there is none */
-    Kernel *row_closure;           /* the same in fewer steps, for rows near one that is closed */
     Kernel *loop_state;            /* q -> phi, conditioning; NULL without loops */
     int has_loops;
     Links links;

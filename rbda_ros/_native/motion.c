@@ -22,15 +22,6 @@ static int is_near(const Motion *motion, const double *row, const double *anchor
     return 1;
 }
 
-int use_closures(Motion *motion, const Reader *reader, Kernel *closure)
-{
-    if (reader->row_closure == NULL)
-        return 0;
-    motion->closure = (Kernel *)Py_NewRef((PyObject *)closure);
-    motion->row_closure = (Kernel *)Py_NewRef((PyObject *)reader->row_closure);
-    return 1;
-}
-
 /* Which rows are anchors, and of which rows: how many there are. */
 static npy_intp find_anchors(const Reader *reader, Motion *motion)
 {
@@ -81,7 +72,6 @@ void free_motion(Motion *motion)
     PyMem_RawFree(motion->anchor);
     PyMem_RawFree(motion->q);
     Py_XDECREF(motion->closure);
-    Py_XDECREF(motion->row_closure);
 }
 
 /* Whether rows are closed, and not far from where they were closed from; anchors are: they were
@@ -89,7 +79,7 @@ void free_motion(Motion *motion)
 static int have_arrived(const Reader *reader, const Motion *motion, const Share *share,
                         npy_intp first, npy_intp count, const double *q)
 {
-    npy_intp nq = reader->nq, rows = motion->row_closure->size[3];
+    npy_intp nq = reader->nq, rows = motion->closure->size[3];
     const npy_intp *curved = reader->curved.index;
     int all = all_within(share->phi, count * rows, reader->closed), good = 1;
     for (npy_intp k = 0; k < count; k++) {
@@ -119,26 +109,6 @@ static void start_rows(const Reader *reader, const Motion *motion, Share *share,
     share->started = one ? anchor : -1;
 }
 
-/* Newton steps for some rows from where they start, and once more for those that need it. */
-static void take_steps(const Reader *reader, const Motion *motion, Share *share,
-                       const double *known, npy_intp count, double *q)
-{
-    const Kernel *closure = motion->row_closure;
-    const RowsCode *code = &closure->rows;
-    npy_intp nq = reader->nq, rows = closure->size[3];
-    double *ports[] = {(double *)known, share->start, q, share->phi};
-    code->evaluate(ports, code->constants, share->memory, count);
-    if (all_within(share->phi, count * rows, reader->precise))
-        return;
-    double *again[] = {(double *)known, q, share->further, share->further_phi};
-    code->evaluate(again, code->constants, share->memory, count);
-    for (npy_intp k = 0; k < count; k++)
-        if (!all_within(share->phi + k * rows, rows, reader->precise)) {
-            memcpy(q + k * nq, share->further + k * nq, nq * sizeof *q);
-            memcpy(share->phi + k * rows, share->further_phi + k * rows, rows * sizeof *q);
-        }
-}
-
 int close_rows(const Reader *reader, const Motion *motion, Share *share, npy_intp first,
                npy_intp count, double *q)
 {
@@ -154,7 +124,9 @@ int close_rows(const Reader *reader, const Motion *motion, Share *share, npy_int
             known_of(motion, given + k * motion->size, share->known + k * known);
         given = share->known;
     }
-    take_steps(reader, motion, share, given, count, q);
+    const RowsCode *code = &motion->closure->rows;
+    double *ports[] = {(double *)given, share->start, q, share->phi};
+    code->evaluate(ports, code->constants, share->memory, count);
     if (!have_arrived(reader, motion, share, first, count, q))
         return 0;
     for (npy_intp k = 0; k < count; k++)

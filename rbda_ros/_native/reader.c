@@ -176,10 +176,10 @@ static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (reader == NULL)
         return NULL;
     if (!PyArg_ParseTuple(
-            arguments, "(nnn)(ddddddddddd)(OOOOO)OO!Op:Reader", &reader->nq, &reader->nv,
+            arguments, "(nnn)(dddddddddd)(OOOOO)OO!Op:Reader", &reader->nq, &reader->nv,
             &reader->ny, &reader->largest_position, &reader->largest,
-            &reader->quaternion_tolerance, &reader->unit, &reader->closed, &reader->precise,
-            &reader->nearby, &reader->on_loops, &reader->singular, &reader->batch_near, &reader->batch_block,
+            &reader->quaternion_tolerance, &reader->unit, &reader->closed, &reader->nearby,
+            &reader->on_loops, &reader->singular, &reader->batch_near, &reader->batch_block,
             &independent, &quaternions, &curved, &known, &parts, &home, &PyType_Type, &state_type,
             &identity, &reader->has_loops))
         goto fail;
@@ -221,7 +221,6 @@ static void reader_dealloc(PyObject *self)
     Py_XDECREF(reader->state_type);
     Py_XDECREF(reader->identity);
     Py_XDECREF(reader->closure);
-    Py_XDECREF(reader->row_closure);
     Py_XDECREF(reader->loop_state);
     Py_TYPE(self)->tp_free(self);
 }
@@ -252,23 +251,13 @@ int closes(const Reader *reader, PyObject *kernel, npy_intp known)
            && closure->size[3] == reader->loop_state->size[1];
 }
 
-/* One of the kernels that close loops from y. */
-static PyObject *use_closure(const Reader *reader, Kernel **closure, PyObject *kernel)
-{
-    if (!closes(reader, kernel, reader->known.count))
-        return PyErr_Format(PyExc_ValueError, "not the closure of this robot, or before its loops");
-    Py_XSETREF(*closure, (Kernel *)Py_NewRef(kernel));
-    Py_RETURN_NONE;
-}
-
 static PyObject *reader_use_closure(PyObject *self, PyObject *kernel)
 {
-    return use_closure((Reader *)self, &((Reader *)self)->closure, kernel);
-}
-
-static PyObject *reader_use_row_closure(PyObject *self, PyObject *kernel)
-{
-    return use_closure((Reader *)self, &((Reader *)self)->row_closure, kernel);
+    Reader *reader = (Reader *)self;
+    if (!closes(reader, kernel, reader->known.count))
+        return PyErr_Format(PyExc_ValueError, "not the closure of this robot, or before its loops");
+    Py_XSETREF(reader->closure, (Kernel *)Py_NewRef(kernel));
+    Py_RETURN_NONE;
 }
 
 static PyObject *reader_check(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
@@ -308,15 +297,13 @@ static PyMethodDef reader_methods[] = {
     {"use_links", reader_use_links, METH_VARARGS,
      "use_links(names, body, R and p of each, how many bodies there are): for wrenches."},
     {"use_closure", reader_use_closure, METH_O, "use_closure(kernel closure of y)."},
-    {"use_row_closure", reader_use_row_closure, METH_O,
-     "use_row_closure(kernel closure of y, from nearby)."},
     {NULL},
 };
 
-static PyObject *reader_closes_rows(PyObject *self, void *closure)
+static PyObject *reader_closes(PyObject *self, void *closure)
 {
     const Reader *reader = (Reader *)self;
-    return PyBool_FromLong(reader->closure != NULL && reader->row_closure != NULL);
+    return PyBool_FromLong(reader->closure != NULL);
 }
 
 static PyObject *reader_ready(PyObject *self, void *closure)
@@ -327,7 +314,7 @@ static PyObject *reader_ready(PyObject *self, void *closure)
 
 static PyGetSetDef reader_properties[] = {
     {"ready", reader_ready, NULL, "Whether spanning positions can be checked.", NULL},
-    {"closes_rows", reader_closes_rows, NULL,
+    {"closes", reader_closes, NULL,
      "Whether independent positions can be closed, one and many.", NULL},
     {NULL},
 };

@@ -15,8 +15,7 @@ typedef struct {
 
 /* Rows that are closed as a motion: some one after the other, those near them from there. */
 typedef struct {
-    Kernel *closure;               /* of anchors; NULL where nothing is to be closed */
-    Kernel *row_closure;           /* of the others */
+    Kernel *closure;               /* NULL where nothing is to be closed */
     const Indices *entries;        /* of q that are known */
     const double *rows;            /* as given: (count, size) */
     npy_intp size, count;          /* size: of what is known, or nq */
@@ -47,16 +46,14 @@ typedef struct {
     const Batch *batch;
     npy_intp first, count;
     double *memory;                /* of machine code; then come the others */
-    double *slot[MOST_SLOTS], *known, *start, *phi, *further, *further_phi, *conditioning;
+    double *slot[MOST_SLOTS], *known, *start, *phi, *conditioning;
     double *holding, *work;
     npy_intp started;              /* the anchor that all of `start` has; -1 where they differ */
     double residual, worst;        /* of its loops */
     int good;
 } Share;
 
-/* motion.c: what closes a motion; 0 where there is nothing for its rows yet. */
-int use_closures(Motion *motion, const Reader *reader, Kernel *closure);
-/* The anchors of a motion, closed; 0 where Newton steps do not do it, or for want of
+/* motion.c: the anchors of a motion, closed; 0 where Newton steps do not do it, or for want of
    memory. */
 int close_anchors(const Reader *reader, Motion *motion);
 /* Some of its rows, closed from their anchors. */

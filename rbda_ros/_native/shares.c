@@ -51,10 +51,8 @@ static npy_intp lay_out(const Batch *batch, Share *share, double *memory)
         share->slot[1] = take(memory, &taken, block * reader->ny);
     }
     share->start = take(memory, &taken, batch->motion.closure ? block * nq : 0);
-    share->further = take(memory, &taken, batch->motion.closure ? block * nq : 0);
     share->known = take(memory, &taken, batch->motion.closure ? block * nq : 0);
     share->phi = take(memory, &taken, block * rows);
-    share->further_phi = take(memory, &taken, batch->motion.closure ? block * rows : 0);
     share->conditioning = take(memory, &taken, block * loops);
     share->holding = take(memory, &taken, batch->checks_later ? block : 0);
     share->work = take(memory, &taken, branches ? branches->n * branches->stride : 0);

@@ -12,11 +12,9 @@ from rbda_ros.cluster_tree.closing.search import close_cluster
 from rbda_ros.cluster_tree.closing.tolerances import (
     BATCH_BLOCK,
     BATCH_NEAR,
-    BATCH_STEPS,
     CLOSED,
     KERNEL_PARTS,
     NEARBY,
-    PRECISE,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import ClosureError, InputError
@@ -190,11 +188,7 @@ class LoopCloser:
                 q[k] = last = self.close(row(k), last)
             others = np.flatnonzero(anchors != np.arange(count))
             start = q[anchors[others]]
-            kernel = self._kernels.get("closure", entries, BATCH_STEPS)
-            closed, phi = kernel.batch(values[others], start)
-            again = np.flatnonzero(~(np.abs(phi).max(axis=1) <= PRECISE))
-            if again.size:
-                closed[again], phi[again] = kernel.batch(values[others][again], closed[again])
+            closed, phi = self._kernels.get("closure", entries).batch(values[others], start)
             q[others] = closed
             moved = np.abs(closed - start)[:, self._tree.curved].max(axis=1, initial=0.0)
             remaining = others[~((np.abs(phi).max(axis=1) <= CLOSED) & (moved <= NEARBY))]

@@ -23,12 +23,10 @@ from rbda_ros.algorithms.branches import parents
 from rbda_ros.cluster_tree.closing.tolerances import (
     BATCH_BLOCK,
     BATCH_NEAR,
-    BATCH_STEPS,
     CLOSED,
     KERNEL_PARTS,
     NEARBY,
     ON_LOOPS,
-    PRECISE,
     SINGULAR,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -185,17 +183,16 @@ class NativeCalls:
     def prepare_reader(self) -> None:
         """Give the reader what it needs of loops, as far as that is compiled."""
         reader = self.reader
-        if reader is None or not self._tree.has_loops or (reader.ready and reader.closes_rows):
+        if reader is None or not self._tree.has_loops or (reader.ready and reader.closes):
             return
         if not reader.ready and (loop_state := _compiled(self._kernels.get("loop_state"))):
             reader.use_loops(loop_state)
         positions = self._inputs.choices.newton_positions
         if reader.ready and positions is not None:
             # Only where someone has closed from y: to trace it takes a while.
-            for use, steps in ((reader.use_closure, ()), (reader.use_row_closure, (BATCH_STEPS,))):
-                kernel = self._kernels.traced("closure", positions, *steps)
-                if kernel is not None and (closure := _compiled(kernel)):
-                    use(closure)
+            kernel = self._kernels.traced("closure", positions)
+            if kernel is not None and (closure := _compiled(kernel)):
+                reader.use_closure(closure)
 
     def _checked(self, plan: Plan, *options: Hashable, points: Sequence[Array] = ()) -> Any:
         """The call of a method; None where a kernel is not compiled.
@@ -325,7 +322,7 @@ def _reader(tree: ClusterTree, inputs: Inputs, identity: object) -> Any:
         (tree.nq, tree.nv, tree.ny),
         (
             *(LARGEST_POSITION, LARGEST, QUATERNION_TOLERANCE, UNIT),
-            *(CLOSED, PRECISE, NEARBY, ON_LOOPS, SINGULAR, BATCH_NEAR, BATCH_BLOCK),
+            *(CLOSED, NEARBY, ON_LOOPS, SINGULAR, BATCH_NEAR, BATCH_BLOCK),
         ),
         (
             _indices(tree.independent),

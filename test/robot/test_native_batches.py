@@ -138,7 +138,7 @@ def test_motions_are_closed_by_native_code(served):
 def test_rows_far_from_each_other_are_closed_as_well(served):
     if (y := rows(served, 1)[1]) is None:
         pytest.skip("y is not all that is needed")
-    # As far from the first as rows may be to be closed from it: some need the steps once more.
+    # As far from the first as rows may be to be closed from it.
     apart = np.tile(y, (40, 1))
     apart[:, -1] += np.linspace(0.0, BATCH_NEAR, 40)
     closed = served.robot._native.table["close"][None](apart)

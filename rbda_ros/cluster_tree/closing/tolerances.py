@@ -50,11 +50,8 @@ STREAM_PARTS = (4, 32)
 """The same while the stream waits: the one step was the call itself, and a search comes next."""
 BATCH_NEAR = 0.1
 """How far known joints may be from a row of a batch to be closed from there, at once."""
-BATCH_STEPS = 3
-"""Newton steps of such rows, taken once more where they do not reach `PRECISE`: from half of
-`BATCH_NEAR` they do."""
-BATCH_BLOCK = 128
-"""Most rows that are closed from one: from farther away more of them need more steps."""
+BATCH_BLOCK = 256
+"""Most rows that are closed from one: fewer blocks would not be faster."""
 
 # The search outside the kernel.
 
