@@ -83,14 +83,14 @@ class Swing:
         return "time" if steps.status == "finished" else "the solver's smallest step"
 
     def _solver(self, seconds: float, step: float) -> DOP853:
-        robot, q = self.robot, self.q
+        robot = self.robot
 
         def rates(t: float, state: np.ndarray) -> np.ndarray:
             y, yd = np.split(state, 2)
-            position = robot.close(y, q)
+            position = robot.close(y, self.q)  # from the last step: far ways are slow, or no ways
             return np.concatenate([yd, robot.forward_dynamics(position, yd, np.zeros(robot.ny))])
 
-        state = np.concatenate([robot.independent_position(q), self.yd])
+        state = np.concatenate([robot.independent_position(self.q), self.yd])
         return DOP853(
             rates, self.t, state, seconds, rtol=1e-10, atol=1e-10,
             max_step=LONGEST_STEP, first_step=min(step, seconds - self.t),
