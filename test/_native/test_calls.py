@@ -28,7 +28,7 @@ def reader(**changed):
     none = np.zeros(0, np.intp)
     given = {
         "sizes": (2, 2, 2),
-        "bounds": (1e12, 1e50, 1e-3, 1e-15, 1e-9, 1e-12, 0.3, 1e-6, 1e-8, 0.1, 256),
+        "bounds": (1e12, 1e50, 1e-3, 1e-15, 1e-9, 0.3, 1e-6, 1e-8, 0.1, 256),
         "indices": (np.arange(2), none, none, none, np.array([1, 4])),
         "home": np.zeros(2),
         "state": dict,
