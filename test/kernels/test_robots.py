@@ -13,18 +13,20 @@ from rbda_ros.kernels.registry import KERNELS
 
 EXAMPLES = example_robots()
 LOOPS = Path(__file__).parents[3] / "shared" / "robots"
-OPEN_CHAINS = ["panda", "solo12", "talos_reduced"]
+OPEN_CHAINS = ["panda", "solo12"]
 # Instructions: longer kernels take long to compile, and are short on other robots.
 LONGEST = 2_500
 LONGEST_DYNAMICS = 10_000
-LOOP_ROBOTS = ["four_bar_branch_2_2", "mini_cheetah", "parallel_explicit_depth5_loop_size10"]
+LOOP_ROBOTS = ["mini_cheetah", "parallel_explicit_depth5_loop_size10"]
 SAY_LITTLE_MORE = [
     pytest.param(name, marks=pytest.mark.nightly)
     for name in (
         "four_bar",
+        "four_bar_branch_2_2",
         "mit_humanoid_leg",
         "parallel_implicit_depth5_loop_size5",
         "revolute_rotor_pair_branch_2_4",
+        "talos_reduced",
     )
 ]
 

@@ -123,7 +123,9 @@ def with_wrong_zeros(robot, motion, offsets, rng):
     return replace(wrong, efforts=efforts + noise * rng.normal(size=efforts.shape))
 
 
-@pytest.mark.parametrize("measured_by", ["independent", "actuated"])
+@pytest.mark.parametrize(
+    "measured_by", ["actuated", pytest.param("independent", marks=pytest.mark.nightly)]
+)
 def test_zeros_of_joints_are_found_with_their_intervals(measured_by):
     robot = ROBOTS["demo_leg"]()
     joints = getattr(robot, f"{measured_by}_joint_names")
