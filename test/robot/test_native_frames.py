@@ -258,13 +258,15 @@ def test_nothing_leaks(served):
 def test_forces_on_all_joints_are_turned_into_those_on_y(served):
     robot = served.robot
     contacts = [Contact(moving_links(robot)[-1])]
+    q, yd, x, _ = served.motions[0]
+    robot.constrained_forward_dynamics(q, yd, x, contacts)
+    compile_all(robot)  # the virtual machine rounds otherwise
     for q, yd, _, spanning in served.motions:
         with served.in_python():
             on_y = robot.generalized_force(q, spanning)
             expected = robot.forward_dynamics(q, yd, spanning)
             assert parts(expected) == parts(robot.forward_dynamics(q, yd, on_y))
             held = robot.constrained_forward_dynamics(q, yd, spanning, contacts)
-            compile_all(robot)
         assert parts(served.native("forward_dynamics")(q, yd, spanning)) == parts(expected)
         for _ in range(2):
             found = robot.constrained_forward_dynamics(q, yd, spanning, contacts)
