@@ -76,9 +76,9 @@ pytest: pytest-core pytest-node
 pytest-core: install
 	$(VENV)/python -m pytest -q -n auto --dist worksteal $(addprefix --ignore ,$(NODE_TESTS))
 
-# The node's tests wait for messages: they run when nothing else needs the cores, three at a time.
+# The node's tests wait for messages: they run when nothing else needs the cores.
 pytest-node: install
-	$(VENV)/python -m pytest -q -n 3 --dist worksteal $(NODE_TESTS)
+	$(VENV)/python -m pytest -q -n 2 --dist worksteal $(NODE_TESTS)
 
 nightly: install
 	$(VENV)/python -m pytest -q -n 2 --dist worksteal -m nightly
