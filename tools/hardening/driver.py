@@ -30,7 +30,8 @@ LOAD = Payload("foot", 1.0, (0.0, 0.0, -0.1))
 STATES = 200
 CLOSE = 1e-6
 LATE = 0.5  # [s] after which a state counts as unanswered
-QOS = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+# As deep as a burst after a pause is long: it is all sent before answers are looked at.
+QOS = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def cycle(robot: Robot) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
