@@ -29,9 +29,9 @@ URDF, LOOPS = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
 LOAD = Payload("foot", 1.0, (0.0, 0.0, -0.1))
 STATES = 200
 CLOSE = 1e-6
+FOUND = 10.0  # [s] in which there must be a node
 LATE = 0.5  # [s] after which a state counts as unanswered
-# As deep as a burst after a pause is long: it is all sent before answers are looked at.
-QOS = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
+QOS = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def cycle(robot: Robot) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
@@ -65,7 +65,9 @@ class Driver:
         self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.node)
         self.publisher = self.node.create_publisher(JointState, "joint_states", QOS)
-        self.node.create_subscription(JointState, "dynamics/feedforward", self.on_effort, QOS)
+        self.subscription = self.node.create_subscription(
+            JointState, "dynamics/feedforward", self.on_effort, QOS
+        )
         self.waiting: dict[int, int] = {}
         self.sent = self.answered = self.wrong = self.unanswered = 0
         self.latencies: list[float] = []
@@ -83,7 +85,16 @@ class Driver:
         if not any(np.allclose(effort, known[k], CLOSE, CLOSE) for known in self.efforts):
             self.wrong += 1
 
+    def meet(self) -> None:
+        """Wait until the middleware has found the node, which takes it up to 3 s."""
+        end = time.monotonic() + FOUND
+        while time.monotonic() < end and not self.stop:
+            if self.publisher.get_subscription_count() and self.subscription.get_publisher_count():
+                break
+            self.executor.spin_once(0.05)
+
     def run(self, seconds: float, report: Path) -> None:
+        self.meet()
         begin = following = time.monotonic()
         written = begin
         k = 0
