@@ -78,7 +78,7 @@ class Frames(Dynamics):
             jacobian = np.vstack([self.jacobian(state, frame)[:rows] for frame in frames])
             inverse = self._dense_inverse_inertia(state, jacobian)
         else:
-            jacobian, inverse = self._operational_space(state, frames, linear_only)
+            jacobian, inverse = self._operational_space(state, frames, bool(linear_only))
         if not np.isfinite(inverse).all():
             raise SingularityError(self._no_inertia())
         return OperationalSpace(inverse, jacobian, damping)

@@ -67,6 +67,14 @@ def test_operational_space_is_the_same_to_the_last_bit(served, linear_only, damp
         assert (key, linear_only) in robot._native.table["operational_space_inertia"]
 
 
+def test_any_object_says_whether_only_forces_count(served, tmp_path, monkeypatch):
+    """What is true or not, as everywhere in Python; kernels on disk are told apart by values."""
+    monkeypatch.setenv("RBDA_ROS_CACHE", str(tmp_path / "cache"))
+    robot, q, frame = served.robot, served.states[1], moving_links(served.robot)[-1]
+    space = robot.operational_space_inertia(q, (frame, frame), linear_only=object())
+    assert space.jacobian.shape == (6, robot.ny)
+
+
 def test_operational_space_is_what_its_definition_says(served):
     robot = served.robot
     q, frame = served.states[1], moving_links(robot)[-1]
