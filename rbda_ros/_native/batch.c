@@ -75,9 +75,9 @@ static int fits(Batch *batch, int i)
         return 1;
     if (size != reader->known.count || reader->closure == NULL || given->checked)
         return 0;
-    batch->motion = (Motion){.entries = &reader->known, .rows = given->numbers, .size = size,
+    batch->motion = (Motion){.closure = (Kernel *)Py_NewRef((PyObject *)reader->closure),
+                             .entries = &reader->known, .rows = given->numbers, .size = size,
                              .count = batch->count};
-    batch->motion.closure = (Kernel *)Py_NewRef((PyObject *)reader->closure);
     return 1;
 }
 

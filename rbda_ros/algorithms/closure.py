@@ -17,11 +17,7 @@ from rbda_ros.spatial import Matrix
 
 
 def closure(
-    tree: ClusterTree,
-    known: Matrix,
-    guess: Matrix,
-    positions: Sequence[int],
-    steps: int = KERNEL_STEPS,
+    tree: ClusterTree, known: Matrix, guess: Matrix, positions: Sequence[int]
 ) -> tuple[Matrix, Matrix]:
     """The spanning position (nq) after steps on ``phi(q) = 0`` (2), and phi there.
 
@@ -32,9 +28,8 @@ def closure(
         known: position of the known coordinates; in each loop as many as y has there.
         guess: (nq) spanning position to start from.
         positions: which entries of q are known; the others are solved for, or stay.
-        steps: how many, in loops that are not linear.
     """
-    q, phi, doubt = followed(tree, known, guess, positions, steps)
+    q, phi, doubt = followed(tree, known, guess, positions, KERNEL_STEPS)
     return q, phi + doubt
 
 
@@ -43,7 +38,8 @@ def followed(
 ) -> tuple[Matrix, Matrix, Matrix]:
     """As `closure`: the spanning position (nq), phi (rows) there, and where branches are in doubt.
 
-    The last is (rows) 1 in a row of each loop that may have changed its branch, else 0.
+    The last is (rows) 1 in a row of each loop that may have changed its branch, else 0. As many
+    steps are taken as are asked for, in loops that are not linear.
     """
     q = ca.SX(guess)
     q[list(positions)] = known

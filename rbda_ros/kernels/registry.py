@@ -274,13 +274,13 @@ REGISTRY: dict[str, Traceable] = {
         public=False,
         shapes=lambda frames, linear_only: {"points": (len(frames), 3)},
     ),
-    # Options: which positions, or velocity coordinates, are known; Newton steps.
+    # Options: which positions, or velocity coordinates, are known.
     "closure": Traceable(
         ("known", "guess"),
         closure,
         sees_inertia=False,
         public=False,
-        shapes=lambda positions, *_: {"known": (len(positions), 1)},
+        shapes=lambda positions: {"known": (len(positions), 1)},
     ),
     "independent_velocity": Traceable(
         ("q", "known"), independent_velocity, sees_inertia=False, public=False

@@ -32,7 +32,7 @@ FRAME = 1.0 / 60.0
 """Least time between two pictures [s]: screens show no more, and browsers that get more lag."""
 READABLE = 1.0 / 5.0
 """Least time between two sets of numbers [s], but where a loop turns red: nobody reads faster, and
-any text or slider that changes is laid out and painted anew, some 30 ms without a GPU."""
+any text or slider that changes is laid out and painted anew."""
 PATIENCE = 0.2
 """How long to wait for a request before looking whether to stop, and plotting [s]."""
 
