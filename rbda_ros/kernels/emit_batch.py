@@ -1,8 +1,9 @@
 """LLVM IR that runs a plan over many states: tiles of one state per lane, blocks of tiles.
 
 A tile holds its inputs, outputs and work array transposed: one vector per entry, one state per
-lane. The chunks of a long program do not fit the processor's instruction cache together, so each
-chunk runs over all tiles of a block before the next chunk starts.
+lane. What an output has several times, as a symmetric matrix with its zeros does, is there once.
+The chunks of a long program do not fit the processor's instruction cache together, so each chunk
+runs over all tiles of a block before the next chunk starts.
 """
 
 from __future__ import annotations
@@ -24,10 +25,14 @@ MOST_TILES = 16
 
 @dataclass(frozen=True)
 class Tiling:
-    """Where things are in the memory of a block, counted in vectors."""
+    """Where things are in the memory of a block, counted in vectors.
+
+    For each output, `places` are those of its entries, from where the output begins.
+    """
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    places: tuple[tuple[int, ...], ...]
     work: int
     size: int
     tiles: int
@@ -41,20 +46,35 @@ class Tiling:
 
 def make_tiling(plan: Plan, lanes: Lanes) -> Tiling:
     """Lay out a block of tiles."""
+    program = _with_values_once(plan.program)
     starts, end = [], 0
-    for port in (*plan.program.inputs, *plan.program.outputs):
+    for port in (*program.inputs, *program.outputs):
         starts.append(end)
         end += port.size
     size = end + plan.work
-    count = len(plan.program.inputs)
+    count = len(program.inputs)
     return Tiling(
         inputs=tuple(starts[:count]),
         outputs=tuple(starts[count:]),
+        places=tuple(
+            tuple(map({value: k for k, value in enumerate(once)}.__getitem__, values))
+            for once, values in zip(program.results, plan.program.results, strict=True)
+        ),
         work=end,
         size=size,
         tiles=max(1, min(MOST_TILES, CACHE // (8 * lanes.count * max(size, 1)))),
         spare=max((port.size for port in plan.program.outputs), default=0),
     )
+
+
+def _with_values_once(program: Program) -> Program:
+    """The same program with each value once in every output."""
+    results = tuple(tuple(dict.fromkeys(values)) for values in program.results)
+    outputs = tuple(
+        port._replace(size=len(values))
+        for port, values in zip(program.outputs, results, strict=True)
+    )
+    return replace(program, outputs=outputs, results=results)
 
 
 def modules(plan: Plan, lanes: Lanes, tiling: Tiling) -> list[str]:
@@ -65,10 +85,13 @@ def modules(plan: Plan, lanes: Lanes, tiling: Tiling) -> list[str]:
     the program checks its inputs, these leave that out, and ``checked`` and ``checked_ports`` do
     not: the same code gives their answers.
     """
-    parts = emit.functions(plan, lanes, 1)
     program = plan.program
+    parts = emit.functions(replace(plan, program=_with_values_once(program)), lanes, 1)
     ir = [declaration(program, function) for function in parts]
     ir.append("declare i64 @llvm.umin.i64(i64, i64)")
+    for i, places in enumerate(tiling.places):
+        numbers = ", ".join(f"i32 {place}" for place in places)
+        ir.append(f"@places{i} = internal constant [{len(places)} x i32] [{numbers}]")
     checking = {f"chunk{k}" for k in range(plan.answering, len(plan.chunks))}
     answering = [name for name in parts if name not in checking]
     outputs = len(program.outputs) - (program.answered is not None)
@@ -205,9 +228,9 @@ def _port_loop(
     ]
     vectors = not gather and size >= lanes.count
     if vectors:
-        lines += _stored_rows(lanes, loop, size)
+        lines += _stored_rows(lanes, loop, i, size)
     else:
-        lines += _gathered(lanes, loop) if gather else _scattered(lanes, loop)
+        lines += _gathered(lanes, loop) if gather else _scattered(lanes, loop, i)
     return [
         *lines,
         f"  %{loop}.next = add i64 %{loop}.j, {lanes.count if vectors else 1}",
@@ -231,13 +254,10 @@ def _gathered(lanes: Lanes, loop: str) -> list[str]:
     return [*lines, f"  store {T} {vector}, ptr %{loop}.at, align {8 * lanes.count}"]
 
 
-def _scattered(lanes: Lanes, loop: str) -> list[str]:
+def _scattered(lanes: Lanes, loop: str, output: int) -> list[str]:
     """Bring a vector of the tile into one entry of each row."""
     T = lanes.type
-    lines = [
-        f"  %{loop}.at = getelementptr {T}, ptr %{loop}.tile, i64 %{loop}.j",
-        f"  %{loop}.v = load {T}, ptr %{loop}.at, align {8 * lanes.count}",
-    ]
+    lines = _loaded(lanes, loop, output, f"%{loop}.j", f"%{loop}.v")
     for k in range(lanes.count):
         lines += [
             f"  %{loop}.e{k} = getelementptr double, ptr %{loop}.r{k}, i64 %{loop}.j",
@@ -247,20 +267,27 @@ def _scattered(lanes: Lanes, loop: str) -> list[str]:
     return lines
 
 
-def _stored_rows(lanes: Lanes, loop: str, size: int) -> list[str]:
+def _loaded(lanes: Lanes, loop: str, output: int, entry: str, vector: str) -> list[str]:
+    """Load the vector of the tile that an entry of an output is in."""
+    return [
+        f"  {vector}.k = getelementptr i32, ptr @places{output}, i64 {entry}",
+        f"  {vector}.place = load i32, ptr {vector}.k",
+        f"  {vector}.at = getelementptr {lanes.type}, ptr %{loop}.tile, i32 {vector}.place",
+        f"  {vector} = load {lanes.type}, ptr {vector}.at, align {8 * lanes.count}",
+    ]
+
+
+def _stored_rows(lanes: Lanes, loop: str, output: int, size: int) -> list[str]:
     """Bring as many vectors of the tile as there are lanes into rows, transposed.
 
     A matrix has many. The last vectors end where the row does; some of it is written twice.
     """
     T, W = lanes.type, lanes.count
-    lines = [
-        f"  %{loop}.first = call i64 @llvm.umin.i64(i64 %{loop}.j, i64 {size - W})",
-        f"  %{loop}.at = getelementptr {T}, ptr %{loop}.tile, i64 %{loop}.first",
-    ]
+    lines = [f"  %{loop}.first = call i64 @llvm.umin.i64(i64 %{loop}.j, i64 {size - W})"]
     vectors = [f"%{loop}.v{k}" for k in range(W)]
     for k, vector in enumerate(vectors):
-        lines.append(f"  {vector}.at = getelementptr {T}, ptr %{loop}.at, i64 {k}")
-        lines.append(f"  {vector} = load {T}, ptr {vector}.at, align {8 * W}")
+        lines.append(f"  {vector}.j = add i64 %{loop}.first, {k}")
+        lines += _loaded(lanes, loop, output, f"{vector}.j", vector)
     half = 1
     while half < W:  # transposed blocks of 2, of 4, ...
         masks = [

@@ -1,0 +1,51 @@
+"""Batches of outputs that have values several times: mirrored matrices, zeros, plain inputs."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from rbda_ros.kernels.emit_batch import make_tiling
+from rbda_ros.kernels.llvm_text import Lanes
+from rbda_ros.kernels.machine import BatchMachine
+from rbda_ros.kernels.plan import make_plan
+from rbda_ros.kernels.program import read_program
+
+
+def mirrored(size: int) -> ca.Function:
+    """A symmetric matrix with zeros, and an output that is one input three times."""
+    x = ca.SX.sym("x", size)
+    matrix = ca.SX.zeros(size, size)
+    for i in range(size):
+        matrix[i, i] = ca.sin(x[i]) + 2.0
+        if i:
+            matrix[i, 0] = matrix[0, i] = x[0] * x[i]
+    thrice = ca.vertcat(x[0], x[0], x[0])
+    return ca.Function("mirrored", [x], [matrix, thrice], ["x"], ["matrix", "thrice"])
+
+
+def expected(x: np.ndarray) -> np.ndarray:
+    matrix = np.diag(np.sin(x) + 2.0)
+    matrix[0, 1:] = matrix[1:, 0] = x[0] * x[1:]
+    return matrix
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("states", [1, 2, 5, 8, 9, 67, 300])
+def test_every_entry_is_where_it_belongs(size, states):
+    x = np.random.default_rng(states).normal(size=(states, size))
+    matrices, thrice = np.full((states, size, size), np.nan), np.full((states, 3), np.nan)
+    BatchMachine(mirrored(size))([x], [matrices.reshape(states, -1), thrice], states)
+    np.testing.assert_allclose(matrices, [expected(row) for row in x], rtol=1e-15, atol=0.0)
+    assert (thrice == x[:, :1]).all()
+
+
+def test_a_tile_has_what_is_equal_once():
+    size = 7
+    tiling = make_tiling(make_plan(read_program(mirrored(size))), Lanes(4))
+    matrix, thrice = tiling.places
+    assert len(matrix) == size * size
+    assert len(set(matrix)) == 2 * size  # a diagonal, a row that is mirrored, and a zero
+    assert set(thrice) == {0}
+    assert tiling.outputs[1] - tiling.outputs[0] == 2 * size
