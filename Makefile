@@ -27,7 +27,7 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 .DEFAULT_GOAL := help
 .PHONY: help install requirements run test pytest pytest-core pytest-node nightly lint
 .PHONY: colcon colcon-build install-space sanitize soak faults fuzz coverage mutants
-.PHONY: bench papers browser docs screenshots clean
+.PHONY: bench papers browser aarch64 docs screenshots clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -40,6 +40,7 @@ help:
 	@echo "make bench     the benchmarks"
 	@echo "make papers    the papers' figures and tables, and docs/papers.md"
 	@echo "make browser   Debian's Chromium for the tests of the page, where apt and root are at hand"
+	@echo "make aarch64   a compiler and an emulator for the tests of kernels for aarch64, likewise"
 	@echo "make docs      the documentation site, in build/docs"
 	@echo "make screenshots  the pictures of the page in docs/pictures and docs/cookbook"
 	@echo "make soak      ten minutes of everything at once (MINUTES=...)"
@@ -112,8 +113,8 @@ bench: install
 papers: install
 	@$(VENV)/python -m benchmark.papers
 
-browser:
-	@$(PYTHON) tools/browser.py
+browser aarch64:
+	@$(PYTHON) tools/debian.py $@
 
 docs: install
 	$(STEP) docs "Building the documentation (Sphinx)" $(VENV)/python -m sphinx -q -W --keep-going \

@@ -30,7 +30,8 @@ TWO = Lanes(2)  # what a register of aarch64 holds
 STATES = 5  # neither one nor full vectors alone
 
 needs_cross_tools = pytest.mark.skipif(
-    CROSS is None or QEMU is None, reason="there is no aarch64-linux-gnu-gcc, or no qemu-aarch64"
+    CROSS is None or QEMU is None,
+    reason="no aarch64-linux-gnu-gcc or qemu-aarch64; make aarch64 installs them where it can",
 )
 
 
@@ -157,10 +158,12 @@ int copy_indices(Indices *to, PyObject *given, npy_intp least, npy_intp limit)
 {{ to->index = malloc(sizeof parents); memcpy(to->index, parents, sizeof parents);
   to->count = limit; return 1; }}
 int main(void) {{
-  Branches *branches = new_branches(NULL, {n});
+  static double inverse[{n} * {n}], *both[] = {{B, inverse}};
+  Branches *branches = new_branches(NULL, {n}, 2);
   if (!factor_branches(branches, H)) return 1;
-  solve_branches(branches, H, B, -1.0);
-  for (int k = 0; k < {n} * {n}; k++) printf("%a\\n", B[k]);
+  solve_branches(branches, H, both, 1, -1.0, inverse);
+  for (int m = 0; m < 2; m++)
+    for (int k = 0; k < {n} * {n}; k++) printf("%a\\n", both[m][k]);
   return 0; }}
 """
 
@@ -182,9 +185,11 @@ def test_equations_with_a_mass_matrix(tmp_path):
     include = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}", "-ffp-contract=off"]
     main = main.replace("static", "#include <stdlib.h>\nstatic", 1)
     found = run(tmp_path, [], main + STUBS.format(folder=NATIVE, n=n), *include)
-    here = -branches.solve(parents, branches.factor(parents, H), B)
-    np.testing.assert_array_equal(found.reshape(n, n), here)
-    np.testing.assert_allclose(H @ here, -B, 0, 1e-10)
+    L = branches.factor(parents, H)
+    here = [-branches.solve(parents, L, B), branches.solve(parents, L, np.eye(n))]
+    np.testing.assert_array_equal(found.reshape(2, n, n), here)
+    np.testing.assert_allclose(H @ here[0], -B, 0, 1e-10)
+    np.testing.assert_allclose(H @ here[1], np.eye(n), 0, 1e-10)
 
 
 @needs_cross_tools
