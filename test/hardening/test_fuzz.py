@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from rbda_ros.description import read_description
 from tools.hardening.fuzz import known, mutate
-from tools.hardening.fuzz_targets import TARGETS, seeds
+from tools.hardening.fuzz_targets import TARGETS, close, seeds
 
 COUNT = 60
 
@@ -13,7 +14,16 @@ COUNT = 60
 @pytest.mark.parametrize("name", TARGETS)
 def test_nothing_unexpected(name):
     rng, good = random.Random(19), seeds(name)
-    for data in (*good[:3], *known(name)):
-        TARGETS[name](data)
-    for _ in range(COUNT):
-        TARGETS[name](mutate(rng.choice(good), good, rng))
+    try:
+        for data in (*good[:3], *known(name)):
+            TARGETS[name](data)
+        for _ in range(COUNT):
+            TARGETS[name](mutate(rng.choice(good), good, rng))
+    finally:
+        close()
+
+
+@pytest.mark.parametrize("name", ["urdf", "sdf"])
+def test_inputs_to_begin_from_are_good(name):
+    for data in seeds(name):
+        assert read_description(data.decode()).joints

@@ -23,6 +23,23 @@ MJCF = """<mujoco><worldbody><body name="a"><joint name="j" axis="0 1 0"/>
 <joint name="k" armature="0.01" range="-1 1"/><geom size="0.05" mass="0.5"/></body></body>
 </worldbody><equality><joint joint1="j" joint2="k" polycoef="0 2 0 0 0"/></equality></mujoco>"""
 
+GEPETTO = """closed_loop: [[foot, shank], [thigh, foot]]
+type: [6d, 3d]
+name_mot: [knee, ankle]
+joint_name: [knee]
+joint_type: [SPHERICAL]
+"""
+_ENDS = (
+    "<link1 link='coupler_link' xyz='0.28 0 0.01'/><link2 link='rocker_link' xyz='0.22 0 0.03'/>"
+)
+_BODIES = (
+    "<parent link='coupler_link'/><parent_origin xyz='0.28 0 0.01'/><parent_axis xyz='0 0 1'/>"
+    "<child link='rocker_link'/><child_origin xyz='0.22 0 0.03'/><child_axis xyz='0 0 1'/>"
+)
+LOOP_ELEMENTS = (
+    f"<loop_joint name='pin' type='spherical'>{_ENDS}</loop_joint>",
+    f"<constraint name='pin' type='revolute'>{_BODIES}</constraint>",
+)
 
 UNLIMITED = ("DescribeModel", "DescribeActuation")
 """Services whose responses may say infinity, where there is no limit; never NaN."""
@@ -39,7 +56,12 @@ def urdf(data: bytes) -> None:
 
 def mjcf(data: bytes) -> None:
     """An MJCF: the same."""
-    _read(data.decode("utf-8", "surrogateescape"), None)
+    urdf(data)
+
+
+def sdf(data: bytes) -> None:
+    """An SDF: the same."""
+    urdf(data)
 
 
 def loops(data: bytes) -> None:
@@ -135,6 +157,21 @@ def _responder(published: list[Any]) -> Any:
     return _kept["responder"]
 
 
+def stream(data: bytes) -> None:
+    """The same to a running node, where the native thread hears it first."""
+    from tools.hardening.fuzz_stream import StreamFuzz
+
+    if "stream" not in _kept:
+        _kept["stream"] = StreamFuzz(_message, WrongError, _within)
+    _kept["stream"].say(data)
+
+
+def close() -> None:
+    """End what targets have started."""
+    if "stream" in _kept:
+        _kept.pop("stream").close()
+
+
 def requests(data: bytes) -> None:
     """A request of any service: a response that says no, or has finite numbers."""
     rng = random.Random(data)
@@ -218,17 +255,34 @@ def _within(message: Any, largest: float) -> bool:
 def seeds(name: str) -> list[bytes]:
     """Good inputs of a target, to begin from."""
     if name == "urdf":
-        return [path.read_bytes() for path in (*ROBOTS.glob("*.urdf"), *MECHANISMS.glob("*.urdf"))]
+        files = (*ROBOTS.glob("*.urdf"), *MECHANISMS.glob("*.urdf"))
+        open_bars = (MECHANISMS / "four_bar.urdf").read_text()
+        closed = [open_bars.replace("</robot>", f"{each}</robot>") for each in LOOP_ELEMENTS]
+        return [*(path.read_bytes() for path in files), *map(str.encode, closed)]
     if name == "loops":
-        return [path.read_bytes() for path in (*ROBOTS.glob("*.yaml"), *MECHANISMS.glob("*.yaml"))]
+        files = (*ROBOTS.glob("*.yaml"), *MECHANISMS.glob("*.yaml"))
+        return [*(path.read_bytes() for path in files), GEPETTO.encode()]
     if name == "mjcf":
         return [MJCF.encode()]
+    if name == "sdf":
+        return _written_as_sdf("four_bar", "gear", "universal_cut")
     if name == "expression":
         texts = ("knee - 2*ankle", "sin(knee)^2 + `hip_flexion`/3 - 1e-3", "sqrt(abs(knee))-exp(1)")
         return [text.encode() for text in texts]
-    if name == "joint_states":
+    if name in ("joint_states", "stream"):
         return _good_states()
     return [bytes([k]) for k in range(32)]
+
+
+def _written_as_sdf(*mechanisms: str) -> list[bytes]:
+    sys.path.insert(0, str(ROOT / "test"))
+    from sdf_writer import SdfWriter
+
+    from rbda_ros import load_robot
+
+    files = [MECHANISMS / name for name in mechanisms]
+    robots = [load_robot(file.with_suffix(".urdf"), file.with_suffix(".yaml")) for file in files]
+    return [SdfWriter(robot).text.encode() for robot in robots]
 
 
 def _good_states() -> list[bytes]:
@@ -246,8 +300,10 @@ def _good_states() -> list[bytes]:
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "urdf": urdf,
     "mjcf": mjcf,
+    "sdf": sdf,
     "loops": loops,
     "expression": expression,
     "joint_states": joint_states,
+    "stream": stream,
     "requests": requests,
 }

@@ -1,0 +1,104 @@
+"""A running node as a target: what anyone may publish as joint states, and requests beside."""
+
+from __future__ import annotations
+
+import atexit
+import random
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test"))
+
+from conversation import Conversation  # noqa: E402
+from ros_graph import Graph, own_domain  # noqa: E402
+
+from rbda_ros import srv  # noqa: E402
+from rbda_ros.demo.resources import share_file  # noqa: E402
+from tools.hardening.driver import LOOPS, URDF  # noqa: E402
+
+NAMES = ("hip_abduction", "hip_flexion", "knee", "ankle")
+Y = (0.1, 0.3, 0.9, -0.2)
+TOGETHER = 16  # inputs between two good states, which must be answered
+REQUESTS = 1000  # inputs between two requests
+WARM = 4000  # inputs after which the node's memory must stay where it is
+LARGEST_GROWTH = 20.0  # [MB]
+SLOW = {"set_payload": srv.SetPayload, "identify_payload": srv.IdentifyPayload}
+
+
+class StreamFuzz:
+    """A node on the demo leg, and a client that says anything to it.
+
+    Args:
+        message: a message of a type with fields of all sorts, by a random generator.
+        wrong: the exception for what must not be.
+        within: whether no number of a message is beyond a bound.
+    """
+
+    def __init__(
+        self, message: Callable[..., Any], wrong: type[Exception], within: Callable[..., bool]
+    ) -> None:
+        self._message, self._wrong, self._within = message, wrong, within
+        self._ends = ExitStack()
+        domain = self._ends.enter_context(own_domain())
+        folder = Path(self._ends.enter_context(tempfile.TemporaryDirectory()))
+        graph = Graph(domain, folder)
+        self._ends.callback(graph.close)
+        self._node = graph.serve(
+            robot_description=share_file(URDF).read_text(),
+            loop_constraints=str(share_file(LOOPS)),
+            payload_window=2.0,
+        )
+        self._client = graph.client()
+        self._client.until_active()
+        self._talk = Conversation(self._client)
+        self._count, self._before = 0, 0.0
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the node."""
+        self._ends.close()
+        atexit.unregister(self.close)
+
+    def say(self, data: bytes) -> None:
+        """Publish bytes; now and then see whether the node still answers, as it should."""
+        self._talk.publisher.publish(data)
+        self._count += 1
+        if self._count % TOGETHER == 0:
+            self._is_well()
+        if self._count % REQUESTS == 0:
+            self._ask(random.Random(data))
+        if self._count == WARM:
+            self._before = self._memory()
+        if self._count % WARM == 0 and self._memory() > self._before + LARGEST_GROWTH:
+            grown = self._memory() - self._before
+            raise self._wrong(f"the node grew by {grown:.0f} MB in {self._count - WARM} inputs")
+
+    def _is_well(self) -> None:
+        try:
+            effort = self._talk.answer_to(NAMES, Y, [0.0] * len(Y)).effort
+        except AssertionError as error:
+            raise self._wrong(f"{error}; the node said: {self._node.log[-1000:]}") from error
+        if len(effort) != len(Y):
+            raise self._wrong(f"{len(effort)} efforts")
+        for heard in self._talk.heard:
+            if not self._within(heard, sys.float_info.max):
+                raise self._wrong(f"efforts {heard.effort}")
+
+    def _ask(self, rng: random.Random) -> None:
+        name = rng.choice(sorted(SLOW))
+        request = self._message(SLOW[name].Request, rng, 0)
+        response = self._client.call(SLOW[name], f"~/{name}", request)
+        if response.message.startswith("internal error"):
+            raise self._wrong(f"{name}: {response.message}")
+        if response.success and not self._within(response, sys.float_info.max):
+            raise self._wrong(f"{name}: numbers that are not finite")
+
+    def _memory(self) -> float:
+        """What the node takes [MB]."""
+        status = Path(f"/proc/{self._node.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) / 1024
