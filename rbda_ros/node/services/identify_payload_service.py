@@ -64,7 +64,7 @@ def identify_payload(
 
 def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion:
     """What the newest joint states say: all that name the same joints, with rising stamps."""
-    messages = [deserialize_message(data, JointState) for data in _thinned(recent)]
+    messages = [m for m in map(_read, _thinned(recent)) if m is not None]
     messages = [m for m in messages if list(m.name) == list(messages[-1].name)]
     stamps = np.array([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in messages])
     rising = [0, *(k for k in range(1, len(stamps)) if stamps[k] > stamps[:k].max())]
@@ -90,6 +90,14 @@ def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion
 def _thinned(recent: Sequence[bytes]) -> Sequence[bytes]:
     step = -(-len(recent) // MOST_SAMPLES) or 1
     return recent[::-1][::step][::-1]  # the newest stays
+
+
+def _read(data: bytes) -> Any:
+    """A joint state; None where bytes are none, such as a broken publisher's."""
+    try:
+        return deserialize_message(data, JointState)
+    except RuntimeError:
+        return None
 
 
 def _actuator_efforts(

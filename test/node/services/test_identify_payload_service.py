@@ -12,6 +12,7 @@ LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")
 LOAD = Payload("foot", 1.2, (0.04, 0.0, -0.03), (3e-3, 0.0, 0.0, 3e-3, 0.0, 3e-3))
 COUNT, RATE = 800, 200.0
+NO_MESSAGE = b"\0\1\0\0" + 30 * b"\xff"
 
 
 @pytest.fixture
@@ -63,8 +64,10 @@ def test_finds_a_load_that_can_then_be_set(node):
     robot = load_robot(LEG, LOOPS)
     early = ask(client)
     assert not early.success and "less than 0.5 s" in early.message
-    for message in heard(robot):
+    for k, message in enumerate(heard(robot)):
         publisher.publish(message)
+        if k % 100 == 50:
+            publisher.publish(NO_MESSAGE)  # of somebody else, who is broken
         client.spin(0.001)
     client.spin(0.5)
     answer = ask(client)
