@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from importlib.metadata import files
 from pathlib import Path
 from typing import Any
@@ -47,20 +48,18 @@ def floating_robots() -> list[Any]:
     ]
 
 
-FIXED_BY_DAY = {
+BY_DAY = {
     "g1_29dof_rev_1_0", "go2", "icub", "panda", "solo12", "talos_full_v2", "tiago_dual",
     "tiago_pro", "ur5_robot",
 }  # fmt: skip
+"""Robots that differ most: RNEA and ABA run over all that float, and what follows over these."""
 
 
-def fixed_robots() -> list[Any]:
-    """Distinct robots with a fixed base, for ``pytest.mark.parametrize``; most of them at night.
-
-    Every robot floats already, and what differs is the root.
-    """
+def some_by_day(names: Iterable[str], floating_base: bool) -> list[Any]:
+    """Robots for ``pytest.mark.parametrize``; most of them at night."""
     return [
-        pytest.param(name, False, marks=[pytest.mark.nightly] * (name not in FIXED_BY_DAY))
-        for name in distinct_robots()
+        pytest.param(name, floating_base, marks=[pytest.mark.nightly] * (name not in BY_DAY))
+        for name in names
     ]
 
 

@@ -6,11 +6,12 @@ from loop_oracle import mechanism_states
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import (
     assert_close,
+    distinct_robots,
     example_robot,
     explicit_jacobian,
-    fixed_robots,
     floating_robots,
     random_state,
+    some_by_day,
 )
 from reference_data import REFERENCE_ROBOTS, reference
 
@@ -22,7 +23,7 @@ MASSLESS_TIPS = {"romeo", "romeo_laas_small"}
 """Fingers without inertia: H is singular, and Pinocchio's ABA divides by zero."""
 
 
-CASES = floating_robots() + fixed_robots()
+CASES = floating_robots() + some_by_day(distinct_robots(), floating_base=False)
 
 
 @pytest.mark.parametrize(("name", "floating_base"), CASES)

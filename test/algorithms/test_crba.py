@@ -10,6 +10,7 @@ from pinocchio_oracle import (
     example_robot,
     explicit_jacobian,
     random_state,
+    some_by_day,
 )
 from reference_data import REFERENCE_ROBOTS, reference
 
@@ -19,7 +20,9 @@ ROBOTS = distinct_robots()
 
 
 # H of a fixed base is a block of that of a floating one: every robot floats, two are fixed too.
-CASES = [(name, True) for name in ROBOTS] + [(name, False) for name in ("panda", "talos_full_v2")]
+CASES = some_by_day(ROBOTS, floating_base=True) + [
+    (name, False) for name in ("panda", "talos_full_v2")
+]
 
 
 @pytest.mark.parametrize(("name", "floating_base"), CASES)

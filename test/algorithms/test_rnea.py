@@ -6,12 +6,13 @@ from loop_oracle import mechanism_states
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import (
     assert_close,
+    distinct_robots,
     example_robot,
     example_robots,
     explicit_jacobian,
-    fixed_robots,
     floating_robots,
     random_state,
+    some_by_day,
 )
 from reference_data import REFERENCE_ROBOTS, reference
 
@@ -20,7 +21,7 @@ from rbda_ros import load_robot
 ROBOTS = example_robots()
 
 
-CASES = floating_robots() + fixed_robots()
+CASES = floating_robots() + some_by_day(distinct_robots(), floating_base=False)
 
 
 @pytest.mark.parametrize(("name", "floating_base"), CASES)
