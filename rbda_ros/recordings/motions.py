@@ -14,10 +14,8 @@ from rbda_ros.recordings.bags import open_bag
 from rbda_ros.recordings.label_file import GAP
 from rbda_ros.recordings.labeller import OTHER_TOPICS, Labeller, Sample
 from rbda_ros.robot import Robot
-from rbda_ros.robot.effort_evidence import Motion
+from rbda_ros.robot.effort_evidence import FEWEST_SAMPLES, Motion
 
-LEAST = 5
-"""Samples of an episode: fewer have no accelerations."""
 MOST = 20_000
 """Samples of a motion: longer episodes come in pieces, so that memory is bounded."""
 
@@ -74,7 +72,7 @@ def _follows(sample: Sample, last: Sample) -> bool:
 
 def _motion(robot: Robot, samples: Sequence[Sample]) -> Iterator[Motion]:
     """The motion of some samples, unless they are too few."""
-    if len(samples) < LEAST:
+    if len(samples) < FEWEST_SAMPLES:
         return
     coordinates, base = robot.coordinates, robot.coordinates.base_nv
     names = [name for name in robot.joint_names if name in coordinates.scalar_positions]

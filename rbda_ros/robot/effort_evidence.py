@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 CHUNK = 4000
 """Samples whose regressors are in memory at once."""
+FEWEST_SAMPLES = 5
+"""Of a motion: fewer have no accelerations."""
 BASE_ROWS = tuple(f"base {kind}{axis}" for kind in ("force ", "moment ") for axis in "xyz")
 """Of a floating base, in its frame: nothing but gravity, which the model knows, may act on it."""
 

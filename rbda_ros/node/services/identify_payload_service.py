@@ -15,7 +15,7 @@ from rbda_ros.node.joint_map import map_joints, places
 from rbda_ros.node.messages import closed_position, moving, sequence
 from rbda_ros.node.settings import Settings, joint_offsets
 from rbda_ros.robot import Robot
-from rbda_ros.robot.effort_evidence import Motion
+from rbda_ros.robot.effort_evidence import FEWEST_SAMPLES, Motion
 from rbda_ros.robot.payload_estimate import estimate_payload
 
 SHORTEST = 0.5
@@ -67,11 +67,12 @@ def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion
     messages = [m for m in map(_read, _thinned(recent)) if m is not None]
     messages = [m for m in messages if list(m.name) == list(messages[-1].name)]
     stamps = np.array([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in messages])
-    rising = [0, *(k for k in range(1, len(stamps)) if stamps[k] > stamps[:k].max())]
-    if not messages or stamps[rising[-1]] - stamps[0] < SHORTEST * 1e9:
+    later = stamps[1:] > np.maximum.accumulate(stamps)[:-1]
+    rising = np.flatnonzero(np.concatenate([[True], later]))
+    if len(rising) < FEWEST_SAMPLES or stamps[rising[-1]] - stamps[0] < SHORTEST * 1e9:
         raise InputError(
-            f"the node remembers less than {SHORTEST:g} s of joint states that name the same "
-            "joints; wait, and call again"
+            f"the node remembers less than {SHORTEST:g} s, or {FEWEST_SAMPLES} joint states, that "
+            "name the same joints; wait, and call again"
         )
     messages = [messages[k] for k in rising]
     found = places(messages[-1].name, settings.joint_prefix, set(robot.joint_names))
