@@ -1,4 +1,4 @@
-"""A running node as a target: what anyone may publish as joint states, and requests beside."""
+"""A running node as a target: what anyone may publish to it, and requests beside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 
 from conversation import Conversation  # noqa: E402
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
 from ros_graph import Graph, own_domain  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from rbda_ros import srv  # noqa: E402
 from rbda_ros.demo.resources import share_file  # noqa: E402
@@ -27,7 +32,21 @@ TOGETHER = 16  # inputs between two good states, which must be answered
 REQUESTS = 1000  # inputs between two requests
 WARM = 4000  # inputs after which the node's memory must stay where it is
 LARGEST_GROWTH = 20.0  # [MB]
+BESIDE = {
+    "~/joint_commands": JointState(name=NAMES, position=Y),
+    "~/reference": JointTrajectory(
+        joint_names=NAMES, points=[JointTrajectoryPoint(accelerations=Y)]
+    ),
+    "~/base_state": Odometry(),
+    "~/external_wrench": WrenchStamped(),
+}
+"""A good message of each topic but joint_states."""
 SLOW = {"set_payload": srv.SetPayload, "identify_payload": srv.IdentifyPayload}
+
+
+def good_messages() -> list[bytes]:
+    """Of all topics beside joint_states, serialized."""
+    return [bytes(serialize_message(message)) for message in BESIDE.values()]
 
 
 class StreamFuzz:
@@ -56,6 +75,8 @@ class StreamFuzz:
         self._client = graph.client()
         self._client.until_active()
         self._talk = Conversation(self._client)
+        beside = [self._client.publisher(type(each), topic) for topic, each in BESIDE.items()]
+        self._publishers = [*beside, *[self._talk.publisher] * len(beside)]
         self._count, self._before = 0, 0.0
         atexit.register(self.close)
 
@@ -65,8 +86,8 @@ class StreamFuzz:
         atexit.unregister(self.close)
 
     def say(self, data: bytes) -> None:
-        """Publish bytes; now and then see whether the node still answers, as it should."""
-        self._talk.publisher.publish(data)
+        """Publish bytes, whatever they are; now and then see whether the node is still well."""
+        random.Random(data).choice(self._publishers).publish(data)
         self._count += 1
         if self._count % TOGETHER == 0:
             self._is_well()

@@ -158,7 +158,7 @@ def _responder(published: list[Any]) -> Any:
 
 
 def stream(data: bytes) -> None:
-    """The same to a running node, where the native thread hears it first."""
+    """Bytes on any topic of a running node, whose native threads hear most of them first."""
     from tools.hardening.fuzz_stream import StreamFuzz
 
     if "stream" not in _kept:
@@ -269,8 +269,12 @@ def seeds(name: str) -> list[bytes]:
     if name == "expression":
         texts = ("knee - 2*ankle", "sin(knee)^2 + `hip_flexion`/3 - 1e-3", "sqrt(abs(knee))-exp(1)")
         return [text.encode() for text in texts]
-    if name in ("joint_states", "stream"):
+    if name == "joint_states":
         return _good_states()
+    if name == "stream":
+        from tools.hardening.fuzz_stream import good_messages
+
+        return [*_good_states(), *good_messages()]
     return [bytes([k]) for k in range(32)]
 
 
