@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rbda_ros.spatial import Array
 
@@ -207,7 +208,7 @@ def _weighted_square(A: Array, weights: Array) -> Array:
     return sum((w * a.T @ a for w, a in zip(weights, rows, strict=True)), np.zeros(2 * A.shape[2:]))
 
 
-def _sane(moved: Array, steps: Array) -> Array:
+def _sane(moved: Array, steps: Array) -> NDArray[np.bool_]:
     """(n, 1) whether moving has led anywhere; not where parameters are curved too much."""
     far = np.abs(moved - steps).max(axis=1, keepdims=True)
     return np.isfinite(far) & (far <= 1.0 + np.abs(steps).max(axis=1, keepdims=True))

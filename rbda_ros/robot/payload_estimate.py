@@ -91,8 +91,8 @@ def payload_chart(evidence: Evidence, values: Array, start: int) -> InertiaChart
     """
     left = (evidence.efforts - evidence.A @ values).ravel()
     A = evidence.A[:, :, start : start + 4].reshape(-1, 4)
-    m, *moment = np.linalg.lstsq(A, left, rcond=1e-6)[0]
-    m = max(m, LIGHTEST)
+    mass, *moment = np.linalg.lstsq(A, left, rcond=1e-6)[0]
+    m = max(float(mass), LIGHTEST)
     com = np.clip(np.array(moment) / m, -1.0, 1.0)
     rotational = m * (
         0.4 * PAYLOAD_SIZE**2 * np.eye(3) + com @ com * np.eye(3) - np.outer(com, com)
