@@ -170,7 +170,8 @@ class _Canvas:
 
 
 def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
+    # Rounded in two steps: Python 3.12 adds numbers up more exactly, and halves would tip over.
+    return f"{round(value, 6):.1f}".removesuffix(".0")
 
 
 def _writable(text: str) -> str:

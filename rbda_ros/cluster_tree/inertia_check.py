@@ -60,7 +60,8 @@ def _motions(tree: ClusterTree, q: Array) -> list[tuple[str, ...]]:
     found = []
     for value, vector in zip(values, vectors.T, strict=True):
         if value < SMALLEST:
-            motion = np.abs(G[:, moving] @ (scale * vector)) * np.sqrt(np.diag(M))
+            # Of inertias that cannot be, too, which are negative: they are to be named.
+            motion = np.abs(G[:, moving] @ (scale * vector)) * np.sqrt(np.abs(np.diag(M)))
             part = np.flatnonzero(motion > TAKES_PART * motion.max())
             found.append(tuple(tree.velocity_names[i] for i in part))
     return found
