@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rbda_ros.kernels.emit_batch import make_tiling
+from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.llvm_text import Lanes
 from rbda_ros.kernels.machine import BatchMachine
 from rbda_ros.kernels.plan import make_plan
@@ -49,3 +50,25 @@ def test_a_tile_has_what_is_equal_once():
     assert len(set(matrix)) == 2 * size  # a diagonal, a row that is mirrored, and a zero
     assert set(thrice) == {0}
     assert tiling.outputs[1] - tiling.outputs[0] == 2 * size
+
+
+def test_outputs_with_rows_of_zeros():
+    """A mass matrix has many; between them are other constants, inputs and results."""
+    x = ca.SX.sym("x", 2)
+    entries = [0, 0, x[0], 0, 3.5, -0.0, 0, x[0] * x[1], *([0] * 20), x[1], 0]
+    kernel = Kernel(ca.Function("zeros", [x], [ca.vertcat(*entries), ca.densify(ca.SX(7, 1))]))
+    assert kernel.compile(batch=True)
+    given = np.array([[2.0, 5.0], [-1.0, 4.0], [7.0, 0.5]])
+    a, b = given.T
+    expected = np.zeros((3, len(entries)))
+    expected[:, 2], expected[:, 4], expected[:, 7], expected[:, -2] = a, 3.5, a * b, b
+    dirty = kernel.bind()
+    for k, one in enumerate(given):
+        dirty.inputs[0][:] = one
+        dirty.outputs[0][:], dirty.outputs[1][:] = np.nan, np.nan
+        dirty()
+        for result, batch, right in zip(
+            dirty.outputs, kernel.batch(given), (expected, np.zeros((3, 7))), strict=True
+        ):
+            np.testing.assert_array_equal(result, right[k])
+            np.testing.assert_array_equal(batch, right)

@@ -342,25 +342,3 @@ def test_a_robot_uses_machine_code():
     np.testing.assert_allclose(robot.inverse_dynamics(*state), before, rtol=1e-12)
     together = robot.inverse_dynamics(*(np.tile(array, (9, 1)) for array in state))
     np.testing.assert_allclose(together, np.tile(before, (9, 1)), rtol=1e-12)
-
-
-def test_outputs_with_rows_of_zeros():
-    """A mass matrix has many; between them are other constants, inputs and results."""
-    x = ca.SX.sym("x", 2)
-    entries = [0, 0, x[0], 0, 3.5, -0.0, 0, x[0] * x[1], *([0] * 20), x[1], 0]
-    kernel = Kernel(ca.Function("zeros", [x], [ca.vertcat(*entries), ca.densify(ca.SX(7, 1))]))
-    assert kernel.compile(batch=True)
-    given = np.array([[2.0, 5.0], [-1.0, 4.0], [7.0, 0.5]])
-    a, b = given.T
-    expected = np.zeros((3, len(entries)))
-    expected[:, 2], expected[:, 4], expected[:, 7], expected[:, -2] = a, 3.5, a * b, b
-    dirty = kernel.bind()
-    for k, one in enumerate(given):
-        dirty.inputs[0][:] = one
-        dirty.outputs[0][:], dirty.outputs[1][:] = np.nan, np.nan
-        dirty()
-        for result, batch, right in zip(
-            dirty.outputs, kernel.batch(given), (expected, np.zeros((3, 7))), strict=True
-        ):
-            np.testing.assert_array_equal(result, right[k])
-            np.testing.assert_array_equal(batch, right)
