@@ -13,13 +13,13 @@ INERTIAL = (
 )
 
 
-def hinges(axis: str, between: str = "", loops=None):
+def hinges(axis: str, between: str = "", loops=None, more: str = "</robot>"):
     return load_robot(
         "<robot name='coaxial'><link name='base'/><link name='middle'>" + between + "</link>"
         f"<link name='tip'>{INERTIAL}</link>"
         "<joint name='first' type='continuous'><parent link='base'/><child link='middle'/>"
         "<axis xyz='0 0 1'/></joint><joint name='second' type='continuous'>"
-        f"<parent link='middle'/><child link='tip'/><axis xyz='{axis}'/></joint></robot>",
+        f"<parent link='middle'/><child link='tip'/><axis xyz='{axis}'/></joint>{more}",
         loops,
     )
 
@@ -35,6 +35,15 @@ def test_inertia_or_armature_or_another_axis_is_the_remedy():
     assert hinges("0 0 1", INERTIAL).warnings == ()
     assert hinges("0 0 1", loops={"joints": {"first": {"armature": 0.01}}}).warnings == ()
     assert hinges("0 1 0").warnings == ()
+
+
+def test_they_are_named_beside_an_inertia_that_cannot_be():
+    negative = INERTIAL.replace("izz='.1'", "izz='-.5'")
+    wheel = f"<link name='wheel'>{negative}</link><joint name='third' type='continuous'>"
+    wheel += "<parent link='base'/><child link='wheel'/><axis xyz='0 0 1'/></joint></robot>"
+    warnings = hinges("0 0 1", more=wheel).warnings
+    assert any("first, second: moving them together" in warning for warning in warnings)
+    assert not any("joints :" in warning for warning in warnings)
 
 
 def test_they_are_named_inside_a_loop_too():
