@@ -24,6 +24,15 @@ REFERENCE_ROBOTS = NAMES or [
     pytest.param("none", marks=pytest.mark.skip(reason="no ../shared/reference beside the project"))
 ]
 """For ``pytest.mark.parametrize``."""
+BY_DAY = {
+    "four_bar", "mini_cheetah", "mit_humanoid", "parallel_explicit_depth5_loop_size2",
+    "parallel_implicit_depth5_loop_size3", "revolute_rotor_pair_branch_2_4",
+}  # fmt: skip
+SHARED_ROBOTS = [
+    pytest.param(path.stem, marks=[pytest.mark.nightly] * (path.stem not in BY_DAY))
+    for path in sorted((SHARED / "robots").glob("*.urdf"))
+] or [pytest.param("none", marks=pytest.mark.skip(reason="no ../shared/robots beside the project"))]
+"""For ``pytest.mark.parametrize``: one of each kind by day, where references are not at hand."""
 ANGULAR_FIRST = [3, 4, 5, 0, 1, 2]
 """Swaps the angular and linear halves of a spatial vector."""
 

@@ -6,7 +6,7 @@ import pytest
 from loop_oracle import STENCIL, mechanism_states
 from mechanism_table import MECHANISMS, closed_states
 from pinocchio_oracle import assert_close, example_robots, random_state
-from reference_data import SHARED, shared_robot
+from reference_data import SHARED_ROBOTS, shared_robot
 
 from benchmark.derivative_counts import differentiated, traced
 from rbda_ros import load_robot
@@ -14,12 +14,6 @@ from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 
 ROBOTS = example_robots()
 STEP = 5e-4
-BY_DAY = {"four_bar", "mini_cheetah", "mit_humanoid", "parallel_explicit_depth5_loop_size2",
-          "parallel_implicit_depth5_loop_size3", "revolute_rotor_pair_branch_2_4"}  # fmt: skip
-SHARED_ROBOTS = [
-    pytest.param(name, marks=[pytest.mark.nightly] * (name not in BY_DAY))
-    for name in sorted(path.stem for path in (SHARED / "robots").glob("*.urdf"))
-]
 
 
 def differences(robot, function, q, yd, third):

@@ -13,17 +13,18 @@ from rbda_ros.kernels.registry import KERNELS
 
 EXAMPLES = example_robots()
 LOOPS = Path(__file__).parents[3] / "shared" / "robots"
-OPEN_CHAINS = ["panda", "solo12"]
 # Instructions: longer kernels take long to compile, and are short on other robots.
 LONGEST = 2_500
 LONGEST_DYNAMICS = 10_000
-LOOP_ROBOTS = ["mini_cheetah", "parallel_explicit_depth5_loop_size10"]
+BY_DAY = ["mini_cheetah", "solo12"]
 SAY_LITTLE_MORE = [
     pytest.param(name, marks=pytest.mark.nightly)
     for name in (
         "four_bar",
         "four_bar_branch_2_2",
         "mit_humanoid_leg",
+        "panda",
+        "parallel_explicit_depth5_loop_size10",
         "parallel_implicit_depth5_loop_size5",
         "revolute_rotor_pair_branch_2_4",
         "talos_reduced",
@@ -71,7 +72,7 @@ def assert_close(result, expected, share=1e-12):
     np.testing.assert_allclose(result, expected, rtol=0, atol=share * scale)
 
 
-@pytest.mark.parametrize("name", OPEN_CHAINS + LOOP_ROBOTS + SAY_LITTLE_MORE)
+@pytest.mark.parametrize("name", BY_DAY + SAY_LITTLE_MORE)
 def test_machine_code_equals_virtual_machine(name):
     robot = load(name)
     rng = np.random.default_rng(6)

@@ -69,8 +69,8 @@ def tasks(graph):
 @pytest.mark.parametrize(
     ("what", "count"),
     [
-        ("payload", 20),
-        ("description", 15),
+        ("payload", 15),
+        ("description", 13),
         ("trajectory", 110),
         ("refused", 100),
         pytest.param("payload", 200, marks=pytest.mark.nightly),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from loop_oracle import mechanism_states
 from mechanism_table import MECHANISMS
-from reference_data import SHARED
+from reference_data import SHARED_ROBOTS, shared_robot
 
 from rbda_ros import ClosureError, InputError, Robot, load_robot
 from rbda_ros.demo.resources import share_file
@@ -24,10 +24,6 @@ SEVERAL = {"ball_joint_loop", "planar_joint_loop"}
 """Their independent joints have several coordinates, which have no single position."""
 LEG_URDF = share_file("config/robots/demo_leg.urdf")
 LEG_LOOPS = share_file("config/robots/demo_leg_loops.yaml")
-ROBOTS = {path.stem: path for path in sorted((SHARED / "robots").glob("*.urdf"))}
-SHARED_ROBOTS = list(ROBOTS) or [
-    pytest.param("none", marks=pytest.mark.skip(reason="no ../shared/robots beside the project"))
-]
 
 
 @functools.cache
@@ -118,7 +114,7 @@ def check_round_trip(robot: Robot, states: int = STATES, away: float = 0.0) -> N
 @pytest.mark.parametrize("name", SHARED_ROBOTS)
 def test_power_and_round_trips_of_shared_robots(name):
     away = AWAY["four_bar"] if name.startswith("four_bar") else 0.0
-    check_round_trip(load_robot(ROBOTS[name]), away=away)
+    check_round_trip(load_robot(shared_robot(name)), away=away)
 
 
 @pytest.mark.parametrize("name", sorted(set(MECHANISMS) - SEVERAL))

@@ -6,7 +6,7 @@ import pytest
 from loop_oracle import mechanism_states
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import example_robot, random_state
-from reference_data import SHARED
+from reference_data import SHARED_ROBOTS, shared_robot
 
 from rbda_ros import InputError, load_robot
 from rbda_ros.cluster_tree.inertial_parameters import (
@@ -18,9 +18,6 @@ from rbda_ros.cluster_tree.spanning_tree import Frame
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.spatial import rpy_matrix
 
-SHARED_ROBOTS = sorted(path.stem for path in (SHARED / "robots").glob("*.urdf")) or [
-    pytest.param("none", marks=pytest.mark.skip(reason="no ../shared/robots beside the project"))
-]
 TREES = ["ur5_robot", "solo12"]
 # One of each kind of joint and loop that the shared robots do not have; all of them by night.
 KINDS = {"ball_joint_loop", "planar_joint_loop", "screw", "cam", "universal_cut", "rotors"}
@@ -38,7 +35,7 @@ def equals_inverse_dynamics(robot, q, qd, ydd):
 
 @pytest.mark.parametrize("name", SHARED_ROBOTS)
 def test_times_parameters_is_inverse_dynamics_of_shared_robots(name):
-    robot = load_robot(SHARED / "robots" / f"{name}.urdf")
+    robot = load_robot(shared_robot(name))
     rng = np.random.default_rng(0)
     for q in robot.random_positions(rng, 2):
         equals_inverse_dynamics(robot, q, *rng.normal(size=(2, robot.ny)))

@@ -53,7 +53,9 @@ def test_damaged_code_is_found_and_the_virtual_machine_takes_over(robot):
 
 
 @pytest.mark.skipif(_native.calls is None, reason="there are no native calls")
-@pytest.mark.parametrize("kernel", ["inverse_dynamics", "loop_state"])
+@pytest.mark.parametrize(
+    "kernel", ["inverse_dynamics", pytest.param("loop_state", marks=pytest.mark.nightly)]
+)
 def test_native_calls_that_exist_go_to_the_virtual_machine_too(
     virtual_machine, monkeypatch, kernel
 ):

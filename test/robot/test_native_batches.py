@@ -20,7 +20,7 @@ def compiled(virtual_machine, monkeypatch):
     monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
 
 
-@pytest.fixture(params=["gear", "four_bar", "demo_leg"])
+@pytest.fixture(params=["gear", pytest.param("four_bar", marks=pytest.mark.nightly), "demo_leg"])
 def served(request):
     robots = loaded(request.param)
     robots.take_rows()

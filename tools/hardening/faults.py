@@ -14,43 +14,29 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from builtin_interfaces.msg import Time
+from lifecycle_msgs.msg import Transition
+from rosgraph_msgs.msg import Clock
+
+from rbda_ros import srv
+from tools.hardening.leg_node import (
+    LEG,
+    NAMES,
+    Graph,
+    Program,
+    Y,
+    answers,
+    chain,
+    own_domain,
+    serve,
+    start,
+)
+from tools.hardening.loopback import set_loopback
+from tools.hardening.restart import node_killed
+from tools.hardening.verdicts import LoadedError, Verdict, conclude, loaded
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "test"))
-
-from builtin_interfaces.msg import Time  # noqa: E402
-from chain import chain  # noqa: E402
-from conversation import Conversation  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from ros_graph import Client, Graph, Program, own_domain  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
-
-from rbda_ros import srv  # noqa: E402
-from rbda_ros.demo.resources import share_file  # noqa: E402
-from tools.hardening.driver import LOOPS, URDF  # noqa: E402
-from tools.hardening.loopback import set_loopback  # noqa: E402
-from tools.hardening.verdicts import LoadedError, Verdict, conclude, loaded  # noqa: E402
-
-LEG = share_file(URDF).read_text()
-NAMES = ("hip_abduction", "hip_flexion", "knee", "ankle")
-Y = (0.1, 0.3, 0.9, -0.2)
-READY = 3.0  # [s] in which a node must be back
-GONE = 2.0  # [s] in which it must end
-
-
-def serve(graph: Graph, *arguments: str, **parameters: object) -> Program:
-    given = {"robot_description": LEG, "loop_constraints": str(share_file(LOOPS))}
-    return graph.serve(*arguments, **(given | parameters))
-
-
-def start(graph: Graph, **parameters: object) -> tuple[Program, Client, Conversation]:
-    node, client = serve(graph, **parameters), graph.client()
-    client.until_active()
-    return node, client, Conversation(client)
-
-
-def answers(talk: Conversation) -> bool:
-    """Whether a good state is answered with an effort."""
-    return len(talk.answer_to(NAMES, Y, [0.0] * 4).effort) == 4
+GONE = 2.0  # [s] in which a node must end
 
 
 def drive(graph: Graph, *options: str) -> tuple[Program, Path]:
@@ -75,26 +61,6 @@ def driver_killed(graph: Graph) -> str:
     drive(graph)
     client.until(lambda: len(talk.heard) > 50)
     return "no effort after it, efforts again with the next"
-
-
-def node_killed(graph: Graph) -> str:
-    """The node dies with -9: the next answers within three seconds, on an idle machine."""
-    node, client, talk = start(graph)
-    assert answers(talk)
-    node.process.kill()
-    node.process.wait()
-    talk.heard.clear()
-    began = time.monotonic()
-    serve(graph)
-    while not talk.heard:
-        talk.publisher.publish(client.joint_states(NAMES, Y, [0.0] * 4))
-        client.spin(0.02)
-    took = time.monotonic() - began
-    found = f"efforts again after {took:.1f} s"
-    if took >= READY and loaded():
-        raise LoadedError(f"{found}, beside other work")
-    assert took < READY, found
-    return found
 
 
 def other_order(graph: Graph) -> str:
@@ -138,9 +104,7 @@ def clock_jumps(graph: Graph) -> str:
 def read_only_home(graph: Graph) -> str:
     """No home folder to write to."""
     nowhere = {"HOME": "/proc/nowhere", "ROS_LOG_DIR": None}
-    node = graph.serve(
-        robot_description=LEG, loop_constraints=str(share_file(LOOPS)), environment=nowhere
-    )
+    node = serve(graph, environment=nowhere)
     client = graph.client()
     client.until_active()
     assert node.stop() == 0

@@ -11,23 +11,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "test"))
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from conversation import Conversation  # noqa: E402
-from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from ros_graph import Graph, own_domain  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+from rbda_ros import srv
+from tools.hardening.leg_node import NAMES, Conversation, Graph, Y, own_domain, serve
 
-from rbda_ros import srv  # noqa: E402
-from rbda_ros.demo.resources import share_file  # noqa: E402
-from tools.hardening.driver import LOOPS, URDF  # noqa: E402
-
-NAMES = ("hip_abduction", "hip_flexion", "knee", "ankle")
-Y = (0.1, 0.3, 0.9, -0.2)
 TOGETHER = 16  # inputs between two good states, which must be answered
 REQUESTS = 1000  # inputs between two requests
 WARM = 4000  # inputs after which the node's memory must stay where it is
@@ -67,11 +59,7 @@ class StreamFuzz:
         folder = Path(self._ends.enter_context(tempfile.TemporaryDirectory()))
         graph = Graph(domain, folder)
         self._ends.callback(graph.close)
-        self._node = graph.serve(
-            robot_description=share_file(URDF).read_text(),
-            loop_constraints=str(share_file(LOOPS)),
-            payload_window=2.0,
-        )
+        self._node = serve(graph, payload_window=2.0)
         self._client = graph.client()
         self._client.until_active()
         self._talk = Conversation(self._client)

@@ -1,0 +1,75 @@
+"""A node that is killed with -9, and how soon the next is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sensor_msgs.msg import JointState
+
+from tools.hardening.leg_node import NAMES, Client, Graph, Program, Y, answers, serve, start
+from tools.hardening.verdicts import LoadedError, loaded
+
+READY = 3.0  # [s] in which a node must be back
+FOUND = (
+    4.0  # [s] in which the middleware finds it then: its processes announce themselves every 3 s
+)
+
+
+def node_killed(graph: Graph) -> str:
+    """The node dies with -9: the next is ready within three seconds, on an idle machine.
+
+    When it is heard again is up to the middleware, which takes seconds to find the successor of a
+    process that did not say goodbye: that of a node which does nothing, too, which is told beside.
+    """
+    node, client, talk = start(graph)
+    assert answers(talk)
+    talk.heard.clear()
+    state = client.joint_states(NAMES, Y, [0.0] * 4)
+    ready, took = _again(client, node, lambda: serve(graph), talk.publisher, talk.heard, state)
+    _, plain = _echo_killed(graph, client)
+    found = f"active after {ready:.1f} s, efforts after {took:.1f} s; a plain node {plain:.1f} s"
+    if ready < READY and took - ready < FOUND:
+        return found
+    if loaded():
+        raise LoadedError(f"{found}, beside other work")
+    raise AssertionError(found)
+
+
+def _echo_killed(graph: Graph, client: Client) -> tuple[float, float]:
+    def run() -> Program:
+        return graph.run(module="tools.hardening.echo")
+
+    node, heard = run(), []
+    client.node.create_subscription(JointState, "echo", heard.append, 10)
+    publisher, state = client.publisher(JointState, "shout"), JointState()
+    while not heard:
+        publisher.publish(state)
+        client.spin(0.02)
+    return _again(client, node, run, publisher, heard, state)
+
+
+def _again(
+    client: Client,
+    node: Program,
+    run: Callable[[], Program],
+    publisher: Any,
+    heard: list[Any],
+    state: JointState,
+) -> tuple[float, float]:
+    """Kill a node and run it again: until it is active, if it says so, and is heard [s]."""
+    node.process.kill()
+    node.process.wait()
+    client.spin(0.3)  # what it has said before
+    heard.clear()
+    began, ready = time.monotonic(), 0.0
+    node = run()
+    while not heard:
+        state.header.stamp = client.node.get_clock().now().to_msg()
+        publisher.publish(state)
+        client.spin(0.02)
+        if not ready and "active: efforts" in node.log:
+            ready = time.monotonic() - began
+    took = time.monotonic() - began
+    return ready or took, took
