@@ -70,9 +70,8 @@ def tasks(graph):
     ("what", "count"),
     [
         ("payload", 15),
-        ("description", 13),
         ("trajectory", 110),
-        ("refused", 100),
+        ("refused", 60),
         pytest.param("payload", 200, marks=pytest.mark.nightly),
         pytest.param("description", 50, marks=pytest.mark.nightly),
     ],
