@@ -93,6 +93,12 @@ class Program:
     def running(self) -> bool:
         return self.process.poll() is None
 
+    def resident(self, field: str = "VmRSS") -> float:
+        """Memory that it takes, or has taken at most (VmHWM) [MB]."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        (line,) = (line for line in lines if line.startswith(f"{field}:"))
+        return int(line.split()[1]) / 1024
+
     def wait(self) -> int:
         """The exit code."""
         return self.process.wait(PATIENCE)

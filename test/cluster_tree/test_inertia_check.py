@@ -13,13 +13,13 @@ INERTIAL = (
 )
 
 
-def hinges(axis: str, between: str = "", loops=None, more: str = "</robot>"):
+def hinges(axis: str, between: str = "", loops=None, more: str = ""):
     return load_robot(
         "<robot name='coaxial'><link name='base'/><link name='middle'>" + between + "</link>"
         f"<link name='tip'>{INERTIAL}</link>"
         "<joint name='first' type='continuous'><parent link='base'/><child link='middle'/>"
         "<axis xyz='0 0 1'/></joint><joint name='second' type='continuous'>"
-        f"<parent link='middle'/><child link='tip'/><axis xyz='{axis}'/></joint>{more}",
+        f"<parent link='middle'/><child link='tip'/><axis xyz='{axis}'/></joint>{more}</robot>",
         loops,
     )
 
@@ -40,7 +40,7 @@ def test_inertia_or_armature_or_another_axis_is_the_remedy():
 def test_they_are_named_beside_an_inertia_that_cannot_be():
     negative = INERTIAL.replace("izz='.1'", "izz='-.5'")
     wheel = f"<link name='wheel'>{negative}</link><joint name='third' type='continuous'>"
-    wheel += "<parent link='base'/><child link='wheel'/><axis xyz='0 0 1'/></joint></robot>"
+    wheel += "<parent link='base'/><child link='wheel'/><axis xyz='0 0 1'/></joint>"
     warnings = hinges("0 0 1", more=wheel).warnings
     assert any("first, second: moving them together" in warning for warning in warnings)
     assert not any("joints :" in warning for warning in warnings)

@@ -1,7 +1,6 @@
 """Many things at once, and large ones: the newest counts, nobody starves, memory is bounded."""
 
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,13 +22,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros import load_robot
 from rbda_ros.node.services.slow_services import MOST_WAITING
-
-
-def resident(program, field="VmRSS"):
-    """Memory of a process [MB]."""
-    lines = Path(f"/proc/{program.process.pid}/status").read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith(f"{field}:"))
-    return int(line.split()[1]) / 1024
 
 
 def model_name(client):
@@ -93,9 +85,9 @@ def test_any_points_may_touch_and_memory_stays(long_arm):
             assert answer.success, answer.message
 
     ask(20)
-    before = resident(node)
+    before = node.resident()
     ask(60)
-    assert resident(node) - before < 20.0
+    assert node.resident() - before < 20.0
 
 
 def test_many_frames_hold_up_nobody(long_arm):
@@ -144,7 +136,7 @@ def test_says_how_much_is_too_much(long_arm, kind, name, field, entries, says):
 def test_long_trajectories_take_bounded_memory(long_arm):
     node, client = long_arm
     point = JointTrajectoryPoint(positions=[0.1] * 20, velocities=[0.2] * 20)
-    before = resident(node)
+    before = node.resident()
     request = TrajectoryInverseDynamics.Request(trajectory=JointTrajectory(points=[point] * 50_001))
     name = "~/trajectory_inverse_dynamics"
     answer = client.call(TrajectoryInverseDynamics, name, request)
@@ -154,7 +146,7 @@ def test_long_trajectories_take_bounded_memory(long_arm):
     answer = client.call(TrajectoryInverseDynamics, name, request)
     assert answer.success, answer.message
     assert len(answer.trajectory.points) == 50_000
-    assert resident(node, "VmHWM") - before < 350.0
+    assert node.resident("VmHWM") - before < 350.0
 
 
 @pytest.mark.parametrize(

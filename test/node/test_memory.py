@@ -1,7 +1,5 @@
 """What is replaced is freed, in a running node."""
 
-from pathlib import Path
-
 import pytest
 from geometry_msgs.msg import Inertia, Vector3
 from rbda_ros.srv import DescribeModel, SetPayload, TrajectoryInverseDynamics
@@ -13,13 +11,6 @@ from rbda_ros.demo.resources import share_file
 URDF, LOOPS = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
 WARM_UP = 10  # times until allocators and compilers have what they hold on to
 LARGEST_GROWTH = 5.0  # [MB]
-
-
-def resident(program):
-    """Resident memory of a process [MB]."""
-    lines = Path(f"/proc/{program.process.pid}/status").read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith("VmRSS:"))
-    return int(line.split()[1]) / 1024
 
 
 @pytest.fixture
@@ -80,7 +71,7 @@ def test_memory_stays_where_it_was(tasks, what, count):
     node, do = tasks
     for k in range(WARM_UP):
         do[what](k)
-    before = resident(node)
+    before = node.resident()
     for k in range(WARM_UP, count):
         do[what](k)
-    assert resident(node) - before < LARGEST_GROWTH
+    assert node.resident() - before < LARGEST_GROWTH

@@ -1,1 +1,7 @@
 """`make soak`, `make faults`, `make fuzz`: each ends by itself, with a table of verdicts."""
+
+import sys
+from pathlib import Path
+
+# They talk to nodes, and make robots, as the tests do.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))

@@ -15,22 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from builtin_interfaces.msg import Time
+from chain import chain
 from lifecycle_msgs.msg import Transition
+from ros_graph import Graph, Program, own_domain
 from rosgraph_msgs.msg import Clock
 
 from rbda_ros import srv
-from tools.hardening.leg_node import (
-    LEG,
-    NAMES,
-    Graph,
-    Program,
-    Y,
-    answers,
-    chain,
-    own_domain,
-    serve,
-    start,
-)
+from tools.hardening.leg_node import LEG, NAMES, Y, answers, serve, start
 from tools.hardening.loopback import set_loopback
 from tools.hardening.restart import node_killed
 from tools.hardening.verdicts import LoadedError, Verdict, conclude, loaded

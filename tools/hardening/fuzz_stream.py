@@ -6,19 +6,20 @@ import atexit
 import random
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
+from conversation import Conversation
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.serialization import serialize_message
+from ros_graph import Graph, own_domain
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros import srv
-from tools.hardening.leg_node import NAMES, Conversation, Graph, Y, own_domain, serve
+from tools.hardening.fuzz_targets import WrongError, check_response, random_message, within
+from tools.hardening.leg_node import NAMES, Y, serve
 
 TOGETHER = 16  # inputs between two good states, which must be answered
 REQUESTS = 1000  # inputs between two requests
@@ -42,18 +43,9 @@ def good_messages() -> list[bytes]:
 
 
 class StreamFuzz:
-    """A node on the demo leg, and a client that says anything to it.
+    """A node on the demo leg, and a client that says anything to it."""
 
-    Args:
-        message: a message of a type with fields of all sorts, by a random generator.
-        wrong: the exception for what must not be.
-        within: whether no number of a message is beyond a bound.
-    """
-
-    def __init__(
-        self, message: Callable[..., Any], wrong: type[Exception], within: Callable[..., bool]
-    ) -> None:
-        self._message, self._wrong, self._within = message, wrong, within
+    def __init__(self) -> None:
         self._ends = ExitStack()
         domain = self._ends.enter_context(own_domain())
         folder = Path(self._ends.enter_context(tempfile.TemporaryDirectory()))
@@ -82,32 +74,23 @@ class StreamFuzz:
         if self._count % REQUESTS == 0:
             self._ask(random.Random(data))
         if self._count == WARM:
-            self._before = self._memory()
-        if self._count % WARM == 0 and self._memory() > self._before + LARGEST_GROWTH:
-            grown = self._memory() - self._before
-            raise self._wrong(f"the node grew by {grown:.0f} MB in {self._count - WARM} inputs")
+            self._before = self._node.resident()
+        if self._count % WARM == 0 and self._node.resident() > self._before + LARGEST_GROWTH:
+            grown = self._node.resident() - self._before
+            raise WrongError(f"the node grew by {grown:.0f} MB in {self._count - WARM} inputs")
 
     def _is_well(self) -> None:
         try:
             effort = self._talk.answer_to(NAMES, Y, [0.0] * len(Y)).effort
         except AssertionError as error:
-            raise self._wrong(f"{error}; the node said: {self._node.log[-1000:]}") from error
+            raise WrongError(f"{error}; the node said: {self._node.log[-1000:]}") from error
         if len(effort) != len(Y):
-            raise self._wrong(f"{len(effort)} efforts")
+            raise WrongError(f"{len(effort)} efforts")
         for heard in self._talk.heard:
-            if not self._within(heard, sys.float_info.max):
-                raise self._wrong(f"efforts {heard.effort}")
+            if not within(heard, sys.float_info.max):
+                raise WrongError(f"efforts {heard.effort}")
 
     def _ask(self, rng: random.Random) -> None:
         name = rng.choice(sorted(SLOW))
-        request = self._message(SLOW[name].Request, rng, 0)
-        response = self._client.call(SLOW[name], f"~/{name}", request)
-        if response.message.startswith("internal error"):
-            raise self._wrong(f"{name}: {response.message}")
-        if response.success and not self._within(response, sys.float_info.max):
-            raise self._wrong(f"{name}: numbers that are not finite")
-
-    def _memory(self) -> float:
-        """What the node takes [MB]."""
-        status = Path(f"/proc/{self._node.process.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+        request = random_message(SLOW[name].Request, rng)
+        check_response(SLOW[name], self._client.call(SLOW[name], f"~/{name}", request))

@@ -49,19 +49,9 @@ class WrongError(AssertionError):
     """An answer that must not be."""
 
 
-def urdf(data: bytes) -> None:
-    """A description: read, or refused with every problem named."""
+def description(data: bytes) -> None:
+    """A URDF, MJCF or SDF: read, or refused with every problem named."""
     _read(data.decode("utf-8", "surrogateescape"), None)
-
-
-def mjcf(data: bytes) -> None:
-    """An MJCF: the same."""
-    urdf(data)
-
-
-def sdf(data: bytes) -> None:
-    """An SDF: the same."""
-    urdf(data)
 
 
 def loops(data: bytes) -> None:
@@ -162,7 +152,7 @@ def stream(data: bytes) -> None:
     from tools.hardening.fuzz_stream import StreamFuzz
 
     if "stream" not in _kept:
-        _kept["stream"] = StreamFuzz(_message, WrongError, _within)
+        _kept["stream"] = StreamFuzz()
     _kept["stream"].say(data)
 
 
@@ -176,11 +166,15 @@ def requests(data: bytes) -> None:
     """A request of any service: a response that says no, or has finite numbers."""
     rng = random.Random(data)
     kind, answer = rng.choice(_services())
-    response = answer(_message(kind.Request, rng, 0), kind.Response())
+    check_response(kind, answer(random_message(kind.Request, rng), kind.Response()))
+
+
+def check_response(kind: Any, response: Any) -> None:
+    """Raise WrongError unless it says no, or has finite numbers."""
     if response.message.startswith("internal error"):
         raise WrongError(f"{kind.__name__}: {response.message}")
     allowed = math.inf if kind.__name__ in UNLIMITED else sys.float_info.max
-    if response.success and not _within(response, allowed):
+    if response.success and not within(response, allowed):
         raise WrongError(f"{kind.__name__}: numbers that are not finite")
 
 
@@ -207,7 +201,7 @@ def _services() -> list[tuple[Any, Any]]:
     return [(kind, a._answer(node, a.Service(kind, do))) for kind, do in handlers.items()]
 
 
-def _message(kind: Any, rng: random.Random, depth: int) -> Any:
+def random_message(kind: Any, rng: random.Random) -> Any:
     """A message with fields of all sorts, mostly of sizes that fit the leg."""
     message = kind()
     for field, form in kind.get_fields_and_field_types().items():
@@ -217,15 +211,15 @@ def _message(kind: Any, rng: random.Random, depth: int) -> Any:
         if form.startswith("sequence<"):
             inner = form[9:-1].split(",")[0]
             count = rng.choice((0, 1, 2, 4, 4, 4, 5))
-            setattr(message, field, [_value(inner, rng, depth) for _ in range(count)])
+            setattr(message, field, [_value(inner, rng) for _ in range(count)])
         elif "/" in form:
-            setattr(message, field, _message(type(value), rng, depth + 1))
+            setattr(message, field, random_message(type(value), rng))
         else:
-            setattr(message, field, _value(form, rng, depth))
+            setattr(message, field, _value(form, rng))
     return message
 
 
-def _value(form: str, rng: random.Random, depth: int) -> Any:
+def _value(form: str, rng: random.Random) -> Any:
     if form in ("double", "float"):
         return rng.choice(NUMBERS) if rng.random() < 0.2 else rng.gauss(0.0, 0.5)
     if form == "boolean":
@@ -237,19 +231,19 @@ def _value(form: str, rng: random.Random, depth: int) -> Any:
         return rng.randrange(0, 100)  # integers
     package, name = form.split("/")
     module = __import__(f"{package}.msg", fromlist=[name])
-    return _message(getattr(module, name), rng, depth + 1)
+    return random_message(getattr(module, name), rng)
 
 
-def _within(message: Any, largest: float) -> bool:
+def within(message: Any, largest: float) -> bool:
     """Whether no number of a message is larger than that, nor NaN."""
     if isinstance(message, float):
         return abs(message) <= largest
     if hasattr(message, "get_fields_and_field_types"):
         fields = message.get_fields_and_field_types()
-        return all(_within(getattr(message, field), largest) for field in fields)
+        return all(within(getattr(message, field), largest) for field in fields)
     if isinstance(message, str | bytes | int):
         return True
-    return all(_within(each, largest) for each in message)
+    return all(within(each, largest) for each in message)
 
 
 def seeds(name: str) -> list[bytes]:
@@ -279,7 +273,6 @@ def seeds(name: str) -> list[bytes]:
 
 
 def _written_as_sdf(*mechanisms: str) -> list[bytes]:
-    sys.path.insert(0, str(ROOT / "test"))
     from sdf_writer import SdfWriter
 
     from rbda_ros import load_robot
@@ -302,9 +295,9 @@ def _good_states() -> list[bytes]:
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    "urdf": urdf,
-    "mjcf": mjcf,
-    "sdf": sdf,
+    "urdf": description,
+    "mjcf": description,
+    "sdf": description,
     "loops": loops,
     "expression": expression,
     "joint_states": joint_states,

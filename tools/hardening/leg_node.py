@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
-
-from chain import chain
 from conversation import Conversation
-from ros_graph import Client, Graph, Program, own_domain
+from ros_graph import Client, Graph, Program
 
 from rbda_ros.demo.resources import share_file
 from tools.hardening.driver import LOOPS, URDF
-
-__all__ = ["LEG", "NAMES", "Client", "Conversation", "Graph", "Program", "Y", "answers",
-           "chain", "own_domain", "serve", "start"]  # fmt: skip
 
 LEG = share_file(URDF).read_text()
 NAMES = ("hip_abduction", "hip_flexion", "knee", "ankle")

@@ -6,15 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ros_graph import Client, Graph, Program
 from sensor_msgs.msg import JointState
 
-from tools.hardening.leg_node import NAMES, Client, Graph, Program, Y, answers, serve, start
+from tools.hardening.leg_node import NAMES, Y, answers, serve, start
 from tools.hardening.verdicts import LoadedError, loaded
 
 READY = 3.0  # [s] in which a node must be back
-FOUND = (
-    4.0  # [s] in which the middleware finds it then: its processes announce themselves every 3 s
-)
+FOUND = 4.0  # [s] in which the middleware finds it then: all announce themselves every 3 s
 
 
 def node_killed(graph: Graph) -> str:
@@ -28,7 +27,7 @@ def node_killed(graph: Graph) -> str:
     talk.heard.clear()
     state = client.joint_states(NAMES, Y, [0.0] * 4)
     ready, took = _again(client, node, lambda: serve(graph), talk.publisher, talk.heard, state)
-    _, plain = _echo_killed(graph, client)
+    plain = _echo_killed(graph, client)
     found = f"active after {ready:.1f} s, efforts after {took:.1f} s; a plain node {plain:.1f} s"
     if ready < READY and took - ready < FOUND:
         return found
@@ -37,17 +36,21 @@ def node_killed(graph: Graph) -> str:
     raise AssertionError(found)
 
 
-def _echo_killed(graph: Graph, client: Client) -> tuple[float, float]:
+def _echo_killed(graph: Graph, client: Client) -> float:
     def run() -> Program:
         return graph.run(module="tools.hardening.echo")
 
     node, heard = run(), []
     client.node.create_subscription(JointState, "echo", heard.append, 10)
     publisher, state = client.publisher(JointState, "shout"), JointState()
-    while not heard:
+
+    def answers() -> list[Any]:
         publisher.publish(state)
-        client.spin(0.02)
-    return _again(client, node, run, publisher, heard, state)
+        return heard
+
+    client.until(answers)
+    _, took = _again(client, node, run, publisher, heard, state)
+    return took
 
 
 def _again(
@@ -63,13 +66,16 @@ def _again(
     node.process.wait()
     client.spin(0.3)  # what it has said before
     heard.clear()
-    began, ready = time.monotonic(), 0.0
-    node = run()
-    while not heard:
+    began = time.monotonic()
+    node, ready = run(), []
+
+    def answers() -> list[Any]:
+        if not ready and "active: efforts" in node.log:
+            ready.append(time.monotonic() - began)
         state.header.stamp = client.node.get_clock().now().to_msg()
         publisher.publish(state)
-        client.spin(0.02)
-        if not ready and "active: efforts" in node.log:
-            ready = time.monotonic() - began
+        return heard
+
+    client.until(answers)
     took = time.monotonic() - began
-    return ready or took, took
+    return (ready or [took])[0], took

@@ -9,28 +9,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import Inertia, Point, Vector3, WrenchStamped
+from rbda_ros.msg import Contact, State
+from ros_graph import Graph, own_domain
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rbda_ros import load_robot, srv
+from rbda_ros.demo.resources import share_file
+from tools.hardening.driver import LOAD, LOOPS, URDF
+from tools.hardening.verdicts import Verdict, conclude
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "test"))
-
-from geometry_msgs.msg import Inertia, Point, Vector3, WrenchStamped  # noqa: E402
-from rbda_ros.msg import Contact, State  # noqa: E402
-from ros_graph import Graph, own_domain  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
-
-from rbda_ros import load_robot, srv  # noqa: E402
-from rbda_ros.demo.resources import share_file  # noqa: E402
-from tools.hardening.driver import LOAD, LOOPS, URDF  # noqa: E402
-from tools.hardening.verdicts import Verdict, conclude  # noqa: E402
-
 WARM_UP = 0.2  # share of the time
 LARGEST_GROWTH = 2.0  # [MB] after it
 MOST_UNANSWERED = 0.001  # share of the states
