@@ -87,6 +87,8 @@ nightly: install
 lint: requirements
 	$(STEP) ruff-format "Formatting (ruff)" $(VENV)/ruff format --check .
 	$(STEP) ruff "Style (ruff)" $(VENV)/ruff check .
+	$(STEP) clang-format "Formatting of C (clang-format)" sh -c \
+	  '$(VENV)/clang-format --dry-run -Werror $$(git ls-files "*.c" "*.h")'
 	$(STEP) mypy "Types (mypy)" $(VENV)/python -m mypy
 	$(STEP) imports "Direction of imports (import-linter)" $(VENV)/lint-imports
 	$(STEP) architecture "Picture of the imports" $(VENV)/python tools/import_graph.py --check

@@ -14,7 +14,9 @@ static int64_t now(clockid_t clock)
   return t.tv_sec * SECOND + t.tv_nsec;
 }
 
-typedef struct { int64_t stamp, began; } sent_t;
+typedef struct {
+  int64_t stamp, began;
+} sent_t;
 
 typedef struct {
   endpoint_t end;

@@ -135,8 +135,7 @@ static void publish_rest(plan_t *plan, const bool *wanted, const uint8_t *like)
   for (int k = 1; k < plan->message_count; k++) {
     if (!wanted[k]) continue;
     if (plan->messages[k].optional && plan->completion != NULL) {
-      double *const ports[] = {plan->call.q.at, plan->call.arrays[VELOCITY].at,
-                               plan->completed.at};
+      double *const ports[] = {plan->call.q.at, plan->call.arrays[VELOCITY].at, plan->completed.at};
       plan->completion(ports);
     }
     publish(&plan->messages[k], like);

@@ -39,7 +39,10 @@ static bool is_known(const members_t *members)
     const member_t *member = &members->members_[k];
     if (member->is_array_ && (member->array_size_ != 0 || member->is_upper_bound_)) return false;
     switch (member->type_id_) {
-    case TYPE(DOUBLE): case TYPE(BOOLEAN): case TYPE(INT32): case TYPE(UINT32):
+    case TYPE(DOUBLE):
+    case TYPE(BOOLEAN):
+    case TYPE(INT32):
+    case TYPE(UINT32):
       break;
     case TYPE(STRING):
       if (member->string_upper_bound_ != 0) return false;
@@ -122,8 +125,10 @@ static PyObject *read_field(const member_t *field, const layout_t *inside, void 
   PyObject *list = PyList_New((Py_ssize_t)size);
   for (size_t k = 0; list != NULL && k < size; k++) {
     PyObject *one = read_one(field, inside, field->get_function(at, k));
-    if (one == NULL) Py_CLEAR(list);
-    else PyList_SET_ITEM(list, (Py_ssize_t)k, one);
+    if (one == NULL)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, (Py_ssize_t)k, one);
   }
   return list;
 }
@@ -134,8 +139,7 @@ static PyObject *read_fields(PyObject *object, const layout_t *layout, void *at)
   for (uint32_t k = 0; object != NULL && k < layout->members->member_count_; k++) {
     const member_t *field = &layout->members->members_[k];
     PyObject *value = read_field(field, layout->inside[k], (char *)at + field->offset_);
-    if (value == NULL || PyObject_SetAttr(object, layout->names[k], value) < 0)
-      Py_CLEAR(object);
+    if (value == NULL || PyObject_SetAttr(object, layout->names[k], value) < 0) Py_CLEAR(object);
     Py_XDECREF(value);
   }
   return object;
@@ -177,7 +181,8 @@ static bool write_one(const member_t *field, const layout_t *inside, void *at, P
   case TYPE(BOOLEAN):
     *(bool *)at = PyObject_IsTrue(value) == 1;
     return !PyErr_Occurred();
-  case TYPE(INT32): case TYPE(UINT32):
+  case TYPE(INT32):
+  case TYPE(UINT32):
     return write_integer(field, at, value);
   case TYPE(STRING):
     return write_text(at, value);
@@ -248,8 +253,8 @@ static bool write_fields(const layout_t *layout, void *at, PyObject *object)
   for (uint32_t k = 0; good && k < layout->members->member_count_; k++) {
     const member_t *field = &layout->members->members_[k];
     PyObject *value = PyObject_GetAttr(object, layout->names[k]);
-    good = value != NULL
-           && write_field(field, layout->inside[k], (char *)at + field->offset_, value);
+    good =
+        value != NULL && write_field(field, layout->inside[k], (char *)at + field->offset_, value);
     Py_XDECREF(value);
   }
   return good;
@@ -258,7 +263,10 @@ static bool write_fields(const layout_t *layout, void *at, PyObject *object)
 /* What rclpy calls: it says nothing of which message it has, so each kind has its functions. */
 
 enum { MOST_KINDS = 32 };
-static struct { const layout_t *layout; PyTypeObject *type; } kinds[MOST_KINDS];
+static struct {
+  const layout_t *layout;
+  PyTypeObject *type;
+} kinds[MOST_KINDS];
 static int kind_count;
 
 static PyObject *to_python(int kind, void *message)
@@ -270,12 +278,20 @@ static PyObject *to_python(int kind, void *message)
   return read_fields(object, kinds[kind].layout, message);
 }
 
-#define KIND(k) \
-  static PyObject *to_python_##k(void *message) { return to_python(k, message); } \
-  static bool from_python_##k(PyObject *object, void *message) \
-  { return write_fields(kinds[k].layout, message, object); }
-#define EIGHT(do, a, b, c, d, e, f, g, h) do(a) do(b) do(c) do(d) do(e) do(f) do(g) do(h)
-#define ALL(do) EIGHT(do, 0, 1, 2, 3, 4, 5, 6, 7) EIGHT(do, 8, 9, 10, 11, 12, 13, 14, 15) \
+#define KIND(k)                                                                                    \
+  static PyObject *to_python_##k(void *message)                                                    \
+  {                                                                                                \
+    return to_python(k, message);                                                                  \
+  }                                                                                                \
+  static bool from_python_##k(PyObject *object, void *message)                                     \
+  {                                                                                                \
+    return write_fields(kinds[k].layout, message, object);                                         \
+  }
+#define EIGHT(do, a, b, c, d, e, f, g, h)                                                          \
+  do (a) do(b) do(c) do(d) do(e) do(f) do(g) do(h)
+#define ALL(do)                                                                                    \
+  EIGHT(do, 0, 1, 2, 3, 4, 5, 6, 7)                                                                \
+  EIGHT(do, 8, 9, 10, 11, 12, 13, 14, 15)                                                          \
   EIGHT(do, 16, 17, 18, 19, 20, 21, 22, 23) EIGHT(do, 24, 25, 26, 27, 28, 29, 30, 31)
 ALL(KIND)
 #define BOTH(k) {to_python_##k, from_python_##k},
@@ -297,8 +313,8 @@ static PyObject *add(PyObject *Py_UNUSED(module), PyObject *args)
   layout_t *layout = new_layout(members);
   if (layout == NULL) return PyErr_NoMemory();
   const int kind = kind_count;
-  PyObject *type = PyObject_CallFunction(make, "iNN", kind,
-      PyCapsule_New((void *)functions[kind].to_python, NULL, NULL),
+  PyObject *type = PyObject_CallFunction(
+      make, "iNN", kind, PyCapsule_New((void *)functions[kind].to_python, NULL, NULL),
       PyCapsule_New((void *)functions[kind].from_python, NULL, NULL));
   if (type == NULL) return NULL;
   kinds[kind].layout = layout;

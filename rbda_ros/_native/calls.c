@@ -13,18 +13,16 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit_calls(void)
 {
-    import_array();
-    numpy = (Numpy){&PyArray_Type, PyArray_DescrFromType(NPY_DOUBLE)};
-    PyTypeObject *types[]
-        = {&KernelType,      &ReaderType, &CheckedCallType, &ClosingType,
-           &ContactCallType, &MethodType, &AnsweringType};
-    PyObject *module = PyModule_Create(&definition);
-    if (module == NULL)
-        return NULL;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (PyModule_AddType(module, types[i]) < 0) {
-            Py_DECREF(module);
-            return NULL;
-        }
-    return module;
+  import_array();
+  numpy = (Numpy){&PyArray_Type, PyArray_DescrFromType(NPY_DOUBLE)};
+  PyTypeObject *types[] = {&KernelType,      &ReaderType, &CheckedCallType, &ClosingType,
+                           &ContactCallType, &MethodType, &AnsweringType};
+  PyObject *module = PyModule_Create(&definition);
+  if (module == NULL) return NULL;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (PyModule_AddType(module, types[i]) < 0) {
+      Py_DECREF(module);
+      return NULL;
+    }
+  return module;
 }

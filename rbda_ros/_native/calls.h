@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) \
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__)      \
     && !defined(__SANITIZE_ADDRESS__)
 #define CLONES(...) __attribute__((target_clones(__VA_ARGS__, "default")))
 #else
@@ -36,8 +36,8 @@ typedef void (*Evaluate)(double *const *ports);
 /* Indices of a vector. In a control loop calls find their memory cold: so there is little of it,
    and that close together. */
 typedef struct {
-    npy_intp count;
-    npy_intp *index;
+  npy_intp count;
+  npy_intp *index;
 } Indices;
 
 /* The same for rows of numbers, a state each. */
@@ -45,74 +45,72 @@ typedef void (*EvaluateRows)(double *const *ports, const double *constants, doub
                              int64_t rows);
 
 typedef struct {
-    EvaluateRows evaluate;         /* NULL while there is none */
-    EvaluateRows checked;          /* the same, and one more output: how many of the loops' numbers
+  EvaluateRows evaluate; /* NULL while there is none */
+  EvaluateRows checked;  /* the same, and one more output: how many of the loops' numbers
                                       are as they must be at the first input; or NULL */
-    const double *constants;
-    npy_intp memory;               /* numbers that it works in, at a multiple of 64 bytes */
-    npy_intp together;             /* rows that it takes at once */
-    double instructions;
-    PyObject *code;                /* keeps it alive */
+  const double *constants;
+  npy_intp memory;   /* numbers that it works in, at a multiple of 64 bytes */
+  npy_intp together; /* rows that it takes at once */
+  double instructions;
+  PyObject *code; /* keeps it alive */
 } RowsCode;
 
 /* kernel.c: a program, called with numpy vectors. */
 typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    Evaluate evaluate;
-    _Atomic int withdrawn;         /* its machine code is wrong: whoever has it must not call it */
-    int inputs, ports;             /* how many are inputs, how many in all */
-    int into;                      /* whether outputs are given too, and nothing is returned */
-    npy_intp size[MOST_PORTS];
-    PyObject *otherwise;           /* takes what is not taken here; keeps the code alive */
-    PyObject *instead;             /* takes everything once that is withdrawn */
-    RowsCode rows;
+  PyObject_HEAD vectorcallfunc vectorcall;
+  Evaluate evaluate;
+  _Atomic int withdrawn; /* its machine code is wrong: whoever has it must not call it */
+  int inputs, ports;     /* how many are inputs, how many in all */
+  int into;              /* whether outputs are given too, and nothing is returned */
+  npy_intp size[MOST_PORTS];
+  PyObject *otherwise; /* takes what is not taken here; keeps the code alive */
+  PyObject *instead;   /* takes everything once that is withdrawn */
+  RowsCode rows;
 } Kernel;
 
 extern PyTypeObject KernelType;
 
 /* What loops are checked and closed in: of one thread at a time. */
 typedef struct {
-    double *phi, *conditioning;    /* of all loops */
-    double *next, *known;          /* (nq,) a position, and what is known of one */
+  double *phi, *conditioning; /* of all loops */
+  double *next, *known;       /* (nq,) a position, and what is known of one */
 } LoopMemory;
 
 /* wrenches.c: links that wrenches may act on. */
 typedef struct {
-    PyObject *place;               /* of each name among the links; NULL while there are none */
-    double *numbers;               /* for each link: its body, R and p of its frame there */
-    npy_intp bodies;
+  PyObject *place; /* of each name among the links; NULL while there are none */
+  double *numbers; /* for each link: its body, R and p of its frame there */
+  npy_intp bodies;
 } Links;
 
 enum { MOST_LARGE = 8 };
 
 /* spare.c: large arrays that were given out before, the last in front. */
 typedef struct {
-    PyObject *array[MOST_LARGE];
+  PyObject *array[MOST_LARGE];
 } LargeSpare;
 
 /* reader.c: positions and velocities of one robot, as users give them. */
 typedef struct {
-    PyObject_HEAD
-    Py_ssize_t nq, nv, ny;
-    double largest_position, largest, quaternion_tolerance, unit;
-    double closed, nearby, on_loops, singular;
-    double batch_near, batch_block;
-    Indices independent;           /* entries of qd that are yd */
-    Indices quaternions;           /* where they start in q */
-    Indices curved;                /* entries of q that loops are not linear in */
-    Indices known;                 /* entries of q that are y; none where only q will do */
-    Indices parts;                 /* in how many parts known joints go where they are */
-    double *home;                  /* (nq,) where loops are closed from */
-    PyTypeObject *state_type;      /* of states that were checked before */
-    PyObject *identity;            /* whose states they must be */
-    Kernel *closure;               /* y, guess -> q, phi; NULL while there is none */
-    Kernel *loop_state;            /* q -> phi, conditioning; NULL without loops */
-    int has_loops;
-    Links links;
-    LoopMemory memory;             /* of whoever holds the interpreter lock */
-    double residual, worst;        /* of the position that was read last: of its loops */
-    LargeSpare spare;              /* for results of batches */
+  PyObject_HEAD Py_ssize_t nq, nv, ny;
+  double largest_position, largest, quaternion_tolerance, unit;
+  double closed, nearby, on_loops, singular;
+  double batch_near, batch_block;
+  Indices independent;      /* entries of qd that are yd */
+  Indices quaternions;      /* where they start in q */
+  Indices curved;           /* entries of q that loops are not linear in */
+  Indices known;            /* entries of q that are y; none where only q will do */
+  Indices parts;            /* in how many parts known joints go where they are */
+  double *home;             /* (nq,) where loops are closed from */
+  PyTypeObject *state_type; /* of states that were checked before */
+  PyObject *identity;       /* whose states they must be */
+  Kernel *closure;          /* y, guess -> q, phi; NULL while there is none */
+  Kernel *loop_state;       /* q -> phi, conditioning; NULL without loops */
+  int has_loops;
+  Links links;
+  LoopMemory memory;      /* of whoever holds the interpreter lock */
+  double residual, worst; /* of the position that was read last: of its loops */
+  LargeSpare spare;       /* for results of batches */
 } Reader;
 
 extern PyTypeObject ReaderType;
@@ -149,11 +147,11 @@ int copy_indices(Indices *indices, PyObject *given, npy_intp least, npy_intp lim
 
 /* branches.c: which coordinates of a mass matrix H (n x n) carry which. */
 typedef struct {
-    npy_intp n, stride;
-    double *work;                     /* n rows of `stride` numbers */
-    npy_intp *start, *above;          /* coordinates that carry coordinate k, nearest first, from
+  npy_intp n, stride;
+  double *work;                  /* n rows of `stride` numbers */
+  npy_intp *start, *above;       /* coordinates that carry coordinate k, nearest first, from
                                          start[k] to start[k + 1] */
-    npy_intp *start_below, *below;    /* and those that it carries, the last first */
+  npy_intp *start_below, *below; /* and those that it carries, the last first */
 } Branches;
 
 /* For so many matrices to be solved for at once, the identity among them. To be freed with
@@ -165,15 +163,14 @@ int factor_branches(const Branches *branches, double *H);
 void solve_branches(const Branches *branches, const double *L, double *const *B, int matrices,
                     double sign, double *inverse);
 
-extern PyTypeObject CheckedCallType;  /* checked_call.c */
-extern PyTypeObject ClosingType;      /* closing.c */
-extern PyTypeObject ContactCallType;  /* contacts.c */
-extern PyTypeObject MethodType;       /* method.c */
+extern PyTypeObject CheckedCallType; /* checked_call.c */
+extern PyTypeObject ClosingType;     /* closing.c */
+extern PyTypeObject ContactCallType; /* contacts.c */
+extern PyTypeObject MethodType;      /* method.c */
 
 /* answering.c: an object that has such methods. */
 typedef struct {
-    PyObject_HEAD
-    PyObject *call[MOST_METHODS];
+  PyObject_HEAD PyObject *call[MOST_METHODS];
 } Answering;
 
 extern PyTypeObject AnsweringType;
@@ -181,8 +178,8 @@ extern PyTypeObject AnsweringType;
 /* calls.c: numpy's own class of arrays and float64, side by side: numpy's tables would be further
    memory to wait for. */
 typedef struct {
-    PyTypeObject *array;
-    PyArray_Descr *number;
+  PyTypeObject *array;
+  PyArray_Descr *number;
 } Numpy;
 
 extern Numpy numpy;
@@ -190,26 +187,25 @@ extern Numpy numpy;
 /* Whether an array has float64 numbers in the order of this processor. */
 static inline int has_numbers(PyArrayObject *array)
 {
-    return PyArray_DESCR(array) == numpy.number
-           || (PyArray_TYPE(array) == NPY_DOUBLE && PyArray_ISNOTSWAPPED(array));
+  return PyArray_DESCR(array) == numpy.number
+         || (PyArray_TYPE(array) == NPY_DOUBLE && PyArray_ISNOTSWAPPED(array));
 }
 
 /* The numbers of a contiguous float64 vector; NULL for all else, also of another size. */
 static inline double *vector_of(PyObject *object, npy_intp size)
 {
-    PyArrayObject *array = (PyArrayObject *)object;
-    if (Py_TYPE(object) != numpy.array || PyArray_NDIM(array) != 1
-        || PyArray_DIM(array, 0) != size || !has_numbers(array)
-        || !PyArray_CHKFLAGS(array, NPY_ARRAY_CARRAY_RO))
-        return NULL;
-    return PyArray_DATA(array);
+  PyArrayObject *array = (PyArrayObject *)object;
+  if (Py_TYPE(object) != numpy.array || PyArray_NDIM(array) != 1 || PyArray_DIM(array, 0) != size
+      || !has_numbers(array) || !PyArray_CHKFLAGS(array, NPY_ARRAY_CARRAY_RO))
+    return NULL;
+  return PyArray_DATA(array);
 }
 
 /* How many numbers a vector has; -1 where it is none. */
 static inline npy_intp length_of(PyObject *object)
 {
-    PyArrayObject *array = (PyArrayObject *)object;
-    return Py_TYPE(object) == numpy.array && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
+  PyArrayObject *array = (PyArrayObject *)object;
+  return Py_TYPE(object) == numpy.array && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
 }
 
 /* rows.c: whether all numbers are at most so large; no NaN is. */
@@ -222,17 +218,17 @@ PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values);
 /* Without the calls that fmax and fmin are where NaN matters. */
 static inline double larger(double a, double b)
 {
-    return a > b ? a : b;
+  return a > b ? a : b;
 }
 
 static inline double smaller(double a, double b)
 {
-    return a < b ? a : b;
+  return a < b ? a : b;
 }
 
 static inline PyObject *new_vector(npy_intp size)
 {
-    return PyArray_SimpleNew(1, &size, NPY_DOUBLE);
+  return PyArray_SimpleNew(1, &size, NPY_DOUBLE);
 }
 
 #endif

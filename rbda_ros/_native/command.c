@@ -11,15 +11,28 @@ enum { MOST_WAYS = 8, MOST_ANSWERS = 4 };
 static const Py_ssize_t NUMBER = sizeof(double);
 
 /* Arrays of the kernel, as commanded_motors.py has them. */
-enum { POSITION, VELOCITY, EFFORT, GUESS, STATE, GAINS, LIMIT, OFFSETS, MISSED, MOTORS, Q, HEALTH_AT };
+enum {
+  POSITION,
+  VELOCITY,
+  EFFORT,
+  GUESS,
+  STATE,
+  GAINS,
+  LIMIT,
+  OFFSETS,
+  MISSED,
+  MOTORS,
+  Q,
+  HEALTH_AT
+};
 enum { ARRAYS = HEALTH_AT + 1, LEFT_OVER = HEALTH, FORCE, NUMBERS };
 
 /* See `CommandWay`. */
 typedef struct {
   shape_t shape;
   Py_ssize_t position_at, velocity_at, effort_at; /* 0 where commands have none of them */
-  order_t order;                 /* places in the message of the joints to go by */
-  order_t held;                  /* their entries of q, held where positions are not commanded */
+  order_t order;                                  /* places in the message of the joints to go by */
+  order_t held; /* their entries of q, held where positions are not commanded */
   order_t effort_source, effort_target;
   vector_t velocity, measured_q; /* parts of inputs */
   bool moves, needs_state;
@@ -32,13 +45,13 @@ typedef struct {
   held_t held;
   way_t ways[MOST_WAYS];
   int count;
-  way_t *used;                   /* for the last command */
-  PyObject *beside;              /* the thread that answers joint states, or NULL */
-  last_state_t *state;           /* and its last state */
-  unsigned long long of;         /* the call that this must be of */
-  long long timeout, jump;       /* [ns] */
-  double cannot_give;            /* share of a force that may be left over */
-  long long last, latest;        /* stamp of a command, and time that was seen [ns] */
+  way_t *used;             /* for the last command */
+  PyObject *beside;        /* the thread that answers joint states, or NULL */
+  last_state_t *state;     /* and its last state */
+  unsigned long long of;   /* the call that this must be of */
+  long long timeout, jump; /* [ns] */
+  double cannot_give;      /* share of a force that may be left over */
+  long long last, latest;  /* stamp of a command, and time that was seen [ns] */
 } commands_t;
 
 static bool inside(const way_t *way, Py_ssize_t at, Py_ssize_t names)
@@ -66,17 +79,19 @@ static bool read_way(held_t *held, PyObject *given, way_t *way)
       || !hold_order(held, source, names, &way->effort_source)
       || !hold_order(held, target, arrays[EFFORT].count, &way->effort_target)
       || !fits(inside(way, way->position_at, names) && inside(way, way->velocity_at, names)
-               && inside(way, way->effort_at, names), "a command"))
+                   && inside(way, way->effort_at, names),
+               "a command"))
     return false;
   const Py_ssize_t joints = way->order.count;
   way->velocity = (vector_t){velocity.at + velocity.count - joints, joints};
   way->measured_q = (vector_t){state.at + velocity.count, nq};
   if (!fits(joints <= velocity.count && velocity.count + nq <= state.count
-            && arrays[POSITION].count == (moves ? joints : 0)
-            && (way->held.count == 0 || way->held.count == joints)
-            && way->effort_source.count == way->effort_target.count
-            && (way->effort_source.count == 0 || way->effort_at > 0)
-            && (needs_state || (moves && way->position_at > 0)), "an array of a command"))
+                && arrays[POSITION].count == (moves ? joints : 0)
+                && (way->held.count == 0 || way->held.count == joints)
+                && way->effort_source.count == way->effort_target.count
+                && (way->effort_source.count == 0 || way->effort_at > 0)
+                && (needs_state || (moves && way->position_at > 0)),
+            "an array of a command"))
     return false;
   way->message_count = (int)PyTuple_GET_SIZE(messages);
   if (!fits(way->message_count >= 1 && way->message_count <= MOST_ANSWERS, "the answers"))
@@ -158,8 +173,7 @@ static bool take_state(const commands_t *plan, const way_t *way, int64_t now)
   int64_t time;
   return plan->state != NULL
          && last_state_get(plan->state, plan->of, way->call.arrays[STATE], &time)
-         && (plan->timeout == 0
-             || (now - time <= plan->timeout && time - now <= plan->timeout));
+         && (plan->timeout == 0 || (now - time <= plan->timeout && time - now <= plan->timeout));
 }
 
 /* Give the kernel what is commanded. It starts where the last command ended, or holds where the
@@ -182,8 +196,8 @@ static void give(const commands_t *plan, way_t *way, const uint8_t *data)
            data + way->effort_at + NUMBER * way->effort_source.at[k], sizeof(double));
 }
 
-static outcome_t commands_answer(void *of, rcl_clock_t *clock, const uint8_t *data,
-                                 Py_ssize_t size, record_t *record)
+static outcome_t commands_answer(void *of, rcl_clock_t *clock, const uint8_t *data, Py_ssize_t size,
+                                 record_t *record)
 {
   commands_t *plan = of;
   const int64_t began = monotonic();

@@ -6,36 +6,33 @@
 enum { INPUTS = 6, YDD = 0, FORCES = 1, ALONG = 2, HEALTH = 3, OUTPUTS = 4 };
 
 typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    Reader *reader;
-    Kernel *forces;                /* q, forces on all joints -> those on y; or NULL */
-    Kernel *kernel;                /* q, yd, tau, axes, desired, start, maybe points ->
+  PyObject_HEAD vectorcallfunc vectorcall;
+  Reader *reader;
+  Kernel *forces;           /* q, forces on all joints -> those on y; or NULL */
+  Kernel *kernel;           /* q, yd, tau, axes, desired, start, maybe points ->
                                       ydd, forces, along, health */
-    double *memory;                /* room for all but results */
-    double *port[MOST_PORTS];      /* there */
-    double tolerance;
-    long each, most;               /* iterations of a call of the kernel, and in all */
-    PyObject *make, *fields;       /* of the answer */
-    PyObject *contacts;            /* by whose identity this is found: they must live */
-    Spare ydd, wrenches;           /* of the answer */
+  double *memory;           /* room for all but results */
+  double *port[MOST_PORTS]; /* there */
+  double tolerance;
+  long each, most;         /* iterations of a call of the kernel, and in all */
+  PyObject *make, *fields; /* of the answer */
+  PyObject *contacts;      /* by whose identity this is found: they must live */
+  Spare ydd, wrenches;     /* of the answer */
 } ContactCall;
 
 /* How to stop, where that is given. */
 static int read_stop(PyObject *const *given, Py_ssize_t count, double *tolerance, long *most)
 {
-    if (count > 3 && given[3] != Py_None) {
-        if (!PyFloat_CheckExact(given[3]))
-            return 0;
-        *tolerance = PyFloat_AS_DOUBLE(given[3]);
-    }
-    if (count > 4 && given[4] != Py_None) {
-        int overflow;
-        if (!PyLong_CheckExact(given[4]))
-            return 0;
-        *most = PyLong_AsLongAndOverflow(given[4], &overflow);
-    }
-    return *tolerance > 0.0 && *most >= 1;
+  if (count > 3 && given[3] != Py_None) {
+    if (!PyFloat_CheckExact(given[3])) return 0;
+    *tolerance = PyFloat_AS_DOUBLE(given[3]);
+  }
+  if (count > 4 && given[4] != Py_None) {
+    int overflow;
+    if (!PyLong_CheckExact(given[4])) return 0;
+    *most = PyLong_AsLongAndOverflow(given[4], &overflow);
+  }
+  return *tolerance > 0.0 && *most >= 1;
 }
 
 /* Call the kernel, each time from the forces of the last, until contacts are satisfied: how many
@@ -43,163 +40,153 @@ static int read_stop(PyObject *const *given, Py_ssize_t count, double *tolerance
 static long iterate(const ContactCall *call, double **ports, double tolerance, long most,
                     int *converged)
 {
-    const Kernel *kernel = call->kernel;
-    int first = kernel->inputs;
-    const npy_intp *size = kernel->size + first;
-    double **out = ports + first;
-    memset(ports[INPUTS - 1], 0, size[ALONG] * sizeof(double));
-    *converged = 0;
-    for (long iterations = 0;;) {
-        kernel->evaluate(ports);
-        if (!all_within(out[YDD], size[YDD], DBL_MAX)
-            || !all_within(out[FORCES], size[FORCES], DBL_MAX))
-            return 0;
-        double largest = 1.0;
-        for (npy_intp i = 0; i < size[YDD]; i++)
-            largest = larger(fabs(out[YDD][i]), largest);
-        iterations += call->each;
-        double residual = out[HEALTH][0], change = out[HEALTH][1];
-        *converged = (change < residual ? change : residual) <= tolerance * largest;
-        if (*converged || iterations >= most)
-            return iterations;
-        memcpy(ports[INPUTS - 1], out[ALONG], size[ALONG] * sizeof(double));
-    }
+  const Kernel *kernel = call->kernel;
+  int first = kernel->inputs;
+  const npy_intp *size = kernel->size + first;
+  double **out = ports + first;
+  memset(ports[INPUTS - 1], 0, size[ALONG] * sizeof(double));
+  *converged = 0;
+  for (long iterations = 0;;) {
+    kernel->evaluate(ports);
+    if (!all_within(out[YDD], size[YDD], DBL_MAX)
+        || !all_within(out[FORCES], size[FORCES], DBL_MAX))
+      return 0;
+    double largest = 1.0;
+    for (npy_intp i = 0; i < size[YDD]; i++) largest = larger(fabs(out[YDD][i]), largest);
+    iterations += call->each;
+    double residual = out[HEALTH][0], change = out[HEALTH][1];
+    *converged = (change < residual ? change : residual) <= tolerance * largest;
+    if (*converged || iterations >= most) return iterations;
+    memcpy(ports[INPUTS - 1], out[ALONG], size[ALONG] * sizeof(double));
+  }
 }
 
 static PyObject *motion_of(const ContactCall *call, PyObject *ydd, PyObject *forces,
                            double residual, long iterations, int converged)
 {
-    PyObject *values[] = {ydd, forces, PyFloat_FromDouble(residual), PyLong_FromLong(iterations),
-                          converged ? Py_True : Py_False};
-    PyObject *answer = NULL;
-    if (values[2] != NULL && values[3] != NULL)
-        answer = new_record(call->make, call->fields, values);
-    Py_XDECREF(values[2]);
-    Py_XDECREF(values[3]);
-    return answer;
+  PyObject *values[] = {ydd, forces, PyFloat_FromDouble(residual), PyLong_FromLong(iterations),
+                        converged ? Py_True : Py_False};
+  PyObject *answer = NULL;
+  if (values[2] != NULL && values[3] != NULL) answer = new_record(call->make, call->fields, values);
+  Py_XDECREF(values[2]);
+  Py_XDECREF(values[3]);
+  return answer;
 }
 
 static PyObject *contact_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
                                     PyObject *names)
 {
-    ContactCall *call = (ContactCall *)self;
-    const Kernel *kernel = call->kernel;
-    Reader *reader = call->reader;
-    Py_ssize_t count = PyVectorcall_NARGS(flags);
-    double *ports[MOST_PORTS], tolerance = call->tolerance;
-    const double *q, *yd, *tau;
-    long most = call->most, iterations = 0;
-    int converged, first = kernel->inputs;
-    if (count < 3 || count > 5 || names != NULL || !read_stop(given, count, &tolerance, &most))
-        Py_RETURN_NONE;
-    npy_intp shape[] = {kernel->size[first + FORCES] / 6, 6};
-    PyObject *ydd = take_array(&call->ydd, 1, &reader->ny), *answer = NULL;
-    PyObject *forces = take_array(&call->wrenches, 2, shape);
-    if (ydd == NULL || forces == NULL)
-        goto end;
-    memcpy(ports, call->port, sizeof ports);
-    ports[first + YDD] = PyArray_DATA((PyArrayObject *)ydd);
-    ports[first + FORCES] = PyArray_DATA((PyArrayObject *)forces);
-    if (!kernel->withdrawn && read_position(reader, given[0], ports[0], &q)
-        && read_velocity(reader, given[1], ports[1], &yd)
-        && read_force(reader, call->forces, given[2], q, ports[2], &tau)) {
-        ports[0] = (double *)q;
-        ports[1] = (double *)yd;
-        ports[2] = (double *)tau;
-        iterations = iterate(call, ports, tolerance, most, &converged);
-    }
-    answer = iterations ? motion_of(call, ydd, forces, ports[first + HEALTH][0], iterations,
-                                    converged)
-                        : Py_NewRef(Py_None);
+  ContactCall *call = (ContactCall *)self;
+  const Kernel *kernel = call->kernel;
+  Reader *reader = call->reader;
+  Py_ssize_t count = PyVectorcall_NARGS(flags);
+  double *ports[MOST_PORTS], tolerance = call->tolerance;
+  const double *q, *yd, *tau;
+  long most = call->most, iterations = 0;
+  int converged, first = kernel->inputs;
+  if (count < 3 || count > 5 || names != NULL || !read_stop(given, count, &tolerance, &most))
+    Py_RETURN_NONE;
+  npy_intp shape[] = {kernel->size[first + FORCES] / 6, 6};
+  PyObject *ydd = take_array(&call->ydd, 1, &reader->ny), *answer = NULL;
+  PyObject *forces = take_array(&call->wrenches, 2, shape);
+  if (ydd == NULL || forces == NULL) goto end;
+  memcpy(ports, call->port, sizeof ports);
+  ports[first + YDD] = PyArray_DATA((PyArrayObject *)ydd);
+  ports[first + FORCES] = PyArray_DATA((PyArrayObject *)forces);
+  if (!kernel->withdrawn && read_position(reader, given[0], ports[0], &q)
+      && read_velocity(reader, given[1], ports[1], &yd)
+      && read_force(reader, call->forces, given[2], q, ports[2], &tau)) {
+    ports[0] = (double *)q;
+    ports[1] = (double *)yd;
+    ports[2] = (double *)tau;
+    iterations = iterate(call, ports, tolerance, most, &converged);
+  }
+  answer = iterations
+               ? motion_of(call, ydd, forces, ports[first + HEALTH][0], iterations, converged)
+               : Py_NewRef(Py_None);
 end:
-    Py_XDECREF(ydd);
-    Py_XDECREF(forces);
-    return answer;
+  Py_XDECREF(ydd);
+  Py_XDECREF(forces);
+  return answer;
 }
 
 /* Whether a kernel is one of contacts on this robot. */
 static int fits(const Reader *reader, const Kernel *kernel, Py_ssize_t constants)
 {
-    const npy_intp *size = kernel->size, *out = size + kernel->inputs;
-    return kernel->inputs == 3 + constants && kernel->ports == kernel->inputs + OUTPUTS
-           && kernel->inputs >= INPUTS && size[0] == reader->nq && size[1] == reader->ny
-           && size[2] == reader->ny && out[YDD] == reader->ny && out[FORCES] % 6 == 0
-           && out[ALONG] == size[INPUTS - 1] && out[HEALTH] == 2;
+  const npy_intp *size = kernel->size, *out = size + kernel->inputs;
+  return kernel->inputs == 3 + constants && kernel->ports == kernel->inputs + OUTPUTS
+         && kernel->inputs >= INPUTS && size[0] == reader->nq && size[1] == reader->ny
+         && size[2] == reader->ny && out[YDD] == reader->ny && out[FORCES] % 6 == 0
+         && out[ALONG] == size[INPUTS - 1] && out[HEALTH] == 2;
 }
 
 /* Memory for every port, with what is constant in it: axes, desired, start, points. */
 static int set_ports(ContactCall *call, PyObject *constants)
 {
-    const Kernel *kernel = call->kernel;
-    npy_intp total = 1;
-    for (int i = 0; i < kernel->ports; i++)
-        total += kernel->size[i];
-    double *next = call->memory = PyMem_Calloc(total, sizeof *next);
-    if (next == NULL)
-        return 0;
-    for (int i = 0; i < kernel->ports; i++) {
-        call->port[i] = next;
-        next += kernel->size[i];
-    }
-    for (int i = 3; i < kernel->inputs; i++) {
-        const double *numbers = vector_of(PyTuple_GET_ITEM(constants, i - 3), kernel->size[i]);
-        if (numbers == NULL)
-            return 0;
-        memcpy(call->port[i], numbers, kernel->size[i] * sizeof *numbers);
-    }
-    return 1;
+  const Kernel *kernel = call->kernel;
+  npy_intp total = 1;
+  for (int i = 0; i < kernel->ports; i++) total += kernel->size[i];
+  double *next = call->memory = PyMem_Calloc(total, sizeof *next);
+  if (next == NULL) return 0;
+  for (int i = 0; i < kernel->ports; i++) {
+    call->port[i] = next;
+    next += kernel->size[i];
+  }
+  for (int i = 3; i < kernel->inputs; i++) {
+    const double *numbers = vector_of(PyTuple_GET_ITEM(constants, i - 3), kernel->size[i]);
+    if (numbers == NULL) return 0;
+    memcpy(call->port[i], numbers, kernel->size[i] * sizeof *numbers);
+  }
+  return 1;
 }
 
 static PyObject *contact_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    PyObject *reader, *kernel, *forces, *constants, *make, *fields, *contacts;
-    double tolerance;
-    long each, most;
-    if (!PyArg_ParseTuple(arguments, "O!O!OO!dllO!O!O:ContactCall", &ReaderType, &reader,
-                          &KernelType, &kernel, &forces, &PyTuple_Type, &constants, &tolerance,
-                          &each, &most, &PyType_Type, &make, &PyTuple_Type, &fields, &contacts))
-        return NULL;
-    ContactCall *call = (ContactCall *)type->tp_alloc(type, 0);
-    if (call == NULL)
-        return NULL;
-    call->vectorcall = contact_vectorcall;
-    call->reader = (Reader *)Py_NewRef(reader);
-    call->kernel = (Kernel *)Py_NewRef(kernel);
-    if (turns_forces(call->reader, forces))
-        call->forces = (Kernel *)Py_NewRef(forces);
-    call->tolerance = tolerance;
-    call->each = each;
-    call->most = most;
-    call->make = Py_NewRef(make);
-    call->fields = Py_NewRef(fields);
-    call->contacts = Py_NewRef(contacts);
-    if (PyTuple_GET_SIZE(fields) != 5 || each < 1
-        || !fits(call->reader, call->kernel, PyTuple_GET_SIZE(constants))
-        || !set_ports(call, constants)) {
-        PyErr_SetString(PyExc_ValueError, "kernel and contacts do not belong together");
-        Py_CLEAR(call);
-    }
-    return (PyObject *)call;
+  PyObject *reader, *kernel, *forces, *constants, *make, *fields, *contacts;
+  double tolerance;
+  long each, most;
+  if (!PyArg_ParseTuple(arguments, "O!O!OO!dllO!O!O:ContactCall", &ReaderType, &reader, &KernelType,
+                        &kernel, &forces, &PyTuple_Type, &constants, &tolerance, &each, &most,
+                        &PyType_Type, &make, &PyTuple_Type, &fields, &contacts))
+    return NULL;
+  ContactCall *call = (ContactCall *)type->tp_alloc(type, 0);
+  if (call == NULL) return NULL;
+  call->vectorcall = contact_vectorcall;
+  call->reader = (Reader *)Py_NewRef(reader);
+  call->kernel = (Kernel *)Py_NewRef(kernel);
+  if (turns_forces(call->reader, forces)) call->forces = (Kernel *)Py_NewRef(forces);
+  call->tolerance = tolerance;
+  call->each = each;
+  call->most = most;
+  call->make = Py_NewRef(make);
+  call->fields = Py_NewRef(fields);
+  call->contacts = Py_NewRef(contacts);
+  if (PyTuple_GET_SIZE(fields) != 5 || each < 1
+      || !fits(call->reader, call->kernel, PyTuple_GET_SIZE(constants))
+      || !set_ports(call, constants)) {
+    PyErr_SetString(PyExc_ValueError, "kernel and contacts do not belong together");
+    Py_CLEAR(call);
+  }
+  return (PyObject *)call;
 }
 
 static void contact_dealloc(PyObject *self)
 {
-    ContactCall *call = (ContactCall *)self;
-    Py_XDECREF(call->reader);
-    Py_XDECREF(call->kernel);
-    Py_XDECREF(call->forces);
-    Py_XDECREF(call->make);
-    Py_XDECREF(call->fields);
-    Py_XDECREF(call->contacts);
-    clear_spare(&call->ydd);
-    clear_spare(&call->wrenches);
-    PyMem_Free(call->memory);
-    Py_TYPE(self)->tp_free(self);
+  ContactCall *call = (ContactCall *)self;
+  Py_XDECREF(call->reader);
+  Py_XDECREF(call->kernel);
+  Py_XDECREF(call->forces);
+  Py_XDECREF(call->make);
+  Py_XDECREF(call->fields);
+  Py_XDECREF(call->contacts);
+  clear_spare(&call->ydd);
+  clear_spare(&call->wrenches);
+  PyMem_Free(call->memory);
+  Py_TYPE(self)->tp_free(self);
 }
 
 PyTypeObject ContactCallType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "rbda_ros._native.calls.ContactCall",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros._native.calls.ContactCall",
     .tp_doc = "Dynamics with some contacts at one state, or None; see robot/native_calls.py.",
     .tp_basicsize = sizeof(ContactCall),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,

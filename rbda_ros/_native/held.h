@@ -11,14 +11,26 @@
 
 enum { MOST_VIEWS = 384 };
 
-typedef struct { Py_buffer views[MOST_VIEWS]; int count; } held_t;
+typedef struct {
+  Py_buffer views[MOST_VIEWS];
+  int count;
+} held_t;
 
 /* Numbers of a message, or of the robot. */
-typedef struct { double *at; Py_ssize_t count; } vector_t;
+typedef struct {
+  double *at;
+  Py_ssize_t count;
+} vector_t;
 /* Places to take numbers from. */
-typedef struct { const int64_t *at; Py_ssize_t count; } order_t;
+typedef struct {
+  const int64_t *at;
+  Py_ssize_t count;
+} order_t;
 /* [ns] */
-typedef struct { int64_t *at; Py_ssize_t count; } times_t;
+typedef struct {
+  int64_t *at;
+  Py_ssize_t count;
+} times_t;
 
 /* Each is false, or NULL, with an exception. */
 const Py_buffer *hold(held_t *held, PyObject *object, int flags);

@@ -9,18 +9,20 @@
 enum { HEALTH = 6 };
 
 /* How one message was answered. */
-typedef struct { double duration, age, health[HEALTH]; } record_t;
+typedef struct {
+  double duration, age, health[HEALTH];
+} record_t;
 
 typedef enum { FOR_PYTHON, COUNTED, ANSWERED } outcome_t;
 
 /* Python makes a plan of what it has decided for the messages that came last, and takes it back
  * before it changes any of it. What a plan does not know, it leaves to Python. */
 typedef struct {
-  const char *name;              /* of the thread too */
+  const char *name; /* of the thread too */
   /* A plan from tuples of arrays and numbers, of which `now` are those that change; what it
    * answers goes into `state`, if it is states. NULL with an exception. */
   void *(*make)(PyObject *description, PyObject *now, last_state_t *state);
-  void (*free)(void *plan);       /* or NULL */
+  void (*free)(void *plan); /* or NULL */
   /* Begin, between two messages, where another plan ends, or NULL. Without the interpreter. */
   void (*begin)(void *plan, const void *before);
   PyObject *(*heard)(void *plan); /* None without a plan */

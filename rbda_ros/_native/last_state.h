@@ -7,10 +7,10 @@
 #include <pthread.h>
 
 typedef struct {
-  pthread_mutex_t lock;          /* of the rest, held no longer than it takes to copy it */
+  pthread_mutex_t lock; /* of the rest, held no longer than it takes to copy it */
   vector_t numbers;
-  uint64_t of;                   /* which call it is of: what the numbers mean */
-  int64_t time;                  /* that it was answered [ns] */
+  uint64_t of;  /* which call it is of: what the numbers mean */
+  int64_t time; /* that it was answered [ns] */
   bool known;
 } last_state_t;
 

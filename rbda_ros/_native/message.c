@@ -16,7 +16,8 @@ bool read_shape(held_t *held, PyObject *pattern, PyObject *mask, shape_t *shape)
   shape->mask = masked->buf;
   shape->compared = view->len;
   return fits(masked->len == view->len && view->len <= shape->size
-              && shape->size >= STAMP_AT + STAMP_SIZE, "the mask of a form");
+                  && shape->size >= STAMP_AT + STAMP_SIZE,
+              "the mask of a form");
 }
 
 bool read_message(held_t *held, PyObject *given, message_t *message)

@@ -18,18 +18,22 @@ typedef struct {
 } shape_t;
 
 /* Numbers that go into a message. */
-typedef struct { vector_t values; order_t order; Py_ssize_t at; } part_t;
+typedef struct {
+  vector_t values;
+  order_t order;
+  Py_ssize_t at;
+} part_t;
 
 enum { ALWAYS, WITHOUT_EFFORTS, WITH_EFFORTS };
 
 /* A message that is sent for every one that is answered. */
 typedef struct {
   rcl_publisher_t *publisher;
-  uint8_t *data;                 /* NULL where Python must make it */
+  uint8_t *data; /* NULL where Python must make it */
   Py_ssize_t size;
-  bool stamped;                  /* with the stamp of the one that it answers */
-  bool optional;                 /* not sent unless somebody listens */
-  int when;                      /* sent ALWAYS, or for states without efforts, or with them */
+  bool stamped;  /* with the stamp of the one that it answers */
+  bool optional; /* not sent unless somebody listens */
+  int when;      /* sent ALWAYS, or for states without efforts, or with them */
   part_t parts[MOST_PARTS];
   int count;
 } message_t;

@@ -16,7 +16,8 @@ static bool read_rates(plan_t *plan, PyObject *given, Py_ssize_t joints, rates_t
     return false;
   rates->wanted = wanted;
   return fits(rates->rates.count == joints && rates->values.count == joints
-              && rates->times.count == joints, "a rate");
+                  && rates->times.count == joints,
+              "a rate");
 }
 
 static bool read_kept(plan_t *plan, PyObject *given)
@@ -36,7 +37,8 @@ static bool read_kept(plan_t *plan, PyObject *given)
       || !read_rates(plan, accelerations, joints, &kept->acceleration_rates)
       || !hold_order(&plan->held, places, joints, &kept->places)
       || !fits(kept->velocity.count == joints && kept->times.count == joints
-               && kept->places.count == plan->position.count, "what is kept"))
+                   && kept->places.count == plan->position.count,
+               "what is kept"))
     return false;
   if (kept->acceleration_rates.wanted) {
     const Py_ssize_t base = acceleration.count - kept->places.count;
@@ -61,7 +63,8 @@ static bool read_efforts(plan_t *plan, PyObject *given, Py_ssize_t names, form_t
          && hold_order(&plan->held, order, names, &form->effort_order)
          && hold_order(&plan->held, target, plan->measured.count, &form->effort_target)
          && fits(form->effort_at > 0 && form->effort_at + NUMBER * names <= form->shape.size
-                 && form->effort_order.count == form->effort_target.count, "the efforts of a form");
+                     && form->effort_order.count == form->effort_target.count,
+                 "the efforts of a form");
 }
 
 static bool read_form(plan_t *plan, PyObject *given, form_t *form)
@@ -70,8 +73,8 @@ static bool read_form(plan_t *plan, PyObject *given, form_t *form)
   Py_ssize_t names;
   int partial, refused;
   if (!PyArg_ParseTuple(given, "OOnnnnOOppO", &pattern, &mask, &form->shape.size, &names,
-                        &form->position_at, &form->velocity_at, &order, &target, &partial,
-                        &refused, &efforts))
+                        &form->position_at, &form->velocity_at, &order, &target, &partial, &refused,
+                        &efforts))
     return false;
   if (!read_shape(&plan->held, pattern, mask, &form->shape)) return false;
   form->partial = partial;
@@ -80,8 +83,9 @@ static bool read_form(plan_t *plan, PyObject *given, form_t *form)
   const bool measured = target == Py_None || !plan->kept.velocity_rates.wanted;
   if (!hold_order(&plan->held, order, names, &form->order)
       || !fits(form->position_at >= 0 && form->position_at + NUMBER * names <= form->shape.size
-               && form->velocity_at >= 0
-               && (!measured || form->velocity_at + NUMBER * names <= form->shape.size), "a form"))
+                   && form->velocity_at >= 0
+                   && (!measured || form->velocity_at + NUMBER * names <= form->shape.size),
+               "a form"))
     return false;
   if (efforts != Py_None && !read_efforts(plan, efforts, names, form)) return false;
   if (target == Py_None) return fits(form->order.count == plan->position.count, "an order");
@@ -119,8 +123,9 @@ static bool read_plan(plan_t *plan, PyObject *description)
     return false;
   if (!read_kernel(plan, call)) return false;
   if (kept != Py_None && !read_kept(plan, kept)) return false;
-  if (completion != 0 && (!hold_vector(&plan->held, completed, &plan->completed)
-                          || !hold_vector(&plan->held, measured, &plan->measured)))
+  if (completion != 0
+      && (!hold_vector(&plan->held, completed, &plan->completed)
+          || !hold_vector(&plan->held, measured, &plan->measured)))
     return false;
   for (int k = 0; k < plan->form_count; k++)
     if (!read_form(plan, PyTuple_GET_ITEM(forms, k), &plan->forms[k])) return false;
@@ -161,8 +166,8 @@ static void *plan_make(PyObject *description, PyObject *now, last_state_t *state
   if (plan == NULL) return PyErr_NoMemory();
   plan->state = state;
   if (read_plan(plan, description) && read_times(plan, now)) {
-    const Py_ssize_t numbers = plan->call.arrays[VELOCITY].count + plan->call.q.count
-                               + plan_output(plan, EFFORTS)->count;
+    const Py_ssize_t numbers =
+        plan->call.arrays[VELOCITY].count + plan->call.q.count + plan_output(plan, EFFORTS)->count;
     plan->room = (vector_t){PyMem_Calloc((size_t)numbers + 1, sizeof(double)), numbers};
     if (plan->room.at != NULL) return plan;
     PyErr_NoMemory();
@@ -198,8 +203,10 @@ static PyObject *plan_heard(void *of)
   for (int k = 0; forms != NULL && k < plan->form_count; k++) {
     form_t *form = &plan->forms[k];
     PyObject *one = Py_BuildValue("LL", (long long)form->time, form->refusals);
-    if (one == NULL) Py_CLEAR(forms);
-    else PyTuple_SET_ITEM(forms, k, one);
+    if (one == NULL)
+      Py_CLEAR(forms);
+    else
+      PyTuple_SET_ITEM(forms, k, one);
     form->refusals = 0;
   }
   if (forms == NULL) return NULL;
@@ -217,13 +224,12 @@ bool plan_put(void *of, const Py_buffer *given, int64_t earliest, int64_t newest
   plan_t *plan = of;
   for (int k = 0; k < MOST_INPUTS; k++) {
     const vector_t *array = &plan->call.arrays[into[k]];
-    if (given[k].len > 0 && (into[k] + 3 >= plan->call.count
-                             || given[k].len > array->count * NUMBER))
+    if (given[k].len > 0
+        && (into[k] + 3 >= plan->call.count || given[k].len > array->count * NUMBER))
       return false;
   }
   for (int k = 0; k < MOST_INPUTS; k++)
-    if (given[k].len > 0)
-      memcpy(plan->call.arrays[into[k]].at, given[k].buf, (size_t)given[k].len);
+    if (given[k].len > 0) memcpy(plan->call.arrays[into[k]].at, given[k].buf, (size_t)given[k].len);
   plan->earliest = earliest;
   plan->newest = newest;
   return true;

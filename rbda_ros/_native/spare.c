@@ -10,91 +10,81 @@ enum { LARGE = 1 << 17, MOST_BYTES = 1 << 26 };
 /* Whether an array is still what it was made as, but for its shape, and nobody waits for its end. */
 static int is_plain(PyObject *object)
 {
-    const int made = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA;
-    PyArrayObject *array = (PyArrayObject *)object;
-    return PyArray_DESCR(array) == numpy.number && (PyArray_FLAGS(array) & made) == made
-           && PyArray_BASE(array) == NULL
-           && ((PyArrayObject_fields *)array)->weakreflist == NULL;
+  const int made = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA;
+  PyArrayObject *array = (PyArrayObject *)object;
+  return PyArray_DESCR(array) == numpy.number && (PyArray_FLAGS(array) & made) == made
+         && PyArray_BASE(array) == NULL && ((PyArrayObject_fields *)array)->weakreflist == NULL;
 }
 
 static int is_unchanged(PyObject *object, int dimensions, const npy_intp *shape)
 {
-    PyArrayObject *array = (PyArrayObject *)object;
-    if (PyArray_NDIM(array) != dimensions || !is_plain(object))
-        return 0;
-    for (int i = 0; i < dimensions; i++)
-        if (PyArray_DIM(array, i) != shape[i])
-            return 0;
-    return 1;
+  PyArrayObject *array = (PyArrayObject *)object;
+  if (PyArray_NDIM(array) != dimensions || !is_plain(object)) return 0;
+  for (int i = 0; i < dimensions; i++)
+    if (PyArray_DIM(array, i) != shape[i]) return 0;
+  return 1;
 }
 
 PyObject *take_array(Spare *spare, int dimensions, const npy_intp *shape)
 {
-    for (int i = 0; i < MOST_SPARE; i++) {
-        PyObject *array = spare->array[i];
-        if (array == NULL || Py_REFCNT(array) != 1)
-            continue; /* somebody has it */
-        if (is_unchanged(array, dimensions, shape))
-            return Py_NewRef(array);
-        Py_CLEAR(spare->array[i]);
-    }
-    PyObject *array = PyArray_SimpleNew(dimensions, shape, NPY_DOUBLE);
-    if (array != NULL) {
-        Py_XSETREF(spare->array[spare->oldest], Py_NewRef(array));
-        spare->oldest = (spare->oldest + 1) % MOST_SPARE;
-    }
-    return array;
+  for (int i = 0; i < MOST_SPARE; i++) {
+    PyObject *array = spare->array[i];
+    if (array == NULL || Py_REFCNT(array) != 1) continue; /* somebody has it */
+    if (is_unchanged(array, dimensions, shape)) return Py_NewRef(array);
+    Py_CLEAR(spare->array[i]);
+  }
+  PyObject *array = PyArray_SimpleNew(dimensions, shape, NPY_DOUBLE);
+  if (array != NULL) {
+    Py_XSETREF(spare->array[spare->oldest], Py_NewRef(array));
+    spare->oldest = (spare->oldest + 1) % MOST_SPARE;
+  }
+  return array;
 }
 
 void clear_spare(Spare *spare)
 {
-    for (int i = 0; i < MOST_SPARE; i++)
-        Py_CLEAR(spare->array[i]);
+  for (int i = 0; i < MOST_SPARE; i++) Py_CLEAR(spare->array[i]);
 }
 
 /* An array in the front, in the place of another; those before that are one further now. */
 static void put_in_front(LargeSpare *spare, int from, PyObject *array)
 {
-    memmove(spare->array + 1, spare->array, from * sizeof *spare->array);
-    spare->array[0] = array;
+  memmove(spare->array + 1, spare->array, from * sizeof *spare->array);
+  spare->array[0] = array;
 }
 
 static void drop_too_much(LargeSpare *spare)
 {
-    npy_intp bytes = 0;
-    for (int i = 0; i < MOST_LARGE; i++) {
-        bytes += spare->array[i] ? PyArray_NBYTES((PyArrayObject *)spare->array[i]) : 0;
-        if (bytes > MOST_BYTES)
-            Py_CLEAR(spare->array[i]);
-    }
+  npy_intp bytes = 0;
+  for (int i = 0; i < MOST_LARGE; i++) {
+    bytes += spare->array[i] ? PyArray_NBYTES((PyArrayObject *)spare->array[i]) : 0;
+    if (bytes > MOST_BYTES) Py_CLEAR(spare->array[i]);
+  }
 }
 
 PyObject *take_large(LargeSpare *spare, int dimensions, const npy_intp *shape)
 {
-    for (int i = 0; i < MOST_LARGE; i++) {
-        PyObject *array = spare->array[i];
-        if (array == NULL || Py_REFCNT(array) != 1)
-            continue; /* somebody has it */
-        if (is_unchanged(array, dimensions, shape)) {
-            put_in_front(spare, i, array);
-            return Py_NewRef(array);
-        }
-        if (!is_plain(array))
-            Py_CLEAR(spare->array[i]);
+  for (int i = 0; i < MOST_LARGE; i++) {
+    PyObject *array = spare->array[i];
+    if (array == NULL || Py_REFCNT(array) != 1) continue; /* somebody has it */
+    if (is_unchanged(array, dimensions, shape)) {
+      put_in_front(spare, i, array);
+      return Py_NewRef(array);
     }
-    PyObject *array = PyArray_SimpleNew(dimensions, shape, NPY_DOUBLE);
-    npy_intp bytes = array == NULL ? 0 : PyArray_NBYTES((PyArrayObject *)array);
-    if (bytes >= LARGE && bytes <= MOST_BYTES) {
-        PyObject *last = spare->array[MOST_LARGE - 1];
-        put_in_front(spare, MOST_LARGE - 1, Py_NewRef(array));
-        Py_XDECREF(last);
-        drop_too_much(spare);
-    }
-    return array;
+    if (!is_plain(array)) Py_CLEAR(spare->array[i]);
+  }
+  PyObject *array = PyArray_SimpleNew(dimensions, shape, NPY_DOUBLE);
+  npy_intp bytes = array == NULL ? 0 : PyArray_NBYTES((PyArrayObject *)array);
+  if (bytes >= LARGE && bytes <= MOST_BYTES) {
+    PyObject *last = spare->array[MOST_LARGE - 1];
+    put_in_front(spare, MOST_LARGE - 1, Py_NewRef(array));
+    Py_XDECREF(last);
+    drop_too_much(spare);
+  }
+  return array;
 }
 
 void clear_large(LargeSpare *spare)
 {
-    for (int i = 0; i < MOST_LARGE; i++)
-        Py_CLEAR(spare->array[i]);
+  for (int i = 0; i < MOST_LARGE; i++) Py_CLEAR(spare->array[i]);
 }

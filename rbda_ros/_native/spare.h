@@ -8,8 +8,8 @@
 enum { MOST_SPARE = 2 };
 
 typedef struct {
-    PyObject *array[MOST_SPARE];
-    int oldest;
+  PyObject *array[MOST_SPARE];
+  int oldest;
 } Spare;
 
 /* An array whose numbers are any: a spare one that nobody has, or a new one. */

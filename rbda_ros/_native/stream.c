@@ -23,27 +23,26 @@
 enum { MOST_RECORDS = 8192 }; /* answers whose times are remembered until they are read */
 
 typedef struct {
-  PyObject_HEAD
-  rcl_node_t *node;
+  PyObject_HEAD rcl_node_t *node;
   rcl_clock_t *clock;
-  PyObject *wake;                   /* has the executor take messages */
+  PyObject *wake; /* has the executor take messages */
   rcl_subscription_t subscription;
   rcl_serialized_message_t message; /* the one that was taken last */
   bool ready;                       /* lock, semaphore and condition are there */
   bool open;                        /* subscription and thread are there */
   pthread_t thread;
-  sem_t news;                       /* something may have come */
-  pthread_mutex_t lock;             /* of all that follows */
+  sem_t news;           /* something may have come */
+  pthread_mutex_t lock; /* of all that follows */
   pthread_cond_t resumed;
-  const kind_t *kind;               /* of the messages */
-  void *plan;                       /* NULL, or what it goes by while it is armed */
+  const kind_t *kind; /* of the messages */
+  void *plan;         /* NULL, or what it goes by while it is armed */
   bool armed, stopping;
-  bool seized;                      /* Python changes the plan; messages wait */
-  bool handed;                      /* Python's turn; the thread rests */
-  bool pending;                     /* `message` waits for Python */
+  bool seized;  /* Python changes the plan; messages wait */
+  bool handed;  /* Python's turn; the thread rests */
+  bool pending; /* `message` waits for Python */
   record_t *records;
-  size_t answers;                   /* since they were read; more than there are records, perhaps */
-  last_state_t state;               /* that it answered last, while it has a plan */
+  size_t answers;     /* since they were read; more than there are records, perhaps */
+  last_state_t state; /* that it answered last, while it has a plan */
 } Stream;
 
 /* In the thread. */
@@ -148,7 +147,8 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
                                    &topic, &depth, &wake))
     return -1;
   if ((self->kind = find_kind(kind)) == NULL) return -1;
-  const rosidl_message_type_support_t *type = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+  const rosidl_message_type_support_t *type =
+      PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
   if (type == NULL) return -1;
   self->node = (rcl_node_t *)(uintptr_t)node;
   self->clock = (rcl_clock_t *)(uintptr_t)clock;
@@ -181,7 +181,7 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
     pthread_mutex_unlock(&self->lock);
     sem_post(&self->news);
     Py_BEGIN_ALLOW_THREADS /* which the thread may be waiting for */
-    pthread_join(self->thread, NULL);
+        pthread_join(self->thread, NULL);
     stop_listening(self->node, &self->subscription);
     Py_END_ALLOW_THREADS
   }
@@ -229,8 +229,10 @@ static PyObject *Stream_arm(Stream *self, PyObject *args)
   pthread_mutex_lock(&self->lock);
   void *before = self->plan;
   PyObject *heard = failed ? NULL : self->kind->heard(before);
-  if (plan != NULL) self->kind->begin(plan, before);
-  else last_state_forget(&self->state);
+  if (plan != NULL)
+    self->kind->begin(plan, before);
+  else
+    last_state_forget(&self->state);
   self->plan = plan;
   self->seized = false;
   self->armed = plan != NULL && !self->pending; /* which Python answers first, and arms it then */
@@ -283,8 +285,8 @@ static PyObject *Stream_read(Stream *self, PyObject *Py_UNUSED(none))
 {
   pthread_mutex_lock(&self->lock);
   const size_t answers = self->answers, kept = answers < MOST_RECORDS ? answers : MOST_RECORDS;
-  PyObject *bytes = PyBytes_FromStringAndSize((const char *)self->records,
-                                              (Py_ssize_t)(kept * sizeof(record_t)));
+  PyObject *bytes =
+      PyBytes_FromStringAndSize((const char *)self->records, (Py_ssize_t)(kept * sizeof(record_t)));
   if (bytes != NULL) self->answers = 0;
   pthread_mutex_unlock(&self->lock);
   return bytes == NULL ? NULL : Py_BuildValue("nN", (Py_ssize_t)answers, bytes);
@@ -308,8 +310,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyTypeObject StreamType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "rbda_ros._native.stream.Stream",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros._native.stream.Stream",
     .tp_doc = "Answers messages of a kind in a thread of its own. Close it before its node goes.",
     .tp_basicsize = sizeof(Stream),
     .tp_flags = Py_TPFLAGS_DEFAULT,
@@ -321,7 +322,8 @@ static PyTypeObject StreamType = {
 
 last_state_t *state_of(PyObject *stream)
 {
-  if (Py_TYPE(stream) == &StreamType && ((Stream *)stream)->ready) return &((Stream *)stream)->state;
+  if (Py_TYPE(stream) == &StreamType && ((Stream *)stream)->ready)
+    return &((Stream *)stream)->state;
   PyErr_SetString(PyExc_TypeError, "no thread of joint states");
   return NULL;
 }

@@ -12,12 +12,12 @@ enum { INPUTS, MOVED, RESIDUAL, CONDITIONING, EFFORTS_SQUARED };
 typedef struct {
   void (*kernel)(double *const *ports);
   double *ports[MOST_ARRAYS];
-  vector_t arrays[MOST_ARRAYS];  /* inputs, then outputs */
+  vector_t arrays[MOST_ARRAYS]; /* inputs, then outputs */
   int count;
-  vector_t guess, q, health;     /* of these */
-  vector_t start;                /* the guess before loops were closed; its own */
+  vector_t guess, q, health; /* of these */
+  vector_t start;            /* the guess before loops were closed; its own */
   double precise, closed, nearby, max_condition;
-  int repeats;                   /* evaluations at most, to close the loops */
+  int repeats; /* evaluations at most, to close the loops */
 } call_t;
 
 /* From a tuple of native_parts.py; false with an exception. */
