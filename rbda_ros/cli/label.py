@@ -21,7 +21,7 @@ from rbda_ros.description.report import Report
 from rbda_ros.description.urdf_writer import write_urdf
 from rbda_ros.description.xml_text import parse_xml
 from rbda_ros.errors import InputError, ModelError
-from rbda_ros.node.settings import ParameterError, Settings, checked_settings
+from rbda_ros.control.settings import ParameterError, Settings, checked_settings
 
 if TYPE_CHECKING:
     from rbda_ros.recordings.label_file import Model

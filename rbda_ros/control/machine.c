@@ -195,6 +195,21 @@ void begin_moment(machine_t *m, moment_t moment)
   s->latest = moment.now;
 }
 
+/* The steady clock is another one after simulated time was switched on or off: what was sent, and
+ * what came, counts as of now. */
+static void follow_steady(state_t *s, int64_t steady)
+{
+  if (steady < s->latest_steady - JUMP) {
+    for (int k = 0; k < 3; k++) {
+      s->gates[k].time = s->gates[k].ramp_began = steady;
+      if (s->gate_end_time[k] != NEVER) s->gate_end_time[k] = steady;
+    }
+    if (s->state_steady != NEVER) s->state_steady = steady;
+    if (s->command_steady != NEVER) s->command_steady = steady;
+  }
+  s->latest_steady = steady;
+}
+
 /* Output. */
 
 void send_array(machine_t *m, const sink_t *sink, int topic, const double *values)
@@ -293,6 +308,7 @@ int64_t machine_tick(machine_t *m, const sink_t *sink, moment_t moment)
 {
   int64_t next = INT64_MAX;
   if (m->config == NULL) return next;
+  follow_steady(m->state, moment.steady);
   const settings_t *settings = &m->config->settings;
   double *out = m->config->scratch + m->config->model.actuated;
   for (int g = 0; g < 3 && settings->timeout != 0 && settings->on_stale != STALE_NOTHING; g++) {
@@ -340,6 +356,7 @@ bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *da
 {
   if (m->config == NULL) return false;
   const request_t before = m->request;
+  follow_steady(m->state, moment.steady);
   begin_moment(m, moment);
   m->rejection.joint = NOWHERE;
   code_t code = UNREADABLE;

@@ -153,7 +153,7 @@ typedef struct {
   kernel_t friction;            /* (q, yd) -> force */
   kernel_t force;               /* (q, spanning efforts) -> force on y */
   bool wrench;                  /* whether ~/estimated_wrench is published */
-  kernel_t jacobian;            /* (q[, point]) -> J by rows */
+  kernel_t jacobian;            /* (q) -> J by rows */
   kernel_t pose;                /* (q) -> 4 x 4 by rows */
   double point[3];
 } observer_t;
@@ -233,7 +233,7 @@ typedef struct {
   gate_t gates[3];
   int64_t gate_end_time[3];     /* when efforts that stand after the end become zeros; NEVER */
   layouts_t state_layouts, command_layouts;
-  int64_t latest;               /* time that was seen last */
+  int64_t latest, latest_steady; /* times that were seen last */
 } state_t;
 
 /* One answer, for statistics. */

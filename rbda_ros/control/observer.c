@@ -122,13 +122,12 @@ static void send_wrench(machine_t *m, const sink_t *sink, int64_t stamp)
   const kernel_t *jacobian = &observer->jacobian, *pose = &observer->pose;
   const size_t bytes = sizeof(double) * (size_t)s->nq;
   memcpy(jacobian->ports[0], s->q, bytes);
-  if (jacobian->count == 3) memcpy(jacobian->ports[1], observer->point, sizeof observer->point);
   memcpy(pose->ports[0], s->q, bytes);
   run_kernel(jacobian);
   run_kernel(pose);
   double world[6], link[6];
   const int rows = s->ny < 6 ? 3 : 6;
-  solve_wrench(jacobian->ports[jacobian->count - 1], rows, s->ny, s->external, m->config->scratch,
+  solve_wrench(jacobian->ports[1], rows, s->ny, s->external, m->config->scratch,
                world);
   const double *T = pose->ports[1], *p = observer->point;
   for (int i = 0; i < 3; i++) {

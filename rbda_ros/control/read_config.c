@@ -418,7 +418,7 @@ static bool read_observer(PyObject *of, config_t *config)
   const model_t *model = &config->model;
   const int64_t ny = model->ny, nq = model->nq, nv = model->nv;
   const int64_t force[] = {nq, nv, ny}, friction[] = {nq, ny, ny}, momentum[] = {nq, ny, ny, ny};
-  const int64_t pose[] = {nq, 16}, jacobian[] = {nq, 6 * ny}, jacobian_at[] = {nq, 3, 6 * ny};
+  const int64_t pose[] = {nq, 16}, jacobian[] = {nq, 6 * ny};
   observer_t *observer = config->observer = calloc(1, sizeof *observer);
   double *point;
   if (observer == NULL) return PyErr_NoMemory() != NULL;
@@ -431,11 +431,9 @@ static bool read_observer(PyObject *of, config_t *config)
   if (!observer->wrench) return true;
   if (!copy_numbers(of, "point", 3, &point)) return false;
   memcpy(observer->point, point, sizeof observer->point);
-  const bool at = point[0] != 0.0 || point[1] != 0.0 || point[2] != 0.0;
   free(point);
   return get_kernel(of, "pose", 2, pose, &observer->pose)
-         && get_kernel(of, "jacobian", at ? 3 : 2, at ? jacobian_at : jacobian,
-                       &observer->jacobian);
+         && get_kernel(of, "jacobian", 2, jacobian, &observer->jacobian);
 }
 
 static bool read_hold(PyObject *of, config_t *config)

@@ -121,6 +121,7 @@ bool make_state(machine_t *m, config_t *config)
   }
   memcpy(s->q, model->home, sizeof(double) * nq);
   memcpy(s->command_q, model->home, sizeof(double) * nq);
+  s->latest_steady = NEVER;
   forget_inputs(s);
   m->state = s;
   return true;

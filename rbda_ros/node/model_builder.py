@@ -11,7 +11,7 @@ from typing import TypeVar
 from rbda_ros import load_robot
 from rbda_ros.cluster_tree.cancelling import CancelToken
 from rbda_ros.errors import InputError, ModelError, Problem
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.node.worker import Worker
 from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload

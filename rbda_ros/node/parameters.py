@@ -10,7 +10,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.exceptions import ParameterException
 
 from rbda_ros.node.parameter_descriptors import DESCRIPTORS
-from rbda_ros.node.settings import ParameterError, Settings, check_model, checked_settings
+from rbda_ros.control.settings import ParameterError, Settings, check_model, checked_settings
 from rbda_ros.robot import Robot
 
 # What the model is made from: these wait for the next configuration.

@@ -6,7 +6,7 @@ from rosbags.rosbag2 import Reader
 from sensor_msgs.msg import JointState
 
 from rbda_ros import load_robot
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.recordings.label_file import Job, Model, label_file
 
 TOPICS = ("feedforward", "joint_states", "external_effort")

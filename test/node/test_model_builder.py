@@ -6,7 +6,7 @@ from mechanism_table import MECHANISMS
 
 from rbda_ros.demo.resources import share_file
 from rbda_ros.node import messages
-from rbda_ros.node.joint_map import map_joints
+from rbda_ros.control.joint_map import map_joints
 from rbda_ros.node.model_builder import warm
 from rbda_ros.robot import load_robot
 

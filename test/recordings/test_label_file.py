@@ -21,7 +21,7 @@ from bag_maker import (
 )
 from rosbags.rosbag2 import Reader, StoragePlugin
 
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.recordings.label_file import Job, Model, Options, label_file
 from rbda_ros.recordings.labeller import LABELS
 

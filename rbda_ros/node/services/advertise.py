@@ -28,7 +28,7 @@ from rbda_ros.node.services.payload_service import set_payload
 from rbda_ros.node.services.service_qos import SERVICE_QOS
 from rbda_ros.node.services.slow_services import SlowServices
 from rbda_ros.node.services.trajectory_service import trajectory_inverse_dynamics
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.robot import Robot
 from rbda_ros.srv import (
     ConstrainedForwardDynamics,

@@ -7,7 +7,7 @@ from typing import Any
 from geometry_msgs.msg import Wrench
 
 from rbda_ros.node import messages
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.robot import Robot
 from rbda_ros.robot.contacts import Contact
 from rbda_ros.robot.poses import pose_matrix

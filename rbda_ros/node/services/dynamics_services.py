@@ -6,8 +6,8 @@ from typing import Any
 
 from rbda_ros.msg import Matrix
 from rbda_ros.node import messages
-from rbda_ros.node.end_effectors import end_effectors
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.parameter_maps import end_effectors
+from rbda_ros.control.settings import Settings
 from rbda_ros.robot import Robot
 
 MOST_FRAMES = 64

@@ -8,7 +8,7 @@ from conversation import Conversation, parameters
 from lifecycle_msgs.msg import Transition
 
 from rbda_ros.node.parameters import Settings
-from rbda_ros.node.refusals import Reason
+from rbda_ros.control.rejections import Reason
 from rbda_ros.node.stream.effort_safety import LONGEST_STEP, EffortSafety
 
 MS = 1_000_000  # [ns]

@@ -13,7 +13,7 @@ from std_msgs.msg import Float64MultiArray
 from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
-from rbda_ros.node.refusals import RefusalError
+from rbda_ros.control.rejections import RefusalError
 from rbda_ros.node.stream.joint_commands import MOST_WAYS, JointCommands
 from rbda_ros.node.stream.ros_codec import RosCodec
 

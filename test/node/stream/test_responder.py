@@ -12,9 +12,9 @@ from sensor_msgs.msg import JointState
 from rbda_ros import Payload, load_robot
 from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
-from rbda_ros.node.refusals import Refusals
+from rbda_ros.control.rejections import Refusals
 from rbda_ros.node.stream.context import Context
-from rbda_ros.node.stream.meter import Meter
+from rbda_ros.control.meter import Meter
 from rbda_ros.node.stream.responder import Responder
 from rbda_ros.node.stream.ros_codec import RosCodec
 

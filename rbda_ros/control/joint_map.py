@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,14 +11,12 @@ import numpy as np
 
 from rbda_ros.errors import listed
 from rbda_ros.kernels.cache import LruCache
-from rbda_ros.node.refusals import Reason, RefusalError
+from rbda_ros.control.rejections import Reason, RefusalError, check_once
 from rbda_ros.robot import Robot
 
 Vector = np.ndarray
 
-MOST_NAMES = 10_000
-"""Joints that a message may name: no robot has more, and messages may be anyone's."""
-MOST_MAPS = 256
+MAX_MAPS = 256
 """Orders of joints that are cached for each robot; clients mostly use one."""
 
 
@@ -70,7 +67,7 @@ def map_joints(robot: Robot, names: Sequence[str]) -> JointMap:
     """
     maps = _maps.get(robot)
     if maps is None:
-        maps = _maps.setdefault(robot, LruCache(MOST_MAPS))
+        maps = _maps.setdefault(robot, LruCache(MAX_MAPS))
     key = tuple(names)
     make = partial(_map_joints, robot, key or robot.independent_joint_names)
     return maps.get_or_make(key, make)
@@ -104,23 +101,6 @@ def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
         missing=tuple(name for name in wanted if name not in place),
         independent=np.array([place[name] for name in wanted if name in place], dtype=np.intp),
     )
-
-
-def check_once(names: Sequence[str]) -> None:
-    """Refuse names that are given twice, or too many of them; in time that grows with their number.
-
-    Raises:
-        RefusalError: says which.
-    """
-    if len(names) > MOST_NAMES:
-        raise RefusalError(
-            Reason.WRONG_SIZE, f"{len(names)} joints are named; name {MOST_NAMES} at most"
-        )
-    if len(set(names)) < len(names):
-        repeated = sorted(name for name, uses in Counter(names).items() if uses > 1)
-        raise RefusalError(
-            Reason.MISNAMED, f"joints named twice: {listed(repeated)}; name each once"
-        )
 
 
 def places(names: Sequence[str], prefix: str, known: Container[str]) -> dict[str, int]:

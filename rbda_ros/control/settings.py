@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from rbda_ros.algorithms.feedforward import TERMS
-from rbda_ros.node.end_effectors import Point, end_effectors
-from rbda_ros.node.joint_gains import joint_gains
+from rbda_ros.control.parameter_maps import Point, end_effectors, joint_gains
 from rbda_ros.robot import Robot
 
 ACCELERATION_SOURCES = ("zero", "reference", "estimate")
@@ -19,6 +18,7 @@ VELOCITY_SOURCES = ("message", "differentiate")
 COMMAND_SOURCES = ("feedforward", "joint_commands")
 PUBLISH = ("auto", "always", "never")
 ON_REFUSAL = ("silence", "zero")
+ON_STALE = ("nothing", "zero", "gravity", "damping")
 LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
 
 
@@ -47,6 +47,9 @@ class Settings:
     effort_rate_limit: float = 0.0
     ramp_in: float = 0.0
     on_refusal: str = "silence"
+    on_stale: str = "zero"
+    stale_hold_time: float = 0.5
+    measurement_tolerance: float = 0.1
     self_check_period: float = 10.0
     command_joints: tuple[str, ...] = ()
     command_source: str = "feedforward"
@@ -107,6 +110,12 @@ def joint_offsets(settings: Settings, joints: Sequence[str]) -> np.ndarray | Non
     return offsets if offsets.any() else None
 
 
+def publishes_joint_states(settings: Settings, robot: Robot) -> bool:
+    """Whether every joint is published: if asked for, or where joints follow from others."""
+    wanted = settings.publish_joint_states
+    return wanted == "always" or (wanted == "auto" and robot.tree.has_loops)
+
+
 def _gains(settings: Settings, name: str) -> dict[str, float]:
     try:
         return joint_gains(name, getattr(settings, name), signed=name == "joint_offsets")
@@ -143,6 +152,7 @@ def checked_settings(values: Mapping[str, Any]) -> Settings:
         ("publish_joint_states", PUBLISH),
         ("command_source", COMMAND_SOURCES),
         ("on_refusal", ON_REFUSAL),
+        ("on_stale", ON_STALE),
     ):
         if values[name] not in allowed:
             raise ParameterError(

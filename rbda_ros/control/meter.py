@@ -19,7 +19,6 @@ class Reading:
 
     Attributes:
         answers: messages answered.
-        native: those of them that the native thread answered.
         rate: of the answers [Hz].
         processing: median and 99th percentile of the time from taking a message to having
             published its answer [s].
@@ -30,7 +29,6 @@ class Reading:
     """
 
     answers: int
-    native: int
     rate: float
     processing: tuple[float, float]
     latency: tuple[float, float]
@@ -42,23 +40,18 @@ class Reading:
 class Meter:
     """Collects what each answer took until it is read."""
 
+    ROW = 2 + len(Health._fields)
+    """Numbers of one answer: duration [s], age of its message [s] (NaN without a stamp), `Health`."""
+
     def __init__(self) -> None:
         self.limited = 0  # ever
         self._since = perf_counter()
-        self._more = self._native = 0  # answers without further numbers; of the native thread
+        self._more = 0  # answers without further numbers
         self._answers: list[tuple[float, float, list[float]]] = []
 
-    def add(self, duration: float, age: float, health: list[float]) -> None:
-        """One answer: how long it took [s], how old its message was [s], how well it went.
-
-        A message without a stamp has no age: NaN.
-        """
-        self._answers.append((duration, age, health))
-
-    def add_native(self, count: int, rows: NDArray[np.float64]) -> None:
-        """Answers of the native thread, and of some of them the same numbers, in rows."""
+    def add(self, count: int, rows: NDArray[np.float64]) -> None:
+        """Answers, and of some of them the numbers (few or all of them, ROW)."""
         self._more += count - len(rows)
-        self._native += count
         self._answers += [(duration, age, health) for duration, age, *health in rows.tolist()]
 
     def read(self) -> Reading:
@@ -68,12 +61,10 @@ class Meter:
         answers, self._answers = self._answers, []
         healths = [Health(*health) for _, _, health in answers]
         more, self._more = self._more, 0
-        native, self._native = self._native, 0
         limited = sum(health.limited > 0 for health in healths)
         self.limited += limited
         return Reading(
             answers=len(answers) + more,
-            native=native,
             rate=(len(answers) + more) / elapsed,
             processing=_median_and_p99([duration for duration, _, _ in answers]),
             latency=_median_and_p99([d + age for d, age, _ in answers if not math.isnan(age)]),
