@@ -58,6 +58,18 @@ class Loop:
         q = self.K.sx_in(0)
         return np.array(ca.which_depends(ca.vec(ca.densify(self.K(q))), q, 1), bool)
 
+    @cached_property
+    def curved_velocities(self) -> NDArray[np.bool_]:
+        """(nv,) which velocities are of joints whose positions K depends on."""
+        curved, at = [], 0
+        for body in self.bodies:
+            size = body.model.nq
+            depends = self.curved[at : at + size]
+            whole = [depends.any()] * body.model.nv
+            curved.extend(depends if size == body.model.nv else whole)
+            at += size
+        return np.array(curved, bool)
+
     def velocity_map(self, q: Matrix, independent: Sequence[int]) -> Matrix:
         """G (nv x ny), with qd = G yd (3).
 
@@ -177,6 +189,28 @@ class Loop:
             self.whole,
             self.constant,
         )
+
+    def joined(self, other: Loop) -> Loop:
+        """The constraints of both loops, which are of the same bodies."""
+        first = len(self.constraints)
+        return Loop(
+            (*self.constraints, *other.constraints),
+            self.bodies,
+            (*self.row_constraint, *(first + i for i in other.row_constraint)),
+            _joined("phi", self.phi, other.phi),
+            _joined("K", self.K, other.K),
+            _joined("k", self.k, other.k),
+            _joined("alignment", self.alignment, other.alignment),
+            _joined("whole", self.whole, other.whole),
+            self.constant and other.constant,
+        )
+
+
+def _joined(name: str, one: ca.Function, other: ca.Function) -> ca.Function:
+    """Both functions of the same arguments, their outputs stacked."""
+    given = [one.sx_in(i) for i in range(one.n_in())]
+    both = zip(one.call(given), other.call(given), strict=True)
+    return ca.Function(name, given, [ca.vertcat(*outputs) for outputs in both])
 
 
 def _rows(count: int, rows: Sequence[int], block: Matrix) -> Matrix:
