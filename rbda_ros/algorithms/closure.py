@@ -42,7 +42,7 @@ def followed(
     The last is (rows) 1 in a row of each loop that may have changed its branch, else 0. As many
     steps are taken as are asked for, in loops that are not linear.
     """
-    q = ca.SX(guess)
+    q, base = ca.SX(guess), tree.coordinates.base_nq
     q[list(positions)] = known
     closed, residual, doubts = [ca.DM(0, 1)], [ca.DM(0, 1)], [ca.DM(0, 1)]
     for node, start, q_k, place in zip(
@@ -57,7 +57,7 @@ def followed(
                 j
                 for in_q, in_qd in zip(node.position_ranges, node.velocity_ranges, strict=True)
                 for j in in_qd
-                if place[in_q.start] not in positions
+                if place[in_q.start] not in positions and place[in_q.start] >= base
             ]
             q_k, doubt = newton_steps(node.loop, start, q_k, free, steps)
             residual.append(node.loop.phi(q_k))

@@ -191,6 +191,7 @@ class RobotDescription:
             their own are embedded.
         independent_joints: as listed by the loop file; None leaves the choice to us.
         actuated_joints: as listed by the loop file; None means the independent joints.
+        root_pose: the root link's frame in the world, unless its base floats.
         assembly: guess of joint positions that picks the branch of each loop.
         idle_freedoms: what the loop file says about links that may spin about themselves; see
             `cluster_tree.closing.idle`.
@@ -203,6 +204,7 @@ class RobotDescription:
     constraints: tuple[Constraint, ...] = ()
     independent_joints: tuple[str, ...] | None = None
     actuated_joints: tuple[str, ...] | None = None
+    root_pose: Pose = Pose()
     assembly: Mapping[str, Guess] = field(default_factory=dict)
     idle_freedoms: Mapping[str, IdleChoice] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

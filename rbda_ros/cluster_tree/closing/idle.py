@@ -258,7 +258,7 @@ class RodSearch:
             directions=np.array([R @ line for R, line in zip(turned, lines, strict=True)]),
             home=turned[0],
             along=frozenset(np.flatnonzero(np.abs(rates[0]) > STAYS).tolist()),
-            is_rod=massless or 0.0 < length and max(centres) <= ON_THE_LINE * length,
+            is_rod=massless or (length > 0.0 and max(centres) <= ON_THE_LINE * length),
         )
 
     def _speed_of_centre(self, i: int, twist: Array) -> float:

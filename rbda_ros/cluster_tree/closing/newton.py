@@ -34,7 +34,8 @@ def newton_steps(
     branch is the one they continue; the others are Newton's.
 
     Args:
-        loop: whose known joints have as many positions as velocities.
+        loop: whose known joints have as many positions as velocities; others that are not free,
+            as a floating base, stay where they start.
         start: (nq) where to start; of the symbols that are traced.
         target: (nq) the same with the known entries where they should be.
         free: velocity coordinates that may move; where the loop is linear one step moves them all
@@ -48,8 +49,9 @@ def newton_steps(
 
     if loop.constant or not columns:
         return moved_by(q, least_squares(loop.K(q)[:, columns], -loop.phi(q))), ca.DM(0.0)
-    known = [j for j in range(loop.nv) if j not in columns]
-    entries = _positions_of(loop, known)
+    places = _positions_of(loop)
+    known = [j for j in places if j not in columns]
+    entries = [places[j] for j in known]
     others = [i for i in range(q.rows()) if i not in entries]
     way = (target - start)[entries]
 
@@ -74,13 +76,14 @@ def newton_steps(
     )
 
 
-def _positions_of(loop: Loop, velocities: Sequence[int]) -> list[int]:
-    """Entries of q of velocity coordinates; their joints have as many positions as velocities."""
+def _positions_of(loop: Loop) -> dict[int, int]:
+    """Entries of q of the velocity coordinates of joints without quaternions."""
     entries, nq, nv = {}, 0, 0
     for body in loop.bodies:
-        entries.update({nv + i: nq + i for i in range(body.model.nv)})
+        if body.model.nq == body.model.nv:
+            entries.update({nv + i: nq + i for i in range(body.model.nv)})
         nq, nv = nq + body.model.nq, nv + body.model.nv
-    return [entries[j] for j in velocities]
+    return entries
 
 
 def _moved(loop: Loop, q: Matrix, columns: Sequence[int], step: Matrix) -> Matrix:

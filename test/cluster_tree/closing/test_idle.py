@@ -70,7 +70,9 @@ def test_motors_determine_parallel_robots(make, freedom):
 def test_motors_give_pitch_and_roll_and_back():
     robot = MECHANISMS["parallel_ankle"].load()
     motors = {"left_motor": 0.1, "right_motor": -0.15}
-    there = robot.convert(motors, {"left_motor": 0.3, "right_motor": 0.2}, targets=["pitch", "roll"])
+    there = robot.convert(
+        motors, {"left_motor": 0.3, "right_motor": 0.2}, targets=["pitch", "roll"]
+    )
     joints = dict(zip(there.joint_names, there.position, strict=True))
     rates = dict(zip(there.joint_names, there.velocity, strict=True))
     back = robot.convert(joints, rates, targets=list(motors))
