@@ -45,7 +45,7 @@ def stewart() -> tuple[str, dict]:
     parts.append(_joint("pose", "floating", "base", "platform", (0, 0, 0.4)))
     cuts, joints, motors = [], {}, []
     for i, (foot, top) in enumerate(zip(feet, tops, strict=True)):
-        leg = top + (0, 0, 0.4) - foot
+        leg = top + np.array([0, 0, 0.4]) - foot
         along = leg / np.linalg.norm(leg)
         parts.append(_link(f"cylinder_{i}", 0.5, 0.1 * along, (0.002, 0.002, 0.002)))
         parts.append(_joint(f"foot_{i}", "continuous", "base", f"cylinder_{i}", foot))
@@ -74,7 +74,7 @@ def delta() -> tuple[str, dict]:
         for name, offset in (("a", 0.03), ("b", -0.03)):
             at = elbow + offset * side
             there = 0.05 * out + offset * side
-            rod = there + (0, 0, -0.4) - (0.1 * out + at)
+            rod = there + np.array([0, 0, -0.4]) - (0.1 * out + at)
             link = f"rod_{arm}{name}"
             parts.append(_link(link, 0.05, 0.5 * rod, (1e-4, 1e-4, 1e-4)))
             parts.append(_joint(f"ball_{arm}{name}", "continuous", f"arm_{arm}", link, at))

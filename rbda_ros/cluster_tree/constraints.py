@@ -125,7 +125,10 @@ def cut_frames(tree: SpanningTree, cut: CutJoint, q: Positions) -> CutFrames:
 
 
 def second_axis(cut: CutJoint) -> tuple[float, float, float]:
-    """A universal or perpendicular cut's axis on the successor; by default one at right angles to the first."""
+    """The axis on the successor, of universal and perpendicular cuts.
+
+    By default one at right angles to the first.
+    """
     x, y, z = cut.second_axis or align_z(np.array(cut.axis))[:, 0]
     return float(x), float(y), float(z)
 

@@ -61,14 +61,13 @@ class Loop:
     @cached_property
     def curved_velocities(self) -> NDArray[np.bool_]:
         """(nv,) which velocities are of joints whose positions K depends on."""
-        curved, at = [], 0
+        curved, nq, nv = np.zeros(self.nv, bool), 0, 0
         for body in self.bodies:
-            size = body.model.nq
-            depends = self.curved[at : at + size]
-            whole = [depends.any()] * body.model.nv
-            curved.extend(depends if size == body.model.nv else whole)
-            at += size
-        return np.array(curved, bool)
+            depends = self.curved[nq : nq + body.model.nq]
+            same = depends.size == body.model.nv
+            curved[nv : nv + body.model.nv] = depends if same else depends.any()
+            nq, nv = nq + body.model.nq, nv + body.model.nv
+        return curved
 
     def velocity_map(self, q: Matrix, independent: Sequence[int]) -> Matrix:
         """G (nv x ny), with qd = G yd (3).

@@ -143,7 +143,8 @@ class CutJoint:
     ``axis`` is in the predecessor's cut frame: the axis of a revolute, prismatic, cylindrical
     or universal cut (a universal cut turns about it and about one perpendicular axis), the
     normal of a planar one. ``second_axis`` is the other axis of a universal cut, and of a
-    perpendicular one, which holds nothing but the right angle; it is in the successor's cut frame. ``length`` [m] is the distance that a ``distance`` cut holds; None
+    perpendicular one, which holds nothing but the right angle; it is in the successor's cut frame.
+    ``length`` [m] is the distance that a ``distance`` cut holds; None
     takes it from the assembly position.
     """
 

@@ -166,11 +166,13 @@ class RodSearch:
                 if i not in with_joints
                 for row in range(6 * i, 6 * i + 6)
             ]
-            alone = [
-                _only_motion(np.vstack([V[others], N[fixed]]), np.abs(V).max(initial=0.0))
-                for V, N in zip(moved, motions, strict=True)
-            ]
-            if any(motion is None for motion in alone):
+            alone: list[Array] = []
+            for V, N in zip(moved, motions, strict=True):
+                motion = _only_motion(np.vstack([V[others], N[fixed]]), np.abs(V).max(initial=0.0))
+                if motion is None:
+                    break
+                alone.append(motion)
+            if len(alone) < len(positions):
                 continue
             twists = [V @ n for V, n in zip(moved, alone, strict=True)]
             rates = [N @ n for N, n in zip(motions, alone, strict=True)]
@@ -228,7 +230,8 @@ class RodSearch:
     ) -> Spin | None:
         """The spin of a rod, from the velocities (6n,) of all bodies; None where it is none."""
         first = rod[0]
-        lines, centres = [], []
+        lines: list[Array] = []
+        centres = []
         for twist in twists:
             turning = np.linalg.norm(twist[6 * first : 6 * first + 3])
             if turning <= STAYS * np.abs(twist).max():
