@@ -186,3 +186,19 @@ def test_states_are_followed_over_the_whole_range():
     robot = MECHANISMS["ball_rod"].load()
     for q in closed_states(MECHANISMS["ball_rod"], 20):
         assert robot.state(q).conditioning > 0.05
+
+
+def test_a_strut_that_can_do_nothing_but_spin_leaves_the_rest_as_it_was():
+    """A rod between two points of the base: its cluster has no freedom left."""
+    robot = load_robot(
+        """<mujoco><worldbody>
+        <body name='arm'><joint name='arm' axis='0 1 0'/><geom size='.1' pos='.2 0 0'/></body>
+        <body name='strut' pos='0 1 0'><joint name='ball' type='ball'/>
+          <inertial pos='.1 0 0' mass='.2' diaginertia='1e-4 1e-3 1e-3'/></body>
+        </worldbody><equality><connect body1='strut' body2='world' anchor='.2 0 0'/></equality>
+        </mujoco>"""
+    )
+    assert robot.ny == 1
+    q = robot.close({"arm": 0.3})
+    tau = robot.inverse_dynamics(q, [0.2], [0.5])
+    np.testing.assert_allclose(robot.forward_dynamics(q, [0.2], tau), [0.5])
