@@ -40,7 +40,7 @@ spin.spin(node, Future(), signals)
     ],
 )
 def test_what_hangs_is_cut_off(how, where):
-    """In DDS or anywhere else, also where C code holds the interpreter; two signals as by launch."""
+    """In DDS or anywhere else, even where C code holds the interpreter; launch signals twice."""
     with own_domain() as domain:
         command = [sys.executable, "-c", PROGRAM, how, where]
         environment = os.environ | {"ROS_DOMAIN_ID": str(domain)}
