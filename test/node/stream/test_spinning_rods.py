@@ -8,9 +8,7 @@ from mechanism_table import MECHANISMS
 def test_motor_states_give_efforts(graph):
     mechanism = MECHANISMS["parallel_ankle"]
     robot, motors = mechanism.load(), ("left_motor", "right_motor")
-    graph.serve(
-        robot_description=mechanism.urdf.read_text(), loop_constraints=str(mechanism.loops)
-    )
+    graph.serve(robot_description=mechanism.urdf.read_text(), loop_constraints=str(mechanism.loops))
     client = graph.client()
     client.until_active()
     talk = Conversation(client)
