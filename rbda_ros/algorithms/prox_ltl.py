@@ -52,9 +52,10 @@ def prox_ltl(
     # Proximal iterations on the damped Delassus matrix (13).
     X = _solve_transposed(L, J.T)
     delassus = mirrored(X.T @ X)
-    f, missing, before = proximal_forces(delassus, wanted, start, proximal)
+    f, missing, change = proximal_forces(delassus, wanted, start, proximal)
     sizes = [contact.frame.size for contact in rows]
-    return Solution(ydd + _solve(L, X @ f), split(f, sizes), [missing], [before])  # (8)
+    ydd = ydd + _solve(L, X @ f)  # (8)
+    return Solution(ydd, split(f, sizes), [missing], _solve(L, X @ change))
 
 
 def _jacobian(tree: ClusterTree, joints: list[ClusterJoint], contact: ContactRows) -> Matrix:
