@@ -27,16 +27,23 @@ def add_parser(subparsers: Any) -> None:
         "YAML) as a URDF for robot_state_publisher and a loop file: the same dynamics.",
     )
     parser.add_argument("robot", type=Path, help="MJCF, SDF, URDF or URDF+ file")
-    parser.add_argument("--read-loops", type=Path, metavar="FILE", help="its loop file, if any")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the URDF")
-    parser.add_argument("--loops", type=Path, metavar="FILE", help="the loop file to write")
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="its loop file (YAML), if any")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the URDF to write"
+    )
+    parser.add_argument(
+        "--output-loops",
+        type=Path,
+        metavar="FILE",
+        help="the loop file to write (default: beside the URDF, as NAME_loops.yaml)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files; returns the exit code."""
-    loops = args.loops or args.output.with_name(f"{args.output.stem}_loops.yaml")
+    loops = args.output_loops or args.output.with_name(f"{args.output.stem}_loops.yaml")
     try:
-        description = read_description(args.robot, args.read_loops)
+        description = read_description(args.robot, args.loops)
         drawn = _drawn(args.robot)
         args.output.write_text(write_urdf(description, drawn), encoding="utf-8")
         loops.write_text(write_loop_file(description), encoding="utf-8")

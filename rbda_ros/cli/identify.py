@@ -24,9 +24,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "identify",
         help="identify inertia, friction, offsets or a payload from bags",
-        description="Fits a robot, loops and all, to measured efforts: physically consistent, "
-        "close to the description where the motion tells nothing, robust to outliers, with "
-        "intervals. Fits the first 70 %% of the time, and judges by the rest.",
+        description="Fit the parameters of a robot, including its loops, to measured efforts. "
+        "Bodies stay physically consistent, parameters that the motion does not excite stay as "
+        "described, outliers count less, and every parameter has a confidence interval. The "
+        "first 70 % of the recorded time is fitted, the rest validates the result.",
     )
     parser.add_argument("bags", nargs="+", metavar="BAG", help="bags, folders of bags, globs")
     add_model_arguments(parser)

@@ -72,6 +72,7 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
         constraints=tuple(replace(c, method=c.method or loop_file.method) for c in constraints),
         independent_joints=loop_file.independent_joints,
         actuated_joints=_actuated(robot, loop_file, held),
+        root_pose=robot.root_pose,
         assembly={name: guess for name, guess in guesses.items() if name not in held},
     )
     _check(description, report)

@@ -188,6 +188,7 @@ class RobotDescription:
             their own are embedded.
         independent_joints: as listed by the loop file; None leaves the choice to us.
         actuated_joints: as listed by the loop file; None means the independent joints.
+        root_pose: the root link's frame in the world, unless its base floats.
         assembly: guess of joint positions that picks the branch of each loop.
         warnings: what is odd but usable.
     """
@@ -198,6 +199,7 @@ class RobotDescription:
     constraints: tuple[Constraint, ...] = ()
     independent_joints: tuple[str, ...] | None = None
     actuated_joints: tuple[str, ...] | None = None
+    root_pose: Pose = Pose()
     assembly: Mapping[str, Guess] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 

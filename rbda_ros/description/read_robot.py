@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from rbda_ros.description.model import Constraint, Guess, Joint, Link
+from rbda_ros.description.model import Constraint, Guess, Joint, Link, Pose
 from rbda_ros.description.urdf import Mimic
 from rbda_ros.description.urdf_plus import PathCoupling
 
@@ -25,6 +25,7 @@ class ReadRobot:
         path_couplings: gears between links.
         actuated_joints: None where the file does not say.
         assembly: where the file has the joints.
+        root_pose: the root link's frame in the world, where it is fixed.
         transmissions: the element whose <transmission> elements are to be read, if any.
     """
 
@@ -36,4 +37,5 @@ class ReadRobot:
     path_couplings: tuple[PathCoupling, ...] = ()
     actuated_joints: tuple[str, ...] | None = None
     assembly: Mapping[str, Guess] = field(default_factory=dict)
+    root_pose: Pose = field(default_factory=Pose)
     transmissions: etree._Element | None = None

@@ -9,7 +9,7 @@ import numpy as np
 from lxml import etree
 
 from rbda_ros.description.link_tree import Tree
-from rbda_ros.description.model import Inertia, Link
+from rbda_ros.description.model import Inertia, Link, Pose
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 from rbda_ros.description.sdf_frames import WORLD, Frames, read_pose, relative
@@ -30,37 +30,35 @@ def read_sdf(root: etree._Element, report: Report) -> ReadRobot:
     for element in bounded(model, "link", report):
         parts.links.append(_link(element, report))
     readers = [JointReader(xml, frames, axes_in_model, parts, report) for xml in joints]
+    gears = [reader for reader in readers if reader.kind == "gearbox"]
     jointed = [reader for reader in readers if reader.kind != "gearbox"]
-    tree = grow_tree([(reader.parent, reader.child) for reader in jointed], frames.links)
-    moving = {jointed[i].xml for i in tree}
-    for reader in readers:
-        reader.read(in_tree=reader.xml in moving)
-    if any(joint.parent == WORLD for joint in parts.joints):
+    backwards = grow_tree([(reader.parent, reader.child) for reader in jointed], frames.links)
+    for i, reader in enumerate(jointed):
+        reader.read(backwards.get(i))
+    if any(WORLD in (reader.parent, reader.child) for reader in jointed):
         parts.links.insert(0, Link(WORLD))
-    _check_gears(parts, report)
+    tree = Tree(parts.joints)
+    for reader in gears:
+        reader.read_gear(tree)
     return ReadRobot(
         name=model.get("name", "").strip() or "robot",
         links=tuple(parts.links),
         joints=tuple(parts.joints),
-        constraints=tuple(parts.cuts),
+        constraints=(*parts.cuts, *parts.gears),
         mimics=tuple(parts.mimics),
-        path_couplings=tuple(parts.gears),
+        root_pose=_root_pose(parts, frames),
     )
 
 
-def _check_gears(parts: Parts, report: Report) -> None:
-    """Angles of a gear are taken from where the ways to its links part: the reference body."""
-    tree = Tree(parts.joints)
-    body_of = tree.body_of([WORLD, *(link.name for link in parts.links)])
-    for gear, reference in zip(parts.gears, parts.references, strict=True):
-        ways = tree.paths_from_common_ancestor(gear.predecessor, gear.successor)
-        starts = {body_of.get(way[0].parent) for way in ways if way}
-        if starts - {body_of.get(reference)}:
-            report.problem(
-                f"joint {brief(gear.name)}",
-                f"its links do not both turn on {brief(reference)}",
-                "name the link that both turn on in <gearbox_reference_body>",
-            )
+def _root_pose(parts: Parts, frames: Frames) -> Pose:
+    """Where the model's pose and that of its root link have this link in the world."""
+    if any(link.name == WORLD for link in parts.links):
+        return Pose()
+    moved = {joint.child for joint in parts.joints}
+    roots = [name for name in frames.links if name not in moved]
+    if not roots:
+        return Pose()
+    return relative(frames.placement(WORLD, "world"), frames.placement(roots[0], "<model>"))
 
 
 def _model(root: etree._Element, report: Report) -> etree._Element:
@@ -92,6 +90,8 @@ def _link(xml: etree._Element, report: Report) -> Link:
     where = f"link {brief(xml.get('name', ''))}"
     name = required(xml, "name", where, report)
     inertial = child(xml, "inertial")
+    if (text_of(child(xml, "gravity")) or "true").lower() in ("false", "0"):
+        report.warn(where, "<gravity> is false, which is the simulator's: it has weight here")
     if inertial is None:
         report.warn(where, "has no <inertial>; SDF gives it 1 kg and 1 kg m^2 about every axis")
     elif inertial.get("auto", "false").strip().lower() in ("true", "1"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ class Kernel:
         function: what it evaluates.
         compiled: whether it may be compiled.
         check: gives what `BatchMachine` checks the first input by.
+        retrace: makes the function again, where it was read from disk; None where it was traced by
+            this process.
     """
 
     def __init__(
@@ -45,8 +47,10 @@ class Kernel:
         *,
         compiled: bool = True,
         check: Callable[[], ca.Function] | None = None,
+        retrace: Callable[[], ca.Function] | None = None,
     ) -> None:
         self._function = function
+        self._retrace = retrace
         self._local = threading.local()
         self._may_compile = compiled and os.environ.get("RBDA_ROS_COMPILE", "1") != "0"
         self._machine: Lazy[Machine] = Lazy(function.name(), lambda: _compile(function))
@@ -107,6 +111,24 @@ class Kernel:
         buffers.fill(self.name, inputs)
         buffers.evaluate()
         return tuple(output.copy() for output in buffers.outputs)
+
+    @property
+    def stored(self) -> bool:
+        """Whether the program was read from disk, and was not compared with its trace yet."""
+        return self._retrace is not None
+
+    def retrace(self) -> bool:
+        """Have the virtual machine run a program that this process traced, not one from disk.
+
+        Returns:
+            Whether the program from disk was the same; also where there is none.
+        """
+        if self._retrace is None:
+            return True
+        stored, self._function = self._function, self._retrace()
+        self._local = threading.local()
+        self._retrace = None
+        return bool(stored.serialize() == self._function.serialize())
 
     def distrust(self, why: Exception) -> None:
         """Use the machine code no more: from here on the virtual machine answers."""
@@ -224,16 +246,21 @@ class BoundCall:
             machine.into(*self._arrays)
         else:
             self._kernel.request()
+            if self._buffers.function is not self._kernel._function:  # it was traced again
+                self._buffers = _Buffers(self._kernel._function, self._arrays)
             self._buffers.evaluate()
 
 
 class _Buffers:
-    """Arrays bound to one evaluation context of a CasADi function."""
+    """Arrays, new or given, bound to one evaluation context of a CasADi function."""
 
-    def __init__(self, function: ca.Function) -> None:
+    def __init__(self, function: ca.Function, arrays: Sequence[Array] = ()) -> None:
         self.function = function
-        self.inputs = [np.zeros(function.numel_in(i)) for i in range(function.n_in())]
-        self.outputs = [np.zeros(function.numel_out(i)) for i in range(function.n_out())]
+        inputs, outputs = function.n_in(), function.n_out()
+        if not arrays:
+            sizes = [function.numel_in(i) for i in range(inputs)]
+            arrays = [np.zeros(n) for n in sizes + [function.numel_out(i) for i in range(outputs)]]
+        self.inputs, self.outputs = list(arrays[:inputs]), list(arrays[inputs:])
         # CasADi keeps no reference to the buffer that `evaluate` works on: we do.
         self._buffer, self.evaluate = function.buffer()
         for i, array in enumerate(self.inputs):

@@ -78,8 +78,8 @@ class ContactDynamics(Frames):
             max_iterations: most proximal iterations; they come in fours.
             route: ``auto`` is constrainedABA, and a singular value decomposition of the Jacobian
                 where that does not converge: near singularities, for contacts that contradict each
-                other, and between two links. ``constrained_aba``, ``prox_pv`` and ``prox_ltl``
-                are the iterations alone. With loops that are closed by their forces they are
+                other, and between two links. ``constrained_aba``, ``prox_pv``, ``prox_ltl`` and
+                ``prox_ltls`` are the iterations alone. With loops that are closed by their forces they are
                 always those of ``prox_pv``.
             mu: proximal weight of contacts [kg]; None for one that suits the robot's mass. Each
                 weight takes a program of its own.
@@ -205,12 +205,43 @@ class ContactDynamics(Frames):
             contacts: rows are along and about their own axes, contact by contact, linear first.
             mu: inverse of the damping [kg].
         """
-        state = self._single_state(q)
-        if not 0.0 < mu < np.inf:
-            raise InputError(f"mu is {mu!r}; give a positive number")
-        read = self._read(contacts)
-        kernel = self._kernels.get("damped_delassus_inverse", read.frames, mu)
+        state, read = self._single_state(q), self._read(contacts)
+        kernel = self._kernels.get("damped_delassus_inverse", read.frames, _weight(mu))
         return kernel.call(state.q, read.flat_axes)[0].reshape(read.rows, read.rows)
+
+    def damped_delassus_inverse_product(
+        self, q: Position, contacts: Sequence[Contact], mu: float, x: ArrayLike
+    ) -> Array:
+        """``(J H^-1 J' + I/mu)^-1 x`` (m,) without the matrix, in O(n + m): cABA-OSIMf.
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            contacts: rows are along and about their own axes, contact by contact, linear first.
+            mu: inverse of the damping [kg].
+            x: (m,) accelerations along the rows [m/s^2, rad/s^2]; the result is forces [N, N m].
+        """
+        state, read = self._single_state(q), self._read(contacts)
+        x = self._inputs.single("x", x, read.rows)
+        kernel = self._kernels.get("damped_delassus_inverse_product", read.frames, _weight(mu))
+        return kernel.call(state.q, read.flat_axes, x)[0]
+
+    def delassus_product(
+        self, q: Position, contacts: Sequence[Contact], forces: ArrayLike
+    ) -> Array:
+        """``J H^-1 J' forces`` (m,) without the matrix, in O(n + m), by force propagation.
+
+        Accelerations along the contacts' rows that forces along them add [m/s^2, rad/s^2]
+        (Sathya 2024, Sec. VI).
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            contacts: rows are along and about their own axes, contact by contact, linear first.
+            forces: (m,) along the rows [N, N m].
+        """
+        state, read = self._single_state(q), self._read(contacts)
+        forces = self._inputs.single("forces", forces, read.rows)
+        kernel = self._kernels.get("delassus_product", read.frames)
+        return kernel.call(state.q, read.flat_axes, forces)[0]
 
     def _iterate(
         self,
@@ -398,3 +429,9 @@ class ContactDynamics(Frames):
     @cached_property
     def _places(self) -> LruCache[tuple[object, ...], tuple[ContactFrame, Array]]:
         return LruCache(MOST_PLACES)
+
+
+def _weight(mu: float) -> float:
+    if not 0.0 < mu < np.inf:
+        raise InputError(f"mu is {mu!r}; give a positive number")
+    return mu

@@ -16,7 +16,7 @@ from rbda_ros.robot.poses import pose_error
 from rbda_ros.spatial import Array, align_z
 
 Kind = Literal["point", "surface", "weld"]
-Route = Literal["auto", "constrained_aba", "prox_pv", "prox_ltl"]
+Route = Literal["auto", "constrained_aba", "prox_pv", "prox_ltl", "prox_ltls"]
 
 ROWS: dict[str, tuple[str, ...]] = {
     "point": ("x", "y", "z"),
@@ -26,8 +26,9 @@ ROWS: dict[str, tuple[str, ...]] = {
 """What each kind of contact holds, along and about its own axes; z is the normal."""
 
 SETTINGS = {"constrained_aba": (1e3, 4), "prox_pv": (1e6, 3), "prox_ltl": (1e6, 3)}
+SETTINGS["prox_ltls"] = SETTINGS["constrained_aba"]
 """Weight of the constraints, in robot masses, and iterations of one call of the kernel. In
-constrainedABA the weight stands beside inertias: too much of it rounds them away."""
+constrainedABA and proxLTLs the weight stands beside inertias: too much of it rounds them away."""
 
 FLAT = 1e-6
 """Sine of the angle between axle and normal below which a wheel lies on its side."""

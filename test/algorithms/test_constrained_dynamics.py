@@ -17,7 +17,7 @@ robot_in_contact = functools.cache(load)
 ROUTES = [(case, "constrained_aba") for case in CONTACTS] + [
     (case, route)
     for case, (name, _) in CONTACTS.items()
-    for route in ("prox_pv", "prox_ltl")
+    for route in ("prox_pv", "prox_ltl", "prox_ltls")
     if name != "talos_full_v2" or case == "talos"
 ]
 
