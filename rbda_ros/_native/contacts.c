@@ -15,9 +15,9 @@ typedef struct {
   double *port[MOST_PORTS]; /* there */
   double tolerance, change; /* what contacts may miss; how much ydd may change, over its size */
   long each, most;          /* iterations of a call of the kernel, and in all */
-  PyObject *make, *fields; /* of the answer */
-  PyObject *contacts;      /* by whose identity this is found: they must live */
-  Spare ydd, wrenches;     /* of the answer */
+  PyObject *make, *fields;  /* of the answer */
+  PyObject *contacts;       /* by whose identity this is found: they must live */
+  Spare ydd, wrenches;      /* of the answer */
 } ContactCall;
 
 /* How to stop, where that is given. */
@@ -98,9 +98,8 @@ static PyObject *contact_vectorcall(PyObject *self, PyObject *const *given, size
     ports[2] = (double *)tau;
     iterations = iterate(call, ports, tolerance, most);
   }
-  answer = iterations
-               ? motion_of(call, ydd, forces, ports[first + HEALTH][0], iterations)
-               : Py_NewRef(Py_None);
+  answer = iterations ? motion_of(call, ydd, forces, ports[first + HEALTH][0], iterations)
+                      : Py_NewRef(Py_None);
 end:
   Py_XDECREF(ydd);
   Py_XDECREF(forces);
@@ -142,9 +141,10 @@ static PyObject *contact_new(PyTypeObject *type, PyObject *arguments, PyObject *
   PyObject *reader, *kernel, *forces, *constants, *make, *fields, *contacts;
   double tolerance, change;
   long each, most;
-  if (!PyArg_ParseTuple(arguments, "O!O!OO!ddllO!O!O:ContactCall", &ReaderType, &reader, &KernelType,
-                        &kernel, &forces, &PyTuple_Type, &constants, &tolerance, &change, &each, &most,
-                        &PyType_Type, &make, &PyTuple_Type, &fields, &contacts))
+  if (!PyArg_ParseTuple(arguments, "O!O!OO!ddllO!O!O:ContactCall", &ReaderType, &reader,
+                        &KernelType, &kernel, &forces, &PyTuple_Type, &constants, &tolerance,
+                        &change, &each, &most, &PyType_Type, &make, &PyTuple_Type, &fields,
+                        &contacts))
     return NULL;
   ContactCall *call = (ContactCall *)type->tp_alloc(type, 0);
   if (call == NULL) return NULL;

@@ -79,8 +79,8 @@ class ContactDynamics(Frames):
             route: ``auto`` is constrainedABA, and a singular value decomposition of the Jacobian
                 where that does not converge: near singularities, for contacts that contradict each
                 other, and between two links. ``constrained_aba``, ``prox_pv``, ``prox_ltl`` and
-                ``prox_ltls`` are the iterations alone. With loops that are closed by their forces they are
-                always those of ``prox_pv``.
+                ``prox_ltls`` are the iterations alone. With loops that are closed by their forces
+                they are always those of ``prox_pv``.
             mu: proximal weight of contacts [kg]; None for one that suits the robot's mass. Each
                 weight takes a program of its own.
             warm_start: (c, 6) forces to start from, in world axes, such as those of the last call
@@ -360,7 +360,9 @@ class ContactDynamics(Frames):
         frame, axes = self._places.get_or_make(key, place)
         if state is None:
             if contact.to is not None:
-                raise InputError(f"{where}: only contacts with the world here, not to a link")
+                raise InputError(
+                    f"{where}: it is held by a link; give contacts with the world here"
+                )
             return frame, axes, None
         if contact.to is None and not contact.stiffness and not contact.damping:
             return frame, axes, None
@@ -392,7 +394,9 @@ class ContactDynamics(Frames):
             return np.zeros(read.rows)
         given = numbers("warm_start", forces)
         if given.shape != (len(read.frames), 6) or not np.isfinite(given).all():
-            raise InputError(f"warm_start: give ({len(read.frames)}, 6) finite numbers")
+            raise InputError(
+                f"warm_start: shape {given.shape}; give ({len(read.frames)}, 6) finite numbers"
+            )
         along = []
         for contact, frame, axes, force in zip(
             read.contacts, read.frames, read.axes, given, strict=True
