@@ -65,7 +65,8 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
         *(rotor.gear for rotor in rotors),
         *loop_file.constraints,
     )
-    guesses = _still_valid(robot.assembly, robot.joints, loop_file.joints) | loop_file.assembly
+    guesses = _still_valid(robot.assembly, robot.joints, loop_file.joints)
+    guesses.update(loop_file.assembly)
     held = {name for name, override in loop_file.joints.items() if override.type == "fixed"}
     description = RobotDescription(
         name=robot.name,
