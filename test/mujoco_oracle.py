@@ -50,7 +50,8 @@ class MujocoOracle:
         near = {s: self._rows(self._moved(qpos, qvel, s * h), qvel) for s in (-2, -1, 1, 2)}
         J_rate = ((8 * (near[1] - near[-1]) - (near[2] - near[-2])) / (12 * h))[rows]
         K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
-        rhs = np.concatenate([np.linalg.solve(P.T, tau) - bias, -J_rate @ qvel])
+        # tau = P' of MuJoCo's forces, and P P' = 1.
+        rhs = np.concatenate([P @ tau - bias, -J_rate @ qvel])
         scale = np.concatenate([1 / np.sqrt(np.diag(M)), np.ones(len(J))])
         solution = np.linalg.lstsq(K * scale[:, None] * scale, rhs * scale, rcond=1e-12)[0]
         return (solution * scale)[: model.nv]
@@ -82,8 +83,8 @@ class MujocoOracle:
         return qpos
 
     def velocity_map(self, q) -> np.ndarray:
-        """(nv, nv) our spanning velocities to MuJoCo's qvel."""
-        P = np.zeros((self.model.nv, self.model.nv))
+        """P (MuJoCo's nv, nv): our spanning velocities to qvel, which has no tendons."""
+        P = np.zeros((self.model.nv, self.robot.nv))
         for j in range(self.model.njnt):
             v, ours = self.model.jnt_dofadr[j], self._velocities(j)
             P[v : v + len(ours), ours.start : ours.stop] = np.eye(len(ours))
