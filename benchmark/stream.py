@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from rbda_ros.node.stream.wire import Form, JointStateReader
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 
@@ -24,7 +25,6 @@ from benchmark.limbs import limbs
 from benchmark.processes import at_priority, own_domain, program, until
 from rbda_ros import load_robot
 from rbda_ros.node.main import main as serve
-from rbda_ros.node.stream.wire import Form, JointStateReader
 
 Row = dict[str, object]
 Trips = dict[str, np.ndarray]  # [s], of each contender; the echo first

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rbda_ros.cli.label import add_model_arguments, read_model, read_settings
-from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.control.settings import ParameterError, Settings
+from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.robot import Robot
 
 if TYPE_CHECKING:

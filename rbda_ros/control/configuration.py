@@ -441,9 +441,7 @@ class RouteMaker:
             call=call,
         )
 
-    def _call(
-        self, joints: Joints, wanted: Joints | None, settings: Settings
-    ) -> FeedforwardCall:
+    def _call(self, joints: Joints, wanted: Joints | None, settings: Settings) -> FeedforwardCall:
         key = joints, wanted, settings.external_wrench, settings.terms
         if key not in self._calls:
             self._calls[key] = self.robot.feedforward(

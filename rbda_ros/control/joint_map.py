@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from rbda_ros.control.rejections import Reason, RefusalError, check_once
 from rbda_ros.errors import listed
 from rbda_ros.kernels.cache import LruCache
-from rbda_ros.control.rejections import Reason, RefusalError, check_once
 from rbda_ros.robot import Robot
 
 Vector = np.ndarray

@@ -29,13 +29,16 @@ def urdf_text(source: str | os.PathLike[str], largest: int, report: Report) -> s
 
 def loop_text(source: str | os.PathLike[str], largest: int, report: Report) -> str | None:
     """Return the YAML text that ``source`` is or names; None after noting why it cannot be read."""
-    if isinstance(source, str) and _is_yaml(source):
+    if isinstance(source, str) and is_yaml_text(source):
         return source
     return read_text(source, "loop file", largest, report)
 
 
-def _is_yaml(source: str) -> bool:
-    """Text has lines, or a colon with content around it, and names no existing file."""
+def is_yaml_text(source: str) -> bool:
+    """Whether this is YAML text, not a path: it has lines, or a colon with content around it.
+
+    What names an existing file is a path.
+    """
     if "\n" in source:
         return True
     looks_like_yaml = re.search(r":\s+\S|^\s*[{#]|:\s*$", source) is not None
@@ -79,5 +82,7 @@ def _decode(data: bytes, what: str, report: Report) -> str | None:
     try:
         return data.decode(encoding)
     except (UnicodeError, LookupError) as error:
-        report.problem(what, f"is not readable text: {error}", "save it as UTF-8")
+        # Not the error itself: it quotes bytes of the file.
+        place = f" (at byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+        report.problem(what, f"is not readable text{place}", "save it as UTF-8")
         return None

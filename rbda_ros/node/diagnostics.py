@@ -9,9 +9,9 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 
-from rbda_ros.errors import shown
-from rbda_ros.control.rejections import Reason
 from rbda_ros.control.meter import Reading
+from rbda_ros.control.rejections import Reason
+from rbda_ros.errors import shown
 
 REPEAT = 10.0  # [s] until the log says the same again
 

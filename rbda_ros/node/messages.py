@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from rbda_ros.errors import MOST_LISTED, InputError, listed
-from rbda_ros.control.parameter_maps import Point
 from rbda_ros.control.joint_map import JointMap, Vector, map_joints
+from rbda_ros.control.parameter_maps import Point
 from rbda_ros.control.rejections import Reason, RefusalError
+from rbda_ros.errors import MOST_LISTED, InputError, listed
 from rbda_ros.robot import Robot
 from rbda_ros.robot.inputs import LARGEST, FrameName, unit
 from rbda_ros.robot.state import State

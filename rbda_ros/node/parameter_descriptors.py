@@ -5,8 +5,8 @@ from __future__ import annotations
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 
 from rbda_ros.algorithms.feedforward import TERMS
-from rbda_ros.control.parameter_maps import POINT_FORM as FORM
 from rbda_ros.control.parameter_maps import GAIN_FORM
+from rbda_ros.control.parameter_maps import POINT_FORM as FORM
 from rbda_ros.control.settings import (
     ACCELERATION_SOURCES,
     COMMAND_SOURCES,
@@ -28,7 +28,13 @@ DESCRIPTORS = {
     "loop_constraints": ParameterDescriptor(
         description="Loop-constraint file: a path, or its YAML text. Empty: no loops beyond "
         "those in the description.",
-        additional_constraints="Changes only while unconfigured.",
+        additional_constraints="Changes only while unconfigured; to files in model_folders alone.",
+    ),
+    "model_folders": ParameterDescriptor(
+        description="Folders that a loop file may be in, and below, when loop_constraints changes "
+        "while the node runs. The folder of the file that the node is started with is one of them "
+        "always. [''] for no others.",
+        read_only=True,
     ),
     "floating_base": ParameterDescriptor(
         description="Whether the root link floats (legged and flying robots) or is fixed to "

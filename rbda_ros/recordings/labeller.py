@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from rbda_ros.errors import InputError, ModelError
 from rbda_ros.control.joint_map import places
+from rbda_ros.control.meter import Meter
 from rbda_ros.control.rejections import Refusals, refusal
 from rbda_ros.control.settings import Settings, check_model
+from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node.stream.completed_states import CompletedStates
 from rbda_ros.node.stream.context import Context
 from rbda_ros.node.stream.external_effort import ExternalEffort
 from rbda_ros.node.stream.joint_states import JointStates
-from rbda_ros.control.meter import Meter
 from rbda_ros.node.stream.rates import Vector
 from rbda_ros.node.stream.responder import Responder
 from rbda_ros.recordings.bags import typestore

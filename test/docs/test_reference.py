@@ -43,8 +43,8 @@ def test_every_refusal_is_told():
     assert all(entry["cause"] and entry["remedy"] for entry in told.values())
 
 
-def test_every_room_with_messages_has_a_section():
-    assert reference.rooms_with_messages() <= set(reference.ROOMS)
+def test_every_package_with_messages_has_a_section():
+    assert reference.packages_with_messages() <= set(reference.PACKAGES)
     page = reference.errors()
     for message in messages.messages():
         assert reference._cell(message.cause) in page

@@ -114,12 +114,13 @@ _kept: dict[str, Any] = {}
 
 
 def _responder(published: list[Any]) -> Any:
-    from rbda_ros.node.parameters import Settings
-    from rbda_ros.control.rejections import Refusals
     from rbda_ros.node.stream.context import Context
-    from rbda_ros.control.meter import Meter
     from rbda_ros.node.stream.responder import Responder
     from rbda_ros.node.stream.ros_codec import RosCodec
+
+    from rbda_ros.control.meter import Meter
+    from rbda_ros.control.rejections import Refusals
+    from rbda_ros.node.parameters import Settings
 
     def background(make: Callable[[], Any]) -> Future[Any]:
         future: Future[Any] = Future()

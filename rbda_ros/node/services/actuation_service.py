@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rbda_ros.msg import Matrix
-from rbda_ros.node import messages
 from rbda_ros.control.joint_map import Vector
 from rbda_ros.control.settings import Settings
+from rbda_ros.msg import Matrix
+from rbda_ros.node import messages
 from rbda_ros.robot import Robot
 
 LIMITS = ("torque_limit", "torque_limit_alone", "velocity_limit", "velocity_limit_alone")

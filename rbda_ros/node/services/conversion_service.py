@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from rbda_ros.errors import InputError, ModelError
-from rbda_ros.node import messages
 from rbda_ros.control.joint_map import Vector, listed, map_joints
 from rbda_ros.control.rejections import Reason, RefusalError, refusal
-from rbda_ros.node.services.trajectory_service import MOST_POINTS
 from rbda_ros.control.settings import Settings
+from rbda_ros.errors import InputError, ModelError
+from rbda_ros.node import messages
+from rbda_ros.node.services.trajectory_service import MOST_POINTS
 from rbda_ros.robot import Robot
 from rbda_ros.robot.conversion import JointMotion
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rbda_ros.msg import Matrix
-from rbda_ros.node import messages
 from rbda_ros.control.parameter_maps import end_effectors
 from rbda_ros.control.settings import Settings
+from rbda_ros.msg import Matrix
+from rbda_ros.node import messages
 from rbda_ros.robot import Robot
 
 MOST_FRAMES = 64

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rbda_ros.errors import InputError, ModelError
-from rbda_ros.node import messages
 from rbda_ros.control.joint_map import Vector
 from rbda_ros.control.settings import Settings
+from rbda_ros.errors import InputError, ModelError
+from rbda_ros.node import messages
 from rbda_ros.robot import Robot
 
 NO_WRENCH: Vector = np.zeros(6)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from conversation import Conversation, parameters
 from lifecycle_msgs.msg import Transition
-
-from rbda_ros.node.parameters import Settings
-from rbda_ros.control.rejections import Reason
 from rbda_ros.node.stream.effort_safety import LONGEST_STEP, EffortSafety
+
+from rbda_ros.control.rejections import Reason
+from rbda_ros.node.parameters import Settings
 
 MS = 1_000_000  # [ns]
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from conversation import Conversation, Diagnoses
 from geometry_msgs.msg import WrenchStamped
+from rbda_ros.node.stream.external_effort import ExternalEffort
+from rbda_ros.node.stream.ros_codec import RosCodec
 from rclpy.serialization import serialize_message
 from ros_graph import Graph, own_domain
 from sensor_msgs.msg import JointState
@@ -11,8 +13,6 @@ from sensor_msgs.msg import JointState
 from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
-from rbda_ros.node.stream.external_effort import ExternalEffort
-from rbda_ros.node.stream.ros_codec import RosCodec
 
 LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")

@@ -6,16 +6,16 @@ from itertools import permutations
 import numpy as np
 import pytest
 from conversation import Conversation, Diagnoses
+from rbda_ros.node.stream.joint_commands import MOST_WAYS, JointCommands
+from rbda_ros.node.stream.ros_codec import RosCodec
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from rbda_ros import load_robot
+from rbda_ros.control.rejections import RefusalError
 from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
-from rbda_ros.control.rejections import RefusalError
-from rbda_ros.node.stream.joint_commands import MOST_WAYS, JointCommands
-from rbda_ros.node.stream.ros_codec import RosCodec
 
 LEG = share_file("config/robots/demo_leg.urdf")
 LOOPS = share_file("config/robots/demo_leg_loops.yaml")

@@ -5,10 +5,10 @@ import weakref
 import numpy as np
 import pytest
 from native_talk import LEG, LOOPS
+from rbda_ros.node.stream.made_calls import MOST_PREPARED, PreparedCalls, prepare_call
 
 from rbda_ros import Payload, load_robot
 from rbda_ros.errors import InputError
-from rbda_ros.node.stream.made_calls import MOST_PREPARED, PreparedCalls, prepare_call
 
 TERMS = ("gravity", "coriolis", "inertial")
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-
 from rbda_ros.node.stream.rates import FilteredRates
 
 ALL = slice(None)

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rbda_ros.node.stream.context import Context
+from rbda_ros.node.stream.responder import Responder
+from rbda_ros.node.stream.ros_codec import RosCodec
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
 from rbda_ros import Payload, load_robot
+from rbda_ros.control.meter import Meter
+from rbda_ros.control.rejections import Refusals
 from rbda_ros.demo.resources import share_file
 from rbda_ros.node.parameters import Settings
-from rbda_ros.control.rejections import Refusals
-from rbda_ros.node.stream.context import Context
-from rbda_ros.control.meter import Meter
-from rbda_ros.node.stream.responder import Responder
-from rbda_ros.node.stream.ros_codec import RosCodec
 
 START = 1_700_000_000_000_000_000  # [ns]
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rclpy.serialization import deserialize_message, serialize_message
-from sensor_msgs.msg import JointState
-
 from rbda_ros.node.stream import wire
 from rbda_ros.node.stream.wire import FIELDS, EffortWriter, JointStateReader, JointStateWriter
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
 
 NAMES = st.lists(st.text("abc_é/", max_size=9), max_size=6)
 STAMPS = st.tuples(st.integers(-(2**31), 2**31 - 1), st.integers(0, 2**32 - 1))
