@@ -9,7 +9,7 @@
 
 enum { MAX_PORTS = 12 };
 
-/* A kernel bound to arrays: machine code, or CasADi's evaluator on the same arrays. */
+/* A kernel bound to arrays: machine code, or something slower on the same arrays. */
 typedef struct {
   void (*code)(double *const *ports);
   void (*evaluate)(void *memory);

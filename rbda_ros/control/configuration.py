@@ -59,30 +59,27 @@ class BoundKernel:
     """A kernel with its arrays.
 
     Attributes:
-        address: of its machine code; 0 where CasADi's evaluator stands in for it.
-        evaluator, memory: that evaluator and its memory, as capsules.
+        address: of its machine code; 0 where there is none.
+        call: evaluates the arrays, slowly; for a kernel without machine code.
         arrays: inputs, then outputs.
-        owner: keeps all of it.
+        kernel: whose machine code it is.
     """
 
     address: int
-    evaluator: Any
-    memory: Any
+    call: BoundCall
     arrays: tuple[Array, ...]
-    owner: Any
+    kernel: Kernel
 
     @classmethod
-    def of(cls, call: BoundCall) -> BoundKernel:
+    def of(cls, kernel: Kernel, call: BoundCall) -> BoundKernel:
         """A bound call, compiled unless there is no machine code of it."""
-        call.kernel.compile()
-        address = call.kernel.address or 0
-        evaluator, memory = (None, None) if address else call.evaluator()
-        return cls(address, evaluator, memory, (*call.inputs, *call.outputs), call)
+        kernel.compile()
+        return cls(kernel.address or 0, call, (*call.inputs, *call.outputs), kernel)
 
     @classmethod
     def made(cls, kernel: Kernel) -> BoundKernel:
         """A kernel with arrays of its own."""
-        return cls.of(kernel.bind())
+        return cls.of(kernel, kernel.bind())
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,7 +426,7 @@ class RouteMaker:
         return Route(
             *key,
             reference_problem=reference_problem,
-            kernel=BoundKernel.of(call.bound),
+            kernel=BoundKernel.of(call.kernel, call.bound),
             completion=self._completion(call.joints),
             joints=indices(self._place[name] for name in call.joints),
             entries=np.array([layout.scalar_positions[n] for n in call.joints], np.int64),
@@ -451,7 +448,8 @@ class RouteMaker:
 
     def _completion(self, joints: Joints) -> BoundKernel:
         if joints not in self._completions:
-            self._completions[joints] = BoundKernel.of(self.robot.completion(joints).bound)
+            call = self.robot.completion(joints)
+            self._completions[joints] = BoundKernel.of(call.kernel, call.bound)
         return self._completions[joints]
 
     def _redundant(self, measured: bytes, joints: Joints) -> tuple[list[str], list[str]]:
@@ -532,7 +530,7 @@ class RouteMaker:
             holds=moves and not fields & POSITION,
             needs_state=not fields & POSITION or bool(efforts),
             has_efforts=bool(efforts),
-            kernel=BoundKernel.of(call.bound),
+            kernel=BoundKernel.of(call.kernel, call.bound),
             joints=indices(self._place[name] for name in goes_by),
             entries=np.array([layout.scalar_positions[name] for name in goes_by], np.int64),
             gains=self._gains(call, stiffness, damping),

@@ -53,8 +53,13 @@ static bool keep(machine_t *m, const layout_t *layout, const joint_state_t *stat
     const double position = number_at(state->position, (size_t)k);
     const double velocity = velocities ? number_at(state->velocity, (size_t)k) : NAN;
     finite = finite && isfinite(position) && (!velocities || isfinite(velocity));
-    if (!isfinite(position)) continue;
+    if (!isfinite(position)) {
+      /* Whoever measured it does not know it any more; of others it says nothing. */
+      if (m->state->source[joint] == layout->number) m->state->time[joint] = NEVER;
+      continue;
+    }
     keep_joint(m, joint, position, velocity, time);
+    m->state->source[joint] = layout->number;
     said[joint] = 1;
     moves[joint] = m->state->moving[joint];
   }
@@ -140,7 +145,12 @@ static code_t choose_route(machine_t *m, const uint8_t *said, const uint8_t *mov
   uint8_t *fresh = m->rejection.mask;
   const route_t *alone = find_route(m, moves);
   *route = alone;
-  if (alone != NULL && alone->determined) return ACCEPTED;
+  if (alone != NULL && alone->determined) {
+    /* Used by itself, and never together with parts of other messages. */
+    for (size_t k = 0; k < joints; k++)
+      if (said[k]) m->state->time[k] = NEVER;
+    return ACCEPTED;
+  }
   memcpy(fresh, moves, joints);
   if (alone == NULL) return NOT_READY;
   find_fresh(m, now, true, fresh);
@@ -245,6 +255,9 @@ static void give_motion(machine_t *m, const route_t *route, bool moving)
 
 /* Closing and checking. */
 
+/* Time between two searches that are asked for [ns]: they take what others need. */
+static const int64_t SEARCH_PAUSE = 500000000;
+
 static code_t close_route(machine_t *m, const route_t *route)
 {
   const config_t *config = m->config;
@@ -255,7 +268,9 @@ static code_t close_route(machine_t *m, const route_t *route)
     if (result == INPUT_NOT_FINITE) return NOT_FINITE;
     if (result == CLOSED) return ACCEPTED;
     request_t *request = &m->request;
-    if (!request->search) { /* a search that takes longer, in Python */
+    const int64_t steady = m->state->latest_steady;
+    if (!request->search && steady - request->search_time > SEARCH_PAUSE) {
+      request->search_time = steady;
       memcpy(request->chosen, route->chosen, (size_t)m->state->joints);
       memcpy(request->position, closing->position, sizeof(double) * closing->known);
       memcpy(request->guess, closing->guess, sizeof(double) * closing->nq);
@@ -374,6 +389,7 @@ static void send_positions(machine_t *m, const sink_t *sink, const route_t *rout
   const request_t before = m->request;
   const code_t code = close_route(m, route);
   m->request.search = before.search; /* nobody waits for this one */
+  m->request.search_time = before.search_time;
   if (code != ACCEPTED || check_health(m, route) != ACCEPTED
       || check_agreement(m, route) != ACCEPTED)
     return;

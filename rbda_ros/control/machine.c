@@ -69,6 +69,7 @@ static bool make_request(machine_t *machine, const model_t *model)
   request->damped = request->named + joints;
   request->chosen = request->damped + joints;
   request->guess = request->position + joints;
+  request->search_time = NEVER;
   return true;
 }
 

@@ -196,11 +196,13 @@ typedef struct {
   bool repeated;
   int32_t *joints;              /* (count) their numbers; NOWHERE for those that are not ours */
   int64_t time;                 /* stamp of the last such message */
+  uint32_t number;              /* no other layout has it */
 } layout_t;
 
 typedef struct {
   layout_t *layouts[MAX_LAYOUTS];
   int count;
+  uint32_t made;                /* how many there ever were */
 } layouts_t;
 
 typedef struct {
@@ -209,6 +211,7 @@ typedef struct {
   double *position, *velocity, *effort;
   int64_t *time, *effort_time;
   uint8_t *moving;              /* (joints) whether the velocity is known */
+  uint32_t *source;             /* (joints) layout of the message that the position is from */
   rates_t velocity_rates, acceleration_rates, base_rates;
   double *q;                    /* (nq) where the last state was closed */
   bool answered;                /* whether there is a state that was answered; it is: */
@@ -266,6 +269,7 @@ typedef struct {
   bool has_damped;
   uint8_t *chosen;              /* (joints) of a search; and */
   double *position, *guess;     /* (joints), (nq) */
+  int64_t search_time;          /* when the last one was asked for, by the steady clock */
 } request_t;
 
 typedef struct {

@@ -201,13 +201,14 @@ static bool read_settings(PyObject *of, const model_t *model, settings_t *s)
   return true;
 }
 
-static void *pointer_of(PyObject *of, const char *name)
+/* Evaluates a kernel without machine code, in Python. */
+static void call_python(void *call)
 {
-  PyObject *capsule = PyObject_GetAttrString(of, name);
-  if (capsule == NULL) return NULL;
-  void *found = capsule == Py_None ? NULL : PyCapsule_GetPointer(capsule, NULL);
-  Py_DECREF(capsule);
-  return found;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *result = PyObject_CallNoArgs(call);
+  if (result == NULL) PyErr_WriteUnraisable(call);
+  Py_XDECREF(result);
+  PyGILState_Release(state);
 }
 
 /* A kernel with its arrays, and how many numbers each has; sizes of -1 are not checked. */
@@ -218,11 +219,11 @@ static bool read_kernel(PyObject *kernel, int count, const int64_t *sizes, kerne
   if (!get_integer(kernel, "address", &address)) return false;
   into->code = (void (*)(double *const *))(uintptr_t)address;
   if (address == 0) {
-    void *evaluate = pointer_of(kernel, "evaluator");
-    memcpy(&into->evaluate, &evaluate, sizeof evaluate);
-    into->memory = pointer_of(kernel, "memory");
-    if (PyErr_Occurred() || !fits(evaluate != NULL && into->memory != NULL, "an evaluator"))
-      return false;
+    PyObject *call = PyObject_GetAttrString(kernel, "call");
+    if (call == NULL) return false;
+    Py_DECREF(call); /* the owner of the configuration keeps it */
+    into->evaluate = call_python;
+    into->memory = call;
   }
   arrays = PyObject_GetAttrString(kernel, "arrays");
   PyObject *list = arrays == NULL ? NULL : PySequence_Fast(arrays, "arrays are a sequence");

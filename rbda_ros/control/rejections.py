@@ -98,13 +98,17 @@ class Rejections:
         self.contradiction: tuple[float, str] | None = None
         self.largest_external = float("nan")
         self._search_failed = ""
+        self._forgotten: Counter[Reason] = Counter()
+
+    def forget_last(self) -> None:
+        """Do not count the last rejection: its message is tried again."""
+        self._forgotten[REASONS[self._machine.rejection()["code"] - 1]] += 1
 
     def collect(self) -> None:
         """Read what the machine has counted by now."""
         found = self._machine.counts()
-        self.counts = Counter(
-            {reason: n for reason, n in zip(REASONS, found["rejected"][1:], strict=True) if n}
-        )
+        counted = Counter(dict(zip(REASONS, found["rejected"][1:], strict=True)))
+        self.counts = counted - self._forgotten  # without zeros
         joint, explainer = found["contradicting"], self.explainer
         self.largest_external = found["external"]
         self.contradiction = None

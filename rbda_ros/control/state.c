@@ -99,10 +99,11 @@ bool make_state(machine_t *m, config_t *config)
   s->block = calloc(total, sizeof(double));
   s->time = calloc(2 * joints + links + 1, sizeof(int64_t));
   s->moving = calloc(3 * joints + 1, 1);
+  s->source = calloc(joints + 1, sizeof(uint32_t));
   const bool made = make_rates(&s->velocity_rates, joints)
                     && make_rates(&s->acceleration_rates, joints)
                     && make_rates(&s->base_rates, base_nv);
-  if (s->block == NULL || s->time == NULL || s->moving == NULL || !made) {
+  if (s->block == NULL || s->time == NULL || s->moving == NULL || s->source == NULL || !made) {
     free_state(s);
     return false;
   }
@@ -138,6 +139,7 @@ void free_state(state_t *state)
   free(state->block);
   free(state->time);
   free(state->moving);
+  free(state->source);
   free(state);
 }
 
@@ -303,6 +305,7 @@ layout_t *find_layout(layouts_t *layouts, const name_table_t *joints, const uint
   layout_t *layout = new_layout(joints, data, state);
   if (layout == NULL) return NULL;
   layout->time = stamp_of_same_joints(layouts, layout);
+  layout->number = ++layouts->made;
   if (layouts->count == MAX_LAYOUTS) free_layouts(layouts);
   memmove(&layouts->layouts[1], &layouts->layouts[0], sizeof(layout_t *) * (size_t)layouts->count);
   layouts->layouts[0] = layout;

@@ -33,8 +33,8 @@ from rbda_ros.spatial import Array
 
 MAX_ROUTES = 30
 """Routes of states, and of commands, that are kept; the least recently made ones are dropped."""
-SEARCH_PAUSE = 2.0
-"""Time between two searches for a closed position [s]."""
+MAX_TRIES = 4
+"""How often a message is fed again after what it needs was prepared."""
 
 Messages = list[tuple[Output, bytes]]
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
@@ -177,6 +177,19 @@ class Stream:
         messages, asks = self.machine.feed(topic, data, now, now if steady is None else steady)
         if asks:
             self.serve()
+        return [(Output(topic), data) for topic, data in messages]
+
+    def answer(self, topic: Input, data: bytes, now: int) -> Messages:
+        """As `feed`, but prepare what the message needs before it is answered.
+
+        For recordings, which can wait: with a background that runs everything at once.
+        """
+        for _ in range(MAX_TRIES):
+            messages, asks = self.machine.feed(topic, data, now, now)
+            if not asks:
+                break
+            self.serve()
+            self.rejections.forget_last()
         return [(Output(topic), data) for topic, data in messages]
 
     def tick(self, now: int, steady: int | None = None) -> tuple[Messages, int]:

@@ -239,18 +239,6 @@ class BoundCall:
         self.outputs: tuple[Array, ...] = tuple(self._buffers.outputs)
         self._arrays = (*self.inputs, *self.outputs)
 
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel that is called."""
-        return self._kernel
-
-    def evaluator(self) -> tuple[Any, Any]:
-        """CasADi's evaluator for C: capsules of ``void (void *memory)`` and of the memory.
-
-        It reads `inputs` and writes `outputs`, and lives as long as this call.
-        """
-        return self._buffers.capsules()
-
     def __call__(self) -> None:
         """Evaluate `inputs` into `outputs`."""
         machine = self._kernel._machine.value
@@ -279,10 +267,6 @@ class _Buffers:
             self._buffer.set_arg(i, memoryview(array))
         for i, array in enumerate(self.outputs):
             self._buffer.set_res(i, memoryview(array))
-
-    def capsules(self) -> tuple[Any, Any]:
-        """The function that evaluates, and the memory that it takes."""
-        return self._buffer._eval(), self._buffer._self()
 
     def fill(self, name: str, inputs: tuple[ArrayLike, ...]) -> None:
         """Copy one vector into each input."""

@@ -171,13 +171,13 @@ def test_bad_messages_are_counted_by_reason_and_never_fatal(robot, motion, tmp_p
     messages = sorted([*good, *wrong])
     bag = write_bag(tmp_path / "in", messages)
     report = label_file(Job(bag, tmp_path / "out", MODEL, Settings()))
-    assert report.messages == 208 and report.answered == 200
+    # A joint whose number is not finite is absent: here its motor determines it.
+    assert report.messages == 208 and report.answered == 201
     assert Counter(report.refused) == {
         "misnamed joints": 2,
         "joints missing": 1,
         "wrong size": 1,
         "no velocity": 1,
-        "not finite": 1,
         "not readable": 1,
         "stale": 1,
     }
