@@ -35,8 +35,7 @@ class Talk(Conversation):
     @property
     def by_thread(self):
         """How many were answered natively since this was asked."""
-        self.node.stream.collect()
-        return self.node.stream.meter.read().native
+        return self.node.stream.stream.read_meters()[0].answers
 
     def natively(self, *state):
         """An answer of the thread; others come first, until kernels are compiled."""
@@ -108,7 +107,7 @@ def running(urdf, loops="", executor=make_executor, topic="joint_states", **valu
 def threads():
     """Native threads of this process."""
     names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return sum(name in ("joint_states", "joint_commands") for name in names)
+    return sum(name == "stream" for name in names)
 
 
 def _spin(executor, done):

@@ -13,8 +13,9 @@ static size_t aligned(size_t at, size_t size)
 
 cdr_reader_t cdr_begin(const uint8_t *data, size_t size)
 {
-  cdr_reader_t reader = {data, size, ORIGIN, false};
-  reader.failed = size < ORIGIN || data[0] != 0 || data[1] != 1;
+  cdr_reader_t reader = {data, size, ORIGIN, false, false};
+  reader.failed = size < ORIGIN || data[0] != 0 || data[1] > 1;
+  reader.swapped = !reader.failed && data[1] == 0;
   return reader;
 }
 
@@ -36,7 +37,7 @@ uint32_t cdr_count(cdr_reader_t *reader)
   uint32_t count = 0;
   const uint8_t *at = take(reader, sizeof count, 1);
   if (at != NULL) memcpy(&count, at, sizeof count);
-  return count;
+  return reader->swapped ? __builtin_bswap32(count) : count;
 }
 
 text_t cdr_text(cdr_reader_t *reader)
@@ -51,14 +52,14 @@ text_t cdr_text(cdr_reader_t *reader)
 numbers_t cdr_fixed(cdr_reader_t *reader, size_t count)
 {
   const uint8_t *at = take(reader, sizeof(double), count);
-  return (numbers_t){at, at == NULL ? 0 : count};
+  return (numbers_t){at, at == NULL ? 0 : count, reader->swapped};
 }
 
 numbers_t cdr_numbers(cdr_reader_t *reader)
 {
   const uint32_t count = cdr_count(reader);
   /* An empty sequence is not followed by padding. */
-  if (count == 0) return (numbers_t){NULL, 0};
+  if (count == 0) return (numbers_t){NULL, 0, false};
   return cdr_fixed(reader, count);
 }
 
@@ -72,8 +73,11 @@ header_t cdr_header(cdr_reader_t *reader)
 
 double number_at(numbers_t numbers, size_t k)
 {
+  uint64_t bits;
   double value;
-  memcpy(&value, numbers.at + sizeof value * k, sizeof value);
+  memcpy(&bits, numbers.at + sizeof bits * k, sizeof bits);
+  if (numbers.swapped) bits = __builtin_bswap64(bits);
+  memcpy(&value, &bits, sizeof value);
   return value;
 }
 

@@ -1,4 +1,5 @@
-/* Messages as bytes: the common data representation (CDR) of DDS, little-endian.
+/* Messages as bytes: the common data representation (CDR) of DDS, read in either byte order and
+ * written in that of little-endian machines, the only ones that this runs on.
  *
  * Four bytes tell the encoding; every number then stands at a multiple of its size, counted from
  * there. Readers check every bound and allocate nothing. */
@@ -15,7 +16,7 @@ enum { STAMP_AT = 4, STAMP_SIZE = 8, FRAME_ID_AT = 12 };
 typedef struct {
   const uint8_t *data;
   size_t size, at;
-  bool failed;
+  bool failed, swapped; /* swapped: the sender is a big-endian machine */
 } cdr_reader_t;
 
 typedef struct {
@@ -27,6 +28,7 @@ typedef struct {
 typedef struct {
   const uint8_t *at;
   size_t count;
+  bool swapped;
 } numbers_t;
 
 typedef struct {
@@ -34,7 +36,7 @@ typedef struct {
   text_t frame_id;
 } header_t;
 
-/* Begins to read; `failed` is set where the encoding is not plain little-endian CDR. */
+/* Begins to read; `failed` is set where the encoding is not plain CDR. */
 cdr_reader_t cdr_begin(const uint8_t *data, size_t size);
 uint32_t cdr_count(cdr_reader_t *reader);
 text_t cdr_text(cdr_reader_t *reader);

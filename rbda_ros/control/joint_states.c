@@ -233,18 +233,25 @@ static double measured_position(const machine_t *m, int joint)
   return m->state->position[joint] + m->config->settings.offsets[joint];
 }
 
-/* Where the robot is and how it moves, and nothing that should accelerate it. The loops are closed
- * from the last position; where more is measured than needed, from what is measured, so that the
- * measurements choose the branch. */
+/* Where closing begins: at the last position; with `seeded`, where more is measured than needed, at
+ * what is measured, so that the measurements choose the branch. */
+static void give_guess(machine_t *m, const route_t *route, bool seeded)
+{
+  const state_t *s = m->state;
+  double *guess = route->closing.guess;
+  memcpy(guess + m->config->model.base_nq, s->q + m->config->model.base_nq,
+         sizeof(double) * (size_t)(s->nq - m->config->model.base_nq));
+  for (int k = 0; seeded && k < route->seed_count; k++) {
+    const int joint = route->seeds[k];
+    guess[m->config->model.entries[joint]] = measured_position(m, joint);
+  }
+}
+
+/* Where the robot is and how it moves, and nothing that should accelerate it. */
 static void give_motion(machine_t *m, const route_t *route, bool moving)
 {
   const state_t *s = m->state;
   const closing_t *closing = &route->closing;
-  memcpy(closing->guess, s->q, sizeof(double) * (size_t)s->nq);
-  for (int k = 0; k < route->seed_count; k++) {
-    const int joint = route->seeds[k];
-    closing->guess[m->config->model.entries[joint]] = measured_position(m, joint);
-  }
   for (int k = 0; k < route->known; k++) {
     closing->position[k] = measured_position(m, route->joints[k]);
     route->velocity[s->base_nv + k] = moving ? s->velocity[route->joints[k]] : 0.0;
@@ -296,24 +303,20 @@ static code_t check_agreement(machine_t *m, const route_t *route)
 {
   const double tolerance = m->config->settings.tolerance;
   code_t code = ACCEPTED;
-  double largest = -1.0;
+  double largest = 0.0;
   for (int k = 0; k < route->redundant_count; k++) {
     const int joint = route->redundant[k];
     const double computed = route->closing.q[m->config->model.entries[joint]];
     const double measured = measured_position(m, joint);
     const double apart = fabs(difference(m, joint, measured, computed)) / route->scales[k];
-    if (apart > m->contradiction) {
-      m->contradiction = apart;
-      m->contradicting = joint;
-    }
-    if (apart > tolerance && apart > largest) {
-      largest = apart;
-      m->rejection.joint = joint;
-      m->rejection.value = measured;
-      m->rejection.other = computed;
-      code = CONTRADICTION;
-    }
+    if (apart <= largest) continue;
+    largest = apart;
+    m->rejection.joint = joint;
+    m->rejection.value = measured;
+    m->rejection.other = computed;
+    if (apart > tolerance) code = CONTRADICTION;
   }
+  m->apart = largest;
   return code;
 }
 
@@ -327,6 +330,48 @@ static code_t check_health(machine_t *m, const route_t *route)
     return SINGULAR;
   }
   return ACCEPTED;
+}
+
+/* Evaluate from one guess. */
+static code_t evaluate_from(machine_t *m, const route_t *route, bool seeded)
+{
+  give_guess(m, route, seeded);
+  code_t code = close_route(m, route);
+  if (code == ACCEPTED) code = check_health(m, route);
+  if (code == ACCEPTED) code = check_agreement(m, route);
+  return code;
+}
+
+/* Evaluate with the loops closed on the branch that agrees with the measurements: that of the
+ * measured joints, or that of the last position. Where neither agrees, the one that is nearer says
+ * which joint is wrong. */
+static code_t evaluate(machine_t *m, const route_t *route)
+{
+  m->apart = 0.0;
+  const request_t before = m->request;
+  code_t code = evaluate_from(m, route, true);
+  if (code != ACCEPTED && route->seed_count > 0) {
+    const rejection_t first = m->rejection;
+    const double apart = m->apart;
+    const code_t second = evaluate_from(m, route, false);
+    const bool better = second == ACCEPTED || code != CONTRADICTION
+                        || (second == CONTRADICTION && m->apart < apart);
+    if (better) {
+      code = second;
+    } else {
+      m->rejection = first;
+      m->apart = apart;
+    }
+  }
+  if (code == ACCEPTED) { /* nothing has to be searched for */
+    m->request.search = before.search;
+    m->request.search_time = before.search_time;
+  }
+  if (m->apart > m->contradiction) {
+    m->contradiction = m->apart;
+    m->contradicting = m->rejection.joint;
+  }
+  return code;
 }
 
 /* Output. */
@@ -386,13 +431,12 @@ static void send_positions(machine_t *m, const sink_t *sink, const route_t *rout
   give_motion(m, route, moving);
   if (route->wrench != NULL)
     memset(route->wrench, 0, sizeof(double) * 6 * (size_t)m->config->model.bodies);
+  memcpy(route->closing.guess, m->state->q, sizeof(double) * (size_t)m->config->model.base_nq);
   const request_t before = m->request;
-  const code_t code = close_route(m, route);
+  const code_t code = evaluate(m, route);
   m->request.search = before.search; /* nobody waits for this one */
   m->request.search_time = before.search_time;
-  if (code != ACCEPTED || check_health(m, route) != ACCEPTED
-      || check_agreement(m, route) != ACCEPTED)
-    return;
+  if (code != ACCEPTED) return;
   if (moving) complete_velocity(m, route);
   send_completed(m, sink, route, layout, state, moving);
 }
@@ -419,10 +463,7 @@ static code_t compute(machine_t *m, const route_t *route, int64_t now)
   code_t code = give_base(m, route, now);
   if (code == ACCEPTED) code = give_wrenches(m, route, now);
   if (code == ACCEPTED) code = give_acceleration(m, route, now);
-  if (code == ACCEPTED) code = close_route(m, route);
-  if (code == ACCEPTED) code = check_health(m, route);
-  if (code == ACCEPTED) code = check_agreement(m, route);
-  return code;
+  return code == ACCEPTED ? evaluate(m, route) : code;
 }
 
 code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, size_t size,

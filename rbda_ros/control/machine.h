@@ -192,6 +192,7 @@ typedef struct {
 typedef struct {
   uint8_t *pattern;             /* bytes from the frame to the end of the names */
   size_t pattern_size;
+  uint8_t encoding;             /* of the message: which byte order */
   int count, known;
   bool repeated;
   int32_t *joints;              /* (count) their numbers; NOWHERE for those that are not ours */
@@ -282,7 +283,8 @@ typedef struct {
   request_t request;
   uint8_t *asked;               /* what was asked for since the last configuration */
   records_t states, commands;
-  double contradiction;         /* largest since it was read, over its scale; and whose */
+  double apart;                 /* largest contradiction in the last evaluation, over its scale */
+  double contradiction;         /* largest since it was read; and whose */
   int contradicting;
   const route_t *route;         /* that answered last */
 } machine_t;

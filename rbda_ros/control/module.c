@@ -518,8 +518,12 @@ static PyTypeObject GateType = {
 
 static PyObject *numbers_of(numbers_t numbers)
 {
-  return bytes_of(numbers.count == 0 ? (const uint8_t *)"" : numbers.at,
-                  sizeof(double) * numbers.count);
+  PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sizeof(double) * numbers.count));
+  for (size_t k = 0; bytes != NULL && k < numbers.count; k++) {
+    const double value = number_at(numbers, k);
+    memcpy(PyBytes_AS_STRING(bytes) + sizeof value * k, &value, sizeof value);
+  }
+  return bytes;
 }
 
 static PyObject *read_message(PyObject *Py_UNUSED(module), PyObject *args)
@@ -529,10 +533,11 @@ static PyObject *read_message(PyObject *Py_UNUSED(module), PyObject *args)
   if (!PyArg_ParseTuple(args, "y*", &data)) return NULL;
   PyObject *result = NULL;
   if (!read_joint_state(data.buf, (size_t)data.len, 0, &state)) {
-    PyErr_SetString(PyExc_ValueError, "the bytes are no JointState in plain little-endian CDR");
+    PyErr_SetString(PyExc_ValueError, "the bytes are no JointState in plain CDR");
   } else {
     PyObject *names = PyList_New(0);
-    cdr_reader_t reader = {data.buf, state.names_end, state.names_at + 4, false};
+    cdr_reader_t reader = cdr_begin(data.buf, state.names_end);
+    reader.at = state.names_at + sizeof(uint32_t);
     for (uint32_t k = 0; names != NULL && k < state.name_count; k++) {
       const text_t text = cdr_text(&reader);
       PyObject *name = PyUnicode_DecodeUTF8(text.at, (Py_ssize_t)text.size, "replace");

@@ -34,7 +34,7 @@ code_t feed_reference(machine_t *m, const uint8_t *data, size_t size, moment_t m
   for (uint32_t k = 0; k < count; k++)
     joints[k] = sorted[k] = find_name(&m->config->model.joints, cdr_text(&reader));
   const uint32_t points = cdr_count(&reader);
-  numbers_t acceleration = {NULL, 0};
+  numbers_t acceleration = {NULL, 0, false};
   if (!reader.failed && points > 0) {
     (void)cdr_numbers(&reader); /* positions */
     (void)cdr_numbers(&reader); /* velocities */

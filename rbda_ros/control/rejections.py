@@ -300,7 +300,7 @@ class Explainer:
             return "reference names a joint twice; name each once"
         if reason is Reason.NOT_FINITE:
             return "reference has a number that is not finite"
-        return "reference: the bytes are no JointTrajectory in plain little-endian CDR"
+        return "reference: the bytes are no JointTrajectory in plain CDR"
 
     def _of_base_state(self, reason: Reason, rejection: dict[str, Any]) -> str:
         if reason is Reason.NOT_A_ROTATION:
@@ -310,7 +310,7 @@ class Explainer:
             )
         if reason is Reason.NOT_FINITE:
             return "base_state is not finite, or has a number that is too large"
-        return "base_state: the bytes are no Odometry in plain little-endian CDR"
+        return "base_state: the bytes are no Odometry in plain CDR"
 
     def _of_wrench(self, reason: Reason, rejection: dict[str, Any]) -> str:
         if reason is Reason.MISNAMED:
@@ -320,7 +320,7 @@ class Explainer:
             )
         if reason is Reason.NOT_FINITE:
             return "external_wrench is not finite, or has a number that is too large"
-        return "external_wrench: the bytes are no WrenchStamped in plain little-endian CDR"
+        return "external_wrench: the bytes are no WrenchStamped in plain CDR"
 
 
 def check_once(names: Any) -> None:

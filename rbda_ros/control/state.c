@@ -258,7 +258,9 @@ static layout_t *new_layout(const name_table_t *joints, const uint8_t *data,
     return NULL;
   }
   memcpy(layout->pattern, data + FRAME_ID_AT, layout->pattern_size);
-  cdr_reader_t reader = {data, state->names_end, state->names_at + sizeof(uint32_t), false};
+  cdr_reader_t reader = cdr_begin(data, state->names_end);
+  reader.at = state->names_at + sizeof(uint32_t);
+  layout->encoding = data[1];
   layout->count = (int)count;
   layout->time = NEVER;
   for (size_t k = 0; k < count; k++) {
@@ -291,7 +293,7 @@ layout_t *find_layout(layouts_t *layouts, const name_table_t *joints, const uint
   state->name_count = 0;
   for (int k = 0; k < layouts->count; k++) {
     layout_t *layout = layouts->layouts[k];
-    if (size < FRAME_ID_AT + layout->pattern_size
+    if (size < FRAME_ID_AT + layout->pattern_size || data[1] != layout->encoding
         || memcmp(layout->pattern, data + FRAME_ID_AT, layout->pattern_size) != 0)
       continue;
     if (!read_joint_state(data, size, FRAME_ID_AT + layout->pattern_size, state)) return NULL;

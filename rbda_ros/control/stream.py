@@ -179,13 +179,13 @@ class Stream:
             self.serve()
         return [(Output(topic), data) for topic, data in messages]
 
-    def answer(self, topic: Input, data: bytes, now: int) -> Messages:
+    def answer(self, topic: Input, data: bytes, now: int, steady: int | None = None) -> Messages:
         """As `feed`, but prepare what the message needs before it is answered.
 
         For recordings, which can wait: with a background that runs everything at once.
         """
         for _ in range(MAX_TRIES):
-            messages, asks = self.machine.feed(topic, data, now, now)
+            messages, asks = self.machine.feed(topic, data, now, now if steady is None else steady)
             if not asks:
                 break
             self.serve()

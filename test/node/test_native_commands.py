@@ -47,8 +47,7 @@ class Commander:
     @property
     def by_thread(self):
         """How many were answered natively since this was asked."""
-        self.talk.node.stream.collect()
-        return self.talk.node.stream.commands.meter.read().native
+        return self.talk.node.stream.stream.read_meters()[1].answers
 
     def natively(self, **command):
         """An answer of the thread; others come first, until kernels are compiled."""
@@ -163,7 +162,7 @@ def test_impedance_feedforward_limits_and_arrays(leg):
 
 
 def test_what_must_not_be_followed_is_for_python(leg):
-    refusals, good = leg.talk.node.stream.refusals, {"position": Y, "effort": EFFORT}
+    refusals, good = leg.talk.node.stream.rejections, {"position": Y, "effort": EFFORT}
     leg.natively(effort=EFFORT)
     bad = {
         "wrong size": {"position": Y[:3], "effort": EFFORT},  # not taken for efforts alone
@@ -208,7 +207,7 @@ def test_another_load_leaves_no_gap_and_nothing_behind(leg):
     talk, robot = leg.talk, leg.talk.robot
     talk.set(add_feedforward=True)
     leg.natively(position=Y)
-    waited = talk.node.stream.refusals.counts["kernel not ready"]
+    waited = talk.node.stream.rejections.counts["kernel not ready"]
     old = weakref.ref(talk.node.stream.commands._commands)
     loaded = robot.with_payloads({"box": Payload("foot", 2.0)})
 
@@ -219,7 +218,7 @@ def test_another_load_leaves_no_gap_and_nothing_behind(leg):
     talk.node.executor.create_task(swap, loaded)
     leg.client.until(lambda: talk.robot is loaded)
     answer = leg.natively(position=Y)
-    assert talk.node.stream.refusals.counts["kernel not ready"] == waited
+    assert talk.node.stream.rejections.counts["kernel not ready"] == waited
     wanted = feedforward(loaded, robot.close(MEASURED), YD)
     np.testing.assert_allclose(answer.effort, wanted, **CLOSE)
     gc.collect()

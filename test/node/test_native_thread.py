@@ -153,7 +153,7 @@ def test_references_and_wrenches_reach_the_thread(leg):
 
 
 def test_old_states_are_counted_without_python(leg):
-    robot, refusals = leg.robot, leg.node.stream.refusals
+    robot, refusals = leg.robot, leg.node.stream.rejections
     leg.natively(*good(robot))
     leg.node.stream.collect()
     before = refusals.counts["stale"]
@@ -168,7 +168,7 @@ def test_old_states_are_counted_without_python(leg):
 
 
 def test_what_it_does_not_know_is_for_python(leg):
-    robot, refusals = leg.robot, leg.node.stream.refusals
+    robot, refusals = leg.robot, leg.node.stream.rejections
     leg.natively(*good(robot))
     before = refusals.total
     bad = leg.client.joint_states(robot.independent_joint_names, [np.nan, *Y[1:]], YD)
@@ -238,7 +238,7 @@ def test_two_drivers_with_a_half_each(leg):
 
     client.until(natively)
     # One of them falls silent: what it said is too old before long.
-    refusals = leg.node.stream.refusals
+    refusals = leg.node.stream.rejections
     before = refusals.counts["joints missing"]
 
     def refused():
@@ -265,7 +265,7 @@ def test_it_ends_when_the_node_is_not_active(leg):
 
 
 def test_joint_states_of_others_are_counted_without_python(leg):
-    robot, refusals = leg.robot, leg.node.stream.refusals
+    robot, refusals = leg.robot, leg.node.stream.rejections
     leg.natively(*good(robot))
     before = refusals.counts["misnamed joints"]
     for _ in range(5):

@@ -206,7 +206,7 @@ def test_states_are_answered_by_the_old_settings_until_the_new_ones_are_there(le
 
 
 def test_what_is_older_than_a_state_answered_during_a_swap_is_refused(leg, monkeypatch):
-    robot, refusals = leg.robot, leg.node.stream.refusals
+    robot, refusals = leg.robot, leg.node.stream.rejections
     leg.natively(*good(robot))
     before = refusals.counts["out of order"]
     change = [Parameter("velocity_cutoff", value=35.0)]
