@@ -1,6 +1,7 @@
 """C, where the interpreter must be left; compiled by the build (CMakeLists.txt).
 
-Lives here: `calls`, kernels and the methods around them with their checks; `stream`, threads that
+Lives here: `calls`, kernels and the methods around them with their checks; `cones`, which finds the
+impulses of contacts with friction, for `robot/friction_dynamics.py`; `stream`, threads that
 answer joint states and commands, which `node/stream` imports; `c_messages`, which converts messages
 of services for `node/services`. Their sources and headers.
 Comes in: nothing of ours; Python and numpy, rcl for the stream, rosidl for messages.
