@@ -28,7 +28,7 @@
 /* Four numbers, as the compiler handles them on any processor. */
 typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
 
-enum { MOST_PORTS = 16, MOST_SLOTS = 24, MOST_ARGUMENTS = 8, MOST_METHODS = 32 };
+enum { MOST_PORTS = 16, MOST_SLOTS = 24, MOST_ARGUMENTS = 12, MOST_METHODS = 32 };
 
 /* A compiled program: pointers to its inputs, then to its outputs. */
 typedef void (*Evaluate)(double *const *ports);

@@ -67,7 +67,8 @@ def constrained_forward_dynamics(
     Returns:
         ydd (ny); force then moment (6c) at each contact, on the robot, in world axes; forces
         along the rows (m), to go on from; the largest that a row misses of its acceleration, and
-        the largest change of a row's acceleration in the last iteration (2).
+        the largest change of an entry of ydd in the last iteration (2): both sides of line 6 of
+        Algorithm 3.
     """
     joints = cluster_joints(tree, q, yd)
     v = velocities(tree, joints)
@@ -116,9 +117,8 @@ def _about_contacts(
     solved: Solution,
     f: Sequence[Matrix],
 ) -> tuple[Matrix, ...]:
-    changes = [now - then for now, then in zip(solved.missing, solved.before, strict=True)]
     return (
         world_wrenches(tree, joints, rows, f),
         ca.vertcat(ca.DM(0, 1), *f),
-        ca.vertcat(largest(solved.missing), largest(changes)),
+        ca.vertcat(largest(solved.missing), largest([solved.change])),
     )

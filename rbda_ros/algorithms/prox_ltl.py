@@ -51,9 +51,10 @@ def prox_ltl(
     # Proximal iterations on the damped Delassus matrix (13).
     X = solve_transposed(L, J.T)
     delassus = mirrored(X.T @ X)
-    f, missing, before = proximal_forces(delassus, wanted, start, proximal)
+    f, missing, change = proximal_forces(delassus, wanted, start, proximal)
     sizes = [part.k.rows() for part in rows]
-    return Solution(ydd + solve_lower(L, X @ f), split(f, sizes), [missing], [before])  # (8)
+    ydd = ydd + solve_lower(L, X @ f)  # (8)
+    return Solution(ydd, split(f, sizes), [missing], solve_lower(L, X @ change))
 
 
 def jacobian_of(

@@ -48,13 +48,14 @@ def prox_ltls(
 
     f = ca.vertcat(ca.DM(0, 1), *start)
     ydd = _solve(L, tau - bias + J.T @ (f + mu * wanted))  # (16a)
-    missing = before = wanted - J @ ydd
+    missing, change = wanted - J @ ydd, still
     f = f + mu * missing  # (16b)
     for _ in range(proximal.iterations - 1):
-        ydd = ydd + _solve(L, J.T @ (mu * missing))
-        before, missing = missing, wanted - J @ ydd
+        change = _solve(L, J.T @ (mu * missing))
+        ydd = ydd + change
+        missing = wanted - J @ ydd
         f = f + mu * missing
-    return Solution(ydd, split(f, [part.k.rows() for part in rows]), [missing], [before])
+    return Solution(ydd, split(f, [part.k.rows() for part in rows]), [missing], change)
 
 
 def _solve(L: Matrix, b: Matrix) -> Matrix:

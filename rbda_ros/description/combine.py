@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from rbda_ros.description import expression
 from rbda_ros.description.expand import expand_mimics, expand_path_couplings, mark_dependent
 from rbda_ros.description.inertias import check_inertias, warn_of_massless_leaves
 from rbda_ros.description.link_tree import Tree, joints_by_name
-from rbda_ros.description.loop_file import LoopFile
+from rbda_ros.description.loop_file import JointOverride, LoopFile
 from rbda_ros.description.model import (
     Coupling,
     CutJoint,
+    Guess,
+    Joint,
     RobotDescription,
 )
-from rbda_ros.description.overrides import override_joints
+from rbda_ros.description.overrides import halves_of, override_joints
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 from rbda_ros.description.rotors import Rotor, build_rotors
@@ -63,29 +65,49 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
         *(rotor.gear for rotor in rotors),
         *loop_file.constraints,
     )
+    guesses = _still_valid(robot.assembly, robot.joints, loop_file.joints)
+    guesses.update(loop_file.assembly)
     held = {name for name, override in loop_file.joints.items() if override.type == "fixed"}
-    guesses = {**robot.assembly, **loop_file.assembly}
     description = RobotDescription(
         name=robot.name,
         links=(*links, *(rotor.link for rotor in rotors)),
         joints=joints,
         constraints=tuple(replace(c, method=c.method or loop_file.method) for c in constraints),
         independent_joints=loop_file.independent_joints,
-        actuated_joints=_actuated(robot, loop_file, held),
+        actuated_joints=_actuated(robot, loop_file),
         root_pose=robot.root_pose,
         assembly={name: guess for name, guess in guesses.items() if name not in held},
+        idle_freedoms=loop_file.idle_freedoms,
     )
     _check(description, report)
     return replace(description, warnings=report.warnings)
 
 
-def _actuated(
-    robot: ReadRobot, loop_file: LoopFile, held: Collection[str]
-) -> tuple[str, ...] | None:
-    """As the loop file lists them, else those of the robot's file that still move."""
+def _still_valid(
+    assembly: Mapping[str, Guess], joints: Iterable[Joint], overrides: Mapping[str, JointOverride]
+) -> dict[str, Guess]:
+    """Positions that a robot's file gives, of joints to which the loop file gives no other type."""
+    types = {joint.name: joint.type for joint in joints}
+    retyped = {
+        name
+        for name, override in overrides.items()
+        if override.type not in (None, "fixed", types.get(name))
+    }
+    return {name: guess for name, guess in assembly.items() if name not in retyped}
+
+
+def _actuated(robot: ReadRobot, loop_file: LoopFile) -> tuple[str, ...] | None:
+    """As the loop file lists them, else those of the robot's file, as the loop file types them."""
     if loop_file.actuated_joints is not None or robot.actuated_joints is None:
         return loop_file.actuated_joints
-    return tuple(name for name in robot.actuated_joints if name not in held)
+    names: list[str] = []
+    for name in robot.actuated_joints:
+        override = loop_file.joints.get(name, JointOverride())
+        if override.type == "universal":
+            names.extend(halves_of(name, override))
+        elif override.type != "fixed":
+            names.append(name)
+    return tuple(names)
 
 
 def _all_rotors(loop_file: LoopFile, transmissions: Transmissions, report: Report) -> list[Rotor]:
@@ -134,6 +156,10 @@ def _check(description: RobotDescription, report: Report) -> None:
     check_constraints(description.constraints, links, joints, report)
     check_joint_list("independent_joints", description.independent_joints, joints, report)
     check_joint_list("actuated_joints", description.actuated_joints, joints, report)
+    for link in description.idle_freedoms:
+        if link not in links:
+            remedy = report.suggest(link, links, "name an existing link")
+            report.problem("idle_freedoms", f"unknown link {brief(link)}", remedy)
     for name, guess in description.assembly.items():
         check_guess(name, guess, joints, report)
     report.raise_problems()  # the last check needs links and joints that resolve

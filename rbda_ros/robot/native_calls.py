@@ -32,7 +32,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.contacts import ConstrainedMotion, Contact, Stop
+from rbda_ros.robot.contacts import STILL, ConstrainedMotion, Contact, Stop
 from rbda_ros.robot.damped_inverse import RANK_TOLERANCE
 from rbda_ros.robot.inputs import (
     LARGEST,
@@ -261,7 +261,10 @@ class NativeCalls:
 
         The call has the contacts, which cannot change: it is found by their identity.
         """
-        if any(type(each) is not Contact or each.stiffness or each.damping for each in contacts):
+        if any(
+            type(each) is not Contact or each.stiffness or each.damping or each.to is not None
+            for each in contacts
+        ):
             return None
         kernel, each, constants = robot._contact_call(contacts, *(() if route is ... else (route,)))
         native, forces = _compiled(kernel), self._forces()
@@ -273,7 +276,7 @@ class NativeCalls:
             native,
             forces,
             constants,
-            *(stop.tolerance, each, stop.iterations),
+            *(stop.tolerance, STILL, each, stop.iterations),
             *(ConstrainedMotion, names, contacts),
         )
 

@@ -190,7 +190,8 @@ def test_floating_base(at_root, capsys):
 
 def test_the_page_on_clusters_is_true(at_root, capsys):
     page = Path("docs/clusters.md").read_text()
-    example = next(block for block in re.findall(r"```\n(.*?)```", page, re.S) if "nq 10" in block)
+    blocks = re.findall(r"```text\n(.*?)```", page, re.S)
+    example = next(block for block in blocks if "nq 10" in block)
     assert inspect(*DEMO) == 0
     printed = capsys.readouterr().out.splitlines()
     assert [line for line in example.splitlines() if line != "..." and line not in printed] == []

@@ -112,3 +112,16 @@ MOST_HELD = 6
 """Where more joints are locked than these, a message does not list their positions."""
 MOST_CHOICES = 3000
 """Choices of independent joints that are all compared; above it, a pivoted QR decides."""
+
+# Rods that spin about themselves.
+
+STAYS = 1e-6
+"""Velocity, beside the largest of a motion, below which a body or a joint does not take part."""
+ON_THE_LINE = 0.1
+"""How far from the line that it spins about the mass of a rod may be, as a share of its length: a
+bent rod is less, a swing between two ball joints is more."""
+BESIDE_IT = 0.05
+"""Share of a rod's mass below which a body beside it is a part of its joints: many files make a
+ball joint of three hinges."""
+BODIES_OF_A_ROD = 3
+"""Bodies that may spin together, as cylinder, screw and piston of a linear actuator."""
