@@ -8,6 +8,7 @@ before its own handler of requests while its server starts.
 from __future__ import annotations
 
 import http
+import inspect
 import ipaddress
 import socket
 import threading
@@ -93,7 +94,7 @@ def _checked(handle: Callable[[Any, Any], Any] | None) -> Callable[[Any, Any], A
     async def process_request(connection: Any, request: Any) -> Any:
         if not is_own_page(request.headers):
             return connection.respond(http.HTTPStatus.FORBIDDEN, "open the page itself\n")
-        answer = None if handle is None else handle(connection, request)
-        return await answer if hasattr(answer, "__await__") else answer
+        answer: Any = None if handle is None else handle(connection, request)
+        return (await answer) if inspect.isawaitable(answer) else answer
 
     return process_request
