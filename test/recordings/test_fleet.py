@@ -119,3 +119,33 @@ def test_a_worker_that_is_killed_costs_its_file_which_is_done_again(bags, tmp_pa
     for name in ("a", "b"):
         assert sorted(p.name for p in (out / name).iterdir()) == [f"{name}.mcap", "metadata.yaml"]
     assert not partials(out)
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_that_is_suspended_costs_its_file_which_is_done_again(bags, tmp_path, monkeypatch):
+    """And where all of them are, the files are reported as failed: nothing waits forever."""
+    monkeypatch.setattr(fleet, "SILENT", 3.0)
+    monkeypatch.setattr(fleet, "LOOK", 0.2)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+        pids = {name: each.process.process.pid for name, each in cluster.workers.items()}
+
+        def suspend_busy():
+            while not (busy := [w for w in cluster.scheduler.workers.values() if w.processing]):
+                time.sleep(0.001)
+            os.kill(pids[busy[0].name], signal.SIGSTOP)
+
+        try:
+            suspender = threading.Thread(target=suspend_busy, daemon=True)
+            suspender.start()
+            reports = label(bags, tmp_path / "out", scheduler=cluster.scheduler_address)
+            suspender.join()
+            good = {name: r.answered for name, r in reports.items() if r.status == "labelled"}
+            assert good == {"a": 150, "b": 150, "c": 150, "other": 0}
+            for process in pids.values():
+                os.kill(process, signal.SIGSTOP)
+            reports = label(bags, tmp_path / "more", scheduler=cluster.scheduler_address)
+            assert {report.status for report in reports.values()} == {"failed"}
+            assert all("no worker answers" in report.note for report in reports.values())
+        finally:
+            for process in pids.values():
+                os.kill(process, signal.SIGCONT)
