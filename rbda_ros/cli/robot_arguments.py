@@ -53,5 +53,5 @@ def load(args: argparse.Namespace) -> Robot:
 def _xacro_argument(text: str) -> tuple[str, str]:
     name, found, value = text.partition(":=")
     if not found or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME:=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} is no argument of xacro; write NAME:=VALUE")
     return name, value

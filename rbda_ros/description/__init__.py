@@ -79,10 +79,11 @@ def read_description(
 
 def read_urdf(root: etree._Element, report: Report) -> ReadRobot:
     """Read a <robot>: URDF, and what others added to it."""
+    name, links = read_name(root, report), read_links(root, report)
     joints = read_joints(root, report)
     return ReadRobot(
-        name=read_name(root, report),
-        links=read_links(root, report),
+        name=name,
+        links=links,
         joints=joints,
         constraints=(
             *read_loops(root, report),

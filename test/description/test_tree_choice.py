@@ -41,7 +41,8 @@ MJCF = f"""<mujoco><worldbody>
 <body name='robot'><freejoint name='base'/>{OF}<body name='arm'><joint name='a'/>{OF}</body></body>
 <body name='box'><freejoint name='box_free'/>{OF}</body>
 <body name='crank'><joint name='c' axis='0 0 1'/>{OF}</body>
-<body name='rocker' pos='.3 0 0'><joint name='r' axis='0 0 1'/>{OF}</body></worldbody><equality><joint joint1='c' joint2='r'/></equality>
+<body name='rocker' pos='.3 0 0'><joint name='r' axis='0 0 1'/>{OF}</body></worldbody>
+<equality><joint joint1='c' joint2='r'/></equality>
 <actuator><motor joint='a'/><motor joint='c'/></actuator></mujoco>"""
 
 
