@@ -9,6 +9,7 @@ import numpy as np
 
 from rbda_ros import Robot
 from rbda_ros.description.mjcf_names import Names
+from rbda_ros.description.model import CutJoint
 
 FREE, BALL = 0, 1
 
@@ -24,6 +25,7 @@ class MujocoOracle:
     def __init__(self, model: Any, robot: Robot) -> None:
         self.model, self.robot, self.data = model, robot, mujoco.MjData(model)
         self.names = Names(model)
+        self._idle = robot.tree.idle_freedoms
         model.opt.gravity[:] = robot.tree.gravity
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         model.body_gravcomp[:] = 0.0
@@ -116,4 +118,16 @@ class MujocoOracle:
             )
         elif data.nefc:
             J = data.efc_J.reshape(data.nefc, model.nv).copy()
-        return J[: data.ne]
+        return np.vstack([J[: data.ne], *(self._lock(each.lock) for each in self._idle)])
+
+    def _lock(self, lock: CutJoint) -> np.ndarray:
+        """The row (1, nv) of an idle freedom that we freeze and MuJoCo does not know of."""
+        axes, turns = [], []
+        sides = ((lock.predecessor.link, lock.axis), (lock.successor.link, lock.second_axis))
+        for link, axis in sides:
+            body = next(i for i in range(self.model.nbody) if self.names.body(i) == link)
+            turn = np.zeros((3, self.model.nv))
+            mujoco.mj_jacBody(self.model, self.data, None, turn, body)
+            axes.append(self.data.xmat[body].reshape(3, 3) @ axis)
+            turns.append(turn)
+        return np.cross(*axes)[None] @ (turns[1] - turns[0])

@@ -81,6 +81,13 @@ def _loops(robot: Robot) -> Iterator[Verdict]:
     redundant = {fact.name: fact.rows - fact.rows_kept for fact in facts}
     named = ", ".join(f"{name} {count}" for name, count in redundant.items() if count)
     yield Verdict("ok", "redundant", f"rows dropped: {named or 'none'}")
+    if idle := [freedom.link for freedom in robot.tree.idle_freedoms]:
+        yield Verdict(
+            "ok",
+            "idle",
+            f"frozen, as they spin about themselves and nothing determines that: {', '.join(idle)}"
+            " (idle_freedoms in the loop file sets a link free)",
+        )
 
 
 def _motion(robot: Robot) -> Iterator[Verdict]:

@@ -86,6 +86,7 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
         ),
         root_pose=robot.root_pose,
         assembly={name: guess for name, guess in guesses.items() if name not in held},
+        idle_freedoms=loop_file.idle_freedoms,
     )
     _check(description, report)
     return replace(description, warnings=report.warnings)
@@ -198,6 +199,10 @@ def _check(description: RobotDescription, report: Report) -> None:
     check_constraints(description.constraints, links, joints, report)
     check_joint_list("independent_joints", description.independent_joints, joints, report)
     check_joint_list("actuated_joints", description.actuated_joints, joints, report)
+    for link in description.idle_freedoms:
+        if link not in links:
+            remedy = report.suggest(link, links, "name an existing link")
+            report.problem("idle_freedoms", f"unknown link {brief(link)}", remedy)
     for name, guess in description.assembly.items():
         check_guess(name, guess, joints, report)
     report.raise_problems()  # the last check needs links and joints that resolve

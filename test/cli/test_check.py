@@ -78,3 +78,10 @@ def test_a_robot_that_does_not_load_fails(capsys, tmp_path, text):
     loops.write_text(text)
     assert cli.main(["check", str(MECHANISMS["gear"].urdf), "--loops", str(loops)]) == 1
     assert capsys.readouterr().out.startswith("fail")
+
+
+def test_frozen_rods_are_listed(capsys):
+    code, said = check(capsys, "parallel_ankle")
+    assert code == 0
+    (line,) = [line for line in said.splitlines() if " idle " in line]
+    assert "left_rod, right_rod" in line

@@ -66,7 +66,7 @@ SDF = """<sdf version='1.11'><model name='m'><pose>0 0 1 0 0 0</pose>
 <radius>.1</radius><length>.5</length></cylinder></geometry></visual>
 <collision name='c'><geometry><mesh><uri>package://m/arm.stl</uri></mesh></geometry></collision>
 </link>
-<link name='rod'><pose>.4 0 .1 0 0 0</pose></link>
+<link name='rod'><pose>.4 0 .1 0 0 0</pose><inertial><pose>0 0 .3 0 0 0</pose></inertial></link>
 <joint name='a' type='revolute'><parent>base</parent><child>arm</child>
 <axis><xyz>0 0 1</xyz><limit><lower>-1</lower><upper>1</upper></limit></axis></joint>
 <joint name='b' type='ball'><parent>arm</parent><child>rod</child><pose>-.1 .1 0 0 0 0</pose>

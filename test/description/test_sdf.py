@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import yaml
 from lxml import etree
 from mechanism_table import MECHANISMS, Mechanism
 from scipy.spatial.transform import Rotation
@@ -18,7 +19,9 @@ CUTS = ("revolute", "prismatic", "universal", "spherical", "fixed")
 
 
 def in_sdf(mechanism: Mechanism) -> bool:
-    """Whether SDF has joints for all of it."""
+    """Whether SDF has joints for all of it; it has no word for what freezes a rod."""
+    if mechanism.name in ("ball_rod", "parallel_ankle"):
+        return False
     described = read_description(mechanism.urdf, mechanism.loops)
     return all(
         len(c.terms) == 2 if isinstance(c, Coupling) else isinstance(c, CutJoint) and c.type in CUTS
@@ -40,8 +43,10 @@ def from_home(robot: Robot, q: np.ndarray) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("name", [name for name, m in MECHANISMS.items() if in_sdf(m)])
 def test_dynamics_are_those_of_our_files(name):
     mechanism = MECHANISMS[name]
-    ours = load_robot(mechanism.urdf, mechanism.loops)
-    theirs = load_robot(SdfWriter(ours).text)
+    loops = yaml.safe_load(mechanism.loops.read_text()) if mechanism.loops else {}
+    ours = load_robot(mechanism.urdf, loops)
+    free = {"idle_freedoms": loops.get("idle_freedoms", {})}
+    theirs = load_robot(SdfWriter(ours).text, free)
     layout, own = theirs.tree.coordinates, ours.tree.coordinates
     rng = np.random.default_rng(0)
     step = ours.spanning_velocity(ours.tree.home, 0.05 * rng.normal(size=ours.ny))
