@@ -211,7 +211,7 @@ class FrictionDynamics(ContactDynamics):
     ) -> Rows:
         """Cones: two tangents and the normal of each contact."""
         if not isinstance(contacts, Sequence):
-            raise InputError("contacts: give a list of FrictionContact")
+            raise InputError(f"contacts: {contacts!r} is no list; give one of FrictionContact")
         batch = np.broadcast_shapes(state.q.shape[:-1], state.yd.shape[:-1])
         heights = self._heights(contacts, distances, batch)
         J, b, R = [np.zeros((*batch, 0, self.ny))], [np.zeros((*batch, 0))], [np.zeros(0)]
@@ -259,7 +259,9 @@ class FrictionDynamics(ContactDynamics):
             distances = [contact.distance for contact in contacts]
         heights = np.asarray(distances, dtype=float)
         if heights.shape[-1:] != (len(contacts),) or not np.isfinite(heights).all():
-            raise InputError(f"distances: give {len(contacts)} finite numbers for each state [m]")
+            raise InputError(
+                f"distances: shape {heights.shape}; give {len(contacts)} numbers for each state [m]"
+            )
         return np.broadcast_to(heights, (*batch, len(contacts)))
 
     def _limit_rows(self, state: State, G: Array, velocity: Array, dt: float) -> Rows:
