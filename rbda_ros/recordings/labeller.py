@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,7 +40,7 @@ class Sample:
     Attributes:
         stamp: of the message [ns].
         position, velocity: of every joint of one coordinate, completed.
-        measured: efforts of the actuated joints, as measured.
+        measured: efforts of the actuated joints, as measured; not a number where one is not.
         feedforward: efforts of the actuated joints, of the model.
         external: force on the independent joints from outside.
         joints: that positions and velocities follow from.
@@ -97,7 +98,6 @@ class Labeller:
         self._names = {
             "feedforward": [prefix + name for name in self.actuated],
             "external_effort": [prefix + name for name in self.independent],
-            "residual": [prefix + name for name in self.actuated],
         }
         # Of efforts in messages that name certain joints: whose they are, and where they stand.
         self._places: tuple[list[str], tuple[str, ...], list[int]] = [], (), []
@@ -130,7 +130,7 @@ class Labeller:
             return labels, None
         sample = self._sample(data, time, messages)
         if sample.residual is not None:
-            labels.append(("residual", self._efforts("residual", sample.residual, data)))
+            labels.append(("residual", self._residual(sample.residual, data)))
         return labels, sample
 
     def effort_labels(self, sample: Sample, like: bytes) -> list[tuple[str, bytes]]:
@@ -138,23 +138,33 @@ class Labeller:
         numbers = {
             "feedforward": sample.feedforward,
             "external_effort": sample.external,
-            "residual": sample.residual,
         }
-        return [
-            (label, self._efforts(label, values, like))
+        labels = [
+            (label, self._efforts(self._names[label], values, like))
             for label, values in numbers.items()
             if values is not None
         ]
+        if sample.residual is not None:
+            labels.append(("residual", self._residual(sample.residual, like)))
+        return labels
 
     def other(self, topic: str, msgtype: str, data: bytes, time: int) -> None:
         """Take a message of one of `OTHER_TOPICS`, serialized; one of another type is skipped."""
         if msgtype == OTHER_TOPICS[topic]:
             self._stream.answer(INPUTS[topic], data, time)
 
-    def _efforts(self, label: str, values: Vector, like: bytes) -> bytes:
+    @staticmethod
+    def _efforts(names: Sequence[str], values: Vector, like: bytes) -> bytes:
         """A message of efforts with the stamp of another."""
         _, stamp, *_ = native.read_joint_state(like)
-        return native.write_joint_state(self._names[label], stamp, b"", b"", values.tobytes())
+        return native.write_joint_state(names, stamp, b"", b"", values.tobytes())
+
+    def _residual(self, residual: Vector, like: bytes) -> bytes:
+        """The label of a residual: of the joints whose effort is measured."""
+        measured = np.isfinite(residual)
+        every = self._names["feedforward"]
+        names = [name for name, has in zip(every, measured, strict=True) if has]
+        return self._efforts(names, residual[measured], like)
 
     def _sample(self, data: bytes, time: int, messages: dict[Output, bytes]) -> Sample:
         names, stamp, _, _, given = native.read_joint_state(data)
@@ -177,23 +187,30 @@ class Labeller:
         )
 
     def _measured(self, names: list[str], effort: Vector, q: Vector) -> Vector | None:
-        """Efforts of the actuated joints, if the message has all of them, and finite ones.
+        """Efforts of the actuated joints, not a number for those that the message has none of.
 
         Where it has those of every independent joint instead, what these come to at the motors.
         """
         known, which, at = self._places
         if names != known:
             found = places(names, self._settings.joint_prefix, set(self._robot.joint_names))
-            which = next((n for n in (self.actuated, self.independent) if found.keys() >= {*n}), ())
+            all_of = (n for n in (self.actuated, self.independent) if found.keys() >= {*n})
+            which = next(all_of, tuple(name for name in self.actuated if name in found))
             at = [found[name] for name in which]
             self._places = names, which, at
         if not at or len(effort) != len(names):
             return None
         measured = effort[at]
-        if not np.isfinite(measured).all():
+        finite = np.isfinite(measured)
+        if which is not self.independent or which is self.actuated:
+            if not finite.any():
+                return None
+            efforts = np.full(len(self.actuated), np.nan)
+            where = [self.actuated.index(name) for name in which]
+            efforts[where] = np.where(finite, measured, np.nan)
+            return efforts
+        if not finite.all():
             return None
-        if which is self.actuated:
-            return measured
         tau = np.concatenate([np.zeros(self._robot.coordinates.base_nv), measured])
         return self._robot.actuator_efforts(q, tau)
 

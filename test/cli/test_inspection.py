@@ -210,7 +210,7 @@ def test_the_page_on_clusters_is_true(at_root, capsys):
 def test_draws(at_root, tmp_path, capsys):
     path = tmp_path / "leg.svg"
     assert inspect(*DEMO, "--draw", path) == 0
-    assert path.read_text().startswith("<svg")
+    assert "<svg" in path.read_text()
     assert str(path) in capsys.readouterr().out
     for bad in (tmp_path / "leg.pdf", tmp_path / "no" / "folder.svg"):
         assert inspect(*DEMO, "--draw", bad) == 1

@@ -22,7 +22,7 @@ PAGES = [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DONE_ALREADY = ("make ", "git clone")  # by whoever runs these tests
 UNTIL_CTRL_C = re.compile(r"^\.venv/bin/rbda_ros (?:view|serve)\b[^&\n]*$", re.MULTILINE)
-LONG = ("docs/fleet.md", "docs/fifteen_minutes.md", "docs/examples.md", "docs/view.md")
+QUICK = ("README.md", "docs/clusters.md")  # the others wait for processes, or compute for long
 
 
 def blocks(page):
@@ -44,7 +44,7 @@ def script(page):
 def with_commands():
     for page in PAGES:
         if any(language == "sh" for language, _ in blocks(page)):
-            marks = [pytest.mark.nightly] if page.as_posix() in LONG else []
+            marks = [pytest.mark.nightly] if page.as_posix() not in QUICK else []
             yield pytest.param(page, marks=marks, id=page.as_posix())
 
 

@@ -68,7 +68,7 @@ def test_joints_split_over_messages(leg, talk, state):
     for _ in range(3):
         talk.publisher.publish(client.joint_states(*measured(state, hips)))
         client.spin(0.02)
-    assert not talk.heard
+    assert not talk.efforts
 
     def second_after_first():
         talk.publisher.publish(client.joint_states(*measured(state, hips)))
@@ -264,7 +264,7 @@ def test_out_of_reach_there_is_no_effort_and_no_waiting(leg, talk, state):
     talk.answer_to(*good)
     talk.heard.clear()
     client.until(searched)
-    assert not talk.heard
+    assert not talk.efforts
     assert diagnoses.refusals()["loops do not close"] > 1
     # It stops at nothing: the next good one is answered, wherever it is.
     for ankle in (0.6, -0.6):

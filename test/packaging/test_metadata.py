@@ -23,7 +23,7 @@ ROSDEP = {  # rosdep key of each Python module that is not a ROS package
     "yaml": "python3-yaml",
 }
 EXTRAS = ("dask", "distributed", "fsspec", "matplotlib", "mujoco", "pyarrow", "rosbags", "trimesh")
-EXTRAS += ("collada", "torch", "jax", "viser", "websockets", "gymnasium", "pxr", "cairosvg")
+EXTRAS += ("collada", "torch", "jax", "viser", "websockets", "gymnasium", "pxr", "pygraphviz")
 BUILT = ("rbda_ros", "_rclpy_pybind11", "rosidl_generator_py", "rosidl_parser")  # ours, or rclpy's
 
 

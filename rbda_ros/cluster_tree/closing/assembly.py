@@ -23,6 +23,7 @@ from rbda_ros.cluster_tree.closing.independent import (
 from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
+    LARGEST_RATE,
     LOCKED,
     MOST_HELD,
     NEARLY_CLOSED,
@@ -30,6 +31,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     RANK_TOLERANCE,
     ROUNDED,
     SAMPLES,
+    SMALLEST_RATE,
 )
 from rbda_ros.cluster_tree.loops import Loop, build_loop
 from rbda_ros.cluster_tree.pivoting import pivoted_columns
@@ -100,6 +102,7 @@ def assemble(
     Raises:
         AssemblyError: with what to change.
     """
+    _check_scale(loop, guess)
     _check_consistent(loop)
     whole = loop
     rng = np.random.default_rng(0)
@@ -284,6 +287,29 @@ def _without_rounding(loop: Loop, guess: Array, rng: np.random.Generator) -> tup
 
 def _names(loop: Loop) -> str:
     return ", ".join(repr(constraint.name) for constraint in loop.constraints)
+
+
+def _check_scale(loop: Loop, guess: Array) -> None:
+    """Rows whose rates are too large or small for floating-point numbers, wherever one looks.
+
+    Their squares would overflow, and the row would count as redundant. A function that is not
+    finite at some positions alone, such as a logarithm, is nothing special.
+    """
+    rng = np.random.default_rng(0)
+    steps = [np.zeros(loop.nv), *rng.normal(0.0, 0.5, (SAMPLES, loop.nv))]
+    with np.errstate(all="ignore"):
+        rates = [np.abs(loop.jacobian(loop.integrate(guess, step))) for step in steps]
+    largest = np.array([K.max(axis=1, initial=0.0) for K in rates])  # (samples, rows), or NaN
+    fits = (largest == 0.0) | ((largest >= SMALLEST_RATE) & (largest <= LARGEST_RATE))
+    wrong = sorted({loop.row_constraint[row] for row in np.flatnonzero(~fits.any(axis=0))})
+    if wrong:
+        raise AssemblyError(
+            Problem(
+                f"constraints {', '.join(repr(loop.constraints[i].name) for i in wrong)}",
+                "their rates by the joints are not finite, or far too large or small for numbers",
+                "correct the constants in their equations, and choose common units",
+            )
+        )
 
 
 def _check_consistent(loop: Loop) -> None:

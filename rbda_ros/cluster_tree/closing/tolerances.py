@@ -90,6 +90,8 @@ ASSEMBLY_RESTARTS = 40
 """Searches from ever farther around the guess before a loop is said not to close."""
 NEAR_STARTS = 4
 """Of these, how many are so near to the guess that Newton steps alone are tried first."""
+LARGEST_RATE, SMALLEST_RATE = 1e100, 1e-100
+"""Rates of a constraint by its joints between which their squares neither overflow nor vanish."""
 NEARLY_CLOSED = 1e-5
 """Largest |phi| of rows that may be dropped as nearly redundant: models are written with five or
 six digits."""
