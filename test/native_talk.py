@@ -45,14 +45,6 @@ class Talk(Conversation):
                 return answer
         raise AssertionError("never answered by the thread")
 
-    def by_python(self, *state):
-        """An answer of Python, and none of the thread."""
-        self.by_thread  # noqa: B018 - forgets those before
-        for _ in range(3):
-            answer = self.answer_to(*state)
-        assert not self.by_thread
-        return answer
-
     @contextmanager
     def held(self, first=lambda: None):
         """While the node's executor does nothing but one thing, and then waits."""

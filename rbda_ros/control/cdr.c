@@ -42,7 +42,8 @@ uint32_t cdr_count(cdr_reader_t *reader)
 
 text_t cdr_text(cdr_reader_t *reader)
 {
-  const uint32_t size = cdr_count(reader); /* with the terminating zero; some writers leave it out */
+  const uint32_t size =
+      cdr_count(reader); /* with the terminating zero; some writers leave it out */
   const uint8_t *at = take(reader, 1, size);
   if (at == NULL) return (text_t){"", 0};
   const bool terminated = size > 0 && at[size - 1] == 0;

@@ -40,7 +40,7 @@ typedef struct {
 cdr_reader_t cdr_begin(const uint8_t *data, size_t size);
 uint32_t cdr_count(cdr_reader_t *reader);
 text_t cdr_text(cdr_reader_t *reader);
-numbers_t cdr_numbers(cdr_reader_t *reader);            /* a sequence of float64 */
+numbers_t cdr_numbers(cdr_reader_t *reader);             /* a sequence of float64 */
 numbers_t cdr_fixed(cdr_reader_t *reader, size_t count); /* float64 without a count before them */
 header_t cdr_header(cdr_reader_t *reader);
 double number_at(numbers_t numbers, size_t k);

@@ -22,13 +22,13 @@ typedef struct {
 
 /* What was sent on one topic. */
 typedef struct {
-  double *last;        /* (count) the last efforts; zero before the first */
+  double *last; /* (count) the last efforts; zero before the first */
   size_t count;
-  int64_t time;        /* when they were sent, by the steady clock [ns] */
+  int64_t time; /* when they were sent, by the steady clock [ns] */
   int64_t ramp_began;
-  bool sent;           /* false before the first message: it starts from zero, now */
-  bool started;        /* false: the next effort begins a ramp */
-  bool standing;       /* whether the last message was something other than zeros */
+  bool sent;     /* false before the first message: it starts from zero, now */
+  bool started;  /* false: the next effort begins a ramp */
+  bool standing; /* whether the last message was something other than zeros */
 } gate_t;
 
 /* Make efforts (count) what may be sent at a steady time [ns], in place; how many were above their

@@ -38,10 +38,9 @@ static const command_route_t *find_command_route(machine_t *m, const uint8_t *na
   const uint8_t *damped = config->settings.dampers && moves ? m->state->state_joints : NULL;
   for (int k = 0; k < config->command_route_count; k++) {
     const command_route_t *route = &config->command_routes[k];
-    const bool same_damping
-        = damped == NULL
-              ? route->measured == NULL
-              : route->measured != NULL && memcmp(route->measured, damped, joints) == 0;
+    const bool same_damping =
+        damped == NULL ? route->measured == NULL
+                       : route->measured != NULL && memcmp(route->measured, damped, joints) == 0;
     if (route->fields == fields && same_damping && memcmp(route->named, named, joints) == 0)
       return route;
   }
@@ -80,16 +79,15 @@ static void give_command(machine_t *m, const command_route_t *route, const layou
   for (int k = 0; k < layout->count; k++) place[layout->joints[k]] = k;
   memcpy(route->gain, route->gains, sizeof(double) * 2 * nv);
   memcpy(route->offset, route->offsets, sizeof(double) * actuated);
-  if (fresh)
-    memcpy(route->state, s->state, sizeof(double) * (size_t)(s->ny + s->nq + s->actuated));
+  if (fresh) memcpy(route->state, s->state, sizeof(double) * (size_t)(s->ny + s->nq + s->actuated));
   memcpy(route->closing.guess, start, sizeof(double) * (size_t)s->nq);
   for (int k = 0; k < s->ny; k++) route->velocity[k] = 0.0;
   memset(route->effort, 0, sizeof(double) * nv);
   for (int k = 0; k < route->known; k++) {
     const int joint = route->joints[k];
     const size_t at = (size_t)place[joint];
-    route->closing.position[k]
-        = route->holds ? start[model->entries[joint]] : number_at(command->position, at);
+    route->closing.position[k] =
+        route->holds ? start[model->entries[joint]] : number_at(command->position, at);
     if (command->velocity.count > 0)
       route->velocity[s->base_nv + k] = number_at(command->velocity, at);
   }
@@ -103,7 +101,8 @@ static code_t compute_command(machine_t *m, const command_route_t *route)
   const double *health = route->closing.health;
   if (route->moves) {
     const double *measured = route->state + m->state->ny;
-    const closing_result_t result = close_loops(&route->closing, &config->settings.closing, measured);
+    const closing_result_t result =
+        close_loops(&route->closing, &config->settings.closing, measured);
     if (result == INPUT_NOT_FINITE) return NOT_FINITE;
     if (result == TOO_FAR) return NOT_CLOSING;
   } else {

@@ -132,8 +132,7 @@ static void find_fresh(const machine_t *m, int64_t now, bool moving, uint8_t *fr
   const state_t *s = m->state;
   const int64_t timeout = m->config->settings.timeout;
   const int64_t oldest = timeout != 0 ? now - timeout : NEVER + 1;
-  for (int k = 0; k < s->joints; k++)
-    fresh[k] = s->time[k] >= oldest && (!moving || s->moving[k]);
+  for (int k = 0; k < s->joints; k++) fresh[k] = s->time[k] >= oldest && (!moving || s->moving[k]);
 }
 
 /* The route to answer by: that of the message alone, or of all that is fresh. The code says why
@@ -152,12 +151,12 @@ static code_t choose_route(machine_t *m, const uint8_t *said, const uint8_t *mov
     return ACCEPTED;
   }
   memcpy(fresh, moves, joints);
-  if (alone == NULL) return NOT_READY;
+  if (alone == NULL) return finite ? NOT_READY : NOT_FINITE;
   find_fresh(m, now, true, fresh);
   const route_t *together = find_route(m, fresh);
   *route = together;
   if (together != NULL && together->determined) return ACCEPTED;
-  if (together == NULL) return NOT_READY;
+  if (together == NULL) return finite ? NOT_READY : NOT_FINITE;
   /* Perhaps the positions alone are enough for ~/joint_states. */
   find_fresh(m, now, false, fresh);
   const route_t *placed = find_route(m, memcmp(said, moves, joints) == 0 ? fresh : said);
@@ -270,8 +269,8 @@ static code_t close_route(machine_t *m, const route_t *route)
   const config_t *config = m->config;
   const closing_t *closing = &route->closing;
   if (route->by_newton) {
-    const closing_result_t result
-        = close_loops(closing, &config->settings.closing, config->model.home);
+    const closing_result_t result =
+        close_loops(closing, &config->settings.closing, config->model.home);
     if (result == INPUT_NOT_FINITE) return NOT_FINITE;
     if (result == CLOSED) return ACCEPTED;
     request_t *request = &m->request;

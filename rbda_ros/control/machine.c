@@ -234,8 +234,8 @@ size_t pass_gate(machine_t *m, int gate, const double *efforts, moment_t moment,
 {
   memcpy(out, efforts, sizeof(double) * (size_t)m->config->model.actuated);
   m->state->gate_end_time[gate] = NEVER;
-  const size_t limited
-      = gate_pass(&m->state->gates[gate], &m->config->settings.gate, moment.steady, out);
+  const size_t limited =
+      gate_pass(&m->state->gates[gate], &m->config->settings.gate, moment.steady, out);
   m->limited += limited > 0 && gate != ARRAY_GATE;
   return limited;
 }
@@ -300,8 +300,8 @@ static const double *standing_efforts(machine_t *m, double *out)
 /* When the inputs of a gate came last, by the steady clock. */
 static int64_t last_input(const machine_t *m, int gate)
 {
-  const bool commands
-      = gate == MOTOR_GATE || (gate == ARRAY_GATE && m->config->settings.commands_from_joints);
+  const bool commands =
+      gate == MOTOR_GATE || (gate == ARRAY_GATE && m->config->settings.commands_from_joints);
   return commands ? m->state->command_steady : m->state->state_steady;
 }
 

@@ -65,19 +65,19 @@ typedef struct {
 } name_table_t;
 
 typedef struct {
-  name_table_t joints;          /* as messages name them, with the prefix */
-  int32_t *entries;             /* (joints) entry of q; NOWHERE for joints of several coordinates */
-  int32_t *coordinates;         /* (joints) first velocity coordinate */
-  uint8_t *angular;             /* (joints) whether the position is an angle */
+  name_table_t joints;  /* as messages name them, with the prefix */
+  int32_t *entries;     /* (joints) entry of q; NOWHERE for joints of several coordinates */
+  int32_t *coordinates; /* (joints) first velocity coordinate */
+  uint8_t *angular;     /* (joints) whether the position is an angle */
   int nq, nv, ny, base_nq, base_nv;
-  double *home;                 /* (nq) assembly */
-  int actuated, independent;    /* how many joints */
-  int32_t *actuated_joints;     /* their numbers */
+  double *home;              /* (nq) assembly */
+  int actuated, independent; /* how many joints */
+  int32_t *actuated_joints;  /* their numbers */
   int32_t *independent_joints;
-  int32_t *y_coordinates;       /* (ny) velocity coordinates of y */
+  int32_t *y_coordinates; /* (ny) velocity coordinates of y */
   name_table_t links;
-  int32_t *link_bodies;         /* (links) NOWHERE where a wrench moves nothing */
-  double *link_frames;          /* (links x 12) rotation by rows, and origin, in the body's frame */
+  int32_t *link_bodies; /* (links) NOWHERE where a wrench moves nothing */
+  double *link_frames;  /* (links x 12) rotation by rows, and origin, in the body's frame */
   int bodies;
   int64_t description, version; /* what the model was made from; which model it is */
 } model_t;
@@ -86,21 +86,21 @@ enum { ACCELERATION_ZERO, ACCELERATION_REFERENCE, ACCELERATION_ESTIMATE };
 enum { STALE_NOTHING, STALE_ZERO, STALE_GRAVITY, STALE_DAMPING };
 
 typedef struct {
-  int64_t timeout;              /* [ns]; 0 for never */
+  int64_t timeout; /* [ns]; 0 for never */
   bool differentiate, wrenches, zero_on_rejection, commands_from_joints, dampers;
   int acceleration_source, on_stale;
   double velocity_cutoff, acceleration_cutoff, max_condition, tolerance, observer_gain;
-  double cannot_give;           /* share of a force that the motors may leave over */
-  double largest;               /* above which a number is a mistake */
+  double cannot_give; /* share of a force that the motors may leave over */
+  double largest;     /* above which a number is a mistake */
   int64_t terms;
-  int64_t stale_hold;           /* how long efforts may stand after the inputs stopped [ns] */
-  double *offsets;              /* (joints) added to measured positions */
-  double *damping;              /* (actuated) for `on_stale` [N m s/rad, N s/m] */
-  double *limits;               /* (actuated) */
+  int64_t stale_hold; /* how long efforts may stand after the inputs stopped [ns] */
+  double *offsets;    /* (joints) added to measured positions */
+  double *damping;    /* (actuated) for `on_stale` [N m s/rad, N s/m] */
+  double *limits;     /* (actuated) */
   gate_rules_t gate;
-  int command_count;            /* joints of the bare arrays; 0 for none */
-  int32_t *command_order;       /* (command_count) among the actuated joints */
-  bool complete;                /* whether ~/joint_states is published */
+  int command_count;      /* joints of the bare arrays; 0 for none */
+  int32_t *command_order; /* (command_count) among the actuated joints */
+  bool complete;          /* whether ~/joint_states is published */
   closing_rules_t closing;
   int64_t *parts;
 } settings_t;
@@ -110,12 +110,12 @@ typedef bool (*closer_t)(void *context, const double *position, const double *gu
 
 /* How states are answered in which certain joints are known. */
 typedef struct {
-  uint8_t *measured;            /* (joints) which: the key */
-  uint8_t *wanted;              /* (joints) whose acceleration a reference gives; NULL for none */
+  uint8_t *measured; /* (joints) which: the key */
+  uint8_t *wanted;   /* (joints) whose acceleration a reference gives; NULL for none */
   int acceleration_source;
   bool wrenches;
   int64_t terms;
-  bool determined;              /* false: these joints do not determine the others */
+  bool determined; /* false: these joints do not determine the others */
   bool reference_determined;
   kernel_t kernel;
   closing_t closing;
@@ -124,21 +124,21 @@ typedef struct {
   void *closer_context;
   double *velocity, *acceleration, *wrench, *efforts;
   int known, wanted_count;
-  int32_t *joints;              /* (known) joints that the kernel goes by */
-  int32_t *wanted_joints;       /* (wanted_count) joints of the accelerations */
-  uint8_t *chosen;              /* (joints) the same as `joints` */
+  int32_t *joints;        /* (known) joints that the kernel goes by */
+  int32_t *wanted_joints; /* (wanted_count) joints of the accelerations */
+  uint8_t *chosen;        /* (joints) the same as `joints` */
   int seed_count, redundant_count;
-  int32_t *seeds;               /* measured joints of loops with redundant measurements */
-  int32_t *redundant;           /* measured joints that the kernel does not go by */
-  double *scales;               /* (redundant) change of each per change of the others, at least 1 */
-  kernel_t completion;          /* (q, velocity) -> qd */
+  int32_t *seeds;      /* measured joints of loops with redundant measurements */
+  int32_t *redundant;  /* measured joints that the kernel does not go by */
+  double *scales;      /* (redundant) change of each per change of the others, at least 1 */
+  kernel_t completion; /* (q, velocity) -> qd */
 } route_t;
 
 /* How commands are converted that name certain joints and have certain fields. */
 typedef struct {
-  uint8_t *named;               /* (joints) the key, with `fields` */
+  uint8_t *named; /* (joints) the key, with `fields` */
   int fields;
-  uint8_t *measured;            /* (joints) that damping goes by; NULL for none */
+  uint8_t *measured; /* (joints) that damping goes by; NULL for none */
   bool determined, moves, holds, needs_state, has_efforts;
   kernel_t kernel;
   closing_t closing;
@@ -149,18 +149,18 @@ typedef struct {
 } command_route_t;
 
 typedef struct {
-  kernel_t momentum;            /* (q, yd) -> p, free */
-  kernel_t friction;            /* (q, yd) -> force */
-  kernel_t force;               /* (q, spanning efforts) -> force on y */
-  bool wrench;                  /* whether ~/estimated_wrench is published */
-  kernel_t jacobian;            /* (q) -> J by rows */
-  kernel_t pose;                /* (q) -> 4 x 4 by rows */
+  kernel_t momentum; /* (q, yd) -> p, free */
+  kernel_t friction; /* (q, yd) -> force */
+  kernel_t force;    /* (q, spanning efforts) -> force on y */
+  bool wrench;       /* whether ~/estimated_wrench is published */
+  kernel_t jacobian; /* (q) -> J by rows */
+  kernel_t pose;     /* (q) -> 4 x 4 by rows */
   double point[3];
 } observer_t;
 
 typedef struct {
-  kernel_t gravity;             /* (q) -> force on y */
-  kernel_t efforts;             /* (q, force) -> efforts of the motors */
+  kernel_t gravity; /* (q) -> force on y */
+  kernel_t efforts; /* (q, force) -> efforts of the motors */
 } hold_t;
 
 typedef struct {
@@ -174,68 +174,68 @@ typedef struct {
   int route_count;
   command_route_t *command_routes;
   int command_route_count;
-  observer_t *observer;         /* NULL where external efforts are not estimated */
-  hold_t *hold;                 /* NULL unless `on_stale` needs it */
+  observer_t *observer; /* NULL where external efforts are not estimated */
+  hold_t *hold;         /* NULL unless `on_stale` needs it */
   outputs_t outputs;
   double *scratch;
-  void *owner;                  /* of the arrays of kernels */
+  void *owner; /* of the arrays of kernels */
 } config_t;
 
 /* Filtered rates of numbers: differences through a first-order low-pass. */
 typedef struct {
-  double *rate;                 /* NaN while it is not known */
+  double *rate; /* NaN while it is not known */
   double *filtered, *value;
   int64_t *time, *began;
 } rates_t;
 
 /* Where joints stand in messages that name the same joints. */
 typedef struct {
-  uint8_t *pattern;             /* bytes from the frame to the end of the names */
+  uint8_t *pattern; /* bytes from the frame to the end of the names */
   size_t pattern_size;
-  uint8_t encoding;             /* of the message: which byte order */
+  uint8_t encoding; /* of the message: which byte order */
   int count, known;
   bool repeated;
-  int32_t *joints;              /* (count) their numbers; NOWHERE for those that are not ours */
-  int64_t time;                 /* stamp of the last such message */
-  uint32_t number;              /* no other layout has it */
+  int32_t *joints; /* (count) their numbers; NOWHERE for those that are not ours */
+  int64_t time;    /* stamp of the last such message */
+  uint32_t number; /* no other layout has it */
 } layout_t;
 
 typedef struct {
   layout_t *layouts[MAX_LAYOUTS];
   int count;
-  uint32_t made;                /* how many there ever were */
+  uint32_t made; /* how many there ever were */
 } layouts_t;
 
 typedef struct {
   int joints, nq, nv, ny, actuated, links, base_nv;
-  double *block;                /* all doubles that follow */
+  double *block; /* all doubles that follow */
   double *position, *velocity, *effort;
   int64_t *time, *effort_time;
-  uint8_t *moving;              /* (joints) whether the velocity is known */
-  uint32_t *source;             /* (joints) layout of the message that the position is from */
+  uint8_t *moving;  /* (joints) whether the velocity is known */
+  uint32_t *source; /* (joints) layout of the message that the position is from */
   rates_t velocity_rates, acceleration_rates, base_rates;
-  double *q;                    /* (nq) where the last state was closed */
-  bool answered;                /* whether there is a state that was answered; it is: */
+  double *q;     /* (nq) where the last state was closed */
+  bool answered; /* whether there is a state that was answered; it is: */
   int64_t state_time, state_steady;
-  double *state;                /* (ny + nq + actuated) velocity, position, feedforward */
-  uint8_t *state_joints;        /* (joints) that it went by */
-  double *qd;                   /* (nv) its completed velocity */
-  double *reference;            /* (joints) */
+  double *state;         /* (ny + nq + actuated) velocity, position, feedforward */
+  uint8_t *state_joints; /* (joints) that it went by */
+  double *qd;            /* (nv) its completed velocity */
+  double *reference;     /* (joints) */
   uint8_t *referenced;
   int64_t reference_time;
   double base_position[7], base_twist[6];
   int64_t base_time;
-  double *wrenches;             /* (links x 6) */
+  double *wrenches; /* (links x 6) */
   int64_t *wrench_time;
   double *command_q;
-  int64_t command_stamp, command_steady; /* of the last that was answered */
-  int64_t last_command_stamp;   /* of the last that was read */
-  double *integral, *drive, *external; /* of the observer, (ny) */
+  int64_t command_stamp, command_steady;  /* of the last that was answered */
+  int64_t last_command_stamp;             /* of the last that was read */
+  double *integral, *drive, *external;    /* of the observer, (ny) */
   int64_t observer_time, observer_period; /* of the last state, and between two */
   bool observing;
   double largest_external;
   gate_t gates[3];
-  int64_t gate_end_time[3];     /* when efforts that stand after the end become zeros; NEVER */
+  int64_t gate_end_time[3]; /* when efforts that stand after the end become zeros; NEVER */
   layouts_t state_layouts, command_layouts;
   int64_t latest, latest_steady; /* times that were seen last */
 } state_t;
@@ -247,30 +247,30 @@ typedef struct {
 
 typedef struct {
   record_t *records;
-  size_t count;                 /* since they were read; there may be more than records */
+  size_t count; /* since they were read; there may be more than records */
 } records_t;
 
 /* The last rejection, as Python needs it for its message. */
 typedef struct {
   code_t code;
-  int topic, joint;             /* joint: NOWHERE for none */
+  int topic, joint; /* joint: NOWHERE for none */
   double value, other;
   uint8_t *data;
   size_t size, capacity;
-  uint8_t *mask;                /* (joints) that were known */
+  uint8_t *mask; /* (joints) that were known */
 } rejection_t;
 
 /* What Python should prepare. */
 typedef struct {
-  bool route, command, search;  /* which of these is asked for */
-  uint8_t *measured, *wanted;   /* (joints) of a route */
+  bool route, command, search; /* which of these is asked for */
+  uint8_t *measured, *wanted;  /* (joints) of a route */
   bool has_wanted;
-  uint8_t *named, *damped;      /* (joints) of a command */
+  uint8_t *named, *damped; /* (joints) of a command */
   int fields;
   bool has_damped;
-  uint8_t *chosen;              /* (joints) of a search; and */
-  double *position, *guess;     /* (joints), (nq) */
-  int64_t search_time;          /* when the last one was asked for, by the steady clock */
+  uint8_t *chosen;          /* (joints) of a search; and */
+  double *position, *guess; /* (joints), (nq) */
+  int64_t search_time;      /* when the last one was asked for, by the steady clock */
 } request_t;
 
 typedef struct {
@@ -281,12 +281,12 @@ typedef struct {
   int64_t limited;
   rejection_t rejection;
   request_t request;
-  uint8_t *asked;               /* what was asked for since the last configuration */
+  uint8_t *asked; /* what was asked for since the last configuration */
   records_t states, commands;
-  double apart;                 /* largest contradiction in the last evaluation, over its scale */
-  double contradiction;         /* largest since it was read; and whose */
+  double apart;         /* largest contradiction in the last evaluation, over its scale */
+  double contradiction; /* largest since it was read; and whose */
   int contradicting;
-  const route_t *route;         /* that answered last */
+  const route_t *route; /* that answered last */
 } machine_t;
 
 /* Where messages go. */

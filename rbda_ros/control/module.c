@@ -87,14 +87,12 @@ static void locked_stop(machine_t *machine, const sink_t *sink, moment_t moment)
 }
 
 typedef struct {
-  PyObject_HEAD
-  machine_t machine;
+  PyObject_HEAD machine_t machine;
   machine_api_t api;
   bool ready;
 } Machine;
 
-#define LOCKED(self)                                                                               \
-  Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&(self)->machine.lock);
+#define LOCKED(self) Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&(self)->machine.lock);
 #define UNLOCKED(self)                                                                             \
   pthread_mutex_unlock(&(self)->machine.lock);                                                     \
   Py_END_ALLOW_THREADS
@@ -213,8 +211,8 @@ static PyObject *Machine_counts(Machine *self, PyObject *Py_UNUSED(none))
   for (int k = 0; list != NULL && k < CODES; k++)
     PyList_SET_ITEM(list, k, PyLong_FromLongLong(counts[k]));
   return Py_BuildValue("{s:N,s:L,s:d,s:i,s:d}", "rejected", list, "limited", (long long)limited,
-                       "contradiction", contradiction, "contradicting", contradicting,
-                       "external", external);
+                       "contradiction", contradiction, "contradicting", contradicting, "external",
+                       external);
 }
 
 static PyObject *Machine_rejection(Machine *self, PyObject *Py_UNUSED(none))
@@ -230,10 +228,10 @@ static PyObject *Machine_rejection(Machine *self, PyObject *Py_UNUSED(none))
   UNLOCKED(self)
   PyObject *result = NULL;
   if (last.data != NULL && last.mask != NULL)
-    result = Py_BuildValue("{s:i,s:i,s:i,s:d,s:d,s:N,s:N}", "code", (int)last.code, "topic",
-                           last.topic, "joint", last.joint, "value", last.value, "other",
-                           last.other, "data", bytes_of(last.data, last.size), "mask",
-                           bytes_of(last.mask, joints));
+    result =
+        Py_BuildValue("{s:i,s:i,s:i,s:d,s:d,s:N,s:N}", "code", (int)last.code, "topic", last.topic,
+                      "joint", last.joint, "value", last.value, "other", last.other, "data",
+                      bytes_of(last.data, last.size), "mask", bytes_of(last.mask, joints));
   else
     PyErr_NoMemory();
   free(last.data);
@@ -402,7 +400,8 @@ static PyMethodDef machine_methods[] = {
      "start_from(q): close the loops from here the next time; whether it fits the model."},
     {"records", (PyCFunction)Machine_records, METH_VARARGS,
      "records(of_commands): how many answers there were, and rows of float64 about them."},
-    {"state", (PyCFunction)Machine_state, METH_NOARGS, "The state that was answered last, or None."},
+    {"state", (PyCFunction)Machine_state, METH_NOARGS,
+     "The state that was answered last, or None."},
     {"inputs", (PyCFunction)Machine_inputs, METH_NOARGS,
      "Number of the route that answered last, and copies of its kernel's inputs; or None."},
     {NULL, NULL, 0, NULL},
@@ -414,8 +413,7 @@ static PyGetSetDef machine_properties[] = {
 };
 
 static PyTypeObject MachineType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "rbda_ros.control.native.Machine",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.control.native.Machine",
     .tp_doc = "The stream: messages and times in, messages and rejections out.",
     .tp_basicsize = sizeof(Machine),
     .tp_flags = Py_TPFLAGS_DEFAULT,
@@ -429,8 +427,7 @@ static PyTypeObject MachineType = {
 /* The gate alone, for tests. */
 
 typedef struct {
-  PyObject_HEAD
-  gate_t gate;
+  PyObject_HEAD gate_t gate;
 } Gate;
 
 static int Gate_init(Gate *self, PyObject *args, PyObject *kwargs)
@@ -505,8 +502,7 @@ static PyMethodDef gate_methods[] = {
 };
 
 static PyTypeObject GateType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "rbda_ros.control.native.Gate",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.control.native.Gate",
     .tp_doc = "The gate of one topic of efforts.",
     .tp_basicsize = sizeof(Gate),
     .tp_flags = Py_TPFLAGS_DEFAULT,
@@ -574,7 +570,8 @@ static PyObject *write_message(PyObject *Py_UNUSED(module), PyObject *args)
   template_t message = {0};
   if (good && make_joint_state(&message, names, count, present)) {
     for (int f = 0; f < 3; f++)
-      if (message.fields[f] != NULL) memcpy(message.fields[f], fields[f].buf, (size_t)fields[f].len);
+      if (message.fields[f] != NULL)
+        memcpy(message.fields[f], fields[f].buf, (size_t)fields[f].len);
     put_stamp(&message, stamp);
     result = bytes_of(message.data, message.size);
   } else if (!PyErr_Occurred()) {
@@ -598,11 +595,8 @@ static PyMethodDef functions[] = {
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "native",
-    .m_doc = "The stream's state machine.",
-    .m_size = -1,
-    .m_methods = functions,
+    PyModuleDef_HEAD_INIT, .m_name = "native",     .m_doc = "The stream's state machine.",
+    .m_size = -1,          .m_methods = functions,
 };
 
 PyMODINIT_FUNC PyInit_native(void)

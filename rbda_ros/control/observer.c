@@ -44,8 +44,8 @@ static void advance(machine_t *m, const double *p, const double *drive, int64_t 
   state_t *s = m->state;
   const double gain = m->config->settings.observer_gain;
   const int64_t pause = s->observer_time == NEVER ? 0 : time - s->observer_time;
-  const bool gap = pause > LONGEST
-                   || (s->observer_period != 0 && pause > LONGER * s->observer_period + SLACK);
+  const bool gap =
+      pause > LONGEST || (s->observer_period != 0 && pause > LONGER * s->observer_period + SLACK);
   for (int k = 0; k < s->ny; k++) {
     if (!s->observing || gap) {
       s->integral[k] = p[k] - s->external[k] / gain; /* the estimate goes on where it was */
@@ -127,8 +127,7 @@ static void send_wrench(machine_t *m, const sink_t *sink, int64_t stamp)
   run_kernel(pose);
   double world[6], link[6];
   const int rows = s->ny < 6 ? 3 : 6;
-  solve_wrench(jacobian->ports[1], rows, s->ny, s->external, m->config->scratch,
-               world);
+  solve_wrench(jacobian->ports[1], rows, s->ny, s->external, m->config->scratch, world);
   const double *T = pose->ports[1], *p = observer->point;
   for (int i = 0; i < 3; i++) {
     link[i] = link[3 + i] = 0.0;

@@ -44,7 +44,8 @@ code_t feed_reference(machine_t *m, const uint8_t *data, size_t size, moment_t m
   m->rejection.other = (double)acceleration.count;
   qsort(sorted, count, sizeof *sorted, by_number);
   bool repeated = false;
-  for (uint32_t k = 1; k < count; k++) repeated |= sorted[k] != NOWHERE && sorted[k] == sorted[k - 1];
+  for (uint32_t k = 1; k < count; k++)
+    repeated |= sorted[k] != NOWHERE && sorted[k] == sorted[k - 1];
   if (reader.failed)
     code = UNREADABLE;
   else if (points == 0 || acceleration.count != count)
@@ -86,8 +87,7 @@ code_t feed_base_state(machine_t *m, const uint8_t *data, size_t size, moment_t 
   m->rejection.value = length;
   if (!(fabs(length - 1.0) <= 1e-3)) return NOT_A_ROTATION;
   const double divisor = fabs(length - 1.0) > 1e-15 ? length : 1.0;
-  for (size_t k = 0; k < 7; k++)
-    s->base_position[k] = number_at(pose, k) / (k < 3 ? 1.0 : divisor);
+  for (size_t k = 0; k < 7; k++) s->base_position[k] = number_at(pose, k) / (k < 3 ? 1.0 : divisor);
   s->base_time = header.stamp != 0 || settings->timeout != 0 ? header.stamp : moment.now;
   for (int k = 0; k < 6; k++) {
     s->base_twist[k] = number_at(twist, (size_t)k);

@@ -6,7 +6,8 @@
 
 static bool fits(bool so, const char *what)
 {
-  if (!so && !PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "configuration: %s does not fit", what);
+  if (!so && !PyErr_Occurred())
+    PyErr_Format(PyExc_ValueError, "configuration: %s does not fit", what);
   return so;
 }
 
@@ -66,8 +67,8 @@ static bool copy_array(PyObject *of, const char *name, size_t item, int64_t size
   size_t found;
   PyObject *array = PyObject_GetAttrString(of, name);
   if (array == NULL) return false;
-  const bool read = memory_of(array, item, &at, &found)
-                    && fits(size < 0 || found == (size_t)size, name);
+  const bool read =
+      memory_of(array, item, &at, &found) && fits(size < 0 || found == (size_t)size, name);
   if (read) {
     void *copied = malloc(item * found + 1);
     if (copied != NULL) memcpy(copied, at, item * found);
@@ -146,8 +147,8 @@ static bool read_model(PyObject *of, model_t *model)
     return false;
   joints = model->joints.count;
   return fits((model->base_nq == 0 && model->base_nv == 0)
-                  || (model->base_nq == 7 && model->base_nv == 6 && model->nq >= 7
-                      && model->nv >= 6 && model->ny >= 6),
+                  || (model->base_nq == 7 && model->base_nv == 6 && model->nq >= 7 && model->nv >= 6
+                      && model->ny >= 6),
               "the base")
          && copy_places(of, "entries", joints, NOWHERE, model->nq, &model->entries, NULL)
          && copy_places(of, "coordinates", joints, 0, model->nv, &model->coordinates, NULL)
@@ -178,9 +179,8 @@ static bool read_settings(PyObject *of, const model_t *model, settings_t *s)
       || !get_number(of, "max_condition_number", &s->max_condition)
       || !get_number(of, "measurement_tolerance", &s->tolerance)
       || !get_number(of, "observer_gain", &s->observer_gain)
-      || !get_number(of, "cannot_give", &s->cannot_give)
-      || !get_number(of, "largest", &s->largest) || !get_integer(of, "terms", &s->terms)
-      || !get_integer(of, "stale_hold", &s->stale_hold)
+      || !get_number(of, "cannot_give", &s->cannot_give) || !get_number(of, "largest", &s->largest)
+      || !get_integer(of, "terms", &s->terms) || !get_integer(of, "stale_hold", &s->stale_hold)
       || !copy_numbers(of, "offsets", model->joints.count, &s->offsets)
       || !copy_numbers(of, "damping", model->actuated, &s->damping)
       || !copy_numbers(of, "limits", model->actuated, &s->limits)
@@ -293,7 +293,7 @@ static bool read_route_kernel(PyObject *of, config_t *config, route_t *route)
 {
   const model_t *model = &config->model;
   const int64_t ny = model->ny, nq = model->nq, actuated = model->actuated;
-  const int64_t wrenches[] = {-1, ny, ny, nq, actuated, 6 * (int64_t)model->bodies,
+  const int64_t wrenches[] = {-1,       ny, ny,    nq, actuated, 6 * (int64_t)model->bodies,
                               actuated, nq, HEALTH};
   const int64_t plain[] = {-1, ny, ny, nq, actuated, actuated, nq, HEALTH};
   const int64_t completion[] = {nq, ny, model->nv};
@@ -318,9 +318,9 @@ static bool read_route_kernel(PyObject *of, config_t *config, route_t *route)
   PyObject *closer = PyObject_GetAttrString(of, "closer");
   if (closer == NULL) return false;
   route->by_newton = closer == Py_None;
-  bool good = fits(model->base_nv + route->known == ny
-                       && model->base_nv + route->wanted_count == ny,
-                   "the joints of a route");
+  bool good =
+      fits(model->base_nv + route->known == ny && model->base_nv + route->wanted_count == ny,
+           "the joints of a route");
   if (route->by_newton) {
     good = good && fits(route->closing.known == (size_t)route->known, "the positions of a route");
   } else if (good) {
@@ -345,7 +345,8 @@ static bool read_route(PyObject *of, config_t *config, route_t *route)
       || !copy_mask(of, "wanted", joints, &route->wanted)
       || !get_count(of, "acceleration_source", &route->acceleration_source)
       || !get_flag(of, "wrenches", &route->wrenches) || !get_integer(of, "terms", &route->terms)
-      || !get_flag(of, "determined", &route->determined) || !fits(route->measured != NULL, "a route"))
+      || !get_flag(of, "determined", &route->determined)
+      || !fits(route->measured != NULL, "a route"))
     return false;
   if (!route->determined) return true;
   if (!get_flag(of, "reference_determined", &route->reference_determined)
@@ -374,8 +375,8 @@ static bool read_command_route(PyObject *of, config_t *config, command_route_t *
   const model_t *model = &config->model;
   const int joints = model->joints.count;
   const int64_t ny = model->ny, nq = model->nq, nv = model->nv, actuated = model->actuated;
-  const int64_t sizes[] = {-1, ny, nv, nq, ny + nq + actuated, 2 * nv, actuated, actuated,
-                           ny, 3 * actuated, nq, HEALTH + 2};
+  const int64_t sizes[] = {-1,       ny, nv,           nq, ny + nq + actuated, 2 * nv, actuated,
+                           actuated, ny, 3 * actuated, nq, HEALTH + 2};
   int64_t *entries;
   if (!copy_mask(of, "named", joints, &route->named) || !fits(route->named != NULL, "a command")
       || !copy_mask(of, "measured", joints, &route->measured)
@@ -482,8 +483,8 @@ static bool read_command_routes(PyObject *list, config_t *config)
   bool good = config->command_routes != NULL;
   for (Py_ssize_t k = 0; good && k < count; k++) {
     config->command_route_count++;
-    good = read_command_route(PySequence_Fast_GET_ITEM(routes, k), config,
-                              &config->command_routes[k]);
+    good =
+        read_command_route(PySequence_Fast_GET_ITEM(routes, k), config, &config->command_routes[k]);
   }
   Py_DECREF(routes);
   return good;
@@ -605,12 +606,24 @@ void release_config(config_t *config)
   for (int k = 0; k < config->route_count; k++) free_route(&config->routes[k]);
   for (int k = 0; k < config->command_route_count; k++)
     free_command_route(&config->command_routes[k]);
-  void *const blocks[] = {config->routes,        config->command_routes,    config->observer,
-                          config->hold,          config->scratch,           model->entries,
-                          model->coordinates,    model->angular,            model->home,
-                          model->actuated_joints, model->independent_joints, model->y_coordinates,
-                          model->link_bodies,    model->link_frames,        settings->offsets,
-                          settings->damping,     settings->limits,          settings->command_order,
+  void *const blocks[] = {config->routes,
+                          config->command_routes,
+                          config->observer,
+                          config->hold,
+                          config->scratch,
+                          model->entries,
+                          model->coordinates,
+                          model->angular,
+                          model->home,
+                          model->actuated_joints,
+                          model->independent_joints,
+                          model->y_coordinates,
+                          model->link_bodies,
+                          model->link_frames,
+                          settings->offsets,
+                          settings->damping,
+                          settings->limits,
+                          settings->command_order,
                           settings->parts};
   for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
   free_names(&model->joints);

@@ -86,13 +86,13 @@ bool make_state(machine_t *m, config_t *config)
   s->actuated = (int)actuated;
   s->links = (int)links;
   s->base_nv = (int)base_nv;
-  const size_t sizes[] = {joints, joints, joints, nq, ny + nq + actuated, nv, joints, 6 * links, nq,
-                          ny,     ny,     ny,     actuated, actuated, actuated};
-  double **const arrays[] = {&s->position,      &s->velocity,      &s->effort,
-                             &s->q,             &s->state,         &s->qd,
-                             &s->reference,     &s->wrenches,      &s->command_q,
-                             &s->integral,      &s->drive,         &s->external,
-                             &s->gates[0].last, &s->gates[1].last, &s->gates[2].last};
+  const size_t sizes[] = {joints, joints, joints,    nq,       ny + nq + actuated,
+                          nv,     joints, 6 * links, nq,       ny,
+                          ny,     ny,     actuated,  actuated, actuated};
+  double **const arrays[] = {
+      &s->position,      &s->velocity,      &s->effort,       &s->q,        &s->state, &s->qd,
+      &s->reference,     &s->wrenches,      &s->command_q,    &s->integral, &s->drive, &s->external,
+      &s->gates[0].last, &s->gates[1].last, &s->gates[2].last};
   const size_t count = sizeof sizes / sizeof *sizes;
   size_t total = 1;
   for (size_t k = 0; k < count; k++) total += sizes[k];

@@ -35,8 +35,7 @@ typedef struct {
 } input_t;
 
 typedef struct stream {
-  PyObject_HEAD
-  rcl_node_t *node;
+  PyObject_HEAD rcl_node_t *node;
   rcl_clock_t *clock;
   PyObject *machine; /* whose memory this works on */
   const machine_api_t *api;
@@ -222,11 +221,12 @@ static bool open_inputs(Stream *self, PyObject *topics, PyObject *types, size_t 
   for (int k = 0; k < INPUT_TOPICS; k++) {
     const char *topic = PyUnicode_AsUTF8(PyTuple_GET_ITEM(topics, k));
     PyObject *capsule = PyTuple_GET_ITEM(types, k);
-    const rosidl_message_type_support_t *type
-        = topic == NULL ? NULL : PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+    const rosidl_message_type_support_t *type =
+        topic == NULL ? NULL : PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
     if (type == NULL) return false;
     if (!open_input(self, &self->inputs[k], type, topic, depth)) {
-      PyErr_Format(PyExc_RuntimeError, "cannot listen to %s: %s", topic, rcl_get_error_string().str);
+      PyErr_Format(PyExc_RuntimeError, "cannot listen to %s: %s", topic,
+                   rcl_get_error_string().str);
       rcl_reset_error();
       return false;
     }
@@ -313,8 +313,7 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
 {
   if (!self->open) Py_RETURN_NONE;
   self->open = false;
-  Py_BEGIN_ALLOW_THREADS
-  pthread_mutex_lock(&self->arrivals_lock);
+  Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->arrivals_lock);
   self->stopping = true;
   pthread_cond_signal(&self->arrived);
   pthread_mutex_unlock(&self->arrivals_lock);
@@ -326,8 +325,7 @@ static PyObject *Stream_close(Stream *self, PyObject *Py_UNUSED(none))
   pthread_mutex_lock(&self->publishing);
   memset(self->publishers, 0, sizeof self->publishers);
   pthread_mutex_unlock(&self->publishing);
-  Py_END_ALLOW_THREADS
-  Py_RETURN_NONE;
+  Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 static void Stream_dealloc(Stream *self)
@@ -347,12 +345,10 @@ static void Stream_dealloc(Stream *self)
 /* End the topics of motors, for a robot that is being replaced by another; the thread goes on. */
 static PyObject *Stream_end_topics(Stream *self, PyObject *Py_UNUSED(none))
 {
-  Py_BEGIN_ALLOW_THREADS
-  const sink_t sink = {self, emit, is_listened};
+  Py_BEGIN_ALLOW_THREADS const sink_t sink = {self, emit, is_listened};
   moment_t moment;
   if (self->open && present(self, &moment)) self->api->stop(self->api->machine, &sink, moment);
-  Py_END_ALLOW_THREADS
-  Py_RETURN_NONE;
+  Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 static PyObject *Stream_set_publishers(Stream *self, PyObject *addresses)
@@ -368,12 +364,10 @@ static PyObject *Stream_set_publishers(Stream *self, PyObject *addresses)
     publishers[k] = PyLong_AsVoidPtr(PySequence_Fast_GET_ITEM(list, k));
   Py_DECREF(list);
   if (PyErr_Occurred()) return NULL;
-  Py_BEGIN_ALLOW_THREADS
-  pthread_mutex_lock(&self->publishing);
+  Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->publishing);
   memcpy(self->publishers, publishers, sizeof publishers);
   pthread_mutex_unlock(&self->publishing);
-  Py_END_ALLOW_THREADS
-  Py_RETURN_NONE;
+  Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
@@ -387,8 +381,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyTypeObject StreamType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "rbda_ros.node.rcl_stream.RclStream",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.node.rcl_stream.RclStream",
     .tp_doc = "Gives messages of a node to a machine, in a thread. Close it before the node goes.",
     .tp_basicsize = sizeof(Stream),
     .tp_flags = Py_TPFLAGS_DEFAULT,

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
-from conversation import Conversation, efforts
+from conversation import efforts
 from geometry_msgs.msg import WrenchStamped
 from lifecycle_msgs.msg import Transition
 from native_talk import CLOSE, LEG, LOOPS, YD, Y, good, running, threads
@@ -167,7 +167,7 @@ def test_old_states_are_counted_without_python(leg):
     assert "1 s old by their stamp" in refusals.last_message
 
 
-def test_what_it_does_not_know_is_for_python(leg):
+def test_numbers_that_are_not_finite_are_counted(leg):
     robot, refusals = leg.robot, leg.node.stream.rejections
     leg.natively(*good(robot))
     before = refusals.total
@@ -175,10 +175,6 @@ def test_what_it_does_not_know_is_for_python(leg):
     leg.publisher.publish(bad)
     leg.client.until(lambda: refusals.total == before + 1)
     assert "not finite: hip_abduction" in refusals.last_message
-    leg.natively(*good(robot))
-    leg.set(publish_external_effort=True)
-    leg.by_python(*good(robot))
-    leg.set(publish_external_effort=False)
     leg.natively(*good(robot))
 
 
@@ -253,13 +249,13 @@ def test_two_drivers_with_a_half_each(leg):
 
 def test_it_ends_when_the_node_is_not_active(leg):
     leg.natively(*good(leg.robot))
-    assert threads() == 2  # and that of commands
+    assert threads() == 1  # and that of commands
     for _ in range(3):
         assert leg.client.change_state(Transition.TRANSITION_DEACTIVATE)
         assert not threads()
         assert leg.silence_after(leg.client.joint_states(*good(leg.robot)))
         assert leg.client.change_state(Transition.TRANSITION_ACTIVATE)
-        assert threads() == 2  # and that of commands
+        assert threads() == 1  # and that of commands
         leg.client.until(lambda: leg.publisher.get_subscription_count() > 0)
     leg.natively(*good(leg.robot))
 
@@ -316,15 +312,3 @@ def test_a_thread_of_python_that_never_rests_does_not_stop_it(leg):
     finally:
         stop.set()
         busy.join()
-
-
-def test_without_it_python_answers(graph, monkeypatch):
-    monkeypatch.setenv("RBDA_ROS_NATIVE", "0")
-    node = graph.serve(robot_description=LEG.read_text(), loop_constraints=str(LOOPS))
-    client = graph.client()
-    client.until_active()
-    robot = load_robot(LEG, LOOPS)
-    answer = Conversation(client).answer_to(*good(robot))
-    np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(Y), YD), **CLOSE)
-    assert "joint_states are answered by Python: RBDA_ROS_NATIVE is 0" in node.log
-    assert node.stop() == 0

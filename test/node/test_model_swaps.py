@@ -4,7 +4,6 @@ import gc
 import threading
 import time
 import weakref
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -116,108 +115,6 @@ def test_other_settings_need_no_turn_of_python(leg):
         change = [Parameter("velocity_cutoff", value=cutoff)]
         with leg.held(lambda change=change: leg.node.set_parameters(change)):
             assert_answers(leg, robot)
-
-
-def test_a_message_that_waits_for_python_is_not_lost_in_a_swap(leg):
-    """It came before the swap, and Python answers it after."""
-    robot = leg.robot
-    leg.set(joint_state_timeout=10.0)
-    leg.natively(*good(robot))
-    loaded = robot.with_payloads({"box": Payload("foot", 3.0)})
-    swap = use(leg, loaded)
-    unknown = leg.client.joint_states(*[part[::-1] for part in good(robot)])
-    leg.heard.clear()
-
-    def send_and_swap():
-        leg.publisher.publish(unknown)
-        time.sleep(0.2)  # until the thread has handed it over
-        swap()
-
-    with leg.held(send_and_swap):
-        pass
-    leg.client.until(lambda: leg.answered(unknown))
-    np.testing.assert_allclose(
-        leg.answered(unknown).effort, efforts(loaded, loaded.close(Y), YD), **CLOSE
-    )
-    with leg.held(use(leg, robot)):
-        assert_answers(leg, robot)
-    leg.set(joint_state_timeout=0.1)
-
-
-@contextmanager
-def half_way(leg, monkeypatch, change):
-    """While the node's executor is in the middle of a change, and waits there."""
-    begun, go_on, done = threading.Event(), threading.Event(), threading.Event()
-    commands = leg.node.stream.commands
-
-    def pause(at):
-        def paused(*arguments):
-            at(*arguments)
-            begun.set()
-            go_on.wait()
-
-        return paused
-
-    def run():
-        change()
-        done.set()
-
-    with monkeypatch.context() as patch:
-        for name in ("use", "apply"):
-            patch.setattr(commands, name, pause(getattr(commands, name)))
-        leg.node.executor.create_task(run)
-        leg.client.until(begun.is_set)
-        try:
-            yield
-        finally:
-            go_on.set()
-            leg.client.until(done.is_set)
-
-
-def test_states_are_answered_by_the_old_model_until_the_new_one_is_there(leg, monkeypatch):
-    robot = leg.robot
-    leg.natively(*good(robot))
-    for after in (robot.with_payloads({"box": Payload("foot", 2.5)}), robot):
-        before = leg.robot
-        with half_way(leg, monkeypatch, use(leg, after)):
-            assert_answers(leg, before)
-        answer = leg.natively(*good(after))
-        np.testing.assert_allclose(answer.effort, efforts(after, after.close(Y), YD), **CLOSE)
-
-
-def test_states_are_answered_by_the_old_settings_until_the_new_ones_are_there(leg, monkeypatch):
-    """Each effort is limited as it was, or as it will be."""
-    robot = leg.robot
-    leg.natively(*good(robot))
-    name, expected = robot.actuated_joint_names[0], efforts(robot, robot.close(Y), YD)
-    limit = 0.5 * abs(expected[0])
-    limited = np.array([np.copysign(limit, expected[0]), *expected[1:]])
-    for value, before, after in (
-        (f"{{{name}: {limit}}}", expected, limited),
-        ("", limited, expected),
-    ):
-        change = [Parameter("effort_limits", value=value)]
-        with half_way(leg, monkeypatch, lambda change=change: leg.node.set_parameters(change)):
-            answer = leg.answer_to(*good(robot))
-            np.testing.assert_allclose(answer.effort, before, **CLOSE)
-            assert leg.by_thread
-        answer = leg.natively(*good(robot))
-        np.testing.assert_allclose(answer.effort, after, **CLOSE)
-
-
-def test_what_is_older_than_a_state_answered_during_a_swap_is_refused(leg, monkeypatch):
-    robot, refusals = leg.robot, leg.node.stream.rejections
-    leg.natively(*good(robot))
-    before = refusals.counts["out of order"]
-    change = [Parameter("velocity_cutoff", value=35.0)]
-    with half_way(leg, monkeypatch, lambda: leg.node.set_parameters(change)):
-        old = leg.client.joint_states(*good(robot))
-        leg.answer_to(*good(robot))
-    leg.heard.clear()
-    leg.publisher.publish(old)
-    leg.client.until(lambda: refusals.counts["out of order"] > before)
-    assert leg.answered(old) is None
-    leg.natively(*good(robot))
 
 
 def test_topics_that_are_not_wanted_any_more_go_when_the_thread_does_not_use_them(leg):
