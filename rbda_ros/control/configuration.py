@@ -553,16 +553,18 @@ class RouteMaker:
         if not settings.publish_external_effort:
             return None
         robot = self.robot
-        kernels = (
+        force, friction, momentum = (
             BoundKernel.made(robot.kernel(name))
             for name in ("generalized_force", "friction_force", "momentum")
         )
         point = wrench_point(robot, settings)
         if point is None:
-            return ObserverTable(*kernels)
+            return ObserverTable(force, friction, momentum)
         link, xyz = point
         return ObserverTable(
-            *kernels,
+            force,
+            friction,
+            momentum,
             wrench=True,
             point=np.array(xyz, float),
             jacobian=BoundKernel.made(robot.kernel("jacobian", (link, xyz))),

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-/* How far time goes back before it counts as a jump, and not as a clock being corrected [ns]. */
-static const int64_t JUMP = 10000000;
 enum { MAX_ASKED = 64 };
 
 int64_t monotonic(void)

@@ -15,6 +15,8 @@
 
 enum { NOWHERE = -1, MAX_NAMES = 10000, MAX_LAYOUTS = 100, MAX_RECORDS = 8192 };
 static const int64_t NEVER = -(INT64_C(1) << 62); /* a time before any other [ns] */
+/* How far time goes back before it counts as a jump, and not as a clock being corrected [ns]. */
+static const int64_t JUMP = 10000000;
 
 /* Topics; `control/topics.py` has the same order. */
 enum { JOINT_STATES, REFERENCE, BASE_STATE, EXTERNAL_WRENCH, JOINT_COMMANDS, INPUT_TOPICS };

@@ -41,7 +41,7 @@ class Meter:
     """Collects what each answer took until it is read."""
 
     ROW = 2 + len(Health._fields)
-    """Numbers of one answer: duration [s], age of its message [s] (NaN without a stamp), `Health`."""
+    """Numbers of one answer: duration and age of its message [s] (or NaN), `Health`."""
 
     def __init__(self) -> None:
         self.limited = 0  # ever

@@ -157,6 +157,12 @@ code_t observe(machine_t *m, const sink_t *sink, const layout_t *layout, const j
   if (state->effort.count > 0 && state->effort.count != (size_t)layout->count) return WRONG_SIZE;
   const code_t code = measured_efforts(m, time, observer->force.ports[1]);
   if (code != ACCEPTED) return code;
+  if (time < s->observer_time - JUMP) { /* stamps begin anew, as when a recording is played again */
+    s->observing = false;
+    s->observer_time = NEVER;
+    s->observer_period = 0;
+    memset(s->external, 0, sizeof(double) * (size_t)s->ny);
+  }
   if (time <= s->observer_time) return ACCEPTED; /* another part of the same state */
   const size_t positions = sizeof(double) * (size_t)s->nq, ny = (size_t)s->ny;
   memcpy(observer->force.ports[0], s->q, positions);

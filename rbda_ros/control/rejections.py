@@ -18,7 +18,6 @@ from rbda_ros.errors import (
     NotFiniteError,
     SingularityError,
     listed,
-    one_line,
 )
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
@@ -130,12 +129,12 @@ class Rejections:
         if self.explainer is None:
             return reason.value
         if reason is Reason.NOT_CLOSING and self._search_failed:
-            return one_line(self._search_failed)
-        return one_line(self.explainer.explain(reason, rejection))
+            return self._search_failed
+        return " ".join(self.explainer.explain(reason, rejection).split())
 
     def search_failed(self, message: str) -> None:
         """A search for a closed position has failed."""
-        self._search_failed = message
+        self._search_failed = " ".join(message.split())
 
 
 class Explainer:

@@ -150,10 +150,16 @@ class Stream:
                 for key, route in self._made.commands.items()
             )
             self._made.commands = OrderedDict((k, r) for k, r in remade.items() if r is not None)
+            masks = self._last_masks(self._made)
             self._configure()
             # What the next messages will need; until it is there, they are rejected.
-            for key in _likely(robot, settings, [k[0] for k in self._made.routes]):
+            for key in _likely(robot, settings, masks):
                 self._make_route(key)
+
+    def _last_masks(self, made: Prepared) -> list[bytes]:
+        """The joints that the last answer went by, if there was one."""
+        used = self.machine.inputs()
+        return [] if used is None else [list(made.routes)[used[0]][0]]
 
     def free(self) -> None:
         """Forget the model."""
@@ -356,7 +362,7 @@ def _route_key(measured: bytes, wanted: bytes | None, settings: Settings) -> Rou
 
 
 def _likely(robot: Robot, settings: Settings, masks: list[bytes] | None = None) -> list[RouteKey]:
-    """Routes that the next messages will most likely need: as the last ones, or the usual joints."""
+    """Routes that the next messages will most likely need: like the last, or the usual joints."""
     scalar = robot.coordinates.scalar_positions
     every = mask_of(robot, tuple(scalar))
     usual = masks or [

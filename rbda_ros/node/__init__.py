@@ -1,7 +1,7 @@
 """Everything that imports rclpy: the lifecycle node ``dynamics``.
 
 Lives here: the node, its parameters and diagnostics, how models are built beside it, and what
-messages mean; `topics` connects the stream of `rbda_ros.control` to publishers and
+messages mean; `stream_topics` connects the stream of `rbda_ros.control` to publishers and
 subscriptions, `services` has requests and responses.
 Comes in: `robot`, `control`.
 Used from outside: `main.main`, and `dynamics_node.DynamicsNode` for a process of one's own.

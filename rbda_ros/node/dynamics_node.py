@@ -23,7 +23,7 @@ from rbda_ros.node.model_builder import ModelBuilder, ModelSource
 from rbda_ros.node.self_check import SelfCheck
 from rbda_ros.node.services.advertise import advertise
 from rbda_ros.node.services.slow_services import SlowServices
-from rbda_ros.node.topics import Topics
+from rbda_ros.node.stream_topics import Topics
 from rbda_ros.robot import Robot
 
 PATIENCE = 10.0

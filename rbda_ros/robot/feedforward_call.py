@@ -89,8 +89,9 @@ class FeedforwardCall(ClosingCall):
         return health
 
     def close_on_any_branch(self, known: Mapping[str, float], guess: Array) -> Array:
-        """The closed position (nq,) at known joints: on the branch of the guess (nq,), or on
-        another where that one does not reach so far.
+        """The closed position (nq,) at known joints.
+
+        On the branch of the guess (nq,), or on another where that one does not reach so far.
 
         Raises:
             InputError, ClosureError: there is none.

@@ -95,7 +95,7 @@ def positions(robot, q, names):
 
 
 def test_redundant_measurements_choose_the_branch(four_bar):
-    """Fault 5: both ends of a four-bar are measured, on either branch, from the first message on."""
+    """Fault 5: both ends of a four-bar are measured, on either branch, from the first message."""
     names = four_bar.joint_names
     branches = _branches(four_bar)
     assert len(branches) == 2

@@ -19,7 +19,7 @@ LIMITS = ("torque_limit", "torque_limit_alone", "velocity_limit", "velocity_limi
 
 def describe_actuation(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Answer with W, the motors' reflected inertia, and what their limits amount to."""
-    state, _ = messages.read_state(robot, request.state)
+    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
     found = robot.actuation(state, request.joint_names or None)
     joints, motors = list(found.joint_names), list(found.motor_names)
     response.joint_names, response.motor_names = joints, motors

@@ -23,7 +23,7 @@ def constrained_forward_dynamics(
 ) -> None:
     """Answer with accelerations, and with what the contacts exert."""
     messages.check_count("contacts", request.contacts, MOST_CONTACTS)
-    state, _ = messages.read_state(robot, request.state)
+    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
     names = request.effort_joint_names or robot.actuated_joint_names
     efforts = messages.numbers_or_zero("effort", request.effort, len(names))
     tau = robot.generalized_force(state, messages.spanning_efforts(robot, names, efforts))

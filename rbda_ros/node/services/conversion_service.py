@@ -35,6 +35,7 @@ def convert_state(robot: Robot, settings: Settings, request: Any, response: Any)
         known = messages.numbers(name, values, joints.size) if len(values) else None
         given.append(None if known is None else joints.by_name(known))
     out = robot.convert(at, *given, targets=request.target_joint_names or None)
+    messages.check_agreement(robot, at, out.q, settings.measurement_tolerance)
     response.joint_names = list(out.joint_names)
     for name in ("position", "velocity", "acceleration", "effort"):
         setattr(response, name, messages.sequence(np.ascontiguousarray(getattr(out, name))))
@@ -95,6 +96,7 @@ def _converted(
             for columns in given
         ]
         out = robot.convert(*part, targets=targets, guess=guess)
+        messages.check_agreement(robot, part[0] or {}, out.q, settings.measurement_tolerance)
         if not fill_effort:
             return out, out.effort
         state = robot.state(out.q)

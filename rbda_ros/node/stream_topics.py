@@ -1,4 +1,4 @@
-"""The topics of the node: the state machine of `rbda_ros.control` on publishers and subscriptions."""
+"""The topics of the node: publishers and subscriptions around the stream of `control`."""
 
 from __future__ import annotations
 
