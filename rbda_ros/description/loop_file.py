@@ -14,6 +14,7 @@ from rbda_ros.description.urdf import ZERO
 from rbda_ros.description.values import brief, to_number, to_unit_vector, to_vector
 
 KEYS = (
+    "root",
     "independent_joints",
     "actuated_joints",
     "constraints",
@@ -67,7 +68,8 @@ class RotorLine:
 class LoopFile:
     """What a loop file says, names not yet resolved.
 
-    ``method`` is for the constraints, of either file, that do not say their own.
+    ``method`` is for the constraints, of either file, that do not say their own. ``root`` is a link
+    or joint of the tree to keep, of a file with several.
     """
 
     constraints: tuple[Constraint, ...] = ()
@@ -78,6 +80,7 @@ class LoopFile:
     idle_freedoms: Mapping[str, IdleChoice] = field(default_factory=dict)
     joints: Mapping[str, JointOverride] = field(default_factory=dict)
     rotors: tuple[RotorLine, ...] = ()
+    root: str | None = None
 
 
 def read_loop_file(value: object, report: Report) -> LoopFile:
@@ -101,6 +104,7 @@ def read_loop_file(value: object, report: Report) -> LoopFile:
         idle_freedoms=_idle_freedoms(fields),
         joints=_joints(fields),
         rotors=_rotors(fields),
+        root=fields.get("root", to_name, None),
     )
 
 

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from rbda_ros.description.report import Report
+from rbda_ros.description.source import is_text
 
 _LFS_POINTER = b"version https://git-lfs"
 
@@ -29,7 +30,7 @@ def compile_mjcf(source: str | os.PathLike[str], text: str, report: Report) -> A
             "pip install 'rbda_ros[mjcf]'",
         )
         return None
-    is_path = not (isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"))
+    is_path = not is_text(source)
     path = os.path.abspath(source) if is_path else ""  # MuJoCo looks for includes beside it
     failures = (ValueError, RuntimeError, TypeError, UnicodeError, mujoco.FatalError)
     try:

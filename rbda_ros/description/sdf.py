@@ -5,23 +5,27 @@ SDF draws the closed mechanism, so that every loop closes with all joints at zer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from lxml import etree
 
 from rbda_ros.description.link_tree import Tree
-from rbda_ros.description.model import Inertia, Link, Pose
+from rbda_ros.description.loop_conventions import read_drake_constraints
+from rbda_ros.description.model import Attachment, Constraint, Inertia, Joint, Link, Pose
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
-from rbda_ros.description.sdf_frames import WORLD, Frames, read_pose, relative
+from rbda_ros.description.sdf_frames import WORLD, Frames, Placement, read_pose, relative
 from rbda_ros.description.sdf_joints import TWO_AXES, JointReader, Parts, grow_tree
 from rbda_ros.description.urdf import bounded
-from rbda_ros.description.values import brief, to_number
+from rbda_ros.description.values import brief, to_number, to_vector
 from rbda_ros.description.xml_text import child, children, inner, line, required, text_of
+from rbda_ros.spatial import rpy_matrix
 
 
-def read_sdf(root: etree._Element, report: Report) -> ReadRobot:
-    """Read the one model of an <sdf>."""
-    model = _model(root, report)
+def read_sdf(root: etree._Element, report: Report, chosen: str | None = None) -> ReadRobot:
+    """Read the one model of an <sdf>; of several, that of a name, or with a link of that name."""
+    model = _model(root, report, chosen)
     frames = Frames(model, report)
     joints = bounded(model, "joint", report)
     two_axes = [joint.get("name", "") for joint in joints if joint.get("type") in TWO_AXES]
@@ -44,10 +48,63 @@ def read_sdf(root: etree._Element, report: Report) -> ReadRobot:
         name=model.get("name", "").strip() or "robot",
         links=tuple(parts.links),
         joints=tuple(parts.joints),
-        constraints=(*parts.cuts, *parts.gears),
+        constraints=(
+            *parts.cuts,
+            *parts.gears,
+            *read_drake_constraints(model, lambda name: _place(name, frames), report),
+        ),
         mimics=tuple(parts.mimics),
         root_pose=_root_pose(parts, frames),
     )
+
+
+def _place(name: str, frames: Frames) -> Attachment:
+    """Where a link or frame is."""
+    link = frames.link_of(name, brief(name))
+    return Attachment(
+        link, relative(frames.placement(link, name), frames.placement(name, brief(name)))
+    )
+
+
+def read_gazebo_joints(
+    robot: etree._Element, joints: Sequence[Joint], report: Report
+) -> list[Constraint]:
+    """Loops and gears of a URDF that stand as SDF joints in <gazebo>.
+
+    Gazebo adds them to the tree of the URDF, with all joints at zero.
+    """
+    elements = [
+        (gazebo, xml) for gazebo in children(robot, "gazebo") for xml in children(gazebo, "joint")
+    ]
+    if not elements:
+        return []
+    tree, parts = Tree(joints), Parts()
+    names = {link.get("name", "") for link in children(robot, "link")}
+    placed = {name: _at_zero(name, tree) for name in names}
+    for gazebo, xml in elements:
+        reader = JointReader(xml, Frames(gazebo, report, placed), False, parts, report)
+        if reader.kind == "gearbox":
+            reader.read_gear(tree)
+        elif WORLD in (reader.parent, reader.child) and WORLD not in names:
+            if reader.kind != "fixed" or tree.path(reader.child):
+                report.problem(
+                    reader.where,
+                    "joins a link to the world inside <gazebo>",
+                    "add a link 'world' to the URDF, and the joint as one of its own",
+                )
+        else:
+            reader.read(None)
+    return [*parts.cuts, *parts.gears]
+
+
+def _at_zero(link: str, tree: Tree) -> Placement:
+    """(4, 4) a link's frame in the root's, with all joints at zero."""
+    placed = np.eye(4)
+    for joint in tree.path(link):
+        step = np.eye(4)
+        step[:3, :3], step[:3, 3] = rpy_matrix(joint.origin.rpy), joint.origin.xyz
+        placed = placed @ step
+    return placed
 
 
 def _root_pose(parts: Parts, frames: Frames) -> Pose:
@@ -61,14 +118,21 @@ def _root_pose(parts: Parts, frames: Frames) -> Pose:
     return relative(frames.placement(WORLD, "world"), frames.placement(roots[0], "<model>"))
 
 
-def _model(root: etree._Element, report: Report) -> etree._Element:
-    """The model of the file, or the only one of its world that is not part of the ground."""
+def _model(root: etree._Element, report: Report, chosen: str | None) -> etree._Element:
+    """The model of the file, the only one of its world that is not static, or the chosen one."""
     models = [*children(root, "model")]
     for world in children(root, "world"):
+        _warn_of_gravity(world, report)
         moving = [m for m in children(world, "model") if text_of(child(m, "static")) != "true"]
         models.extend(moving)
+    if len(models) > 1 and chosen is not None:
+        named = [m for m in models if m.get("name") == chosen]
+        models = named or [m for m in models if _has(m, chosen)] or models
     if len(models) != 1:
-        report.problem("<sdf>", f"has {len(models)} models that move", "give one robot's <model>")
+        names = [model.get("name", "") for model in models]
+        remedy = f"write 'root: {names[0]}' into the loop file" if names else "add a <model>"
+        found = f" ({', '.join(map(brief, names[:5]))})" if names else ""
+        report.problem("<sdf>", f"has {len(models)} models that move{found}", remedy)
         report.raise_problems()
     for tag in ("include", "model"):
         for element in children(models[0], tag):
@@ -78,6 +142,19 @@ def _model(root: etree._Element, report: Report) -> etree._Element:
                 "write it out with 'gz sdf -p', and its links and joints into one <model>",
             )
     return models[0]
+
+
+def _warn_of_gravity(world: etree._Element, report: Report) -> None:
+    down = (0.0, 0.0, -9.81)
+    g = inner(world, "gravity", to_vector, down, "<world>", report)
+    if not np.allclose(g, down, atol=2e-2):
+        given = " ".join(f"{component:g}" for component in g)
+        report.warn("<world>", f"gravity {given} is left to the argument 'gravity'")
+
+
+def _has(model: etree._Element, name: str) -> bool:
+    """Whether a model has a link or joint of that name."""
+    return any(element.get("name") == name for element in model.iterchildren("link", "joint"))
 
 
 def _version(root: etree._Element) -> tuple[int, ...]:
@@ -92,6 +169,8 @@ def _link(xml: etree._Element, report: Report) -> Link:
     inertial = child(xml, "inertial")
     if (text_of(child(xml, "gravity")) or "true").lower() in ("false", "0"):
         report.warn(where, "<gravity> is false, which is the simulator's: it has weight here")
+    if (text_of(child(xml, "kinematic")) or "false").lower() in ("true", "1"):
+        report.warn(where, "<kinematic> is true, so that no force moves it; forces do here")
     if inertial is None:
         report.warn(where, "has no <inertial>; SDF gives it 1 kg and 1 kg m^2 about every axis")
     elif inertial.get("auto", "false").strip().lower() in ("true", "1"):

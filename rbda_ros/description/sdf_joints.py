@@ -30,9 +30,9 @@ from rbda_ros.description.model import (
 )
 from rbda_ros.description.report import Report
 from rbda_ros.description.sdf_frames import MODEL, WORLD, Frames, relative
-from rbda_ros.description.urdf import X_AXIS, Mimic
+from rbda_ros.description.urdf import X_AXIS, Mimic, read_mimic
 from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector
-from rbda_ros.description.xml_text import child, inner, line, required, text_of
+from rbda_ros.description.xml_text import child, inner, line, local_name, required, text_of
 
 _TREE_TYPES: dict[str, JointType] = {
     "revolute": "revolute",
@@ -198,6 +198,8 @@ class JointReader:
         mimic = None if axis is None else child(axis, "mimic")
         if mimic is not None:
             self.parts.mimics.append(self._mimic(mimic, name))
+        elif tag == "axis" and (drake := self._drake("mimic")) is not None:
+            self.parts.mimics.append(read_mimic(drake, name, self.where, self.report))
         if self._number(dynamics, "spring_stiffness", 0.0):
             self.report.warn(self.where, "its spring is left out: give it as effort")
         has_axis = kind not in ("fixed", "spherical")
@@ -220,8 +222,32 @@ class JointReader:
                 damping=self._number(dynamics, "damping", 0.0),
                 friction=self._number(dynamics, "friction", 0.0),
                 pitch=self._pitch() if kind == "helical" else 0.0,
+                armature=self._armature() if kind != "fixed" and tag == "axis" else 0.0,
             )
         )
+
+    def _drake(self, tag: str) -> etree._Element | None:
+        """An element of Drake's inside the joint."""
+        named = (element for element in self.xml.iterchildren() if local_name(element) == tag)
+        return next((element for element in named if element.tag != tag), None)
+
+    def _armature(self) -> float:
+        """Inertia of Drake's rotor, reflected through its gear: ``ratio^2 inertia``."""
+        ratio, inertia = 1.0, 0.0
+        for tag in ("gear_ratio", "rotor_inertia"):
+            element = self._drake(tag)
+            try:
+                value = 0.0 if element is None else to_number(text_of(element) or "")
+            except ValueError as error:
+                self.report.problem(self.where, f"<drake:{tag}>: {error}", "correct it")
+                continue
+            if element is not None and tag == "gear_ratio":
+                ratio = value
+            elif element is not None:
+                inertia = value
+        if inertia < 0.0:
+            self.report.problem(self.where, "its rotor inertia is negative", "give it in kg m^2")
+        return ratio**2 * max(inertia, 0.0)
 
     def _add_cut(self, parent: str, moved: str) -> None:
         """A joint whose child has a joint already closes a loop."""

@@ -201,12 +201,19 @@ class BatchMachine:
             )
             for start in starts[1:]
         ]
+        here = []  # where the system allows no more threads
         for thread in others:
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:
+                here.append(thread)
         if states:
             self._run(inputs, outputs, 0, min(share, states))
         for thread in others:
-            thread.join()
+            if thread in here:
+                thread.run()
+            else:
+                thread.join()
 
     def _run(
         self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, states: int
