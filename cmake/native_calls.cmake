@@ -13,4 +13,11 @@ target_link_libraries(rbda_ros_calls PRIVATE Python3::NumPy Threads::Threads m)
 target_compile_options(rbda_ros_calls PRIVATE
   -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
   -ffp-contract=off $<$<NOT:$<CONFIG:Debug>>:-O3>)
-install(TARGETS rbda_ros_calls DESTINATION "${PYTHON_INSTALL_DIR}/${PROJECT_NAME}/_native")
+# rbda_ros._native.cones
+Python3_add_library(rbda_ros_cones MODULE WITH_SOABI "${native}/cones.c")
+set_target_properties(rbda_ros_cones PROPERTIES
+  OUTPUT_NAME cones C_STANDARD 11 C_VISIBILITY_PRESET hidden)
+target_link_libraries(rbda_ros_cones PRIVATE Python3::NumPy m)
+target_compile_options(rbda_ros_cones PRIVATE -Wall -Wextra -Wno-missing-field-initializers
+  -ffp-contract=off $<$<NOT:$<CONFIG:Debug>>:-O3>)
+install(TARGETS rbda_ros_calls rbda_ros_cones DESTINATION "${PYTHON_INSTALL_DIR}/${PROJECT_NAME}/_native")

@@ -1,11 +1,12 @@
 """C, where the interpreter must be left; compiled by the build (CMakeLists.txt).
 
-Lives here: `calls`, kernels and the methods around them with their checks; `stream`, threads that
+Lives here: `calls`, kernels and the methods around them with their checks; `cones`, which finds the
+impulses of contacts with friction, for `robot/friction_dynamics.py`; `stream`, threads that
 answer joint states and commands, which `node/stream` imports; `c_messages`, which converts messages
 of services for `node/services`. Their sources and headers.
 Comes in: nothing of ours; Python and numpy, rcl for the stream, rosidl for messages.
-Used from outside: `calls`, which is None where it was not built. Everything works without it, and
-answers the same, but takes longer.
+Used from outside: `calls` and `cones`, which are None where they were not built. Everything but
+contacts with friction works without them, and answers the same, but takes longer.
 """
 
 from __future__ import annotations
@@ -31,3 +32,4 @@ def _find(module: str, what_is_slow: str) -> Any:
 
 
 calls: Any = _find("calls", "methods of robots take up to ten times as long as they could")
+cones: Any = _find("cones", "contacts with friction are not there")

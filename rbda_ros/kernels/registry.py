@@ -17,6 +17,7 @@ from rbda_ros.algorithms.constrained_dynamics import (
     constrained_forward_dynamics,
     constrained_forward_dynamics_by_loop_forces,
 )
+from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
@@ -145,6 +146,18 @@ def _jacobian_at(tree: ClusterTree, q: Matrix, points: Matrix, frame: NamedFrame
     return jacobian(tree, q, _moved(frame.on_body(tree), points.T))
 
 
+def _frame_changes(
+    tree: ClusterTree,
+    q: Matrix,
+    yd: Matrix,
+    ydd: Matrix,
+    wrench: Matrix,
+    points: Matrix,
+    frame: NamedFrame,
+) -> tuple[Matrix, ...]:
+    return frame_changes(tree, q, yd, ydd, wrench, _moved(frame.on_body(tree), points.T))
+
+
 def _operational_space(tree: ClusterTree, q: Matrix, *given: Any) -> tuple[Matrix, ...]:
     """The Jacobian of several frames, which may be at points, and ``J H^-1 J'``."""
     *points, frames, linear_only = given
@@ -172,7 +185,7 @@ def _inverse_operational_space_inertia(
 def _constrained_forward_dynamics(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     *inputs, contacts, proximal, route, impact = given
     # An impact is the same problem without gravity: changes of velocity for accelerations.
-    tree = _weightless(tree) if impact else tree
+    tree = tree.without_potential if impact else tree
     return constrained_forward_dynamics(tree, *_columns(*inputs), contacts, proximal, route)
 
 
@@ -181,7 +194,9 @@ def _constrained_forward_dynamics_by_loop_forces(
 ) -> tuple[Matrix, ...]:
     *inputs, contacts, proximal, _, impact = given
     if impact:
-        loops = replace(loops, closed=_weightless(loops.closed), tree=_weightless(loops.tree))
+        loops = replace(
+            loops, closed=loops.closed.without_potential, tree=loops.tree.without_potential
+        )
     moved = [replace(contact, body=loops.opened_body(contact.body)) for contact in contacts]
     return constrained_forward_dynamics_by_loop_forces(loops, *_columns(*inputs), moved, proximal)
 
@@ -224,10 +239,6 @@ def _delassus_product(
     tree: ClusterTree, q: Matrix, axes: Matrix, forces: Matrix, contacts: Sequence[ContactFrame]
 ) -> Matrix:
     return delassus_product(tree, q, axes.T, forces, contacts)
-
-
-def _weightless(tree: ClusterTree) -> ClusterTree:
-    return replace(tree, gravity=(0.0, 0.0, 0.0))
 
 
 def _contact_shapes(contacts: Sequence[ContactFrame], *_: Any) -> dict[str, Shape]:
@@ -282,6 +293,17 @@ REGISTRY: dict[str, Traceable] = {
         sees_inertia=False,
         public=False,
         shapes=lambda frame: {"points": (1, 3)},
+    ),
+    "frame_changes": Traceable(
+        ("q", "yd", "ydd", "wrench", "points"),
+        _frame_changes,
+        needs_frames=True,
+        sees_inertia=False,
+        public=False,
+        shapes=lambda frame: {"wrench": (6, 1), "points": (1, 3)},
+    ),
+    "spanning_changes": Traceable(
+        ("q", "yd", "spanning_tau"), spanning_changes, sees_inertia=False, public=False
     ),
     "operational_space": Traceable(("q",), _operational_space, needs_frames=True, public=False),
     "operational_space_at": Traceable(

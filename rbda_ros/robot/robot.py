@@ -15,7 +15,7 @@ from rbda_ros.errors import DescriptionError, Problem
 from rbda_ros.kernels.assembly_store import stored_assemblies
 from rbda_ros.robot.actuation import Actuated
 from rbda_ros.robot.completion import Completing
-from rbda_ros.robot.contact_dynamics import ContactDynamics
+from rbda_ros.robot.contact_derivatives import ContactDerivatives
 from rbda_ros.robot.conversion import Conversion
 from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.linear_dynamics import LinearDynamics
@@ -57,7 +57,7 @@ def load_robot(
     return Robot(tree)
 
 
-class Robot(ContactDynamics, Conversion, Actuated, Completing, Commanded, LinearDynamics):
+class Robot(ContactDerivatives, Conversion, Actuated, Completing, Commanded, LinearDynamics):
     """The dynamics of one robot. Threads may share it.
 
     Positions and velocities may be spanning vectors (every joint) or independent ones (y); the
