@@ -186,7 +186,7 @@ def _inverse_operational_space_inertia(
 def _constrained_forward_dynamics(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     *inputs, contacts, proximal, route, impact = given
     # An impact is the same problem without gravity: changes of velocity for accelerations.
-    tree = _weightless(tree) if impact else tree
+    tree = tree.without_potential if impact else tree
     return constrained_forward_dynamics(tree, *_columns(*inputs), contacts, proximal, route)
 
 
@@ -195,7 +195,9 @@ def _constrained_forward_dynamics_by_loop_forces(
 ) -> tuple[Matrix, ...]:
     *inputs, contacts, proximal, _, impact = given
     if impact:
-        loops = replace(loops, closed=_weightless(loops.closed), tree=_weightless(loops.tree))
+        loops = replace(
+            loops, closed=loops.closed.without_potential, tree=loops.tree.without_potential
+        )
     moved = [replace(contact, body=loops.opened_body(contact.body)) for contact in contacts]
     return constrained_forward_dynamics_by_loop_forces(loops, *_columns(*inputs), moved, proximal)
 
@@ -251,10 +253,6 @@ def _delassus_product(
     tree: ClusterTree, q: Matrix, axes: Matrix, forces: Matrix, contacts: Sequence[ContactFrame]
 ) -> Matrix:
     return delassus_product(tree, q, axes.T, forces, contacts)
-
-
-def _weightless(tree: ClusterTree) -> ClusterTree:
-    return replace(tree, gravity=(0.0, 0.0, 0.0))
 
 
 def _contact_shapes(contacts: Sequence[ContactFrame], *_: Any) -> dict[str, Shape]:
