@@ -15,6 +15,7 @@ from lxml import etree
 
 from rbda_ros.description import gepetto, source, xml_text, yaml_text
 from rbda_ros.description.combine import combine
+from rbda_ros.description.elements import warn_of_unknown_elements
 from rbda_ros.description.loop_conventions import drake_frames, read_drake_constraints
 from rbda_ros.description.loop_elements import read_loop_elements
 from rbda_ros.description.loop_file import JointOverride, LoopFile, read_loop_file
@@ -84,6 +85,7 @@ def _read_robot(
     """What the robot's own file says, by the reader of its format; None after noting why not."""
     if root is None:
         return read_usd(urdf, report) if text is None and is_usd(urdf) else None
+    warn_of_unknown_elements(root, report)
     if root.tag == "mujoco":
         model = compile_mjcf(urdf, text or "", report)
         report.raise_problems()
