@@ -16,6 +16,7 @@ PACKAGES = {
     "cluster_tree": "Loops",
     "kernels": "Kernels",
     "robot": "Python API",
+    "control": "The stream",
     "node": "The node",
     "recordings": "Recordings",
     "view": "The page in the browser",
