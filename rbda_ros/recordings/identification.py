@@ -218,7 +218,10 @@ def _measured_rows(names: Sequence[str], evidence: Evidence) -> tuple[tuple[str,
     measured = np.flatnonzero(np.isfinite(evidence.efforts).all(axis=0)).tolist()
     rows = tuple(names[row] for row in measured)
     if not rows:
-        raise InputError(f"no effort of {', '.join(names)} is measured in every recording")
+        raise InputError(
+            f"no effort of {', '.join(names)} is measured in every recording; record efforts of"
+            " the same motors in all of them"
+        )
     A, efforts = evidence.A[:, measured], evidence.efforts[:, measured]
     return rows, Evidence(evidence.times, A, efforts, evidence.velocities)
 
