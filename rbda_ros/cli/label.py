@@ -137,7 +137,7 @@ def read_hold(given: Sequence[str]) -> dict[str, float]:
         except ValueError:
             held[name] = float("nan")
         if not name or not math.isfinite(held[name]):
-            raise InputError(f"--hold {text}: is no position; give JOINT=POSITION [rad, m]")
+            raise InputError(f"--hold {text}: give JOINT=POSITION [rad, m]")
     return held
 
 

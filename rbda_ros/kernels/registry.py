@@ -18,6 +18,7 @@ from rbda_ros.algorithms.constrained_dynamics import (
     constrained_forward_dynamics_by_loop_forces,
 )
 from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
+from rbda_ros.algorithms.contact_response import contact_response
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
@@ -212,6 +213,19 @@ def _at_points(algorithm: Callable[..., tuple[Matrix, ...]]) -> Callable[..., tu
     return at_points
 
 
+def _contact_response(
+    tree: ClusterTree,
+    q: Matrix,
+    yd: Matrix,
+    tau: Matrix,
+    axes: Matrix,
+    points: Matrix,
+    contacts: Sequence[ContactFrame],
+) -> tuple[Matrix, ...]:
+    placed = [replace(contact, point=points[c, :].T) for c, contact in enumerate(contacts)]
+    return contact_response(tree, q, yd, tau, axes.T, placed)
+
+
 def _columns(
     q: Matrix, yd: Matrix, tau: Matrix, axes: Matrix, desired: Matrix, start: Matrix
 ) -> tuple[Matrix, Matrix, Matrix, Matrix, Matrix, Matrix]:
@@ -369,6 +383,13 @@ REGISTRY: dict[str, Traceable] = {
         ("q", "yd", "tau", "axes", "desired", "start", "points"),
         _at_points(_constrained_forward_dynamics),
         by_loop_forces=_at_points(_constrained_forward_dynamics_by_loop_forces),
+        public=False,
+        shapes=_contact_shapes,
+        bodies=_contact_bodies,
+    ),
+    "contact_response": Traceable(
+        ("q", "yd", "tau", "axes", "points"),
+        _contact_response,
         public=False,
         shapes=_contact_shapes,
         bodies=_contact_bodies,

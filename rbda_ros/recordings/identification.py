@@ -218,10 +218,7 @@ def _measured_rows(names: Sequence[str], evidence: Evidence) -> tuple[tuple[str,
     measured = np.flatnonzero(np.isfinite(evidence.efforts).all(axis=0)).tolist()
     rows = tuple(names[row] for row in measured)
     if not rows:
-        raise InputError(
-            f"no effort of {', '.join(names)} is measured in every recording; record efforts of"
-            " the same motors in all of them"
-        )
+        raise InputError(f"no effort of {', '.join(names)} is measured in every recording")
     A, efforts = evidence.A[:, measured], evidence.efforts[:, measured]
     return rows, Evidence(evidence.times, A, efforts, evidence.velocities)
 
