@@ -82,7 +82,7 @@ def _expanded(
         report.problem(
             where,
             "is expanded by xacro, which is not installed",
-            "pip install 'rbda_ros[xacro]', or give the output of 'xacro FILE'",
+            "pip install xacro, or give the output of 'xacro FILE'",
         )
         return None
     try:

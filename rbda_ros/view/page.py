@@ -69,7 +69,7 @@ class Page:
             import viser
         except ImportError as error:
             raise ViewError(
-                "rbda_ros view: viser is not installed; pip install 'rbda_ros[view]'"
+                "rbda_ros view: viser is not installed; pip install 'viser>=1.1,<2'"
             ) from error
         self._robot, self._poser = robot, poser or Poser(robot)
         shapes, collision, notes = shapes_of(robot, source)
