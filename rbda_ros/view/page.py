@@ -18,6 +18,7 @@ from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view import readouts
 from rbda_ros.view.assembly_branches import assembly_yaml, branches
+from rbda_ros.view.effort_history import EffortHistory
 from rbda_ros.view.ellipsoid import inertia_ellipsoid
 from rbda_ros.view.panel import Panel, Request
 from rbda_ros.view.posing import Posed, Poser
@@ -101,6 +102,7 @@ class Page:
         self._numbers_are_old = False
         self._red: frozenset[str] = frozenset()
         self._node: tuple[int, str, Mapping[str, str]] | None = None
+        self._history = EffortHistory(robot)
         self._draw(poser.home)
         self.panel.show_branch(assembly_yaml(robot.tree, poser.start))
 
@@ -196,6 +198,8 @@ class Page:
             if self._node is not None:
                 self.panel.set_values("joints", self._poser.values("joints", self._posed.q))
                 self.panel.show_node(readouts.node(*self._node))
+                if (motor := self.panel.watched) is not None:
+                    self.panel.show_history(self._history.of(motor))
 
     def _frames(self) -> None:
         found = {
@@ -222,6 +226,7 @@ class Page:
         efforts = None
         if all(name in heard.efforts for name in names):
             efforts = np.array([heard.efforts[name] for name in names])
+            self._history.add(time.monotonic(), posed.q, heard.velocities, efforts)
         posed = replace(posed, efforts=efforts)
         self._node = heard.level, heard.message, heard.values
         self._draw(posed)
