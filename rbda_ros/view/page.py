@@ -35,6 +35,10 @@ FRAME = 1.0 / 60.0
 READABLE = 1.0 / 5.0
 """Least time between two sets of numbers [s], but where a loop turns red: nobody reads faster, and
 any text or slider that changes is laid out and painted anew."""
+RECORDED, RECORDED_FRAME = 8.0, 1.0 / 30.0
+"""Length of an animation, and of one picture of it [s]."""
+FARTHEST = 0.8
+"""How far an animation moves a joint to either side [rad, m]."""
 PATIENCE = 0.2
 """How long to wait for a request before looking whether to stop, and plotting [s]."""
 
@@ -136,6 +140,29 @@ class Page:
             self._show_numbers()
         elif not asked and self._plot_is_old:
             self._plot()
+
+    def record(self) -> str:
+        """A short animation as an HTML page of its own: each joint moves through its range.
+
+        Positions at which a loop does not close are left out.
+        """
+        recorded = self._server.get_scene_serializer()
+        poser = self._poser
+        home = poser.values("joints", poser.start)
+        sliders = poser.drives["joints"].sliders
+        per_joint = max(round(RECORDED / RECORDED_FRAME / max(len(sliders), 1)), 8)
+        allowed = len(poser.home.troubles)
+        for slider in sliders:
+            at = home[slider.name]
+            reach = min(slider.upper - at, FARTHEST), min(at - slider.lower, FARTHEST)
+            for swing in np.sin(2.0 * np.pi * np.arange(per_joint) / per_joint):
+                step = swing * (reach[0] if swing > 0.0 else reach[1])
+                posed = poser.move("joints", home | {slider.name: at + float(step)})
+                if len(posed.troubles) <= allowed:
+                    self._draw(posed)
+                    recorded.insert_sleep(RECORDED_FRAME)
+        self._jump(poser.start)
+        return str(recorded.as_html())
 
     def close(self) -> None:
         """Free the port."""
