@@ -1,0 +1,125 @@
+"""Faults of the safety promises, on a node in a process of its own; see test_faults.py."""
+
+import signal
+
+import numpy as np
+import pytest
+from conversation import Conversation
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from mechanism_table import MECHANISMS
+from rbda_ros.srv import ConvertState, InverseDynamics
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from rbda_ros import load_robot
+
+ARM = """<robot name="arm"><link name="base"/>
+  <link name="rod"><inertial><origin xyz="1 0 0"/><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="hip" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
+    <limit lower="-9" upper="9" effort="1000" velocity="100"/></joint></robot>"""
+TORQUE = 9.81  # of 1 kg at 1 m
+
+
+class Arm:
+    """A node for one joint, and all that it says to motors."""
+
+    def __init__(self, graph, **values):
+        self.program = graph.serve(robot_description=ARM, **values)
+        self.client = graph.client()
+        self.client.until_active()
+        self.talk = Conversation(self.client)
+        self.array = self.client.listen(Float64MultiArray, "~/effort_commands")
+        self.motors = self.client.listen(JointState, "~/motor_commands")
+        self.commands = self.client.publisher(JointState, "~/joint_commands")
+
+    def hold(self, position=0.0):
+        """An effort for a state; the topics are connected once one has come."""
+        return self.talk.answer_to(["hip"], [position], [0.0]).effort[0]
+
+    def command(self, **fields):
+        message = self.client.joint_states(["hip"], [], [])
+        for field, values in fields.items():
+            setattr(message, field, values)
+        self.commands.publish(message)
+
+
+@pytest.fixture
+def arm(graph):
+    arm = Arm(graph, command_joints=["hip"])
+    arm.client.until(lambda: arm.hold() and arm.array)
+    return arm
+
+
+@pytest.mark.parametrize("end", ("states stop", "deactivated", "SIGINT", "SIGTERM"))
+def test_zeros_end_the_stream(arm, end):
+    """Fault 8."""
+    assert abs(arm.hold()) == pytest.approx(TORQUE)
+    arm.talk.heard.clear()
+    arm.array.clear()
+    if end == "deactivated":
+        request = ChangeState.Request()
+        request.transition.id = Transition.TRANSITION_DEACTIVATE
+        assert arm.client.call(ChangeState, "~/change_state", request).success
+    elif end != "states stop":
+        arm.program.stop(getattr(signal, end))
+    arm.client.until(lambda: arm.talk.heard and arm.array)
+    assert list(arm.talk.heard[-1].effort) == [0.0] == list(arm.array[-1].data)
+
+
+def test_no_motor_command_follows_from_a_frozen_state(graph):
+    """Fault 1: the topic has another robot's joint states, and old ones of ours."""
+    arm = Arm(graph, stiffness="{hip: 10.0}", joint_state_timeout=0.5)
+
+    def commanded():
+        arm.hold()
+        arm.command(position=[0.1])
+        arm.client.spin(0.02)
+        return any(message.effort for message in arm.motors)
+
+    arm.client.until(commanded)
+    arm.client.spin(1.0)
+    arm.motors.clear()
+    for _ in range(30):
+        arm.talk.publisher.publish(arm.client.joint_states(["other"], [0.0], [0.0]))
+        arm.talk.publisher.publish(arm.client.joint_states(["hip"], [0.0], [0.0], age=1.0))
+        arm.command(position=[0.1])
+        arm.client.spin(0.01)
+    assert not [message for message in arm.motors if any(message.effort)]
+
+
+def test_limits_and_rates_hold_while_parameters_change(graph):
+    """Faults 2, 3 and 4; states may pause while a parameter is set."""
+    arm = Arm(graph, joint_state_timeout=10.0)
+    assert abs(arm.hold()) == pytest.approx(TORQUE)
+    assert arm.client.set_parameter("effort_rate_limit", 0.5).successful
+    assert abs(arm.hold()) > 9.0  # no jump to zero
+    assert arm.client.set_parameter("terms", ["gravity"]).successful
+    assert arm.client.set_parameter("effort_limits", "{hip: 0.1}").successful
+    arm.talk.heard.clear()
+    for _ in range(20):
+        arm.hold()
+    assert max(abs(message.effort[0]) for message in arm.talk.heard) <= 0.1 + 1e-12
+
+
+def test_requests_that_contradict_themselves_are_rejected(graph):
+    """Fault 5: both ends of a four-bar are given, and do not belong together."""
+    mechanism = MECHANISMS["geared_four_bar"]
+    robot = load_robot(mechanism.urdf, mechanism.loops)
+    loops = mechanism.loops if isinstance(mechanism.loops, str) else str(mechanism.loops)
+    graph.serve(robot_description=mechanism.urdf.read_text(), loop_constraints=loops)
+    client = graph.client()
+    client.until_active()
+    names = list(robot.joint_names)
+    q = robot.close(robot.independent_position(robot.tree.home))
+    request = InverseDynamics.Request()
+    request.state.joint_names, request.state.position = names, q.tolist()
+    assert client.call(InverseDynamics, "~/inverse_dynamics", request).success
+    request.state.position[names.index("rocker")] += 0.5
+    answer = client.call(InverseDynamics, "~/inverse_dynamics", request)
+    assert not answer.success and "follows from the other joints" in answer.message
+    asked = ConvertState.Request(joint_names=names, position=request.state.position)
+    answer = client.call(ConvertState, "~/convert_state", asked)
+    assert not answer.success and "follows from the other joints" in answer.message
+    np.testing.assert_allclose(robot.close(q), q)
