@@ -1,33 +1,11 @@
-"""C, where the interpreter must be left; compiled by the build (CMakeLists.txt).
+"""C of the node; compiled by the build (CMakeLists.txt).
 
-Lives here: `calls`, kernels and the methods around them with their checks; `stream`, threads that
-answer joint states and commands, which `node/stream` imports; `c_messages`, which converts messages
-of services for `node/services`. Their sources and headers.
+Lives here: `stream`, threads that answer joint states and commands, which `node/stream` imports;
+`c_messages`, which converts messages of services for `node/services`. Their sources and headers.
 Comes in: nothing of ours; Python and numpy, rcl for the stream, rosidl for messages.
-Used from outside: `calls`, which is None where it was not built. Everything works without it, and
-answers the same, but takes longer.
 """
 
-from __future__ import annotations
-
-import logging
-from importlib import import_module
 from pkgutil import extend_path
-from typing import Any
 
 # What is compiled lies in the installed package, also when this is the source tree.
 __path__ = extend_path(__path__, __name__)
-
-
-def _find(module: str, what_is_slow: str) -> Any:
-    """A module of this folder; None, said once, where it was not built."""
-    try:
-        return import_module(f"{__name__}.{module}")
-    except ImportError as error:
-        logging.getLogger(__name__).warning(
-            "%s, because %s; install rbda_ros where there is a C compiler", what_is_slow, error
-        )
-        return None
-
-
-calls: Any = _find("calls", "methods of robots take up to ten times as long as they could")

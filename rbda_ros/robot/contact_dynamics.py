@@ -25,10 +25,9 @@ from rbda_ros.robot.contacts import (
     check_numbers,
     place_contact,
 )
-from rbda_ros.robot.frames import Frames
 from rbda_ros.robot.inputs import NOWHERE
-from rbda_ros.robot.mechanism import Position
-from rbda_ros.robot.native_calls import checked
+from rbda_ros.robot.mechanism import Mechanism
+from rbda_ros.robot.operations import Position, dispatched
 from rbda_ros.robot.poses import pose_error
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
@@ -37,10 +36,10 @@ MOST_PLACES = 256
 """Places of contacts that are cached; clients may name any point."""
 
 
-class ContactDynamics(Frames):
+class ContactDynamics(Mechanism):
     """Forward and inverse dynamics with contacts, and impacts."""
 
-    @checked
+    @dispatched("c", 3)
     def constrained_forward_dynamics(
         self,
         q: Position,

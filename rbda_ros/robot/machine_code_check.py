@@ -61,7 +61,7 @@ def check_kernel(kernel: Kernel, inputs: Sequence[Array]) -> str | None:
             wrong = (
                 f"{kernel.name}: output {k} of the machine code is off by {difference.max():.3g}"
             )
-            kernel.distrust(MachineCodeError(wrong))
+            kernel.disable_machine_code(MachineCodeError(wrong))
             return wrong
     return None
 

@@ -193,10 +193,9 @@ def test_equations_with_a_mass_matrix(tmp_path):
 
 
 @needs_cross_tools
-def test_the_native_calls_compile(tmp_path):
-    listed = (NATIVE.parents[1] / "cmake" / "native_calls.cmake").read_text()
-    sources = re.findall(r'"\$\{native\}/(\w+\.c)"', listed)
-    assert "reader.c" in sources
+def test_the_engine_compiles(tmp_path):
+    sources = [source.name for source in NATIVE.glob("*.c")]
+    assert "state_validator.c" in sources
     include = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}"]
     for source in sources:
         command = [CROSS, "-std=gnu11", "-O1", "-Wall", "-Werror", "-fPIC", *include, "-c"]

@@ -1,14 +1,15 @@
-/* A method of a class, answered by native code where that can be, else by its Python function.
+/* Methods of a class that the engine evaluates.
 
-   An object that has such methods is an `Answering`. It has a callable for each of them, or, for
+   An object that has such methods is a `MethodTable`. It has a callable for each of them, or, for
    methods with an option such as a frame, a dict of callables by option; for those that may be
    given wrenches and friction, a tuple of four. Contacts are looked up by who they are, not by
-   what they are equal to. A callable returns None for what it does not take. */
-#include "checked_call.h"
+   what they are equal to. Callables are made when they are first needed. What a callable rejects
+   goes to a Python function, which reads the arguments for another try, or explains. */
+#include "operation_call.h"
 
 typedef struct {
   PyObject_HEAD vectorcallfunc vectorcall;
-  PyTypeObject *type;  /* the last that was seen to be Answering */
+  PyTypeObject *type;  /* the last that was seen to be MethodTable */
   Py_ssize_t index;    /* among the methods */
   Py_ssize_t required; /* how many arguments the callable takes */
   Py_ssize_t all;      /* how many parameters there are after self */
@@ -16,14 +17,14 @@ typedef struct {
                              w: wrenches and whether there is friction come last;
                              f: frames, damping and linear_only; c: contacts, wrenches, when to
                              stop and the route */
-  PyObject *function;  /* in Python: it takes everything, and raises errors */
-  PyObject *prepare;   /* prepare(self, name, option) is called once that has answered */
+  PyObject *function;  /* in Python: takes what is rejected */
+  PyObject *prepare;   /* prepare(self, name, option) -> whether there is a callable now */
   PyObject *name;
   PyObject *parameters; /* names of all parameters after self */
-} Method;
+} MethodDispatch;
 
 /* Whether None, or False, is the same as nothing: not for damping, nor for how to stop. */
-static int may_be_left_out(const Method *method, Py_ssize_t i)
+static int may_be_left_out(const MethodDispatch *method, Py_ssize_t i)
 {
   if (method->kind == 'f') return i != method->required + 1;
   return method->kind != 'c' || i <= method->required + 1;
@@ -31,8 +32,8 @@ static int may_be_left_out(const Method *method, Py_ssize_t i)
 
 /* The arguments by position, without self, or -1 where that cannot be. Those that are left out, or
    None or False, are NULL. */
-static Py_ssize_t order_arguments(const Method *method, PyObject *const *given, Py_ssize_t count,
-                                  PyObject *names, PyObject **ordered)
+static Py_ssize_t order_arguments(const MethodDispatch *method, PyObject *const *given,
+                                  Py_ssize_t count, PyObject *names, PyObject **ordered)
 {
   Py_ssize_t all = method->all;
   Py_ssize_t named = names == NULL ? 0 : PyTuple_GET_SIZE(names);
@@ -67,7 +68,7 @@ static PyObject *several(PyObject *given, PyObject *with)
 }
 
 /* What the call is chosen by: a new reference, or NULL where there is nothing to go by. */
-static PyObject *option_of(const Method *method, PyObject *const *ordered)
+static PyObject *option_of(const MethodDispatch *method, PyObject *const *ordered)
 {
   PyObject *const *more = ordered + method->required;
   if (method->kind == 'f')
@@ -102,13 +103,13 @@ static PyObject *who(PyObject *option)
 }
 
 /* The callable for an object and an option; NULL where there is none. Borrowed. */
-static PyObject *find_call(Method *method, PyObject *self, PyObject *option)
+static PyObject *find_call(MethodDispatch *method, PyObject *self, PyObject *option)
 {
   if (Py_TYPE(self) != method->type) {
-    if (!PyObject_TypeCheck(self, &AnsweringType)) return NULL;
+    if (!PyObject_TypeCheck(self, &MethodTableType)) return NULL;
     Py_XSETREF(method->type, (PyTypeObject *)Py_NewRef(Py_TYPE(self)));
   }
-  PyObject *call = ((Answering *)self)->call[method->index];
+  PyObject *call = ((MethodTable *)self)->call[method->index];
   if (call == NULL || method->kind == 'n') return call;
   if (method->kind == 'w') {
     call = PyTuple_CheckExact(call) ? PyTuple_GET_ITEM(call, PyLong_AsLong(option)) : NULL;
@@ -123,7 +124,7 @@ static PyObject *find_call(Method *method, PyObject *self, PyObject *option)
 
 /* The arguments of the callable, in the place of those that were given: how many, or -1 where it
    cannot take them. */
-static Py_ssize_t select_arguments(const Method *method, PyObject **ordered)
+static Py_ssize_t select_arguments(const MethodDispatch *method, PyObject **ordered)
 {
   Py_ssize_t count = method->required, first = count + (method->kind != 'n');
   PyObject **more = ordered + count;
@@ -147,29 +148,41 @@ static Py_ssize_t select_arguments(const Method *method, PyObject **ordered)
   return count + ((method->kind == 'k' || method->kind == 'w') && more[0] != NULL);
 }
 
-/* Ask native code; None where it does not answer. */
-static PyObject *ask(Method *method, PyObject *self, PyObject **ordered, PyObject *option)
+/* The callable, made where there is none yet; NULL where there can be none, or with an exception.
+   Borrowed. */
+static PyObject *find_or_make_call(MethodDispatch *method, PyObject *self, PyObject *option)
+{
+  PyObject *call = find_call(method, self, option);
+  if (call != NULL || !PyObject_TypeCheck(self, &MethodTableType)) return call;
+  PyObject *made = PyObject_CallFunctionObjArgs(method->prepare, self, method->name, option, NULL);
+  if (made == NULL) return NULL;
+  Py_DECREF(made);
+  return made == Py_True ? find_call(method, self, option) : NULL;
+}
+
+/* Ask the engine; NULL without an exception where there is nothing to ask. */
+static PyObject *ask(MethodDispatch *method, PyObject *self, PyObject **ordered, PyObject *option)
 {
   Py_ssize_t count = select_arguments(method, ordered);
-  PyObject *call = count < 0 ? NULL : find_call(method, self, option);
-  if (call == NULL) Py_RETURN_NONE;
+  PyObject *call = count < 0 ? NULL : find_or_make_call(method, self, option);
+  if (call == NULL) return NULL;
   Py_INCREF(call);
   PyObject *answer = PyObject_Vectorcall(call, ordered, count, NULL);
   Py_DECREF(call);
   return answer;
 }
 
-/* Ask a checked call with no more than it requires: what nearly all calls are, and the shortest
-   way to them. None, or NULL without an error, where it does not answer. */
-static PyObject *ask_directly(const Method *method, PyObject *const *given)
+/* Ask an operation call with no more than it requires: what nearly all calls are, and the shortest
+   way to them. NULL without an exception where there is none. */
+static PyObject *ask_directly(const MethodDispatch *method, PyObject *const *given)
 {
   if (Py_TYPE(given[0]) != method->type) return NULL;
-  PyObject *call = ((Answering *)given[0])->call[method->index];
+  PyObject *call = ((MethodTable *)given[0])->call[method->index];
   if (call != NULL && method->kind == 'w' && PyTuple_CheckExact(call))
     call = PyTuple_GET_ITEM(call, 0);
-  if (call == NULL || Py_TYPE(call) != &CheckedCallType) return NULL;
+  if (call == NULL || Py_TYPE(call) != &OperationCallType) return NULL;
   Py_INCREF(call);
-  PyObject *answer = ((CheckedCall *)call)->vectorcall(call, given + 1, method->required, NULL);
+  PyObject *answer = ((OperationCall *)call)->vectorcall(call, given + 1, method->required, NULL);
   Py_DECREF(call);
   return answer;
 }
@@ -177,37 +190,26 @@ static PyObject *ask_directly(const Method *method, PyObject *const *given)
 static PyObject *method_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
                                    PyObject *names)
 {
-  Method *method = (Method *)self;
-  PyObject *ordered[MOST_ARGUMENTS], *option = NULL, *answer;
+  MethodDispatch *method = (MethodDispatch *)self;
+  PyObject *ordered[MAX_ARGUMENTS], *answer = NULL;
   if (names == NULL && PyVectorcall_NARGS(flags) == method->required + 1) {
     answer = ask_directly(method, given);
-    if (answer != NULL && answer != Py_None) return answer;
     if (answer == NULL && PyErr_Occurred()) return NULL;
-    Py_XDECREF(answer);
   }
-  Py_ssize_t all = order_arguments(method, given, PyVectorcall_NARGS(flags), names, ordered);
-  if (all >= 0) {
-    option = option_of(method, ordered);
+  if (answer == NULL
+      && order_arguments(method, given, PyVectorcall_NARGS(flags), names, ordered) >= 0) {
+    PyObject *option = option_of(method, ordered);
     if (option == NULL)
       PyErr_Clear();
     else {
       answer = ask(method, given[0], ordered, option);
-      if (answer != Py_None) {
-        Py_DECREF(option);
-        return answer;
-      }
-      Py_DECREF(answer);
+      Py_DECREF(option);
+      if (answer == NULL && PyErr_Occurred()) return NULL;
     }
   }
-  answer = PyObject_Vectorcall(method->function, given, flags, names);
-  if (answer != NULL && option != NULL) {
-    PyObject *nothing =
-        PyObject_CallFunctionObjArgs(method->prepare, given[0], method->name, option, NULL);
-    if (nothing == NULL) Py_CLEAR(answer);
-    Py_XDECREF(nothing);
-  }
-  Py_XDECREF(option);
-  return answer;
+  if (answer != NULL && !is_rejection(answer)) return answer;
+  Py_XDECREF(answer);
+  return PyObject_Vectorcall(method->function, given, flags, names);
 }
 
 static PyObject *method_get(PyObject *self, PyObject *object, PyObject *type)
@@ -220,15 +222,15 @@ static PyObject *method_new(PyTypeObject *type, PyObject *arguments, PyObject *k
   PyObject *function, *prepare, *name, *parameters;
   Py_ssize_t index, required;
   int kind;
-  if (!PyArg_ParseTuple(arguments, "OOUnO!nC:Method", &function, &prepare, &name, &index,
+  if (!PyArg_ParseTuple(arguments, "OOUnO!nC:MethodDispatch", &function, &prepare, &name, &index,
                         &PyTuple_Type, &parameters, &required, &kind))
     return NULL;
   Py_ssize_t all = PyTuple_GET_SIZE(parameters);
   Py_ssize_t more = kind == 'n' ? 0 : kind == 'w' ? 2 : kind == 'f' ? 3 : kind == 'c' ? 5 : 1;
-  if (all > MOST_ARGUMENTS || required < 1 || required + more > all || index < 0
-      || index >= MOST_METHODS)
+  if (all > MAX_ARGUMENTS || required < 1 || required + more > all || index < 0
+      || index >= MAX_METHODS)
     return PyErr_Format(PyExc_ValueError, "%U: not its parameters", name);
-  Method *method = (Method *)type->tp_alloc(type, 0);
+  MethodDispatch *method = (MethodDispatch *)type->tp_alloc(type, 0);
   if (method == NULL) return NULL;
   method->vectorcall = method_vectorcall;
   method->function = Py_NewRef(function);
@@ -244,17 +246,17 @@ static PyObject *method_new(PyTypeObject *type, PyObject *arguments, PyObject *k
 
 static int method_traverse(PyObject *self, visitproc visit, void *arg)
 {
-  Py_VISIT(((Method *)self)->function);
-  Py_VISIT(((Method *)self)->prepare);
-  Py_VISIT(((Method *)self)->type);
+  Py_VISIT(((MethodDispatch *)self)->function);
+  Py_VISIT(((MethodDispatch *)self)->prepare);
+  Py_VISIT(((MethodDispatch *)self)->type);
   return 0;
 }
 
 static int method_clear(PyObject *self)
 {
-  Py_CLEAR(((Method *)self)->function);
-  Py_CLEAR(((Method *)self)->prepare);
-  Py_CLEAR(((Method *)self)->type);
+  Py_CLEAR(((MethodDispatch *)self)->function);
+  Py_CLEAR(((MethodDispatch *)self)->prepare);
+  Py_CLEAR(((MethodDispatch *)self)->type);
   return 0;
 }
 
@@ -262,15 +264,15 @@ static void method_dealloc(PyObject *self)
 {
   PyObject_GC_UnTrack(self);
   method_clear(self);
-  Py_XDECREF(((Method *)self)->name);
-  Py_XDECREF(((Method *)self)->parameters);
+  Py_XDECREF(((MethodDispatch *)self)->name);
+  Py_XDECREF(((MethodDispatch *)self)->parameters);
   Py_TYPE(self)->tp_free(self);
 }
 
 /* Name, documentation and signature are those of the Python function. */
 static PyObject *method_attribute(PyObject *self, void *name)
 {
-  return PyObject_GetAttrString(((Method *)self)->function, name);
+  return PyObject_GetAttrString(((MethodDispatch *)self)->function, name);
 }
 
 static PyGetSetDef method_properties[] = {
@@ -283,16 +285,16 @@ static PyGetSetDef method_properties[] = {
 };
 
 static PyMemberDef method_members[] = {
-    {"__wrapped__", T_OBJECT, offsetof(Method, function), READONLY, NULL},
+    {"__wrapped__", T_OBJECT, offsetof(MethodDispatch, function), READONLY, NULL},
     {NULL},
 };
 
-PyTypeObject MethodType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros._native.calls.Method",
-    .tp_basicsize = sizeof(Method),
+PyTypeObject MethodDispatchType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.engine.core.MethodDispatch",
+    .tp_basicsize = sizeof(MethodDispatch),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL
                 | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_vectorcall_offset = offsetof(Method, vectorcall),
+    .tp_vectorcall_offset = offsetof(MethodDispatch, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_descr_get = method_get,
     .tp_new = method_new,
@@ -301,4 +303,40 @@ PyTypeObject MethodType = {
     .tp_clear = method_clear,
     .tp_getset = method_properties,
     .tp_members = method_members,
+};
+
+static PyObject *method_table_set_call(PyObject *self, PyObject *arguments)
+{
+  Py_ssize_t index;
+  PyObject *call;
+  if (!PyArg_ParseTuple(arguments, "nO:_set_call", &index, &call)) return NULL;
+  if (index < 0 || index >= MAX_METHODS)
+    return PyErr_Format(PyExc_IndexError, "there are at most %d methods", MAX_METHODS);
+  if (PyTuple_CheckExact(call) && PyTuple_GET_SIZE(call) != 4)
+    return PyErr_Format(PyExc_ValueError, "four are needed, with and without wrenches");
+  Py_XSETREF(((MethodTable *)self)->call[index], call == Py_None ? NULL : Py_NewRef(call));
+  Py_RETURN_NONE;
+}
+
+static void method_table_dealloc(PyObject *self)
+{
+  for (int i = 0; i < MAX_METHODS; i++) Py_XDECREF(((MethodTable *)self)->call[i]);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyMethodDef method_table_methods[] = {
+    {"_set_call", method_table_set_call, METH_VARARGS,
+     "_set_call(index of a method, a callable, a dict of callables by option, a tuple of four,"
+     " or None)."},
+    {NULL},
+};
+
+PyTypeObject MethodTableType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.engine.core.MethodTable",
+    .tp_doc = "A base of classes whose methods the engine evaluates.",
+    .tp_basicsize = sizeof(MethodTable),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = PyType_GenericNew,
+    .tp_dealloc = method_table_dealloc,
+    .tp_methods = method_table_methods,
 };

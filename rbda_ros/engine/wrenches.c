@@ -1,28 +1,26 @@
-/* Forces on joints, and wrenches on links by name, as kernels take them: what
-   `Dynamics._generalized` and `Inputs.body_wrenches` do, number by number. */
-#include "calls.h"
+/* Forces on joints, and wrenches on links by name, as kernels take them. */
+#include "engine.h"
 
-int turns_forces(const Reader *reader, PyObject *kernel)
+int turns_forces(const StateValidator *validator, PyObject *kernel)
 {
   const Kernel *forces = (const Kernel *)kernel;
   return PyObject_TypeCheck(kernel, &KernelType) && forces->ports == 3 && forces->inputs == 2
-         && forces->size[0] == reader->nq && forces->size[1] == reader->nv
-         && forces->size[2] == reader->ny;
+         && forces->size[0] == validator->nq && forces->size[1] == validator->nv
+         && forces->size[2] == validator->ny;
 }
 
-int read_force(const Reader *reader, const Kernel *forces, PyObject *given, const double *q,
-               double *into, const double **tau)
+Status read_force(const StateValidator *validator, const Kernel *forces, PyObject *given,
+                  const double *q, double *into, const double **tau)
 {
   npy_intp size = length_of(given);
   const double *numbers = vector_of(given, size);
-  if (numbers == NULL || !all_within(numbers, size, reader->largest)) return 0;
+  if (numbers == NULL || !all_within(numbers, size, validator->largest)) return UNREAD;
   *tau = numbers;
-  if (size == reader->ny) return 1;
-  if (size != reader->nv || forces == NULL || forces->withdrawn) return 0;
+  if (size == validator->ny) return GOOD;
+  if (size != validator->nv || forces == NULL) return UNREAD;
   double *ports[] = {(double *)q, (double *)numbers, into};
-  forces->evaluate(ports);
   *tau = into;
-  return 1;
+  return run_kernel(forces, ports) ? GOOD : FAILED;
 }
 
 enum { BODY = 0, R = 1, P = 10, NUMBERS = 13 }; /* of a link: its body, and its place there */
@@ -50,58 +48,68 @@ static void add_wrench(const double *link, const double *wrench, double *bodies)
   for (int i = 0; i < 3; i++) total[3 + i] += force[i];
 }
 
-int read_wrenches(const Reader *reader, PyObject *given, double *bodies, npy_intp size)
+PyObject *body_wrenches(const StateValidator *validator, PyObject *given)
 {
-  const Links *links = &reader->links;
-  PyObject *name, *value;
+  if (Py_TYPE(given) != validator->wrenches_type) return NULL;
+  PyObject *values = PyObject_GetAttrString(given, "values");
+  if (values == NULL) PyErr_Clear();
+  return values;
+}
+
+Status read_wrenches(const StateValidator *validator, PyObject *given, double *bodies,
+                     npy_intp size)
+{
+  const Links *links = &validator->links;
+  PyObject *name, *value, *values = body_wrenches(validator, given);
   Py_ssize_t at = 0;
-  if (!PyDict_CheckExact(given) || links->place == NULL || size != 6 * links->bodies) return 0;
+  if (values != NULL) {
+    const double *numbers = vector_of(values, size);
+    if (numbers != NULL) memcpy(bodies, numbers, size * sizeof *numbers);
+    Py_DECREF(values);
+    return numbers == NULL ? UNREAD : GOOD;
+  }
+  if (!PyDict_CheckExact(given) || size != 6 * links->bodies) return UNREAD;
   memset(bodies, 0, size * sizeof *bodies);
   while (PyDict_Next(given, &at, &name, &value)) {
     const double *wrench = vector_of(value, 6);
-    if (wrench == NULL || !all_within(wrench, 6, reader->largest) || !PyUnicode_CheckExact(name))
-      return 0;
+    if (wrench == NULL || !all_within(wrench, 6, validator->largest) || !PyUnicode_CheckExact(name))
+      return UNREAD;
     PyObject *place = PyDict_GetItemWithError(links->place, name);
     if (place == NULL) {
       PyErr_Clear();
-      return 0;
+      return UNREAD;
     }
     add_wrench(links->numbers + NUMBERS * PyLong_AsSsize_t(place), wrench, bodies);
   }
-  return 1;
+  return GOOD;
 }
 
-PyObject *reader_use_links(PyObject *self, PyObject *arguments)
+int set_links(Links *links, PyObject *names, PyObject *given, npy_intp bodies)
 {
-  Links *links = &((Reader *)self)->links;
-  PyObject *names, *given;
-  npy_intp bodies;
-  if (!PyArg_ParseTuple(arguments, "O!On:use_links", &PyTuple_Type, &names, &given, &bodies))
-    return NULL;
   npy_intp count = PyTuple_GET_SIZE(names);
   const double *numbers = vector_of(given, NUMBERS * count);
-  int good = numbers != NULL && links->place == NULL;
+  int good = numbers != NULL;
   for (npy_intp k = 0; good && k < count; k++)
     good = numbers[NUMBERS * k] >= 0.0 && numbers[NUMBERS * k] <= (double)bodies;
-  if (!good) return PyErr_Format(PyExc_ValueError, "links and numbers do not belong together");
+  if (!good) {
+    PyErr_SetString(PyExc_ValueError, "links and numbers do not belong together");
+    return 0;
+  }
   links->numbers = PyMem_Malloc((NUMBERS * count + 1) * sizeof *numbers);
-  PyObject *place = PyDict_New();
-  good = links->numbers != NULL && place != NULL;
+  links->place = PyDict_New();
+  links->bodies = bodies;
+  good = links->numbers != NULL && links->place != NULL;
   for (npy_intp k = 0; good && k < count; k++) {
     PyObject *index = PyLong_FromSsize_t(k);
-    good = index != NULL && PyDict_SetItem(place, PyTuple_GET_ITEM(names, k), index) == 0;
+    good = index != NULL && PyDict_SetItem(links->place, PyTuple_GET_ITEM(names, k), index) == 0;
     Py_XDECREF(index);
   }
   if (!good) {
-    Py_XDECREF(place);
-    PyMem_Free(links->numbers);
-    links->numbers = NULL;
-    return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    if (!PyErr_Occurred()) PyErr_NoMemory();
+    return 0;
   }
   memcpy(links->numbers, numbers, NUMBERS * count * sizeof *numbers);
-  links->place = place;
-  links->bodies = bodies;
-  Py_RETURN_NONE;
+  return 1;
 }
 
 void free_links(Links *links)
