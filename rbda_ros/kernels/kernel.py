@@ -153,7 +153,7 @@ class Kernel:
         """Evaluate at N states: each input (N, n); each output (N, m)."""
         sizes = self.input_sizes
         _check_count(self.name, sizes, inputs)
-        rows = [np.ascontiguousarray(given, dtype=np.float64) for given in inputs]
+        rows = [np.require(given, np.float64, ["C", "A", "E"]) for given in inputs]
         states = len(rows[0]) if rows and rows[0].ndim else 0
         for (name, size), array in zip(sizes.items(), rows, strict=True):
             if array.shape != (states, size):
@@ -246,7 +246,7 @@ class _Arguments:
     def __call__(self, *given: Any) -> tuple[Array, ...]:
         """Contiguous float vectors of the inputs' sizes."""
         _check_count(self._name, self._sizes, given)
-        arrays = tuple(np.ascontiguousarray(array, dtype=np.float64) for array in given)
+        arrays = tuple(np.require(array, np.float64, ["C", "A", "E"]) for array in given)
         for (name, size), original in zip(self._sizes.items(), given, strict=True):
             if np.shape(original) != (size,):
                 raise InputError(

@@ -15,7 +15,7 @@ from rbda_ros.engine import core
 from rbda_ros.errors import ClosureError, InputError
 from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.robot.calls import RobotCalls
-from rbda_ros.robot.inputs import Inputs, numbers
+from rbda_ros.robot.inputs import Inputs, contiguous, numbers
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
@@ -94,7 +94,7 @@ class LoopCloser:
         if call is None:
             return None
         if guess is not None:
-            guess = np.ascontiguousarray(self._inputs.single("guess", guess, self._tree.nq))
+            guess = contiguous(self._inputs.single("guess", guess, self._tree.nq))
         closed = call(known, guess)
         return None if isinstance(closed, core.Rejection) else closed
 
@@ -162,8 +162,8 @@ class LoopCloser:
         q, missed = np.empty((len(rows), self._tree.nq)), np.ones(len(rows), np.uint8)
         if call is not None:
             if guess is not None:
-                guess = np.ascontiguousarray(self._inputs.single("guess", guess, self._tree.nq))
-            rows = np.ascontiguousarray(rows)
+                guess = contiguous(self._inputs.single("guess", guess, self._tree.nq))
+            rows = contiguous(rows)
             missed[:] = 0
             found = call.close_rows(rows, guess, q, 0, missed)
             while found is not None and found.status == core.NOT_CLOSED:
@@ -210,7 +210,7 @@ def _plain(given: Given) -> Array | dict[str, float] | None:
             if any(np.ndim(value) for value in given.values()):
                 return None
             return {name: float(value) for name, value in given.items()}  # type: ignore[arg-type]
-        vector = np.ascontiguousarray(given, dtype=float)
+        vector = contiguous(np.asarray(given, dtype=float))
     except (TypeError, ValueError):
         return None
     return vector if vector.ndim == 1 else None

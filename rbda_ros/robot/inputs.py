@@ -210,6 +210,11 @@ def numbers(name: str, value: ArrayLike) -> Array:
     return array.astype(float, copy=False)
 
 
+def contiguous(array: Array) -> Array:
+    """The same numbers as the engine takes them: in order, aligned, of numpy's own class."""
+    return np.require(array, np.float64, ["C", "A", "E"])
+
+
 def _turned(R: Array, x: Array) -> Array:
     """R x (..., 3), in the order of sums that the engine has."""
     return (R[:, 0] * x[..., :1] + R[:, 1] * x[..., 1:2]) + R[:, 2] * x[..., 2:]

@@ -13,7 +13,7 @@ from rbda_ros.cluster_tree.inertial_parameters import (
     parameter_map,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.errors import ClosureError, InputError, SingularityError
+from rbda_ros.errors import ClosureError, SingularityError
 from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.spatial import Array
 
@@ -56,9 +56,9 @@ class BaseParameters:
     unfelt: tuple[str, ...]
 
     @property
-    def rank(robot) -> int:
+    def rank(self) -> int:
         """How many there are."""
-        return len(robot.columns)
+        return len(self.columns)
 
 
 def parameters(robot: Mechanism, *, payload: str | None = None) -> Parameters:

@@ -25,7 +25,7 @@ from rbda_ros.kernels.methods import Methods
 from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
-from rbda_ros.robot.inputs import BodyWrenches, FrameName, Inputs
+from rbda_ros.robot.inputs import BodyWrenches, FrameName, Inputs, contiguous
 from rbda_ros.robot.operations import (
     OPERATIONS,
     SIGNS,
@@ -157,7 +157,8 @@ class Mechanism(Operations):
         names = {s.kernel for each in variants for s in each.steps if s.kernel not in SIGNS}
         if any(argument.kind == "Force" for argument in record.arguments) and self.nv != self.ny:
             names.add("generalized_force")
-        for option in range(4) if record.wrenches else [*frame] or [None]:
+        chosen: list[Any] = [*range(4)] if record.wrenches else [*frame] or [None]
+        for option in chosen:
             self._calls.prepare(self, name, option)
         return [self._kernels.get(each, *options) for each in sorted(names)]
 
@@ -197,12 +198,13 @@ class Mechanism(Operations):
         found = check(q, qd)
         if isinstance(found, core.Rejection):
             position = self._spanning_position(q)
-            found = check(np.ascontiguousarray(position), None)
+            found = check(contiguous(position), None)
             if isinstance(found, core.Rejection):
                 raise self._explain_position(position)
             yd = np.zeros(self.ny) if qd is None else self._inputs.velocity(qd)
-            found = found[0], np.ascontiguousarray(yd), *found[2:]
-        return State(*found, self._identity)
+            found = found[0], contiguous(yd), *found[2:]
+        position, yd, residual, conditioning = found
+        return State(position, yd, residual, conditioning, self._identity)
 
     def _spanning_position(self, q: ArrayLike) -> Array:
         """A spanning position with unit quaternions, of that or an independent one."""
@@ -352,7 +354,7 @@ class Mechanism(Operations):
                 sizes = {"Independent": (self.ny,), "Spanning": (self.nv,)}
                 wanted = sizes.get(argument.kind, (self.ny, self.nv))
                 array = self._inputs.vector(argument.name, arguments[argument.name], *wanted)
-            array = np.ascontiguousarray(array)
+            array = contiguous(array)
             given.append(array)
             arrays.append(array)
         option: Any = None
@@ -382,7 +384,8 @@ class Mechanism(Operations):
         if answer.status == core.LOOPS_MISSED:
             raise SingularityError(
                 f"{self.name}: the forces of the loops {', '.join(self.loop_methods.by_forces)}"
-                f" leave {answer.value:.3g} m/s^2 open; move away from their dead points, or use 'method: embed'"
+                f" leave {answer.value:.3g} m/s^2 open; move away from their dead points,"
+                " or use 'method: embed'"
             )
         if answer.status in (core.NOT_FINITE, core.SINGULAR):
             raise SingularityError(self._no_inertia())

@@ -194,7 +194,7 @@ def operation(
         )
         _check(record)
         OPERATIONS[name] = record
-        return _dispatch(record)  # type: ignore[no-any-return]
+        return _dispatch(record)
 
     return describe
 
@@ -220,7 +220,7 @@ def dispatched(kind: str, required: int) -> Callable[[Method], Method]:
         parameters = tuple(inspect.signature(method).parameters)[1:]
         index = len(METHODS) - 1
         made: Any = core.MethodDispatch(method, _prepare, name, index, parameters, required, kind)
-        return made  # type: ignore[no-any-return]
+        return made
 
     return dispatch
 

@@ -123,7 +123,7 @@ class Robot(ContactDynamics):
         return self.tree.integrate(position, dt * self._inputs.single("qd", qd, self.nv))
 
     def within_limits(self, q: ArrayLike) -> Any:
-        """Whether a spanning position (nq,) is inside the limits of every joint; (N,) of a batch."""
+        """Whether a spanning position (nq,) is inside all limits; (N,) of a batch."""
         position = self._inputs.vector("q", q, self.nq)
         inside = (position >= self.limits.lower) & (position <= self.limits.upper)
         return inside.all(axis=-1) if position.ndim == 2 else bool(inside.all())

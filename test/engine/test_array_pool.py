@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 from mechanism_table import MECHANISMS, closed_states
 
-from rbda_ros import _native, load_robot
-
-pytestmark = pytest.mark.skipif(_native.calls is None, reason="there are no native calls")
+from rbda_ros import load_robot
 
 
 @pytest.fixture
 def make(virtual_machine, monkeypatch):
-    """Makes inverse dynamics of a robot, answered by native code."""
+    """Makes inverse dynamics of a robot, evaluated by the engine."""
     monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
 
     def make_one():
@@ -40,7 +38,7 @@ def ask(make):
 
 @pytest.fixture
 def ask_rows(virtual_machine, monkeypatch):
-    """Asks for mass matrices of so many states, answered by native code; and the robot."""
+    """Asks for mass matrices of so many states, evaluated by the engine; and the robot."""
     monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
     robot = load_robot(MECHANISMS["gear"].urdf, MECHANISMS["gear"].loops)
     q = closed_states(MECHANISMS["gear"], 1)[0]
@@ -52,7 +50,6 @@ def ask_rows(virtual_machine, monkeypatch):
 
     robot.mass_matrix(q)
     mass_matrices(2)
-    assert robot._native.table["mass_matrix"](np.tile(q, (2, 1))) is not None
     return mass_matrices
 
 
@@ -122,8 +119,8 @@ def test_they_go_with_their_robot(make):
     assert sys.getrefcount(answer) == 2
 
 
-LARGE, MOST_BYTES, MOST_LARGE = 2**17, 2**26, 8
-"""As in `_native/spare.c`."""
+LARGE, MAX_BYTES, MAX_LARGE = 2**17, 2**26, 8
+"""As in `engine/array_pool.c`."""
 
 
 def count_of(ask_rows, size):
@@ -153,24 +150,24 @@ def test_large_results_seen_through_another_stay(ask_rows, hold):
     assert (np.asarray(held) == 7.0).all()
 
 
-def spare(answers):
+def pooled(answers):
     """For each of a list of answers, whether somebody else has it too."""
     return [sys.getrefcount(answers[k]) > 2 for k in range(len(answers))]
 
 
 def test_small_results_and_huge_ones_are_nobodys(ask_rows):
-    sizes = LARGE // 2, MOST_BYTES + 8, LARGE
-    assert spare([ask_rows(count_of(ask_rows, size)) for size in sizes]) == [False, False, True]
+    sizes = LARGE // 2, MAX_BYTES + 8, LARGE
+    assert pooled([ask_rows(count_of(ask_rows, size)) for size in sizes]) == [False, False, True]
 
 
-def test_what_is_spare_is_bounded_in_number_and_in_bytes(ask_rows):
-    least, half = count_of(ask_rows, LARGE), count_of(ask_rows, MOST_BYTES // 2 - LARGE)
-    held = [ask_rows(least + k) for k in range(3 * MOST_LARGE)]
-    assert spare(held) == [False] * 2 * MOST_LARGE + [True] * MOST_LARGE
+def test_what_is_pooled_is_bounded_in_number_and_in_bytes(ask_rows):
+    least, half = count_of(ask_rows, LARGE), count_of(ask_rows, MAX_BYTES // 2 - LARGE)
+    held = [ask_rows(least + k) for k in range(3 * MAX_LARGE)]
+    assert pooled(held) == [False] * 2 * MAX_LARGE + [True] * MAX_LARGE
     held += [ask_rows(half) for _ in range(3)]
     sizes = [answer.nbytes for answer in held]
-    assert sum(np.array(sizes)[spare(held)]) <= MOST_BYTES
-    assert spare(held)[-2:] == [True, True]
+    assert sum(np.array(sizes)[pooled(held)]) <= MAX_BYTES
+    assert pooled(held)[-2:] == [True, True]
 
 
 def test_large_results_that_are_watched_end(ask_rows):

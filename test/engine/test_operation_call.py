@@ -1,6 +1,7 @@
 """Methods answered by native code, against the same methods as they are written in Python."""
 
 import gc
+import inspect
 import subprocess
 import sys
 import threading
@@ -9,11 +10,11 @@ import weakref
 import numpy as np
 import pytest
 from mechanism_table import MECHANISMS, closed_states
-from served_robots import CONFIG, Served, loaded, outcome, parts
+from served_robots import Served, is_rejected, loaded, outcome, parts
 
 from rbda_ros import InputError, Robot, load_robot
-from rbda_ros.robot import native_calls
-from rbda_ros.robot.native_plans import PLANS, WITH_WRENCHES, plan_of
+from rbda_ros.robot import calls as robot_calls
+from rbda_ros.robot.operations import OPERATIONS
 
 MORE = "slider_crank", "over_actuated", "rotors", "ball_joint_loop"
 
@@ -32,32 +33,31 @@ def served(request):
     return loaded(request.param)
 
 
-@pytest.mark.parametrize("method", PLANS)
+@pytest.mark.parametrize("method", OPERATIONS)
 def test_answers_are_the_same_to_the_last_bit(served, method):
     for motion in served.motions:
         given = served.arguments(method, *motion)
         plain = [each for each in given if not isinstance(each, str)]
         native = served.native(method)(*plain)
-        assert native is not None
-        with served.in_python() as robot:
-            expected = getattr(robot, method)(*given)
+        assert not is_rejected(native)
+        expected = getattr(served.model, method)(*given)
         assert type(native) is type(expected)
         assert parts(native) == parts(expected)
         assert parts(getattr(served.robot, method)(*given)) == parts(expected)
 
 
-@pytest.mark.parametrize("method", PLANS)
+@pytest.mark.parametrize("method", OPERATIONS)
 def test_states_velocities_of_all_joints_and_keywords(served, method):
     robot = served.robot
     q, yd, x, spanning = served.motions[1]
     expected = getattr(robot, method)(*served.arguments(method, q, yd, x, spanning))
     state = robot.state(q, yd)
     qd = np.zeros(robot.nv)
-    qd[list(robot.tree.independent)] = yd
+    qd[list(robot.independent_coordinates)] = yd
     for position, velocity in ((state, yd), (q, qd), (state, qd)):
         given = served.arguments(method, position, velocity, x, spanning)
         assert parts(getattr(robot, method)(*given)) == parts(expected)
-    names = list(getattr(Robot, method).__wrapped__.__code__.co_varnames[1 : len(given) + 1])
+    names = list(inspect.signature(getattr(Robot, method)).parameters)[1 : len(given) + 1]
     keywords = dict(zip(names, given, strict=True))
     assert parts(getattr(robot, method)(**keywords)) == parts(expected)
     assert parts(getattr(robot, method)(given[0], **dict([*keywords.items()][1:]))) == parts(
@@ -73,11 +73,10 @@ def test_independent_positions_are_closed_in_the_same_call(served):
     for q, yd, x, _ in served.motions:
         y = robot.independent_position(q)
         native = served.native("inverse_dynamics")(y, yd, x)
-        with served.in_python():
-            expected = robot.inverse_dynamics(y, yd, x)
-            closed = robot.close(y)
-            from_all = robot.close(q)
-            by_guess = robot.close(y, guess=q)
+        expected = served.model.inverse_dynamics(y, yd, x)
+        closed = served.model.close(y)
+        from_all = served.model.close(q)
+        by_guess = served.model.close(y, guess=q)
         if native is not None:  # else the kernel does not close it, and the search does
             answered += 1
             assert parts(native) == parts(expected)
@@ -100,8 +99,7 @@ def test_long_ways_are_taken_apart_and_doubted_alike(served):
             target = y + rng.uniform(-size, size, y.size)
             if robot.floating_base:
                 target[3:7] /= np.linalg.norm(target[3:7])
-            with served.in_python():
-                expected = outcome(robot.close, target, q)
+            expected = outcome(served.model.close, target, q)
             assert outcome(robot.close, target, q) == expected
 
 
@@ -113,15 +111,14 @@ def test_closing_by_names(served):
     for names in (robot.independent_joint_names, tuple(scalars)):
         for q in served.states:
             known = {name: q[scalars[name]] for name in names if name in scalars}
-            with served.in_python():
-                expected = parts(robot.close(known)), parts(robot.close(known, q))
+            expected = parts(served.model.close(known)), parts(served.model.close(known, q))
             chosen = robot._inputs.choices.positions(tuple(known))
             if chosen is not None:
                 assert robot._kernels.get("closure", chosen[1]).compile()
             for _ in range(2):
                 assert (parts(robot.close(known)), parts(robot.close(known, q))) == expected
             if chosen is not None:
-                assert tuple(known) in robot._native.table["close"]
+                assert tuple(known) in robot._calls.table["close"]
 
 
 BAD = {
@@ -136,7 +133,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("method", PLANS)
+@pytest.mark.parametrize("method", OPERATIONS)
 def test_what_is_refused_is_refused_in_the_same_words(served, method, bad):
     robot = served.robot
     given = served.arguments(method, *served.motions[0])
@@ -144,8 +141,7 @@ def test_what_is_refused_is_refused_in_the_same_words(served, method, bad):
         if isinstance(array, str):
             continue
         wrong = [BAD[bad](array) if i == k else each for i, each in enumerate(given)]
-        with served.in_python():
-            expected = outcome(getattr(robot, method), *wrong)
+        expected = outcome(getattr(served.model, method), *wrong)
         assert outcome(getattr(robot, method), *wrong) == expected
         assert expected[0] is InputError or (bad == "none" and k == 1)  # no velocity: at rest
 
@@ -171,11 +167,10 @@ def test_quaternions_are_normalized_as_in_python():
     q, yd, x, _ = (array.copy() for array in served.motions[0])
     for length in (1.0, 1.0 + 1e-15, 1.0 - 1e-9, 1.0 + 9e-4):
         q[3:7] *= length / np.linalg.norm(q[3:7])
-        with served.in_python() as robot:
-            expected = robot.inverse_dynamics(q, yd, x)
+        expected = served.model.inverse_dynamics(q, yd, x)
         assert parts(served.native("inverse_dynamics")(q, yd, x)) == parts(expected)
     q[3:7] *= 1.01
-    assert served.native("inverse_dynamics")(q, yd, x) is None
+    assert is_rejected(served.native("inverse_dynamics")(q, yd, x))
     with pytest.raises(InputError, match="give a unit quaternion"):
         served.robot.inverse_dynamics(q, yd, x)
 
@@ -185,7 +180,7 @@ def test_positions_off_the_loops_and_dead_points_are_refused():
     robot = served.robot
     q, yd, x, _ = (array.copy() for array in served.motions[0])
     q[robot.joint_names.index("rocker") + robot.coordinates.base_nq] += 1e-3
-    assert served.native("inverse_dynamics")(q, yd, x) is None
+    assert is_rejected(served.native("inverse_dynamics")(q, yd, x))
     with pytest.raises(InputError, match="does not satisfy the loops"):
         robot.inverse_dynamics(q, yd, x)
 
@@ -198,9 +193,9 @@ def test_a_state_of_another_robot_is_refused(served):
 
 
 def test_frames_that_are_cached_are_bounded(served, monkeypatch):
-    monkeypatch.setattr(native_calls, "MOST_OPTIONS", 4)
+    monkeypatch.setattr(robot_calls, "MAX_OPTIONS", 4)
     robot = served.robot
-    calls = robot._native.table["frame_pose"]
+    calls = robot._calls.table["frame_pose"]
     for k in range(9):
         frame = served.frame, (0.1 * k, 0.0, 0.0)
         assert robot.kernel("frame_pose", frame).compile()
@@ -260,54 +255,35 @@ def test_methods_are_documented_as_they_are_written():
     assert Robot.close.__qualname__ == "Mechanism.close"
 
 
-def test_without_the_native_module_all_is_the_same_and_it_is_said_once():
-    code = f"""
+def test_without_the_engine_it_says_what_to_do():
+    code = """
 import sys
-sys.modules["rbda_ros._native.calls"] = None
-import numpy as np
-from rbda_ros import Robot, load_robot
-robot = load_robot({str(CONFIG / "demo_leg.urdf")!r}, {str(CONFIG / "demo_leg_loops.yaml")!r})
-assert type(Robot.inverse_dynamics).__name__ == "function"
-q = robot.tree.home
-x = np.full(robot.ny, 0.1)
-robot.inverse_dynamics(q, x, x)
-assert robot.kernel("inverse_dynamics").compile()
-print(robot.inverse_dynamics(q, x, x).tobytes().hex())
-print(robot.frame_pose(q, robot.description.links[-1].name).shape)
+sys.modules["rbda_ros.engine.core"] = None
+import rbda_ros.robot
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stderr.count("take up to ten times as long") == 1
-    robot = load_robot(CONFIG / "demo_leg.urdf", CONFIG / "demo_leg_loops.yaml")
-    assert robot.kernel("inverse_dynamics").compile()
-    x = np.full(robot.ny, 0.1)
-    bits = robot.inverse_dynamics(robot.tree.home, x, x).tobytes().hex()
-    assert ended.stdout.split("\n")[:2] == [bits, "(4, 4)"]
+    assert ended.returncode == 1
+    assert "rbda_ros.engine.core is not built" in ended.stderr
 
 
 @pytest.mark.parametrize("friction", [False, True])
 @pytest.mark.parametrize("wrenches", [0, 1, 3])
-@pytest.mark.parametrize("method", sorted(WITH_WRENCHES))
+@pytest.mark.parametrize("method", [m for m in OPERATIONS if OPERATIONS[m].wrenches])
 def test_wrenches_and_friction_are_the_same_to_the_last_bit(served, method, wrenches, friction):
     robot = served.robot
     rng = np.random.default_rng(4)
     links = [link.name for link in robot.description.links][-wrenches:] if wrenches else []
-    for plan in (plan_of(method, bool(links), friction), PLANS[method]):
-        for step in plan.steps:
-            if step.kernel not in "+-":
-                assert robot.kernel(step.kernel).compile()
     for q, yd, x, _ in served.motions:
         given = {link: rng.normal(size=6) for link in links}
-        with served.in_python():
-            expected = getattr(robot, method)(q, yd, x, given, friction=friction)
+        expected = getattr(served.model, method)(q, yd, x, given, friction=friction)
         for position in (q, robot.state(q)):
             for _ in range(2):
                 found = getattr(robot, method)(position, yd, x, given, friction=friction)
                 assert parts(found) == parts(expected)
-    call = robot._native.table[method][(wrenches > 0) + 2 * friction]
+    call = robot._calls.table[method][(wrenches > 0) + 2 * friction]
     assert parts(call(q, yd, x, *([given] if links else []))) == parts(expected)
     for wrong in ({"nobody": np.zeros(6)}, {links[0]: np.full(6, np.nan)} if links else {}):
         if links:
-            assert call(q, yd, x, wrong) is None
+            assert is_rejected(call(q, yd, x, wrong))
             with pytest.raises(InputError):
                 getattr(robot, method)(q, yd, x, wrong, friction=friction)
