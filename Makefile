@@ -11,7 +11,7 @@ VENV := $(PREFIX)/bin
 STEP := @$(PYTHON) tools/step.py
 COLCON := build/colcon$(if $(filter-out jazzy,$(DISTRO)),-$(DISTRO))
 NODE_TESTS := test/node test/demo test/examples test/view/test_following.py \
-  test/view/test_page.py test/docs/test_fifteen_minutes.py
+  test/view/test_page.py test/docs/test_printed_commands.py
 # The C++ interfaces take half of the colcon build and nothing here uses them: make colcon CXX_INTERFACES=ON.
 CXX_INTERFACES ?= OFF
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SingularityError,
     )
     from rbda_ros.robot.actuation import Actuation
-    from rbda_ros.robot.contacts import ConstrainedMotion, Contact, ContactEfforts, Impact
+    from rbda_ros.robot.contacts import ConstrainedMotion, Contact, ContactEfforts, Impact, Wheel
     from rbda_ros.robot.conversion import JointMotion
     from rbda_ros.robot.momentum_observer import MomentumObserver
     from rbda_ros.robot.payloads import Payload
@@ -55,6 +55,7 @@ __all__ = [
     "Robot",
     "SingularityError",
     "State",
+    "Wheel",
     "load_robot",
 ]
 
@@ -73,6 +74,7 @@ _HOMES = {
         "Contact",
         "ContactEfforts",
         "Impact",
+        "Wheel",
     ),
     "robot.conversion": ("JointMotion",),
     "robot.momentum_observer": ("MomentumObserver",),

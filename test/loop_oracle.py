@@ -108,9 +108,10 @@ class LoopOracle(PinocchioOracle):
         if cut.type == "distance":
             return apart[None] @ linear
         axis = pose_p.rotation @ cut.axis
-        if cut.type == "universal":
+        if cut.type in ("universal", "perpendicular"):
             second = pose_s.rotation @ cut.second_axis
-            return np.vstack([linear, np.cross(axis, second)[None] @ angular])
+            right_angle = np.cross(axis, second)[None] @ angular
+            return np.vstack([linear, right_angle] if cut.type == "universal" else [right_angle])
         x = np.linalg.svd(np.array(cut.axis)[None])[2][1]  # fixed in the cut frame
         y = np.cross(cut.axis, x)
         rotation = pose_p.rotation @ np.column_stack([x, y, cut.axis])

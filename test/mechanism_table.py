@@ -122,6 +122,11 @@ _LIST = (
     # Tree joints that are not revolute, inside loops.
     Mechanism("ball_screw_knee", ("knee swivel screw",), 1, (2,), floating_base=True),
     Mechanism("ball_joint_loop", ("crank ball rocker",), 2, (3,)),
+    # Rods that spin about themselves: one row more for each, which freezes it.
+    Mechanism("ball_rod", ("crank ball rocker",), 1, (4,), floating_base=True),
+    Mechanism(
+        "parallel_ankle", ("pitch roll left_motor left_ball right_motor right_ball",), 2, (8,)
+    ),
     Mechanism("planar_joint_loop", ("plate leg_1 knee_1 leg_2 knee_2 leg_3 knee_3",), 3, (6,)),
     # Topologies.
     Mechanism("geared_four_bar", (f"{_FOUR_BAR} rotor",), 1, (3,), floating_base=True),

@@ -9,6 +9,7 @@ import numpy as np
 
 from rbda_ros import Robot
 from rbda_ros.description.mjcf_names import Names
+from rbda_ros.description.model import CutJoint
 
 FREE, BALL = 0, 1
 
@@ -24,6 +25,7 @@ class MujocoOracle:
     def __init__(self, model: Any, robot: Robot) -> None:
         self.model, self.robot, self.data = model, robot, mujoco.MjData(model)
         self.names = Names(model)
+        self._idle = robot.tree.idle_freedoms
         model.opt.gravity[:] = robot.tree.gravity
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         model.body_gravcomp[:] = 0.0
@@ -48,7 +50,8 @@ class MujocoOracle:
         near = {s: self._rows(self._moved(qpos, qvel, s * h), qvel) for s in (-2, -1, 1, 2)}
         J_rate = ((8 * (near[1] - near[-1]) - (near[2] - near[-2])) / (12 * h))[rows]
         K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
-        rhs = np.concatenate([np.linalg.solve(P.T, tau) - bias, -J_rate @ qvel])
+        # tau = P' of MuJoCo's forces, and P P' = 1.
+        rhs = np.concatenate([P @ tau - bias, -J_rate @ qvel])
         scale = np.concatenate([1 / np.sqrt(np.diag(M)), np.ones(len(J))])
         solution = np.linalg.lstsq(K * scale[:, None] * scale, rhs * scale, rcond=1e-12)[0]
         return (solution * scale)[: model.nv]
@@ -80,8 +83,8 @@ class MujocoOracle:
         return qpos
 
     def velocity_map(self, q) -> np.ndarray:
-        """(nv, nv) our spanning velocities to MuJoCo's qvel."""
-        P = np.zeros((self.model.nv, self.model.nv))
+        """P (MuJoCo's nv, nv): our spanning velocities to qvel, which has no tendons."""
+        P = np.zeros((self.model.nv, self.robot.nv))
         for j in range(self.model.njnt):
             v, ours = self.model.jnt_dofadr[j], self._velocities(j)
             P[v : v + len(ours), ours.start : ours.stop] = np.eye(len(ours))
@@ -115,4 +118,16 @@ class MujocoOracle:
             )
         elif data.nefc:
             J = data.efc_J.reshape(data.nefc, model.nv).copy()
-        return J[: data.ne]
+        return np.vstack([J[: data.ne], *(self._lock(each.lock) for each in self._idle)])
+
+    def _lock(self, lock: CutJoint) -> np.ndarray:
+        """The row (1, nv) of an idle freedom that we freeze and MuJoCo does not know of."""
+        axes, turns = [], []
+        sides = ((lock.predecessor.link, lock.axis), (lock.successor.link, lock.second_axis))
+        for link, axis in sides:
+            body = next(i for i in range(self.model.nbody) if self.names.body(i) == link)
+            turn = np.zeros((3, self.model.nv))
+            mujoco.mj_jacBody(self.model, self.data, None, turn, body)
+            axes.append(self.data.xmat[body].reshape(3, 3) @ axis)
+            turns.append(turn)
+        return np.cross(*axes)[None] @ (turns[1] - turns[0])

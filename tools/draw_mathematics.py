@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/mathematics.md: `make screenshots`. Curves are those of robots."""
+"""Draws the pictures of docs/mathematics.md and docs/overview.md: `make screenshots`."""
 
 import itertools
 from pathlib import Path
@@ -106,8 +106,56 @@ def four_bar_levers():
     return figure
 
 
+def overview():
+    """One four-bar with its motor: the words of docs/overview.md."""
+    bar = load_robot(*(ROOT / "docs" / "cookbook" / f"four_bar.{end}" for end in ("urdf", "yaml")))
+    ends = ("crank_link", "coupler_link", ("coupler_link", (0.4, 0.03, 0.0)), "rocker_link")
+
+    def points(q):
+        return np.array([bar.frame_pose(q, end)[:3, 3] for end in ends])[:, ::2]
+
+    def draw(axes, at, colour=BLUE, style="-"):
+        axes.plot(*at.T, style, color=colour, lw=4, marker="o", mfc="white", ms=9)
+
+    figure, sheets = pyplot.subplots(1, 3, figsize=(10.5, 3.4), layout="constrained")
+    titles = ("joints, y, motor, cluster", "two branches", "a dead point of the rocker")
+    for axes, title in zip(sheets, titles, strict=True):
+        axes.set(aspect="equal", title=title, xlim=(-0.22, 0.62), ylim=(-0.32, 0.42))
+        axes.axis("off")
+        axes.plot([-0.06, 0.46], [-0.012, -0.012], color=GREY, lw=5, alpha=0.5)
+    here = bar.close({"crank": -0.2})
+    both = branches(bar, bar.tree.clusters[0].name, here)
+
+    axes, at = sheets[0], points(here)
+    around = np.array([(-0.2, -0.08), (-0.2, 0.38), (0.6, 0.38), (0.6, -0.08)])
+    axes.fill(*around.T, color=GREEN, alpha=0.12, lw=0)
+    axes.text(-0.17, 0.33, "cluster", color=GREEN)
+    draw(axes, at)
+    axes.plot(*at[2], "o", color="white", mec=RED, mew=2, ms=12)
+    axes.text(at[2][0] + 0.02, at[2][1] + 0.05, "cut joint", color=RED, ha="center")
+    axes.add_patch(pyplot.Circle(at[0], 0.05, fill=False, color=ORANGE, lw=3))
+    axes.text(
+        at[0][0], at[0][1] - 0.2, "motor, gear, rotor\nactuated joint", color=ORANGE, ha="center"
+    )
+    axes.text(at[0][0] - 0.06, at[0][1] + 0.03, "crank: y", color=BLUE, ha="right")
+    axes.text(*((at[1] + at[2]) / 2 + (-0.02, 0.05)), "coupler", color=BLUE, ha="right")
+    axes.text(at[3][0] + 0.04, at[3][1] + 0.08, "rocker", color=BLUE)
+
+    for q, colour, style in zip(reversed(both), (GREY, BLUE), ("--", "-"), strict=True):
+        draw(sheets[1], points(q), colour, style)
+    sheets[1].text(0.2, 0.33, "the same crank angle,\nanother assembly", ha="center", color=GREY)
+
+    crank = np.linspace(0.0, 2.0 * np.pi, 2000)
+    poses = [bar.close({"crank": a}) for a in crank]
+    rocker = [q[2] for q in poses]
+    draw(sheets[2], points(poses[int(np.argmax(rocker))]))
+    text = "crank and coupler in line: the rocker\nno longer determines the crank"
+    sheets[2].text(0.2, -0.2, text, ha="center", color=RED)
+    return figure
+
+
 def main():
-    for make in (spatial_vectors, two_sweeps, four_bar_levers):
+    for make in (spatial_vectors, two_sweeps, four_bar_levers, overview):
         path = ROOT / "docs" / "pictures" / f"{make.__name__}.svg"
         figure = make()
         figure.savefig(path, metadata={"Date": None}, bbox_inches="tight", transparent=False)

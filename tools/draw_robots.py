@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from rbda_ros import load_robot
-from rbda_ros.cli.drawing import draw, write_drawing
+from rbda_ros.cli.drawing import write_drawing
 
 GALLERY = Path(__file__).resolve().parents[1] / "docs" / "robots"
 MENAGERIE = (
@@ -43,7 +43,7 @@ def main():
             start = time.perf_counter()
             robot = load_robot(Path(folder, model), loops and Path(folder, loops))
             took = time.perf_counter() - start
-            write_drawing(draw(robot), GALLERY / f"{name}.svg")
+            write_drawing(robot, GALLERY / f"{name}.svg")
             sizes = f"{robot.nv} / {robot.ny} | {len(robot.clusters)} | {took:.1f}"
             print(f"| [{name}](robots/{name}.svg) | {repository} | {sizes} |", flush=True)
 

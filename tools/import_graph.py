@@ -1,4 +1,4 @@
-"""Draws the rooms of rbda_ros and what each imports into docs/architecture.md.
+"""Draws the packages of rbda_ros and what each imports into docs/architecture.md.
 
 import_graph.py writes the part between the markers; import_graph.py --check only says whether it
 is current, and whether every module has a name of its own. The contract itself is import-linter's,
@@ -17,20 +17,20 @@ PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- import_graph.py: begin -->", "<!-- import_graph.py: end -->"
 
 
-def rooms_from_the_ground_up():
-    """The rooms in the order of the contract, which has them from the roof down."""
+def packages_lowest_first():
+    """The packages, lowest layer first; the contract lists the highest first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
-    return [room for layer in reversed(layers) for room in layer.split(" | ")]
+    return [package for layer in reversed(layers) for package in layer.split(" | ")]
 
 
-ROOMS = rooms_from_the_ground_up()
+PACKAGES = packages_lowest_first()
 
 
-def room_of(module):
-    """The room of a module, e.g. of ``node.stream.wire``; what the root exports is of ``robot``."""
-    room = module.partition(".")[0]
-    return room if room in ROOMS else "robot"
+def package_of(module):
+    """Package of a module such as ``node.stream.wire``; that of names of the root is ``robot``."""
+    package = module.partition(".")[0]
+    return package if package in PACKAGES else "robot"
 
 
 def modules():
@@ -43,7 +43,7 @@ def modules():
 
 
 def imported(path):
-    """Rooms that a file imports from, wherever in the file; but for generated interfaces."""
+    """Packages that a file imports from, anywhere in it, except generated interfaces."""
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.Import):
@@ -53,7 +53,7 @@ def imported(path):
         for name in names:
             package, _, module = name.partition(".")
             if package == "rbda_ros" and not module.startswith(("msg", "srv")):
-                yield room_of(module)
+                yield package_of(module)
 
 
 def generated_part():
@@ -61,26 +61,28 @@ def generated_part():
     lines, count, edges = Counter(), Counter(), set()
     for name, path in modules().items():
         if name:
-            room = room_of(name)
-            lines[room] += len(path.read_text().splitlines())
-            count[room] += path.name != "__init__.py"
-            edges |= {(room, other) for other in imported(path) if other != room}
+            package = package_of(name)
+            lines[package] += len(path.read_text().splitlines())
+            count[package] += path.name != "__init__.py"
+            edges |= {(package, other) for other in imported(path) if other != package}
     for path in (*PACKAGE.rglob("*.c"), *PACKAGE.rglob("*.h")):
-        room = path.relative_to(PACKAGE).parts[0]
-        lines[room] += len(path.read_text().splitlines())
-        count[room] += path.suffix == ".c"
-    # What follows from other arrows is not drawn.
+        package = path.relative_to(PACKAGE).parts[0]
+        lines[package] += len(path.read_text().splitlines())
+        count[package] += path.suffix == ".c"
+    # Arrows that follow from others are not drawn.
     drawn = {
-        (a, b) for a, b in edges if not any((a, c) in edges and (c, b) in edges for c in ROOMS)
+        (a, b) for a, b in edges if not any((a, c) in edges and (c, b) in edges for c in PACKAGES)
     }
-    order = {room: i for i, room in enumerate(ROOMS)}
+    order = {package: i for i, package in enumerate(PACKAGES)}
     picture = ["```mermaid", "graph BT"]
     for a, b in sorted(drawn, key=lambda edge: (order[edge[0]], order[edge[1]])):
         picture.append(f"  {a} --> {b}")
-    table = ["| room | modules | lines | imports |", "|---|---|---|---|"]
-    for room in ROOMS:
-        to = sorted((b for a, b in edges if a == room), key=order.__getitem__)
-        table.append(f"| `{room}` | {count[room]} | {lines[room]} | {', '.join(to) or '-'} |")
+    table = ["| package | modules | lines | imports |", "|---|---|---|---|"]
+    for package in PACKAGES:
+        to = sorted((b for a, b in edges if a == package), key=order.__getitem__)
+        table.append(
+            f"| `{package}` | {count[package]} | {lines[package]} | {', '.join(to) or '-'} |"
+        )
     return "\n".join([BEGIN, "", *picture, "```", "", *table, "", END])
 
 

@@ -11,7 +11,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 REFUSALS = ROOT / "docs" / "reference" / "refusals.yaml"
-ROOMS = {
+PACKAGES = {
     "description": "Descriptions: URDF, MJCF, loop files",
     "cluster_tree": "Loops",
     "kernels": "Kernels",
@@ -141,8 +141,8 @@ def errors():
         " the name of a joint. A `DescriptionError` lists every problem of a file at once.",
     ]
     found = messages.messages()
-    for room, title in ROOMS.items():
-        own = [m for m in found if m.module.split(".")[1] == room]
+    for package, title in PACKAGES.items():
+        own = [m for m in found if m.module.split(".")[1] == package]
         if own:
             lines += ["", f"### {title}", "", "| message | class | what to do |", "|---|---|---|"]
             lines += [
@@ -159,6 +159,6 @@ def _cell(text):
     return " ".join(text.split())
 
 
-def rooms_with_messages():
-    """Rooms that have messages; for the test that holds `ROOMS` complete."""
+def packages_with_messages():
+    """Packages that have messages; for the test that holds `PACKAGES` complete."""
     return {message.module.split(".")[1] for message in messages.messages()}

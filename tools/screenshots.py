@@ -13,7 +13,7 @@ import draw_mathematics
 from chromium import Chromium
 
 from rbda_ros import load_robot
-from rbda_ros.cli.drawing import draw
+from rbda_ros.cli.drawing import write_drawing
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK, PICTURES = ROOT / "docs" / "cookbook", ROOT / "docs" / "pictures"
@@ -46,6 +46,7 @@ def opened(urdf, loops, size):
 def main(names):
     if not names:
         draw_mathematics.main()
+        write_drawing(load_robot(*LEG), PICTURES / "demo_leg.svg")
     pages = sorted(path.stem for path in BOOK.glob("*.urdf"))
     for name in names or ["demo_leg", *pages]:
         if name == "demo_leg":
@@ -54,7 +55,7 @@ def main(names):
         else:
             files = [BOOK / f"{name}.urdf", BOOK / f"{name}.yaml"]
             picture, size = BOOK / f"{name}.webp", (900, 600)
-            (BOOK / f"{name}.svg").write_text(draw(load_robot(*files)))
+            write_drawing(load_robot(*files), BOOK / f"{name}.svg")
         with opened(*files, size) as browser:
             if name == "demo_leg":
                 bend_knee(browser)

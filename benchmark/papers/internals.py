@@ -13,9 +13,9 @@ import numpy as np
 from rbda_ros import Contact, Robot
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import branch_factor, composite_inertia
-from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
 from rbda_ros.algorithms.kinematics import BodyFrame, jacobian
 from rbda_ros.algorithms.motion import cluster_joints
+from rbda_ros.algorithms.pv_osim import inverse_operational_space_inertia
 from rbda_ros.cluster_tree.regroup import regroup
 from rbda_ros.cluster_tree.straight_line import factor_symmetric
 from rbda_ros.kernels.kernel import Kernel

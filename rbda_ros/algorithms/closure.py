@@ -24,8 +24,9 @@ def closure(
     Where a loop may have changed its branch, one of its rows is off by one: not closed.
 
     Args:
-        tree: the cluster tree; joints in loops have as many positions as velocities.
-        known: position of the known coordinates; in each loop as many as y has there.
+        tree: the cluster tree.
+        known: position of the known coordinates; in each loop as many as y has there. Their joints
+            have one coordinate.
         guess: (nq) spanning position to start from.
         positions: which entries of q are known; the others are solved for, or stay.
     """
@@ -41,7 +42,7 @@ def followed(
     The last is (rows) 1 in a row of each loop that may have changed its branch, else 0. As many
     steps are taken as are asked for, in loops that are not linear.
     """
-    q = ca.SX(guess)
+    q, base = ca.SX(guess), tree.coordinates.base_nq
     q[list(positions)] = known
     closed, residual, doubts = [ca.DM(0, 1)], [ca.DM(0, 1)], [ca.DM(0, 1)]
     for node, start, q_k, place in zip(
@@ -52,7 +53,12 @@ def followed(
         strict=True,
     ):
         if node.loop is not None:
-            free = [j for j, entry in enumerate(place) if entry not in positions]
+            free = [
+                j
+                for in_q, in_qd in zip(node.position_ranges, node.velocity_ranges, strict=True)
+                for j in in_qd
+                if place[in_q.start] not in positions and place[in_q.start] >= base
+            ]
             q_k, doubt = newton_steps(node.loop, start, q_k, free, steps)
             residual.append(node.loop.phi(q_k))
             doubts.append(ca.vertcat(doubt, ca.DM(residual[-1].rows() - 1, 1)))

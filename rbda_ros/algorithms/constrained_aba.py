@@ -6,8 +6,10 @@ Each further iteration corrects the forces by what the rows still miss (27b), an
 that correction through the tree: inertias and their factors stay. On the cluster tree, embedded
 loops take part without any change.
 
-Redundant and singular rows are no trouble, and rows that contradict each other end at the least
-squares of what they miss: the augmented inertia is always regular.
+The augmented inertia is always regular, so redundant rows change nothing. Rows that are nearly
+singular take many iterations, and with rows that contradict each other the forces grow without
+end while the motion approaches the least squares of what they miss (Sathya 2024, Sec. II-D):
+`least_squares_motion` answers there.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def constrained_aba(
         pA[contact.cluster] -= contact.K.T @ (f_i + mu * contact.k)
     u = carry_inward(tree, joints, articulated, c, pA, driving_forces(tree, joints, tau))
     ydd, a = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
-    missing = before = _missing(rows, a)
+    missing, before = _missing(rows, a), ydd
     f = _corrected(f, missing, mu)
 
     # Two sweeps (Algorithm 2) for each further iteration: only forces change.
@@ -72,10 +74,12 @@ def constrained_aba(
             pA[contact.cluster] -= contact.K.T @ (mu * gap)
         du = carry_inward(tree, joints, articulated, still, pA, idle)
         u = [u_k + du_k for u_k, du_k in zip(u, du, strict=True)]
+        before = ydd
         ydd, a = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
-        before, missing = missing, _missing(rows, a)
+        missing = _missing(rows, a)
         f = _corrected(f, missing, mu)  # (27b)
-    return Solution(ca.vertcat(ca.DM(0, 1), *ydd), f, missing, before)
+    found = ca.vertcat(ca.DM(0, 1), *ydd)
+    return Solution(found, f, missing, found - ca.vertcat(ca.DM(0, 1), *before))
 
 
 def augmentation(rows: Sequence[ContactRows], mu: float) -> dict[int, Matrix]:

@@ -21,6 +21,7 @@ from rbda_ros.algorithms.contact_rows import (
 from rbda_ros.algorithms.loop_forces import closed_acceleration, open_state
 from rbda_ros.algorithms.motion import cluster_joints, velocities
 from rbda_ros.algorithms.prox_ltl import prox_ltl
+from rbda_ros.algorithms.prox_ltls import prox_ltls
 from rbda_ros.algorithms.prox_pv import prox_pv
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.open_loops import OpenLoops
@@ -28,7 +29,12 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
 ROUTES: MappingProxyType[str, Callable[..., Solution]] = MappingProxyType(
-    {"constrained_aba": constrained_aba, "prox_pv": prox_pv, "prox_ltl": prox_ltl}
+    {
+        "constrained_aba": constrained_aba,
+        "prox_pv": prox_pv,
+        "prox_ltl": prox_ltl,
+        "prox_ltls": prox_ltls,
+    }
 )
 
 
@@ -61,7 +67,8 @@ def constrained_forward_dynamics(
     Returns:
         ydd (ny); force then moment (6c) at each contact, on the robot, in world axes; forces
         along the rows (m), to go on from; the largest that a row misses of its acceleration, and
-        the largest change of a row's acceleration in the last iteration (2).
+        the largest change of an entry of ydd in the last iteration (2): both sides of line 6 of
+        Algorithm 3.
     """
     joints = cluster_joints(tree, q, yd)
     v = velocities(tree, joints)
@@ -110,9 +117,8 @@ def _about_contacts(
     solved: Solution,
     f: Sequence[Matrix],
 ) -> tuple[Matrix, ...]:
-    changes = [now - then for now, then in zip(solved.missing, solved.before, strict=True)]
     return (
         world_wrenches(tree, joints, rows, f),
         ca.vertcat(ca.DM(0, 1), *f),
-        ca.vertcat(largest(solved.missing), largest(changes)),
+        ca.vertcat(largest(solved.missing), largest([solved.change])),
     )

@@ -87,13 +87,13 @@ class Solution:
         ydd: (ny) acceleration.
         f: (m) forces along the rows of each constraint.
         missing: ``k - K a`` of the rows, in the last iteration.
-        before: the same in the iteration before.
+        change: (ny) of ydd in the last iteration.
     """
 
     ydd: Matrix
     f: list[Matrix]
     missing: list[Matrix]
-    before: list[Matrix]
+    change: Matrix
 
 
 def contact_rows(
@@ -160,15 +160,16 @@ def proximal_forces(
         proximal: weight and number of iterations.
 
     Returns:
-        f; what is missing of the wanted acceleration then, and an iteration before.
+        f; what is missing of the wanted acceleration then; change of f in the last iteration.
     """
     damped = factor_symmetric(delassus + ca.DM.eye(delassus.rows()) / proximal.mu)
     f = ca.vertcat(ca.DM(0, 1), *start)
-    missing = before = wanted - delassus @ f
+    missing, change = wanted - delassus @ f, ca.DM(delassus.rows(), 1)
     for _ in range(proximal.iterations):
-        f = f + damped.solve(missing)
-        before, missing = missing, wanted - delassus @ f
-    return f, missing, before
+        change = damped.solve(missing)
+        f = f + change
+        missing = wanted - delassus @ f
+    return f, missing, change
 
 
 def split(vector: Matrix, sizes: Sequence[int]) -> list[Matrix]:

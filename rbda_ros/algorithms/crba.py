@@ -5,6 +5,8 @@ Featherstone 2010, Eqs. 44 to 48, with clusters in place of bodies.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import casadi as ca
 
 from rbda_ros.algorithms.composites import single_body
@@ -30,8 +32,18 @@ def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
     return composite_inertia(tree, cluster_joints(tree, q))
 
 
-def composite_inertia(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
-    """H(y) (ny x ny) of a tree whose cluster joints are there already."""
+def composite_inertia(
+    tree: ClusterTree, joints: list[ClusterJoint], added: Mapping[int, Matrix] | None = None
+) -> Matrix:
+    """H(y) (ny x ny) of a tree whose cluster joints are there already.
+
+    Args:
+        tree: the cluster tree.
+        joints: its cluster joints.
+        added: what to add to the inertia (6n x 6n) of some clusters, body by body: symmetric, and
+            not that of a rigid body (Sathya 2024, Eq. 24).
+    """
+    more = _of_bodies(added or {})
     Ic = {
         (k, i): single_body(constant(body.inertia), AT_REST)
         for k, node in enumerate(tree.clusters)
@@ -44,11 +56,15 @@ def composite_inertia(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
         F: dict[Place, Matrix] = {}  # on each body: forces (6 x ny) that accelerations of y_k take
         for i, X, SG, before in inward[k]:
             taken = Ic[k, i].forces(ca.vertcat(ca.DM(3, SG.columns()), SG))  # (46)
+            if (k, i) in more:
+                taken += more[k, i] @ SG
             below = F.get((k, i), ca.DM(*SG.shape))
             across = SG.T @ below
             own += mirrored(SG.T @ taken) + across + across.T  # (45)
             if before is not None:
                 Ic[before] = Ic[before] + Ic[k, i].carried(X, AT_REST)  # (44)
+                if (k, i) in more:
+                    more[before] = more.get(before, 0) + X.congruence(more[k, i])
                 F[before] = F.get(before, 0) + X.T @ (below + taken)  # (47)
         blocks[k, k] = own + armature_inertia(tree, joints, k)
         l = tree.clusters[k].parent
@@ -60,6 +76,16 @@ def composite_inertia(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
                         F[before] = F.get(before, 0) + X.T @ F[l, i]  # (47)
             l = tree.clusters[l].parent
     return _assemble(tree, blocks)
+
+
+def _of_bodies(added: Mapping[int, Matrix]) -> dict[Place, Matrix]:
+    """The blocks (6 x 6) on the diagonals of matrices (6n x 6n), where they are not zero."""
+    blocks = {
+        (k, i): matrix[6 * i : 6 * i + 6, 6 * i : 6 * i + 6]
+        for k, matrix in added.items()
+        for i in range(matrix.rows() // 6)
+    }
+    return {place: ca.densify(block) for place, block in blocks.items() if block.nnz()}
 
 
 def _inward(

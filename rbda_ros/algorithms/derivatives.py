@@ -22,7 +22,13 @@ from rbda_ros.algorithms.composites import Composite, carried_forms, single_body
 from rbda_ros.algorithms.joint_changes import JointChange, joint_changes
 from rbda_ros.algorithms.loop_changes import LoopChange, loop_change
 from rbda_ros.algorithms.loop_motion import spanning_motion
-from rbda_ros.algorithms.motion import accelerations, cluster_joints, gravity, velocities
+from rbda_ros.algorithms.motion import (
+    accelerations,
+    cluster_joints,
+    gravity,
+    turned_velocity,
+    velocities,
+)
 from rbda_ros.algorithms.rnea import body_forces, inverse_dynamics
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.coordinates import ranges
@@ -51,7 +57,9 @@ def inverse_dynamics_derivatives(
     a = accelerations(tree, joints, v, ydd, gravity(tree))
     qdd = [loop.G @ ydd_k + loop.g for loop, ydd_k in zip(loops, ydds, strict=True)]
     changes = joint_changes(tree, joints, (v, a), q, qdd)
-    clusters = [_Cluster(*each) for each in zip(tree.clusters, changes, loops, strict=True)]
+    velocity = [joint.qd for joint in joints]
+    parts = zip(tree.clusters, changes, loops, velocity, strict=True)
+    clusters = [_Cluster(*each) for each in parts]
 
     # Inward pass: composites, forces, and the entries of each cluster with those that carry it.
     entries = _Entries(tree, clusters)
@@ -76,11 +84,12 @@ def inverse_dynamics_derivatives(
 
 @dataclass(frozen=True, eq=False)
 class _Cluster:
-    """A cluster, its tree joints, and what its coordinates change of them."""
+    """A cluster, its tree joints, what its coordinates change of them, and its velocity (nv)."""
 
     node: ClusterNode
     joints: list[JointChange]
     loop: LoopChange
+    qd: Matrix
 
     def inward(self, k: int) -> Iterator[tuple[int, JointChange, tuple[int | None, int]]]:
         """Its bodies from the tips to its base: joint, and cluster and place of the body before.
@@ -208,14 +217,16 @@ def _of_loops(cluster: _Cluster, f: list[Matrix], qdd: Matrix) -> tuple[Matrix, 
     armature = constant(node.joint_armature)
     across = [joint.S.T @ f_i for joint, f_i in zip(cluster.joints, f, strict=True)]
     relative = ca.DM.eye(node.nv) if node.relative is None else constant(node.relative)
-    on_joints = relative.T @ ca.vertcat(*across) + armature * qdd
+    r, r_by_qd = turned_velocity(node, cluster.qd)
+    on_joints = relative.T @ ca.vertcat(*across) + armature * (qdd + r)
     by_y = ca.DM(node.ny, node.ny)
     if loop.G_by_y:
         by_y = ca.horzcat(*(dG.T @ on_joints for dG in loop.G_by_y))
-    by_y += loop.G.T @ (ca.diag(armature) @ loop.qdd_by_y)
+    by_y += loop.G.T @ (ca.diag(armature) @ (loop.qdd_by_y + r_by_qd @ loop.qd_by_y))
     for i, joint in enumerate(cluster.joints):
         by_y += cluster.along(i, joint.turned_axes(f[i]) @ cluster.moved(i))
-    return by_y, loop.G.T @ (ca.diag(armature) @ loop.qdd_by_yd)
+    by_yd = loop.G.T @ (ca.diag(armature) @ (loop.qdd_by_yd + r_by_qd @ loop.G))
+    return by_y, by_yd
 
 
 def inverse_dynamics_along(

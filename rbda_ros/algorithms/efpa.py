@@ -1,9 +1,15 @@
 """The inverse operational-space inertia by cluster extended force propagators (C-EFPA).
 
-Chignoli 2023, Sec. VI: a force on an end effector is carried inward through joints that are free
-to move, not locked. Carried across cluster k, what the joint cannot resist is left there as
-``T_k = S_k' F``, and ``Lambda^-1 = sum over k of T_k' D_k^-1 T_k`` (Sathya 2024, Sec. VI): the
-sum runs only over the clusters that support both end effectors of a block.
+Chignoli 2023, Sec. VI, after Wensing, Featherstone, Orin, "A Reduced-Order Recursive Algorithm for
+the Computation of the Operational-Space Inertia Matrix" (2012), in O(n + m d + m^2) for n bodies,
+depth d and m rows. An outward pass finds for each cluster the acceleration Omega_k that unit forces
+on its bodies give these bodies (n). Unit forces of each end effector are carried inward through
+joints that are free to move (m d), and each pair of end effectors meets once, at its closest common
+cluster (m^2).
+
+`pv_osim` does without Omega and the force propagators where nothing meets, and takes fewer
+operations on every robot that was counted: it is the one that the kernels use, this one is the
+route to compare it with.
 """
 
 from __future__ import annotations
@@ -12,50 +18,52 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from rbda_ros.algorithms.aba import articulated_inertias
-from rbda_ros.algorithms.kinematics import BodyFrame, on_cluster, unit_wrenches
+from rbda_ros.algorithms.aba import Articulated, articulated_inertias
+from rbda_ros.algorithms.kinematics import BodyFrame
 from rbda_ros.algorithms.motion import cluster_joints
+from rbda_ros.algorithms.pv_osim import across, frame_source
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, mirrored
 
 
-def inverse_operational_space_inertia(
+def efpa(
     tree: ClusterTree, q: Matrix, frames: Sequence[BodyFrame], linear_only: bool = False
 ) -> Matrix:
-    """Lambda^-1 = J H^-1 J' (m x m) of several frames, world-aligned, linear rows first.
-
-    Args:
-        tree: the cluster tree.
-        q: (nq) spanning position, on the constraint manifold.
-        frames: end effectors; six rows each, three where ``linear_only``.
-        linear_only: leave out the angular rows.
-    """
+    """As `pv_osim.inverse_operational_space_inertia`; arguments and result are the same."""
     joints = cluster_joints(tree, q)
     articulated = articulated_inertias(tree, joints)
-    rows = 3 if linear_only else 6
-    projected: list[dict[int, Matrix]] = [{} for _ in tree.clusters]
-    for e, at in enumerate(frames):
-        if not at.body:
-            continue
-        k: int | None
-        k, F = on_cluster(tree, at.body, unit_wrenches(tree, joints, at, linear_only))
+    omega = _inverse_inertias(tree, joints, articulated)
+
+    # Forces of each end effector on every cluster that supports it.
+    sources = [frame_source(tree, joints, at, linear_only) for at in frames]
+    on_clusters: list[dict[int, Matrix]] = []
+    for k, F in sources:
+        on_clusters.append({})
         while k is not None:
-            joint, arti = joints[k], articulated[k]
-            across = joint.J.T @ F
-            T = joint.SG.T @ across
-            projected[k][e] = arti.D.forward(T)
-            F = joint.E.T @ (across - arti.U @ arti.D.solve(T))  # the extended force propagator
+            on_clusters[-1][k] = F
+            F, _ = across(joints[k], articulated[k], F)  # the extended force propagator
             k = tree.clusters[k].parent
 
-    blocks = {}
-    for i in range(len(frames)):
+    blocks = []
+    rows = 3 if linear_only else 6
+    for i, F_i in enumerate(on_clusters):
+        row: list[Matrix] = [ca.DM(rows, rows)] * len(frames)
         for j in range(i, len(frames)):
-            block = ca.DM(rows, rows)
-            for k, of in enumerate(projected):
-                if i in of and j in of:
-                    d = ca.repmat(articulated[k].D.d, 1, rows)
-                    block = block + of[i].T @ (of[j] / d)
-            blocks[i, j] = mirrored(block) if i == j else block
-    count = range(len(frames))
-    upper = [ca.horzcat(*(blocks.get((i, j), ca.DM(rows, rows)) for j in count)) for i in count]
-    return mirrored(ca.vertcat(*upper)) if upper else ca.DM(0, 0)
+            if common := F_i.keys() & on_clusters[j].keys():
+                k = max(common)
+                row[j] = F_i[k].T @ (omega[k] @ on_clusters[j][k])
+        blocks.append(ca.horzcat(*row))
+    return mirrored(ca.vertcat(*blocks)) if blocks else ca.DM(0, 0)
+
+
+def _inverse_inertias(
+    tree: ClusterTree, joints: list[ClusterJoint], articulated: list[Articulated]
+) -> dict[int, Matrix]:
+    """Omega_k (6n x 6n): acceleration of each cluster's bodies per force on them."""
+    omega: dict[int, Matrix] = {}
+    for k in tree.outward():
+        P, own = across(joints[k], articulated[k], ca.DM.eye(tree.rows(k)))
+        l = tree.clusters[k].parent
+        omega[k] = mirrored(own if l is None else own + P.T @ omega[l] @ P)
+    return omega

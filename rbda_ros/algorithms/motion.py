@@ -190,15 +190,37 @@ def armature_inertia(tree: ClusterTree, joints: list[ClusterJoint], k: int) -> M
 
 
 def armature_bias(tree: ClusterTree, joints: list[ClusterJoint], k: int) -> Matrix:
-    """``G' a g`` (ny): the force on y that armature takes at ydd = 0."""
+    """``G' a (g + r)`` (ny): the force on y that armature takes at ydd = 0."""
     node = tree.clusters[k]
     if not node.joint_armature.any():
         return ca.DM(node.ny, 1)
-    return joints[k].G.T @ (constant(node.joint_armature) * joints[k].g)
+    r, _ = turned_velocity(node, joints[k].qd)
+    return joints[k].G.T @ (constant(node.joint_armature) * (joints[k].g + r))
+
+
+def turned_velocity(node: ClusterNode, qd: Matrix) -> tuple[Matrix, Matrix]:
+    """r (nv), ``w x v`` of floating joints, and its derivative by qd (nv x nv).
+
+    The velocity of a floating joint is in axes that turn with its body: the linear velocity
+    changes by ``vd + w x v``, which its armature feels as a mass at the body's origin would. What
+    turns with w alone needs nothing: ``w x a w = 0``.
+
+    Args:
+        node: the cluster.
+        qd: (nv) its spanning velocity.
+    """
+    r, by_qd = type(qd)(node.nv, 1), type(qd)(node.nv, node.nv)
+    for body, place in zip(node.bodies, node.velocity_ranges, strict=True):
+        if body.joint.type == "floating" and body.joint.armature:
+            linear, angular = (slice(place.start + i, place.start + i + 3) for i in (0, 3))
+            v, w = qd[linear], qd[angular]
+            r[linear] = ca.cross(w, v)
+            by_qd[linear, linear], by_qd[linear, angular] = ca.skew(w), -ca.skew(v)
+    return r, by_qd
 
 
 def armature_forces(tree: ClusterTree, joints: list[ClusterJoint], ydd: Matrix) -> Matrix:
-    """``A ydd + G' a g`` (ny): the force on y that armature takes."""
+    """``A ydd + G' a (g + r)`` (ny): the force on y that armature takes."""
     forces: list[Matrix] = [ca.DM(0, 1)]
     for k, ydd_k in enumerate(tree.split_independent(ydd)):
         forces.append(armature_inertia(tree, joints, k) @ ydd_k + armature_bias(tree, joints, k))

@@ -2,7 +2,9 @@
 
 The mass matrix is factored along its branches, ``H = L' L``, and so is the Delassus matrix
 ``J H^-1 J' = X' X`` with ``X = L^-T J'``. More work than the recursive algorithms, and nothing in
-common with them but the rows: the route to compare them with.
+common with them but the rows: the route to compare them with. Rows may also tie joints to each
+other, as in `prox_pv`: with all loops open it is the "Proximal and Sparse" method that Chignoli
+2024 compares embedding with (Carpentier, Budhiraja, Mansard 2021).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from rbda_ros.algorithms.contact_rows import (
 )
 from rbda_ros.algorithms.crba import branch_factor, composite_inertia
 from rbda_ros.algorithms.motion import Clustered, accelerations, armature_forces, gravity
+from rbda_ros.algorithms.prox_pv import JointRows
 from rbda_ros.algorithms.rnea import along_y, body_forces
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -31,37 +34,47 @@ def prox_ltl(
     joints: list[ClusterJoint],
     v: Clustered,
     tau: Matrix,
-    rows: Sequence[ContactRows],
+    rows: Sequence[ContactRows | JointRows],
     start: Sequence[Matrix],
     proximal: Proximal,
 ) -> Solution:
-    """As `constrained_aba`; arguments and results are the same."""
+    """As `prox_pv`, without wrenches; arguments and results are the same."""
     # Without forces along the rows: ydd_free, and what the rows miss then.
     a = accelerations(tree, joints, v, ca.DM(tree.ny, 1), gravity(tree))
     L = branch_factor(tree, composite_inertia(tree, joints))
     bias = along_y(tree, joints, body_forces(tree, v, a))
     bias += armature_forces(tree, joints, ca.DM(tree.ny, 1))
-    ydd = _solve(L, _solve_transposed(L, tau - bias))  # (3)
-    J = ca.vertcat(
-        ca.DM(0, tree.ny),
-        *(_jacobian(tree, joints, contact) for contact in rows),  # (22)
-    )
-    missed = (contact.k - contact.K @ a[contact.cluster] for contact in rows)
-    wanted = ca.vertcat(ca.DM(0, 1), *missed) - J @ ydd
+    ydd = solve_lower(L, solve_transposed(L, tau - bias))  # (3)
+    J = ca.vertcat(ca.DM(0, tree.ny), *(jacobian_of(tree, joints, part) for part in rows))  # (22)
+    wanted = ca.vertcat(ca.DM(0, 1), *(without_motion(part, a) for part in rows)) - J @ ydd
 
     # Proximal iterations on the damped Delassus matrix (13).
-    X = _solve_transposed(L, J.T)
+    X = solve_transposed(L, J.T)
     delassus = mirrored(X.T @ X)
-    f, missing, before = proximal_forces(delassus, wanted, start, proximal)
-    sizes = [contact.frame.size for contact in rows]
-    return Solution(ydd + _solve(L, X @ f), split(f, sizes), [missing], [before])  # (8)
+    f, missing, change = proximal_forces(delassus, wanted, start, proximal)
+    sizes = [part.k.rows() for part in rows]
+    ydd = ydd + solve_lower(L, X @ f)  # (8)
+    return Solution(ydd, split(f, sizes), [missing], solve_lower(L, X @ change))
 
 
-def _jacobian(tree: ClusterTree, joints: list[ClusterJoint], contact: ContactRows) -> Matrix:
-    return along_y(tree, joints, {contact.cluster: contact.K.T}, contact.frame.size).T
+def jacobian_of(
+    tree: ClusterTree, joints: list[ClusterJoint], rows: ContactRows | JointRows
+) -> Matrix:
+    """J (m x ny) of some rows (22)."""
+    if isinstance(rows, JointRows):
+        blocks = [ca.DM(rows.k.rows(), node.ny) for node in tree.clusters]
+        for k, K in rows.K.items():
+            blocks[k] = K
+        return ca.horzcat(*blocks)
+    return along_y(tree, joints, {rows.cluster: rows.K.T}, rows.k.rows()).T
 
 
-def _solve(L: Matrix, B: Matrix) -> Matrix:
+def without_motion(rows: ContactRows | JointRows, a: Clustered) -> Matrix:
+    """What J ydd should be (m): k, less the accelerations a that bodies have at ydd = 0."""
+    return rows.k if isinstance(rows, JointRows) else rows.k - rows.K @ a[rows.cluster]
+
+
+def solve_lower(L: Matrix, B: Matrix) -> Matrix:
     """``L^-1 B`` of a lower triangular L, whose zeros cost nothing."""
     rows: list[Matrix] = []
     for i in range(L.rows()):
@@ -70,7 +83,7 @@ def _solve(L: Matrix, B: Matrix) -> Matrix:
     return ca.vertcat(ca.DM(0, B.columns()), *rows)
 
 
-def _solve_transposed(L: Matrix, B: Matrix) -> Matrix:
+def solve_transposed(L: Matrix, B: Matrix) -> Matrix:
     """``L^-T B`` of a lower triangular L."""
     n = L.rows()
     rows: list[Matrix] = [None] * n

@@ -100,12 +100,16 @@ def prox_pv(
 
     # The forces (lines 12 to 16).
     wanted = ca.vertcat(ca.DM(0, 1), *(part.k for part in rows)) - l
-    f, missing, before = proximal_forces(L, wanted, start, proximal)
+    f, missing, change = proximal_forces(L, wanted, start, proximal)
 
-    # Outward (lines 17 to 19).
+    # Outward (lines 17 to 19), and the same for the last change of the forces alone.
     u = [u_k + T_k @ f for u_k, T_k in zip(u, T, strict=True)]
     ydd, _ = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
-    return Solution(ca.vertcat(ca.DM(0, 1), *ydd), split(f, sizes), [missing], [before])
+    still = [ca.DM(tree.rows(k), 1) for k in tree.outward()]
+    du = [T_k @ change for T_k in T]
+    dydd, _ = accelerate_outward(tree, joints, articulated, still, du, ca.DM(6, 1))
+    of_all = ca.vertcat(ca.DM(0, 1), *ydd), split(f, sizes), [missing]
+    return Solution(*of_all, ca.vertcat(ca.DM(0, 1), *dydd))
 
 
 def _columns(sizes: Sequence[int]) -> list[range]:

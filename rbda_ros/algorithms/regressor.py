@@ -16,6 +16,7 @@ from rbda_ros.algorithms.motion import (
     accelerations,
     cluster_joints,
     gravity,
+    turned_velocity,
     turning,
     velocities,
 )
@@ -99,7 +100,7 @@ def _joint_columns(tree: ClusterTree, joints: list[ClusterJoint], ydd: Matrix) -
     base = tree.coordinates.base_nv
     for k, ydd_k in enumerate(tree.split_independent(ydd)):
         node, joint = tree.clusters[k], joints[k]
-        qdd = joint.G @ ydd_k + joint.g
+        qdd = joint.G @ ydd_k + joint.g + turned_velocity(node, joint.qd)[0]
         has_armature = np.flatnonzero(node.joint_armature)
         of_joints = [j for j in range(node.nv) if tree.velocity_ranges[k][j] >= base]
         for j in of_joints:

@@ -16,11 +16,11 @@ from rbda_ros.description.model import Coupling
 from rbda_ros.errors import ClosureError, ModelError, SingularityError
 from rbda_ros.robot.robot import Robot
 
-Grade = Literal["ok", "warn", "fail"]
+Grade = Literal["ok", "info", "warn", "fail"]
 POOR = 1e-3
 """Conditioning of y below which its loops are near a dead point."""
 STEPS, STEP = 40, 0.05
-"""A walk over the range of motion: its steps, and how far each takes y [rad, m]."""
+"""Steps from the assembly in one direction, and how far each moves y [rad, m]."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,11 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "check",
         help="tell whether a robot's model is sound",
-        description="One line for each thing looked at. Exit code 0 if nothing fails, else 1.",
+        description="Check a robot's model and print one line per check, graded ok, info, warn or "
+        "fail. The exit code is 1 if a check fails, else 0.",
     )
     add_robot_arguments(parser)
-    parser.add_argument("--strict", action="store_true", help="warnings fail, too")
+    parser.add_argument("--strict", action="store_true", help="exit code 1 for warnings, too")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,10 +81,17 @@ def _loops(robot: Robot) -> Iterator[Verdict]:
     redundant = {fact.name: fact.rows - fact.rows_kept for fact in facts}
     named = ", ".join(f"{name} {count}" for name, count in redundant.items() if count)
     yield Verdict("ok", "redundant", f"rows dropped: {named or 'none'}")
+    if idle := [freedom.link for freedom in robot.tree.idle_freedoms]:
+        yield Verdict(
+            "ok",
+            "idle",
+            f"frozen, as they spin about themselves and nothing determines that: {', '.join(idle)}"
+            " (idle_freedoms in the loop file sets a link free)",
+        )
 
 
 def _motion(robot: Robot) -> Iterator[Verdict]:
-    """How well y determines the rest along random walks from the assembly."""
+    """How well y determines the other joints, along random directions from the assembly."""
     if not robot.tree.has_loops:
         return
     worst, stops = 1.0, 0
@@ -100,11 +108,12 @@ def _motion(robot: Robot) -> Iterator[Verdict]:
             except (ClosureError, SingularityError):
                 stops += 1
                 break
-    grade: Grade = "ok" if worst >= POOR and not stops else "warn"
-    text = f"{worst:.1e} at worst over {4 * STEPS} steps of {STEP:g}"
-    if stops:
-        text += f"; {stops} of 4 walks end where y can go no farther"
+    grade: Grade = "ok" if worst >= POOR else "warn"
+    text = f"{worst:.1e} at worst over {4 * STEPS} steps of {STEP:g} (1 is best, 0 a dead point)"
     yield Verdict(grade, "conditioning", text)
+    if stops:
+        text = f"{stops} of 4 directions end where the loops can go no farther"
+        yield Verdict("info", "range", text)
 
 
 def _joints(robot: Robot) -> Iterator[Verdict]:

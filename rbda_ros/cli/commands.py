@@ -1,4 +1,4 @@
-"""The command line but for ``serve``: ``demo``, and a module for each other command."""
+"""The commands other than ``serve``: ``demo``, and one module for each of the rest."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from rbda_ros import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code."""
-    return _run(_parser().parse_args(sys.argv[1:] if argv is None else argv))
+    """Run a command; returns the exit code. Without a command it prints the help."""
+    parser = _parser()
+    arguments = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    return _run(arguments)
 
 
 def _programs() -> dict[str, Any]:
-    """The modules of commands. Not imported above: ``serve`` starts sooner without them."""
+    """Module of each command, imported here so that ``serve`` starts without them."""
     from rbda_ros.cli import (
         actuation_grid,
         check,
@@ -44,13 +49,13 @@ def _programs() -> dict[str, Any]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="rbda_ros", description="Dynamics of robots whose actuation has kinematic loops."
+        prog="rbda_ros",
+        description="Dynamics of robots whose actuation has kinematic loops.",
+        epilog="`rbda_ros COMMAND --help` lists the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"rbda_ros {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    commands.add_parser(
-        "serve", help="run the ROS node `dynamics`; takes --ros-args ...", add_help=False
-    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("serve", help="run the ROS node `dynamics`", add_help=False)
     demo = commands.add_parser("demo", help="run the node on a bundled robot that moves")
     demo.add_argument(
         "--seconds", type=_positive, metavar="N", help="end after N seconds (default: at Ctrl-C)"

@@ -10,11 +10,13 @@ from typing import Any
 
 from lxml import etree
 
+from rbda_ros.cli.robot_arguments import add_xacro_argument
 from rbda_ros.description import read_description, sdf_visuals
 from rbda_ros.description.loop_writer import write_loop_file
 from rbda_ros.description.report import Report
+from rbda_ros.description.source import urdf_text
 from rbda_ros.description.urdf_writer import write_urdf
-from rbda_ros.description.xml_text import children, parse_xml
+from rbda_ros.description.xml_text import LARGEST_TEXT, children, parse_xml
 from rbda_ros.errors import ModelError
 
 
@@ -26,18 +28,27 @@ def add_parser(subparsers: Any) -> None:
         description="Writes any robot that rbda_ros reads (MJCF, SDF, URDF with loops, Gepetto's "
         "YAML) as a URDF for robot_state_publisher and a loop file: the same dynamics.",
     )
-    parser.add_argument("robot", type=Path, help="MJCF, SDF, URDF or URDF+ file")
-    parser.add_argument("--read-loops", type=Path, metavar="FILE", help="its loop file, if any")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the URDF")
-    parser.add_argument("--loops", type=Path, metavar="FILE", help="the loop file to write")
+    parser.add_argument("robot", type=Path, help="MJCF, SDF, USD, xacro, URDF or URDF+ file")
+    add_xacro_argument(parser)
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="its loop file (YAML), if any")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the URDF to write"
+    )
+    parser.add_argument(
+        "--output-loops",
+        type=Path,
+        metavar="FILE",
+        help="the loop file to write (default: beside the URDF, as NAME_loops.yaml)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files; returns the exit code."""
-    loops = args.loops or args.output.with_name(f"{args.output.stem}_loops.yaml")
+    loops = args.output_loops or args.output.with_name(f"{args.output.stem}_loops.yaml")
     try:
-        description = read_description(args.robot, args.read_loops)
-        drawn = _drawn(args.robot)
+        given = dict(args.xacro or ())
+        description = read_description(args.robot, args.loops, xacro_arguments=given)
+        drawn = _drawn(args.robot, given)
         args.output.write_text(write_urdf(description, drawn), encoding="utf-8")
         loops.write_text(write_loop_file(description), encoding="utf-8")
     except (ModelError, OSError) as error:
@@ -50,9 +61,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _drawn(path: Path) -> Mapping[str, Sequence[etree._Element]]:
+def _drawn(
+    path: Path, xacro_arguments: Mapping[str, str]
+) -> Mapping[str, Sequence[etree._Element]]:
     """What the file draws, by link."""
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = urdf_text(path, LARGEST_TEXT, Report(), xacro_arguments) or ""
     root = parse_xml(text, Report())
     if root is None:
         return {}

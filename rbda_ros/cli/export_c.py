@@ -138,7 +138,9 @@ def _meanings(robot: Robot) -> dict[str, list[str]]:
         rows = ", row by row" if len(shape) > 1 else ""
         lines = [f"{meaning}{rows}{f' [{unit}]' if unit else ''}."]
         meanings[name] = lines + [entries[str(each)] for each in shape[:1] if each in entries]
-    meanings["q"][0] = "spanning position [rad, m]: it must satisfy the loops, with unit quaternions."
+    meanings["q"][0] = (
+        "spanning position [rad, m]: it must satisfy the loops, with unit quaternions."
+    )
     bodies = [body.joint.name for body in robot.tree.spanning.bodies]
     return meanings | {
         "wrenches": [

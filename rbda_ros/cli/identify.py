@@ -5,10 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rbda_ros.cli.label import add_model_arguments, read_model, read_settings
+from rbda_ros.cli.label import (
+    add_hold_argument,
+    add_model_arguments,
+    read_hold,
+    read_model,
+    read_settings,
+)
 from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.node.settings import ParameterError, Settings
 from rbda_ros.robot import Robot
@@ -24,12 +31,14 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "identify",
         help="identify inertia, friction, offsets or a payload from bags",
-        description="Fits a robot, loops and all, to measured efforts: physically consistent, "
-        "close to the description where the motion tells nothing, robust to outliers, with "
-        "intervals. Fits the first 70 %% of the time, and judges by the rest.",
+        description="Fit the parameters of a robot, including its loops, to measured efforts. "
+        "Bodies stay physically consistent, parameters that the motion does not excite stay as "
+        "described, outliers count less, and every parameter has a confidence interval. The "
+        "first 70 % of the recorded time is fitted, the rest validates the result.",
     )
     parser.add_argument("bags", nargs="+", metavar="BAG", help="bags, folders of bags, globs")
     add_model_arguments(parser)
+    add_hold_argument(parser)
     parser.add_argument(
         "--what",
         default="inertia,friction",
@@ -71,9 +80,8 @@ def _identify(args: argparse.Namespace) -> list[str]:
         raise InputError(f"--cutoff {args.cutoff}: give a frequency above zero [Hz]")
     settings = read_settings(args.params)
     model = read_model(args.robot, args.loops)
-    robot = model.load(settings)
+    robot, notes = _with_recorded_joints(args, model, settings)
     what = [part.strip() for part in args.what.split(",") if part.strip()]
-    notes: list[str] = []
     found = identify_motions(
         robot, _motions(args, robot, settings, notes), what,
         payload=args.payload, cutoff=args.cutoff,
@@ -91,6 +99,23 @@ def _identify(args: argparse.Namespace) -> list[str]:
     if found.unknown:
         lines.append(f"the motion told nothing of {len(found.unknown)} parameters: see the report")
     return [*notes, *lines, *commands.values()]
+
+
+def _with_recorded_joints(
+    args: argparse.Namespace, model: Model, settings: Settings
+) -> tuple[Robot, list[str]]:
+    """The robot with joints held that no recording has, and a line about them."""
+    from rbda_ros.recordings.held_joints import joints_to_hold, recorded_joints
+    from rbda_ros.recordings.sources import find_recordings, local_copy
+
+    recorded: set[str] = set()
+    for recording in find_recordings(args.bags):
+        with suppress(Exception), local_copy(recording.source) as bag:  # `_motions` says what it is
+            recorded |= recorded_joints(bag, args.joint_states, settings.joint_prefix)
+    held = joints_to_hold(model.load(settings), recorded, read_hold(args.hold))
+    names = ", ".join(f"{name} at {value:g}" for name, value in held.items())
+    notes = [f"held, as they are not recorded: {names}"] if held else []
+    return model.load(settings, held), notes
 
 
 def _motions(
@@ -114,11 +139,12 @@ def _motions(
             notes.append(f"{recording.source}: {one_line(error)}")
         else:
             if found == before:
-                notes.append(f"{recording.source}: no efforts of every motor, nor of every joint")
+                notes.append(f"{recording.source}: no efforts of any motor, nor of every joint")
     if not found:
         raise InputError(
-            f"no recording has {args.joint_states} with measured efforts of every actuated joint:"
-            f" {', '.join(robot.actuated_joint_names)}" + (f"; {notes[-1]}" if notes else "")
+            f"no recording has {args.joint_states} with positions of all joints and measured"
+            f" efforts of some actuated joint: {', '.join(robot.actuated_joint_names)}"
+            + (f"; {notes[-1]}" if notes else "")
         )
 
 

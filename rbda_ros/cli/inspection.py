@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rbda_ros.cli.drawing import DrawingError, draw, write_drawing
+from rbda_ros.cli.drawing import DrawingError, write_drawing
 from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.constraints import CUT_ROWS, CutFrames
@@ -62,7 +62,9 @@ def add_parser(subparsers: Any) -> None:
         description="Show the clusters that loops make of a robot, and draw its spanning tree.",
     )
     add_robot_arguments(parser)
-    parser.add_argument("--draw", type=Path, metavar="FILE", help="drawing to write: .svg or .png")
+    parser.add_argument(
+        "--draw", type=Path, metavar="FILE", help="drawing to write: .svg, .png or .dot"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         robot = load(args)
         show(robot)
         if args.draw is not None:
-            write_drawing(draw(robot), args.draw)
+            write_drawing(robot, args.draw)
             print(f"\ndrawing: {args.draw}")
     except (ModelError, DrawingError) as error:
         print(error, file=sys.stderr)

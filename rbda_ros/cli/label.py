@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from rbda_ros.recordings.label_file import Model
 
 
+FAILURES = ("failed", "no labels")
+"""What becomes of recordings that the exit code tells of."""
+
+
 def add_parser(subparsers: Any) -> None:
     """Add the command ``label`` to a parser of commands."""
     parser = subparsers.add_parser(
@@ -41,6 +46,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="folder for the twins")
     add_model_arguments(parser)
+    add_hold_argument(parser)
     parser.add_argument("--parquet", action="store_true", help="a table of samples beside each bag")
     parser.add_argument("--rate", type=float, default=0.0, help="at most so many labels a second")
     parser.add_argument(
@@ -69,8 +75,19 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_hold_argument(parser: argparse.ArgumentParser) -> None:
+    """Add where joints are that are not recorded."""
+    parser.add_argument(
+        "--hold",
+        action="append",
+        default=[],
+        metavar="JOINT=POSITION",
+        help="where a joint is that is not recorded [rad, m] (default: at the assembly)",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
-    """Label; returns the exit code: 1 if some recording failed."""
+    """Label; returns the exit code: 1 if some recording failed, or has no labels."""
     from rbda_ros.recordings.fleet import REPORT, FileReport, label_all
     from rbda_ros.recordings.label_file import Options
 
@@ -79,14 +96,19 @@ def run(args: argparse.Namespace) -> int:
         settings = read_settings(args.params)
         model = read_model(args.robot, args.loops)
         options = Options(
-            args.node, args.joint_states, _rate(args.rate), _cutoff(args.cutoff), args.parquet
+            args.node,
+            args.joint_states,
+            _rate(args.rate),
+            _cutoff(args.cutoff),
+            args.parquet,
+            tuple(read_hold(args.hold).items()),
         )
         with _progress(console) as bar:
             shown = bar.add_task("labelling")
 
             def told(done: int, total: int, share: float, report: FileReport | None) -> None:
                 bar.update(shown, completed=done + share, total=total)
-                if report is not None and report.status == "failed":
+                if report is not None and report.status in FAILURES:
                     console.print(f"{report.source}: {report.note}", markup=False, soft_wrap=True)
 
             reports = label_all(
@@ -98,7 +120,25 @@ def run(args: argparse.Namespace) -> int:
         return 1
     _print(reports)
     print(f"{args.output.rstrip('/')}/{REPORT} has it all")
-    return int(any(report.status == "failed" for report in reports))
+    return int(any(report.status in FAILURES for report in reports))
+
+
+def read_hold(given: Sequence[str]) -> dict[str, float]:
+    """Positions of held joints, from JOINT=POSITION.
+
+    Raises:
+        InputError: one that is not of this form.
+    """
+    held = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        try:
+            held[name] = float(value)
+        except ValueError:
+            held[name] = float("nan")
+        if not name or not math.isfinite(held[name]):
+            raise InputError(f"--hold {text}: give JOINT=POSITION [rad, m]")
+    return held
 
 
 def read_settings(path: Path | None) -> Settings:
@@ -190,6 +230,9 @@ def _print(reports: Any) -> None:
         refused = ", ".join(f"{n} {reason}" for reason, n in report.refused.items())
         counts = (str(report.messages), str(report.answered)) if report.messages else ("", "")
         said = report.note if report.status == "failed" else refused
+        if report.held:
+            held = ", ".join(f"{name} at {value:g}" for name, value in report.held.items())
+            said = f"held, not recorded: {held}" + (f"; {said}" if said else "")
         table.add_row(report.source, report.status, *counts, said)
     Console().print(table)
     states = Counter(report.status for report in reports)

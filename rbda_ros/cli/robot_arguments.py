@@ -13,10 +13,25 @@ if TYPE_CHECKING:
 def add_robot_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:
     """Add the robot's file, its loop file and whether its base floats."""
     parser.add_argument(
-        "robot", type=Path, nargs="?" if optional else None, help="URDF, URDF+, MJCF or SDF file"
+        "robot",
+        type=Path,
+        nargs="?" if optional else None,
+        help="URDF, URDF+, xacro, MJCF, SDF or USD file",
     )
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
+    add_xacro_argument(parser)
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+
+
+def add_xacro_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a xacro file."""
+    parser.add_argument(
+        "--xacro",
+        type=_xacro_argument,
+        action="append",
+        metavar="NAME:=VALUE",
+        help="an argument of a xacro file; may be given several times",
+    )
 
 
 def load(args: argparse.Namespace) -> Robot:
@@ -27,4 +42,16 @@ def load(args: argparse.Namespace) -> Robot:
     """
     from rbda_ros.robot.robot import load_robot  # a second of imports, which --help does not need
 
-    return load_robot(args.robot, args.loops, floating_base=args.floating_base)
+    return load_robot(
+        args.robot,
+        args.loops,
+        floating_base=args.floating_base,
+        xacro_arguments=dict(args.xacro or ()),
+    )
+
+
+def _xacro_argument(text: str) -> tuple[str, str]:
+    name, found, value = text.partition(":=")
+    if not found or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is no argument of xacro; write NAME:=VALUE")
+    return name, value

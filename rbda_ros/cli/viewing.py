@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -33,8 +34,14 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the page until Ctrl-C; returns the exit code."""
     stop = threading.Event()
+
+    def on_signal(*_: object) -> None:
+        if stop.is_set():
+            os._exit(0)  # a second one, while something does not end
+        stop.set()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, on_signal)
     try:
         if args.node is not None:
             return _follow(args, stop)

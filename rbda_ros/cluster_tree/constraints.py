@@ -117,7 +117,7 @@ def cut_frames(tree: SpanningTree, cut: CutJoint, q: Positions) -> CutFrames:
         loop = Frame(np.asarray(ca.DM(R)), np.asarray(ca.DM(p)).ravel()).inverse()
     axes = Frame(align_z(np.array(cut.axis)), np.zeros(3))
     second = axes
-    if cut.type == "universal":
+    if cut.type in ("universal", "perpendicular"):
         second = Frame(align_z(np.array(second_axis(cut))), np.zeros(3))
     Rp, pp = _follow(tree, cut.predecessor, tied, q, loop, axes)
     Rs, ps = _follow(tree, cut.successor, tied, q, loop, second)
@@ -125,7 +125,10 @@ def cut_frames(tree: SpanningTree, cut: CutJoint, q: Positions) -> CutFrames:
 
 
 def second_axis(cut: CutJoint) -> tuple[float, float, float]:
-    """The universal cut's axis on the successor; by default one at right angles to the first."""
+    """The axis on the successor, of universal and perpendicular cuts.
+
+    By default one at right angles to the first.
+    """
     x, y, z = cut.second_axis or align_z(np.array(cut.axis))[:, 0]
     return float(x), float(y), float(z)
 
@@ -174,7 +177,7 @@ def _axes_parallel(f: CutFrames) -> Matrix:
 
 
 def _axes_perpendicular(f: CutFrames) -> Matrix:
-    """One row: the two axes of a universal joint are at right angles."""
+    """One row: the axes are at right angles, as the two of a universal joint."""
     return f.Rp[:, 2].T @ f.Rs[:, 2]
 
 
@@ -197,6 +200,7 @@ CUT_ROWS: dict[str, Callable[[CutFrames], Matrix]] = {
     "universal": lambda f: ca.vertcat(_offset(f), _axes_perpendicular(f)),
     "spherical": _offset,
     "fixed": lambda f: ca.vertcat(_offset(f), _no_turn(f)),
+    "perpendicular": _axes_perpendicular,
 }
 
 _TRAVEL: dict[str, Callable[[CutFrames], Matrix]] = {

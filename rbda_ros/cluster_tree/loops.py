@@ -58,6 +58,17 @@ class Loop:
         q = self.K.sx_in(0)
         return np.array(ca.which_depends(ca.vec(ca.densify(self.K(q))), q, 1), bool)
 
+    @cached_property
+    def curved_velocities(self) -> NDArray[np.bool_]:
+        """(nv,) which velocities are of joints whose positions K depends on."""
+        curved, nq, nv = np.zeros(self.nv, bool), 0, 0
+        for body in self.bodies:
+            depends = self.curved[nq : nq + body.model.nq]
+            same = depends.size == body.model.nv
+            curved[nv : nv + body.model.nv] = depends if same else depends.any()
+            nq, nv = nq + body.model.nq, nv + body.model.nv
+        return curved
+
     def velocity_map(self, q: Matrix, independent: Sequence[int]) -> Matrix:
         """G (nv x ny), with qd = G yd (3).
 
@@ -177,6 +188,28 @@ class Loop:
             self.whole,
             self.constant,
         )
+
+    def joined(self, other: Loop) -> Loop:
+        """The constraints of both loops, which are of the same bodies."""
+        first = len(self.constraints)
+        return Loop(
+            (*self.constraints, *other.constraints),
+            self.bodies,
+            (*self.row_constraint, *(first + i for i in other.row_constraint)),
+            _joined("phi", self.phi, other.phi),
+            _joined("K", self.K, other.K),
+            _joined("k", self.k, other.k),
+            _joined("alignment", self.alignment, other.alignment),
+            _joined("whole", self.whole, other.whole),
+            self.constant and other.constant,
+        )
+
+
+def _joined(name: str, one: ca.Function, other: ca.Function) -> ca.Function:
+    """Both functions of the same arguments, their outputs stacked."""
+    given = [one.sx_in(i) for i in range(one.n_in())]
+    both = zip(one.call(given), other.call(given), strict=True)
+    return ca.Function(name, given, [ca.vertcat(*outputs) for outputs in both])
 
 
 def _rows(count: int, rows: Sequence[int], block: Matrix) -> Matrix:

@@ -151,7 +151,8 @@ def build_spanning_tree(description: RobotDescription, floating_base: bool) -> S
 
     The one floating joint on the root link is the floating base, whether or not
     ``floating_base`` asks for one; otherwise ``floating_base=True`` puts one under the root.
-    The mass of what is fixed to the world does not enter the dynamics.
+    Without either, the root link is fixed where the description has it. The mass of what is
+    fixed to the world does not enter the dynamics.
     """
     children: dict[str, list[Joint]] = {}
     for joint in description.joints:
@@ -163,7 +164,8 @@ def build_spanning_tree(description: RobotDescription, floating_base: bool) -> S
 
     links: dict[str, LinkFrame] = {}
     joints: list[tuple[Joint, int, Frame]] = []
-    pending: list[tuple[str, int, Frame, Joint | None]] = [(root, 0, IDENTITY, None)]
+    at_root = frame_of(description.root_pose)
+    pending: list[tuple[str, int, Frame, Joint | None]] = [(root, 0, at_root, None)]
     if floating_base and not described:
         base_joint = Joint(FLOATING_BASE, "floating", parent="world", child=root)
         pending = [(root, 0, IDENTITY, base_joint)]

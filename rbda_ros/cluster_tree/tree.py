@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.cluster_tree.closing.assembly import Assembly
+from rbda_ros.cluster_tree.closing.idle import IdleFreedom
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
 from rbda_ros.cluster_tree.constraint_places import by_cluster, ties_base, without_held
@@ -35,13 +36,15 @@ class ClusterTree:
     """Clusters in regular order (parents before children) and the bodies they group.
 
     Spanning vectors (q, qd) stack the bodies in regular numbering, which is cluster by cluster;
-    independent vectors (yd, ydd, tau) stack the clusters' independent coordinates.
+    independent vectors (yd, ydd, tau) stack the clusters' independent coordinates. The description
+    has the constraints that freeze ``idle_freedoms`` among its own.
     """
 
     description: RobotDescription
     spanning: SpanningTree
     clusters: tuple[ClusterNode, ...]
     gravity: tuple[float, float, float]
+    idle_freedoms: tuple[IdleFreedom, ...] = ()
 
     def outward(self) -> Iterator[int]:
         """Cluster indices from the base to the tips."""
@@ -207,11 +210,12 @@ def build_cluster_tree(
     constraints = by_cluster(tree, clusters, description.constraints)
     members = TiedClusters(description, tree, clusters, constraints)
     above = parent_clusters(clusters, [body.parent for body in tree.bodies])
-    nodes = tuple(
-        _node(members, k, above[k], assembly)
-        for k, assembly in enumerate(assemble_clusters(members))
-    )
-    return ClusterTree(description, tree, nodes, gravity)
+    assemblies = assemble_clusters(members)
+    nodes = tuple(_node(members, k, above[k], each) for k, each in enumerate(assemblies))
+    idle = tuple(freedom for each in assemblies if each for freedom in each.idle)
+    locks = tuple(freedom.lock for freedom in idle)
+    description = replace(description, constraints=(*description.constraints, *locks))
+    return ClusterTree(description, tree, nodes, gravity, idle)
 
 
 def _node(

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from lxml import etree
 
 from rbda_ros.description import gepetto, source, xml_text, yaml_text
 from rbda_ros.description.combine import combine
+from rbda_ros.description.loop_conventions import drake_frames, read_drake_constraints
 from rbda_ros.description.loop_elements import read_loop_elements
-from rbda_ros.description.loop_file import read_loop_file
+from rbda_ros.description.loop_file import JointOverride, read_loop_file
 from rbda_ros.description.mjcf import read_mjcf
 from rbda_ros.description.mjcf_compiler import compile_mjcf
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
-from rbda_ros.description.sdf import read_sdf
-from rbda_ros.description.urdf import read_joints, read_links, read_mimics, read_name
+from rbda_ros.description.sdf import read_gazebo_joints, read_sdf
+from rbda_ros.description.tree_choice import choose_tree
+from rbda_ros.description.urdf import (
+    read_drake_types,
+    read_joints,
+    read_links,
+    read_mimics,
+    read_name,
+)
 from rbda_ros.description.urdf_plus import read_loops, read_path_couplings
 
 __all__ = ["read_description"]
@@ -32,19 +40,23 @@ __all__ = ["read_description"]
 def read_description(
     urdf: str | os.PathLike[str],
     loops: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    *,
+    xacro_arguments: Mapping[str, str] | None = None,
 ) -> RobotDescription:
-    """Read and check a robot's URDF and loop file.
+    """Read and check a robot's file and loop file.
 
     Args:
-        urdf: a path or XML text; URDF, URDF+, MJCF or SDF, as its root element says.
+        urdf: a path or XML text; URDF, URDF+, MJCF or SDF, as its root element says. A file that
+            uses xacro is expanded by it.
         loops: the loop-constraint file, ours or Gepetto's, as a path, YAML text or a mapping;
             None or "" for none.
+        xacro_arguments: for the <xacro:arg> elements of the file.
 
     Raises:
         DescriptionError: with every problem found, each naming element, reason and remedy.
     """
     report = Report()
-    text = source.urdf_text(urdf, xml_text.LARGEST_TEXT, report)
+    text = source.urdf_text(urdf, xml_text.LARGEST_TEXT, report, xacro_arguments)
     root = _read_root(text, report)
     loop_file = read_loop_file(_in_our_form(_read_loops(loops, report), root, report), report)
     if root is None:
@@ -54,8 +66,12 @@ def read_description(
         model = compile_mjcf(urdf, text or "", report)
         report.raise_problems()
         robot = read_mjcf(model, report)
+    elif root.tag == "sdf":
+        robot = read_sdf(root, report, loop_file.root)
     else:
-        robot = (read_sdf if root.tag == "sdf" else read_urdf)(root, report)
+        robot = read_urdf(root, report)
+    if loop_file.root not in (None, robot.name):
+        robot = choose_tree(robot, loop_file.root or "", report)
     description = combine(robot, loop_file, report)
     report.raise_problems()
     return description
@@ -63,15 +79,37 @@ def read_description(
 
 def read_urdf(root: etree._Element, report: Report) -> ReadRobot:
     """Read a <robot>: URDF, and what others added to it."""
+    name, links = read_name(root, report), read_links(root, report)
+    joints = read_joints(root, report)
     return ReadRobot(
-        name=read_name(root, report),
-        links=read_links(root, report),
-        joints=read_joints(root, report),
-        constraints=(*read_loops(root, report), *read_loop_elements(root, report)),
+        name=name,
+        links=links,
+        joints=joints,
+        constraints=(
+            *read_loops(root, report),
+            *read_loop_elements(root, report),
+            *read_gazebo_joints(root, joints, report),
+            *read_drake_constraints(root, drake_frames(root, report), report),
+        ),
         mimics=read_mimics(root, report),
         path_couplings=read_path_couplings(root, report),
+        retyped=_drake_overrides(root, report),
         transmissions=root,
     )
+
+
+def _drake_overrides(root: etree._Element, report: Report) -> dict[str, JointOverride]:
+    overrides = {}
+    for name, (kind, pitch) in read_drake_types(root, report).items():
+        axes: dict[str, Any] = {}
+        if kind == "universal":  # Drake's turn about x, then about y
+            axes = {"axis": (1.0, 0.0, 0.0), "second_axis": (0.0, 1.0, 0.0)}
+        overrides[name] = JointOverride(type=cast(Any, kind), pitch=pitch, **axes)
+        if kind == "helical" and not pitch:
+            report.problem(
+                f"joint {name!r}", "has no <drake:screw_thread_pitch>", "give metres a turn"
+            )
+    return overrides
 
 
 def _in_our_form(loops: object, root: etree._Element | None, report: Report) -> object:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from rbda_ros.description import expression
 from rbda_ros.description.expand import expand_mimics, expand_path_couplings, mark_dependent
 from rbda_ros.description.inertias import check_inertias, warn_of_massless_leaves
 from rbda_ros.description.link_tree import Tree, joints_by_name
-from rbda_ros.description.loop_file import LoopFile
+from rbda_ros.description.loop_conventions import closing_frames
+from rbda_ros.description.loop_file import JointOverride, LoopFile
 from rbda_ros.description.model import (
     Coupling,
     CutJoint,
+    Guess,
+    Joint,
     RobotDescription,
 )
-from rbda_ros.description.overrides import override_joints
+from rbda_ros.description.overrides import halves_of, override_joints
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 from rbda_ros.description.rotors import Rotor, build_rotors
@@ -36,7 +40,8 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
 
     It is valid if nothing was noted.
     """
-    joints, crosses = override_joints(robot.joints, loop_file.joints, report)
+    overrides = {**robot.retyped, **loop_file.joints}
+    joints, crosses = override_joints(robot.joints, overrides, report)
     links = (*robot.links, *crosses)
     named, tree = joints_by_name(joints), Tree(joints)
     check_tree(links, joints, report)
@@ -44,7 +49,9 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
 
     link_names = {link.name for link in links}
     xml = robot.transmissions
-    transmissions = Transmissions((), {}) if xml is None else read_transmissions(xml, named, report)
+    transmissions = (
+        Transmissions((), {}, ()) if xml is None else read_transmissions(xml, named, report)
+    )
     rotors = build_rotors(
         _all_rotors(loop_file, transmissions, report), link_names, named, tree, report
     )
@@ -60,31 +67,90 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
         *mimic_couplings,
         *expand_path_couplings(robot.path_couplings, link_names, tree, report),
         *robot.constraints,
+        *closing_frames(link_names, (*robot.constraints, *loop_file.constraints), report),
         *(rotor.gear for rotor in rotors),
         *loop_file.constraints,
     )
+    guesses = _still_valid(robot.assembly, robot.joints, overrides)
+    guesses.update(loop_file.assembly)
+    _keep_within_limits(mimic_couplings, joints_by_name(joints), guesses)
     held = {name for name, override in loop_file.joints.items() if override.type == "fixed"}
-    guesses = {**robot.assembly, **loop_file.assembly}
     description = RobotDescription(
         name=robot.name,
         links=(*links, *(rotor.link for rotor in rotors)),
         joints=joints,
         constraints=tuple(replace(c, method=c.method or loop_file.method) for c in constraints),
         independent_joints=loop_file.independent_joints,
-        actuated_joints=_actuated(robot, loop_file, held),
+        actuated_joints=_actuated(
+            robot.actuated_joints or transmissions.motors or None, overrides, loop_file
+        ),
+        root_pose=robot.root_pose,
         assembly={name: guess for name, guess in guesses.items() if name not in held},
+        idle_freedoms=loop_file.idle_freedoms,
     )
     _check(description, report)
     return replace(description, warnings=report.warnings)
 
 
+def _still_valid(
+    assembly: Mapping[str, Guess], joints: Iterable[Joint], overrides: Mapping[str, JointOverride]
+) -> dict[str, Guess]:
+    """Positions that a robot's file gives, of joints to which the loop file gives no other type."""
+    types = {joint.name: joint.type for joint in joints}
+    retyped = {
+        name
+        for name, override in overrides.items()
+        if override.type not in (None, "fixed", types.get(name))
+    }
+    return {name: guess for name, guess in assembly.items() if name not in retyped}
+
+
+def _keep_within_limits(
+    mimics: Iterable[Coupling], joints: Mapping[str, Joint], guesses: dict[str, Guess]
+) -> None:
+    """Start where mimic joints and the joint that they follow are within their limits.
+
+    Adds guesses for joints that have none, where zero is outside for one of them.
+    """
+    followed: dict[str, tuple[str, float, float]] = {}  # joint: master, multiplier, offset
+    for coupling in mimics:
+        (follower, *masters) = coupling.terms
+        if masters:
+            followed[follower] = (masters[0], -coupling.terms[masters[0]], coupling.offset)
+    groups: dict[str, dict[str, tuple[float, float]]] = {}
+    for follower in followed:
+        name, slope, offset = follower, 1.0, 0.0
+        while name in followed:  # there are no circles
+            name, multiplier, shift = followed[name]
+            slope, offset = slope * multiplier, offset + slope * shift
+        groups.setdefault(name, {name: (1.0, 0.0)})[follower] = (slope, offset)
+    for members in groups.values():
+        if any(name in guesses or name not in joints for name in members):
+            continue
+        lower, upper = -math.inf, math.inf
+        for name, (slope, offset) in members.items():
+            limits = joints[name].limits
+            bounds = sorted((bound - offset) / slope for bound in (limits.lower, limits.upper))
+            lower, upper = max(lower, bounds[0]), min(upper, bounds[1])
+        start = min(max(0.0, lower), upper)
+        if start and lower <= upper:
+            guesses.update({name: slope * start + o for name, (slope, o) in members.items()})
+
+
 def _actuated(
-    robot: ReadRobot, loop_file: LoopFile, held: Collection[str]
+    declared: tuple[str, ...] | None, overrides: Mapping[str, JointOverride], loop_file: LoopFile
 ) -> tuple[str, ...] | None:
-    """As the loop file lists them, else those of the robot's file that still move."""
-    if loop_file.actuated_joints is not None or robot.actuated_joints is None:
+    """As the loop file lists them, else those that the robot's file declares and that move."""
+    if loop_file.actuated_joints is not None or declared is None:
         return loop_file.actuated_joints
-    return tuple(name for name in robot.actuated_joints if name not in held)
+    names: list[str] = []
+    for name in declared:
+        override = overrides.get(name, JointOverride())
+        if override.type == "universal":
+            names.extend(halves_of(name, override))
+        elif override.type != "fixed":
+            names.append(name)
+    return tuple(names)
 
 
 def _all_rotors(loop_file: LoopFile, transmissions: Transmissions, report: Report) -> list[Rotor]:
@@ -133,6 +199,10 @@ def _check(description: RobotDescription, report: Report) -> None:
     check_constraints(description.constraints, links, joints, report)
     check_joint_list("independent_joints", description.independent_joints, joints, report)
     check_joint_list("actuated_joints", description.actuated_joints, joints, report)
+    for link in description.idle_freedoms:
+        if link not in links:
+            remedy = report.suggest(link, links, "name an existing link")
+            report.problem("idle_freedoms", f"unknown link {brief(link)}", remedy)
     for name, guess in description.assembly.items():
         check_guess(name, guess, joints, report)
     report.raise_problems()  # the last check needs links and joints that resolve

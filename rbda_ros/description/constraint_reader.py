@@ -52,6 +52,7 @@ def read_constraint(value: object, number: int, report: Report) -> Constraint | 
         "coupling": ("terms", "offset"),
         "expression": ("equation",),
         "universal": (*_CUT_KEYS, "second_axis"),
+        "perpendicular": (*_CUT_KEYS, "second_axis"),
         "distance": (*_CUT_KEYS, "length"),
     }.get(kind, _CUT_KEYS)
     default_name = f"{kind}_{number}"

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from rbda_ros.description.constraint_reader import read_constraint, to_method
 from rbda_ros.description.fields import Fields, to_list, to_mapping, to_name, to_names
-from rbda_ros.description.model import Constraint, Guess, Method, Pose, Vector3
+from rbda_ros.description.model import Constraint, Guess, IdleChoice, Method, Pose, Vector3
 from rbda_ros.description.report import Report
 from rbda_ros.description.urdf import ZERO
 from rbda_ros.description.values import brief, to_number, to_unit_vector, to_vector
 
 KEYS = (
+    "root",
     "independent_joints",
     "actuated_joints",
     "constraints",
     "method",
     "assembly",
+    "idle_freedoms",
     "joints",
     "rotors",
 )
@@ -66,7 +68,8 @@ class RotorLine:
 class LoopFile:
     """What a loop file says, names not yet resolved.
 
-    ``method`` is for the constraints, of either file, that do not say their own.
+    ``method`` is for the constraints, of either file, that do not say their own. ``root`` is a link
+    or joint of the tree to keep, of a file with several.
     """
 
     constraints: tuple[Constraint, ...] = ()
@@ -74,8 +77,10 @@ class LoopFile:
     independent_joints: tuple[str, ...] | None = None
     actuated_joints: tuple[str, ...] | None = None
     assembly: Mapping[str, Guess] = field(default_factory=dict)
+    idle_freedoms: Mapping[str, IdleChoice] = field(default_factory=dict)
     joints: Mapping[str, JointOverride] = field(default_factory=dict)
     rotors: tuple[RotorLine, ...] = ()
+    root: str | None = None
 
 
 def read_loop_file(value: object, report: Report) -> LoopFile:
@@ -96,8 +101,10 @@ def read_loop_file(value: object, report: Report) -> LoopFile:
         independent_joints=fields.get("independent_joints", to_names, None),
         actuated_joints=fields.get("actuated_joints", to_names, None),
         assembly=_assembly(fields),
+        idle_freedoms=_idle_freedoms(fields),
         joints=_joints(fields),
         rotors=_rotors(fields),
+        root=fields.get("root", to_name, None),
     )
 
 
@@ -109,6 +116,18 @@ def _assembly(fields: Fields) -> dict[str, Guess]:
         except ValueError as error:
             fields.report.problem("assembly", f"{name}: {error}", "give a position [rad or m]")
     return assembly
+
+
+def _idle_freedoms(fields: Fields) -> dict[str, IdleChoice]:
+    chosen: dict[str, IdleChoice] = {}
+    for link, value in fields.get("idle_freedoms", to_mapping, {}).items():
+        if value in get_args(IdleChoice):
+            chosen[link] = cast(IdleChoice, value)
+        else:
+            fields.report.problem(
+                f"idle_freedoms: {brief(link)}", f"{brief(value)} is unknown", "use frozen or free"
+            )
+    return chosen
 
 
 def _to_guess(value: object) -> Guess:

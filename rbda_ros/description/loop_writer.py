@@ -30,6 +30,8 @@ def write_loop_file(description: RobotDescription) -> str:
             name: list(guess) if isinstance(guess, tuple) else guess
             for name, guess in description.assembly.items()
         }
+    if description.idle_freedoms:
+        contents["idle_freedoms"] = dict(description.idle_freedoms)
     joints = {joint.name: _joint(joint) for joint in description.joints}
     joints = {name: entry for name, entry in joints.items() if entry}
     if joints:
@@ -48,7 +50,10 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
             "successor": _attachment(constraint.successor),
             "axis": list(constraint.axis),
         }
-        if constraint.second_axis is not None and constraint.type == "universal":
+        if constraint.second_axis is not None and constraint.type in (
+            "universal",
+            "perpendicular",
+        ):
             entry["second_axis"] = list(constraint.second_axis)
         if constraint.length is not None and constraint.type == "distance":
             entry["length"] = constraint.length

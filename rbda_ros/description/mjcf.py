@@ -2,12 +2,17 @@
 
 Joint positions are MuJoCo's own ``qpos``: hinges and slides have their ``ref`` at the pose that the
 file draws. A body of several joints becomes a chain of massless links, the last of them the body.
+
+A fixed tendon over several joints that an actuator pulls, or that has armature, becomes a massless
+link on a joint of the tendon's name, whose position is the tendon's length: a coupling ties it to
+the joints, an actuator's force acts along it, and armature is the joint's own.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +21,8 @@ from numpy.typing import NDArray
 from rbda_ros.description.mjcf_equality import read_equalities
 from rbda_ros.description.mjcf_names import Names
 from rbda_ros.description.model import (
+    Constraint,
+    Coupling,
     Guess,
     Inertia,
     Joint,
@@ -43,21 +50,89 @@ def read_mjcf(model: Any, report: Report) -> ReadRobot:
     names = Names(model)
     links: list[Link] = [Link(names.body(0))]
     joints: list[Joint] = []
+    drives = _drives(model)
     for body in range(1, model.nbody):
-        _add_body(model, body, names, links, joints, report)
+        _add_body(model, body, names, links, joints, drives, report)
+    constraints = list(read_equalities(model, names, report))
+    motors = _motors(model, names, links, joints, constraints, drives, report)
     _warn_of_what_is_left_out(model, names, report)
     return ReadRobot(
         name=names.model(),
         links=tuple(links),
         joints=tuple(joints),
-        constraints=tuple(read_equalities(model, names, report)),
-        actuated_joints=_actuated(model, names, report),
+        constraints=tuple(constraints),
+        actuated_joints=motors,
         assembly=_assembly(model, names),
     )
 
 
+@dataclass
+class _Drive:
+    """What actuators add to a joint or tendon: reflected inertia, damping, and a force limit."""
+
+    actuators: list[int] = field(default_factory=list)
+    armature: float = 0.0
+    damping: float = 0.0
+    effort: float = 0.0
+
+
+_Drives = dict[tuple[str, int], _Drive]
+"""By "joint" or "tendon", and its number."""
+
+
+def _drives(model: Any) -> _Drives:
+    """Joints and tendons that actuators act on; inertia and damping go with the gear squared."""
+    import mujoco
+
+    kinds = mujoco.mjtTrn
+    targets = {
+        int(kinds.mjTRN_JOINT): "joint",
+        int(kinds.mjTRN_JOINTINPARENT): "joint",
+        int(kinds.mjTRN_TENDON): "tendon",
+    }
+    nothing = np.zeros(model.nu)  # versions of MuJoCo before 3.5 have neither
+    armature = getattr(model, "actuator_armature", nothing)
+    damping = getattr(model, "actuator_damping", nothing)
+    drives: _Drives = {}
+    for a in range(model.nu):
+        target = targets.get(int(model.actuator_trntype[a]))
+        if target is None:
+            continue
+        gear = float(model.actuator_gear[a][0])
+        drive = drives.setdefault((target, int(model.actuator_trnid[a][0])), _Drive())
+        drive.actuators.append(a)
+        drive.armature += gear**2 * float(armature[a])
+        drive.damping += gear**2 * _first(damping[a])
+        drive.effort += abs(gear) * _largest_force(model, a)
+    return drives
+
+
+def _largest_force(model: Any, a: int) -> float:
+    """Of an actuator: of its forces, or of a motor's controls."""
+    import mujoco
+
+    force = math.inf
+    if model.actuator_forcelimited[a]:
+        force = float(np.abs(model.actuator_forcerange[a]).max())
+    is_motor = (
+        int(model.actuator_gaintype[a]) == int(mujoco.mjtGain.mjGAIN_FIXED)
+        and int(model.actuator_biastype[a]) == int(mujoco.mjtBias.mjBIAS_NONE)
+        and int(model.actuator_dyntype[a]) == int(mujoco.mjtDyn.mjDYN_NONE)
+    )
+    if is_motor and model.actuator_ctrllimited[a]:
+        control = float(np.abs(model.actuator_ctrlrange[a]).max())
+        force = min(force, control * abs(float(model.actuator_gainprm[a][0])))
+    return force
+
+
 def _add_body(
-    model: Any, body: int, names: Names, links: list[Link], joints: list[Joint], report: Report
+    model: Any,
+    body: int,
+    names: Names,
+    links: list[Link],
+    joints: list[Joint],
+    drives: _Drives,
+    report: Report,
 ) -> None:
     """Add a body: its joints one after the other, and the rest of the way as a fixed joint."""
     name = names.body(body)
@@ -68,7 +143,8 @@ def _add_body(
         offset = np.array(model.jnt_pos[j]) if model.jnt_type[j] != _FREE else np.zeros(3)
         is_last = j == first + count - 1 and not np.any(offset)
         child = name if is_last else names.unique_link(f"{name}_{names.joint(j)}")
-        joints.append(_joint(model, j, names, parent, child, frame))
+        drive = drives.get(("joint", j), _Drive())
+        joints.append(_joint(model, j, names, parent, child, frame, drive))
         if child != name:
             links.append(Link(child))
         parent, frame = child, _Frame(np.eye(3), -offset)
@@ -82,7 +158,9 @@ def _add_body(
         report.warn(f"body {name!r}", "gravcomp is a force of the simulator's, and is left out")
 
 
-def _joint(model: Any, j: int, names: Names, parent: str, child: str, frame: _Frame) -> Joint:
+def _joint(
+    model: Any, j: int, names: Names, parent: str, child: str, frame: _Frame, drive: _Drive
+) -> Joint:
     kind, dof = int(model.jnt_type[j]), int(model.jnt_dofadr[j])
     axis = np.array(model.jnt_axis[j])
     ref = float(model.qpos0[model.jnt_qposadr[j]]) if kind in (_SLIDE, _HINGE) else 0.0
@@ -92,7 +170,7 @@ def _joint(model: Any, j: int, names: Names, parent: str, child: str, frame: _Fr
     elif kind == _SLIDE:
         p = p - ref * (R @ axis)
     x, y, z = (float(component) for component in axis)
-    limits = _limits(model, j)
+    limits = _limits(model, j, drive)
     types: dict[int, JointType] = {
         _FREE: "floating",
         _BALL: "spherical",
@@ -107,18 +185,20 @@ def _joint(model: Any, j: int, names: Names, parent: str, child: str, frame: _Fr
         origin=Pose() if kind == _FREE else to_pose(R, p),
         axis=(x, y, z) if kind in (_SLIDE, _HINGE) else (1.0, 0.0, 0.0),
         limits=limits,
-        damping=float(np.ravel(model.dof_damping[dof])[0]) if kind != _FREE else 0.0,
+        damping=_first(model.dof_damping[dof]) + drive.damping if kind != _FREE else 0.0,
         friction=float(model.dof_frictionloss[dof]) if kind != _FREE else 0.0,
-        armature=float(model.dof_armature[dof]) if kind != _FREE else 0.0,
+        armature=float(model.dof_armature[dof]) + drive.armature,
     )
 
 
-def _limits(model: Any, j: int) -> Limits:
+def _limits(model: Any, j: int, drive: _Drive) -> Limits:
     lower, upper, effort = -math.inf, math.inf, math.inf
     if model.jnt_limited[j] and model.jnt_type[j] in (_SLIDE, _HINGE):
         lower, upper = (float(bound) for bound in model.jnt_range[j])
     if model.jnt_actfrclimited[j]:
         effort = float(np.abs(model.jnt_actfrcrange[j]).max())
+    if drive.actuators and model.jnt_type[j] in (_SLIDE, _HINGE):
+        effort = min(effort, drive.effort)
     return Limits(lower=lower, upper=upper, effort=effort)
 
 
@@ -132,29 +212,102 @@ def _inertia(model: Any, body: int) -> Inertia | None:
     return Inertia(mass, origin, ixx=ixx, iyy=iyy, izz=izz)
 
 
-def _actuated(model: Any, names: Names, report: Report) -> tuple[str, ...] | None:
-    """Joints that actuators act on; gears only scale what a controller sends there."""
-    import mujoco
+def _motors(
+    model: Any,
+    names: Names,
+    links: list[Link],
+    joints: list[Joint],
+    constraints: list[Constraint],
+    drives: _Drives,
+    report: Report,
+) -> tuple[str, ...] | None:
+    """The joints that actuators act on, in their order; adds those that stand for tendons.
 
-    if not model.nu:
-        return None
-    joints: dict[str, None] = {}
-    by_joint = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+    None where the file has no actuator that acts on a joint.
+    """
+    by_name = {joint.name: i for i, joint in enumerate(joints)}
+    motors: dict[int, str] = {}
+    for (target, number), drive in drives.items():
+        if target == "joint" and model.jnt_type[number] != _FREE:
+            motors[drive.actuators[0]] = names.joint(number)
+    for t in range(model.ntendon):
+        drive = drives.get(("tendon", t), _Drive())
+        armature = float(model.tendon_armature[t]) + drive.armature
+        terms = names.fixed_tendon(t)
+        if not terms:
+            if armature:
+                report.warn(
+                    f"tendon {names.tendon(t)!r}", "its armature is left out: it is spatial"
+                )
+            continue
+        if len(terms) == 1:  # the joint's own, through its coefficient
+            ((name, coefficient),) = terms.items()
+            joint = joints[by_name[name]]
+            effort = min(joint.limits.effort, abs(coefficient) * drive.effort)
+            limits = replace(joint.limits, effort=effort) if drive.actuators else joint.limits
+            joints[by_name[name]] = replace(
+                joint,
+                armature=joint.armature + coefficient**2 * armature,
+                damping=joint.damping
+                + coefficient**2 * (_first(model.tendon_damping[t]) + drive.damping),
+                limits=limits,
+            )
+            if drive.actuators:
+                motors[drive.actuators[0]] = name
+        elif drive.actuators or armature:
+            joint = _tendon_joint(model, t, names, joints[by_name[next(iter(terms))]], drive)
+            links.append(Link(joint.child))
+            joints.append(replace(joint, armature=armature))
+            of_joints = {name: -coefficient for name, coefficient in terms.items()}
+            constraints.append(Coupling(f"{joint.name}_length", {joint.name: 1.0} | of_joints))
+            if drive.actuators:
+                motors[drive.actuators[0]] = joint.name
+    _warn_of_actuators(model, names, drives, report)
+    ordered = dict.fromkeys(motors[a] for a in sorted(motors))
+    return tuple(ordered) or None
+
+
+def _tendon_joint(model: Any, t: int, names: Names, first: Joint, drive: _Drive) -> Joint:
+    """Where the tendon's length is a position: on the link that its first joint is on."""
+    name = names.unique_joint(names.tendon(t))
+    lower, upper = -math.inf, math.inf
+    if model.tendon_limited[t]:
+        lower, upper = (float(bound) for bound in model.tendon_range[t])
+    effort = drive.effort if drive.actuators else math.inf
+    if model.tendon_actfrclimited[t]:
+        effort = min(effort, float(np.abs(model.tendon_actfrcrange[t]).max()))
+    return Joint(
+        name=name,
+        type="prismatic",
+        parent=first.parent,
+        child=names.unique_link(name),
+        limits=Limits(lower=lower, upper=upper, effort=effort),
+        damping=drive.damping,
+    )
+
+
+def _warn_of_actuators(model: Any, names: Names, drives: _Drives, report: Report) -> None:
+    """Name those that are no motors of joints; however many there are, once for each reason."""
+    driving = {
+        a
+        for (target, number), drive in drives.items()
+        for a in drive.actuators
+        if (target == "joint" and model.jnt_type[number] != _FREE)
+        or (target == "tendon" and names.fixed_tendon(number))
+    }
+    free = [a for (target, n), d in drives.items() if target == "joint" for a in d.actuators]
+    reasons: dict[str, list[str]] = {}
     for a in range(model.nu):
-        target, where = int(model.actuator_trnid[a][0]), f"actuator {names.actuator(a)!r}"
-        if int(model.actuator_trntype[a]) in by_joint:
-            if model.jnt_type[target] == _FREE:
-                report.warn(where, "acts on a free joint, and is left out")
-            else:
-                joints[names.joint(target)] = None
-        elif int(model.actuator_trntype[a]) == int(mujoco.mjtTrn.mjTRN_TENDON) and (
-            terms := names.fixed_tendon(target)
-        ):
-            joints.update(dict.fromkeys(terms))
-            report.warn(where, f"pulls a tendon; its joints {', '.join(terms)} are actuated here")
-        else:
-            report.warn(where, "acts neither on a joint nor on a fixed tendon, and is left out")
-    return tuple(joints) or None
+        if a in driving:
+            continue
+        reason = "act on sites or bodies, and are left out"
+        if a in free:
+            reason = "act on a free joint, and are left out"
+        elif any(a in d.actuators for (target, _), d in drives.items() if target == "tendon"):
+            reason = "pull spatial tendons, and are left out: give their efforts on the joints"
+        reasons.setdefault(reason, []).append(names.actuator(a))
+    for reason, left_out in reasons.items():
+        report.warn(f"{len(left_out)} actuator(s)", f"{_some(left_out)} {reason}")
 
 
 def _assembly(model: Any, names: Names) -> dict[str, Guess]:
@@ -184,17 +337,57 @@ def _position(model: Any, j: int, qpos: NDArray[np.float64]) -> Guess:
     return (*before, x, y, z, w)
 
 
+def _first(value: Any) -> float:
+    """The linear coefficient: some versions of MuJoCo have a polynomial's after it."""
+    return float(np.ravel(value)[0])
+
+
+def _some(left_out: Sequence[str]) -> str:
+    shown, more = left_out[:5], len(left_out) - 5
+    return ", ".join(map(repr, shown)) + (f" and {more} more" if more > 0 else "")
+
+
 def _warn_of_what_is_left_out(model: Any, names: Names, report: Report) -> None:
     for j in range(model.njnt):
         if np.any(model.jnt_stiffness[j]):
             report.warn(f"joint {names.joint(j)!r}", "its spring is left out: give it as effort")
     if model.nflex:
         report.warn("flex", f"{model.nflex} deformable bodies are left out")
-    if np.any(model.tendon_stiffness) or np.any(model.tendon_damping):
-        report.warn("tendon", "springs and dampers of tendons are left out")
-    if not np.allclose(model.opt.gravity, (0.0, 0.0, -9.81), atol=5e-3):
+    for j in range(model.njnt):
+        dof = int(model.jnt_dofadr[j])
+        if model.jnt_type[j] == _FREE and (
+            _first(model.dof_damping[dof]) or model.dof_frictionloss[dof]
+        ):
+            report.warn(
+                f"joint {names.joint(j)!r}", "damping and friction of a free joint are left out"
+            )
+    for t in range(model.ntendon):
+        where, alone = f"tendon {names.tendon(t)!r}", len(names.fixed_tendon(t)) == 1
+        if np.any(model.tendon_stiffness[t]):
+            report.warn(where, "its spring is left out: give it as effort")
+        if (_first(model.tendon_damping[t]) and not alone) or model.tendon_frictionloss[t]:
+            report.warn(where, "its damping and friction are left out")
+    for kind in ("dof", "actuator", "tendon"):
+        if np.any(getattr(model, f"{kind}_dampingpoly", 0.0)):
+            report.warn("damping", f"of {_KINDS[kind]}s is not linear: only its first term is read")
+    _warn_of_options(model, report)
+
+
+_KINDS = {"dof": "joint", "actuator": "actuator", "tendon": "tendon"}
+
+
+def _warn_of_options(model: Any, report: Report) -> None:
+    import mujoco
+
+    if model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY):
+        report.warn("flag", "gravity is disabled in the file, but not here: give gravity (0, 0, 0)")
+    elif not np.allclose(model.opt.gravity, (0.0, 0.0, -9.81), atol=5e-3):
         given = " ".join(f"{component:g}" for component in model.opt.gravity)
         report.warn("option", f"gravity {given} is left to the argument 'gravity'")
+    if model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_EQUALITY):
+        report.warn("flag", "equality constraints are disabled in the file, but not here")
+    if model.opt.density or model.opt.viscosity:
+        report.warn("option", "forces of a fluid (density, viscosity) are left out")
 
 
 def _rotation(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,15 +36,18 @@ def read_equalities(model: Any, names: Names, report: Report) -> Iterator[Constr
             cut = _cut(model, e, names, "spherical")
             connects.setdefault((cut.predecessor.link, cut.successor.link), []).append(cut)
         elif kind == int(kinds.mjEQ_WELD):
-            yield _cut(model, e, names, "fixed")
+            # Without a torque scale a weld holds its point alone.
+            turns_freely = model.eq_data[e][10] == 0.0
+            yield _cut(model, e, names, "spherical" if turns_freely else "fixed")
         elif kind == int(kinds.mjEQ_JOINT):
             yield _polynomial(model, e, name, *_joint_sides(model, e, names))
         elif kind == int(kinds.mjEQ_TENDON):
-            sides = _tendon_sides(model, e, names)
-            if sides is None:
-                report.warn(where, "ties tendons that are not fixed ones, and is left out")
-            else:
+            if (sides := _tendon_sides(model, e, names)) is not None:
                 yield _polynomial(model, e, name, *sides)
+            elif (rod := _rod(model, e, names)) is not None:
+                yield rod
+            else:
+                report.warn(where, "ties spatial tendons of several segments, and is left out")
         else:
             report.warn(where, f"of type {kinds(kind).name} is not understood, and is left out")
     for cuts in connects.values():
@@ -64,7 +68,7 @@ def _cut(model: Any, e: int, names: Names, kind: Any) -> CutJoint:
             )
             for i in ids
         ]
-    elif kind == "spherical":
+    elif int(model.eq_type[e]) == int(mujoco.mjtEq.mjEQ_CONNECT):
         ends = [
             Attachment(names.body(i), _pose(point, np.eye(3)))
             for i, point in zip(ids, (data[0:3], data[3:6]), strict=True)
@@ -119,6 +123,37 @@ def _tendon_sides(model: Any, e: int, names: Names) -> tuple[Side, Side | None] 
                 return None
             sides.append((terms, float(model.tendon_length0[tendon])))
     return sides[0], sides[1] if len(sides) > 1 else None
+
+
+def _rod(model: Any, e: int, names: Names) -> CutJoint | None:
+    """The distance that a spatial tendon of constant length holds; None where it is not one.
+
+    Its path runs over sites alone; all segments but one are between sites of one body.
+    """
+    import mujoco
+
+    tendon = int(model.eq_obj1id[e])
+    if int(model.eq_obj2id[e]) >= 0:
+        return None
+    first = int(model.tendon_adr[tendon])
+    wraps = range(first, first + int(model.tendon_num[tendon]))
+    if any(int(model.wrap_type[w]) != int(mujoco.mjtWrap.mjWRAP_SITE) for w in wraps):
+        return None
+    sites = [int(model.wrap_objid[w]) for w in wraps]
+    length = float(model.tendon_length0[tendon] + model.eq_data[e][0])
+    moving = []
+    for one, other in itertools.pairwise(sites):
+        if model.site_bodyid[one] == model.site_bodyid[other]:
+            length -= float(np.linalg.norm(model.site_pos[one] - model.site_pos[other]))
+        else:
+            moving.append((one, other))
+    if len(moving) != 1 or length <= 0.0:
+        return None
+    ends = [
+        Attachment(names.body(model.site_bodyid[i]), Pose(_vector(model.site_pos[i])))
+        for i in moving[0]
+    ]
+    return CutJoint(names.equality(e), "distance", ends[0], ends[1], length=length)
 
 
 def _polynomial(

@@ -40,6 +40,10 @@ class Names:
         """Name of an equality."""
         return self._model.equality(i).name or f"equality_{i}"
 
+    def tendon(self, i: int) -> str:
+        """Name of a tendon."""
+        return self._model.tendon(i).name or f"tendon_{i}"
+
     def fixed_tendon(self, i: int) -> dict[str, float]:
         """Joints and coefficients of a tendon's length; empty for spatial ones."""
         import mujoco

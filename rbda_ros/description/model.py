@@ -28,6 +28,7 @@ CutType = Literal[
     "spherical",
     "fixed",
     "distance",
+    "perpendicular",
 ]
 Vector3 = tuple[float, float, float]
 Guess = float | tuple[float, ...]
@@ -141,8 +142,9 @@ class CutJoint:
 
     ``axis`` is in the predecessor's cut frame: the axis of a revolute, prismatic, cylindrical
     or universal cut (a universal cut turns about it and about one perpendicular axis), the
-    normal of a planar one. ``second_axis`` is the universal cut's other axis, in the
-    successor's cut frame. ``length`` [m] is the distance that a ``distance`` cut holds; None
+    normal of a planar one. ``second_axis`` is the other axis of a universal cut, and of a
+    perpendicular one, which holds nothing but the right angle; it is in the successor's cut frame.
+    ``length`` [m] is the distance that a ``distance`` cut holds; None
     takes it from the assembly position.
     """
 
@@ -167,6 +169,8 @@ class Expression:
 
 
 Constraint = Coupling | CutJoint | Expression
+IdleChoice = Literal["frozen", "free"]
+"""Whether a link that spins about itself is held, or free with its own inertia."""
 
 
 def constraint_type(constraint: Constraint) -> str:
@@ -188,7 +192,10 @@ class RobotDescription:
             their own are embedded.
         independent_joints: as listed by the loop file; None leaves the choice to us.
         actuated_joints: as listed by the loop file; None means the independent joints.
+        root_pose: the root link's frame in the world, unless its base floats.
         assembly: guess of joint positions that picks the branch of each loop.
+        idle_freedoms: what the loop file says about links that may spin about themselves; see
+            `cluster_tree.closing.idle`.
         warnings: what is odd but usable.
     """
 
@@ -198,7 +205,9 @@ class RobotDescription:
     constraints: tuple[Constraint, ...] = ()
     independent_joints: tuple[str, ...] | None = None
     actuated_joints: tuple[str, ...] | None = None
+    root_pose: Pose = Pose()
     assembly: Mapping[str, Guess] = field(default_factory=dict)
+    idle_freedoms: Mapping[str, IdleChoice] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property

@@ -49,11 +49,11 @@ def _changed(joint: Joint, override: JointOverride, report: Report) -> Joint:
             limits = Limits(velocity=limits.velocity, effort=limits.effort)
         joint = replace(joint, type=override.type, pitch=override.pitch, limits=limits)
     if override.armature:
-        if joint.type in ("fixed", "planar", "floating"):
+        if joint.type in ("fixed", "planar"):
             report.problem(
                 f"joints: {brief(joint.name)}",
                 f"a {joint.type} joint has no armature",
-                "give it to a joint with an axis, or a spherical one",
+                "give it to a joint with an axis, a spherical or a floating one",
             )
         joint = replace(joint, armature=override.armature)
     return joint
@@ -74,11 +74,17 @@ def _held(joint: Joint, position: float, report: Report) -> Pose:
     return joint.origin
 
 
+def halves_of(joint: str, override: JointOverride) -> tuple[str, str]:
+    """Names of the two joints that a universal one becomes."""
+    first, second = (f"{joint}_{suffix}" for suffix in override.suffixes)
+    return first, second
+
+
 def _halves(joint: Joint, override: JointOverride, cross: str) -> tuple[Joint, Joint]:
     """A universal joint as two revolute ones with a massless link between them."""
     first = override.axis or joint.axis
     limits = Limits(velocity=joint.limits.velocity, effort=joint.limits.effort)
-    names = [f"{joint.name}_{suffix}" for suffix in override.suffixes]
+    names = halves_of(joint.name, override)
     half = replace(joint, type="revolute", limits=limits, armature=override.armature or 0.0)
     return (
         replace(half, name=names[0], child=cross, axis=first),

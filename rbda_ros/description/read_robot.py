@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from rbda_ros.description.model import Constraint, Guess, Joint, Link
+from rbda_ros.description.loop_file import JointOverride
+from rbda_ros.description.model import Constraint, Guess, Joint, Link, Pose
 from rbda_ros.description.urdf import Mimic
 from rbda_ros.description.urdf_plus import PathCoupling
 
@@ -23,8 +24,10 @@ class ReadRobot:
         constraints: loops, gears.
         mimics: joints that follow another.
         path_couplings: gears between links.
+        retyped: joints whose type or axes URDF has no words for, as the loop file would set them.
         actuated_joints: None where the file does not say.
         assembly: where the file has the joints.
+        root_pose: the root link's frame in the world, where it is fixed.
         transmissions: the element whose <transmission> elements are to be read, if any.
     """
 
@@ -34,6 +37,8 @@ class ReadRobot:
     constraints: tuple[Constraint, ...] = ()
     mimics: tuple[Mimic, ...] = ()
     path_couplings: tuple[PathCoupling, ...] = ()
+    retyped: Mapping[str, JointOverride] = field(default_factory=dict)
     actuated_joints: tuple[str, ...] | None = None
     assembly: Mapping[str, Guess] = field(default_factory=dict)
+    root_pose: Pose = field(default_factory=Pose)
     transmissions: etree._Element | None = None

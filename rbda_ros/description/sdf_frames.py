@@ -6,7 +6,7 @@ Poses are relative to the model, a joint's to its child, unless ``relative_to`` 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from lxml import etree
@@ -28,16 +28,22 @@ class Frames:
     """Where everything with a name is.
 
     Args:
-        model: the <model>.
+        model: the <model>, or another element with joints in it.
         report: takes the problems.
+        placed: links beside those of the model, placed in it.
     """
 
-    def __init__(self, model: etree._Element, report: Report) -> None:
+    def __init__(
+        self,
+        model: etree._Element,
+        report: Report,
+        placed: Mapping[str, Placement] | None = None,
+    ) -> None:
         self._report = report
-        self._placed: dict[str, Placement] = {MODEL: np.eye(4)}
+        self._placed: dict[str, Placement] = {**(placed or {}), MODEL: np.eye(4)}
         self._own: dict[str, tuple[str, Placement]] = {}
         self._on: dict[str, str] = {}
-        self.links: list[str] = []
+        self.links: list[str] = list(placed or ())
         for element in children(model, "link"):
             name = element.get("name", "")
             self.links.append(name)

@@ -1,8 +1,8 @@
 """Joints of an SDF model: one for each link moves it, any other closes a loop.
 
 The tree is grown from the root, joints in the order of the file where there is a choice. A joint
-whose frame is not its child's gets a massless link between, so that the frames of links stay what
-the file says.
+whose frame is not that of the link it moves gets a massless link between, so that the frames of
+links stay what the file says. Gears come last: they couple joints of the tree.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from lxml import etree
 
+from rbda_ros.description.link_tree import Tree
 from rbda_ros.description.model import (
     Attachment,
+    Coupling,
     CutJoint,
     CutType,
     Joint,
@@ -28,10 +30,9 @@ from rbda_ros.description.model import (
 )
 from rbda_ros.description.report import Report
 from rbda_ros.description.sdf_frames import MODEL, WORLD, Frames, relative
-from rbda_ros.description.urdf import X_AXIS, Mimic
-from rbda_ros.description.urdf_plus import PathCoupling
+from rbda_ros.description.urdf import X_AXIS, Mimic, read_mimic
 from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector
-from rbda_ros.description.xml_text import child, inner, line, required, text_of
+from rbda_ros.description.xml_text import child, inner, line, local_name, required, text_of
 
 _TREE_TYPES: dict[str, JointType] = {
     "revolute": "revolute",
@@ -54,6 +55,8 @@ _UNBOUNDED = 1e16
 """What SDF writes for a bound that is none."""
 _NO_OFFSET = 1e-15
 """Frames this near [m, or of a rotation matrix] are the same."""
+_PARALLEL = 1.0 - 1e-6
+"""Cosine of the angle between the axes of a gearbox and of a joint that it turns: files round."""
 
 
 @dataclass
@@ -64,33 +67,45 @@ class Parts:
     joints: list[Joint] = field(default_factory=list)
     cuts: list[CutJoint] = field(default_factory=list)
     mimics: list[Mimic] = field(default_factory=list)
-    gears: list[PathCoupling] = field(default_factory=list)
-    references: list[str] = field(default_factory=list)
+    gears: list[Coupling] = field(default_factory=list)
     two_axes: frozenset[str] = frozenset()
 
 
-def grow_tree(ends: Sequence[tuple[str, str]], links: Sequence[str]) -> set[int]:
-    """Which of the joints, given by parent and child, move their children; the others are cuts.
+def grow_tree(ends: Sequence[tuple[str, str]], links: Sequence[str]) -> dict[int, bool]:
+    """The joints that move a link, by their place in ``ends``: whether they are followed backwards.
 
-    Joints that no root leads to are among them, so that what is wrong there is told.
+    The tree starts at the world, or else at the first link that is no joint's child. Joints are
+    followed from parent to child, in the order of the file, as long as one of them reaches a new
+    link; then from child to parent. Joints between links that were both reached are cuts.
+    Links that no joint ties to the root start trees of their own.
+
+    Args:
+        ends: parent and child link of each joint.
+        links: in the order of the file.
     """
-    from_link: dict[str, list[int]] = {}
-    for i, (parent, _) in enumerate(ends):
-        from_link.setdefault(parent, []).append(i)
+    at: dict[str, list[int]] = {}
+    for i, pair in enumerate(ends):
+        for link in pair:
+            at.setdefault(link, []).append(i)
     children = {child for _, child in ends}
-    roots = [link for link in (WORLD, *links) if link in from_link and link not in children]
-    reached = set(roots or links[:1])
-    ready = sorted(i for link in reached for i in from_link.get(link, ()))
-    tree: set[int] = set()
-    while ready:
-        i = heapq.heappop(ready)
-        child = ends[i][1]
-        if child not in reached:
-            tree.add(i)
-            reached.add(child)
-            for j in from_link.get(child, ()):
-                heapq.heappush(ready, j)
-    return tree | {i for i, (parent, _) in enumerate(ends) if parent not in reached}
+    heads = [link for link in links if link not in children]
+    tree: dict[int, bool] = {}
+    reached: set[str] = set()
+    for start in (WORLD, *heads, *links):
+        if start in reached or start not in at:
+            continue
+        reached.add(start)
+        ready = [(start != ends[i][0], i) for i in at[start]]
+        heapq.heapify(ready)
+        while ready:
+            backwards, i = heapq.heappop(ready)
+            link = ends[i][0 if backwards else 1]
+            if link not in reached:
+                tree[i] = backwards
+                reached.add(link)
+                for j in at[link]:
+                    heapq.heappush(ready, (link != ends[j][0], j))
+    return tree
 
 
 @dataclass
@@ -109,22 +124,24 @@ class JointReader:
         self.kind = self.xml.get("type", "").strip()
         self.parent, self.child = self._end("parent"), self._end("child")
 
-    def read(self, in_tree: bool) -> None:
-        """Add the joint to the parts: to the tree, as a cut, or as a gear."""
+    def read(self, backwards: bool | None) -> None:
+        """Add the joint to the parts: to the tree or as a cut; a gear is left to `read_gears`.
+
+        Args:
+            backwards: whether the tree follows the joint from child to parent; None for a cut.
+        """
         parent, moved = self.parent, self.child
-        if moved == WORLD:
-            self.report.problem(self.where, "moves the world", "swap <parent> and <child>")
-        elif self.kind == "gearbox":
-            self._add_gear(parent, moved)
-        elif self.kind not in (*_TREE_TYPES, *TWO_AXES):
+        if self.kind == "gearbox":
+            return
+        if self.kind not in (*_TREE_TYPES, *TWO_AXES):
             known = (*_TREE_TYPES, *TWO_AXES, "gearbox")
             self.report.problem(
                 self.where,
                 f"type {brief(self.kind)} is unknown ({line(self.xml)})",
                 f"use one of {', '.join(known)}",
             )
-        elif in_tree:
-            self._add_to_tree(parent, moved)
+        elif backwards is not None:
+            self._add_to_tree(parent, moved, backwards)
         else:
             self._add_cut(parent, moved)
 
@@ -140,16 +157,23 @@ class JointReader:
         own = self.frames.placement(self.name, self.where)
         return relative(self.frames.placement(link, self.where), own)
 
-    def _add_to_tree(self, parent: str, moved: str) -> None:
+    def _add_to_tree(self, parent: str, moved: str, backwards: bool) -> None:
+        """Backwards, the axes are reversed, so that positions mean what the file says."""
+        halves = [(f"{self.name}_1", "axis"), (f"{self.name}_2", "axis2")]
+        if backwards:
+            parent, moved = moved, parent
+            halves.reverse()
         origin, back = self._origin(parent), self._back(moved)
         last = moved if back is None else f"{moved}_{self.name}"
         if self.kind in TWO_AXES:
             cross = f"{self.name}_cross"
             self.parts.links.append(Link(cross))
-            self._add_joint(f"{self.name}_1", "revolute", "axis", (parent, cross), origin)
-            self._add_joint(f"{self.name}_2", "revolute", "axis2", (cross, last), Pose())
+            (first, axis), (second, axis2) = halves
+            self._add_joint(first, "revolute", axis, (parent, cross), origin, backwards)
+            self._add_joint(second, "revolute", axis2, (cross, last), Pose(), backwards)
         else:
-            self._add_joint(self.name, _TREE_TYPES[self.kind], "axis", (parent, last), origin)
+            kind = _TREE_TYPES[self.kind]
+            self._add_joint(self.name, kind, "axis", (parent, last), origin, backwards)
         if back is not None:
             self.parts.links.append(Link(last))
             self.parts.joints.append(Joint(f"{self.name}_fixed", "fixed", last, moved, back))
@@ -160,7 +184,13 @@ class JointReader:
         return None if np.abs(own - link).max() <= _NO_OFFSET else relative(own, link)
 
     def _add_joint(
-        self, name: str, kind: JointType, tag: str, ends: tuple[str, str], origin: Pose
+        self,
+        name: str,
+        kind: JointType,
+        tag: str,
+        ends: tuple[str, str],
+        origin: Pose,
+        backwards: bool,
     ) -> None:
         """A tree joint about one axis: that in the element ``tag``."""
         axis = child(self.xml, tag)
@@ -168,10 +198,16 @@ class JointReader:
         mimic = None if axis is None else child(axis, "mimic")
         if mimic is not None:
             self.parts.mimics.append(self._mimic(mimic, name))
+        elif tag == "axis" and (drake := self._drake("mimic")) is not None:
+            self.parts.mimics.append(read_mimic(drake, name, self.where, self.report))
         if self._number(dynamics, "spring_stiffness", 0.0):
             self.report.warn(self.where, "its spring is left out: give it as effort")
         has_axis = kind not in ("fixed", "spherical")
         limits = self._limits(axis) if has_axis else Limits()
+        direction = self._axis(tag) if has_axis else X_AXIS
+        if backwards and has_axis:
+            x, y, z = direction
+            direction = (-x, -y, -z)
         if kind == "revolute" and not math.isfinite(limits.upper - limits.lower):
             kind = "continuous"
         self.parts.joints.append(
@@ -181,13 +217,37 @@ class JointReader:
                 parent=ends[0],
                 child=ends[1],
                 origin=origin,
-                axis=self._axis(tag) if has_axis else X_AXIS,
+                axis=direction,
                 limits=limits,
                 damping=self._number(dynamics, "damping", 0.0),
                 friction=self._number(dynamics, "friction", 0.0),
                 pitch=self._pitch() if kind == "helical" else 0.0,
+                armature=self._armature() if kind != "fixed" and tag == "axis" else 0.0,
             )
         )
+
+    def _drake(self, tag: str) -> etree._Element | None:
+        """An element of Drake's inside the joint."""
+        named = (element for element in self.xml.iterchildren() if local_name(element) == tag)
+        return next((element for element in named if element.tag != tag), None)
+
+    def _armature(self) -> float:
+        """Inertia of Drake's rotor, reflected through its gear: ``ratio^2 inertia``."""
+        ratio, inertia = 1.0, 0.0
+        for tag in ("gear_ratio", "rotor_inertia"):
+            element = self._drake(tag)
+            try:
+                value = 0.0 if element is None else to_number(text_of(element) or "")
+            except ValueError as error:
+                self.report.problem(self.where, f"<drake:{tag}>: {error}", "correct it")
+                continue
+            if element is not None and tag == "gear_ratio":
+                ratio = value
+            elif element is not None:
+                inertia = value
+        if inertia < 0.0:
+            self.report.problem(self.where, "its rotor inertia is negative", "give it in kg m^2")
+        return ratio**2 * max(inertia, 0.0)
 
     def _add_cut(self, parent: str, moved: str) -> None:
         """A joint whose child has a joint already closes a loop."""
@@ -214,12 +274,6 @@ class JointReader:
                 second_axis=self._axis("axis2") if kind == "universal" else None,
             )
         )
-
-    def _add_gear(self, parent: str, moved: str) -> None:
-        """``angle of parent = -ratio * angle of child``, both seen from the reference body."""
-        ratio = self._number(self.xml, "gearbox_ratio", 1.0)
-        self.parts.gears.append(PathCoupling(self.name, moved, parent, -ratio))
-        self.parts.references.append(text_of(child(self.xml, "gearbox_reference_body")) or "")
 
     def _axis(self, tag: str) -> Vector3:
         """Unit axis in the joint frame, at zero."""
@@ -279,3 +333,64 @@ class JointReader:
 
     def _number(self, xml: etree._Element | None, tag: str, default: float) -> float:
         return inner(xml, tag, to_number, default, self.where, self.report)
+
+    def read_gear(self, tree: Tree) -> None:
+        """Add the coupling of a gearbox, once the tree is complete.
+
+        ``theta_2 = -gearbox_ratio theta_1``: theta_1 is the angle of the parent about <axis>,
+        theta_2 that of the child about <axis2>, both against <gearbox_reference_body>.
+        """
+        reference = text_of(child(self.xml, "gearbox_reference_body"))
+        if reference is None:
+            self.report.problem(
+                self.where,
+                "has no <gearbox_reference_body>",
+                "name the link that both links turn on",
+            )
+            return
+        reference = self.frames.link_of(reference, self.where)
+        ratio = self._number(self.xml, "gearbox_ratio", 1.0)
+        if ratio == 0.0:
+            self.report.problem(self.where, "<gearbox_ratio> is zero", "give theta_2 / -theta_1")
+        terms: dict[str, float] = {}
+        for link, tag, factor in ((self.parent, "axis", ratio), (self.child, "axis2", 1.0)):
+            for name, sign in self._angle(tree, reference, link, tag).items():
+                terms[name] = terms.get(name, 0.0) + factor * sign
+        terms = {name: value for name, value in terms.items() if value}
+        if terms:
+            self.parts.gears.append(Coupling(self.name, terms))
+
+    def _angle(self, tree: Tree, reference: str, link: str, tag: str) -> dict[str, float]:
+        """Joints whose signed sum is the angle of a link against a reference.
+
+        It is about the axis in the element ``tag``; where there is none, about the joints' own.
+        """
+        axis = None
+        if child(self.xml, tag) is None:
+            self.report.warn(
+                self.where,
+                f"has no <{tag}>: angles of {brief(link)} are about its joint's own axis",
+            )
+        else:
+            axis = self.frames.placement(self.name, self.where)[:3, :3] @ self._axis(tag)
+        signs: dict[str, float] = {}
+        to_model = self.frames.placement(link, self.where)[:3, :3]
+        to_reference, to_link = tree.paths_from_common_ancestor(reference, link)
+        for path, direction in ((to_link, 1.0), (to_reference, -1.0)):
+            for joint in path:
+                if joint.type == "fixed":
+                    continue
+                own = to_model @ tree.axis_in(joint, link)
+                axis = own if axis is None else axis
+                along = float(own @ axis)
+                if joint.type not in ("revolute", "continuous") or abs(along) < _PARALLEL:
+                    self.report.problem(
+                        self.where,
+                        f"{brief(link)} and {brief(reference)} do not turn to each other about its"
+                        f" axis: joint {brief(joint.name)} is between them",
+                        "name the link that both turn on in <gearbox_reference_body>, and their"
+                        " axes in <axis> and <axis2>",
+                    )
+                    return {}
+                signs[joint.name] = direction * math.copysign(1.0, along)
+        return signs

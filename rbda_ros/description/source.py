@@ -1,10 +1,15 @@
-"""A path or the text itself: finds out which, and reads files within bounds."""
+"""A path or the text itself: finds out which, reads files within bounds, and expands xacro.
+
+Only files are expanded: xacro evaluates expressions and reads other files, which nobody may ask
+for that sends a description over a topic.
+"""
 
 from __future__ import annotations
 
 import codecs
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from rbda_ros.description.report import Report
@@ -17,25 +22,90 @@ _BYTE_ORDER_MARKS = (
 _DECLARED_ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding=["']([A-Za-z0-9._-]+)["']""")
 
 
-def urdf_text(source: str | os.PathLike[str], largest: int, report: Report) -> str | None:
-    """Return the XML text that ``source`` is or names; None after noting why it cannot be read."""
-    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-        return source
+def urdf_text(
+    source: str | os.PathLike[str],
+    largest: int,
+    report: Report,
+    xacro_arguments: Mapping[str, str] | None = None,
+) -> str | None:
+    """Return the XML text that ``source`` is or names; None after noting why it cannot be read.
+
+    Args:
+        source: a path, or the text.
+        largest: bytes of a file that are read.
+        report: takes the problem.
+        xacro_arguments: for the <xacro:arg> elements of a file, which is expanded.
+    """
+    if is_text(source):
+        text = str(source)
+        if _is_xacro(text):
+            report.problem(
+                "URDF",
+                "is text that xacro has not expanded",
+                "give the path of the file, or the output of the command 'xacro FILE'",
+            )
+            return None
+        return text
     if isinstance(source, str) and "\n" in source.strip():
         report.problem("URDF", "is neither XML text nor a path", "give a path or text in <robot>")
         return None
-    return read_text(source, "URDF", largest, report)
+    read = read_text(source, "URDF", largest, report)
+    return (
+        read if read is None or not _is_xacro(read) else _expanded(source, xacro_arguments, report)
+    )
+
+
+def is_text(source: str | os.PathLike[str]) -> bool:
+    """Whether a source is XML itself, rather than a path."""
+    return isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<")
+
+
+_XACRO = re.compile(r"<xacro:|[\"'][^\"'<>]*\$[({][^\"'<>]*[)}]")
+"""An element of xacro, or an expression in an attribute."""
+
+
+def _is_xacro(text: str) -> bool:
+    return "<robot" in text and _XACRO.search(text) is not None
+
+
+def _expanded(
+    path: str | os.PathLike[str], arguments: Mapping[str, str] | None, report: Report
+) -> str | None:
+    where = f"xacro {os.fspath(path)!r}"
+    try:
+        import xacro
+    except ImportError:
+        report.problem(
+            where,
+            "is expanded by xacro, which is not installed",
+            "pip install 'rbda_ros[xacro]', or give the output of 'xacro FILE'",
+        )
+        return None
+    try:
+        document = xacro.process_file(os.fspath(path), mappings=dict(arguments or {}))
+        return str(document.documentElement.toxml())
+    except Exception as error:  # expressions of the file may raise anything
+        reason = " ".join(str(error).split()) or type(error).__name__
+        report.problem(
+            where,
+            f"xacro does not expand it: {type(error).__name__}: {reason}",
+            "correct it, or give its arguments: --xacro NAME:=VALUE on the command line",
+        )
+        return None
 
 
 def loop_text(source: str | os.PathLike[str], largest: int, report: Report) -> str | None:
     """Return the YAML text that ``source`` is or names; None after noting why it cannot be read."""
-    if isinstance(source, str) and _is_yaml(source):
+    if isinstance(source, str) and is_yaml_text(source):
         return source
     return read_text(source, "loop file", largest, report)
 
 
-def _is_yaml(source: str) -> bool:
-    """Text has lines, or a colon with content around it, and names no existing file."""
+def is_yaml_text(source: str) -> bool:
+    """Whether this is YAML text, not a path: it has lines, or a colon with content around it.
+
+    What names an existing file is a path.
+    """
     if "\n" in source:
         return True
     looks_like_yaml = re.search(r":\s+\S|^\s*[{#]|:\s*$", source) is not None
@@ -79,5 +149,7 @@ def _decode(data: bytes, what: str, report: Report) -> str | None:
     try:
         return data.decode(encoding)
     except (UnicodeError, LookupError) as error:
-        report.problem(what, f"is not readable text: {error}", "save it as UTF-8")
+        # Not the error itself: it quotes bytes of the file.
+        place = f" (at byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+        report.problem(what, f"is not readable text{place}", "save it as UTF-8")
         return None

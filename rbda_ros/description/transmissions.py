@@ -16,11 +16,12 @@ actuator without one adds nothing, and its numbers are not even read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from lxml import etree
 
+from rbda_ros.description.model import Joint
 from rbda_ros.description.report import Report
 from rbda_ros.description.rotors import Rotor
 from rbda_ros.description.values import brief, to_number
@@ -38,16 +39,19 @@ class Transmissions:
     Attributes:
         rotors: those whose inertia is known.
         reductions: of simple transmissions without rotor inertia, by joint.
+        motors: joints that motors move: those with a <command_interface>, or else those of
+            transmissions, in the order of the file.
     """
 
     rotors: tuple[Rotor, ...]
     reductions: dict[str, float]
+    motors: tuple[str, ...]
 
 
 def read_transmissions(
-    xml: etree._Element, joints: Collection[str], report: Report
+    xml: etree._Element, joints: Mapping[str, Joint], report: Report
 ) -> Transmissions:
-    """All transmissions of a URDF; ``joints`` are the names that it defines."""
+    """All transmissions of a URDF; ``joints`` are those that it defines."""
     ros1 = [(element, True) for element in children(xml, "transmission")]
     ros2 = [
         (element, False)
@@ -65,7 +69,26 @@ def read_transmissions(
             rotors.extend(_rotors(element, moved, actuators, report))
         elif len(moved) == 1 and len(actuators) <= 1:
             _note_reduction(element, moved[0], actuators, reductions)
-    return Transmissions(tuple(_rename_shared(rotors)), reductions)
+    driven = [joint for element, _ in ros1 + ros2 for joint in children(element, "joint")]
+    motors = _commanded(xml) or [joint.get("name", "") for joint in driven]
+    movable = [name for name in motors if name in joints and joints[name].type not in _NO_MOTOR]
+    unknown = [name for name in motors if name not in joints]
+    if unknown and movable:
+        report.warn("ros2_control", f"joint {brief(unknown[0])} does not exist; it is ignored")
+    return Transmissions(tuple(_rename_shared(rotors)), reductions, tuple(dict.fromkeys(movable)))
+
+
+_NO_MOTOR = ("fixed", "floating", "planar")
+
+
+def _commanded(xml: etree._Element) -> list[str]:
+    """Joints of <ros2_control> systems that take commands."""
+    return [
+        joint.get("name", "")
+        for system in children(xml, "ros2_control")
+        for joint in children(system, "joint")
+        if child(joint, "command_interface") is not None
+    ]
 
 
 def _sorted(elements: Iterable[etree._Element], has_roles: bool) -> list[etree._Element]:

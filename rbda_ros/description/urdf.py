@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast, get_args
 
@@ -10,7 +13,7 @@ from lxml import etree
 from rbda_ros.description.model import Inertia, Joint, JointType, Limits, Link, Pose, Vector3
 from rbda_ros.description.report import Report
 from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector, to_vector
-from rbda_ros.description.xml_text import attribute, child, children, line, required
+from rbda_ros.description.xml_text import attribute, child, children, line, local_name, required
 
 URDF_TYPES = tuple(t for t in get_args(JointType) if t not in ("helical", "spherical"))
 ZERO = (0.0, 0.0, 0.0)
@@ -42,7 +45,42 @@ def read_links(xml: etree._Element, report: Report) -> tuple[Link, ...]:
 
 def read_joints(xml: etree._Element, report: Report) -> tuple[Joint, ...]:
     """Read all joints, in the order of the file; what is unreadable is noted, and is ''."""
-    return tuple(_joint(element, report) for element in bounded(xml, "joint", report))
+    joints = [_joint(element, report) for element in bounded(xml, "joint", report)]
+    return (*joints, *(joint for joint, _ in _drake_joints(xml, report)))
+
+
+def read_drake_types(xml: etree._Element, report: Report) -> dict[str, tuple[str, float]]:
+    """Types and pitches [m/rad] of <drake:joint> elements, which URDF has none for, by joint."""
+    silent = Report()  # `read_joints` notes what is wrong
+    return {
+        joint.name: found
+        for joint, found in _drake_joints(xml, silent)
+        if found[0] in ("spherical", "universal", "helical")
+    }
+
+
+def _drake_joints(xml: etree._Element, report: Report) -> Iterator[tuple[Joint, tuple[str, float]]]:
+    """Joints that Drake adds to URDF, as joints of URDF, each with its true type and pitch."""
+    types = {"ball": "spherical", "universal": "universal", "screw": "helical", "planar": "planar"}
+    for element in xml.iterchildren():
+        if local_name(element) != "joint" or element.tag == "joint":
+            continue
+        where, given = f"joint {brief(element.get('name', ''))}", element.get("type", "").strip()
+        if given not in types:
+            report.problem(
+                where,
+                f"type {brief(given)} of <drake:joint> is not read ({line(element)})",
+                f"use one of {', '.join(types)}",
+            )
+            continue
+        pitch = 0.0
+        for inside in element.iter():
+            if local_name(inside) == "screw_thread_pitch":
+                per_turn = attribute(inside, "value", to_number, 0.0, where, report)
+                pitch = per_turn / (2.0 * math.pi)
+        standin = copy.copy(element)
+        standin.set("type", "planar" if given == "planar" else "continuous")
+        yield _joint(standin, report), (types[given], pitch)
 
 
 def read_mimics(xml: etree._Element, report: Report) -> tuple[Mimic, ...]:
@@ -57,15 +95,18 @@ def read_mimics(xml: etree._Element, report: Report) -> tuple[Mimic, ...]:
         if joint.get("type", "").strip() == "fixed":
             report.warn(where, "<mimic> is ignored, as a fixed joint does not move")
             continue
-        mimics.append(
-            Mimic(
-                joint=name,
-                master=required(mimic, "joint", where, report),
-                multiplier=attribute(mimic, "multiplier", to_number, 1.0, where, report),
-                offset=attribute(mimic, "offset", to_number, 0.0, where, report),
-            )
-        )
+        mimics.append(read_mimic(mimic, name, where, report))
     return tuple(mimics)
+
+
+def read_mimic(xml: etree._Element, joint: str, where: str, report: Report) -> Mimic:
+    """Read one <mimic>."""
+    return Mimic(
+        joint=joint,
+        master=required(xml, "joint", where, report),
+        multiplier=attribute(xml, "multiplier", to_number, 1.0, where, report),
+        offset=attribute(xml, "offset", to_number, 0.0, where, report),
+    )
 
 
 def read_pose(xml: etree._Element, where: str, report: Report) -> Pose:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lxml import etree
 
@@ -26,12 +26,30 @@ def write_urdf(
         drawn: for link names, <visual> and <collision> elements to put in.
     """
     root = etree.Element("robot", name=description.name)
+    if description.root_pose != Pose():
+        _place_root(root, description)
     for link in description.links:
         element = _link(root, link)
         element.extend((drawn or {}).get(link.name, ()))
     for joint in description.joints:
         _joint(root, joint)
     return etree.tostring(root, pretty_print=True, encoding="unicode")
+
+
+def _place_root(root: etree._Element, description: RobotDescription) -> None:
+    """Fix the root link to a new one, which stands where the world is."""
+    world = unused("world", {link.name for link in description.links})
+    joint = unused("world_fixed", {joint.name for joint in description.joints})
+    etree.SubElement(root, "link", name=world)
+    fixed = Joint(joint, "fixed", world, description.root, description.root_pose)
+    _joint(root, fixed)
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """The name, with underscores after it until nothing has it."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _link(root: etree._Element, link: Link) -> etree._Element:

@@ -71,7 +71,8 @@ def _check_roots(links: Sequence[Link], joints: Sequence[Joint], report: Report)
         report.problem(
             "URDF",
             f"has {len(roots)} roots: {', '.join(map(brief, roots[:5]))}",
-            "join them with fixed or floating joints",
+            f"join them with fixed or floating joints, or write 'root: {roots[0]}' into the loop"
+            " file, to read one of these trees",
         )
     circle = [link.name for link in links if link.name and link.name not in reached]
     if circle:

@@ -102,6 +102,12 @@ def child(element: etree._Element, tag: str) -> etree._Element | None:
     return next(element.iterchildren(tag), None)
 
 
+def local_name(element: etree._Element) -> str:
+    """The tag without its namespace, or without a prefix that nothing declares; '' of a comment."""
+    tag = element.tag
+    return tag.rpartition("}")[2].rpartition(":")[2] if isinstance(tag, str) else ""
+
+
 def text_of(element: etree._Element | None) -> str | None:
     """Return the text inside an element, without surrounding space; None if there is none."""
     text = None if element is None else element.text

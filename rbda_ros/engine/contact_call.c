@@ -15,11 +15,11 @@ typedef struct {
   npy_intp numbers;               /* that it has */
   npy_intp offset[MAX_PORTS + 1]; /* of ports there, and of loops */
   int busy; /* another thread evaluates in it, by CasADi: a call then takes a copy */
-  double tolerance;
-  long each, most;         /* iterations of a call of the kernel, and in all */
-  PyObject *make, *fields; /* of the answer */
-  PyObject *contacts;      /* by whose identity this is found: they must live */
-  ArrayPool ydd, wrenches; /* of the answer */
+  double tolerance, change; /* what contacts may miss; how much ydd may change, over its size */
+  long each, most;          /* iterations of a call of the kernel, and in all */
+  PyObject *make, *fields;  /* of the answer */
+  PyObject *contacts;       /* by whose identity this is found: they must live */
+  ArrayPool ydd, wrenches;  /* of the answer */
 } ContactCall;
 
 /* How to stop, where that is given. */
@@ -38,17 +38,16 @@ static int read_stop(PyObject *const *given, Py_ssize_t count, double *tolerance
 }
 
 /* Call the kernel, each time from the forces of the last, until contacts are satisfied: how many
-   iterations that took; 0 where the mass matrix is singular, -1 with an exception. */
-static long iterate(const ContactCall *call, double **ports, double tolerance, long most,
-                    int *converged)
+   iterations that took; 0 where they are not, or the mass matrix is singular, -1 with an
+   exception. */
+static long iterate(const ContactCall *call, double **ports, double tolerance, long most)
 {
   const Kernel *kernel = call->kernel;
   int first = kernel->inputs;
   const npy_intp *size = kernel->size + first;
   double **out = ports + first;
   memset(ports[INPUTS - 1], 0, size[ALONG] * sizeof(double));
-  *converged = 0;
-  for (long iterations = 0;;) {
+  for (long iterations = 0; iterations < most;) {
     if (!run_kernel(kernel, ports)) return -1;
     if (!all_within(out[YDD], size[YDD], DBL_MAX)
         || !all_within(out[FORCES], size[FORCES], DBL_MAX))
@@ -56,18 +55,17 @@ static long iterate(const ContactCall *call, double **ports, double tolerance, l
     double largest = 1.0;
     for (npy_intp i = 0; i < size[YDD]; i++) largest = larger(fabs(out[YDD][i]), largest);
     iterations += call->each;
-    double residual = out[HEALTH][0], change = out[HEALTH][1];
-    *converged = (change < residual ? change : residual) <= tolerance * largest;
-    if (*converged || iterations >= most) return iterations;
+    if (out[HEALTH][0] <= tolerance && out[HEALTH][1] <= call->change * largest) return iterations;
     memcpy(ports[INPUTS - 1], out[ALONG], size[ALONG] * sizeof(double));
   }
+  return 0;
 }
 
 static PyObject *motion_of(const ContactCall *call, PyObject *ydd, PyObject *forces,
-                           double residual, long iterations, int converged)
+                           double residual, long iterations)
 {
   PyObject *values[] = {ydd, forces, PyFloat_FromDouble(residual), PyLong_FromLong(iterations),
-                        converged ? Py_True : Py_False};
+                        Py_True};
   PyObject *answer = NULL;
   if (values[2] != NULL && values[3] != NULL) answer = new_record(call->make, call->fields, values);
   Py_XDECREF(values[2]);
@@ -83,7 +81,7 @@ static PyObject *evaluate_contacts(ContactCall *call, PyObject *const *given, do
   const StateValidator *validator = call->validator;
   double *ports[MAX_PORTS];
   const double *q, *yd, *tau;
-  int converged, first = kernel->inputs;
+  int first = kernel->inputs;
   for (int i = 0; i < kernel->ports; i++) ports[i] = memory + call->offset[i];
   ports[first + YDD] = PyArray_DATA((PyArrayObject *)ydd);
   ports[first + FORCES] = PyArray_DATA((PyArrayObject *)forces);
@@ -95,10 +93,10 @@ static PyObject *evaluate_contacts(ContactCall *call, PyObject *const *given, do
   ports[0] = (double *)q;
   ports[1] = (double *)yd;
   ports[2] = (double *)tau;
-  long iterations = iterate(call, ports, tolerance, most, &converged);
+  long iterations = iterate(call, ports, tolerance, most);
   if (iterations < 0) return NULL;
   if (iterations == 0) return reject(NOT_FINITE, -1);
-  return motion_of(call, ydd, forces, ports[first + HEALTH][0], iterations, converged);
+  return motion_of(call, ydd, forces, ports[first + HEALTH][0], iterations);
 }
 
 static PyObject *contact_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
@@ -164,11 +162,12 @@ static int set_ports(ContactCall *call, PyObject *constants)
 static PyObject *contact_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
   PyObject *validator, *kernel, *forces, *constants, *make, *fields, *contacts;
-  double tolerance;
+  double tolerance, change;
   long each, most;
-  if (!PyArg_ParseTuple(arguments, "O!O!OO!dllO!O!O:ContactCall", &StateValidatorType, &validator,
-                        &KernelType, &kernel, &forces, &PyTuple_Type, &constants, &tolerance, &each,
-                        &most, &PyType_Type, &make, &PyTuple_Type, &fields, &contacts))
+  if (!PyArg_ParseTuple(arguments, "O!O!OO!ddllO!O!O:ContactCall", &StateValidatorType, &validator,
+                        &KernelType, &kernel, &forces, &PyTuple_Type, &constants, &tolerance,
+                        &change, &each, &most, &PyType_Type, &make, &PyTuple_Type, &fields,
+                        &contacts))
     return NULL;
   ContactCall *call = (ContactCall *)type->tp_alloc(type, 0);
   if (call == NULL) return NULL;
@@ -177,6 +176,7 @@ static PyObject *contact_new(PyTypeObject *type, PyObject *arguments, PyObject *
   call->kernel = (Kernel *)Py_NewRef(kernel);
   if (turns_forces(call->validator, forces)) call->forces = (Kernel *)Py_NewRef(forces);
   call->tolerance = tolerance;
+  call->change = change;
   call->each = each;
   call->most = most;
   call->make = Py_NewRef(make);

@@ -138,6 +138,8 @@ static Py_ssize_t select_arguments(const MethodDispatch *method, PyObject **orde
     if (more[1] != NULL) return -1;
     more[0] = more[2] == NULL ? Py_None : more[2];
     more[1] = more[3] == NULL ? Py_None : more[3];
+    for (Py_ssize_t i = count + 5; i < method->all; i++)
+      if (ordered[i] != NULL) return -1;
     return count + 2;
   case 'w':
     first += more[1] == Py_True;

@@ -1,10 +1,10 @@
 """Stand in for a robot that is not there: its description, and joints that swing slowly.
 
-    python -m rbda_ros.examples.stand_in_robot robot.urdf --joints left_motor right_motor
+    python -m rbda_ros.examples.stand_in_robot robot.urdf --loops loops.yaml
 
 The idea: the node needs no more of a robot than ``robot_description`` and ``joint_states``, be they
-of a driver, a simulator, or thirty lines of Python. Which joints are measured is of no matter, as
-long as they determine the others.
+of a driver, a simulator, or a short program. It does not matter which joints are measured, as long
+as they determine the others. Here they are the independent joints, or those given by ``--joints``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rclpy.node import Node
@@ -21,6 +22,8 @@ from rclpy.utilities import remove_ros_args
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from rbda_ros import ModelError, Robot, load_robot
+from rbda_ros.node.robot_file import urdf_and_loops
 from rbda_ros.node.spin import init, spin
 
 RATE = 100.0  # [Hz]
@@ -28,34 +31,67 @@ SWING, PACE = 0.2, 1.0  # [rad, m], [rad/s]
 
 
 class StandIn(Node):
-    """Publishes ``robot_description``, once and for whoever comes later, and ``joint_states``."""
+    """Publishes ``robot_description``, once and for whoever comes later, and ``joint_states``.
 
-    def __init__(self, description: str, joints: list[str]) -> None:
+    Args:
+        description: URDF text.
+        swings: for each joint that is published, the middle and the amplitude of its swing.
+    """
+
+    def __init__(self, description: str, swings: dict[str, tuple[float, float]]) -> None:
         super().__init__("stand_in_robot")
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._description = self.create_publisher(String, "robot_description", latched)
         self._description.publish(String(data=description))
         self._states = self.create_publisher(JointState, "joint_states", 10)
-        self._message = JointState(name=joints)
+        self._message = JointState(name=list(swings))
+        self._swings = list(swings.values())
         self.create_timer(1.0 / RATE, self._publish)
 
     def _publish(self) -> None:
         now = self.get_clock().now()
-        phases = [PACE * now.nanoseconds * 1e-9 + k for k in range(len(self._message.name))]
+        phases = [PACE * now.nanoseconds * 1e-9 + k for k in range(len(self._swings))]
+        swings = list(zip(self._swings, phases, strict=True))
         self._message.header.stamp = now.to_msg()
-        self._message.position = [SWING * math.sin(phase) for phase in phases]
-        self._message.velocity = [SWING * PACE * math.cos(phase) for phase in phases]
+        self._message.position = [m + a * math.sin(phase) for (m, a), phase in swings]
+        self._message.velocity = [a * PACE * math.cos(phase) for (_, a), phase in swings]
         self._states.publish(self._message)
+
+
+def swings(robot: Robot, joints: Sequence[str] = ()) -> dict[str, tuple[float, float]]:
+    """Middle and amplitude for each joint, around the assembly and inside the joint's limits.
+
+    Args:
+        robot: the model.
+        joints: names; none for the independent joints that have one coordinate.
+    """
+    places = robot.coordinates.scalar_positions
+    limits = {joint.name: joint.limits for joint in robot.description.joints}
+    found = {}
+    for name in joints or robot.independent_joint_names:
+        if name in places:
+            home = float(robot.tree.home[places[name]])
+            lower, upper = limits[name].lower, limits[name].upper
+            swing = min(SWING, (upper - lower) / 2)
+            found[name] = min(max(home, lower + swing), upper - swing), swing
+    return found
 
 
 def main() -> int:
     """Publish until told to stop."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("urdf", type=Path)
-    parser.add_argument("--joints", nargs="+", required=True)
+    parser.add_argument("robot", type=Path, help="URDF, URDF+, MJCF or SDF file")
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
+    parser.add_argument("--joints", nargs="+", default=[], help="joints that are measured")
     given = parser.parse_args(remove_ros_args(sys.argv)[1:])
     signals = init(sys.argv[1:])
-    spin(StandIn(given.urdf.read_text(), given.joints), Future(), signals)
+    try:
+        moving = swings(load_robot(given.robot, given.loops), given.joints)
+        description, _ = urdf_and_loops(given.robot, given.loops)
+    except ModelError as error:
+        print(error, file=sys.stderr)
+        return 1
+    spin(StandIn(description, moving), Future(), signals)
     return 0
 
 

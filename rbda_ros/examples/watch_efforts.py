@@ -2,8 +2,8 @@
 
     python -m rbda_ros.examples.watch_efforts --seconds 5
 
-The idea: ``~/feedforward`` is a JointState with names and efforts, so that anything that shows
-joint states shows efforts: this, ``ros2 topic echo``, rqt, PlotJuggler, Foxglove.
+The idea: ``~/feedforward`` is a JointState with names and efforts, so anything that shows joint
+states shows efforts: this program, ``ros2 topic echo``, rqt, PlotJuggler, Foxglove.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import sys
 import time
 
 import rclpy
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from rclpy.utilities import remove_ros_args
 from sensor_msgs.msg import JointState
 
-PATIENCE = 60.0  # [s] until the first efforts
+PATIENCE = 30.0  # [s] until the first efforts
 
 
 class Watch(Node):
@@ -37,19 +38,35 @@ class Watch(Node):
 
 
 def main() -> int:
-    """Print a line a second; 1 where no effort came."""
+    """Print a line a second; 1 where no effort came, 0 after Ctrl-C."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=5)
     given = parser.parse_args(remove_ros_args(sys.argv)[1:])
     rclpy.init()
-    watch = Watch()
+    try:
+        return _watch(Watch(), given.seconds)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        return 0
+    finally:
+        rclpy.try_shutdown()
+
+
+def _watch(watch: Watch, seconds: int) -> int:
+    topic = watch.resolve_topic_name("dynamics/feedforward")
+    print(f"waiting for efforts on {topic}", flush=True)
     end = time.monotonic() + PATIENCE
     while watch.newest is None and time.monotonic() < end:
         rclpy.spin_once(watch, timeout_sec=0.2)
     if watch.newest is None:
-        print("no efforts; is the node running, and does it say why not?", file=sys.stderr)
+        publishers = watch.count_publishers(topic)
+        why = (
+            "the node runs but publishes none: /diagnostics says why"
+            if publishers
+            else "nobody publishes it: start the node in the same ROS_DOMAIN_ID, `rbda_ros serve`"
+        )
+        print(f"no efforts on {topic} within {PATIENCE:g} s; {why}", file=sys.stderr)
         return 1
-    for _ in range(given.seconds):
+    for _ in range(seconds):
         before, end = watch.count, time.monotonic() + 1.0
         while (left := end - time.monotonic()) > 0.0:
             rclpy.spin_once(watch, timeout_sec=left)

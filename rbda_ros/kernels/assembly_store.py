@@ -6,16 +6,19 @@ before it is used: every loop must close where it is said to, and y must determi
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from rbda_ros.cluster_tree.closing.assembly import Assembly
+from rbda_ros.cluster_tree.closing.idle import IdleFreedom
 from rbda_ros.cluster_tree.closing.independent import singular_values, unit_rows
 from rbda_ros.cluster_tree.closing.tolerances import CLOSED, RANK_TOLERANCE
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.cluster_tree.tied_clusters import TiedClusters
+from rbda_ros.description.model import Attachment, CutJoint, Pose
 from rbda_ros.kernels import disk_cache
 from rbda_ros.kernels.fingerprint import fingerprint, versions
 
@@ -53,6 +56,7 @@ def _packed(assemblies: list[Assembly | None]) -> disk_cache.Stored:
             "constant": assembly.loop.constant,
             "independent": assembly.independent,
             "warnings": assembly.warnings,
+            "idle": [asdict(freedom) for freedom in assembly.idle],
         }
         for assembly in tied
     ]
@@ -72,20 +76,37 @@ def _unpacked(
             found.append(None)
             continue
         fact, home = next(stored)
+        idle = tuple(_idle(freedom) for freedom in fact["idle"])
         loop = Loop(
-            constraints=tuple(constraints),
+            constraints=(*constraints, *(freedom.lock for freedom in idle)),
             bodies=members.bodies(k),
             row_constraint=tuple(fact["rows"]),
             constant=fact["constant"],
             **{name: next(functions) for name in FUNCTIONS},
         )
         assembly = Assembly(
-            np.frombuffer(home).copy(), loop, tuple(fact["independent"]), tuple(fact["warnings"])
+            np.frombuffer(home).copy(),
+            loop,
+            tuple(fact["independent"]),
+            tuple(fact["warnings"]),
+            idle,
         )
         if not _holds(assembly):
             return None
         found.append(assembly)
     return found
+
+
+def _idle(fact: dict[str, Any]) -> IdleFreedom:
+    """An idle freedom, from its fields."""
+    lock = dict(fact["lock"])
+    for side in ("predecessor", "successor"):
+        origin = lock[side]["origin"]
+        pose = Pose(tuple(origin["xyz"]), tuple(origin["rpy"]))
+        lock[side] = Attachment(lock[side]["link"], pose)
+    for axis in ("axis", "second_axis"):
+        lock[axis] = tuple(lock[axis])
+    return IdleFreedom(fact["link"], CutJoint(**lock))
 
 
 def _holds(assembly: Assembly) -> bool:

@@ -175,6 +175,8 @@ class KernelCache:
         self._machine_code_error = why
         for key, kernel in before.kernels().items():
             kernel.disable_machine_code(why)
+            if kernel.stored:
+                continue  # its program was read from disk and never compared: traced when asked for
             if len(key) == 1:
                 self._plain[key[0]] = kernel
             else:
@@ -205,24 +207,33 @@ class KernelCache:
     def _trace(self, name: str, *options: Any) -> Kernel:
         loops = self.open_loops if REGISTRY[name].by_loop_forces else None
         check = self._check if self.tree.has_loops and REGISTRY[name].inputs[0] == "q" else None
-        if is_long(self.tree, name) or not disk_cache.in_use():
+        trusted = self._machine_code_error is None and disk_cache.in_use()
+        if is_long(self.tree, name) or not trusted:
             kernel = trace(self.tree, name, *options, loops=loops, check=check)
         else:
-            kernel = Kernel(self._stored(name, options, loops), check=check)
+            kernel = self._stored(name, options, loops, check)
         if self._machine_code_error is not None:
             kernel.disable_machine_code(self._machine_code_error)
         return kernel
 
-    def _stored(self, name: str, options: tuple[Any, ...], loops: OpenLoops | None) -> ca.Function:
-        """The program as the disk has it, or traced and put there."""
-
-        def make() -> tuple[dict[str, Any], list[bytes]]:
-            return {}, [trace_function(self.tree, name, *options, loops=loops).serialize().encode()]
-
+    def _stored(
+        self,
+        name: str,
+        options: tuple[Any, ...],
+        loops: OpenLoops | None,
+        check: Callable[[], ca.Function] | None,
+    ) -> Kernel:
+        """The kernel of the program that the disk has, or traced and put there."""
+        make = partial(trace_function, self.tree, name, *options, loops=loops)
         opened = None if loops is None else self.loop_methods.by_forces
         key = fingerprint("trace", versions(), self._fingerprint, name, options, opened)
-        _, (function,) = disk_cache.load_or_make(key, make)
-        return ca.Function.deserialize(function.decode())
+        found = disk_cache.load(key)
+        if found is None:
+            function = make()
+            disk_cache.store(key, {}, [function.serialize().encode()])
+            return Kernel(function, check=check)
+        _, (stored,) = found
+        return Kernel(ca.Function.deserialize(stored.decode()), check=check, retrace=make)
 
     @cached_property
     def _fingerprint(self) -> str:

@@ -110,7 +110,7 @@ class ColumnKernel(Kernel):
     """A kernel whose outputs are square matrices, from one that multiplies them with a vector."""
 
     def __init__(self, name: str, times: ca.Function) -> None:
-        self._name, self._times = name, Kernel(times)
+        self._name, self._times, self._retrace = name, Kernel(times), None
         *given, (_, self._columns) = self._times.input_sizes.items()
         self._inputs = dict(given)
         inputs = tuple(map(np.zeros, self._inputs.values()))

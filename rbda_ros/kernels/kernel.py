@@ -37,6 +37,8 @@ class Kernel:
         function: what it evaluates.
         compiled: whether it may be compiled.
         check: gives what machine code for batches checks the first input by.
+        retrace: makes the function again, where it was read from disk; None where it was traced by
+            this process.
 
     Attributes:
         native: the kernel as the engine has it, `rbda_ros.engine.core.Kernel`.
@@ -52,11 +54,14 @@ class Kernel:
         *,
         compiled: bool = True,
         check: Callable[[], ca.Function] | None = None,
+        retrace: Callable[[], ca.Function] | None = None,
     ) -> None:
         self._function = function
+        self._retrace = retrace
         self._may_compile = compiled and os.environ.get("RBDA_ROS_COMPILE", "1") != "0"
         buffers = _Buffers(function)
-        interpret, want_batch = _Interpret(buffers.evaluate), _WantBatch()
+        interpret, want_batch = _Interpret(buffers), _WantBatch()
+        self._interpret = interpret
         arguments = _Arguments(function.name(), tuple(self.input_sizes.items()))
         native = core.Kernel(buffers.inputs, buffers.outputs, interpret, want_batch, arguments)
         self.native = self.call = native
@@ -129,6 +134,24 @@ class Kernel:
         buffers.evaluate()
         return buffers.outputs
 
+    @property
+    def stored(self) -> bool:
+        """Whether the program was read from disk, and was not compared with its trace yet."""
+        return self._retrace is not None
+
+    def retrace(self) -> bool:
+        """Have the virtual machine run a program that this process traced, not one from disk.
+
+        Returns:
+            Whether the program from disk was the same; also where there is none.
+        """
+        if self._retrace is None:
+            return True
+        stored, self._function = self._function, self._retrace()
+        self._interpret.use(self._function)
+        self._retrace = None
+        return bool(stored.serialize() == self._function.serialize())
+
     def disable_machine_code(self, why: Exception) -> None:
         """Use the machine code no more: from here on the virtual machine evaluates."""
         self._may_compile = False
@@ -183,11 +206,14 @@ class BoundCall:
 
 
 class _Buffers:
-    """Arrays bound to one evaluation context of a CasADi function."""
+    """Arrays, new or given, bound to one evaluation context of a CasADi function."""
 
-    def __init__(self, function: ca.Function) -> None:
-        self.inputs = tuple(np.zeros(function.numel_in(i)) for i in range(function.n_in()))
-        self.outputs = tuple(np.zeros(function.numel_out(i)) for i in range(function.n_out()))
+    def __init__(self, function: ca.Function, arrays: Sequence[Array] = ()) -> None:
+        inputs, outputs = function.n_in(), function.n_out()
+        if not arrays:
+            sizes = [function.numel_in(i) for i in range(inputs)]
+            arrays = [np.zeros(n) for n in sizes + [function.numel_out(i) for i in range(outputs)]]
+        self.inputs, self.outputs = tuple(arrays[:inputs]), tuple(arrays[inputs:])
         # CasADi keeps no reference to the buffer that `evaluate` works on: we do.
         buffer, evaluate = function.buffer()
         for i, array in enumerate(self.inputs):
@@ -208,9 +234,14 @@ class _Buffers:
 class _Interpret:
     """Evaluates by CasADi, and asks for machine code."""
 
-    def __init__(self, evaluate: Callable[[], None]) -> None:
-        self._evaluate = evaluate
+    def __init__(self, buffers: _Buffers) -> None:
+        self._arrays = *buffers.inputs, *buffers.outputs
+        self._evaluate = buffers.evaluate
         self.machine: Callable[[], Lazy[Any] | None] = _nothing
+
+    def use(self, function: ca.Function) -> None:
+        """Evaluate the same arrays by another function from here on."""
+        self._evaluate = _Buffers(function, self._arrays).evaluate
 
     def __call__(self) -> None:
         """Evaluate the buffers."""

@@ -10,7 +10,7 @@ import casadi as ca
 
 from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.actuator_efforts import actuator_efforts
-from rbda_ros.algorithms.caba_osim import caba_osim
+from rbda_ros.algorithms.caba_osim import caba_osim, caba_osim_product
 from rbda_ros.algorithms.closure import closure
 from rbda_ros.algorithms.commanded_motors import commanded_motors, state_sizes
 from rbda_ros.algorithms.constrained_dynamics import (
@@ -20,7 +20,6 @@ from rbda_ros.algorithms.constrained_dynamics import (
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
-from rbda_ros.algorithms.efpa import inverse_operational_space_inertia
 from rbda_ros.algorithms.feedforward import feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import (
@@ -39,6 +38,7 @@ from rbda_ros.algorithms.loop_motion import (
     spanning_motion,
 )
 from rbda_ros.algorithms.momentum import momentum
+from rbda_ros.algorithms.pv_osim import delassus_product, inverse_operational_space_inertia
 from rbda_ros.algorithms.regressor import regressor
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
 from rbda_ros.algorithms.transmission_maps import (
@@ -218,14 +218,31 @@ def _damped_delassus_inverse(
     return caba_osim(tree, q, axes.T, contacts, mu)
 
 
+def _damped_delassus_inverse_product(
+    tree: ClusterTree,
+    q: Matrix,
+    axes: Matrix,
+    x: Matrix,
+    contacts: Sequence[ContactFrame],
+    mu: float,
+) -> Matrix:
+    return caba_osim_product(tree, q, axes.T, x, contacts, mu)
+
+
+def _delassus_product(
+    tree: ClusterTree, q: Matrix, axes: Matrix, forces: Matrix, contacts: Sequence[ContactFrame]
+) -> Matrix:
+    return delassus_product(tree, q, axes.T, forces, contacts)
+
+
 def _weightless(tree: ClusterTree) -> ClusterTree:
     return replace(tree, gravity=(0.0, 0.0, 0.0))
 
 
 def _contact_shapes(contacts: Sequence[ContactFrame], *_: Any) -> dict[str, Shape]:
     count, rows = len(contacts), sum(contact.size for contact in contacts)
-    shapes = {"axes": (3 * count, 3), "desired": (count, 6), "start": (rows, 1)}
-    return shapes | {"points": (count, 3)}
+    shapes = {"axes": (3 * count, 3), "desired": (count, 6), "points": (count, 3)}
+    return shapes | dict.fromkeys(("start", "x", "forces"), (rows, 1))
 
 
 def _contact_bodies(contacts: Sequence[ContactFrame], *_: Any) -> list[int]:
@@ -367,6 +384,20 @@ REGISTRY: dict[str, Traceable] = {
     "damped_delassus_inverse": Traceable(
         ("q", "axes"),
         _damped_delassus_inverse,
+        public=False,
+        shapes=_contact_shapes,
+        bodies=_contact_bodies,
+    ),
+    "damped_delassus_inverse_product": Traceable(
+        ("q", "axes", "x"),
+        _damped_delassus_inverse_product,
+        public=False,
+        shapes=_contact_shapes,
+        bodies=_contact_bodies,
+    ),
+    "delassus_product": Traceable(
+        ("q", "axes", "forces"),
+        _delassus_product,
         public=False,
         shapes=_contact_shapes,
         bodies=_contact_bodies,

@@ -127,8 +127,6 @@ class DynamicsNode(LifecycleNode):
         if self.slow_services is not None:
             self.stream.close()
         if self.finish_work(PATIENCE):
-            if self.slow_services is not None:
-                self.slow_services.destroy()
             super().destroy_node()
 
     # The model: from a description to one that is in use.

@@ -15,16 +15,16 @@ from importlib import import_module
 from pathlib import Path
 
 import rclpy
+from rclpy.parameter import Parameter
 from rclpy.utilities import remove_ros_args
 
-from rbda_ros.errors import one_line
+from rbda_ros.errors import ModelError, one_line
 from rbda_ros.kernels import background
 from rbda_ros.node import thread_priority
 from rbda_ros.node.dynamics_node import DynamicsNode
 from rbda_ros.node.parameters import ParameterError
 from rbda_ros.node.spin import init, spin
 
-USAGE = "usage: dynamics [--ros-args ...]"
 CANNOT_START, BAD_USAGE = 1, 2  # exit codes
 
 PATIENCE = 1.0
@@ -47,14 +47,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     _find_log_folder()
     try:
         others = remove_ros_args(["dynamics", *arguments])[1:]
-        if others:
-            return _usage(others)
+        given = _parameters_of(others) if others else []
         signals = init(arguments)
+    except ModelError as error:
+        print(f"dynamics: {one_line(error)}", file=sys.stderr)
+        return CANNOT_START
     except RuntimeError as error:
         print(f"dynamics: {one_line(error)}", file=sys.stderr)
         return BAD_USAGE
     try:
-        node = DynamicsNode()
+        node = DynamicsNode(parameter_overrides=given)
     except (ParameterError, RuntimeError) as error:
         print(f"dynamics: {one_line(error)}", file=sys.stderr)
         rclpy.try_shutdown()
@@ -151,12 +153,10 @@ class _Collector:
         gc.freeze()
 
 
-def _usage(others: Sequence[str]) -> int:
-    if others[0] in ("-h", "--help"):
-        print(USAGE)
-        return 0
-    print(f"{USAGE}\ndynamics: unknown: {' '.join(others)}", file=sys.stderr)
-    return BAD_USAGE
+def _parameters_of(arguments: Sequence[str]) -> list[Parameter]:
+    from rbda_ros.node.robot_file import parameters_of  # argparse, which most starts do not need
+
+    return parameters_of(arguments)
 
 
 if __name__ == "__main__":

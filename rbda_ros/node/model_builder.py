@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -10,12 +12,17 @@ from typing import TypeVar
 
 from rbda_ros import load_robot
 from rbda_ros.cluster_tree.cancelling import CancelToken
-from rbda_ros.errors import InputError, ModelError, Problem
+from rbda_ros.description import read_description
+from rbda_ros.description.source import is_yaml_text
+from rbda_ros.errors import DescriptionError, InputError, ModelError, Problem
 from rbda_ros.node.settings import Settings
 from rbda_ros.node.worker import Worker
 from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
 
+_log = logging.getLogger(__name__)
+_INCLUDES = re.compile(r"<mujoco\b.*(<include\b|<model\b[^>]*\bfile\s*=)", re.DOTALL)
+"""An MJCF that has MuJoCo read other files; what is wrong with these it would quote."""
 T = TypeVar("T")
 Then = Callable[["Robot"], None]
 
@@ -108,13 +115,58 @@ def _build(source: ModelSource) -> Robot:
                 )
             )
         )
-    robot = load_robot(
-        source.robot_description,
-        loops=source.loop_constraints or None,
-        floating_base=source.floating_base,
-        gravity=source.gravity,
-    )
+    if _INCLUDES.search(source.robot_description):
+        remedy = "put everything into one text, e.g. by mujoco's mj_saveLastXML"
+        raise ModelError(str(Problem("robot_description", "includes other files", remedy)))
+    try:
+        robot = load_robot(
+            source.robot_description,
+            loops=source.loop_constraints or None,
+            floating_base=source.floating_base,
+            gravity=source.gravity,
+        )
+    except DescriptionError as error:
+        raise _without_contents(error, source) from None
     return warm(robot)
+
+
+def _without_contents(error: DescriptionError, source: ModelSource) -> DescriptionError:
+    """The same error without problems that quote a loop file; these are logged here alone.
+
+    Whoever may set parameters may name a file that only this computer's user may read, and error
+    messages go to everybody. What assembling says of the constraints of a valid file stays.
+    """
+    if not source.loop_constraints.strip() or is_yaml_text(source.loop_constraints):
+        return error
+    if not _problems(source.robot_description, source.loop_constraints):
+        return error
+    alone = _problems(source.robot_description, None)
+    file = f"loop file {source.loop_constraints!r}"  # that it cannot be read, and why
+    told = [each for each in error.problems if each in alone or each.element == file]
+    untold = len(error.problems) - len(told)
+    if not untold:
+        return error
+    _log.error("%s", error)
+    return DescriptionError(
+        [
+            *told,
+            Problem(
+                file,
+                f"has {untold} problems, or does not fit the description; they quote the file, and "
+                "are written to the terminal of the node alone",
+                "look there, or run `rbda_ros check` with the file",
+            ),
+        ]
+    )
+
+
+def _problems(description: str, loops: str | None) -> tuple[Problem, ...]:
+    """What reading these finds wrong."""
+    try:
+        read_description(description, loops)
+    except DescriptionError as error:
+        return error.problems
+    return ()
 
 
 def warm(robot: Robot) -> Robot:

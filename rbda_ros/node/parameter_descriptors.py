@@ -27,7 +27,13 @@ DESCRIPTORS = {
     "loop_constraints": ParameterDescriptor(
         description="Loop-constraint file: a path, or its YAML text. Empty: no loops beyond "
         "those in the description.",
-        additional_constraints="Changes only while unconfigured.",
+        additional_constraints="Changes only while unconfigured; to files in model_folders alone.",
+    ),
+    "model_folders": ParameterDescriptor(
+        description="Folders that a loop file may be in, and below, when loop_constraints changes "
+        "while the node runs. The folder of the file that the node is started with is one of them "
+        "always. [''] for no others.",
+        read_only=True,
     ),
     "floating_base": ParameterDescriptor(
         description="Whether the root link floats (legged and flying robots) or is fixed to "

@@ -10,7 +10,14 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.exceptions import ParameterException
 
 from rbda_ros.node.parameter_descriptors import DESCRIPTORS
-from rbda_ros.node.settings import ParameterError, Settings, check_model, checked_settings
+from rbda_ros.node.settings import (
+    ParameterError,
+    Settings,
+    check_loop_file,
+    check_model,
+    checked_settings,
+    with_start_folder,
+)
 from rbda_ros.robot import Robot
 
 # What the model is made from: these wait for the next configuration.
@@ -32,7 +39,7 @@ def declare(node: Any) -> Settings:
             node.declare_parameter(name, default, descriptor)
     except ParameterException as error:
         raise ParameterError(f"parameter refused: {error}") from error
-    return read(node)
+    return with_start_folder(read(node))
 
 
 def read(node: Any) -> Settings:
@@ -63,6 +70,8 @@ def change(
         return settings, SetParametersResult(successful=False, reason=reason)
     try:
         wanted = checked_settings(values | changed)
+        if "loop_constraints" in changed:
+            check_loop_file(wanted)
         if robot is not None:
             check_model(wanted, robot)
     except ParameterError as error:

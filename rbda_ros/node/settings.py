@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rbda_ros.algorithms.feedforward import TERMS
+from rbda_ros.description.source import is_yaml_text
 from rbda_ros.node.end_effectors import Point, end_effectors
 from rbda_ros.node.joint_gains import joint_gains
 from rbda_ros.robot import Robot
@@ -32,6 +34,7 @@ class Settings:
 
     robot_description: str = ""
     loop_constraints: str = ""
+    model_folders: tuple[str, ...] = ()
     floating_base: bool = False
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     joint_prefix: str = ""
@@ -100,6 +103,34 @@ def check_model(settings: Settings, robot: Robot) -> None:
             )
 
 
+def with_start_folder(settings: Settings) -> Settings:
+    """Settings at start-up: folders resolved, and that of the loop file among them."""
+    folders = [Path(folder).resolve() for folder in settings.model_folders if folder]
+    if _names_file(settings.loop_constraints):
+        folders.append(Path(settings.loop_constraints).resolve().parent)
+    return replace(settings, model_folders=tuple(map(str, folders)))
+
+
+def check_loop_file(settings: Settings) -> None:
+    """Refuse a loop file outside `model_folders`, before anything looks at it."""
+    if not _names_file(settings.loop_constraints):
+        return
+    try:
+        path = Path(settings.loop_constraints).resolve()
+    except (OSError, ValueError):
+        path = None  # no path at all
+    if path is None or not any(path.is_relative_to(each) for each in settings.model_folders):
+        allowed = ", ".join(settings.model_folders) or "none"
+        raise ParameterError(
+            f"loop_constraints: the file is outside the folders that files may be in ({allowed}); "
+            "give its text, or start the node with model_folders that have its folder"
+        )
+
+
+def _names_file(loop_constraints: str) -> bool:
+    return bool(loop_constraints.strip()) and not is_yaml_text(loop_constraints)
+
+
 def joint_offsets(settings: Settings, joints: Sequence[str]) -> np.ndarray | None:
     """What is added to measured positions of joints; None where nothing is to any [rad, m]."""
     given = _gains(settings, "joint_offsets")
@@ -128,7 +159,7 @@ def checked_settings(values: Mapping[str, Any]) -> Settings:
         ParameterError: one of them cannot be used.
     """
     converted = dict(values)
-    for name in ("gravity", "terms", "command_joints"):
+    for name in ("gravity", "terms", "command_joints", "model_folders"):
         converted[name] = tuple(values[name])
     settings = Settings(**converted)
     gravity = settings.gravity

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,6 +23,12 @@ from rbda_ros.recordings.sources import (
 )
 
 REPORT = "label_report.json"
+SILENT = 60.0
+"""How long a worker may say nothing before another does its file [s]: it is suspended, or lost."""
+LOOK = 5.0
+"""How often to look which workers answer [s]: their heartbeats come every half second or so."""
+POLL = 0.02
+"""How long to wait before looking again whether a file is done [s]."""
 
 
 @dataclass(frozen=True)
@@ -108,16 +115,79 @@ def _in_order(
 
 
 def _on_cluster(tasks: Sequence[Task], workers: int, scheduler: str) -> Iterator[FileReport]:
-    """Reports as they come. A worker that dies costs its file, which another does again."""
+    """Reports as they come.
+
+    A worker that dies, or says nothing for `SILENT` seconds, costs its file, which another does
+    again; once, and where there is no other, it is reported as failed.
+    """
     require("distributed", "fleet")
     from distributed import as_completed
 
     with _client(workers, scheduler) as client:
         futures = {client.submit(label_task, task, pure=False): task for task in tasks}
         waiting = as_completed(futures)
-        for future in waiting:
-            error = future.exception()
-            yield future.result() if error is None else failed(futures[future], error)
+        watch = _Watch(client)
+        again: set[Task] = set()
+        while futures:
+            ready = waiting.next_batch(block=False)
+            for future in ready:
+                task = futures.pop(future, None)
+                if task is not None:  # else it was given up
+                    error = future.exception()
+                    yield future.result() if error is None else failed(task, error)
+            if ready:
+                continue
+            time.sleep(POLL)
+            for future in watch.given_up(futures):
+                task = futures.pop(future)
+                future.cancel()
+                if watch.answering and task not in again:
+                    again.add(task)
+                    other = client.submit(
+                        label_task, task, pure=False, workers=sorted(watch.answering)
+                    )
+                    futures[other] = task
+                    waiting.add(other)
+                else:
+                    yield failed(task, TimeoutError("no worker answers; see whether they run"))
+
+
+class _Watch:
+    """Which workers of a cluster answer.
+
+    Attributes:
+        answering: their addresses.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._heard: dict[str, tuple[float, float]] = {}  # heartbeat, and when it was a new one
+        self._next = time.monotonic() + LOOK
+        self._alive = time.monotonic()  # when some worker answered
+        self.answering: set[str] = set()
+
+    def given_up(self, futures: Collection[Any]) -> list[Any]:
+        """Futures whose worker says nothing; all of them where none says anything."""
+        now = time.monotonic()
+        if now < self._next:
+            return []
+        self._next = now + LOOK
+        workers = self._client.scheduler_info()["workers"]
+        for address, worker in workers.items():
+            beat = worker["last_seen"]
+            if self._heard.get(address, (None,))[0] != beat:
+                self._heard[address] = (beat, now)
+        self.answering = {each for each in workers if now - self._heard[each][1] < SILENT}
+        if self.answering:
+            self._alive = now
+        elif now - self._alive > SILENT:
+            return list(futures)
+        silent = [address for address in workers if address not in self.answering]
+        if not silent:
+            return []
+        processing = self._client.processing(silent)
+        lost = {key for keys in processing.values() for key in keys}
+        return [future for future in futures if future.key in lost]
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +38,7 @@ class Identified:
     Attributes:
         what: some of `WHAT`.
         parameters: names and nominal values, offsets of efforts and of positions last.
-        rows: what efforts there are at every time.
+        rows: efforts that are measured at every time.
         fit: values, deviations and intervals of them.
         payload: the link of the payload, if one was asked for.
         nominal_rms, identified_rms: (rows,) of measured minus model, in the time that judges.
@@ -190,6 +190,7 @@ def identify(
     values = np.concatenate([known.values, np.zeros(len(offsets))])
     parameters = Parameters((*known.names, *offsets), values, known.bodies)
     evidence = _with_offsets(evidence, len(robot.actuated_joint_names), slopes)
+    rows, evidence = _measured_rows(effort_rows(robot), evidence)
     cut = int(FITTED * len(evidence.times))
     fitted, judged = evidence.part(slice(0, cut)), evidence.part(slice(cut, None))
     unknowns = unknowns_of(robot, parameters, fitted, what, payload, spread)
@@ -197,7 +198,6 @@ def identify(
     left = [judged.efforts - judged.A @ values for values in (parameters.values, fit.values)]
     before, after = (np.sqrt((each**2).mean(axis=0)) for each in left)
     ordered = tuple(name for name in WHAT if name in what)
-    rows = effort_rows(robot)
     return Identified(ordered, parameters, rows, fit, payload, before, after, judged, fitted)
 
 
@@ -211,6 +211,16 @@ def _with_offsets(evidence: Evidence, actuated: int, slopes: Slopes | None) -> E
         columns.append(slopes.columns)
         efforts = efforts + slopes.columns @ slopes.at
     return Evidence(evidence.times, np.concatenate(columns, -1), efforts, evidence.velocities)
+
+
+def _measured_rows(names: Sequence[str], evidence: Evidence) -> tuple[tuple[str, ...], Evidence]:
+    """The evidence of efforts that are measured at all times, and whose they are."""
+    measured = np.flatnonzero(np.isfinite(evidence.efforts).all(axis=0)).tolist()
+    rows = tuple(names[row] for row in measured)
+    if not rows:
+        raise InputError(f"no effort of {', '.join(names)} is measured in every recording")
+    A, efforts = evidence.A[:, measured], evidence.efforts[:, measured]
+    return rows, Evidence(evidence.times, A, efforts, evidence.velocities)
 
 
 def unknowns_of(

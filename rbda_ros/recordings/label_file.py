@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
@@ -22,6 +22,7 @@ from rbda_ros.recordings.bags import (
     open_bag,
     remove_partial,
 )
+from rbda_ros.recordings.held_joints import joints_to_hold, recorded_joints, with_held
 from rbda_ros.recordings.labeller import LABELS, OTHER_TOPICS, Labeller
 from rbda_ros.recordings.smoothing import Labelled, Smoother
 from rbda_ros.recordings.table import SampleTable
@@ -42,13 +43,21 @@ class Model:
     urdf: str
     loops: str = ""
 
-    def load(self, settings: Settings) -> Robot:
-        """The robot; loaded, and its kernels compiled, once a process."""
-        return _robot(self, settings.floating_base, settings.gravity)
+    def load(self, settings: Settings, held: Mapping[str, float] | None = None) -> Robot:
+        """The robot, with some joints held; loaded, and its kernels compiled, once a process."""
+        given = tuple(sorted((held or {}).items()))
+        return _robot(self, settings.floating_base, settings.gravity, given)
 
 
-@lru_cache(maxsize=4)
-def _robot(model: Model, floating_base: bool, gravity: tuple[float, float, float]) -> Robot:
+@lru_cache(maxsize=8)
+def _robot(
+    model: Model,
+    floating_base: bool,
+    gravity: tuple[float, float, float],
+    held: tuple[tuple[str, float], ...],
+) -> Robot:
+    if held:
+        return with_held(_robot(model, floating_base, gravity, ()), dict(held))
     loops = model.loops or None
     return load_robot(model.urdf, loops, floating_base=floating_base, gravity=gravity)
 
@@ -63,6 +72,7 @@ class Options:
         rate: at most so many labels a second, by the stamps [Hz]; 0 for one a message.
         cutoff: of a low-pass without delay, of all efforts [Hz]; 0 for none.
         parquet: whether there is a table of samples beside the bag.
+        hold: names of joints that are not recorded, and where they are held [rad, m].
     """
 
     node: str = "/dynamics"
@@ -70,6 +80,7 @@ class Options:
     rate: float = 0.0
     cutoff: float = 0.0
     parquet: bool = False
+    hold: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,12 +100,14 @@ class FileReport:
 
     Attributes:
         source, target: the recording and its labelled twin.
-        status: "labelled", "there already" or "failed".
+        status: "labelled", "there already", "no labels" where no joint state was answered, or
+            "failed".
         messages: joint states in it.
         answered: those with labels.
         refused: those without, by reason; and messages of other topics.
         episodes: parts without gaps.
         note: why it failed, or what was said of the last one refused.
+        held: position of each joint that is not recorded [rad, m].
     """
 
     source: str
@@ -105,6 +118,11 @@ class FileReport:
     refused: dict[str, int] = field(default_factory=dict)
     episodes: int = 0
     note: str = ""
+    held: dict[str, float] = field(default_factory=dict)
+
+
+class _NothingAnsweredError(Exception):
+    """No joint state of a recording has labels: its twin would be a mere copy."""
 
 
 def label_file(job: Job, progress: Progress = lambda share: None) -> FileReport:
@@ -118,8 +136,12 @@ def label_file(job: Job, progress: Progress = lambda share: None) -> FileReport:
     remove_partial(job.target)
     if made_from(job.target) == fingerprint:
         return FileReport(*where, "there already")
-    labeller = Labeller(job.model.load(job.settings), job.settings)
-    with ExitStack() as stack:
+    robot, topic = job.model.load(job.settings), job.options.joint_states
+    recorded = recorded_joints(job.source, topic, job.settings.joint_prefix)
+    held = joints_to_hold(robot, recorded, dict(job.options.hold))
+    labeller = Labeller(job.model.load(job.settings, held), job.settings)
+    status = "labelled"
+    with suppress(_NothingAnsweredError), ExitStack() as stack:
         reader = stack.enter_context(open_bag(job.source))
         topics = {c.topic: c.msgtype for c in reader.connections}
         _check_topic(topics, job.options.joint_states)
@@ -131,11 +153,14 @@ def label_file(job: Job, progress: Progress = lambda share: None) -> FileReport:
             path = beside / f"{job.target.name}.parquet"
             table = stack.enter_context(SampleTable(path, labeller))
         counts = _Run(labeller, bag, table, job.options).over(reader, progress)
+        if not counts[1]:
+            status = "no labels"
+            raise _NothingAnsweredError
     refused = dict(sorted(labeller.refused.items()))
     note = labeller.last_refusal if refused else ""
     if bag.replaced:
         note = f"replaced: {', '.join(bag.replaced)}" + (f"; {note}" if note else "")
-    return FileReport(*where, "labelled", *counts[:2], refused, counts[2], note)
+    return FileReport(*where, status, *counts[:2], refused, counts[2], note, held)
 
 
 def fingerprint_of(job: Job) -> str:

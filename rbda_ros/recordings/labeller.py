@@ -45,7 +45,7 @@ class Sample:
     Attributes:
         stamp: of the message [ns].
         position, velocity: of every joint of one coordinate, completed.
-        measured: efforts of the actuated joints, as measured.
+        measured: efforts of the actuated joints, as measured; not a number where one is not.
         feedforward: efforts of the actuated joints, of the model.
         external: force on the independent joints from outside.
         joints: that positions and velocities follow from.
@@ -137,6 +137,7 @@ class Labeller:
             label: CdrWriter([prefix + name for name in of], ("effort",))
             for label, of in names.items()
         }
+        self._some_residuals: dict[tuple[str, ...], CdrWriter] = {}  # the last set of joints
         # Of efforts in messages that name certain joints: whose they are, and where they stand.
         self._places: tuple[tuple[str, ...], tuple[str, ...], list[int]] = (), (), []
 
@@ -177,7 +178,6 @@ class Labeller:
         numbers = {
             "feedforward": sample.feedforward,
             "external_effort": sample.external,
-            "residual": sample.residual,
         }
         labels = []
         for label, values in numbers.items():
@@ -185,6 +185,9 @@ class Labeller:
                 writer = self._writers[label]
                 writer.efforts[:] = values
                 labels.append((label, writer.serialized(like)))
+        residual = sample.residual
+        if residual is not None:
+            labels.append(("residual", self._residual(residual, like)))
         return labels
 
     def other(self, topic: str, msgtype: str, data: bytes, time: int) -> None:
@@ -226,28 +229,49 @@ class Labeller:
         )
         residual = sample.residual
         if residual is not None:
-            writer = self._writers["residual"]
-            writer.efforts[:] = residual
-            self._labels.append(("residual", writer.serialized(data)))
+            self._labels.append(("residual", self._residual(residual, data)))
+
+    def _residual(self, residual: Vector, like: bytes) -> bytes:
+        """The label of a residual: of the joints whose effort is measured."""
+        measured = np.isfinite(residual)
+        writer = self._writers["residual"]
+        if not measured.all():
+            names = tuple(name for name, has in zip(self.actuated, measured, strict=True) if has)
+            if names not in self._some_residuals:
+                prefix = self._settings.joint_prefix
+                self._some_residuals = {
+                    names: CdrWriter([prefix + name for name in names], ("effort",))
+                }
+            writer = self._some_residuals[names]
+        writer.efforts[:] = residual[measured]
+        return writer.serialized(like)
 
     def _measured(self, states: JointStates, q: Vector) -> Vector | None:
-        """Efforts of the actuated joints, if the message has all of them, and finite ones.
+        """Efforts of the actuated joints, not a number for those that the message has none of.
 
         Where it has those of every independent joint instead, what these come to at the motors.
         """
         names, which, at = self._places
         if states.names is not names:
             found = places(states.names, self._settings.joint_prefix, set(self._robot.joint_names))
-            which = next((n for n in (self.actuated, self.independent) if found.keys() >= {*n}), ())
+            all_of = (n for n in (self.actuated, self.independent) if found.keys() >= {*n})
+            which = next(all_of, tuple(name for name in self.actuated if name in found))
             at = [found[name] for name in which]
             self._places = states.names, which, at
         if not at or len(states.effort) != len(states.names):
             return None
         measured = states.effort[at]
-        if not np.isfinite(measured).all():
+        finite = np.isfinite(measured)
+        if which is self.independent and which is not self.actuated:
+            if not finite.all():
+                return None
+        elif not finite.any():
             return None
-        if which is self.actuated:
-            return measured
+        else:
+            efforts = np.full(len(self.actuated), np.nan)
+            where = [self.actuated.index(name) for name in which]
+            efforts[where] = np.where(finite, measured, np.nan)
+            return efforts
         tau = np.concatenate([np.zeros(self._robot.coordinates.base_nv), measured])
         return self._robot.actuator_efforts(q, tau)
 

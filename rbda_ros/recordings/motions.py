@@ -27,7 +27,7 @@ def read_motions(
     topic: str = "/joint_states",
     node: str = "/dynamics",
 ) -> Iterator[Motion]:
-    """The episodes of a bag that have efforts of every actuated joint.
+    """The episodes of a bag that have efforts of some actuated joint.
 
     Args:
         robot: the model.

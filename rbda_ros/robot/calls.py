@@ -20,7 +20,7 @@ from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.quantities import QUANTITIES, shape_of
 from rbda_ros.kernels.registry import robot_sizes
-from rbda_ros.robot.contacts import ConstrainedMotion, Contact, Stop
+from rbda_ros.robot.contacts import STILL, ConstrainedMotion, Contact, Stop
 from rbda_ros.robot.damped_inverse import RANK_TOLERANCE
 from rbda_ros.robot.inputs import (
     LARGEST,
@@ -223,7 +223,10 @@ class RobotCalls:
 
         The call has the contacts, which cannot change: it is found by their identity.
         """
-        if any(type(each) is not Contact or each.stiffness or each.damping for each in contacts):
+        if any(
+            type(each) is not Contact or each.stiffness or each.damping or each.to is not None
+            for each in contacts
+        ):
             return None
         kernel, each, constants = robot._contact_call(contacts, *(() if route is ... else (route,)))
         stop, names = Stop(), tuple(field.name for field in fields(ConstrainedMotion))
@@ -232,7 +235,7 @@ class RobotCalls:
             _requested(kernel),
             self._forces(),
             constants,
-            *(stop.tolerance, each, stop.iterations),
+            *(stop.tolerance, STILL, each, stop.iterations),
             *(ConstrainedMotion, names, contacts),
         )
 

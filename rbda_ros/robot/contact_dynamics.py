@@ -9,28 +9,35 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
+from rbda_ros.algorithms.contact_rows import ALL, ContactFrame, Proximal
+from rbda_ros.algorithms.least_squares_motion import least_squares_motion
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.kernels.cache import LruCache
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.contacts import (
     SETTINGS,
+    STILL,
     ConstrainedMotion,
     Contact,
     ContactEfforts,
+    ContactMotion,
     Impact,
+    LinkMotion,
     ReadContacts,
     Route,
     Stop,
+    Wheel,
     check_numbers,
+    check_wheel,
+    contact_motion,
     place_contact,
+    wheel_motion,
 )
-from rbda_ros.robot.inputs import NOWHERE
+from rbda_ros.robot.inputs import NOWHERE, numbers
 from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.robot.operations import Position, dispatched
-from rbda_ros.robot.poses import pose_error
 from rbda_ros.robot.state import State
-from rbda_ros.spatial import Array
+from rbda_ros.spatial import Array, align_z
 
 MOST_PLACES = 256
 """Places of contacts that are cached; clients may name any point."""
@@ -45,28 +52,38 @@ class ContactDynamics(Mechanism):
         q: Position,
         qd: ArrayLike,
         tau: ArrayLike,
-        contacts: Sequence[Contact],
+        contacts: Sequence[Contact | Wheel],
         *,
         external_wrenches: Mapping[str, ArrayLike] | None = None,
         tolerance: float = 1e-10,
-        max_iterations: int = 100,
-        route: Route = "constrained_aba",
+        max_iterations: int = 20,
+        route: Route = "auto",
+        mu: float | None = None,
+        warm_start: ArrayLike | None = None,
     ) -> ConstrainedMotion:
         """The acceleration that forces and contacts give: constrainedABA (Sathya 2024).
 
         Minimises Gauss' ``|ydd - ydd_free|^2_H / 2`` subject to ``J ydd + J-dot yd = a*``.
-        Redundant contacts are allowed; contradictory ones are satisfied in the least squares.
+        Contacts may be redundant or near a singularity. Those that contradict each other are
+        satisfied in the least squares, by their weights, with the least forces.
 
         Args:
             q: (nq,) spanning position, or independent position; one state, not a batch.
             qd: (nv,) spanning velocity, or (ny,) independent velocity.
             tau: (ny,) force on y, or (nv,) forces on every joint of the spanning tree.
-            contacts: where the world holds the robot.
+            contacts: where the world, or another link, holds the robot.
             external_wrenches: as for `inverse_dynamics`.
-            tolerance: what contacts may miss, relative to the largest acceleration.
+            tolerance: what contacts may miss of their accelerations [m/s^2, rad/s^2].
             max_iterations: most proximal iterations; they come in fours.
-            route: ``constrained_aba``, or ``prox_pv`` or ``prox_ltl`` to compare with. With loops
-                that are closed by their forces it is always ``prox_pv``.
+            route: ``auto`` is constrainedABA, and a singular value decomposition of the Jacobian
+                where that does not converge: near singularities, for contacts that contradict each
+                other, and between two links. ``constrained_aba``, ``prox_pv``, ``prox_ltl`` and
+                ``prox_ltls`` are the iterations alone. With loops that are closed by their forces
+                they are always those of ``prox_pv``.
+            mu: proximal weight of contacts [kg]; None for one that suits the robot's mass. Each
+                weight takes a program of its own.
+            warm_start: (c, 6) forces to start from, in world axes, such as those of the last call
+                [N, N m]; None for zero.
         """
         state = self._single_state(q, qd)
         force = self._generalized(state, self._inputs.single("tau", tau, self.ny, self.nv))
@@ -74,25 +91,36 @@ class ContactDynamics(Mechanism):
             rest = np.zeros(self.ny)
             holding = self.inverse_dynamics(state, rest, rest, external_wrenches)
             force = force + self.gravity_force(state) - holding
+        if mu is not None and not 0.0 < mu < np.inf:
+            raise InputError(f"mu is {mu!r}; give a positive number [kg]")
+        if route not in ("auto", *SETTINGS):
+            raise InputError(f"route {route!r} is unknown; use auto, {', '.join(SETTINGS)}")
         stop = Stop(tolerance, max_iterations)
-        read = self._read(contacts)
-        desired = np.array([self._wanted(state, contact) for contact in contacts])
-        kernel, each = self._contact_kernel(read, route, impact=False, at_points=read.offset)
-        return self._iterate(kernel, each, read, (state.q, state.yd, force), desired, stop)
+        read = self._read(contacts, state)
+        start = self._along(state, read, warm_start)
+        if read.between_links:
+            if route != "auto":
+                raise InputError(f"route {route!r} takes no contacts between links; use auto")
+            return self._least_squares(state, force, read)
+        kernel, each = self._contact_kernel(read, route, impact=False, mu=mu)
+        inputs = state.q, state.yd, force
+        motion = self._iterate(kernel, each, read, inputs, read.desired, stop, start)
+        if motion.converged or route != "auto":
+            return motion
+        return self._least_squares(state, force, read, motion.iterations)
 
-    def contact_kernel(
-        self, contacts: Sequence[Contact], route: Route = "constrained_aba"
-    ) -> Kernel:
+    def contact_kernel(self, contacts: Sequence[Contact], route: Route = "auto") -> Kernel:
         """The kernel of `constrained_forward_dynamics` for these contacts, e.g. for batches.
 
         ``q, yd, tau, axes (9c), desired (6c), start (m) -> ydd, forces (6c), along (m), health
-        (2)``: axes column by column, ``start`` zero or the last ``along``, and of the contacts'
-        accelerations what they miss and how much that last changed.
+        (2)``: axes column by column, ``start`` zero or the last ``along``; health is what the
+        contacts miss of their accelerations, and how much ydd changed in the last iteration.
         """
-        return self._contact_kernel(self._read(contacts), route, impact=False)[0]
+        read = self._read(contacts)
+        return self._contact_kernel(read, route, impact=False, constant=True)[0]
 
     def _contact_call(
-        self, contacts: Sequence[Contact], route: Route = "constrained_aba"
+        self, contacts: Sequence[Contact], route: Route = "auto"
     ) -> tuple[Kernel, int, tuple[Array, ...]]:
         """The kernel of `constrained_forward_dynamics`, iterations of a call, what is constant.
 
@@ -100,9 +128,9 @@ class ContactDynamics(Mechanism):
         points where some are elsewhere than at the origin of their link.
         """
         read = self._read(contacts)
-        kernel, each = self._contact_kernel(read, route, impact=False, at_points=read.offset)
-        wanted = np.array([contact.acceleration for contact in contacts], dtype=float)
-        return kernel, each, (read.flat_axes, wanted.ravel(), np.zeros(read.rows), *read.points)
+        kernel, each = self._contact_kernel(read, route, impact=False)
+        constants = read.flat_axes, read.desired.ravel(), np.zeros(read.rows), *read.points
+        return kernel, each, constants
 
     def contact_forces(
         self, q: Position, qd: ArrayLike, tau: ArrayLike, contacts: Sequence[Contact]
@@ -111,7 +139,11 @@ class ContactDynamics(Mechanism):
         return self.constrained_forward_dynamics(q, qd, tau, contacts).forces
 
     def impact(
-        self, q: Position, qd: ArrayLike, contacts: Sequence[Contact], restitution: float = 0.0
+        self,
+        q: Position,
+        qd: ArrayLike,
+        contacts: Sequence[Contact | Wheel],
+        restitution: float = 0.0,
     ) -> Impact:
         """Velocity after contacts have hit: ``H (yd+ - yd) = J' p``, ``J yd+ = -e J yd``.
 
@@ -124,22 +156,27 @@ class ContactDynamics(Mechanism):
         state = self._single_state(q, qd)
         if not 0.0 <= restitution <= 1.0:
             raise InputError(f"restitution is {restitution!r}; give a number from 0 to 1")
-        read = self._read(contacts)
-        kernel, each = self._contact_kernel(
-            read, "constrained_aba", impact=True, at_points=read.offset
-        )
+        read = self._read(contacts, state)
+        motions = self._motions(state, read)
+        change = [-(1.0 + restitution) * motion.velocity for motion in motions]
         nothing = np.zeros(self.ny)
-        change = [-(1.0 + restitution) * self._contact_velocity(state, c) for c in contacts]
-        inputs = state.q, nothing, nothing
-        solved = self._iterate(kernel, each, read, inputs, np.array(change), Stop())
-        return Impact(state.yd + solved.ydd, solved.forces)
+        if not read.between_links:
+            kernel, each = self._contact_kernel(read, "auto", impact=True)
+            inputs, begin = (state.q, nothing, nothing), np.zeros(read.rows)
+            solved = self._iterate(kernel, each, read, inputs, np.array(change), Stop(), begin)
+            if solved.converged:
+                return Impact(state.yd + solved.ydd, solved.forces)
+        J = read.along_axes([motion.J for motion in motions])
+        L = self.mass_matrix_factor(state)
+        solved_by_rank = least_squares_motion(L, nothing, J, read.along_axes(change), read.weights)
+        return Impact(state.yd + solved_by_rank.ydd, read.in_world(solved_by_rank.f))
 
     def contact_inverse_dynamics(
         self,
         q: Position,
         qd: ArrayLike,
         ydd: ArrayLike,
-        contacts: Sequence[Contact],
+        contacts: Sequence[Contact | Wheel],
         external_wrenches: Mapping[str, ArrayLike] | None = None,
     ) -> ContactEfforts:
         """Forces of actuators and contacts that give ydd: ``tau + J' f = H ydd + C``.
@@ -167,12 +204,43 @@ class ContactDynamics(Mechanism):
             contacts: rows are along and about their own axes, contact by contact, linear first.
             mu: inverse of the damping [kg].
         """
-        state = self._single_state(q)
-        if not 0.0 < mu < np.inf:
-            raise InputError(f"mu is {mu!r}; give a positive number")
-        read = self._read(contacts)
-        kernel = self._kernels.get("damped_delassus_inverse", read.frames, mu)
+        state, read = self._single_state(q), self._read(contacts)
+        kernel = self._kernels.get("damped_delassus_inverse", read.frames, _weight(mu))
         return kernel.call(state.q, read.flat_axes)[0].reshape(read.rows, read.rows)
+
+    def damped_delassus_inverse_product(
+        self, q: Position, contacts: Sequence[Contact], mu: float, x: ArrayLike
+    ) -> Array:
+        """``(J H^-1 J' + I/mu)^-1 x`` (m,) without the matrix, in O(n + m): cABA-OSIMf.
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            contacts: rows are along and about their own axes, contact by contact, linear first.
+            mu: inverse of the damping [kg].
+            x: (m,) accelerations along the rows [m/s^2, rad/s^2]; the result is forces [N, N m].
+        """
+        state, read = self._single_state(q), self._read(contacts)
+        x = self._inputs.single("x", x, read.rows)
+        kernel = self._kernels.get("damped_delassus_inverse_product", read.frames, _weight(mu))
+        return kernel.call(state.q, read.flat_axes, x)[0]
+
+    def delassus_product(
+        self, q: Position, contacts: Sequence[Contact], forces: ArrayLike
+    ) -> Array:
+        """``J H^-1 J' forces`` (m,) without the matrix, in O(n + m), by force propagation.
+
+        Accelerations along the contacts' rows that forces along them add [m/s^2, rad/s^2]
+        (Sathya 2024, Sec. VI).
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            contacts: rows are along and about their own axes, contact by contact, linear first.
+            forces: (m,) along the rows [N, N m].
+        """
+        state, read = self._single_state(q), self._read(contacts)
+        forces = self._inputs.single("forces", forces, read.rows)
+        kernel = self._kernels.get("delassus_product", read.frames)
+        return kernel.call(state.q, read.flat_axes, forces)[0]
 
     def _iterate(
         self,
@@ -182,83 +250,170 @@ class ContactDynamics(Mechanism):
         inputs: tuple[Array, Array, Array],
         desired: Array,
         stop: Stop,
+        along: Array,
     ) -> ConstrainedMotion:
-        """Call a kernel, each time from the forces of the last, until contacts are satisfied."""
-        along, iterations, converged = np.zeros(read.rows), 0, False
+        """Call a kernel, each time from the forces of the last, until contacts are satisfied.
+
+        Unlike line 6 of Algorithm 3, which stops at the smaller of both, contacts must be satisfied
+        and the acceleration at rest: near a singularity either alone comes long before the motion.
+        """
+        iterations, converged = 0, False
         while not converged and iterations < stop.iterations:
             given = (*inputs, read.flat_axes, desired.ravel(), along, *read.points)
             ydd, forces, along, (residual, change) = kernel.call(*given)
             if not (np.isfinite(ydd).all() and np.isfinite(forces).all()):
-                raise SingularityError(
-                    f"{self.name}: the mass matrix is singular here; a link may have no inertia"
-                )
+                raise SingularityError(self._singular())
             iterations += each
-            enough = stop.tolerance * np.abs(ydd).max(initial=1.0)
-            converged = bool(min(residual, change) <= enough)
+            still = STILL * np.abs(ydd).max(initial=1.0)
+            converged = bool(residual <= stop.tolerance and change <= still)
         return ConstrainedMotion(ydd, forces.reshape(-1, 6), float(residual), iterations, converged)
 
+    def _least_squares(
+        self,
+        state: State,
+        force: Array,
+        read: ReadContacts,
+        iterations: int = 0,
+    ) -> ConstrainedMotion:
+        """The same motion by the ranks of the contacts' rows, which takes no iterations."""
+        held = self._motions(state, read)
+        J = read.along_axes([motion.J for motion in held])
+        b = read.along_axes([motion.wanted - motion.bias for motion in held])
+        free, L = self.forward_dynamics(state, state.yd, force), self.mass_matrix_factor(state)
+        solved = least_squares_motion(L, free, J, b, read.weights)
+        if not (np.isfinite(solved.ydd).all() and np.isfinite(solved.f).all()):
+            raise SingularityError(self._singular())
+        residual = float(np.abs(solved.missing).max(initial=0.0))
+        return ConstrainedMotion(
+            solved.ydd, read.in_world(solved.f), residual, iterations, solved.resolved
+        )
+
+    def _singular(self) -> str:
+        return f"{self.name}: the mass matrix is singular here; a link may have no inertia"
+
     def _contact_kernel(
-        self, read: ReadContacts, route: Route, *, impact: bool, at_points: bool = False
+        self,
+        read: ReadContacts,
+        route: Route,
+        *,
+        impact: bool,
+        mu: float | None = None,
+        constant: bool = False,
     ) -> tuple[Kernel, int]:
         """The kernel for these contacts, or for others on the same bodies; how often it iterates.
 
         Points as inputs cost 2 to 10 % more instructions, and spare a trace for each new point:
-        clients may name any. The origins of links are few, and stay constants.
+        clients may name any. The origins of links are few, and stay constants; with ``constant``
+        all do.
         """
-        if route not in SETTINGS:
-            raise InputError(f"route {route!r} is unknown; use {', '.join(SETTINGS)}")
-        route = "prox_pv" if self._kernels.open_loops is not None else route
-        weight, iterations = SETTINGS[route]
-        proximal = Proximal(weight * (self.mass or 1.0), iterations)
+        by_forces = self._kernels.open_loops is not None
+        algorithm = "prox_pv" if by_forces else "constrained_aba" if route == "auto" else route
+        if algorithm not in SETTINGS:
+            raise InputError(f"route {route!r} is unknown; use auto, {', '.join(SETTINGS)}")
+        weight, iterations = SETTINGS[algorithm]
+        proximal = Proximal(weight * (self.mass or 1.0) if mu is None else float(mu), iterations)
         name, frames = "constrained_forward_dynamics", read.frames
-        if at_points:
+        if read.offset and not constant:
             name, frames = f"{name}_at", tuple(replace(frame, point=NOWHERE) for frame in frames)
-        return self._kernels.get(name, frames, proximal, route, impact), iterations
+        return self._kernels.get(name, frames, proximal, algorithm, impact), iterations
 
-    def _read(self, contacts: Sequence[Contact]) -> ReadContacts:
-        """Check contacts, and find the bodies they are on."""
+    def _read(
+        self, contacts: Sequence[Contact | Wheel], state: State | None = None
+    ) -> ReadContacts:
+        """Check contacts, and find the bodies they are on.
+
+        Args:
+            contacts: as they were given.
+            state: where the robot is; None where all must be the same at every state.
+        """
         if not isinstance(contacts, Sequence) or not contacts:
             raise InputError("contacts: give at least one")
-        frames, axes = [], []
+        frames, axes, motions = [], [], []
         for number, contact in enumerate(contacts):
-            if not isinstance(contact, Contact):
-                raise InputError(f"contacts[{number}] is {contact!r}; give a Contact")
-            where = f"contacts[{number}] on {contact.link!r}"
-            check_numbers(where, contact)
-            frame, own_axes = self._placed(where, contact)
+            frame, own_axes, motion = self._placed(number, contact, state)
             frames.append(frame)
             axes.append(own_axes)
-        return ReadContacts(tuple(frames), np.array(axes), tuple(contacts))
+            motions.append(motion)
+        return ReadContacts(tuple(frames), np.array(axes), tuple(contacts), tuple(motions))
 
-    def _placed(self, where: str, contact: Contact) -> tuple[ContactFrame, Array]:
+    def _placed(
+        self, number: int, contact: Contact | Wheel, state: State | None
+    ) -> tuple[ContactFrame, Array, ContactMotion | None]:
+        """A contact on its body, its axes, and its motion if it says more than an acceleration."""
+        if not isinstance(contact, Contact | Wheel):
+            raise InputError(f"contacts[{number}] is {contact!r}; give a Contact or a Wheel")
+        where = f"contacts[{number}] on {contact.link!r}"
+        if isinstance(contact, Wheel):
+            check_wheel(where, contact)
+            if state is None:
+                raise InputError(f"{where}: wheels touch another place at each state; not here")
+            motion = self._motion(state, contact)
+            return self._frame(where, contact.at(motion)), motion.axes, motion
+        check_numbers(where, contact)
         rows = None if contact.rows is None else tuple(contact.rows)
         key = contact.link, tuple(contact.xyz), contact.kind, tuple(contact.normal), rows
 
         def place() -> tuple[ContactFrame, Array]:
-            _, at = self.body_frame((contact.link, contact.xyz))
-            return place_contact(where, contact, at)
+            return self._frame(where, contact), align_z(np.asarray(contact.normal, dtype=float))
 
-        return self._places.get_or_make(key, place)
+        frame, axes = self._places.get_or_make(key, place)
+        if state is None:
+            if contact.to is not None:
+                raise InputError(
+                    f"{where}: it is held by a link; give contacts with the world here"
+                )
+            return frame, axes, None
+        if contact.to is None and not contact.stiffness and not contact.damping:
+            return frame, axes, None
+        motion = self._motion(state, contact)
+        return frame, motion.axes, motion
 
-    def _wanted(self, state: State, contact: Contact) -> Array:
-        """Acceleration (6,) that a contact should have, with Baumgarte's terms."""
-        wanted = np.array(contact.acceleration, dtype=float)
-        if contact.damping:
-            wanted -= contact.damping * self._contact_velocity(state, contact)
-        if contact.stiffness:
-            pose = self.frame_pose(state, (contact.link, contact.xyz))
-            error = pose_error(np.asarray(contact.target, dtype=float), pose)
-            wanted[: len(error)] += contact.stiffness * error
-        return wanted
+    def _frame(self, where: str, contact: Contact) -> ContactFrame:
+        _, at = self.body_frame((contact.link, contact.xyz))
+        return place_contact(where, contact, at)
 
-    def _contact_velocity(self, state: State, contact: Contact) -> Array:
-        """Velocity (6,) of a contact's point, linear then angular, in world axes."""
-        return self.jacobian(state, (contact.link, contact.xyz)) @ state.yd
+    def _motion(self, state: State, contact: Contact | Wheel) -> ContactMotion:
+        """How what a contact holds moves."""
+        link = self._link_motion(state, contact.link)
+        if isinstance(contact, Wheel):
+            return wheel_motion(contact, link)
+        still = np.zeros(6), np.zeros(6)
+        world = LinkMotion(np.eye(3), np.zeros(3), np.zeros((6, self.ny)), *still)
+        other = world if contact.to is None else self._link_motion(state, contact.to)
+        return contact_motion(contact, link, other)
 
-    def _share(self, state: State, tau: Array, contacts: Sequence[Contact]) -> ContactEfforts:
+    def _link_motion(self, state: State, link: str) -> LinkMotion:
+        pose, J = self.frame_pose(state, link), self.jacobian(state, link)
+        bias = self.frame_bias_acceleration(state, state.yd, link)
+        return LinkMotion(pose[:3, :3], pose[:3, 3], J, bias, J @ state.yd)
+
+    def _along(self, state: State, read: ReadContacts, forces: ArrayLike | None) -> Array:
+        """Forces (c, 6) in world axes as kernels start from them (m,): along their rows."""
+        if forces is None:
+            return np.zeros(read.rows)
+        given = numbers("warm_start", forces)
+        if given.shape != (len(read.frames), 6) or not np.isfinite(given).all():
+            raise InputError(
+                f"warm_start: shape {given.shape}; give ({len(read.frames)}, 6) finite numbers"
+            )
+        along = []
+        for contact, frame, axes, force in zip(
+            read.contacts, read.frames, read.axes, given, strict=True
+        ):
+            # Rows that hold every direction are along the axes of the body (see `contact_rows`).
+            place = self.tree.spanning.links[contact.link].frame
+            body = self.frame_pose(state, contact.link)[:3, :3] @ place.R.T
+            for held, part in ((frame.linear, force[:3]), (frame.angular, force[3:])):
+                own = body if held == ALL else axes
+                along.append((own.T @ part)[list(held)])
+        return np.concatenate(along)
+
+    def _share(
+        self, state: State, tau: Array, contacts: Sequence[Contact | Wheel]
+    ) -> ContactEfforts:
         """Give actuators and contacts their parts of a force on y (ny,): contacts the smallest."""
-        read = self._read(contacts)
-        J = read.along_axes([self.jacobian(state, (c.link, c.xyz)) for c in contacts])
+        read = self._read(contacts, state)
+        J = read.along_axes([motion.J for motion in self._motions(state, read)])
         # Actuators give forces in the rows of W; contacts must give what is across them.
         W = self.spanning_velocity(state, np.eye(self.ny)).T[list(self.tree.actuated)]
         across = np.eye(self.ny) - np.linalg.pinv(W, rcond=1e-10) @ W
@@ -269,6 +424,17 @@ class ContactDynamics(Mechanism):
             tau - residual, read.in_world(f), float(np.abs(residual).max(initial=0.0))
         )
 
+    def _motions(self, state: State, read: ReadContacts) -> list[ContactMotion]:
+        """The motion of every contact."""
+        pairs = zip(read.contacts, read.motions, strict=True)
+        return [self._motion(state, c) if motion is None else motion for c, motion in pairs]
+
     @cached_property
     def _places(self) -> LruCache[tuple[object, ...], tuple[ContactFrame, Array]]:
         return LruCache(MOST_PLACES)
+
+
+def _weight(mu: float) -> float:
+    if not 0.0 < mu < np.inf:
+        raise InputError(f"mu is {mu!r}; give a positive number")
+    return mu

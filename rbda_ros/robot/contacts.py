@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from rbda_ros.algorithms.contact_rows import ContactFrame
 from rbda_ros.algorithms.kinematics import BodyFrame
 from rbda_ros.errors import InputError
+from rbda_ros.robot.poses import pose_error
 from rbda_ros.spatial import Array, align_z
 
 Kind = Literal["point", "surface", "weld"]
-Route = Literal["constrained_aba", "prox_pv", "prox_ltl"]
+Route = Literal["auto", "constrained_aba", "prox_pv", "prox_ltl", "prox_ltls"]
 
 ROWS: dict[str, tuple[str, ...]] = {
     "point": ("x", "y", "z"),
@@ -25,8 +26,14 @@ ROWS: dict[str, tuple[str, ...]] = {
 """What each kind of contact holds, along and about its own axes; z is the normal."""
 
 SETTINGS = {"constrained_aba": (1e3, 4), "prox_pv": (1e6, 3), "prox_ltl": (1e6, 3)}
+SETTINGS["prox_ltls"] = SETTINGS["constrained_aba"]
 """Weight of the constraints, in robot masses, and iterations of one call of the kernel. In
-constrainedABA the weight stands beside inertias: too much of it rounds them away."""
+constrainedABA and proxLTLs the weight stands beside inertias: too much of it rounds them away."""
+
+FLAT = 1e-6
+"""Sine of the angle between axle and normal below which a wheel lies on its side."""
+STILL = 1e-7
+"""How much the acceleration may change in the last iteration, relative to its largest entry."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +41,12 @@ class Stop:
     """When a proximal algorithm has done enough.
 
     Attributes:
-        tolerance: what contacts may miss of their accelerations, relative to the largest
-            acceleration.
+        tolerance: what contacts may miss of their accelerations [m/s^2, rad/s^2].
         iterations: most of them; they come in the steps of SETTINGS.
     """
 
     tolerance: float = 1e-10
-    iterations: int = 100
+    iterations: int = 20
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0.0:
@@ -51,7 +57,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Contact:
-    """A place where the world holds a link.
+    """A place where the world, or another link, holds a link.
 
     Attributes:
         link: the link.
@@ -65,6 +71,12 @@ class Contact:
         target: where the point should be, for stabilization: (3,) position, or (4, 4) pose [m].
         stiffness: added acceleration per distance from the target [1/s^2] (Baumgarte).
         damping: added acceleration per velocity of the point [1/s].
+        weight: how much it counts where contacts contradict each other: squares of what they miss
+            are added with these weights.
+        to: another link that holds it in place of the world (Featherstone 2010, Eq. 34, a loop
+            joint at run time): ``normal``, ``acceleration`` and ``target`` are then in that link's
+            frame, velocities and accelerations are as seen from it, and the opposite force acts
+            on it.
     """
 
     link: str
@@ -76,6 +88,41 @@ class Contact:
     target: ArrayLike | None = None
     stiffness: float = 0.0
     damping: float = 0.0
+    weight: float = 1.0
+    to: str | None = None
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel or ball that rolls on a plane: a constraint on velocities (Jain 2009, Sec. II).
+
+    The material point that touches the plane is another one at each moment, so its velocity
+    vanishes, not its acceleration. Its axes: x where the wheel heads, y along the axle on the
+    plane, z the plane's normal.
+
+    Attributes:
+        link: the wheel.
+        radius: [m].
+        xyz: its centre in the link's frame [m].
+        axis: its axle in the link's frame; None for a ball.
+        normal: of the plane, in world axes, pointing to the wheel.
+        rows: what the plane holds: without ``x`` it spins freely, without ``y`` it skids sideways.
+        damping: added acceleration per velocity of the point that touches the plane [1/s].
+        weight: as for `Contact`.
+    """
+
+    link: str
+    radius: float
+    xyz: Sequence[float] = (0.0, 0.0, 0.0)
+    axis: Sequence[float] | None = (0.0, 1.0, 0.0)
+    normal: Sequence[float] = (0.0, 0.0, 1.0)
+    rows: Sequence[str] = ("x", "y", "z")
+    damping: float = 0.0
+    weight: float = 1.0
+
+    def at(self, motion: ContactMotion) -> Contact:
+        """The contact that it is at one moment."""
+        return Contact(self.link, tuple(motion.offset.tolist()), rows=tuple(self.rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +132,13 @@ class ConstrainedMotion:
     Attributes:
         ydd: (ny) independent acceleration.
         forces: (c, 6) force then moment that each contact exerts on the robot, at its point, in
-            world axes [N, N m].
+            world axes [N, N m]. Of contacts that are redundant, or contradict each other, many
+            forces give the same motion: from a cold start these are the ones of least norm.
         residual: most that a contact's acceleration misses of the wanted one [m/s^2, rad/s^2];
             not zero where contacts contradict each other, and least in squares then.
         iterations: of the proximal algorithm.
-        converged: whether residual, or its last change, came below the tolerance.
+        converged: whether ydd is right to seven digits: the iterations came to rest with contacts
+            satisfied, or the least-squares solution was found without a doubt about its rank.
     """
 
     ydd: Array
@@ -138,16 +187,23 @@ class ReadContacts:
         frames: where they hold bodies.
         axes: (c, 3, 3) their own axes, as columns in the world's.
         contacts: as they were given.
+        motions: of those that say more than an acceleration in the world; None for the others.
     """
 
     frames: tuple[ContactFrame, ...]
     axes: Array
-    contacts: tuple[Contact, ...]
+    contacts: tuple[Contact | Wheel, ...]
+    motions: tuple[ContactMotion | None, ...]
 
     @property
     def offset(self) -> bool:
         """Whether some are elsewhere than at the origin of their link."""
-        return any(np.any(contact.xyz) for contact in self.contacts)
+        return any(isinstance(c, Wheel) or np.any(c.xyz) for c in self.contacts)
+
+    @property
+    def between_links(self) -> bool:
+        """Whether some hold a link to another one, which the recursive algorithms do not take."""
+        return any(isinstance(c, Contact) and c.to is not None for c in self.contacts)
 
     @property
     def points(self) -> list[Array]:
@@ -162,16 +218,33 @@ class ReadContacts:
         return sum(frame.size for frame in self.frames)
 
     @property
+    def desired(self) -> Array:
+        """(c, 6) acceleration that each contact's material point should have, in world axes."""
+        wanted = np.zeros((len(self.contacts), 6))
+        for c, (contact, motion) in enumerate(zip(self.contacts, self.motions, strict=True)):
+            if motion is not None:
+                wanted[c] = motion.wanted + motion.carried
+            elif isinstance(contact, Contact):
+                wanted[c] = contact.acceleration
+        return wanted
+
+    @property
+    def weights(self) -> Array:
+        """(m,) of each row."""
+        each = [contact.weight for contact in self.contacts]
+        return np.repeat(each, [frame.size for frame in self.frames])
+
+    @property
     def flat_axes(self) -> Array:
         """(9c,) axis by axis."""
         return self.axes.transpose(0, 2, 1).ravel()
 
-    def along_axes(self, jacobians: Sequence[Array]) -> Array:
-        """Rows (m, n) along the contacts' own axes, from world-aligned Jacobians (6, n)."""
+    def along_axes(self, vectors: Sequence[Array]) -> Array:
+        """Rows (m, ...) along the contacts' own axes, of linear and angular ones (6, ...)."""
         rows = []
-        for J, frame, axes in zip(jacobians, self.frames, self.axes, strict=True):
-            rows += [(axes.T @ J[:3])[list(frame.linear)], (axes.T @ J[3:])[list(frame.angular)]]
-        return np.vstack(rows)
+        for x, frame, axes in zip(vectors, self.frames, self.axes, strict=True):
+            rows += [(axes.T @ x[:3])[list(frame.linear)], (axes.T @ x[3:])[list(frame.angular)]]
+        return np.concatenate(rows)
 
     def in_world(self, along: Array) -> Array:
         """Forces (c, 6) in world axes, from those along the rows (m,)."""
@@ -184,8 +257,124 @@ class ReadContacts:
         return forces
 
 
-def place_contact(where: str, contact: Contact, at: BodyFrame) -> tuple[ContactFrame, Array]:
-    """A contact on its body, and the contact's axes (3, 3) in the world; checked.
+@dataclass(frozen=True, eq=False)
+class LinkMotion:
+    """Where a link is and how it moves, in world axes; of the world itself, all zero.
+
+    Attributes:
+        R: (3, 3) its axes.
+        p: (3,) its origin [m].
+        J: (6, ny) Jacobian of its origin, linear rows first.
+        bias: (6,) ``J-dot yd``.
+        velocity: (6,) ``J yd``.
+    """
+
+    R: Array
+    p: Array
+    J: Array
+    bias: Array
+    velocity: Array
+
+    def at(self, r: Array) -> tuple[Array, Array, Array]:
+        """J (6, ny), bias (6,) and velocity (6,) of its point at r (3,) from its origin."""
+        cross = np.array([[0.0, -r[2], r[1]], [r[2], 0.0, -r[0]], [-r[1], r[0], 0.0]])
+        J, bias, velocity = self.J.copy(), self.bias.copy(), self.velocity.copy()
+        w = velocity[3:]
+        J[:3] -= cross @ J[3:]
+        bias[:3] += np.cross(bias[3:], r) + np.cross(w, np.cross(w, r))
+        velocity[:3] += np.cross(w, r)
+        return J, bias, velocity
+
+
+@dataclass(frozen=True, eq=False)
+class ContactMotion:
+    """A contact at one state: what it holds accelerates by ``J ydd + bias``, in world axes.
+
+    Attributes:
+        axes: (3, 3) the contact's axes, as columns.
+        offset: (3,) its point in its link's frame [m].
+        J: (6, ny) Jacobian of what is held, linear rows first.
+        bias: (6,) of its acceleration at ydd = 0.
+        velocity: (6,) of what is held.
+        carried: (6,) how much more the material point accelerates than what is held.
+        wanted: (6,) acceleration that it should have, with Baumgarte's terms.
+    """
+
+    axes: Array
+    offset: Array
+    J: Array
+    bias: Array
+    velocity: Array
+    carried: Array
+    wanted: Array
+
+
+def contact_motion(contact: Contact, link: LinkMotion, other: LinkMotion) -> ContactMotion:
+    """A contact between two links, or between a link and the world.
+
+    Relative to the other link, of which the point that coincides with the contact's counts:
+    ``a - a_o - 2 w_o x (v - v_o)``, and ``alpha - alpha_o - w_o x (w - w_o)`` (Featherstone 2010).
+    """
+    offset = np.asarray(contact.xyz, dtype=float)
+    p = link.p + link.R @ offset
+    J, bias, velocity = link.at(link.R @ offset)
+    J_o, bias_o, velocity_o = other.at(p - other.p)
+    relative, w = velocity - velocity_o, velocity_o[3:]
+    seen = bias - bias_o
+    seen[:3] -= 2.0 * np.cross(w, relative[:3])
+    seen[3:] -= np.cross(w, relative[3:])
+    turn = np.kron(np.eye(2), other.R)
+    wanted = turn @ np.asarray(contact.acceleration, dtype=float)
+    wanted -= contact.damping * relative
+    if contact.stiffness:
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = other.R.T @ link.R, other.R.T @ (p - other.p)
+        error = pose_error(np.asarray(contact.target, dtype=float), pose)
+        wanted[: len(error)] += contact.stiffness * (turn[: len(error), : len(error)] @ error)
+    axes = other.R @ align_z(np.asarray(contact.normal, dtype=float))
+    carried = bias - bias_o - seen
+    return ContactMotion(axes, offset, J - J_o, seen, relative, carried, wanted)
+
+
+def wheel_motion(wheel: Wheel, link: LinkMotion) -> ContactMotion:
+    """Where a wheel touches its plane: ``e (v_c + w x r) = 0`` for each held axis e, and its rate.
+
+    r goes from the centre to the point that touches; it turns with the axle, not with the wheel.
+    """
+    n = align_z(np.asarray(wheel.normal, dtype=float))
+    centre = link.R @ np.asarray(wheel.xyz, dtype=float)
+    w = link.velocity[3:]
+    axes, down, rates, down_rate = n, -n[:, 2], np.zeros((3, 3)), np.zeros(3)
+    if wheel.axis is not None:
+        a = link.R @ (np.asarray(wheel.axis, dtype=float) / np.linalg.norm(wheel.axis))
+        a_rate = np.cross(w, a)
+        if np.linalg.norm(np.cross(a, n[:, 2])) < FLAT:
+            raise InputError(f"wheel {wheel.link!r} lies flat on its plane; it cannot roll there")
+        x, x_rate = _unit(np.cross(a, n[:, 2]), np.cross(a_rate, n[:, 2]))
+        y, y_rate = np.cross(n[:, 2], x), np.cross(n[:, 2], x_rate)
+        axes = np.column_stack([x, y, n[:, 2]])
+        rates = np.column_stack([x_rate, y_rate, np.zeros(3)])
+        down, down_rate = np.cross(a, x), np.cross(a_rate, x) + np.cross(a, x_rate)
+        if down @ n[:, 2] > 0.0:
+            down, down_rate = -down, -down_rate
+    r, r_rate = wheel.radius * down, wheel.radius * down_rate
+    J, bias, velocity = link.at(centre + r)
+    carried = np.zeros(6)
+    carried[:3] = np.cross(w, np.cross(w, r) - r_rate) - axes @ (rates.T @ velocity[:3])
+    wanted = -wheel.damping * velocity
+    offset = link.R.T @ (centre + r)
+    return ContactMotion(axes, offset, J, bias - carried, velocity, carried, wanted)
+
+
+def _unit(x: Array, rate: Array) -> tuple[Array, Array]:
+    """A vector over its length, and the rate of that."""
+    length = np.linalg.norm(x)
+    x = x / length
+    return x, (rate - x * (x @ rate)) / length
+
+
+def place_contact(where: str, contact: Contact, at: BodyFrame) -> ContactFrame:
+    """A contact on its body; checked.
 
     Args:
         where: which one it is, for messages.
@@ -194,14 +383,19 @@ def place_contact(where: str, contact: Contact, at: BodyFrame) -> tuple[ContactF
     """
     if not at.body:
         raise InputError(f"{where}: the link does not move; name one that does")
-    normal = np.asarray(contact.normal, dtype=float)
-    if normal.shape != (3,) or not np.isfinite(normal).all() or not normal.any():
-        raise InputError(f"{where}: normal {contact.normal!r}; give a vector in world axes")
+    _vector(where, "normal", contact.normal)
     rows = _rows(where, contact)
     linear = tuple(i for i, name in enumerate("xyz") if name in rows)
     angular = tuple(i for i, name in enumerate("xyz") if f"r{name}" in rows)
     x, y, z = at.frame.p.tolist()
-    return ContactFrame(at.body, (x, y, z), linear, angular), align_z(normal)
+    return ContactFrame(at.body, (x, y, z), linear, angular)
+
+
+def _vector(where: str, name: str, given: ArrayLike) -> Array:
+    vector = np.asarray(given, dtype=float)
+    if vector.shape != (3,) or not np.isfinite(vector).all() or not vector.any():
+        raise InputError(f"{where}: {name} {given!r}; give a vector, not zero")
+    return vector
 
 
 def _rows(where: str, contact: Contact) -> Sequence[str]:
@@ -228,3 +422,26 @@ def check_numbers(where: str, contact: Contact) -> None:
         target = np.asarray(contact.target, dtype=float)
         if target.shape not in ((3,), (4, 4)) or not np.isfinite(target).all():
             raise InputError(f"{where}: target; give a position (3,) or a pose (4, 4)")
+    check_weight(where, contact.weight)
+
+
+def check_weight(where: str, weight: float) -> None:
+    """Refuse weights that are none."""
+    if not 0.0 < weight < np.inf:
+        raise InputError(f"{where}: weight is {weight!r}; give a positive number")
+
+
+def check_wheel(where: str, wheel: Wheel) -> None:
+    """Refuse wheels that are none."""
+    if not 0.0 < wheel.radius < np.inf:
+        raise InputError(f"{where}: radius is {wheel.radius!r}; give a positive number [m]")
+    if not 0.0 <= wheel.damping < np.inf:
+        raise InputError(f"{where}: damping is {wheel.damping!r}; give a number from zero on")
+    if np.shape(wheel.xyz) != (3,) or not np.isfinite(wheel.xyz).all():
+        raise InputError(f"{where}: xyz {wheel.xyz!r}; give three numbers")
+    _vector(where, "normal", wheel.normal)
+    if wheel.axis is not None:
+        _vector(where, "axis", wheel.axis)
+    if not wheel.rows or any(row not in ("x", "y", "z") for row in wheel.rows):
+        raise InputError(f"{where}: rows {wheel.rows!r}; name some of x, y, z")
+    check_weight(where, wheel.weight)

@@ -29,7 +29,7 @@ def operational_space_inertia(
     damping: float = 0.0,
     linear_only: bool = False,
 ) -> OperationalSpace:
-    """The operational-space inertia of some frames, by cluster force propagators (C-EFPA).
+    """The operational-space inertia of some frames, by force propagation (PV-OSIMr).
 
     The program of many frames would grow with their square: above `MAX_TRACED_FRAMES` it is
     ``J H^-1 J'``, multiplied out.

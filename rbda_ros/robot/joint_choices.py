@@ -54,7 +54,8 @@ class JointChoices:
     def __init__(self, tree: ClusterTree) -> None:
         self._tree = tree
         self.independent_positions = independent_positions(tree)
-        self.newton_positions = self.independent_positions if closes_by_newton(tree) else None
+        by_newton = closes_by_newton(tree, tree.independent)
+        self.newton_positions = self.independent_positions if by_newton else None
         self._positions: LruCache[tuple[str, ...], tuple[Positions | None]] = LruCache(MOST_CHOICES)
         self._coordinates: LruCache[frozenset[str], tuple[int, ...]] = LruCache(MOST_CHOICES)
 
@@ -96,10 +97,15 @@ def independent_positions(tree: ClusterTree) -> tuple[int, ...] | None:
     return tuple(positions)
 
 
-def closes_by_newton(tree: ClusterTree) -> bool:
-    """Whether Newton steps in a kernel can close the loops: their joints have one coordinate."""
-    looped = (body for node in tree.clusters if node.loop for body in node.bodies)
-    return all(body.model.nq == 1 for body in looped)
+def closes_by_newton(tree: ClusterTree, known: Iterable[int]) -> bool:
+    """Whether Newton steps in a kernel can close the loops from some velocity coordinates.
+
+    These must be of joints of one coordinate, where they are in loops.
+    """
+    coordinates = tree.coordinates
+    looped = {body.joint.name for node in tree.clusters if node.loop for body in node.bodies}
+    names = (coordinates.owners[j] for j in known if j >= coordinates.base_nv)
+    return all(name in coordinates.scalar_positions for name in names if name in looped)
 
 
 def check_names(tree: ClusterTree, names: Iterable[str]) -> None:
@@ -118,18 +124,16 @@ def determining_positions(
 ) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
     """Names and entries of q to hold, where Newton steps in a kernel can do the rest; else None."""
     coordinates = tree.coordinates
-    if not closes_by_newton(tree) or independent_positions(tree) is None:
-        return None
     chosen: dict[str, int] = {}
     base = 1 if coordinates.base_nq else 0
     for node in tree.clusters[base:]:
         joints = [body.joint.name for body in node.bodies]
         given = [i for i, joint in enumerate(joints) if joint in names]
-        if node.nq != len(node.bodies):
-            return None
-        if set(node.independent) <= set(given):
-            given = list(node.independent)
-        if len(given) != node.ny:
+        owners = [i for i, place in enumerate(node.velocity_ranges) for _ in place]
+        independent = [owners[j] for j in node.independent]
+        if set(independent) <= set(given):
+            given = sorted(independent)
+        if len(given) != node.ny or any(node.bodies[i].model.nq != 1 for i in given):
             return None
         chosen.update({joints[i]: coordinates.scalar_positions[joints[i]] for i in given})
     if not set(names) <= set(coordinates.joints):
@@ -184,6 +188,6 @@ def measured_joints(tree: ClusterTree, what: str, names: Collection[str]) -> Mea
     coordinates, _ = determining_coordinates(tree, what, of_one, tree.home)
     joints = tuple(layout.owners[j] for j in coordinates[layout.base_nv :])
     positions = None
-    if closes_by_newton(tree):
+    if closes_by_newton(tree, coordinates):
         positions = tuple(layout.positions[joint].start for joint in joints)
     return Measured(joints, coordinates, positions)

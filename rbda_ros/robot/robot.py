@@ -37,15 +37,18 @@ def load_robot(
     *,
     floating_base: bool = False,
     gravity: ArrayLike = (0.0, 0.0, -9.81),
+    xacro_arguments: Mapping[str, str] | None = None,
 ) -> Robot:
-    """Build a robot from its URDF and its loop-constraint file.
+    """Build a robot from its file and its loop-constraint file.
 
     Args:
-        urdf: a path or XML text (URDF or URDF+).
+        urdf: a path or XML text: URDF, URDF+, MJCF or SDF, as the root element says; or the path
+            of a xacro or USD file.
         loops: a path, YAML text or a mapping; None for no loops beyond the URDF's.
         floating_base: whether the root link moves freely. The one floating joint that a URDF
             has on its root link is the floating base in any case.
         gravity: (3,) acceleration of gravity in world axes [m/s^2].
+        xacro_arguments: values of <xacro:arg> elements by name, for a xacro file.
 
     Raises:
         ModelError: the files cannot be used; it names every element and what to change.
@@ -57,7 +60,7 @@ def load_robot(
     if g.shape != (3,) or not np.all(np.isfinite(g)):
         remedy = "give three finite numbers, m/s^2 in world axes"
         raise DescriptionError([Problem("gravity", f"{gravity!r} is no vector", remedy)])
-    description = read_description(urdf, loops)
+    description = read_description(urdf, loops, xacro_arguments=xacro_arguments)
     tree = build_cluster_tree(description, floating_base, (g[0], g[1], g[2]), stored_assemblies)
     return Robot(tree)
 

@@ -21,6 +21,7 @@ from rbda_ros.view.assembly_branches import assembly_yaml, branches
 from rbda_ros.view.ellipsoid import inertia_ellipsoid
 from rbda_ros.view.panel import Panel, Request
 from rbda_ros.view.posing import Posed, Poser
+from rbda_ros.view.same_origin import own_pages_only
 from rbda_ros.view.scene import Scene
 from rbda_ros.view.shapes import shapes_of
 from rbda_ros.view.sweep import sweep
@@ -69,7 +70,8 @@ class Page:
         self._robot, self._poser = robot, Poser(robot)
         shapes, notes = shapes_of(robot, source)
         try:
-            with redirect_stdout(io.StringIO()):  # its banner, with addresses that may not be ours
+            # Its banner has addresses that may not be ours.
+            with redirect_stdout(io.StringIO()), own_pages_only():
                 self._server: Any = viser.ViserServer(host, port, robot.name, verbose=False)
         except OSError as error:
             raise ViewError(

@@ -7,28 +7,12 @@ import casadi as ca
 import numpy as np
 import pytest
 from contact_oracle import CONTACTS, load, states
+from osim_mechanisms import ALL, chain, many_legs
 from pinocchio_oracle import assert_close
 
-from rbda_ros import load_robot
+from rbda_ros import InputError
 from rbda_ros.algorithms.caba_osim import caba_osim, caba_osim_product
 from rbda_ros.algorithms.contact_rows import ContactFrame
-from rbda_ros.spatial import align_z
-
-ALL = (0, 1, 2)
-
-
-def chain(links):
-    """A chain of revolute joints about changing axes."""
-    parts = ['<link name="l0"/>']
-    for i in range(1, links + 1):
-        axis = ("1 0 0", "0 1 0", "0 0 1")[i % 3]
-        parts.append(
-            f'<link name="l{i}"><inertial><origin xyz="0.01 0.02 0.1"/><mass value="1"/>'
-            '<inertia ixx="0.01" iyy="0.02" izz="0.015" ixy="0.001" ixz="0" iyz="0"/></inertial>'
-            f'</link><joint name="j{i}" type="continuous"><parent link="l{i - 1}"/>'
-            f'<child link="l{i}"/><origin xyz="0.05 0 0.2"/><axis xyz="{axis}"/></joint>'
-        )
-    return load_robot(f'<robot name="chain">{"".join(parts)}</robot>')
 
 
 def instructions(robot, contacts):
@@ -60,16 +44,29 @@ def test_cost_is_quadratic_in_the_rows():
 def test_product_equals_the_matrix_times_a_vector(case):
     name, contacts = CONTACTS[case]
     robot = load(name)
-    frames = []
-    for contact in contacts:
-        _, at = robot.body_frame((contact.link, contact.xyz))
-        angular = ALL if contact.kind == "weld" else ()
-        frames.append(ContactFrame(at.body, at.frame.p, ALL, angular))
-    q, x = ca.SX.sym("q", robot.nq), ca.SX.sym("x", sum(frame.size for frame in frames))
-    axes = ca.DM(np.hstack([align_z(np.array([0.0, 0.0, 1.0]))] * len(frames)))
-    product = caba_osim_product(robot.tree, q, axes, x, frames, 500.0)
-    function = ca.Function("f", [q, x], ca.cse([product]))
     (state,) = states(robot, 1)
-    vector = np.random.default_rng(0).normal(size=x.rows())
-    expected = robot.damped_delassus_inverse(state.q, contacts, 500.0) @ vector
-    assert_close(np.asarray(function(state.q, vector)).ravel(), expected, 1e-9)
+    inverse = robot.damped_delassus_inverse(state.q, contacts, 500.0)
+    vector = np.random.default_rng(0).normal(size=len(inverse))
+    product = robot.damped_delassus_inverse_product(state.q, contacts, 500.0, vector)
+    assert_close(product, inverse @ vector, 1e-9)
+    with pytest.raises(InputError, match="mu is"):
+        robot.damped_delassus_inverse_product(state.q, contacts, 0.0, vector)
+
+
+def test_product_is_linear_in_the_legs():
+    """A floating body on more and more legs: the matrix grows with their square."""
+
+    def counts(legs):
+        robot, frames = many_legs(legs)
+        q, axes = ca.SX.sym("q", robot.nq), ca.SX.sym("axes", 3, 3 * legs)
+        x = ca.SX.sym("x", 3 * legs)
+        product = caba_osim_product(robot.tree, q, axes, x, frames, 100.0)
+        inverse = caba_osim(robot.tree, q, axes, frames, 100.0)
+        return [
+            ca.Function("f", [q, axes, x], ca.cse([ca.SX(result)])).n_instructions()
+            for result in (product, inverse)
+        ]
+
+    product, inverse = np.array([counts(legs) for legs in (4, 6, 8, 10)]).T
+    assert abs(np.diff(product, 2)).max() <= 0.01 * np.diff(product)[0]
+    assert np.diff(inverse, 2).min() > 0.1 * np.diff(inverse)[0]

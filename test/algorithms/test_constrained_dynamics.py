@@ -8,7 +8,7 @@ import pytest
 from contact_oracle import CONTACTS, CORNERS, FEET, ContactOracle, load, states
 from pinocchio_oracle import PinocchioOracle, assert_close, example_robots
 
-from rbda_ros import Contact
+from rbda_ros import Contact, load_robot
 from rbda_ros.robot.contacts import ROWS
 
 robot_in_contact = functools.cache(load)
@@ -17,7 +17,7 @@ robot_in_contact = functools.cache(load)
 ROUTES = [(case, "constrained_aba") for case in CONTACTS] + [
     (case, route)
     for case, (name, _) in CONTACTS.items()
-    for route in ("prox_pv", "prox_ltl")
+    for route in ("prox_pv", "prox_ltl", "prox_ltls")
     if name != "talos_full_v2" or case == "talos"
 ]
 
@@ -101,4 +101,52 @@ def test_contradictory_contacts_are_satisfied_in_the_least_squares():
     feasible = robot.constrained_forward_dynamics(state.q, state.yd, state.tau, between)
     assert motion.converged
     assert_close(motion.ydd, feasible.ydd, 1e-8)
-    assert 1.0 < motion.residual <= 1.5  # along the foot's axes
+    assert abs(motion.residual - 1.5) < 1e-9
+    # Of all forces that give this motion, the two contacts share theirs equally.
+    assert_close(motion.forces[0], motion.forces[1], 1e-9)
+    assert_close(motion.forces.sum(axis=0), feasible.forces[0], 1e-8)
+
+
+def test_weights_decide_where_contacts_contradict():
+    robot = robot_in_contact("solo12")
+    foot = FEET["solo12"][0]
+    contacts = [
+        Contact(foot, acceleration=(1.0, 0, 0, 0, 0, 0), weight=2.0),
+        Contact(foot, acceleration=(4.0, 0, 0, 0, 0, 0)),
+    ]
+    (state,) = states(robot, 1)
+    motion = robot.constrained_forward_dynamics(state.q, state.yd, state.tau, contacts)
+    between = [Contact(foot, acceleration=(2.0, 0, 0, 0, 0, 0))]
+    feasible = robot.constrained_forward_dynamics(state.q, state.yd, state.tau, between)
+    assert_close(motion.ydd, feasible.ydd, 1e-9)
+
+
+def test_iterations_alone_say_that_they_have_not_converged():
+    """Near the elbow's singularity constrainedABA takes hundreds; auto is right at once."""
+    robot = load_robot(example_robots()["ur5_robot"])
+    q = np.array([0.3, -0.4, 1e-3, 0.7, -0.6, 0.2])
+    yd, tau = np.full(6, 0.1), np.ones(6)
+    held = [Contact("tool0", kind="weld")]
+    slow = robot.constrained_forward_dynamics(q, yd, tau, held, route="constrained_aba")
+    assert not slow.converged
+    motion = robot.constrained_forward_dynamics(q, yd, tau, held)
+    assert motion.converged
+    qdd, _ = ContactOracle(robot).motion(q, yd, tau, held)
+    assert_close(motion.ydd, qdd, 1e-9)
+
+
+@pytest.mark.parametrize("case", ["solo on three", "talos", "mini_cheetah"])
+def test_a_warm_start_saves_iterations(case):
+    name, contacts = CONTACTS[case]
+    robot = robot_in_contact(name)
+    (state,) = states(robot, 1)
+    given = state.q, state.yd, state.tau, contacts
+    weak = 10.0 * robot.mass  # so weak that a cold start takes long
+    cold = robot.constrained_forward_dynamics(*given, mu=weak, max_iterations=400, route="prox_pv")
+    warm = robot.constrained_forward_dynamics(
+        *given, mu=weak, warm_start=cold.forces, max_iterations=400, route="prox_pv"
+    )
+    assert cold.converged
+    assert warm.converged
+    assert warm.iterations < cold.iterations
+    assert_close(warm.ydd, cold.ydd, 1e-7)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from mechanism_table import MECHANISMS
 
@@ -21,6 +23,24 @@ def test_a_sound_robot_passes(capsys):
     for word in ("mobility", "closes", "redundant", "conditioning"):
         assert word in said
     assert "fail" not in said
+
+
+OURS = sorted([*Path("config/robots").glob("*.urdf"), *Path("docs/cookbook").glob("*.urdf")])
+
+
+@pytest.mark.parametrize("urdf", OURS, ids=lambda path: path.stem)
+def test_our_own_robots_pass_strictly(capsys, urdf):
+    loops = [urdf.with_suffix(".yaml"), urdf.with_name(f"{urdf.stem}_loops.yaml")]
+    (file,) = (path for path in loops if path.is_file())
+    assert cli.main(["check", str(urdf), "--loops", str(file), "--strict"]) == 0
+    assert "warn" not in capsys.readouterr().out
+
+
+def test_the_end_of_the_range_is_information(capsys):
+    ankle = Path("docs/cookbook/parallel_ankle.urdf")
+    loops = ankle.with_suffix(".yaml")
+    assert cli.main(["check", str(ankle), "--loops", str(loops), "--strict"]) == 0
+    assert "info  range" in capsys.readouterr().out
 
 
 ARM = """<sdf version='1.11'><model name='m'><link name='base'/><link name='arm'/>
@@ -58,3 +78,10 @@ def test_a_robot_that_does_not_load_fails(capsys, tmp_path, text):
     loops.write_text(text)
     assert cli.main(["check", str(MECHANISMS["gear"].urdf), "--loops", str(loops)]) == 1
     assert capsys.readouterr().out.startswith("fail")
+
+
+def test_frozen_rods_are_listed(capsys):
+    code, said = check(capsys, "parallel_ankle")
+    assert code == 0
+    (line,) = [line for line in said.splitlines() if " idle " in line]
+    assert "left_rod, right_rod" in line

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rbda_ros import cli
+from rbda_ros.cli import commands
 
 
 def test_unknown_command_gives_a_usage_line(capsys):
@@ -19,11 +20,40 @@ def test_unknown_command_gives_a_usage_line(capsys):
     assert "fly" in said
 
 
-def test_no_command_gives_a_usage_line(capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.main([])
-    assert ended.value.code == 2
-    assert "usage: rbda_ros" in capsys.readouterr().err
+def test_no_command_prints_the_help(capsys):
+    assert cli.main([]) == 0
+    said = capsys.readouterr().out
+    assert all(command in said for command in ("serve", "demo", "inspect", "--version"))
+
+
+def help_of(command):
+    """The help of a command, as its own process prints it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rbda_ros.cli", command, "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_help_of_serve_is_complete():
+    said = help_of("serve")
+    for part in ("ROBOT", "--loops", "--floating-base", "--ros-args", "--params-file", "exit code"):
+        assert part in said
+
+
+def test_loops_is_the_loop_file_that_is_read_in_every_command():
+    parser = commands._parser()
+    (subparsers,) = parser._subparsers._group_actions
+    meanings = {
+        name: action.help
+        for name, command in subparsers.choices.items()
+        for action in command._actions
+        if "--loops" in action.option_strings
+    }
+    assert len(meanings) >= 8
+    assert all("write" not in meaning for meaning in meanings.values()), meanings
+    for name, command in subparsers.choices.items():
+        assert "%%" not in command.format_help(), name
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
@@ -67,7 +97,8 @@ def test_imports_no_ros():
 
 def test_the_node_starts_without_what_only_other_commands_need():
     code = (
-        "import sys; from rbda_ros.cli import main; main(['serve', '--help'])\n"
+        "import sys; from rbda_ros.cli import main\n"
+        "main(['serve', '--ros-args', '--params-file', '/no/such.yaml'])\n"
         "from std_msgs.msg import String; type(String).__import_type_support__()\n"
         "sys.exit(any(name in sys.modules for name in ('scipy', 'lark', 'rich', 'argparse')))"
     )

@@ -28,7 +28,7 @@ def same_dynamics(first, second, permuted=False):
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_mechanisms_survive(name, tmp_path, capsys):
     mechanism = MECHANISMS[name]
-    loops = [] if mechanism.loops is None else ["--read-loops", str(mechanism.loops)]
+    loops = [] if mechanism.loops is None else ["--loops", str(mechanism.loops)]
     urdf, yaml = tmp_path / "robot.urdf", tmp_path / "robot_loops.yaml"
     assert cli.main(["convert", str(mechanism.urdf), *loops, "-o", str(urdf)]) == 0
     assert "constraints" in capsys.readouterr().out
@@ -50,7 +50,7 @@ def test_mjcf_becomes_a_urdf_that_others_read(tmp_path):
     pytest.importorskip("mujoco")
     source, urdf, yaml = tmp_path / "leg.xml", tmp_path / "leg.urdf", tmp_path / "loops.yaml"
     source.write_text(MJCF)
-    assert cli.main(["convert", str(source), "-o", str(urdf), "--loops", str(yaml)]) == 0
+    assert cli.main(["convert", str(source), "-o", str(urdf), "--output-loops", str(yaml)]) == 0
     same_dynamics(load_robot(source), load_robot(urdf, yaml))
     shapes = {element.tag for element in etree.parse(str(urdf)).iter()}
     assert {"cylinder", "box", "sphere"} <= shapes
@@ -66,7 +66,7 @@ SDF = """<sdf version='1.11'><model name='m'><pose>0 0 1 0 0 0</pose>
 <radius>.1</radius><length>.5</length></cylinder></geometry></visual>
 <collision name='c'><geometry><mesh><uri>package://m/arm.stl</uri></mesh></geometry></collision>
 </link>
-<link name='rod'><pose>.4 0 .1 0 0 0</pose></link>
+<link name='rod'><pose>.4 0 .1 0 0 0</pose><inertial><pose>0 0 .3 0 0 0</pose></inertial></link>
 <joint name='a' type='revolute'><parent>base</parent><child>arm</child>
 <axis><xyz>0 0 1</xyz><limit><lower>-1</lower><upper>1</upper></limit></axis></joint>
 <joint name='b' type='ball'><parent>arm</parent><child>rod</child><pose>-.1 .1 0 0 0 0</pose>

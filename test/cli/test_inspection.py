@@ -190,7 +190,8 @@ def test_floating_base(at_root, capsys):
 
 def test_the_page_on_clusters_is_true(at_root, capsys):
     page = Path("docs/clusters.md").read_text()
-    example = next(block for block in re.findall(r"```\n(.*?)```", page, re.S) if "nq 10" in block)
+    blocks = re.findall(r"```text\n(.*?)```", page, re.S)
+    example = next(block for block in blocks if "nq 10" in block)
     assert inspect(*DEMO) == 0
     printed = capsys.readouterr().out.splitlines()
     assert [line for line in example.splitlines() if line != "..." and line not in printed] == []
@@ -209,7 +210,7 @@ def test_the_page_on_clusters_is_true(at_root, capsys):
 def test_draws(at_root, tmp_path, capsys):
     path = tmp_path / "leg.svg"
     assert inspect(*DEMO, "--draw", path) == 0
-    assert path.read_text().startswith("<svg")
+    assert "<svg" in path.read_text()
     assert str(path) in capsys.readouterr().out
     for bad in (tmp_path / "leg.pdf", tmp_path / "no" / "folder.svg"):
         assert inspect(*DEMO, "--draw", bad) == 1

@@ -101,6 +101,45 @@ MODELS = {
         "<fixed name='u'><joint joint='c' coef='.5'/></fixed></tendon>"
         "<equality><tendon tendon1='t' tendon2='u' polycoef='0 1.5 0 0 0'/></equality>",
     ),
+    "weld without torque": four_bar(
+        "<equality><weld body1='coupler' body2='rocker' torquescale='0' anchor='.1 0 0'/>"
+        "</equality>"
+    ),
+    "free armature": mjcf(
+        f"<body name='trunk' pos='0 0 1'><joint type='free' name='f' armature='.7'/>{OF}"
+        f"<body pos='.2 0 0'><joint name='knee' axis='0 1 0'/>{OF}</body></body>",
+        "<actuator><general joint='f' gear='2 0 0 0 0 0' armature='.1'/></actuator>",
+    ),
+    "free armature held": mjcf(
+        f"<body name='f'><joint name='f' type='free' armature='.7'/>{OF}<body pos='.2 0 0'>"
+        f"<joint axis='0 1 0'/>{OF}<site name='p' pos='.1 0 0'/></body></body>"
+        "<site name='q' pos='.3 0 .1'/>",
+        "<equality><connect site1='p' site2='q'/></equality>",
+    ),
+    "actuator armature": mjcf(
+        f"<body><joint name='a' axis='0 0 1' armature='.1'/>{OF}<body pos='.1 0 0'>"
+        f"<joint name='b' type='ball'/>{OF}</body></body>",
+        "<actuator><motor joint='a' gear='10' armature='.01' damping='.2'/><motor jointinparent='b'"
+        " gear='2 1 3 0 0 0' armature='.05'/></actuator>",
+    ),
+    "tendon armature": mjcf(
+        f"<body><joint name='a' axis='0 0 1'/>{OF}<body pos='.1 0 0'>"
+        f"<joint name='b' axis='0 1 0'/>{OF}<body pos='.1 0 0'><joint name='c' axis='1 0 0'/>{OF}"
+        "</body></body></body>",
+        "<tendon><fixed name='t' armature='.3'><joint joint='b' coef='2'/>"
+        "<joint joint='c' coef='-3'/></fixed><fixed name='u' armature='.4'>"
+        "<joint joint='a' coef='.5'/></fixed></tendon>"
+        "<actuator><motor tendon='t' gear='2' armature='.5'/><motor tendon='u' armature='.6'/>"
+        "</actuator>",
+    ),
+    "rod as a tendon": mjcf(
+        f"<body name='a' pos='0 0 .5'><joint axis='0 1 0' name='a'/>{OF}"
+        "<site name='o' pos='.1 0 0'/><site name='p' pos='.3 0 0'/></body>"
+        f"<body pos='.4 .1 .7'><joint name='c' axis='0 1 0'/>{OF}"
+        "<site name='q' pos='.1 0 0'/></body>",
+        "<tendon><spatial name='t'><site site='o'/><site site='p'/><site site='q'/></spatial>"
+        "</tendon><equality><tendon tendon1='t'/></equality>",
+    ),
 }
 
 
@@ -112,7 +151,7 @@ def compare(source: str | Path, share: float = 1e-7, seed: int = 0) -> None:
     q = robot.tree.home
     moved = robot.tree.integrate(q, robot.spanning_velocity(q, rng.normal(0.0, 0.02, robot.ny)))
     q = robot.close(moved, moved) if robot.tree.has_loops else moved
-    yd, tau = rng.normal(size=robot.ny), rng.normal(size=robot.nv)
+    yd, tau = rng.normal(size=robot.ny), oracle.velocity_map(q).T @ rng.normal(size=model.nv)
     qd = robot.spanning_velocity(q, yd)
     qdd = robot.spanning_acceleration(q, yd, robot.forward_dynamics(q, yd, tau))
     expected = oracle.accelerations(q, qd, tau)
@@ -124,6 +163,28 @@ def compare(source: str | Path, share: float = 1e-7, seed: int = 0) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_accelerations_are_mujocos(name):
     compare(MODELS[name])
+
+
+@pytest.mark.parametrize("name", ["free armature", "free armature held", "tendon armature"])
+def test_derivatives_and_regressor_know_armature(name):
+    """Beside differences of inverse dynamics, which is that of MuJoCo."""
+    robot, rng = load_robot(MODELS[name]), np.random.default_rng(3)
+    home = robot.tree.home
+    step = robot.spanning_velocity(home, rng.normal(0.0, 0.1, robot.ny))
+    q = robot.close(moved := robot.tree.integrate(home, step), moved)
+    yd, ydd = rng.normal(size=(2, robot.ny))
+    found = robot.inverse_dynamics_derivatives(q, yd, ydd)
+    h = 1e-5
+    for j, way in enumerate(np.eye(robot.ny)):
+        ends = []
+        for sign in (1, -1):
+            near = robot.tree.integrate(q, sign * h * robot.spanning_velocity(q, way))
+            ends.append(robot.inverse_dynamics(robot.close(near, near), yd, ydd))
+        np.testing.assert_allclose(found.position[:, j], (ends[0] - ends[1]) / (2 * h), atol=1e-6)
+        ends = [robot.inverse_dynamics(q, yd + sign * h * way, ydd) for sign in (1, -1)]
+        np.testing.assert_allclose(found.velocity[:, j], (ends[0] - ends[1]) / (2 * h), atol=1e-8)
+    tau = robot.regressor(q, yd, ydd) @ robot.parameters().values
+    np.testing.assert_allclose(tau, robot.inverse_dynamics(q, yd, ydd), atol=1e-10)
 
 
 def test_positions_are_qpos_also_beside_ref():
@@ -150,9 +211,119 @@ def test_actuators_make_actuated_joints_and_what_is_left_out_is_named():
         )
     )
     assert robot.actuated_joint_names == ("b",)
-    for word in ("spring", "gravcomp", "not active", "actuator_1"):
+    for word in ("spring", "gravcomp", "not active", "'actuator_1' act on sites"):
         assert any(word in warning for warning in robot.warnings), word
     assert robot.description.joints[0].limits.upper == pytest.approx(1.0)
+
+
+def test_motors_are_the_actuators_of_the_file():
+    """Damping goes through the gear squared, the largest force through the gear."""
+    robot = load_robot(
+        mjcf(
+            f"<body><joint name='a' axis='0 0 1' damping='.1'/>{OF}<body pos='.1 0 0'>"
+            f"<joint name='b' axis='0 1 0'/>{OF}<body><joint name='c' axis='1 0 0'/>{OF}</body>"
+            "</body></body>",
+            "<tendon><fixed name='t' limited='true' range='-1 2'><joint joint='b' coef='2'/>"
+            "<joint joint='c' coef='3'/></fixed></tendon><actuator>"
+            "<motor tendon='t' gear='5' ctrllimited='true' ctrlrange='-3 2'/>"
+            "<general joint='a' gear='-10' damping='.2' forcelimited='true' forcerange='-4 3'/>"
+            "</actuator>",
+        )
+    )
+    assert robot.actuated_joint_names == ("a", "t")
+    by_name = {joint.name: joint for joint in robot.description.joints}
+    assert by_name["a"].damping == pytest.approx(0.1 + 100 * 0.2)
+    assert by_name["a"].limits.effort == pytest.approx(40.0)
+    assert by_name["t"].limits.effort == pytest.approx(15.0)
+    assert by_name["t"].limits.upper == 2.0
+    q = robot.close({"a": 0.0, "b": 0.2, "c": 0.1})
+    assert q[robot.joint_names.index("t")] == pytest.approx(0.7)
+    # A force of 1 along the tendon is 2 on b and 3 on c: powers are the same.
+    tau = np.zeros(robot.nv)
+    tau[robot.joint_names.index("t")] = 1.0
+    on_joints = np.zeros(robot.nv)
+    on_joints[[robot.joint_names.index(name) for name in "bc"]] = (2.0, 3.0)
+    yd = np.zeros(robot.ny)
+    np.testing.assert_allclose(
+        robot.forward_dynamics(q, yd, tau), robot.forward_dynamics(q, yd, on_joints), rtol=1e-12
+    )
+
+
+def test_muscles_are_reported_once():
+    sites = "".join(f"<site name='s{i}' pos='{0.01 * i} 0 .1'/>" for i in range(30))
+    tendons = "".join(
+        f"<spatial name='t{i}'><site site='s{i}'/><site site='o'/></spatial>" for i in range(30)
+    )
+    muscles = "".join(f"<muscle tendon='t{i}' lengthrange='.1 1'/>" for i in range(30))
+    robot = load_robot(
+        mjcf(
+            f"<body><joint name='a' axis='0 1 0'/>{OF}{sites}</body><site name='o' pos='0 0 1'/>",
+            f"<tendon>{tendons}</tendon><actuator>{muscles}</actuator>",
+        )
+    )
+    assert len([w for w in robot.warnings if "actuator" in w]) == 1
+    assert any("30 actuator(s)" in w and "25 more" in w for w in robot.warnings)
+
+
+def test_gravity_that_the_file_disables_is_named():
+    text = mjcf(f"<body><joint name='a' axis='0 1 0'/>{OF}</body>").replace(
+        "<worldbody>", "<option><flag gravity='disable'/></option><worldbody>"
+    )
+    assert any("gravity is disabled" in warning for warning in load_robot(text).warnings)
+
+
+@pytest.mark.parametrize("kind", ["universal", "spherical"])
+def test_a_ball_joint_may_be_retyped(kind):
+    text = four_bar(
+        "<equality><connect body1='coupler' body2='rocker' anchor='.2 .05 0'/></equality>"
+        "<actuator><motor joint='b' gear='1 0 0 0 0 0'/></actuator>",
+        "<joint name='b' type='ball'/>",
+    )
+    joint = {"type": kind}
+    if kind == "universal":
+        joint |= {"axis": [0, 0, 1], "second_axis": [0, 1, 0]}
+    robot = load_robot(text, {"joints": {"b": joint}})
+    assert robot.ny == {"universal": 1, "spherical": 2}[kind]
+
+
+def test_a_relative_path_finds_what_the_file_includes(tmp_path, monkeypatch):
+    (tmp_path / "robots" / "parts").mkdir(parents=True)
+    body = f"<mujocoinclude><body><joint name='a'/>{OF}</body></mujocoinclude>"
+    (tmp_path / "robots" / "parts" / "arm.xml").write_text(body)
+    text = "<mujoco><worldbody><include file='parts/arm.xml'/></worldbody></mujoco>"
+    (tmp_path / "robots" / "arm.xml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert load_robot(Path("robots/arm.xml")).joint_names == ("a",)
+
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize(
+    ("inertial", "geom", "is_needed"),
+    [(OF, "", False), ("", "", True), ("", " density='0'", False), (OF, " name='touched'", False)],
+)
+def test_meshes_are_needed_for_inertias_alone(tmp_path, as_text, inertial, geom, is_needed):
+    """A mesh that is a pointer of Git LFS, and one that nobody has."""
+    text = mjcf(
+        f"<body name='arm'><joint name='a' axis='0 1 0'/>{inertial}"
+        f"<geom type='mesh' mesh='m'{geom}/><geom size='.1' name='ball'/></body>"
+        "<geom type='mesh' mesh='far'/>",
+        "<asset><mesh name='m' file='m.stl'/><mesh name='far' file='nowhere.obj'/></asset>"
+        + ("<contact><pair geom1='touched' geom2='ball'/></contact>" if "touched" in geom else ""),
+    )
+    (tmp_path / "m.stl").write_text(POINTER)
+    (tmp_path / "robot.xml").write_text(text)
+    source = text if as_text else tmp_path / "robot.xml"
+    if is_needed:
+        reason = "beside a text" if as_text else "Git LFS"
+        with pytest.raises(DescriptionError, match=f"'arm': its inertia comes from.*{reason}"):
+            load_robot(source)
+        return
+    robot = load_robot(source)
+    assert robot.joint_names == ("a",)
+    assert any("2 meshes cannot be read" in warning for warning in robot.warnings)
 
 
 def test_a_keyframe_that_closes_better_is_the_guess():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from description_texts import constraint_named, joint_named, leg, leg_problems, link_named
@@ -48,8 +50,26 @@ def test_simple_transmission_makes_the_rotor_of_the_shorthand(text, inertia):
 
 
 @pytest.mark.parametrize("text", [ROS1, ROS2], ids=["ros1", "ros2"])
-def test_reduction_without_inertia_adds_nothing(text):
-    assert leg(text.format("")) == leg()
+def test_reduction_without_inertia_adds_nothing_but_a_motor(text):
+    found = leg(text.format(""))
+    assert found.actuated_joints == ("knee",)
+    assert replace(found, actuated_joints=None) == leg()
+
+
+COMMANDED = """<ros2_control name='arm' type='system'>
+<joint name='hip'><command_interface name='effort'/><state_interface name='position'/></joint>
+<joint name='knee'><state_interface name='position'/></joint>
+<joint name='mount'><command_interface name='position'/></joint>
+<joint name='crank'><command_interface name='position'/></joint>
+<joint name='gone'><command_interface name='position'/></joint></ros2_control>"""
+
+
+def test_motors_are_the_joints_that_take_commands():
+    """Also beside transmissions, which name joints that are only measured."""
+    found = leg(COMMANDED, ROS1.format(""))
+    assert found.actuated_joints == ("hip", "crank")
+    assert any("'gone'" in warning for warning in found.warnings)
+    assert leg(COMMANDED, loops={"actuated_joints": ["knee"]}).actuated_joints == ("knee",)
 
 
 def two(plugin: str) -> str:
@@ -161,4 +181,5 @@ def test_wrong_transmissions(text, reason):
 
 
 def test_numbers_that_nobody_needs_are_not_read():
-    assert leg(ROS1.format("").replace(">12<", ">${ratio}<")) == leg()
+    found = leg(ROS1.format("").replace(">12<", ">${ratio}<"))
+    assert replace(found, actuated_joints=None) == leg()

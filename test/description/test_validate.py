@@ -38,7 +38,8 @@ def test_the_message_has_one_line_per_problem():
         leg(link("base"), link("loose"))
     assert isinstance(caught.value, DescriptionError)
     assert str(caught.value).splitlines() == [
-        "URDF: has 2 roots: 'base', 'loose'; join them with fixed or floating joints",
+        "URDF: has 2 roots: 'base', 'loose'; join them with fixed or floating joints, or write"
+        " 'root: base' into the loop file, to read one of these trees",
         "link 'base': is defined 2 times; rename one",
     ]
 

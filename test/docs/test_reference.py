@@ -43,8 +43,8 @@ def test_every_refusal_is_told():
     assert all(entry["cause"] and entry["remedy"] for entry in told.values())
 
 
-def test_every_room_with_messages_has_a_section():
-    assert reference.rooms_with_messages() <= set(reference.ROOMS)
+def test_every_package_with_messages_has_a_section():
+    assert reference.packages_with_messages() <= set(reference.PACKAGES)
     page = reference.errors()
     for message in messages.messages():
         assert reference._cell(message.cause) in page
@@ -71,3 +71,13 @@ def test_every_diagnostic_is_explained():
     table = Path("docs/hardware.md").read_text()
     for key in keys:
         assert f"`{re.split(r', | of ', key)[0]}" in table, key
+
+
+def test_every_method_of_the_tasks_exists():
+    rows = [
+        line for line in Path("docs/tasks.md").read_text().splitlines() if line.startswith("| ")
+    ]
+    names = {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row.split("|")[2])}
+    assert len(names) > 30
+    missing = {n for n in names if not hasattr(rbda_ros.Robot, n) and n not in rbda_ros.__all__}
+    assert not missing

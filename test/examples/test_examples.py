@@ -75,6 +75,28 @@ def test_computed_torque_reaches_its_goal_and_the_plot_compares_efforts(graph):
     assert "Traceback" not in controller.log
 
 
+MJCF = """<mujoco model='leg'><worldbody><body name='thigh' pos='0 0 1'>
+<joint name='hip' axis='0 1 0' range='-60 60'/>
+<inertial pos='0 0 -.2' mass='2' diaginertia='.1 .1 .1'/>
+<geom type='mesh' mesh='thigh'/><body name='shank' pos='0 0 -.4'><joint name='knee' axis='0 1 0'/>
+<inertial pos='0 0 -.1' mass='1' diaginertia='.1 .1 .1'/></body></body></worldbody>
+<asset><mesh name='thigh' file='not_here.obj'/></asset></mujoco>"""
+
+
+def test_an_mjcf_robot_reaches_the_node_and_the_stand_in_needs_no_joints(graph):
+    """One file for both; its mesh is not there, and nobody lists joints or loops."""
+    robot = graph.folder / "leg.xml"
+    robot.write_text(MJCF)
+    node = graph.run("serve", str(robot))
+    stand_in = graph.run(str(robot), module="rbda_ros.examples.stand_in_robot")
+    watch = graph.run("--seconds", "1", module="rbda_ros.examples.watch_efforts")
+    assert watch.wait() == 0, watch.log + node.log
+    assert "waiting for efforts on /dynamics/feedforward" in watch.log
+    assert re.search(r"hip [+-][\d.]+ N m, knee [+-][\d.]+ N m", watch.log), watch.log
+    assert "Traceback" not in node.log + stand_in.log + watch.log
+    assert node.stop() == 0 and stand_in.stop() == 0
+
+
 def test_the_documents_name_examples_that_there_are():
     text = (Path(__file__).parents[2] / "docs" / "examples.md").read_text()
     modules = set(re.findall(r"python -m (rbda_ros\.examples\.\w+)", text))

@@ -6,8 +6,10 @@ import pytest
 from chain import chain
 from conversation import Conversation
 from geometry_msgs.msg import Inertia
+from lifecycle_msgs.msg import Transition
 from rbda_ros.msg import State
 from rbda_ros.srv import DescribeModel, InverseDynamics, SetPayload
+from rcl_interfaces.msg import Log
 from ros_requests import wrench_on
 from sensor_msgs.msg import JointState
 
@@ -54,6 +56,28 @@ def test_no_robot_writes_a_line_of_the_log(graph):
     client.until(lambda: "the model is now" in node.log)
     assert "forged" in node.log
     assert not any(line.startswith("[ERROR]") for line in node.log.splitlines())
+
+
+def test_no_file_is_read_that_only_the_node_may_read(graph):
+    """Neither by path, nor by a link in a folder that files may be in; errors quote no file."""
+    allowed = graph.folder / "allowed"
+    allowed.mkdir()
+    secret = graph.folder / "shadow"
+    for path in (secret, allowed / "shadow"):
+        path.write_text("root:$6$hunter2:19000:0\n")
+    (allowed / "link").symlink_to(secret)
+    graph.serve(autostart=False, robot_description=chain(2), model_folders=[str(allowed)])
+    client = graph.client()
+    logged = client.listen(Log, "/rosout")
+    for path in (secret, allowed / "link", allowed / ".." / "shadow", "/etc/shadow", "shadow"):
+        answer = client.set_parameter("loop_constraints", str(path))
+        assert not answer.successful
+        assert "outside the folders" in answer.reason and "hunter" not in answer.reason
+    assert client.set_parameter("loop_constraints", str(allowed / "shadow")).successful
+    assert not client.change_state(Transition.TRANSITION_CONFIGURE)
+    client.until(lambda: any("problems" in each.msg for each in logged))
+    assert not any("hunter" in each.msg for each in logged)
+    assert not client.set_parameter("model_folders", ["/"]).successful
 
 
 def test_names_given_twice_in_a_long_list_do_not_hold_up_efforts(arm):

@@ -116,7 +116,7 @@ def test_says_what_is_wrong_with_its_arguments(graph):
     assert one_clear_line(node, "/no/such/file.yaml")
     node = graph.run("serve", "--robot", "leg.urdf")
     assert node.wait() == 2
-    assert one_clear_line(node, "unknown: --robot leg.urdf")
+    assert one_clear_line(node, "unrecognized arguments: --robot")
 
 
 def test_by_hand(graph):

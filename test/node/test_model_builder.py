@@ -5,9 +5,10 @@ import pytest
 from mechanism_table import MECHANISMS
 
 from rbda_ros.demo.resources import share_file
+from rbda_ros.errors import DescriptionError, ModelError
 from rbda_ros.node import messages
 from rbda_ros.node.joint_map import map_joints
-from rbda_ros.node.model_builder import warm
+from rbda_ros.node.model_builder import ModelSource, _build, warm
 from rbda_ros.robot import load_robot
 
 
@@ -35,6 +36,58 @@ def test_no_request_about_these_joints_traces_anything(leg, which):
     leg.inverse_dynamics_efforts(state, state.yd, ydd)
     leg.forward_dynamics(state, state.yd, ydd)
     assert leg._kernels.cached() == known
+
+
+SECRETS = {
+    "shadow": "root:$6$hunter2:19000:0\nhunter3:hunter2:1\n",
+    "yaml": "hunter2: 1\npassword: hunter3\n",
+    "constraints": "constraints:\n  - {name: hunter2, type: hunter3}\n",
+    "other robot": "constraints:\n  - {name: hunter2, type: coupling, terms: {hunter3: 1.0}}\n",
+    "broken": "a: [hunter2\nhunter3: *hunter2",
+    "tag": "!hunter2 hunter3",
+    "bytes": b"hunter2\xff\xffhunter3",
+    "encoding": b"<?xml version='1.0' encoding='hunter2'?>hunter3",
+}
+
+
+@pytest.mark.parametrize("form", SECRETS)
+def test_errors_quote_nothing_of_a_file_that_a_parameter_names(tmp_path, caplog, form):
+    path, content = tmp_path / "loops", SECRETS[form]
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    urdf = MECHANISMS["four_bar"].urdf.read_text()
+    with pytest.raises(DescriptionError) as raised:
+        _build(ModelSource(urdf, str(path), False, (0.0, 0.0, -9.81)))
+    said = str(raised.value)
+    assert "hunter" not in said and str(path) in said
+    assert form in ("broken", "bytes", "encoding") or "hunter" in caplog.text  # on the terminal
+    assert raised.value.__cause__ is None
+
+
+def test_errors_about_the_description_and_about_valid_loops_are_told(tmp_path):
+    urdf = MECHANISMS["four_bar"].urdf.read_text()
+    path = tmp_path / "loops.yaml"
+    path.write_text("hunter2: 1")
+    broken = urdf.replace("</robot>", "<joint name='loose'/></robot>")
+    with pytest.raises(DescriptionError, match="loose") as raised:
+        _build(ModelSource(broken, str(path), False, (0.0, 0.0, -9.81)))
+    assert "hunter" not in str(raised.value)
+    path.unlink()
+    with pytest.raises(DescriptionError, match="does not exist"):
+        _build(ModelSource(urdf, str(path), False, (0.0, 0.0, -9.81)))
+    text = "constraints: [{name: far, type: coupling, terms: {nothing: 1.0}}]"
+    with pytest.raises(DescriptionError, match="far"):  # whoever gave the text knows it
+        _build(ModelSource(urdf, text, False, (0.0, 0.0, -9.81)))
+
+
+@pytest.mark.parametrize(
+    "inside", ['<include file="{}"/>', '<asset><model name="a" file="{}"/></asset>']
+)
+def test_a_description_cannot_have_other_files_read(tmp_path, inside):
+    path = tmp_path / "other.xml"
+    path.write_text("<hunter2/>")
+    text = f'<mujoco model="m">{inside.format(path)}</mujoco>'
+    with pytest.raises(ModelError, match="includes other files"):
+        _build(ModelSource(text, "", False, (0.0, 0.0, -9.81)))
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -33,9 +33,16 @@ def bags(tmp_path, messages):
         write_bag(folder / name, messages)
     file = folder / "cut" / "cut.mcap"
     file.write_bytes(file.read_bytes()[:9000])
-    other = [(time, data.replace(b"hip", b"arm")) for time, data in messages]
+    other = [(time, in_other_words(data)) for time, data in messages]
     write_bag(folder / "other", other)
     return folder
+
+
+def in_other_words(data):
+    """The message of another robot, whose joints have other names of the same length."""
+    for name in (b"hip", b"knee", b"ankle"):
+        data = data.replace(name, bytes(reversed(name)))
+    return data
 
 
 def label(bags, out, **arguments):
@@ -51,18 +58,19 @@ def test_bad_recordings_do_not_cost_the_others(bags, tmp_path, messages):
     out = tmp_path / "out"
     reports = label(bags, out, workers=1)
     assert {name: r.status for name, r in reports.items()} == {
-        "a": "labelled", "b": "labelled", "c": "labelled", "cut": "failed", "other": "labelled",
+        "a": "labelled", "b": "labelled", "c": "labelled", "cut": "failed", "other": "no labels",
     }  # fmt: skip
     assert "ReaderError" in reports["cut"].note
-    assert reports["other"].answered == 0 and reports["other"].refused == {"joints missing": 150}
+    assert reports["other"].answered == 0 and reports["other"].refused == {"misnamed joints": 150}
     assert "hip" in reports["other"].note  # which joints it lacks
     assert json.loads((out / fleet.REPORT).read_text())[0]["answered"] == 150
     # Once it is whole, a second run does it, and nothing else.
     shutil.rmtree(bags / "cut")
     write_bag(bags / "cut", messages)
     again = label(bags, out, workers=1)
-    assert {r.status for n, r in again.items() if n != "cut"} == {"there already"}
+    assert {again[name].status for name in "abc"} == {"there already"}
     assert again["cut"].status == "labelled"
+    assert again["other"].status == "no labels" and not (out / "other").exists()
 
 
 def test_a_full_disk_fails_a_file_and_leaves_nothing_of_it(bags, tmp_path):
@@ -114,8 +122,38 @@ def test_a_worker_that_is_killed_costs_its_file_which_is_done_again(bags, tmp_pa
         killer.join(1.0)
         assert not killer.is_alive()
     good = {name: r.answered for name, r in reports.items() if r.status == "labelled"}
-    assert good == {"a": 1500, "b": 1500, "c": 150, "other": 0}
+    assert good == {"a": 1500, "b": 1500, "c": 150}
     assert reports["cut"].status == "failed"
     for name in ("a", "b"):
         assert sorted(p.name for p in (out / name).iterdir()) == [f"{name}.mcap", "metadata.yaml"]
     assert not partials(out)
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_that_is_suspended_costs_its_file_which_is_done_again(bags, tmp_path, monkeypatch):
+    """And where all of them are, the files are reported as failed: nothing waits forever."""
+    monkeypatch.setattr(fleet, "SILENT", 3.0)
+    monkeypatch.setattr(fleet, "LOOK", 0.2)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+        pids = {name: each.process.process.pid for name, each in cluster.workers.items()}
+
+        def suspend_busy():
+            while not (busy := [w for w in cluster.scheduler.workers.values() if w.processing]):
+                time.sleep(0.001)
+            os.kill(pids[busy[0].name], signal.SIGSTOP)
+
+        try:
+            suspender = threading.Thread(target=suspend_busy, daemon=True)
+            suspender.start()
+            reports = label(bags, tmp_path / "out", scheduler=cluster.scheduler_address)
+            suspender.join()
+            good = {name: r.answered for name, r in reports.items() if r.status == "labelled"}
+            assert good == {"a": 150, "b": 150, "c": 150}
+            for process in pids.values():
+                os.kill(process, signal.SIGSTOP)
+            reports = label(bags, tmp_path / "more", scheduler=cluster.scheduler_address)
+            assert {report.status for report in reports.values()} == {"failed"}
+            assert all("no worker answers" in report.note for report in reports.values())
+        finally:
+            for process in pids.values():
+                os.kill(process, signal.SIGCONT)

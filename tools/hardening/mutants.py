@@ -25,6 +25,7 @@ SAMPLE = {
     "algorithms/aba.py": "test/algorithms/test_aba.py",
     "algorithms/crba.py": "test/algorithms/test_crba.py",
     "algorithms/efpa.py": "test/algorithms/test_efpa.py",
+    "algorithms/pv_osim.py": "test/algorithms/test_pv_osim.py",
     "algorithms/kinematics.py": "test/algorithms/test_kinematics.py",
     "cluster_tree/joints.py": "test/cluster_tree/test_joints.py",
     "node/stream/effort_safety.py": "test/node/stream/test_effort_safety.py",

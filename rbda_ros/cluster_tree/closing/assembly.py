@@ -7,11 +7,12 @@ zero position of a parallelogram linkage is.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rbda_ros.cluster_tree.closing.first_position import find_closed, outside_limits
+from rbda_ros.cluster_tree.closing.idle import IdleFreedom, RodSearch
 from rbda_ros.cluster_tree.closing.independent import (
     AssemblyError,
     Wishes,
@@ -22,6 +23,7 @@ from rbda_ros.cluster_tree.closing.independent import (
 from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
+    LARGEST_RATE,
     LOCKED,
     MOST_HELD,
     NEARLY_CLOSED,
@@ -29,8 +31,9 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     RANK_TOLERANCE,
     ROUNDED,
     SAMPLES,
+    SMALLEST_RATE,
 )
-from rbda_ros.cluster_tree.loops import Loop
+from rbda_ros.cluster_tree.loops import Loop, build_loop
 from rbda_ros.cluster_tree.pivoting import pivoted_columns
 from rbda_ros.description.model import Coupling, CutJoint
 from rbda_ros.errors import Problem
@@ -48,12 +51,14 @@ class Assembly:
         loop: the constraints without redundant rows.
         independent: velocity coordinates that are y.
         warnings: what is odd but usable.
+        idle: freedoms that were frozen, by the last constraints of the loop.
     """
 
     home: Array
     loop: Loop
     independent: tuple[int, ...]
     warnings: tuple[str, ...]
+    idle: tuple[IdleFreedom, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,19 +66,30 @@ class Sampled:
     """K with unit rows at closed positions that are not singular, home first.
 
     Attributes:
-        home: (nq,) the first of them.
+        positions: (nq,) each.
         jacobians: K (rows, nv) at each.
         rank: of all of them.
         moved: whether home is not where the loop was assembled, which is singular.
     """
 
-    home: Array
+    positions: list[Array]
     jacobians: list[Array]
     rank: int
     moved: bool
 
+    @property
+    def home(self) -> Array:
+        """(nq,) the first position."""
+        return self.positions[0]
 
-def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> Assembly:
+
+def assemble(
+    loop: Loop,
+    guess: Array,
+    wishes: Wishes,
+    names: Sequence[str],
+    rods: RodSearch | None = None,
+) -> Assembly:
     """Assemble one cluster.
 
     Args:
@@ -81,10 +97,12 @@ def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> 
         guess: (nq,) where to look for a closed position.
         wishes: what the files say about independent joints.
         names: of the velocity coordinates, for messages.
+        rods: finds rods that spin about themselves; None where they stay free.
 
     Raises:
         AssemblyError: with what to change.
     """
+    _check_scale(loop, guess)
     _check_consistent(loop)
     whole = loop
     rng = np.random.default_rng(0)
@@ -92,18 +110,23 @@ def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> 
     found = find_closed(loop, guess, rng)
     loop, near, dropped = _without_nearly_redundant(loop, found, rng)
     warnings.extend(dropped)
-    freedom = len(names) - near.rank
     rows = _full_rank_rows(near.jacobians, near.rank)
-    jacobians = [K[rows] for K in near.jacobians]
-    locked = _locked(jacobians, near.rank)
+    loop, moved = loop.with_rows(rows), near.moved
+    near = replace(near, jacobians=[K[rows] for K in near.jacobians])
+    locked = _locked(near.jacobians, near.rank)
     _check_freedom(whole, locked, near.home, names)
     if locked:
         warnings.append(
             f"constraints {_names(loop)}: they leave no freedom to"
             f" {', '.join(names[j] for j in locked)}; the loop is cheaper with these joints fixed"
         )
-    independent = choose_independent(jacobians, freedom, wishes, names, loop.constant)
-    if near.moved:
+    idle: list[IdleFreedom] = []
+    if rods is not None and not loop.constant:
+        loop, near, idle, stay_free = _frozen(loop, near, wishes, rods, rng)
+        warnings.extend(stay_free)
+    freedom = len(names) - near.rank
+    independent = choose_independent(near.jacobians, freedom, wishes, names, loop.constant)
+    if moved:
         warnings.append(
             f"constraints {_names(loop)}: the loop is singular where it was assembled, so that"
             " its branch is a matter of chance; give an 'assembly' guess"
@@ -114,7 +137,28 @@ def assemble(loop: Loop, guess: Array, wishes: Wishes, names: Sequence[str]) -> 
             f"constraints {_names(loop)}: assembled outside the limits of {', '.join(outside)};"
             " give an 'assembly' guess inside them, if the loop closes there"
         )
-    return Assembly(near.home, loop.with_rows(rows), independent, tuple(warnings))
+    return Assembly(near.home, loop, independent, tuple(warnings), tuple(idle))
+
+
+def _frozen(
+    loop: Loop, near: Sampled, wishes: Wishes, rods: RodSearch, rng: np.random.Generator
+) -> tuple[Loop, Sampled, list[IdleFreedom], list[str]]:
+    """The loop with its idle freedoms frozen, around the same home."""
+    idle, warnings = rods.find(
+        near.positions,
+        near.jacobians,
+        near.rank,
+        wishes.preferred,
+        wishes.required,
+    )
+    if not idle:
+        return loop, near, [], warnings
+    locks = build_loop(rods.tree, rods.numbers, [freedom.lock for freedom in idle], {})
+    locked = loop.joined(locks)
+    sampled = _sample(locked, near.home, rng, RANK_TOLERANCE)
+    if sampled is None or sampled.rank != near.rank + len(idle) or sampled.moved:
+        return loop, near, [], warnings  # they hold more than spins: leave all as it was
+    return locked, sampled, idle, warnings
 
 
 def _check_freedom(loop: Loop, locked: Collection[int], home: Array, names: Sequence[str]) -> None:
@@ -207,7 +251,10 @@ def _sample(
     rank = max(_rank(K, tolerance) for K in jacobians)
     regular = [i for i, K in enumerate(jacobians) if _rank(K, tolerance) == rank]
     return Sampled(
-        positions[regular[0]], [jacobians[i] for i in regular], rank, moved=regular[0] > 0
+        [positions[i] for i in regular],
+        [jacobians[i] for i in regular],
+        rank,
+        moved=regular[0] > 0,
     )
 
 
@@ -240,6 +287,29 @@ def _without_rounding(loop: Loop, guess: Array, rng: np.random.Generator) -> tup
 
 def _names(loop: Loop) -> str:
     return ", ".join(repr(constraint.name) for constraint in loop.constraints)
+
+
+def _check_scale(loop: Loop, guess: Array) -> None:
+    """Rows whose rates are too large or small for floating-point numbers, wherever one looks.
+
+    Their squares would overflow, and the row would count as redundant. A function that is not
+    finite at some positions alone, such as a logarithm, is nothing special.
+    """
+    rng = np.random.default_rng(0)
+    steps = [np.zeros(loop.nv), *rng.normal(0.0, 0.5, (SAMPLES, loop.nv))]
+    with np.errstate(all="ignore"):
+        rates = [np.abs(loop.jacobian(loop.integrate(guess, step))) for step in steps]
+    largest = np.array([K.max(axis=1, initial=0.0) for K in rates])  # (samples, rows), or NaN
+    fits = (largest == 0.0) | ((largest >= SMALLEST_RATE) & (largest <= LARGEST_RATE))
+    wrong = sorted({loop.row_constraint[row] for row in np.flatnonzero(~fits.any(axis=0))})
+    if wrong:
+        raise AssemblyError(
+            Problem(
+                f"constraints {', '.join(repr(loop.constraints[i].name) for i in wrong)}",
+                "their rates by the joints are not finite, or far too large or small for numbers",
+                "correct the constants in their equations, and choose common units",
+            )
+        )
 
 
 def _check_consistent(loop: Loop) -> None:

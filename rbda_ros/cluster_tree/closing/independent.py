@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -75,32 +75,45 @@ def choose_independent(
     """
     _check_count(freedom, wishes, names)
     balanced = _balanced(jacobians)
+    stacks = np.array(jacobians), np.array(balanced)
+
+    @cache
+    def conditionings(choice: tuple[int, ...]) -> Array:
+        """(2, positions) in the units of the files and in balanced ones, ascending."""
+        dependent = [j for j in range(len(names)) if j not in choice]
+        return np.array([_conditionings(stack, dependent) for stack in stacks])
 
     def in_any_units(choice: tuple[int, ...], skipped: int = 0) -> float:
-        dependent = [j for j in range(len(names)) if j not in choice]
-        return max(_conditioning(K, dependent, skipped) for K in (jacobians, balanced))
+        return float(conditionings(choice)[:, skipped].max())
 
-    def quality(choice: tuple[int, ...], skipped: int) -> tuple[bool, int, float]:
-        dependent = [j for j in range(len(names)) if j not in choice]
-        measure = _conditioning(jacobians, dependent, skipped)
-        usable = in_any_units(choice, skipped) >= (RANK_TOLERANCE if constant else USABLE)
+    def step(choice: tuple[int, ...], skipped: int) -> int:
         # In steps of a factor ten, so that rounding does not decide between equals.
-        step = math.floor(math.log10(max(measure, 1e-16)))
-        return usable, len(wishes.preferred.intersection(choice)), step
+        return math.floor(math.log10(max(float(conditionings(choice)[0, skipped]), 1e-16)))
 
     # One position of several may be on another branch, or at a dead point: it has no veto.
-    best: tuple[int, ...] = ()
     tried: list[tuple[int, ...]] = []
+    least = RANK_TOLERANCE if constant else USABLE
     for choices in _choices(jacobians, balanced, freedom, wishes):
         for skipped in (0, len(jacobians) // 4):
-            best = max(choices, key=partial(quality, skipped=skipped))
-            if quality(best, skipped)[0]:
-                return best
+            for group in _most_preferred_first(choices, wishes.preferred):
+                usable = [choice for choice in group if in_any_units(choice, skipped) >= least]
+                if usable:
+                    return max(usable, key=partial(step, skipped=skipped))
         tried.extend(choices)
     best = max(tried, key=in_any_units)
     if not wishes.listed and in_any_units(best) >= LEAST_USABLE:
         return best  # a rigid part of the loop is near its own dead point, whatever y is
     raise AssemblyError(_undetermined(best, wishes, names))
+
+
+def _most_preferred_first(
+    choices: Iterable[tuple[int, ...]], preferred: frozenset[int]
+) -> list[list[tuple[int, ...]]]:
+    """The choices, those with the most of the preferred coordinates first."""
+    groups: dict[int, list[tuple[int, ...]]] = {}
+    for choice in choices:
+        groups.setdefault(len(preferred.intersection(choice)), []).append(choice)
+    return [groups[count] for count in sorted(groups, reverse=True)]
 
 
 def _choices(
@@ -148,11 +161,11 @@ def _balanced(jacobians: Sequence[Array]) -> list[Array]:
     return balanced
 
 
-def _conditioning(jacobians: Sequence[Array], dependent: Sequence[int], skipped: int) -> float:
-    """Smallest singular value of the dependent columns at any position but the worst few."""
+def _conditionings(jacobians: Array, dependent: Sequence[int]) -> Array:
+    """Smallest singular value of the dependent columns at each position, ascending."""
     if not dependent:
-        return 1.0
-    return sorted(float(singular_values(K[:, dependent])[-1]) for K in jacobians)[skipped]
+        return np.ones(len(jacobians))
+    return np.sort(np.linalg.svd(jacobians[:, :, dependent], compute_uv=False)[:, -1])
 
 
 def _check_count(freedom: int, wishes: Wishes, names: Sequence[str]) -> None:

@@ -34,18 +34,26 @@ def newton_steps(
     branch is the one they continue; the others are Newton's.
 
     Args:
-        loop: of joints that have as many positions as velocities.
+        loop: whose known joints have as many positions as velocities; others that are not free,
+            as a floating base, stay where they start.
         start: (nq) where to start; of the symbols that are traced.
         target: (nq) the same with the known entries where they should be.
-        free: entries that may move; where the loop is linear one step moves them all the way.
+        free: velocity coordinates that may move; where the loop is linear one step moves them all
+            the way.
         steps: how many, two at least, where it is not linear.
     """
     columns, q = list(free), ca.SX(target)
+
+    def moved_by(at: Matrix, step: Matrix) -> Matrix:
+        return _moved(loop, at, columns, step)
+
     if loop.constant or not columns:
-        q[columns] += least_squares(loop.K(q)[:, columns], -loop.phi(q))
-        return q, ca.DM(0.0)
-    known = [j for j in range(loop.nv) if j not in columns]
-    way = (target - start)[known]
+        return moved_by(q, least_squares(loop.K(q)[:, columns], -loop.phi(q))), ca.DM(0.0)
+    places = _positions_of(loop)
+    known = [j for j in places if j not in columns]
+    entries = [places[j] for j in known]
+    others = [i for i in range(q.rows()) if i not in entries]
+    way = (target - start)[entries]
 
     def step_and_rates(at: Matrix) -> tuple[Matrix, Matrix]:
         """Newton's step (free), and how far the rates take these entries on the way (free)."""
@@ -54,18 +62,53 @@ def newton_steps(
         return both[:, 0], both[:, 1]
 
     first, before = step_and_rates(start)
-    q[columns] += first + before
-    predicted = q[columns]
+    predicted = q = moved_by(q, first + before)
     for _ in range(steps - 2):
-        q[columns] += least_squares(loop.K(q)[:, columns], -loop.phi(q))
+        q = moved_by(q, least_squares(loop.K(q)[:, columns], -loop.phi(q)))
     last, after = step_and_rates(q)
-    q[columns] += last
-    curved = [i for i, j in enumerate(columns) if loop.curved[j]]
-    given = [i for i, j in enumerate(known) if loop.curved[j]]
+    q = moved_by(q, last)
+    curved = [i for i, j in enumerate(columns) if loop.curved_velocities[j]]
+    given = [i for i, j in enumerate(known) if loop.curved_velocities[j]]
+    ends = [i for i in others if loop.curved[i]]
     return q, in_doubt(
         _largest(way[given], first[curved], before[curved], after[curved]),
-        _largest((after - before)[curved], (q[columns] - predicted)[curved]),
+        _largest((after - before)[curved], (q - predicted)[ends]),
     )
+
+
+def _positions_of(loop: Loop) -> dict[int, int]:
+    """Entries of q of the velocity coordinates of joints without quaternions."""
+    entries, nq, nv = {}, 0, 0
+    for body in loop.bodies:
+        if body.model.nq == body.model.nv:
+            entries.update({nv + i: nq + i for i in range(body.model.nv)})
+        nq, nv = nq + body.model.nq, nv + body.model.nv
+    return entries
+
+
+def _moved(loop: Loop, q: Matrix, columns: Sequence[int], step: Matrix) -> Matrix:
+    """The position (nq) that a step of some velocity coordinates leads to from q.
+
+    Quaternions go along their rate and are then made of length one again: the same as turning by
+    the step, to first order, for less.
+    """
+    if q.rows() == loop.nv:
+        q = ca.SX(q)
+        q[list(columns)] += step
+        return q
+    whole = ca.SX(loop.nv, 1)
+    whole[list(columns)] = step
+    parts, nq, nv = [], 0, 0
+    for body in loop.bodies:
+        model = body.model
+        q_i, step_i = q[nq : nq + model.nq], whole[nv : nv + model.nv]
+        nq, nv = nq + model.nq, nv + model.nv
+        moved = q_i + model.rate(q_i, step_i)
+        if model.nq != model.nv:
+            quaternion = moved[-4:]
+            moved = ca.vertcat(moved[:-4], quaternion / ca.sqrt(ca.sumsqr(quaternion)))
+        parts.append(moved)
+    return ca.vertcat(*parts)
 
 
 def in_doubt(moved: Any, bent: Any) -> Any:

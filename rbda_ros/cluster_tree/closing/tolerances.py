@@ -90,6 +90,8 @@ ASSEMBLY_RESTARTS = 40
 """Searches from ever farther around the guess before a loop is said not to close."""
 NEAR_STARTS = 4
 """Of these, how many are so near to the guess that Newton steps alone are tried first."""
+LARGEST_RATE, SMALLEST_RATE = 1e100, 1e-100
+"""Rates of a constraint by its joints between which their squares neither overflow nor vanish."""
 NEARLY_CLOSED = 1e-5
 """Largest |phi| of rows that may be dropped as nearly redundant: models are written with five or
 six digits."""
@@ -110,3 +112,16 @@ MOST_HELD = 6
 """Where more joints are locked than these, a message does not list their positions."""
 MOST_CHOICES = 3000
 """Choices of independent joints that are all compared; above it, a pivoted QR decides."""
+
+# Rods that spin about themselves.
+
+STAYS = 1e-6
+"""Velocity, beside the largest of a motion, below which a body or a joint does not take part."""
+ON_THE_LINE = 0.1
+"""How far from the line that it spins about the mass of a rod may be, as a share of its length: a
+bent rod is less, a swing between two ball joints is more."""
+BESIDE_IT = 0.05
+"""Share of a rod's mass below which a body beside it is a part of its joints: many files make a
+ball joint of three hinges."""
+BODIES_OF_A_ROD = 3
+"""Bodies that may spin together, as cylinder, screw and piston of a linear actuator."""

@@ -95,7 +95,6 @@ def advertise(node: Any) -> SlowServices:
         node.create_service(service.kind, f"~/{name}", answer, qos_profile=SERVICE_QOS)
     for name, service in long.items():
         slow.add(service.kind, f"~/{name}", _answer(node, service))
-    slow.start()
     return slow
 
 

@@ -13,6 +13,7 @@ from sensor_msgs.msg import JointState
 from rbda_ros.errors import InputError
 from rbda_ros.node.joint_map import map_joints, places
 from rbda_ros.node.messages import closed_position, moving, sequence
+from rbda_ros.node.refusals import RefusalError
 from rbda_ros.node.settings import Settings, joint_offsets
 from rbda_ros.robot import Robot
 from rbda_ros.robot.effort_evidence import FEWEST_SAMPLES, Motion
@@ -63,19 +64,26 @@ def identify_payload(
 
 
 def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion:
-    """What the newest joint states say: all that name the same joints, with rising stamps."""
-    messages = [m for m in map(_read, _thinned(recent)) if m is not None]
+    """What the newest joint states say: all that name the same joints, with rising stamps.
+
+    Others may publish on the topic too: what names none of this robot's joints is not looked at.
+    """
+    names = [(settings.joint_prefix + name).encode() for name in robot.joint_names]
+    ours = [data for data in recent if any(name in data for name in names)]
+    messages = [
+        m for m in map(_read, _thinned(ours)) if m is not None and _known(robot, settings, m)
+    ]
     messages = [m for m in messages if list(m.name) == list(messages[-1].name)]
     stamps = np.array([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in messages])
     later = stamps[1:] > np.maximum.accumulate(stamps)[:-1]
-    rising = np.flatnonzero(np.concatenate([[True], later]))
+    rising = np.flatnonzero(np.concatenate([[True], later])) if messages else stamps
     if len(rising) < FEWEST_SAMPLES or stamps[rising[-1]] - stamps[0] < SHORTEST * 1e9:
         raise InputError(
             f"the node remembers less than {SHORTEST:g} s, or {FEWEST_SAMPLES} joint states, that "
             "name the same joints; wait, and call again"
         )
     messages = [messages[k] for k in rising]
-    found = places(messages[-1].name, settings.joint_prefix, set(robot.joint_names))
+    found = _known(robot, settings, messages[-1])
     joints, at = map_joints(robot, tuple(found)), list(found.values())
     position, velocity = (_numbers(messages, field, at) for field in ("position", "velocity"))
     offsets = joint_offsets(settings, tuple(found))
@@ -99,6 +107,14 @@ def _read(data: bytes) -> Any:
         return deserialize_message(data, JointState)
     except RuntimeError:
         return None
+
+
+def _known(robot: Robot, settings: Settings, message: Any) -> dict[str, int]:
+    """Where the robot's joints stand in a message; empty where it names none, or one twice."""
+    try:
+        return places(message.name, settings.joint_prefix, set(robot.joint_names))
+    except RefusalError:
+        return {}
 
 
 def _actuator_efforts(

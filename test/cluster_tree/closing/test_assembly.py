@@ -348,3 +348,23 @@ def test_rounded_planar_loops_assemble(angle):
     np.testing.assert_allclose(robot.close({"crank": 1.2}), q, atol=1e-4)  # by rounding, 4e-6
     tau = [r.inverse_dynamics(r.close({"crank": 1.2}), [0.5], [1.0]) for r in (exact, robot)]
     np.testing.assert_allclose(tau[1], tau[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "equation",
+    [
+        "j0 - 1e308*1e308*j1", "j0 - j1*1e308*10", "log(0)*j0 - j1", "j0 - sqrt(-1)*j1",
+        "exp(1e9)*j0 - j1", "1e308*j0 - 1e308*j1", "(1e308*j0)^2 - j1", "1e-200*j0 - 1e-200*j1",
+    ],
+)  # fmt: skip
+def test_constants_beyond_numbers_are_named(equation):
+    """They ended in a LinAlgError, or the constraint silently counted for nothing."""
+    joint = '<joint name="j{0}" type="continuous"><parent link="base"/><child link="l{0}"/></joint>'
+    link = '<link name="l{0}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/>'
+    parts = [joint.format(k) + link.format(k) + "</inertial></link>" for k in range(2)]
+    urdf = f'<robot name="r"><link name="base"/>{"".join(parts)}</robot>'
+    wild = {"name": "wild", "type": "expression", "equation": equation}
+    with pytest.raises(DescriptionError, match=r"'wild'.*rates.*correct the constants"):
+        load_robot(urdf, {"constraints": [wild]})
+    tame = wild | {"equation": "1e6*j0 - 1e-6*j1 + log(2 + j1)"}
+    assert load_robot(urdf, {"constraints": [tame]}).ny == 1

@@ -8,6 +8,8 @@ from rbda_ros.msg import Contact as ContactMessage
 from rbda_ros.srv import ConstrainedForwardDynamics
 from ros_requests import state_of
 
+from rbda_ros import Contact, Wheel
+
 SERVICE = "~/constrained_forward_dynamics"
 
 
@@ -35,6 +37,36 @@ def test_equals_the_robot(solo):
         assert_close(np.array(forces), expected.forces[:, :3], 1e-11)
         assert answer.residual < 1e-6
         assert answer.iterations == expected.iterations
+
+
+def test_starts_from_the_forces_of_the_last_response(solo):
+    client, _, robot = solo
+    (state,) = states(robot, 1)
+    message = request(robot, state, CONTACTS["solo on three"][1])
+    message.mu, message.max_iterations, message.tolerance = 10.0 * robot.mass, 400, 1e-9
+    cold = client.call(ConstrainedForwardDynamics, SERVICE, message)
+    assert cold.success, cold.message
+    assert cold.converged
+    message.warm_start = cold.contact_wrenches
+    warm = client.call(ConstrainedForwardDynamics, SERVICE, message)
+    assert warm.iterations < cold.iterations
+    assert_close(np.array(warm.acceleration), np.array(cold.acceleration), 1e-7)
+
+
+def test_takes_two_links_wheels_and_weights(solo):
+    client, _, robot = solo
+    (state,) = states(robot, 1)
+    message = request(robot, state, CONTACTS["solo on three"][1][:2])
+    message.contacts[0].to = "base_link"
+    message.contacts[1].radius, message.contacts[1].weight = 0.02, 2.0
+    answer = client.call(ConstrainedForwardDynamics, SERVICE, message)
+    assert answer.success, answer.message
+    tau = state.tau.copy()
+    tau[:6] = 0.0
+    links = [contact.link for contact in message.contacts]
+    held = [Contact(links[0], to="base_link"), Wheel(links[1], 0.02, axis=None, weight=2.0)]
+    expected = robot.constrained_forward_dynamics(state.q, state.yd, tau, held)
+    assert_close(np.array(answer.acceleration), expected.ydd[6:], 1e-12)
 
 
 def test_says_where_contacts_contradict_each_other(solo):

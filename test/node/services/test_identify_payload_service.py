@@ -59,6 +59,34 @@ def ask(client, link="foot", duration=0.0):
     return client.call(IdentifyPayload, "~/identify_payload", request)
 
 
+def other_robot(k):
+    """A joint state of an arm that publishes on the same topic."""
+    message = JointState(name=["arm_shoulder", "arm_elbow"], position=[0.1, 0.2])
+    message.velocity, message.effort = [0.0, 0.0], [1.0, 2.0]
+    message.header.stamp.sec = 1_700_000_000 + k
+    return message
+
+
+def test_joint_states_of_another_robot_are_left_aside(node):
+    client, publisher = node
+    for k in range(10):
+        publisher.publish(other_robot(k))
+    twice = next(heard(load_robot(LEG, LOOPS)))
+    twice.name[0] = twice.name[1]
+    publisher.publish(twice)
+    client.spin(0.5)
+    alone = ask(client)
+    assert not alone.success and "less than 0.5 s" in alone.message, alone.message
+    for k, message in enumerate(heard(load_robot(LEG, LOOPS))):
+        publisher.publish(message)
+        publisher.publish(other_robot(20 + k))  # the newest is always theirs
+        client.spin(0.001)
+    client.spin(0.5)
+    answer = ask(client)
+    assert answer.success, answer.message
+    assert abs(answer.inertia.m - LOAD.mass) < max(4 * answer.mass_deviation, 0.05)
+
+
 def test_finds_a_load_that_can_then_be_set(node):
     client, publisher = node
     robot = load_robot(LEG, LOOPS)

@@ -1,0 +1,183 @@
+"""Loops as other tools leave them in a URDF or SDF: frames by name, and elements of Drake.
+
+- onshape-to-robot ends each loop in two frames, links ``closing_NAME_1`` and ``closing_NAME_2`` on
+  fixed joints. Where there are ``closing_NAME_1_z`` and ``closing_NAME_2_z`` too, the loop was a
+  hinge about z, otherwise a ball: what its own MJCF files and PlaCo make of them.
+- Drake has ``drake:ball_constraint``, ``drake:distance_constraint``, ``drake:tendon_constraint``,
+  and stiff ``drake:linear_bushing_rpy`` in the place of joints that would close a loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TypeVar
+
+from lxml import etree
+
+from rbda_ros.description.model import (
+    Attachment,
+    Constraint,
+    Coupling,
+    CutJoint,
+    CutType,
+    Pose,
+    Vector3,
+)
+from rbda_ros.description.report import Report
+from rbda_ros.description.urdf import ZERO
+from rbda_ros.description.values import brief, to_bound, to_number, to_vector
+from rbda_ros.description.xml_text import attribute, line, local_name, text_of
+
+T = TypeVar("T")
+_CLOSING = re.compile(r"(closing_.+)_1")
+_AXES: tuple[Vector3, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+def closing_frames(
+    links: Collection[str], stated: Iterable[Constraint], report: Report
+) -> list[CutJoint]:
+    """The loops that pairs of onshape-to-robot's frames mean.
+
+    Args:
+        links: names of all links.
+        stated: constraints that the files state; frames that these name are theirs.
+        report: takes a note of each loop that was found.
+    """
+    cuts = [constraint for constraint in stated if isinstance(constraint, CutJoint)]
+    used = {end.link for cut in cuts for end in (cut.predecessor, cut.successor)}
+    found = []
+    for link in links:
+        match = _CLOSING.fullmatch(link)
+        other = f"{match.group(1)}_2" if match else ""
+        if match is None or other not in links or not used.isdisjoint((link, other)):
+            continue
+        is_hinge = f"{link}_z" in links and f"{other}_z" in links
+        kind: CutType = "revolute" if is_hinge else "spherical"
+        cut = CutJoint(match.group(1), kind, Attachment(link), Attachment(other), axis=_AXES[2])
+        found.append(cut)
+        report.warn(
+            f"constraint {brief(cut.name)}",
+            f"frames {brief(link)} and {brief(other)} of onshape-to-robot are a {kind} loop here;"
+            " the loop file may state another type",
+        )
+    return found
+
+
+def read_drake_constraints(
+    xml: etree._Element, place_of: Callable[[str], Attachment], report: Report
+) -> Iterator[Constraint]:
+    """The loops among Drake's own elements of a <robot> or <model>.
+
+    Args:
+        xml: the <robot> or <model>.
+        place_of: where a body or frame is.
+        report: takes the problems.
+    """
+    readers = {
+        "ball_constraint": _ball,
+        "distance_constraint": _distance,
+        "linear_bushing_rpy": _bushing,
+    }
+    count = 0
+    for element in xml.iterchildren():
+        kind = local_name(element)
+        if kind not in readers and kind != "tendon_constraint":
+            continue
+        count += 1
+        fields = _Fields(element, f"{kind}_{count}", place_of, report)
+        made = _tendon(fields) if kind == "tendon_constraint" else readers[kind](fields)
+        if made is not None:
+            yield made
+
+
+def drake_frames(robot: etree._Element, report: Report) -> Callable[[str], Attachment]:
+    """Where a name of a URDF is: a link, or a <frame>, which Drake adds to URDF."""
+    frames: dict[str, Attachment] = {}
+    for element in robot.iterchildren("frame"):
+        where = f"frame {brief(element.get('name', ''))}"
+        pose = Pose(
+            attribute(element, "xyz", to_vector, ZERO, where, report),
+            attribute(element, "rpy", to_vector, ZERO, where, report),
+        )
+        frames[element.get("name", "")] = Attachment(element.get("link", ""), pose)
+    return lambda name: frames.get(name, Attachment(name))
+
+
+class _Fields:
+    """What is nested in an element of Drake: attributes in a URDF, text in an SDF."""
+
+    def __init__(
+        self, xml: etree._Element, name: str, place_of: Callable[[str], Attachment], report: Report
+    ) -> None:
+        self.xml, self.name, self.place_of, self.report = xml, name, place_of, report
+        self.where = f"<drake:{local_name(xml)}> ({line(xml)})"
+
+    def get(self, tag: str, convert: Callable[[str], T], default: T) -> T:
+        for element in self.xml.iterchildren():
+            if local_name(element) == tag:
+                text = element.get("value") or element.get("name") or text_of(element) or ""
+                try:
+                    return convert(text)
+                except ValueError as error:
+                    self.report.problem(self.where, f"<drake:{tag}>: {error}", "correct it")
+                    return default
+        return default
+
+    def end(self, body: str, point: str) -> Attachment:
+        name = self.get(body, str.strip, "")
+        if not name:
+            self.report.problem(self.where, f"has no <drake:{body}>", "name a link")
+            return Attachment("")
+        return Attachment(self.place_of(name).link, Pose(self.get(point, to_vector, ZERO)))
+
+    def ends(self) -> tuple[Attachment, Attachment]:
+        tag = local_name(self.xml)
+        return self.end(f"{tag}_body_A", f"{tag}_p_AP"), self.end(f"{tag}_body_B", f"{tag}_p_BQ")
+
+
+def _ball(fields: _Fields) -> Constraint:
+    return CutJoint(fields.name, "spherical", *fields.ends())
+
+
+def _distance(fields: _Fields) -> Constraint:
+    length = fields.get("distance_constraint_distance", to_number, 0.0)
+    if length <= 0.0:
+        fields.report.problem(fields.where, "its distance is not positive", "give it in m")
+        length = 1.0
+    if fields.get("distance_constraint_stiffness", to_bound, float("inf")) < float("inf"):
+        fields.report.warn(fields.where, "is a spring in Drake; it is rigid here")
+    return CutJoint(fields.name, "distance", *fields.ends(), length=length)
+
+
+def _tendon(fields: _Fields) -> Coupling | None:
+    """``lower <= sum a q + offset <= upper``: a coupling where both limits are the same."""
+    terms: dict[str, float] = {}
+    for element in fields.xml.iterchildren():
+        if local_name(element) == "tendon_constraint_joint":
+            try:
+                terms[element.get("name", "")] = to_number(element.get("a", ""))
+            except ValueError as error:
+                fields.report.problem(fields.where, f"a: {error}", "give a number")
+    offset = fields.get("tendon_constraint_offset", to_number, 0.0)
+    lower = fields.get("tendon_constraint_lower_limit", to_bound, -float("inf"))
+    upper = fields.get("tendon_constraint_upper_limit", to_bound, float("inf"))
+    if lower != upper:
+        fields.report.warn(fields.where, "limits the length of a tendon, and is left out")
+        return None
+    return Coupling(fields.name, {j: a for j, a in terms.items() if a}, offset=lower - offset)
+
+
+def _bushing(fields: _Fields) -> CutJoint | None:
+    """A bushing that is stiff in all directions but for turns about one axis, or about any."""
+    frames = [fields.get(f"bushing_frame{side}", str.strip, "") for side in "AC"]
+    force = fields.get("bushing_force_stiffness", to_vector, ZERO)
+    torque = fields.get("bushing_torque_stiffness", to_vector, ZERO)
+    free = [axis for axis, stiffness in zip(_AXES, torque, strict=True) if not stiffness]
+    kinds: dict[int, CutType] = {0: "fixed", 1: "revolute", 3: "spherical"}
+    if 0.0 in force or len(free) not in kinds or "" in frames:
+        fields.report.warn(fields.where, "is a spring and damper, and is left out")
+        return None
+    fields.report.warn(fields.where, f"is stiff in Drake; it is a {kinds[len(free)]} cut here")
+    first, second = (fields.place_of(frame) for frame in frames)
+    return CutJoint(fields.name, kinds[len(free)], first, second, axis=(free or _AXES)[0])

@@ -1,0 +1,172 @@
+"""Joints that a recording does not have: held where they are said to be, so that the rest is known.
+
+A recording of an arm often lacks the fingers of its gripper. The robot with these joints fixed has
+the same dynamics for the others, as long as they stay where they are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from rbda_ros.cluster_tree.closing.determining import determining_in_cluster
+from rbda_ros.cluster_tree.cluster_joint import ClusterNode
+from rbda_ros.cluster_tree.tree import build_cluster_tree
+from rbda_ros.description import expression
+from rbda_ros.description.model import Constraint, Coupling, CutJoint, Joint
+from rbda_ros.description.orientation import about, to_pose
+from rbda_ros.errors import InputError, listed
+from rbda_ros.recordings.bags import JOINT_STATE, open_bag
+from rbda_ros.recordings.cdr import CdrCodec, UnreadableError
+from rbda_ros.robot import Robot
+from rbda_ros.spatial import rpy_matrix
+
+LOOKED_AT = 5000
+"""Joint states of a recording whose names are read: drivers of several parts take turns."""
+HELD_TYPES = ("revolute", "continuous", "prismatic")
+
+
+def recorded_joints(bag: Path, topic: str, prefix: str = "") -> frozenset[str]:
+    """Names of the joints in the first joint states of a bag, without the prefix."""
+    names: set[str] = set()
+    states = CdrCodec().reader()
+    with open_bag(bag) as reader:
+        wanted = [c for c in reader.connections if c.topic == topic and c.msgtype == JOINT_STATE]
+        messages = reader.messages(wanted) if wanted else ()
+        for count, (_, _, data) in enumerate(messages):
+            if count == LOOKED_AT:
+                break
+            try:
+                names.update(states.read(data).names)
+            except UnreadableError:
+                continue
+    return frozenset(name[len(prefix) :] for name in names if name.startswith(prefix))
+
+
+def joints_to_hold(
+    robot: Robot, recorded: Collection[str], given: Mapping[str, float]
+) -> dict[str, float]:
+    """Position of each joint to hold [rad, m], so that the recorded ones determine the others.
+
+    Args:
+        robot: the model.
+        recorded: joints that are measured.
+        given: positions of joints that are held anyhow; others are held at the assembly, inside
+            their limits.
+
+    Raises:
+        InputError: a given joint is unknown or is recorded.
+    """
+    if unknown := sorted(set(given) - set(robot.joint_names)):
+        raise InputError(
+            f"hold: {robot.name} has no moving joint {listed(unknown)}; its joints are"
+            f" {listed(robot.joint_names)}"
+        )
+    if both := sorted(set(given) & set(recorded)):
+        raise InputError(f"hold: {listed(both)} is recorded; hold joints that are not")
+    names = set(given)
+    if not set(recorded).isdisjoint(robot.joint_names):  # else it is another robot's recording
+        first = 1 if robot.floating_base else 0
+        for node in robot.tree.clusters[first:]:
+            names.update(_undetermined(node, {*recorded, *given}))
+    limits = {joint.name: joint.limits for joint in robot.description.joints}
+    places = robot.coordinates.scalar_positions
+    held = {}
+    for name in robot.joint_names:
+        if name in names and name in places:
+            position = given.get(name, float(robot.tree.home[places[name]]))
+            if name not in given and limits[name].lower <= limits[name].upper:
+                position = float(np.clip(position, limits[name].lower, limits[name].upper))
+            held[name] = position
+    return held
+
+
+def _undetermined(node: ClusterNode, known: Collection[str]) -> list[str]:
+    """Joints of a cluster to hold: all of it where nothing is known, else as few of y as do."""
+    joints = [body.joint.name for body in node.bodies]
+    if not set(joints) & set(known):
+        return joints
+    if node.loop is None:
+        return [joint for joint in joints if joint not in known]
+    owners = [body.joint.name for body in node.bodies for _ in range(body.model.nv)]
+    more: list[str] = []
+    for name in [None, *dict.fromkeys(owners[j] for j in node.independent)]:
+        if name is not None and name not in known:
+            more.append(name)
+        places = [i for i, joint in enumerate(joints) if joint in known or joint in more]
+        try:
+            determining_in_cluster(node, places, node.home)
+        except InputError:
+            continue
+        return more
+    return more
+
+
+def with_held(robot: Robot, held: Mapping[str, float]) -> Robot:
+    """The robot with some joints fixed at positions [rad, m].
+
+    Raises:
+        InputError: a joint that cannot be held, or an equation over a held and a moving joint.
+    """
+    if not held:
+        return robot
+    described = robot.description
+    joints = tuple(
+        _fixed(joint, held[joint.name]) if joint.name in held else joint
+        for joint in described.joints
+    )
+    constraints = tuple(
+        kept for c in described.constraints if (kept := _remaining(c, held)) is not None
+    )
+
+    def moving(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if names is None else tuple(name for name in names if name not in held)
+
+    assembly = {name: guess for name, guess in described.assembly.items() if name not in held}
+    description = replace(
+        described,
+        joints=joints,
+        constraints=constraints,
+        independent_joints=moving(described.independent_joints) or None,
+        actuated_joints=moving(described.actuated_joints),
+        assembly=assembly,
+        warnings=(),
+    )
+    tree = robot.tree
+    return Robot(build_cluster_tree(description, tree.spanning.floating_base, tree.gravity))
+
+
+def _fixed(joint: Joint, position: float) -> Joint:
+    if joint.type not in HELD_TYPES:
+        raise InputError(f"hold: {joint.name} is a {joint.type} joint; record it")
+    R, p = rpy_matrix(joint.origin.rpy), np.array(joint.origin.xyz)
+    axis = np.array(joint.axis)
+    if joint.type == "prismatic":
+        origin = to_pose(R, p + position * (R @ axis))
+    else:
+        origin = to_pose(R @ about(joint.axis, position), p)
+    return replace(joint, type="fixed", origin=origin, armature=0.0, independent=None)
+
+
+def _remaining(constraint: Constraint, held: Mapping[str, float]) -> Constraint | None:
+    """What is left of a constraint; None where all of its joints are held."""
+    if isinstance(constraint, CutJoint):
+        return constraint
+    if isinstance(constraint, Coupling):
+        terms = {name: c for name, c in constraint.terms.items() if name not in held}
+        offset = constraint.offset - sum(
+            c * held[name] for name, c in constraint.terms.items() if name in held
+        )
+        return replace(constraint, terms=terms, offset=offset) if terms else None
+    names = expression.names(constraint.tree)
+    if set(names) <= set(held):
+        return None
+    if set(names) & set(held):
+        raise InputError(
+            f"constraint {constraint.name!r}: it ties {listed(sorted(set(names) & set(held)))},"
+            " which is not recorded; record it"
+        )
+    return constraint
