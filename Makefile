@@ -135,6 +135,7 @@ CALLS ?= 1000000
 
 soak: install
 	$(VENV)/python -m tools.hardening.soak --minutes $(MINUTES) $(KEEP)
+	$(VENV)/python -m tools.hardening.adversary --minutes $(MINUTES) $(KEEP)
 
 faults: install
 	$(VENV)/python -m tools.hardening.faults $(KEEP)

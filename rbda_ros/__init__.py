@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rbda_ros.robot.actuation import Actuation
     from rbda_ros.robot.contacts import ConstrainedMotion, Contact, ContactEfforts, Impact, Wheel
     from rbda_ros.robot.conversion import JointMotion
+    from rbda_ros.robot.friction_contacts import FrictionalEfforts, FrictionalStep, FrictionContact
     from rbda_ros.robot.momentum_observer import MomentumObserver
     from rbda_ros.robot.payloads import Payload
     from rbda_ros.robot.results import Cluster, Derivatives, OperationalSpace
@@ -44,6 +45,9 @@ __all__ = [
     "ContactEfforts",
     "Derivatives",
     "DescriptionError",
+    "FrictionContact",
+    "FrictionalEfforts",
+    "FrictionalStep",
     "Impact",
     "InputError",
     "JointMotion",
@@ -77,6 +81,7 @@ _HOMES = {
         "Wheel",
     ),
     "robot.conversion": ("JointMotion",),
+    "robot.friction_contacts": ("FrictionContact", "FrictionalEfforts", "FrictionalStep"),
     "robot.momentum_observer": ("MomentumObserver",),
     "robot.payloads": ("Payload",),
     "robot.results": (

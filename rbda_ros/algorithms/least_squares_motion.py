@@ -18,9 +18,9 @@ RANK_TOLERANCE = 1e-11
 """Singular values below this, relative to the largest, count as zero."""
 NOISE = 1e-14
 """Entries of J that are no more than rounding [1, 1/m]: of a link that cannot move."""
-RESOLVED = (1e-13, 3e-9)
+RESOLVED = (1e-13, 3e-8)
 """Relative singular values between these leave fewer than seven digits of the motion, whether they
-count as zero or not: entries of J are right to 1e-16."""
+count as zero or not: two ways to compute it were seen to differ by 1e-15 over the smallest one."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,12 +38,17 @@ class ClusterTree:
     Spanning vectors (q, qd) stack the bodies in regular numbering, which is cluster by cluster;
     independent vectors (yd, ydd, tau) stack the clusters' independent coordinates. The description
     has the constraints that freeze ``idle_freedoms`` among its own.
+
+    Attributes:
+        base_inertia: (6, 6) spatial inertia that regrouping moved onto the fixed base, about the
+            origin of the world; None for none.
     """
 
     description: RobotDescription
     spanning: SpanningTree
     clusters: tuple[ClusterNode, ...]
     gravity: tuple[float, float, float]
+    base_inertia: NDArray[np.float64] | None = None
     idle_freedoms: tuple[IdleFreedom, ...] = ()
 
     def outward(self) -> Iterator[int]:

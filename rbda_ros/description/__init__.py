@@ -1,4 +1,4 @@
-"""Text in, plain frozen dataclasses out: URDF, URDF+, MJCF, SDF, transmissions, loop files.
+"""Text in, plain frozen dataclasses out: URDF, URDF+, xacro, MJCF, SDF, USD, loop files.
 
 Lives here: a reader for each form, checks, and the dataclasses in `model`.
 Comes in: `errors` and `spatial` alone.
@@ -15,9 +15,10 @@ from lxml import etree
 
 from rbda_ros.description import gepetto, source, xml_text, yaml_text
 from rbda_ros.description.combine import combine
+from rbda_ros.description.elements import warn_of_unknown_elements
 from rbda_ros.description.loop_conventions import drake_frames, read_drake_constraints
 from rbda_ros.description.loop_elements import read_loop_elements
-from rbda_ros.description.loop_file import JointOverride, read_loop_file
+from rbda_ros.description.loop_file import JointOverride, LoopFile, read_loop_file
 from rbda_ros.description.mjcf import read_mjcf
 from rbda_ros.description.mjcf_compiler import compile_mjcf
 from rbda_ros.description.model import RobotDescription
@@ -33,6 +34,7 @@ from rbda_ros.description.urdf import (
     read_name,
 )
 from rbda_ros.description.urdf_plus import read_loops, read_path_couplings
+from rbda_ros.description.usd import is_usd, read_usd
 
 __all__ = ["read_description"]
 
@@ -47,7 +49,7 @@ def read_description(
 
     Args:
         urdf: a path or XML text; URDF, URDF+, MJCF or SDF, as its root element says. A file that
-            uses xacro is expanded by it.
+            uses xacro is expanded by it. Or the path of a USD file.
         loops: the loop-constraint file, ours or Gepetto's, as a path, YAML text or a mapping;
             None or "" for none.
         xacro_arguments: for the <xacro:arg> elements of the file.
@@ -56,25 +58,41 @@ def read_description(
         DescriptionError: with every problem found, each naming element, reason and remedy.
     """
     report = Report()
-    text = source.urdf_text(urdf, xml_text.LARGEST_TEXT, report, xacro_arguments)
-    root = _read_root(text, report)
-    loop_file = read_loop_file(_in_our_form(_read_loops(loops, report), root, report), report)
-    if root is None:
-        report.raise_problems()
-    assert root is not None  # else there was a problem
-    if root.tag == "mujoco":
-        model = compile_mjcf(urdf, text or "", report)
-        report.raise_problems()
-        robot = read_mjcf(model, report)
-    elif root.tag == "sdf":
-        robot = read_sdf(root, report, loop_file.root)
+    if source.is_text(urdf) or not is_usd(urdf):
+        text = source.urdf_text(urdf, xml_text.LARGEST_TEXT, report, xacro_arguments)
+        root = _read_root(text, report)
     else:
-        robot = read_urdf(root, report)
+        text = root = None
+    loop_file = read_loop_file(_in_our_form(_read_loops(loops, report), root, report), report)
+    robot = _read_robot(urdf, text, root, loop_file, report)
+    if robot is None:
+        report.raise_problems()
+    assert robot is not None  # else there was a problem
     if loop_file.root not in (None, robot.name):
         robot = choose_tree(robot, loop_file.root or "", report)
     description = combine(robot, loop_file, report)
     report.raise_problems()
     return description
+
+
+def _read_robot(
+    urdf: str | os.PathLike[str],
+    text: str | None,
+    root: etree._Element | None,
+    loop_file: LoopFile,
+    report: Report,
+) -> ReadRobot | None:
+    """What the robot's own file says, by the reader of its format; None after noting why not."""
+    if root is None:
+        return read_usd(urdf, report) if text is None and is_usd(urdf) else None
+    warn_of_unknown_elements(root, report)
+    if root.tag == "mujoco":
+        model = compile_mjcf(urdf, text or "", report)
+        report.raise_problems()
+        return read_mjcf(model, report)
+    if root.tag == "sdf":
+        return read_sdf(root, report, loop_file.root)
+    return read_urdf(root, report)
 
 
 def read_urdf(root: etree._Element, report: Report) -> ReadRobot:

@@ -67,7 +67,9 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
         *mimic_couplings,
         *expand_path_couplings(robot.path_couplings, link_names, tree, report),
         *robot.constraints,
-        *closing_frames(link_names, (*robot.constraints, *loop_file.constraints), report),
+        *closing_frames(
+            [link.name for link in links], (*robot.constraints, *loop_file.constraints), report
+        ),
         *(rotor.gear for rotor in rotors),
         *loop_file.constraints,
     )

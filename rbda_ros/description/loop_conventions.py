@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from lxml import etree
@@ -35,24 +35,24 @@ _AXES: tuple[Vector3, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 def closing_frames(
-    links: Collection[str], stated: Iterable[Constraint], report: Report
+    links: Sequence[str], stated: Iterable[Constraint], report: Report
 ) -> list[CutJoint]:
     """The loops that pairs of onshape-to-robot's frames mean.
 
     Args:
-        links: names of all links.
+        links: names of all links, in the order of the file.
         stated: constraints that the files state; frames that these name are theirs.
         report: takes a note of each loop that was found.
     """
     cuts = [constraint for constraint in stated if isinstance(constraint, CutJoint)]
     used = {end.link for cut in cuts for end in (cut.predecessor, cut.successor)}
-    found = []
+    named, found = set(links), []
     for link in links:
         match = _CLOSING.fullmatch(link)
         other = f"{match.group(1)}_2" if match else ""
-        if match is None or other not in links or not used.isdisjoint((link, other)):
+        if match is None or other not in named or not used.isdisjoint((link, other)):
             continue
-        is_hinge = f"{link}_z" in links and f"{other}_z" in links
+        is_hinge = f"{link}_z" in named and f"{other}_z" in named
         kind: CutType = "revolute" if is_hinge else "spherical"
         cut = CutJoint(match.group(1), kind, Attachment(link), Attachment(other), axis=_AXES[2])
         found.append(cut)

@@ -386,8 +386,8 @@ def _warn_of_options(model: Any, report: Report) -> None:
         report.warn("option", f"gravity {given} is left to the argument 'gravity'")
     if model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_EQUALITY):
         report.warn("flag", "equality constraints are disabled in the file, but not here")
-    if model.opt.density or model.opt.viscosity:
-        report.warn("option", "forces of a fluid (density, viscosity) are left out")
+    if model.opt.density or model.opt.viscosity or np.any(model.opt.wind):
+        report.warn("option", "forces of a fluid (density, viscosity, wind) are left out")
 
 
 def _rotation(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from rbda_ros.description.report import Report
 from rbda_ros.description.sdf_frames import WORLD, Frames, Placement, read_pose, relative
 from rbda_ros.description.sdf_joints import TWO_AXES, JointReader, Parts, grow_tree
 from rbda_ros.description.urdf import bounded
-from rbda_ros.description.values import brief, to_number
+from rbda_ros.description.values import brief, to_number, to_vector
 from rbda_ros.description.xml_text import child, children, inner, line, required, text_of
 from rbda_ros.spatial import rpy_matrix
 
@@ -122,6 +122,7 @@ def _model(root: etree._Element, report: Report, chosen: str | None) -> etree._E
     """The model of the file, the only one of its world that is not static, or the chosen one."""
     models = [*children(root, "model")]
     for world in children(root, "world"):
+        _warn_of_gravity(world, report)
         moving = [m for m in children(world, "model") if text_of(child(m, "static")) != "true"]
         models.extend(moving)
     if len(models) > 1 and chosen is not None:
@@ -143,6 +144,14 @@ def _model(root: etree._Element, report: Report, chosen: str | None) -> etree._E
     return models[0]
 
 
+def _warn_of_gravity(world: etree._Element, report: Report) -> None:
+    down = (0.0, 0.0, -9.81)
+    g = inner(world, "gravity", to_vector, down, "<world>", report)
+    if not np.allclose(g, down, atol=2e-2):
+        given = " ".join(f"{component:g}" for component in g)
+        report.warn("<world>", f"gravity {given} is left to the argument 'gravity'")
+
+
 def _has(model: etree._Element, name: str) -> bool:
     """Whether a model has a link or joint of that name."""
     return any(element.get("name") == name for element in model.iterchildren("link", "joint"))
@@ -160,6 +169,8 @@ def _link(xml: etree._Element, report: Report) -> Link:
     inertial = child(xml, "inertial")
     if (text_of(child(xml, "gravity")) or "true").lower() in ("false", "0"):
         report.warn(where, "<gravity> is false, which is the simulator's: it has weight here")
+    if (text_of(child(xml, "kinematic")) or "false").lower() in ("true", "1"):
+        report.warn(where, "<kinematic> is true, so that no force moves it; forces do here")
     if inertial is None:
         report.warn(where, "has no <inertial>; SDF gives it 1 kg and 1 kg m^2 about every axis")
     elif inertial.get("auto", "false").strip().lower() in ("true", "1"):

@@ -82,10 +82,12 @@ class _Worker:
         with self.lock:
             self.waiting.append(weakref.ref(lazy))
             if self.thread is None and not _ending.cancelled:
-                self.thread = threading.Thread(
-                    target=self.run, name="rbda_ros compiler", daemon=True
-                )
-                self.thread.start()
+                thread = threading.Thread(target=self.run, name="rbda_ros compiler", daemon=True)
+                try:
+                    thread.start()
+                    self.thread = thread
+                except RuntimeError as error:  # the system allows no more; the next request tries
+                    _log.warning("%s is not compiled yet and stays slow: %s", lazy.name, error)
 
     def run(self) -> None:
         if begin_thread is not None:

@@ -17,6 +17,7 @@ from rbda_ros.algorithms.constrained_dynamics import (
     constrained_forward_dynamics,
     constrained_forward_dynamics_by_loop_forces,
 )
+from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
@@ -152,6 +153,18 @@ def _frame_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix, frame: Na
 
 def _jacobian_at(tree: ClusterTree, q: Matrix, points: Matrix, frame: NamedFrame) -> Matrix:
     return jacobian(tree, q, _moved(frame.on_body(tree), points.T))
+
+
+def _frame_changes(
+    tree: ClusterTree,
+    q: Matrix,
+    yd: Matrix,
+    ydd: Matrix,
+    wrench: Matrix,
+    points: Matrix,
+    frame: NamedFrame,
+) -> tuple[Matrix, ...]:
+    return frame_changes(tree, q, yd, ydd, wrench, _moved(frame.on_body(tree), points.T))
 
 
 def _operational_space(tree: ClusterTree, q: Matrix, *given: Any) -> tuple[Matrix, ...]:
@@ -305,6 +318,17 @@ REGISTRY: dict[str, Traceable] = {
         sees_inertia=False,
         public=False,
         shapes=lambda frame: {"points": (1, 3)},
+    ),
+    "frame_changes": Traceable(
+        ("q", "yd", "ydd", "wrench", "points"),
+        _frame_changes,
+        needs_frames=True,
+        sees_inertia=False,
+        public=False,
+        shapes=lambda frame: {"wrench": (6, 1), "points": (1, 3)},
+    ),
+    "spanning_changes": Traceable(
+        ("q", "yd", "spanning_tau"), spanning_changes, sees_inertia=False, public=False
     ),
     "operational_space": Traceable(
         ("q",),

@@ -45,7 +45,7 @@ class Worker:
         """Begin to make something, once all before it is made; these tokens cancel it too.
 
         Raises:
-            RuntimeError: it was told to stop.
+            RuntimeError: it was told to stop, or the system allows no more threads.
         """
 
         def run() -> T:
@@ -62,6 +62,11 @@ class Worker:
     def pending(self) -> int:
         """How many things are being made, or wait for it."""
         return len(self._pending)
+
+    @property
+    def ending(self) -> bool:
+        """Whether it was told to stop."""
+        return self._ending.cancelled
 
     def cancel(self) -> None:
         """Begin nothing more, and have what is under way stop at its next step."""

@@ -25,7 +25,7 @@ from rbda_ros.robot import (
     motor_command,
     random_states,
 )
-from rbda_ros.robot.contact_dynamics import ContactDynamics
+from rbda_ros.robot.contact_derivatives import ContactDerivatives
 from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.payloads import Payload, with_payloads
 from rbda_ros.spatial import Array
@@ -65,7 +65,7 @@ def load_robot(
     return Robot(tree)
 
 
-class Robot(ContactDynamics):
+class Robot(ContactDerivatives):
     """The dynamics of one robot. Threads may share it.
 
     Positions and velocities may be spanning vectors (every joint) or independent ones (y); the

@@ -341,13 +341,18 @@ def check_promises(history: History, *, slack: int = 0, rounding: float = ROUNDI
     topics = sorted({record.topic for record in history if record.topic})
     for topic in topics:
         of_topic = [record for record in history if record.topic in (topic, "")]
-        checker = _Checker(topic, slack, rounding)
+        checker = PromiseChecker(topic, slack, rounding)
         for record in of_topic:
             checker.take(record)
 
 
-class _Checker:
-    """The promises on one topic: what they depend on, followed through the history."""
+class PromiseChecker:
+    """The promises on one topic: what they depend on, followed through the history.
+
+    Args:
+        topic: its name, for messages.
+        slack, rounding: as `check_promises` takes them.
+    """
 
     def __init__(self, topic: str, slack: int, rounding: float) -> None:
         self.topic, self.slack, self.rounding = topic, slack, rounding
@@ -356,17 +361,25 @@ class _Checker:
         self.active = True  # a history may begin while the node is active
         self.zeros_wanted = False  # after a refusal
         self.ended = False  # since the last effort
+        self.end_wanted = False  # after a deactivation
 
     def take(self, record: Sent | Happened) -> None:
-        """Check one record, and go on from there."""
+        """Check one record, and go on from there: also after a promise was found broken."""
         if isinstance(record, Happened):
             self._happened(record)
             return
+        try:
+            self._sent(record)
+        finally:
+            self.last = record
+
+    def _sent(self, record: Sent) -> None:
         self._whole(record)
         self._limit(record)
         if record.event == "end":
             self._ends_once(record)
-            self.start, self.ended, self.zeros_wanted = None, True, False
+            self.start, self.ended = None, True
+            self.zeros_wanted = self.end_wanted = False
         else:
             self._fresh(record)
             self._agreed(record)
@@ -375,16 +388,19 @@ class _Checker:
             self._rate(record)
             self._ramp(record)
             self.ended = self.zeros_wanted = False
-        self.last = record
 
     def _happened(self, what: Happened) -> None:
         if what.event in ("activate", "robot"):
             self.start = None
         if what.event == "activate":
-            self.active = True
+            missing, self.active, self.end_wanted = self.end_wanted, True, False
+            if missing and self.last is not None:
+                self._require("ends", self.last, False, "nothing ended it after deactivation")
         if what.event == "deactivate":
             self.active = False
             self.start = None
+            standing = self._stands() and not self.ended
+            self.end_wanted = standing and what.settings.on_stale != "nothing"
         if what.event == "refusal":
             self.zeros_wanted |= what.settings.on_refusal == "zero" and self._stands()
         if what.event == "tick":

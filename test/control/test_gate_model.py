@@ -176,6 +176,7 @@ def happened(time, event, **options):
         ("ends", [sent(0, 1.0), sent(MS, 0.5, "end", on_stale="gravity"),
                   happened(2000 * MS, "tick", on_stale="gravity")]),
         ("ends", [happened(0, "deactivate"), sent(0, 1.0)]),
+        ("ends", [sent(0, 1.0), happened(MS, "deactivate"), happened(2 * MS, "activate")]),
         ("limit", [sent(0, 1.0), sent(MS, 0.5, "end", on_stale="gravity", limits={"hip": 0.1})]),
         ("ramp", [happened(0, "activate"), sent(0, 0.1, ramp=1000 * MS, asked=np.ones(1))]),
         ("ramp", [sent(0, 1.0), sent(101 * MS, 1.0, ramp=1000 * MS, asked=np.ones(1))]),

@@ -17,7 +17,7 @@ from pinocchio_oracle import example_robots
 
 from rbda_ros import load_robot
 from rbda_ros.errors import InputError
-from rbda_ros.kernels import machine
+from rbda_ros.kernels import background, machine
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.program import read_program
@@ -324,3 +324,32 @@ def test_a_robot_uses_machine_code():
     np.testing.assert_allclose(robot.inverse_dynamics(*state), before, rtol=1e-12)
     together = robot.inverse_dynamics(*(np.tile(array, (9, 1)) for array in state))
     np.testing.assert_allclose(together, np.tile(before, (9, 1)), rtol=1e-12)
+
+
+def no_more_threads(*_):
+    raise RuntimeError("can't start new thread")
+
+
+def test_where_no_thread_can_be_made_kernels_are_compiled_later(monkeypatch):
+    worker = background._Worker()
+    first, second = (background.Lazy(name, lambda: "built") for name in ("first", "second"))
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", no_more_threads)
+        worker.add(first)
+        assert worker.thread is None and first.value is None and first.error is None
+    worker.add(second)
+    thread = worker.thread
+    if thread is not None:  # else it is done already
+        thread.join(20.0)
+    assert first.value == second.value == "built"
+
+
+def test_where_no_thread_can_be_made_batches_are_evaluated_in_one(monkeypatch):
+    x = ca.SX.sym("x", 3)
+    kernel = Kernel(ca.Function("f", [x], [ca.sin(x) * x]))
+    assert kernel.compile(batch=True)
+    rows = np.random.default_rng(0).normal(size=(1000, 3))
+    monkeypatch.setattr(machine, "THREADS_PAY", 1)
+    monkeypatch.setattr(machine, "processors", lambda: 4)
+    monkeypatch.setattr(threading.Thread, "start", no_more_threads)
+    np.testing.assert_allclose(kernel.batch(rows)[0], np.sin(rows) * rows, 1e-14)

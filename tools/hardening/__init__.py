@@ -4,4 +4,5 @@ import sys
 from pathlib import Path
 
 # They talk to nodes, and make robots, as the tests do.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
+_TEST = Path(__file__).resolve().parents[2] / "test"
+sys.path[:0] = [str(_TEST), str(_TEST / "control")]

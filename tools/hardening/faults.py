@@ -24,6 +24,8 @@ from rbda_ros import srv
 from tools.hardening.leg_node import LEG, NAMES, Y, answers, serve, start
 from tools.hardening.loopback import set_loopback
 from tools.hardening.restart import node_killed
+from tools.hardening.robot_faults import ROBOT_FAULTS
+from tools.hardening.system_faults import SYSTEM_FAULTS
 from tools.hardening.verdicts import LoadedError, Verdict, conclude, loaded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -259,6 +261,8 @@ FAULTS: dict[str, Callable[[Graph], str | None]] = {
     "1,000 requests a second": thousand_requests,
     "SIGTERM in every state": told_to_end,
     "two nodes of one name": two_of_one_name,
+    **SYSTEM_FAULTS,
+    **ROBOT_FAULTS,
 }
 
 

@@ -31,8 +31,10 @@ class _Line:
         ended = self._refusal("the node is ending")
         try:
             answer = self.worker.submit(partial(self._run, request, response))
-        except RuntimeError:
-            return ended
+        except RuntimeError as error:
+            if self.worker.ending:
+                return ended
+            return self._refusal(f"{error}; this computer allows no more threads: raise its limit")
         return LaterResponse(answer, lambda ready: ended if ready.exception() else ready.result())
 
     def _run(self, request: Any, response: Any) -> Any:

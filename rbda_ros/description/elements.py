@@ -1,0 +1,439 @@
+"""Every element and attribute of each XML format, and what becomes of it.
+
+Nothing is dropped silently.
+
+A line names an element by its path, then its attributes: plain ones are read, those after
+``warned`` cause a warning by the reader where they matter, those after ``ignored`` do not concern
+dynamics. ``ELEMENT: ignored`` is for an element and all inside it, ``ELEMENT: left out`` for one
+that is left out with a warning. What stands in no line causes a warning. The documentation prints
+these tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from lxml import etree
+
+from rbda_ros.description.report import Report
+from rbda_ros.description.xml_text import line, local_name
+
+URDF = """
+robot: name independent; ignored version type
+robot/link: name; ignored type
+robot/link/inertial:
+robot/link/inertial/origin: xyz rpy
+robot/link/inertial/mass: value
+robot/link/inertial/inertia: ixx ixy ixz iyy iyz izz
+robot/link/visual: ignored
+robot/link/collision: ignored
+robot/link/collision_checking: ignored
+robot/link/self_collision_checking: ignored
+robot/link/contact: ignored
+robot/link/verbose: ignored
+robot/link/drake:visual: ignored
+robot/link/drake:surface_velocity_axis: left out
+robot/joint: name type independent; ignored filename
+robot/joint/parent: link
+robot/joint/child: link
+robot/joint/origin: xyz rpy
+robot/joint/axis: xyz
+robot/joint/limit: lower upper effort velocity; ignored acceleration deceleration jerk
+  drake:acceleration
+robot/joint/dynamics: damping friction; ignored coulomb_window D K mu_coulomb mu_viscous
+robot/joint/mimic: joint multiplier offset
+robot/joint/safety_controller: ignored
+robot/joint/calibration: ignored
+robot/joint/hardwareInterface: ignored
+robot/joint/actuator: left out
+robot/transmission: name type
+robot/transmission/type:
+robot/transmission/plugin:
+robot/transmission/joint: name role; ignored reduction
+robot/transmission/joint/*: value name
+robot/transmission/actuator: name role; ignored type
+robot/transmission/actuator/*: value name
+robot/transmission/*: value name
+robot/ros2_control: ignored name type rw_rate is_async thread_priority
+robot/ros2_control/hardware: ignored
+robot/ros2_control/sensor: ignored
+robot/ros2_control/gpio: ignored
+robot/ros2_control/joint: name; ignored mimic
+robot/ros2_control/joint/command_interface: ignored name data_type size
+robot/ros2_control/joint/command_interface/*: ignored
+robot/ros2_control/joint/state_interface: ignored
+robot/ros2_control/joint/param: ignored
+robot/ros2_control/joint/limits: ignored
+robot/ros2_control/joint/properties: ignored
+robot/ros2_control/transmission: name
+robot/ros2_control/transmission/plugin:
+robot/ros2_control/transmission/joint: name role
+robot/ros2_control/transmission/joint/*: value name
+robot/ros2_control/transmission/actuator: name role
+robot/ros2_control/transmission/actuator/*: value name
+robot/gazebo: reference
+robot/gazebo/joint: name type
+robot/gazebo/joint/*:
+robot/gazebo/springStiffness: left out
+robot/gazebo/*: ignored
+robot/material: ignored
+robot/sensor: ignored
+robot/group: ignored
+robot/sensors: ignored
+robot/frame: name link xyz rpy
+robot/self_collide: ignored
+robot/mujoco: ignored
+robot/isaac_sim: ignored
+robot/loop: name type
+robot/loop/predecessor: link
+robot/loop/predecessor/origin: xyz rpy
+robot/loop/successor: link
+robot/loop/successor/origin: xyz rpy
+robot/loop/axis: xyz
+robot/coupling: name
+robot/coupling/predecessor: link
+robot/coupling/successor: link
+robot/coupling/ratio: value
+robot/constraint: name type
+robot/constraint/parent: link
+robot/constraint/parent_origin: xyz rpy
+robot/constraint/parent_axis: xyz
+robot/constraint/child: link
+robot/constraint/child_origin: xyz rpy
+robot/constraint/child_axis: xyz
+robot/constraint/axis: xyz
+robot/constraint/limit: left out
+robot/constraint/dynamics: left out
+robot/loop_joint: name type
+robot/loop_joint/link1: link xyz rpy
+robot/loop_joint/link2: link xyz rpy
+robot/loop_joint/parent: link
+robot/loop_joint/parent_origin: xyz rpy
+robot/loop_joint/parent_axis: xyz
+robot/loop_joint/child: link
+robot/loop_joint/child_origin: xyz rpy
+robot/loop_joint/child_axis: xyz
+robot/loop_joint/axis: xyz
+robot/drake:joint: name type
+robot/drake:joint/parent: link
+robot/drake:joint/child: link
+robot/drake:joint/origin: xyz rpy
+robot/drake:joint/axis: xyz
+robot/drake:joint/limit: lower upper effort velocity
+robot/drake:joint/dynamics: damping friction
+robot/drake:joint/drake:screw_thread_pitch: value
+robot/drake:ball_constraint:
+robot/drake:ball_constraint/*: name value
+robot/drake:distance_constraint:
+robot/drake:distance_constraint/*: name value
+robot/drake:tendon_constraint:
+robot/drake:tendon_constraint/*: name value a
+robot/drake:linear_bushing_rpy:
+robot/drake:linear_bushing_rpy/*: name value
+robot/drake:linear_spring_damper: left out
+robot/drake:collision_filter_group: ignored
+"""
+
+SDF = """
+sdf: version
+sdf/model: name canonical_link placement_frame
+sdf/world: name
+sdf/world/model: name canonical_link placement_frame
+sdf/world/gravity: warned
+sdf/world/joint: left out
+sdf/world/include: left out
+sdf/world/frame: left out
+sdf/world/wind: ignored
+sdf/world/*: ignored
+sdf/light: ignored
+sdf/actor: ignored
+model/static:
+model/pose: relative_to rotation_format degrees; ignored frame
+model/self_collide: ignored
+model/allow_auto_disable: ignored
+model/enable_wind: ignored
+model/gripper: left out
+model/plugin: ignored
+model/frame: name attached_to
+model/frame/pose: relative_to rotation_format degrees; ignored frame
+model/include: merge
+model/include/*: ignored
+model/model: name
+model/model/*: ignored
+model/drake:ball_constraint:
+model/drake:ball_constraint/*: name
+model/drake:distance_constraint:
+model/drake:distance_constraint/*: name
+model/drake:tendon_constraint:
+model/drake:tendon_constraint/*: name a
+model/drake:linear_bushing_rpy:
+model/drake:linear_bushing_rpy/*: name
+model/drake:linear_spring_damper: left out
+model/drake:joint: left out
+model/drake:collision_filter_group: ignored
+model/link: name
+model/link/pose: relative_to rotation_format degrees; ignored frame
+model/link/gravity: warned
+model/link/kinematic: warned
+model/link/must_be_base_link: ignored
+model/link/self_collide: ignored
+model/link/enable_wind: ignored
+model/link/velocity_decay: left out
+model/link/inertial: auto; ignored drake:rotor_inertia
+model/link/inertial/pose: relative_to rotation_format degrees; ignored frame
+model/link/inertial/mass:
+model/link/inertial/density: ignored
+model/link/inertial/auto_inertia_params: ignored
+model/link/inertial/fluid_added_mass:
+model/link/inertial/fluid_added_mass/*: ignored
+model/link/inertial/inertia:
+model/link/inertial/inertia/ixx:
+model/link/inertial/inertia/ixy:
+model/link/inertial/inertia/ixz:
+model/link/inertial/inertia/iyy:
+model/link/inertial/inertia/iyz:
+model/link/inertial/inertia/izz:
+model/link/collision: ignored
+model/link/visual: ignored
+model/link/sensor: ignored
+model/link/projector: ignored
+model/link/audio_sink: ignored
+model/link/audio_source: ignored
+model/link/battery: ignored
+model/link/light: ignored
+model/link/particle_emitter: ignored
+model/link/drake:visual: ignored
+model/link/drake:deformable_properties: left out
+model/link/drake:surface_velocity_axis: left out
+model/joint: name type
+model/joint/parent:
+model/joint/child:
+model/joint/pose: relative_to rotation_format degrees; ignored frame
+model/joint/gearbox_ratio:
+model/joint/gearbox_reference_body:
+model/joint/thread_pitch:
+model/joint/screw_thread_pitch:
+model/joint/sensor: ignored
+model/joint/physics: ignored
+model/joint/drake:mimic: joint multiplier offset
+model/joint/drake:gear_ratio:
+model/joint/drake:rotor_inertia:
+model/joint/drake:controller_gains: ignored
+model/joint/axis:
+model/joint/axis/xyz: expressed_in
+model/joint/axis/use_parent_model_frame:
+model/joint/axis/initial_position: left out
+model/joint/axis/limit:
+model/joint/axis/limit/lower:
+model/joint/axis/limit/upper:
+model/joint/axis/limit/effort:
+model/joint/axis/limit/velocity:
+model/joint/axis/limit/stiffness: ignored
+model/joint/axis/limit/dissipation: ignored
+model/joint/axis/limit/drake:acceleration: ignored
+model/joint/axis/dynamics:
+model/joint/axis/dynamics/damping:
+model/joint/axis/dynamics/friction:
+model/joint/axis/dynamics/spring_stiffness:
+model/joint/axis/dynamics/spring_reference:
+model/joint/axis/mimic: joint axis
+model/joint/axis/mimic/multiplier:
+model/joint/axis/mimic/offset:
+model/joint/axis/mimic/reference:
+"""
+
+_ACTUATOR = (
+    "joint jointinparent tendon gear armature forcelimited forcerange ctrllimited ctrlrange name"
+    " class; warned site refsite body cranksite slidersite damping; ignored group user cranklength"
+    " lengthrange delay nsample interp actlimited actrange actdim actearly inheritrange dyntype"
+    " gaintype biastype dynprm gainprm biasprm kp kv ki dampratio timeconst imax slewmax input"
+    " ffrange velrange posrange area diameter bias force fpmax fvmax lmax lmin vmax range scale"
+    " tausmooth gain motorconst resistance inductance cogging controller lugre nominal saturation"
+    " thermal plugin instance"
+)
+_TENDON = (
+    "name class limited range actuatorfrclimited actuatorfrcrange armature; warned damping"
+    " frictionloss stiffness springlength springyield; ignored group margin material rgba width"
+    " user solimpfriction solimplimit solreffriction solreflimit"
+)
+_EQUALITY = "name class active; ignored solimp solref"
+
+MJCF = f"""
+mujoco: model
+mujoco/compiler: angle assetdir autolimits balanceinertia boundinertia boundmass eulerseq
+  coordinate alignfree fusestatic inertiafromgeom inertiagrouprange meshdir settotalmass
+  strippath texturedir; ignored conflict discardvisual fitaabb passthrough savecanonical
+  savecompiled saveinertial usethread
+mujoco/compiler/lengthrange: ignored
+mujoco/option: warned gravity density viscosity wind magnetic; ignored actuatorgroupdisable
+  ccd_iterations ccd_tolerance cone impratio integrator iterations jacobian ls_iterations
+  ls_tolerance noslip_iterations noslip_tolerance o_friction o_margin o_solimp o_solref
+  sdf_initpoints sdf_iterations sleep_tolerance solver timestep tolerance apirate
+mujoco/option/flag: warned gravity equality; ignored actuation autoreset clampctrl constraint
+  contact damper diagexact energy eulerdamp filterparent frictionloss fwdinv invdiscrete ipc
+  island limit midphase multiccd nativeccd override passive refsafe sensor sleep speculative
+  spring warmstart
+mujoco/size: ignored
+mujoco/statistic: ignored
+mujoco/visual: ignored
+mujoco/asset: ignored
+mujoco/contact: ignored
+mujoco/sensor: ignored
+mujoco/custom: ignored
+mujoco/extension: left out
+mujoco/deformable: left out
+mujoco/include: file prefix
+mujoco/default: class
+mujoco/worldbody:
+mujoco/keyframe:
+mujoco/keyframe/key: qpos; ignored name time qvel act ctrl mpos mquat plastic
+mujoco/tendon:
+mujoco/tendon/fixed: {_TENDON}
+mujoco/tendon/fixed/joint: joint coef
+mujoco/tendon/spatial: {_TENDON}
+mujoco/tendon/spatial/site: site
+mujoco/tendon/spatial/geom: geom sidesite
+mujoco/tendon/spatial/pulley: divisor
+mujoco/equality:
+mujoco/equality/connect: body1 body2 anchor site1 site2 {_EQUALITY}
+mujoco/equality/weld: body1 body2 anchor relpose torquescale site1 site2 {_EQUALITY}
+mujoco/equality/joint: joint1 joint2 polycoef {_EQUALITY}
+mujoco/equality/tendon: tendon1 tendon2 polycoef {_EQUALITY}
+mujoco/equality/flex: warned flex {_EQUALITY}
+mujoco/equality/flexvert: warned flex {_EQUALITY}
+mujoco/equality/flexstrain: warned flex cell {_EQUALITY}
+mujoco/actuator:
+mujoco/actuator/*: {_ACTUATOR}
+mujoco/actuator/plugin/config: ignored
+body: name pos quat axisangle euler xyaxes zaxis childclass; warned gravcomp mocap; ignored fuse
+  simple sleep user
+body/inertial: pos quat axisangle euler xyaxes zaxis mass diaginertia fullinertia
+body/joint: name class type axis pos ref range limited armature damping frictionloss
+  actuatorfrclimited actuatorfrcrange; warned stiffness springref springdamper springyield;
+  ignored actuatorgravcomp group margin user solimpfriction solimplimit solreffriction
+  solreflimit
+body/freejoint: name align; ignored group
+body/geom: name class type pos quat axisangle euler xyaxes zaxis size fromto mesh hfield mass
+  density shellinertia fitscale group; ignored adhesion castshadow conaffinity condim contype
+  fluidcoef fluidshape friction gap margin material priority rgba solimp solmix solref
+  surfacevel user
+body/geom/plugin: ignored
+body/site: name class pos quat axisangle euler xyaxes zaxis fromto size type; ignored group
+  material mesh rgba user
+body/camera: ignored
+body/light: ignored
+body/plugin: left out
+body/composite: left out
+body/flexcomp: left out
+body/attach: model body prefix frame
+body/frame: name pos quat axisangle euler xyaxes zaxis childclass
+body/replicate: count offset euler sep
+body/include: file prefix
+"""
+
+_TABLES = {"robot": URDF, "sdf": SDF, "mujoco": MJCF}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What becomes of an element: all inside it is ignored, or it is left out, or it is read."""
+
+    attributes: frozenset[str]
+    is_ignored: bool = False
+    is_left_out: bool = False
+
+
+@cache
+def table(root: str) -> Mapping[str, Known]:
+    """The elements of the format whose root element is given, by path."""
+    found = {}
+    for text in _TABLES[root].replace("\n  ", " ").strip().splitlines():
+        path, _, rest = f"{text} ".partition(": ")
+        rest = rest.strip()
+        words = rest.replace(";", " ").replace("warned", " ").replace("ignored", " ").split()
+        found[path.strip()] = Known(
+            frozenset(() if rest == "left out" else words),
+            is_ignored=rest == "ignored",
+            is_left_out=rest == "left out",
+        )
+    return found
+
+
+def warn_of_unknown_elements(root: etree._Element, report: Report) -> None:
+    """Warn once of each kind of element, or attribute, that no line of the format's table has.
+
+    Args:
+        root: the <robot>, <sdf> or <mujoco>.
+        report: takes the warnings.
+    """
+    known = table(str(root.tag))
+    path_of = {"robot": _urdf_path, "sdf": _sdf_path, "mujoco": _mjcf_path}[str(root.tag)]
+    _walk(root, str(root.tag), known, path_of, report, set())
+
+
+def _walk(
+    element: etree._Element,
+    path: str,
+    known: Mapping[str, Known],
+    path_of: Callable[[str, str], str],
+    report: Report,
+    told: set[str],
+) -> None:
+    pending = [(element, path)]
+    while pending:
+        element, path = pending.pop()
+        found = known.get(path) or known.get(f"{path.rpartition('/')[0]}/*")
+        where = f"<{_tag(element)}> ({line(element)})"
+        if found is None or found.is_left_out:
+            if path not in told:
+                told.add(path)
+                known_as = "is unknown, and ignored" if found is None else "is left out"
+                report.warn(where, known_as)
+            continue
+        if found.is_ignored:
+            continue
+        for name in map(str, element.attrib):
+            key = f"{path}@{name}"
+            if name not in found.attributes and "{" not in name and key not in told:
+                told.add(key)
+                report.warn(where, f"attribute {name!r} is unknown, and ignored")
+        for inside in element.iterchildren():
+            if isinstance(inside.tag, str):
+                pending.append((inside, path_of(path, _tag(inside))))
+
+
+def _tag(element: etree._Element) -> str:
+    """The tag, with Drake's prefix where it has one, and with no other."""
+    tag, name = str(element.tag), local_name(element)
+    return f"drake:{name}" if tag != name and "drake" in tag else name
+
+
+def _urdf_path(parent: str, tag: str) -> str:
+    return f"{parent}/{tag}"
+
+
+def _sdf_path(parent: str, tag: str) -> str:
+    if parent in ("sdf/model", "sdf/world/model"):
+        return f"model/{tag}"
+    return f"{parent}/{'axis' if tag == 'axis2' else tag}"
+
+
+_IN_BODIES = ("mujoco/worldbody", "body", "body/frame", "body/replicate")
+_DEFAULTS = {
+    **dict.fromkeys(("joint", "geom", "site", "camera", "light"), "body/{}"),
+    **dict.fromkeys(("mesh", "texture", "material", "pair"), "mujoco/asset"),
+    "tendon": "mujoco/tendon/spatial",
+    "equality": "mujoco/equality/connect",
+    "default": "mujoco/default",
+}
+
+
+def _mjcf_path(parent: str, tag: str) -> str:
+    """Bodies in bodies are bodies; defaults are what they are defaults of."""
+    if parent in _IN_BODIES:
+        return "body" if tag == "body" else f"body/{tag}"
+    if parent == "mujoco/default":
+        return _DEFAULTS.get(tag, "mujoco/actuator/{}").format(tag)
+    return f"{parent}/{tag}"

@@ -1,0 +1,409 @@
+"""An adversary of a running node: everything that must not reach the motors, all mixed.
+
+    python -m tools.hardening.adversary --minutes 10 --seed 1
+
+It publishes 200 joint states a second of the demo leg, whose efforts are known beforehand, and
+among them states that are stale, contradict themselves, are not finite or belong to another robot.
+It falls silent, toggles limits, rate limits and ramps, swaps descriptions, deactivates and
+activates the node, and in the second half lets simulated time jump and stand still. Every effort
+that the node publishes is held to the promises of the gate (`test/control/gate_model.py`).
+
+Parameters change while states come, so that for a moment nobody outside can tell which settings an
+effort was made with. Such an effort must keep the looser of both promises.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+import threading
+import time
+from collections import Counter, deque
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from gate_model import BrokenPromiseError, GateSettings, Happened, PromiseChecker, Sent
+from lifecycle_msgs.msg import Transition
+from rclpy.qos import QoSProfile
+from ros_graph import Graph, own_domain
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+
+from rbda_ros import load_robot
+from rbda_ros.demo.resources import share_file
+from tools.hardening.driver import LOOPS, STATES, URDF, cycle
+from tools.hardening.verdicts import Verdict, conclude
+
+PERIOD = 0.005  # [s] between two states
+TIMEOUT = 0.3  # [s] the node's; far from all gaps that are tried
+SLACK = 100_000_000  # [ns] that processes may be held up by others
+TOLERANCE = 0.05  # [rad] between redundant measurements
+LONGEST_RAMP = 0.5  # [s]
+QUEUE = QoSProfile(depth=2000)
+TOPIC = "feedforward"
+CLOSE = 1e-6
+MOST_REPORTED = 20
+
+
+@dataclass(frozen=True)
+class Published:
+    """A joint state that was published: what should answer it, if anything may."""
+
+    time: int
+    asked: np.ndarray
+    good: bool
+    difference: float = 0.0
+
+
+def loosest(one: GateSettings, other: GateSettings) -> GateSettings:
+    """Settings whose promises hold where those of either do."""
+    names = one.limits.keys() & other.limits.keys()
+    limits = {name: max(one.limits[name], other.limits[name]) for name in names}
+    rate = max(one.rate, other.rate) if one.rate and other.rate else 0.0
+    return replace(one, limits=limits, rate=rate)
+
+
+class Adversary:
+    """A node, what is done to it, and what it published."""
+
+    def __init__(self, graph: Graph, seed: int, sim_time: bool) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.robot = load_robot(share_file(URDF), share_file(LOOPS))
+        self.text = share_file(URDF).read_text()
+        y, yd, efforts = cycle(self.robot)
+        self.positions = self.robot.close(y)
+        self.velocities = [
+            self.robot.spanning_velocity(q, v) for q, v in zip(self.positions, yd, strict=True)
+        ]
+        self.efforts = efforts[0]
+        self.names = list(self.robot.joint_names)
+        self.motors = tuple(self.robot.actuated_joint_names)
+        self.settings = self.before = GateSettings(timeout=int(TIMEOUT * 1e9), tolerance=TOLERANCE)
+        self.pending: GateSettings | None = None  # asked for, and not yet accepted
+        self.changed = 0  # when the last change was accepted
+        self.checker = PromiseChecker(TOPIC, SLACK, CLOSE)
+        self.sim_time, self.sim_now, self.sim_runs = sim_time, 1_000_000_000_000, True
+        self.node = graph.serve(
+            robot_description=self.text,
+            loop_constraints=str(share_file(LOOPS)),
+            joint_state_timeout=TIMEOUT,
+            measurement_tolerance=TOLERANCE,
+            command_joints=list(self.motors),
+            on_stale="zero",
+            use_sim_time=sim_time,
+        )
+        self.client = graph.client()
+        self.client.until_active()
+        self.states = self.client.publisher(JointState, "joint_states", QUEUE)
+        if sim_time:
+            self.clock = self.client.publisher(Clock, "/clock")
+        self.descriptions = self.client.describe(self.text)
+        self.client.node.create_subscription(JointState, f"dynamics/{TOPIC}", self.on_effort, QUEUE)
+        self.client.node.create_subscription(
+            Float64MultiArray, "dynamics/effort_commands", self.on_array, QUEUE
+        )
+        self.sent: dict[int, Published] = {}
+        self.recent: deque[np.ndarray] = deque(maxlen=1000)
+        self.arrays: deque[np.ndarray] = deque()  # not yet compared
+        self.counts: Counter[str] = Counter()
+        self.actions: Counter[str] = Counter()
+        self.broken: list[str] = []
+        self.unsure_until = 0  # [ns] nobody outside can tell when a ramp began
+        self.last_heard, self.last_action = 0, "start"
+        self.quiet = threading.Event()
+        self.stop = threading.Event()
+        self.bad: deque[str] = deque()
+        self.lock = threading.Lock()
+        self.thread = threading.Thread(target=self.publish_all)
+
+    # What is published, in a thread of its own.
+
+    def publish_all(self) -> None:
+        following, k = time.monotonic(), 0
+        while not self.stop.is_set():
+            following += PERIOD
+            time.sleep(max(following - time.monotonic(), 0.0))
+            following = max(following, time.monotonic() - 0.05)
+            if self.sim_time:
+                self.tick()
+            if self.bad:
+                self.publish_bad(self.bad.popleft(), k)
+            if not self.quiet.is_set():
+                self.publish(k, good=True)
+                k = (k + 1) % STATES
+
+    def tick(self) -> None:
+        with self.lock:
+            if self.sim_runs:
+                self.sim_now += int(PERIOD * 1e9)
+            sec, nanosec = divmod(self.sim_now, 1_000_000_000)
+        self.clock.publish(Clock(clock=Time(sec=sec, nanosec=nanosec)))
+
+    def now(self) -> int:
+        """Time of stamps [ns]; each once."""
+        with self.lock:
+            if not self.sim_time:
+                return time.time_ns()
+            self.sim_now += 1000
+            return self.sim_now
+
+    def publish(self, k: int, good: bool, age: float = 0.0, **changes: Any) -> None:
+        message = JointState(name=self.names)
+        message.position, message.velocity = self.positions[k].tolist(), self.velocities[k].tolist()
+        for field, values in changes.items():
+            if field != "difference":
+                setattr(message, field, values)
+        stamp = self.now() - int(age * 1e9)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(max(stamp, 0), 10**9)
+        record = Published(
+            time.monotonic_ns(), self.efforts[k], good, changes.get("difference", 0.0)
+        )
+        self.sent[stamp] = record
+        self.states.publish(message)
+        self.counts["states"] += 1
+        while len(self.sent) > 5000:
+            del self.sent[next(iter(self.sent))]
+
+    def publish_bad(self, kind: str, k: int) -> None:
+        q = self.positions[k].copy()
+        joint = int(self.rng.integers(len(q)))
+        if kind == "stale":
+            self.publish(k, good=False, age=float(self.rng.uniform(0.6, 5.0)))
+        elif kind == "not finite":
+            q[joint] = math.nan
+            self.publish(k, good=False, position=q.tolist())
+        elif kind == "contradiction":
+            knee, rotor = self.names.index("knee"), self.names.index("knee_rotor")
+            q[knee if self.rng.random() < 0.5 else rotor] += 8.0
+            self.publish(k, good=False, position=q.tolist(), difference=8.0)
+        else:  # another robot
+            names = ["arm_shoulder", "arm_elbow"]
+            self.publish(k, good=False, name=names, position=[1.0, 2.0], velocity=[0.0, 0.0])
+
+    # What is heard.
+
+    def on_effort(self, message: Any) -> None:
+        now = time.monotonic_ns()
+        stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+        efforts = np.array(message.effort)
+        self.recent.append(efforts)
+        found = self.sent.pop(stamp, None)  # a state is answered once
+        is_end = not efforts.any() and (found is None or not found.good)
+        settings = self.settings
+        if self.pending is not None:
+            settings = loosest(settings, self.pending)
+        elif found is not None and found.time < self.changed:
+            settings = loosest(settings, self.before)
+        if self.last_heard and abs(now - self.last_heard - int(TIMEOUT * 1e9)) < SLACK:
+            self.be_unsure(now)
+        self.last_heard = now
+        self.counts["ends" if is_end else "efforts"] += 1
+        unknown = self.pending is not None or now < self.unsure_until or found is None
+        record = Sent(
+            now,
+            TOPIC,
+            tuple(message.name),
+            efforts,
+            settings,
+            "end" if is_end else "effort",
+            asked=None if unknown or is_end or found is None else found.asked,
+            difference=0.0 if found is None or is_end else found.difference,
+        )
+        if not is_end and (found is None or not found.good):
+            which = "no state" if found is None else "a state that is not good"
+            self.report(f"fresh: {efforts} answers {which}")
+        self.take(record)
+
+    def on_array(self, message: Any) -> None:
+        """The bare array has the numbers of a message of efforts."""
+        self.counts["arrays"] += 1
+        self.arrays.append(np.array(message.data))
+
+    def compare_arrays(self) -> None:
+        """Each array has the efforts of a message that came about then."""
+        known = {each.tobytes() for each in self.recent}
+        while len(self.arrays) > 20:
+            array = self.arrays.popleft()
+            if array.tobytes() not in known:
+                self.counts["arrays of their own"] += 1
+
+    def take(self, record: Sent | Happened) -> None:
+        try:
+            self.checker.take(record)
+        except BrokenPromiseError as error:
+            self.report(str(error))
+
+    def report(self, what: str) -> None:
+        self.counts["broken"] += 1
+        if len(self.broken) < MOST_REPORTED:
+            self.broken.append(what)
+            print(f"broken: {what}; after {self.last_action}", flush=True)
+
+    def be_unsure(self, now: int) -> None:
+        self.unsure_until = now + int(1e9 * LONGEST_RAMP) + 2 * SLACK
+
+    def happened(self, event: str) -> None:
+        self.take(Happened(time.monotonic_ns(), event, self.settings))
+
+    # What is done.
+
+    def run(self, seconds: float) -> None:
+        self.thread.start()
+        actions = [
+            self.change_rate, self.change_limits, self.change_ramp, self.send_bad, self.fall_silent,
+            self.only_others, self.swap, self.cycle_lifecycle,
+        ]  # fmt: skip
+        if self.sim_time:
+            actions += [self.jump, self.pause_clock]
+        end = time.monotonic() + seconds
+        try:
+            while time.monotonic() < end and self.node.running:
+                action = actions[self.rng.integers(len(actions))]
+                self.last_action = action.__name__
+                self.actions[action.__name__] += 1
+                action()
+                self.client.spin(float(self.rng.uniform(0.05, 0.6)))
+                self.compare_arrays()
+        finally:
+            self.stop.set()
+            self.thread.join()
+
+    def change(self, name: str, value: Any, settings: GateSettings) -> None:
+        """Set a parameter while states come."""
+        self.before, self.pending = self.settings, settings
+        answer = self.client.set_parameter(name, value)
+        self.changed = time.monotonic_ns()
+        if answer.successful:
+            self.settings = settings
+        else:
+            self.report(f"settings: {name} = {value!r} is rejected: {answer.reason}")
+        self.pending = None
+        self.be_unsure(self.changed)
+
+    def change_rate(self) -> None:
+        rate = 0.0 if self.settings.rate else float(self.rng.choice([0.2, 1.0]))
+        self.change("effort_rate_limit", rate, replace(self.settings, rate=rate))
+
+    def change_limits(self) -> None:
+        limits: dict[str, float] = {}
+        if not self.settings.limits or self.rng.random() < 0.5:
+            sizes = self.rng.uniform(0.05, 1.0) * np.abs(self.efforts).max(axis=0)
+            limits = dict(zip(self.motors, sizes.tolist(), strict=True))
+        text = str(limits) if limits else ""
+        self.change("effort_limits", text, replace(self.settings, limits=limits))
+
+    def change_ramp(self) -> None:
+        ramp = 0.0 if self.settings.ramp else LONGEST_RAMP
+        self.change("ramp_in", ramp, replace(self.settings, ramp=int(ramp * 1e9)))
+
+    def send_bad(self) -> None:
+        kinds = ["stale", "not finite", "contradiction", "another robot"]
+        self.bad.extend(self.rng.choice(kinds, size=int(self.rng.integers(1, 20))).tolist())
+
+    def fall_silent(self) -> None:
+        """No states at all, for a moment or for longer than the timeout."""
+        self.silence(float(self.rng.choice([0.05, 0.1, 0.6, 1.0])))
+
+    def only_others(self) -> None:
+        """Another robot's states, or stale ones, are all that comes."""
+        kind = str(self.rng.choice(["another robot", "stale", "contradiction"]))
+        self.quiet.set()
+        self.bad.extend([kind] * 200)
+        self.client.spin(1.0)
+        self.happened("tick")
+        self.bad.clear()
+        self.quiet.clear()
+
+    def silence(self, seconds: float) -> None:
+        self.quiet.set()
+        self.client.spin(seconds)
+        self.happened("tick")
+        self.quiet.clear()
+
+    def swap(self) -> None:
+        """The same robot under another name: nobody outside knows when it comes into use."""
+        before = self.node.log.count("the model is now")
+        self.be_unsure(time.monotonic_ns() + 60 * 10**9)
+        name = f"leg_{int(self.rng.integers(1_000_000))}"
+        text = self.text.replace('name="demo_leg"', f'name="{name}"', 1)
+        self.descriptions.publish(String(data=text))
+        self.client.until(lambda: self.node.log.count("the model is now") > before)
+        self.be_unsure(time.monotonic_ns())
+
+    def cycle_lifecycle(self) -> None:
+        """Deactivate and activate; what was under way is answered before."""
+        self.quiet.set()
+        self.client.spin(0.1)
+        self.happened("deactivate")
+        if not self.client.change_state(Transition.TRANSITION_DEACTIVATE):
+            self.report("lifecycle: deactivate is rejected")
+        self.client.spin(0.1)
+        self.happened("activate")
+        if not self.client.change_state(Transition.TRANSITION_ACTIVATE):
+            self.report("lifecycle: activate is rejected")
+        self.be_unsure(time.monotonic_ns())
+        self.quiet.clear()
+
+    def jump(self) -> None:
+        """Simulated time jumps, forward or back; states have the new time."""
+        with self.lock:
+            self.sim_now += int(self.rng.choice([-500, -1, 1, 500])) * 1_000_000_000
+        self.be_unsure(time.monotonic_ns())
+
+    def pause_clock(self) -> None:
+        """Simulated time stands still, and states with it."""
+        self.sim_runs = False
+        self.silence(0.6)
+        self.sim_runs = True
+
+
+def attack(seconds: float, seed: int, sim_time: bool) -> list[Verdict]:
+    """Run one adversary; what it came to."""
+    with own_domain() as domain, tempfile.TemporaryDirectory() as folder:
+        graph = Graph(domain, Path(folder))
+        adversary = Adversary(graph, seed, sim_time)
+        adversary.run(seconds)
+        running = adversary.node.running
+        errors = adversary.node.log.count("Traceback")
+        code = adversary.node.stop() if running else -1
+        graph.close()
+    counts = adversary.counts
+    clock = "simulated time" if sim_time else "system time"
+    done = ", ".join(f"{n} {name}" for name, n in sorted(adversary.actions.items()))
+    return [
+        Verdict(
+            f"promises, {clock}",
+            not counts["broken"] and counts["efforts"] > 100,
+            f"{counts['broken']} broken; {counts['efforts']} efforts and {counts['ends']} ends "
+            f"to {counts['states']} states" + "".join(f"; {each}" for each in adversary.broken[:3]),
+        ),
+        Verdict(
+            f"arrays, {clock}",
+            counts["arrays"] > 100 and not counts["arrays of their own"],
+            f"{counts['arrays']}, {counts['arrays of their own']} with efforts of their own",
+        ),
+        Verdict(
+            f"node, {clock}", running and code == 0 and not errors, f"exit code {code}; {done}"
+        ),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="keep the table in docs")
+    asked = parser.parse_args()
+    verdicts = []
+    for sim_time in (False, True):
+        verdicts += attack(30.0 * asked.minutes, asked.seed, sim_time)
+    conclude("adversary", f"{asked.minutes:g} minutes, 200 Hz", verdicts, asked.write)
+
+
+if __name__ == "__main__":
+    main()
