@@ -48,8 +48,8 @@ class ClusterTree:
     spanning: SpanningTree
     clusters: tuple[ClusterNode, ...]
     gravity: tuple[float, float, float]
-    base_inertia: NDArray[np.float64] | None = None
     idle_freedoms: tuple[IdleFreedom, ...] = ()
+    base_inertia: NDArray[np.float64] | None = None
 
     def outward(self) -> Iterator[int]:
         """Cluster indices from the base to the tips."""

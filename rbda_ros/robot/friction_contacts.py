@@ -251,8 +251,6 @@ def solve_cones(
     Returns:
         p (..., m), what velocities miss (...), iterations (...).
     """
-    if _native.cones is None:
-        raise InputError("contacts with friction: the native module is missing; install a compiler")
     m, batch = len(g.T), g.shape[:-1]
     flat = int(np.prod(batch, dtype=int))
     p = np.array(start, dtype=float).reshape(flat, m)

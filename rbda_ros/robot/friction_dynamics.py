@@ -266,7 +266,7 @@ class FrictionDynamics(ContactDynamics):
 
     def _limit_rows(self, state: State, G: Array, velocity: Array, dt: float) -> Rows:
         """Limits of joints of one coordinate that some state is near, seen from inside."""
-        lower, upper = self._limits
+        lower, upper = self.limits.lower, self.limits.upper
         keys: list[Key] = []
         J, b = [np.zeros((*G.shape[:-2], 0, self.ny))], [np.zeros((*velocity.shape[:-1], 0))]
         for joint, place in self.coordinates.scalar_positions.items():
