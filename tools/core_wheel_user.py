@@ -1,7 +1,7 @@
 """Use the core where there is no ROS: load the demo leg, and call every operation.
 
-Run by `tools/try_core_wheel.py`, in an environment that has the core alone, with the folder of the
-robots.
+Run by `test/packaging/test_distributions.py`, in an environment that has the core alone, with the
+folder of the robots.
 """
 
 import sys

@@ -70,7 +70,7 @@ def main(names):
 def bend_knee(browser):
     """Move the knee, as a user would."""
     labels = "[...document.querySelectorAll('label')]"
-    track = f"document.getElementById({labels}.find(l => l.textContent === 'knee').htmlFor)"
+    track = f"document.getElementById({labels}.find(l => l.textContent === 'knee [rad]').htmlFor)"
     browser.press(track, 0.4, "document.querySelector('#rbda-status').dataset.updates > 1")
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=10, y=10)
 

@@ -47,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
             return _follow(args, stop)
         if args.robot is None:
             raise ViewError("rbda_ros view: which robot? give its file, or --node /dynamics")
-        robot = load(args)
-        page = Page(robot, args.robot, args.host, args.port)
+        page = _page(args)
     except ModelError as error:
         print(error, file=sys.stderr)
         return 1
@@ -58,6 +57,24 @@ def run(args: argparse.Namespace) -> int:
     finally:
         page.close()
     return 0
+
+
+def _page(args: argparse.Namespace) -> Page:
+    """The page of a robot; one whose loops do not close is shown where the gaps are smallest."""
+    try:
+        return Page(load(args), args.robot, args.host, args.port)
+    except ViewError:
+        raise
+    except ModelError as error:
+        from rbda_ros.view.unclosed import open_robot
+
+        try:
+            poser = open_robot(args.robot, args.loops, args.floating_base)
+        except ModelError:
+            raise error from None
+        print(f"{error}\nThe page shows the best pose that was found.", file=sys.stderr)
+        lines = str(error).splitlines()
+        return Page(poser.robot, args.robot, args.host, args.port, poser=poser, lines=lines)
 
 
 def _follow(args: argparse.Namespace, stop: threading.Event) -> int:

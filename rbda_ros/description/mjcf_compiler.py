@@ -27,7 +27,7 @@ def compile_mjcf(source: str | os.PathLike[str], text: str, report: Report) -> A
         report.problem(
             "MJCF",
             "is compiled by MuJoCo, which is not installed",
-            "pip install 'rbda_ros[mjcf]'",
+            "pip install 'mujoco>=3.3,<4.1'",
         )
         return None
     is_path = not is_text(source)

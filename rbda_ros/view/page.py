@@ -6,7 +6,7 @@ import io
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -48,9 +48,11 @@ class Page:
     Args:
         robot: the robot.
         source: path or text of its description, for visuals; None draws it from its inertias.
+        poser: takes it where sliders want it; None for one that closes its loops.
         host: address to listen on; this machine alone unless told otherwise.
         port: to listen on, or the next that is free.
         moves: whether sliders move it; else it is shown where `follow` puts it.
+        lines: notes for the panel, beside warnings of the model.
     """
 
     def __init__(
@@ -60,15 +62,17 @@ class Page:
         host: str = "127.0.0.1",
         port: int = 8080,
         moves: bool = True,
+        poser: Poser | None = None,
+        lines: Sequence[str] = (),
     ) -> None:
         try:
             import viser
         except ImportError as error:
             raise ViewError(
-                "rbda_ros view: viser is not installed; pip install 'rbda_ros[view]'"
+                "rbda_ros view: viser is not installed; pip install 'viser>=1.1,<2'"
             ) from error
-        self._robot, self._poser = robot, Poser(robot)
-        shapes, notes = shapes_of(robot, source)
+        self._robot, self._poser = robot, poser or Poser(robot)
+        shapes, collision, notes = shapes_of(robot, source)
         try:
             # Its banner has addresses that may not be ours.
             with redirect_stdout(io.StringIO()), own_pages_only():
@@ -83,12 +87,14 @@ class Page:
             self._server,
             robot,
             poser.drives,
-            {name: poser.values(name, robot.tree.home) for name in poser.drives},
+            {name: poser.values(name, poser.start) for name in poser.drives},
             moves,
-            [*robot.warnings, *notes],
+            [*lines, *robot.warnings, *notes],
+            materials=any(shape.colour is not None for shape in shapes),
         )
-        poses = poser.body_poses(robot.tree.home)
-        self._scene = Scene(self._server, robot, shapes, poses)
+        poses = poser.body_poses(poser.start)
+        self._scene = Scene(self._server, robot, shapes, collision, poses, poser.unclosed)
+        self._scene.paint(self.panel.by_clusters)
         self._posed = poser.home
         self._plot_is_old = False
         self._next_frame = self._next_numbers = 0.0
@@ -96,7 +102,7 @@ class Page:
         self._red: frozenset[str] = frozenset()
         self._node: tuple[int, str, Mapping[str, str]] | None = None
         self._draw(poser.home)
-        self.panel.show_branch(assembly_yaml(robot.tree, robot.tree.home))
+        self.panel.show_branch(assembly_yaml(robot.tree, poser.start))
 
     @property
     def url(self) -> str:
@@ -143,12 +149,18 @@ class Page:
             panel.show_drive()
             self._draw(poser.at(poser.q, panel.drive))
         elif request == "home":
-            self._jump(self._robot.tree.home)
+            self._jump(self._poser.start)
         elif request == "branch":
             found = branches(self._robot, panel.linkage, poser.q)
             self._jump(found[1 % len(found)])
         elif request == "plot":
             self._plot()
+        elif request == "colours":
+            self._scene.paint(panel.by_clusters)
+        elif request == "layers":
+            self._scene.show_layers(panel.layers, poser.body_poses(self._posed.q))
+        elif request == "search":
+            panel.show_found()
         else:
             self._frames()
 

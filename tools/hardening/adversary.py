@@ -52,11 +52,18 @@ MOST_REPORTED = 20
 
 @dataclass(frozen=True)
 class Published:
-    """A joint state that was published: what should answer it, if anything may."""
+    """A joint state that was published: what should answer it, if anything may.
+
+    Attributes:
+        time: by the steady clock [ns].
+        asked: (motors,) the efforts of that state [N m].
+        fault: what is wrong with it; empty for a good one.
+        difference: between redundant measurements [rad].
+    """
 
     time: int
     asked: np.ndarray
-    good: bool
+    fault: str = ""
     difference: float = 0.0
 
 
@@ -64,7 +71,8 @@ def loosest(one: GateSettings, other: GateSettings) -> GateSettings:
     """Settings whose promises hold where those of either do."""
     names = one.limits.keys() & other.limits.keys()
     limits = {name: max(one.limits[name], other.limits[name]) for name in names}
-    rate = max(one.rate, other.rate) if one.rate and other.rate else 0.0
+    same = one.limits == other.limits  # else an effort may obey a limit that is not among these
+    rate = max(one.rate, other.rate) if one.rate and other.rate and same else 0.0
     return replace(one, limits=limits, rate=rate)
 
 
@@ -134,7 +142,7 @@ class Adversary:
             if self.bad:
                 self.publish_bad(self.bad.popleft(), k)
             if not self.quiet.is_set():
-                self.publish(k, good=True)
+                self.publish(k)
                 k = (k + 1) % STATES
 
     def tick(self) -> None:
@@ -152,17 +160,16 @@ class Adversary:
             self.sim_now += 1000
             return self.sim_now
 
-    def publish(self, k: int, good: bool, age: float = 0.0, **changes: Any) -> None:
+    def publish(
+        self, k: int, fault: str = "", age: float = 0.0, difference: float = 0.0, **changes: Any
+    ) -> None:
         message = JointState(name=self.names)
         message.position, message.velocity = self.positions[k].tolist(), self.velocities[k].tolist()
         for field, values in changes.items():
-            if field != "difference":
-                setattr(message, field, values)
+            setattr(message, field, values)
         stamp = self.now() - int(age * 1e9)
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(max(stamp, 0), 10**9)
-        record = Published(
-            time.monotonic_ns(), self.efforts[k], good, changes.get("difference", 0.0)
-        )
+        record = Published(time.monotonic_ns(), self.efforts[k], fault, difference)
         self.sent[stamp] = record
         self.states.publish(message)
         self.counts["states"] += 1
@@ -171,19 +178,18 @@ class Adversary:
 
     def publish_bad(self, kind: str, k: int) -> None:
         q = self.positions[k].copy()
-        joint = int(self.rng.integers(len(q)))
         if kind == "stale":
-            self.publish(k, good=False, age=float(self.rng.uniform(0.6, 5.0)))
+            self.publish(k, kind, age=float(self.rng.uniform(0.6, 5.0)))
         elif kind == "not finite":
-            q[joint] = math.nan
-            self.publish(k, good=False, position=q.tolist())
+            q[:] = self.rng.choice([math.nan, math.inf])  # one alone may follow from the others
+            self.publish(k, kind, position=q.tolist())
         elif kind == "contradiction":
             knee, rotor = self.names.index("knee"), self.names.index("knee_rotor")
             q[knee if self.rng.random() < 0.5 else rotor] += 8.0
-            self.publish(k, good=False, position=q.tolist(), difference=8.0)
+            self.publish(k, kind, position=q.tolist(), difference=8.0)
         else:  # another robot
             names = ["arm_shoulder", "arm_elbow"]
-            self.publish(k, good=False, name=names, position=[1.0, 2.0], velocity=[0.0, 0.0])
+            self.publish(k, kind, name=names, position=[1.0, 2.0], velocity=[0.0, 0.0])
 
     # What is heard.
 
@@ -193,12 +199,16 @@ class Adversary:
         efforts = np.array(message.effort)
         self.recent.append(efforts)
         found = self.sent.pop(stamp, None)  # a state is answered once
-        is_end = not efforts.any() and (found is None or not found.good)
+        is_end = not efforts.any() and (found is None or bool(found.fault))
         settings = self.settings
         if self.pending is not None:
             settings = loosest(settings, self.pending)
         elif found is not None and found.time < self.changed:
             settings = loosest(settings, self.before)
+        if found is not None:
+            if now - found.time > SLACK // 2:
+                self.be_unsure(now)  # somebody was held up: the node, or this process
+            now = max(found.time, self.last_heard)  # about when the node took it
         if self.last_heard and abs(now - self.last_heard - int(TIMEOUT * 1e9)) < SLACK:
             self.be_unsure(now)
         self.last_heard = now
@@ -214,8 +224,8 @@ class Adversary:
             asked=None if unknown or is_end or found is None else found.asked,
             difference=0.0 if found is None or is_end else found.difference,
         )
-        if not is_end and (found is None or not found.good):
-            which = "no state" if found is None else "a state that is not good"
+        if not is_end and (found is None or found.fault):
+            which = "no state" if found is None else f"a state of this fault: {found.fault}"
             self.report(f"fresh: {efforts} answers {which}")
         self.take(record)
 
@@ -356,10 +366,13 @@ class Adversary:
         self.be_unsure(time.monotonic_ns())
 
     def pause_clock(self) -> None:
-        """Simulated time stands still, and states with it."""
+        """Simulated time stands still, and states with it: by their own time they stay fresh."""
         self.sim_runs = False
-        self.silence(0.6)
+        self.quiet.set()
+        self.client.spin(0.6)
+        self.quiet.clear()
         self.sim_runs = True
+        self.be_unsure(time.monotonic_ns())
 
 
 def attack(seconds: float, seed: int, sim_time: bool) -> list[Verdict]:
