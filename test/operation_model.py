@@ -58,7 +58,7 @@ class Model:
             residual = float(np.abs(phi).max(initial=0.0))
             conditioning = float(each.min(initial=1.0))
             if not (residual <= ON_LOOPS and conditioning >= SINGULAR):
-                raise robot._explain_position(position)
+                robot._reject_position(position)
         yd = np.zeros(robot.ny) if qd is None else inputs.velocity(qd)
         return State(position, yd, residual, conditioning, robot._identity)
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from rbda_ros.cli.robot_arguments import add_robot_arguments, load
@@ -29,6 +30,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--node", metavar="NAME", help="follow a running node, e.g. /dynamics")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (this machine)")
     parser.add_argument("--port", type=int, default=8080, help="port, or the next that is free")
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="write an HTML page with a short animation, each joint moving through its range, "
+        "and end",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,8 +60,15 @@ def run(args: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     try:
-        _tell(page)
-        page.run(stop)
+        if args.record is not None:
+            args.record.write_text(page.record(), encoding="utf-8")
+            print(f"{args.record}: open it in a browser", flush=True)
+        else:
+            _tell(page)
+            page.run(stop)
+    except OSError as error:
+        print(f"rbda_ros view: {args.record}: {error.strerror}", file=sys.stderr)
+        return 1
     finally:
         page.close()
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -200,7 +200,7 @@ class Mechanism(Operations):
             position = self._spanning_position(q)
             found = check(contiguous(position), None)
             if isinstance(found, core.Rejection):
-                raise self._explain_position(position)
+                self._reject_position(position)
             yd = np.zeros(self.ny) if qd is None else self._inputs.velocity(qd)
             found = found[0], contiguous(yd), *found[2:]
         position, yd, residual, conditioning = found
@@ -391,16 +391,16 @@ class Mechanism(Operations):
             raise SingularityError(self._no_inertia())
         raise AssertionError(f"{self.name}: the engine rejects what was read: {answer}")
 
-    def _explain_position(self, q: Array) -> Exception:
-        """Why a spanning position (..., nq) is rejected: its loops are open, or at a dead point."""
+    def _reject_position(self, q: Array) -> NoReturn:
+        """Say why a spanning position (..., nq) is rejected: loops open, or at a dead point."""
         phi, conditioning = self._evaluate("loop_state", q)
         residual = float(np.abs(phi).max(initial=0.0))
         if not residual <= ON_LOOPS:  # nor where it is NaN
-            return InputError(
+            raise InputError(
                 f"q does not satisfy the loops: residual {residual:.3g}; close it with"
                 " close(), or give the independent positions"
             )
-        return self._dead_point(conditioning, "independent")
+        self._reject_dead_point(conditioning, "independent")
 
     def _with_payload(self, Y: Array, link: str) -> Array:
         """Y (..., ny, parameters) with ten columns more, for what a link carries."""
@@ -453,13 +453,13 @@ class Mechanism(Operations):
     def _refuse_dead_points(self, conditioning: Array, which: str) -> None:
         """Raise where the joints given hardly determine the others."""
         if conditioning.size and not conditioning.min() >= SINGULAR:
-            raise self._dead_point(conditioning, which)
+            self._reject_dead_point(conditioning, which)
 
-    def _dead_point(self, conditioning: Array, which: str) -> SingularityError:
+    def _reject_dead_point(self, conditioning: Array, which: str) -> NoReturn:
         varying = [n.loop for n in self.tree.clusters if n.loop and not n.loop.constant]
         loop = varying[int(np.argmin(conditioning)) % len(varying)]
         loops = ", ".join(constraint.name for constraint in loop.constraints)
-        return SingularityError(
+        raise SingularityError(
             f"loop {loops} is at a dead point: its {which} joints do not determine its motion;"
             f" move away from it, or choose other {which} joints"
         )

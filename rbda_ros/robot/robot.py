@@ -169,7 +169,7 @@ class Robot(ContactDerivatives):
             q = self._inputs.normalized(self._inputs.single("q", at, self.nq))
             residual = np.abs(self._evaluate("loop_state", q)[0]).max(initial=0.0)
             if not residual <= ON_LOOPS:
-                raise self._explain_position(q)
+                self._reject_position(q)
         return Robot(with_independent_joints(unloaded.tree, q, joints)).with_payloads(self.payloads)
 
     def interpreted(self, why: Exception) -> Robot:

@@ -18,6 +18,7 @@ from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view import readouts
 from rbda_ros.view.assembly_branches import assembly_yaml, branches
+from rbda_ros.view.effort_history import EffortHistory
 from rbda_ros.view.ellipsoid import inertia_ellipsoid
 from rbda_ros.view.panel import Panel, Request
 from rbda_ros.view.posing import Posed, Poser
@@ -34,6 +35,10 @@ FRAME = 1.0 / 60.0
 READABLE = 1.0 / 5.0
 """Least time between two sets of numbers [s], but where a loop turns red: nobody reads faster, and
 any text or slider that changes is laid out and painted anew."""
+RECORDED, RECORDED_FRAME = 8.0, 1.0 / 30.0
+"""Length of an animation, and of one picture of it [s]."""
+FARTHEST = 0.8
+"""How far an animation moves a joint to either side [rad, m]."""
 PATIENCE = 0.2
 """How long to wait for a request before looking whether to stop, and plotting [s]."""
 
@@ -101,6 +106,7 @@ class Page:
         self._numbers_are_old = False
         self._red: frozenset[str] = frozenset()
         self._node: tuple[int, str, Mapping[str, str]] | None = None
+        self._history = EffortHistory(robot)
         self._draw(poser.home)
         self.panel.show_branch(assembly_yaml(robot.tree, poser.start))
 
@@ -134,6 +140,29 @@ class Page:
             self._show_numbers()
         elif not asked and self._plot_is_old:
             self._plot()
+
+    def record(self) -> str:
+        """A short animation as an HTML page of its own: each joint moves through its range.
+
+        Positions at which a loop does not close are left out.
+        """
+        recorded = self._server.get_scene_serializer()
+        poser = self._poser
+        home = poser.values("joints", poser.start)
+        sliders = poser.drives["joints"].sliders
+        per_joint = max(round(RECORDED / RECORDED_FRAME / max(len(sliders), 1)), 8)
+        allowed = len(poser.home.troubles)
+        for slider in sliders:
+            at = home[slider.name]
+            reach = min(slider.upper - at, FARTHEST), min(at - slider.lower, FARTHEST)
+            for swing in np.sin(2.0 * np.pi * np.arange(per_joint) / per_joint):
+                step = swing * (reach[0] if swing > 0.0 else reach[1])
+                posed = poser.move("joints", home | {slider.name: at + float(step)})
+                if len(posed.troubles) <= allowed:
+                    self._draw(posed)
+                    recorded.insert_sleep(RECORDED_FRAME)
+        self._jump(poser.start)
+        return str(recorded.as_html())
 
     def close(self) -> None:
         """Free the port."""
@@ -196,6 +225,8 @@ class Page:
             if self._node is not None:
                 self.panel.set_values("joints", self._poser.values("joints", self._posed.q))
                 self.panel.show_node(readouts.node(*self._node))
+                if (motor := self.panel.watched) is not None:
+                    self.panel.show_history(self._history.of(motor))
 
     def _frames(self) -> None:
         found = {
@@ -222,6 +253,7 @@ class Page:
         efforts = None
         if all(name in heard.efforts for name in names):
             efforts = np.array([heard.efforts[name] for name in names])
+            self._history.add(time.monotonic(), posed.q, heard.velocities, efforts)
         posed = replace(posed, efforts=efforts)
         self._node = heard.level, heard.message, heard.values
         self._draw(posed)

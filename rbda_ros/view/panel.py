@@ -13,6 +13,7 @@ from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view import readouts
 from rbda_ros.view.drawn_bodies import COLOURS
+from rbda_ros.view.effort_history import PARTS
 from rbda_ros.view.ellipsoid import Ellipsoid
 from rbda_ros.view.layers import LAYERS
 from rbda_ros.view.posing import Posed
@@ -65,6 +66,7 @@ class Panel:
         self._chosen: dict[str, None] = {}
         self._add_status()
         self._add_efforts()
+        self._add_history(moves)
         self._add_sliders(values, moves)
         self._add_joints()
         self._add_loops(moves)
@@ -128,6 +130,14 @@ class Panel:
     def _add_efforts(self) -> None:
         with self._gui.add_folder("efforts at rest"):
             self._efforts = self._gui.add_html("")
+
+    def _add_history(self, moves: bool) -> None:
+        """Efforts over time, of one motor of a node that is followed."""
+        self._history: Any = None
+        motors = self._robot.actuated_joint_names
+        self._history_folder = self._gui.add_folder("efforts over time", visible=not moves)
+        with self._history_folder:
+            self._motor = self._gui.add_dropdown("motor", tuple(motors) or (NOTHING,))
 
     def _add_joints(self) -> None:
         with self._gui.add_folder("every joint", expand_by_default=False):
@@ -230,6 +240,11 @@ class Panel:
         return None if self._loops is None or self._along.value == NOTHING else self._along.value
 
     @property
+    def watched(self) -> str | None:
+        """The motor whose efforts are plotted over time."""
+        return None if self._motor.value == NOTHING else self._motor.value
+
+    @property
     def by_clusters(self) -> bool:
         """Whether bodies have the colours of their clusters; else those of their materials."""
         return bool(self._colours.value == CLUSTERS)
@@ -297,6 +312,28 @@ class Panel:
         """What a running node says of itself."""
         self._node.visible = True
         self._put(self._node, content)
+
+    def show_history(self, data: tuple[Array, ...]) -> None:
+        """Plot efforts [N m, N] over time [s]: in all, and what they are for."""
+        if len(data[0]) < 2:
+            return
+        if self._history is not None:
+            self._history.data = data
+            return
+        from viser import uplot
+
+        colours = ("#222222", readouts.BLUE, "#54a24b", "#f58518")
+        series = [
+            uplot.Series(label=part, stroke=colour, width=2)
+            for part, colour in zip(PARTS, colours, strict=True)
+        ]
+        with self._history_folder:
+            self._history = self._gui.add_uplot(
+                data=data,
+                series=(uplot.Series(label="seconds"), *series),
+                scales={"x": uplot.Scale(time=False, auto=True), "y": uplot.Scale(auto=True)},
+                aspect=2.0,
+            )
 
     def show_sweep(self, found: Sweep | None, at: float) -> None:
         """Plot the conditioning along a slider, with the present position marked."""
