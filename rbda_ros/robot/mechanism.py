@@ -143,8 +143,8 @@ class Mechanism(Operations):
             listed = ", ".join(OPERATIONS)
             raise InputError(f"there is no operation {name!r}; there are {listed}")
         if record.of_frame != bool(frame):
-            wants = "give (name, frame)" if record.of_frame else "give its name alone"
-            raise InputError(f"operation {name!r}: {wants}")
+            about = "is about a frame" if record.of_frame else "is about no frame"
+            raise InputError(f"{name} {about}; give its name, and a frame only to those about one")
         options: tuple[Hashable, ...] = ()
         if name == "jacobian":
             kernel, options, _ = self._inputs.jacobian(*frame)

@@ -215,7 +215,9 @@ def dispatched(kind: str, required: int) -> Callable[[Method], Method]:
     def dispatch(method: Method) -> Method:
         name = method.__name__
         if len(METHODS) == core.MAX_METHODS:
-            raise OperationError(f"{name}: raise MAX_METHODS in engine/engine.h, and build it")
+            raise OperationError(
+                f"{name} is one method too many; raise MAX_METHODS in engine/engine.h"
+            )
         METHODS.append(name)
         parameters = tuple(inspect.signature(method).parameters)[1:]
         index = len(METHODS) - 1
@@ -248,10 +250,12 @@ def _prepare(robot: Any, method: str, option: Any) -> bool:
 def step_of(kernel: str) -> Step:
     """A kernel that reads and writes what `REGISTRY` says."""
     if kernel not in REGISTRY:
-        raise OperationError(f"there is no kernel {kernel!r} in kernels/registry.py: add it there")
+        raise OperationError(f"there is no kernel {kernel!r} in kernels/registry.py; add it there")
     traceable = REGISTRY[kernel]
     if not traceable.outputs:
-        raise OperationError(f"kernel {kernel!r}: name its outputs in kernels/registry.py")
+        raise OperationError(
+            f"kernel {kernel!r} has no names of outputs; give them in kernels/registry.py"
+        )
     return Step(kernel, traceable.inputs, traceable.outputs)
 
 
@@ -271,19 +275,21 @@ def _arguments_of(method: Callable[..., Any]) -> tuple[tuple[Argument, ...], set
             others.add(kind)
         else:
             raise OperationError(
-                f"{method.__name__}: annotate {parameter.name} with one of"
-                f" {', '.join([*KINDS, *OTHERS])}, not {kind}"
+                f"{method.__name__}: {parameter.name} is annotated with {kind}; use one of"
+                f" {', '.join([*KINDS, *OTHERS])}"
             )
     if not arguments or arguments[0].kind != "Position":
-        raise OperationError(f"{method.__name__}: its first argument must be a Position")
+        raise OperationError(f"{method.__name__}: its first argument is no Position; take one")
     return tuple(arguments), others
 
 
 def _check(record: Operation) -> None:
     if record.name in OPERATIONS:
-        raise OperationError(f"{record.name}: there is another operation of this name")
+        raise OperationError(
+            f"{record.name}: there is another operation of this name; choose another"
+        )
     if not record.documentation:
-        raise OperationError(f"{record.name}: document it")
+        raise OperationError(f"{record.name} has no docstring; write one")
     known = {argument.read_as for argument in record.arguments} | {"zero"}
     for step in record.steps:
         if missing := [name for name in step.inputs if name not in known]:
@@ -294,13 +300,13 @@ def _check(record: Operation) -> None:
         known |= set(step.outputs)
     known |= {"inverse"} if record.solves else set()
     if missing := [name for name in record.results if name not in known]:
-        raise OperationError(f"{record.name}: no kernel of it gives {', '.join(missing)}")
+        raise OperationError(f"{record.name}: no kernel of it gives {', '.join(missing)}; add one")
     if missing := [name for name in record.results if name not in QUANTITIES]:
         raise OperationError(
-            f"{record.name}: give {', '.join(missing)} a shape and a unit in kernels/quantities.py"
+            f"{record.name}: {', '.join(missing)} is unknown; add it to kernels/quantities.py"
         )
     if unused := [a.name for a in record.arguments if not _is_read(record, a)]:
-        raise OperationError(f"{record.name}: no kernel reads {', '.join(unused)}")
+        raise OperationError(f"{record.name}: no kernel reads {', '.join(unused)}; leave it out")
 
 
 def _is_read(record: Operation, argument: Argument) -> bool:
