@@ -16,7 +16,6 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     KERNEL_PARTS,
     NEARBY,
-    ON_LOOPS,
     SINGULAR,
 )
 from rbda_ros.kernels.quantities import QUANTITIES, shape_of
@@ -57,7 +56,7 @@ class Model:
             phi, each = self._evaluate(robot._kernels.get("loop_state"), position)
             residual = float(np.abs(phi).max(initial=0.0))
             conditioning = float(each.min(initial=1.0))
-            if not (residual <= ON_LOOPS and conditioning >= SINGULAR):
+            if not (residual <= robot.tree.on_loops and conditioning >= SINGULAR):
                 robot._reject_position(position)
         yd = np.zeros(robot.ny) if qd is None else inputs.velocity(qd)
         return State(position, yd, residual, conditioning, robot._identity)

@@ -17,6 +17,7 @@ PACKAGES = {
     "engine": "Installation of the engine",
     "kernels": "Kernels",
     "robot": "Python API",
+    "control": "The stream",
     "node": "The node",
     "recordings": "Recordings",
     "view": "The page in the browser",
@@ -117,7 +118,7 @@ def _typed(default):
 
 def errors():
     """Every refusal of the stream and every error message, with cause and remedy."""
-    from rbda_ros.node.refusals import Reason
+    from rbda_ros.control.rejections import Reason
 
     told = yaml.safe_load(REFUSALS.read_text())
     lines = [

@@ -314,7 +314,7 @@ def _validator(tree: ClusterTree, inputs: Inputs, kernels: KernelCache, identity
             "unit": UNIT,
             "closed": tolerances.CLOSED,
             "nearby": tolerances.NEARBY,
-            "on_loops": tolerances.ON_LOOPS,
+            "on_loops": tree.on_loops,
             "singular": tolerances.SINGULAR,
             "batch_near": tolerances.BATCH_NEAR,
             "batch_block": tolerances.BATCH_BLOCK,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS
 from rbda_ros.cluster_tree.tree import build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
@@ -168,7 +167,7 @@ class Robot(ContactDerivatives):
         if at is not None:  # which may be at a dead point of the present y
             q = self._inputs.normalized(self._inputs.single("q", at, self.nq))
             residual = np.abs(self._evaluate("loop_state", q)[0]).max(initial=0.0)
-            if not residual <= ON_LOOPS:
+            if not residual <= self.tree.on_loops:
                 self._reject_position(q)
         return Robot(with_independent_joints(unloaded.tree, q, joints)).with_payloads(self.payloads)
 
