@@ -26,7 +26,7 @@ def choose_tree(robot: ReadRobot, root: str, report: Report) -> ReadRobot:
     links = {link.name: link.name for link in robot.links}
     moved = {joint.name: joint.child for joint in robot.joints}
     link = links.get(root, moved.get(root))
-    if link is None:
+    if not link or link not in links:
         remedy = report.suggest(root, links, "name a link or joint of the tree to keep")
         report.problem("root", f"unknown link {brief(root)}", remedy)
         return robot
@@ -78,7 +78,8 @@ def _tied_branches(robot: ReadRobot, link_of: dict[str, str]) -> dict[str, str]:
     groups += [(mimic.joint, mimic.master) for mimic in robot.mimics]
     groups += [(coupling.predecessor, coupling.successor) for coupling in robot.path_couplings]
     for names in groups:
-        tied = [representative(branch[link_of[name]]) for name in names if name in link_of]
+        found = [branch.get(link_of.get(name, "")) for name in names]
+        tied = [representative(each) for each in found if each is not None]
         for other in tied[1:]:
             if "world" not in (tied[0], other):
                 stands_for[representative(other)] = representative(tied[0])
