@@ -27,7 +27,7 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 .DEFAULT_GOAL := help
 .PHONY: help install requirements run test pytest pytest-core pytest-node nightly lint
 .PHONY: colcon colcon-build install-space sanitize soak faults fuzz coverage mutants
-.PHONY: bench papers browser aarch64 docs screenshots clean
+.PHONY: wheels bench papers browser aarch64 docs screenshots clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -48,6 +48,7 @@ help:
 	@echo "make fuzz      100,000 inputs for every reader (RUNS=...)"
 	@echo "make coverage  branches of the core that its tests take"
 	@echo "make mutants   small errors in a sample of the algorithms, and how many the tests notice"
+	@echo "make wheels    wheels for every supported Python, each tried with the tutorial (VERSIONS=...)"
 	@echo "make clean     remove what the others made"
 
 install:
@@ -155,6 +156,10 @@ coverage: install
 
 mutants: install
 	$(VENV)/python -m tools.hardening.mutants $(KEEP)
+
+# The core for every Python, and with the node where there are ROS wheels: dist/core and dist/node.
+wheels: requirements
+	$(VENV)/python tools/wheels.py $(VERSIONS)
 
 clean:
 	rm -rf .venv .venv-* build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

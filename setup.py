@@ -155,10 +155,10 @@ def prefix_files(stage):
 
 
 class BinaryDistribution(Distribution):
-    """A distribution for one Python and one platform, as the interfaces are compiled."""
+    """A distribution for one Python and one platform, as the engine is compiled."""
 
     def has_ext_modules(self):
-        return bool(ros_prefixes())
+        return True
 
 
 setup(

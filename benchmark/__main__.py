@@ -19,6 +19,7 @@ from benchmark import (
     counts,
     derivative_counts,
     every_call,
+    friction,
     latency,
     loop_methods,
     methods,
@@ -112,7 +113,7 @@ def _kernels() -> None:
     rows = []
     for section in (
         calls.trees, calls.geared_chains, calls.four_bar_chains, calls.operational_space,
-        calls.mujoco_chains, contacts.contacts,
+        calls.mujoco_chains, contacts.contacts, friction.friction,
     ):  # fmt: skip
         with console.status(section.__doc__ or section.__name__):
             rows += list(section())

@@ -18,7 +18,8 @@ class MujocoOracle:
     """The compiled model beside our robot.
 
     Args:
-        model: mujoco.MjModel; contacts, passive forces and gravity compensation are switched off.
+        model: mujoco.MjModel; contacts and gravity compensation are switched off; of its passive
+            forces, those of springs count.
         robot: the same, loaded by us.
     """
 
@@ -43,7 +44,7 @@ class MujocoOracle:
         P = self.velocity_map(q)
         qpos, qvel = self.positions(q), P @ qd
         J = self._rows(qpos, qvel)[rows]
-        bias = data.qfrc_bias.copy()
+        bias = data.qfrc_bias - data.qfrc_spring
         M = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, M)
         h = 1e-5

@@ -1,6 +1,7 @@
 """Draws the cookbook and the mathematics, and takes the pictures of the page: `make screenshots`.
 
 screenshots.py NAME... takes only some: demo_leg, or pages of docs/cookbook.
+screenshots.py --robots FOLDER [NAME=FILE ...] takes pictures of six robots, and of other files.
 """
 
 import subprocess
@@ -28,9 +29,10 @@ HIDE_PANEL = """(() => {
 
 
 @contextmanager
-def opened(urdf, loops, size):
+def opened(urdf, loops=None, size=(1100, 760)):
     """The page of a robot, come to rest."""
-    command = [sys.executable, "-m", "rbda_ros.cli", "view", urdf, "--loops", loops]
+    command = [sys.executable, "-m", "rbda_ros.cli", "view", urdf]
+    command += [] if loops is None else ["--loops", loops]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             with Chromium(size) as browser:
@@ -41,6 +43,30 @@ def opened(urdf, loops, size):
                 yield browser
         finally:
             process.terminate()
+
+
+def six_robots():
+    """Files of the robots that the viewer is looked at with: with loops, many joints, a hand."""
+    from example_robot_data.robots_loader import getModelPath
+
+    found = {"demo_leg": LEG}
+    found |= {n: [BOOK / f"{n}.urdf", BOOK / f"{n}.yaml"] for n in ("parallel_ankle", "delta")}
+    described = {
+        "talos": "talos_data/robots/talos_reduced.urdf",
+        "allegro_hand": "allegro_hand_description/urdf/allegro_right_hand.urdf",
+        "solo12": "solo_description/robots/solo12.urdf",
+    }
+    return found | {name: [Path(getModelPath(at), at)] for name, at in described.items()}
+
+
+def robots(folder, others):
+    """Pictures of the page of each robot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = six_robots() | {n: [Path(f)] for n, f in (each.split("=", 1) for each in others)}
+    for name, files in chosen.items():
+        with opened(*files, size=(1100, 760)) as browser:
+            browser.screenshot(folder / f"{name}.webp", quality=70)
+        print(folder / f"{name}.webp", flush=True)
 
 
 def main(names):
@@ -70,10 +96,13 @@ def main(names):
 def bend_knee(browser):
     """Move the knee, as a user would."""
     labels = "[...document.querySelectorAll('label')]"
-    track = f"document.getElementById({labels}.find(l => l.textContent === 'knee').htmlFor)"
+    track = f"document.getElementById({labels}.find(l => l.textContent === 'knee [rad]').htmlFor)"
     browser.press(track, 0.4, "document.querySelector('#rbda-status').dataset.updates > 1")
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=10, y=10)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    if sys.argv[1:2] == ["--robots"]:
+        robots(Path(sys.argv[2]), sys.argv[3:])
+    else:
+        main(sys.argv[1:])

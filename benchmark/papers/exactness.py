@@ -1,57 +1,65 @@
-"""The price of exactness: how many operations a gear must cost forward dynamics."""
+"""How many operations a gear must cost forward dynamics."""
 
 from __future__ import annotations
 
 from lxml import etree
 
+from benchmark.papers.data import read_rows
 from benchmark.papers.models import robot_a, without_rotors
 from benchmark.papers.reference import shared_robot
-from benchmark.papers.results import Result, number
+from benchmark.papers.results import Claim, Row, Scope, number
 from rbda_ros import load_robot
 
+PAPER = "Chignoli 2024"
+TITLE = "Fig. 12, continued: the cost of exact rotors"
+KEYS, COUNTS = ("case",), ("instructions",)
+NEEDS = "../shared/robots is absent"
+JOINTS = ("knee", "hip", "abad")
 
-def text(result: Result) -> str:
-    """The section of docs/papers.md, with the figures of Fig. 12's run."""
-    rows = {str(r["robot"]): r for r in result.rows}
+
+def run(scope: Scope) -> list[Row]:
+    """Count chains and mini_cheetah with and without some of their rotors; by night."""
+    urdf = shared_robot("mini_cheetah")
+    if scope == "day" or urdf is None:
+        return []
+    cases = {f"chain of {links}": robot_a(links) for links in (12, 18)}
+    cases |= {f"chain of {n} without rotors": _remove(robot_a(n), "m") for n in (12, 18)}
+    cases["mini_cheetah"] = urdf
+    cases |= {f"mini_cheetah without {name} rotors": _remove(urdf, name, "rotor")
+              for name in JOINTS}  # fmt: skip
+    cases["mini_cheetah, approximate"] = without_rotors(urdf, reflected=True)
+    return [
+        {"case": case, "instructions": load_robot(text).kernel("forward_dynamics").instructions}
+        for case, text in cases.items()
+    ]
+
+
+def claims(rows: list[Row]) -> list[Claim]:
+    """None: those of Fig. 12 are its own."""
+    return []
+
+
+def text(rows: list[Row]) -> str:
+    """The derivation, with the figures of this run and of Fig. 12's."""
+    robots = {str(r["robot"]): r for r in read_rows("chignoli2024_fig12")}
     lines = [
         "| robot | rotors | forward dynamics, exact / approximate | a rotor | inverse dynamics |",
         "|---|---:|---|---:|---|",
     ]
-    for name, row in rows.items():
+    for name, row in robots.items():
         fd = f"{number(row, 'fd_exact'):,.0f} / {number(row, 'fd_approximate'):,.0f}"
         id_ = f"{number(row, 'id_exact'):,.0f} / {number(row, 'id_approximate'):,.0f}"
         lines.append(
             f"| {name} | {row['rotors']} | {fd} = {number(row, 'fd_price'):.2f} |"
             f" {number(row, 'fd_each_rotor'):.0f} | {id_} = {number(row, 'id_price'):.2f} |"
         )
-    general, cheetah = _general_chain(), _mini_cheetah()
-    return PROOF.format(table="\n".join(lines), general=general, cheetah=cheetah)
-
-
-def _count(urdf: str) -> int:
-    return load_robot(urdf).kernel("forward_dynamics").instructions
-
-
-def _general_chain() -> float:
-    """Instructions that a gear adds to a long chain, link by link."""
-    exact = [_count(robot_a(links)) for links in (12, 18)]
-    approximate = [_count(_remove(robot_a(links), "m")) for links in (12, 18)]
-    return (exact[1] - exact[0] - approximate[1] + approximate[0]) / 6
-
-
-def _mini_cheetah() -> str:
-    """What the gears of each joint add, one kind of joint at a time; "" without the file."""
-    urdf = shared_robot("mini_cheetah")
-    if urdf is None:
-        return ""
-    exact = _count(urdf)
-    each = {
-        joint: (exact - _count(_remove(urdf, joint, "rotor"))) / 4
-        for joint in ("knee", "hip", "abad")
-    }
-    left = 0.06 * _count(without_rotors(urdf, reflected=True)) / 12
-    shown = ", ".join(f"{value:.0f} at each {joint}" for joint, value in each.items())
-    return CHEETAH.format(shown=shown, left=left)
+    count = {str(row["case"]): number(row, "instructions") for row in rows}
+    exact = count["chain of 18"] - count["chain of 12"]
+    general = exact - count["chain of 18 without rotors"] + count["chain of 12 without rotors"]
+    each = {j: count["mini_cheetah"] - count[f"mini_cheetah without {j} rotors"] for j in JOINTS}
+    shown = ", ".join(f"{value / 4:.0f} at each {joint}" for joint, value in each.items())
+    cheetah = CHEETAH.format(shown=shown, left=0.06 * count["mini_cheetah, approximate"] / 12)
+    return PROOF.format(table="\n".join(lines), general=general / 6, cheetah=cheetah)
 
 
 CHEETAH = """
@@ -73,9 +81,7 @@ def _remove(urdf: str, start: str, ending: str = "") -> str:
     return etree.tostring(root).decode()
 
 
-PROOF = """## The price of exactness
-
-{table}
+PROOF = """{table}
 
 **Inverse dynamics.** A symmetric rotor with spin inertia I on body p turns about an axis z of p at
 the rate w + n yd, where w = z' w_p and the link that it drives turns about a parallel axis at

@@ -1,4 +1,4 @@
-"""What the public API does not offer: kernels with chosen iterations, and the papers' rivals.
+"""Programs that the public API does not offer: chosen iterations, and the papers' competitors.
 
 The one module of `benchmark.papers` that imports from inside `rbda_ros`.
 """
@@ -6,24 +6,33 @@ The one module of `benchmark.papers` that imports from inside `rbda_ros`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 
-from rbda_ros import Contact, Robot
+from rbda_ros import Contact, Robot, load_robot
+from rbda_ros.algorithms.branches import parents
+from rbda_ros.algorithms.constrained_dynamics import constrained_forward_dynamics
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
-from rbda_ros.algorithms.crba import branch_factor, composite_inertia
+from rbda_ros.algorithms.crba import composite_inertia
+from rbda_ros.algorithms.efpa import efpa
 from rbda_ros.algorithms.kinematics import BodyFrame, jacobian
+from rbda_ros.algorithms.loop_forces import closed_acceleration, open_state
 from rbda_ros.algorithms.motion import cluster_joints
+from rbda_ros.algorithms.prox_ltl import prox_ltl
 from rbda_ros.algorithms.pv_osim import inverse_operational_space_inertia
 from rbda_ros.cluster_tree.regroup import regroup
 from rbda_ros.cluster_tree.straight_line import factor_symmetric
+from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.trace import trace
-from rbda_ros.spatial import Matrix
+from rbda_ros.spatial import Matrix, mirrored
 
-ROUTES = {"cABA": "constrained_aba", "PV": "prox_pv", "LTL": "prox_ltl"}
+ROUTES = {"cABA": "constrained_aba", "PV": "prox_pv", "LTLs": "prox_ltls", "LTL": "prox_ltl"}
 """Sathya 2024's names of the algorithms: ours."""
+DELASSUS = ("cABA", "cABA-f", "PV", "EFPA", "LTL")
+"""Algorithms for the damped inverse of the Delassus matrix."""
 
 
 def contact_kernel(
@@ -45,6 +54,73 @@ def contact_kernel(
     return kernel if compiled else Kernel(kernel._function, compiled=False)
 
 
+def contact_instructions(
+    robot: Robot, contacts: Sequence[Contact], route: str, iterations: int, mu: float
+) -> int:
+    """Operations of one of `ROUTES`, from q, yd, tau to ydd and forces along the rows.
+
+    Without the checks that `contact_kernel` returns beside them.
+    """
+    frames = _frames(robot, contacts)
+    tree = regroup(robot.tree, [frame.body for frame in frames])
+    count, rows = len(frames), sum(frame.size for frame in frames)
+    sizes = {"q": tree.nq, "yd": tree.ny, "tau": tree.ny, "axes": (3, 3 * count)}
+    sizes |= {"desired": (6, count), "start": rows}
+    inputs = [ca.SX.sym(name, *np.atleast_1d(size).tolist()) for name, size in sizes.items()]
+    proximal = Proximal(mu, iterations)
+    found = constrained_forward_dynamics(tree, *inputs, frames, proximal, ROUTES[route])
+    outputs = [ca.SX(found[0]), ca.SX(found[2])]
+    return int(ca.Function(route, inputs, ca.cse(outputs)).n_instructions())
+
+
+def sparse_forward_dynamics(urdf: str, iterations: int = 2) -> ca.Function:
+    """``q, yd, tau -> ydd`` by the "Proximal and Sparse" method of Chignoli 2024 (Carpentier 2021).
+
+    All loops of the robot are open; the mass matrix of the spanning tree is factored along its
+    branches, and the forces of the loops follow from their Delassus matrix. This is the algorithm
+    of Pinocchio's ``constraintDynamics``. Inputs and outputs are those of our forward dynamics.
+    """
+    loops = load_robot(urdf, {"method": "proximal"})._kernels.open_loops
+    assert loops is not None
+    loops = replace(loops, tree=regroup(loops.tree, ()))
+    closed = loops.closed
+    q, yd, tau = (ca.SX.sym(n, size) for n, size in
+                  (("q", closed.nq), ("yd", closed.ny), ("tau", closed.ny)))  # fmt: skip
+    state = open_state(loops, q, yd, tau)
+    start = [ca.DM(state.rows.k.rows(), 1)]
+    given = state.joints, state.v, state.tau, [state.rows], start
+    solved = prox_ltl(loops.tree, *given, Proximal(1e6, iterations))
+    ydd = ca.SX(closed_acceleration(loops, state, solved.ydd))
+    return ca.Function("sparse", [q, yd, tau], ca.cse([ydd]))
+
+
+def sparse_instructions(urdf: str) -> int:
+    """Operations of `sparse_forward_dynamics`."""
+    return int(sparse_forward_dynamics(urdf).n_instructions())
+
+
+def osim_instructions(robot: Robot, points: Sequence[Contact], algorithm: str) -> int:
+    """Operations of ``J H^-1 J'`` of some points by PV-OSIMr, EFPA or LTL-OSIM, three rows each."""
+    algorithms = {"PV-OSIMr": inverse_operational_space_inertia, "EFPA": efpa}
+    tree = regroup(robot.tree, range(len(robot.tree.spanning.bodies) + 1))
+    q = ca.SX.sym("q", tree.nq)
+    at = [robot.body_frame((point.link, point.xyz))[1] for point in points]
+    if algorithm == "LTL-OSIM":
+        kept = [i for e in range(len(at)) for i in range(6 * e, 6 * e + 3)]
+        inverse = _by_factor(tree, q, at)[kept, kept]
+    else:
+        inverse = algorithms[algorithm](tree, q, at, True)
+    return int(ca.Function("osim", [q], ca.cse([ca.SX(inverse)])).n_instructions())
+
+
+def product_instructions(robot: Robot, points: Sequence[Contact], mu: float | None = None) -> int:
+    """Operations of ``J H^-1 J' f``, or of the damped inverse times a vector where mu is given."""
+    frames = _frames(robot, points)
+    if mu is None:
+        return trace(robot.tree, "delassus_product", frames).instructions
+    return trace(robot.tree, "damped_delassus_inverse_product", frames, mu).instructions
+
+
 def contact_inputs(robot: Robot, contacts: Sequence[Contact]) -> tuple[np.ndarray, ...]:
     """The last three inputs of `contact_kernel`: world axes, nothing desired, no start."""
     count = len(contacts)
@@ -64,41 +140,59 @@ def _frames(robot: Robot, contacts: Sequence[Contact]) -> list[ContactFrame]:
 def delassus_kernel(robot: Robot, contacts: Sequence[Contact], method: str, mu: float) -> Kernel:
     """The damped inverse of the contacts' Delassus matrix, ``(J H^-1 J' + I/mu)^-1`` (m x m).
 
-    ``method`` is cABA (our cABA-OSIM), PV (force propagators, then a dense inverse) or LTL (the
-    factor of the mass matrix, then a dense inverse). Inputs: q, and for cABA the contacts' axes.
+    Args:
+        robot: the robot.
+        contacts: where it is held.
+        method: one of `DELASSUS`: cABA (cABA-OSIM), cABA-f (its product with a vector), PV
+            (PV-OSIMr) or EFPA, followed by a dense inverse, LTL (LTDL factors of the mass matrix,
+            followed by a dense inverse).
+        mu: inverse of the damping [kg].
+
+    Returns:
+        A kernel of q, for cABA also of the contacts' axes, for cABA-f also of the vector.
     """
     frames = _frames(robot, contacts)
     if method == "cABA":
         return trace(robot.tree, "damped_delassus_inverse", frames, mu)
+    if method == "cABA-f":
+        return trace(robot.tree, "damped_delassus_inverse_product", frames, mu)
     tree = regroup(robot.tree, range(len(robot.tree.spanning.bodies) + 1))
     q = ca.SX.sym("q", tree.nq)
     at = [robot.body_frame((contact.link, contact.xyz))[1] for contact in contacts]
     kept = [i for e, frame in enumerate(frames) for i in range(6 * e, 6 * e + frame.size)]
-    inverse = _by_propagators(tree, q, at) if method == "PV" else _by_factor(tree, q, at)
-    inverse = inverse[kept, kept]
+    algorithms = {"PV": inverse_operational_space_inertia, "EFPA": efpa, "LTL": _by_factor}
+    inverse = algorithms[method](tree, q, at)[kept, kept]
     rows = inverse.rows()
     factor = factor_symmetric(inverse + ca.DM.eye(rows) / mu)
     result = ca.vec(ca.densify(ca.SX(factor.quadratic(ca.DM.eye(rows)))))
     return Kernel(ca.Function(f"delassus_{method}", [q], ca.cse([result]), ["q"], ["o0"]))
 
 
-def _by_propagators(tree, q: Matrix, at: Sequence[BodyFrame]) -> Matrix:
-    return inverse_operational_space_inertia(tree, q, at)
+def _by_factor(tree: ClusterTree, q: Matrix, at: Sequence[BodyFrame]) -> Matrix:
+    """J H^-1 J' with ``H = L' D L``: Y = L'^-1 J' along the branches, then Y' D^-1 Y.
 
-
-def _by_factor(tree, q: Matrix, at: Sequence[BodyFrame]) -> Matrix:
-    """J H^-1 J' with ``H = L' L``: Y = L'^-1 J' by substitution along the branches, then Y' Y."""
-    L = branch_factor(tree, composite_inertia(tree, cluster_joints(tree, q)))
-    J = ca.vertcat(*(jacobian(tree, q, frame) for frame in at))
-    columns: list[Matrix] = [None] * tree.ny
+    Featherstone's LTDL, which has no square roots (Featherstone, "Efficient Factorization of the
+    Joint-Space Inertia Matrix for Branched Kinematic Trees", 2005).
+    """
+    H = composite_inertia(tree, cluster_joints(tree, q))
+    parent = parents(tree)
+    above: list[list[int]] = []
+    for before in parent:
+        above.append([] if before < 0 else [before, *above[before]])
+    A = {(k, i): H[k, i] for k in range(tree.ny) for i in (k, *above[k])}
     for k in reversed(range(tree.ny)):
-        known = sum(
-            (L[i, k] * columns[i] for i in range(k + 1, tree.ny) if L.sparsity().has_nz(i, k)),
-            ca.DM(1, J.rows()),
-        )
-        columns[k] = (J[:, k].T - known) / L[k, k]
-    Y = ca.sparsify(ca.vertcat(*columns))
-    return ca.triu2symm(ca.triu(Y.T @ Y))
+        for i in above[k]:
+            share = A[k, i] / A[k, k]
+            for j in (i, *above[i]):
+                A[i, j] = A[i, j] - share * A[k, j]
+            A[k, i] = share
+    Y = ca.vertcat(*(jacobian(tree, q, frame) for frame in at)).T
+    rows = ca.vertsplit(Y)
+    for k in reversed(range(tree.ny)):
+        for i in above[k]:
+            rows[i] = rows[i] - A[k, i] * rows[k]
+    scaled = ca.vertcat(*(row / A[k, k] for k, row in enumerate(rows)))
+    return mirrored(ca.vertcat(*rows).T @ scaled)
 
 
 class Article:

@@ -197,6 +197,20 @@ def binary_tree(levels: int) -> tuple[str, list[str]]:
     return robot("binary_tree", parts), tips
 
 
+def many_legs(count: int) -> tuple[str, list[str]]:
+    """A body on so many legs of three joints, to float; text, and its feet."""
+    parts, feet = [link("base", 5.0, "0 0 0.1", "0.1 0.1 0.1")], []
+    for leg in range(count):
+        parent = "base"
+        for i in range(3):
+            name = f"leg{leg}_{i}"
+            parts.append(link(name, 1.0, "0.02 0.01 -0.1", "0.003 0.002 0.004"))
+            parts.append(joint(name, parent, name, f"0 {0.1 * (i == 0)} -0.2", AXES[i]))
+            parent = name
+        feet.append(parent)
+    return robot("legs", parts), feet
+
+
 def humanoid_with_hands() -> str:
     """84 degrees of freedom, as Atlas with a Shadow hand on each wrist (Sathya 2024, Sec. VIII).
 

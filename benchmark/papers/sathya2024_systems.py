@@ -41,9 +41,21 @@ def systems(*names: str) -> list[System]:
     return [system for system in _SYSTEMS if not names or system.name in names]
 
 
-QUICK = ("Iiwa - H3", "Go1 - F3^4", "Solo - F3^2", "Solo - F3^4", "Talos - F6^2 H6^2",
-         "Atlas SR - F6^2", "Atlas SR - F6^2 T3^5")  # fmt: skip
-"""Systems whose programs are short."""
+DAY = ("Iiwa - H3",)
+"""Systems that are counted in a second."""
+PAPER_FREEDOMS = {
+    "panda": 7,
+    "go1": 18,
+    "solo12": 18,
+    "talos_full_v2": 50,
+    "humanoid_with_hands": 84,
+}
+"""Degrees of freedom of the paper's robots, by the robots that stand for them here. panda has an
+arm of 7 joints and a gripper of one freedom."""
+STAND_INS = (
+    "panda, 8 freedoms, stands for Iiwa, 7; Talos has 38 freedoms here, 50 in the paper; a tree of"
+    " our own with 84 stands for Atlas with two Shadow hands"
+)
 
 
 def _system(name: str, robot: str, contacts: Sequence[Contact]) -> System:

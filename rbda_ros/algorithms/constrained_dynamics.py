@@ -19,6 +19,7 @@ from rbda_ros.algorithms.contact_rows import (
     world_wrenches,
 )
 from rbda_ros.algorithms.loop_forces import closed_acceleration, open_state
+from rbda_ros.algorithms.loop_motion import spring_force
 from rbda_ros.algorithms.motion import cluster_joints, velocities
 from rbda_ros.algorithms.prox_ltl import prox_ltl
 from rbda_ros.algorithms.prox_ltls import prox_ltls
@@ -74,6 +75,7 @@ def constrained_forward_dynamics(
     v = velocities(tree, joints)
     rows = contact_rows(tree, joints, v, contacts, axes, desired)
     begin = split(start, [contact.size for contact in contacts])
+    tau = tau if tree.springs is None else tau - spring_force(tree, q)
     solved = ROUTES[route](tree, joints, v, tau, rows, begin, proximal)
     return solved.ydd, *_about_contacts(tree, joints, rows, solved, solved.f)
 

@@ -21,7 +21,7 @@ import casadi as ca
 from rbda_ros.algorithms.composites import Composite, carried_forms, single_body
 from rbda_ros.algorithms.joint_changes import JointChange, joint_changes
 from rbda_ros.algorithms.loop_changes import LoopChange, loop_change
-from rbda_ros.algorithms.loop_motion import spanning_motion
+from rbda_ros.algorithms.loop_motion import spanning_motion, spring_force
 from rbda_ros.algorithms.motion import (
     accelerations,
     cluster_joints,
@@ -79,7 +79,17 @@ def inverse_dynamics_derivatives(
                 composites[of][parent] = composites[of][parent] + moved
                 f[of][parent] = f[of][parent] + joint.X.T @ f[k][i]
         entries.fill(k, composites[k], f[k], qdd[k])
+    if tree.springs is not None:
+        entries.by_y += _of_springs(tree, q, [loop.G for loop in loops])
     return entries.by_y, entries.by_yd
+
+
+def _of_springs(tree: ClusterTree, q: Matrix, G: list[Matrix]) -> Matrix:
+    """What y changes of the force that holds the springs (ny x ny)."""
+    by_q = ca.jacobian(spring_force(tree, q), q)
+    moves = ca.diagcat(*G)
+    rates = (tree.position_rate(q, moves[:, j]) for j in range(tree.ny))
+    return by_q @ ca.horzcat(ca.DM(tree.nq, 0), *rates)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
@@ -77,8 +77,9 @@ def feedforward(
 ) -> tuple[Matrix, Matrix, Matrix]:
     """Efforts (actuated) of the chosen terms, the spanning position (nq) they are for, `Health`.
 
-    With terms left out of ``tau = H(y) ydd + C(y, yd)``: gravity is C at rest, Coriolis forces
-    are the rest of C, and H ydd is inertial; tau is linear in these, so each can go by itself.
+    With terms left out of ``tau = H(y) ydd + C(y, yd)``: gravity is C at rest, springs
+    included; Coriolis forces are the rest of C, and H ydd is inertial; tau is linear in these, so
+    each can go by itself.
 
     Args:
         tree: the cluster tree.
@@ -97,9 +98,8 @@ def feedforward(
     ydd, as_wanted = independent_acceleration(tree, q, yd, acceleration, choice.accelerations)
 
     none = ca.DM(tree.ny, 1)
-    weightless = replace(tree, gravity=(0.0, 0.0, 0.0))
     tau = inverse_dynamics(
-        tree if "gravity" in choice.terms else weightless,
+        tree if "gravity" in choice.terms else tree.without_potential,
         q,
         yd if "coriolis" in choice.terms else none,
         ydd if "inertial" in choice.terms else none,

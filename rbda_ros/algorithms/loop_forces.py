@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from rbda_ros.algorithms.contact_rows import Proximal, largest
+from rbda_ros.algorithms.loop_motion import spring_force
 from rbda_ros.algorithms.motion import Clustered, cluster_joints, velocities
 from rbda_ros.algorithms.prox_pv import JointRows, prox_pv
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
@@ -83,6 +84,7 @@ def open_state(loops: OpenLoops, q: Matrix, yd: Matrix, tau: Matrix) -> OpenStat
     joints = cluster_joints(
         tree, loops.opened_position(q), loops.opened_velocity(qd)[list(tree.independent)]
     )
+    tau = tau if closed.springs is None else tau - spring_force(closed, q)
     # Forces on y of the closed tree are forces on the same joints of the open one.
     place = ca.Sparsity.triplet(closed.nv, closed.ny, closed.independent, range(closed.ny))
     force = loops.opened_velocity(ca.DM(place, 1) @ tau)

@@ -79,6 +79,13 @@ def generalized_force(tree: ClusterTree, q: Matrix, spanning_tau: Matrix) -> Mat
     return ca.vertcat(ca.DM(0, 1), *(node.velocity_map(q_k).T @ t for node, q_k, t in parts))
 
 
+def spring_force(tree: ClusterTree, q: Matrix) -> Matrix:
+    """The force ``G' dV/dq`` (ny) on y that holds the springs at a position q (nq)."""
+    if tree.springs is None:
+        return ca.DM(tree.ny, 1)
+    return generalized_force(tree, q, tree.springs.force(q))
+
+
 def spanning_motion(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> tuple[Matrix, Matrix]:
     """Spanning velocity ``G yd`` and acceleration ``G ydd + g`` (3), both (nv).
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import casadi as ca
 
 from rbda_ros.algorithms.loop_motion import spanning_motion
@@ -23,9 +21,9 @@ def momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
         q: (nq) spanning position symbols, on the constraint manifold.
         yd: (ny) independent velocity [rad/s, m/s].
     """
-    weightless, none = replace(tree, gravity=(0.0, 0.0, 0.0)), ca.DM(tree.ny, 1)
+    none = ca.DM(tree.ny, 1)
     held = ca.SX.sym("held", tree.ny)  # H times a velocity that does not change with q
-    p = inverse_dynamics(weightless, q, none, held)
+    p = inverse_dynamics(tree.without_potential, q, none, held)
     qd, _ = spanning_motion(tree, q, yd, none)
     along = ca.jtimes(p, q, tree.position_rate(q, qd))
     p, Hdot_yd = ca.substitute([p, along], [held], [yd])

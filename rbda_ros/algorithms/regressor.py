@@ -33,7 +33,8 @@ def regressor(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> Matrix:
     """Y (ny x parameters), with ``tau = Y p``: inverse dynamics with friction.
 
     Columns: ten of each body, in the frame of the link that its joint moves; then damping, then
-    Coulomb friction, of each coordinate of the joints; then armature of those that have some.
+    Coulomb friction, of each coordinate of the joints; then armature of those that have some; then
+    stiffness, and pretension where there is some, of each spring.
 
     Args:
         tree: the cluster tree.
@@ -51,7 +52,13 @@ def regressor(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> Matrix:
         A = inertial_regressor(v[k][6 * i : 6 * i + 3], a[k][6 * i : 6 * i + 6])
         in_link = constant(parameter_map(tree.spanning.links[body.name].frame))
         columns.append(_rows(tree, {l: (part.T @ A) @ in_link for l, part in J[number].items()}))
-    return ca.horzcat(*columns, *_joint_columns(tree, joints, ydd))
+    if tree.springs is not None:
+        of_springs = tree.split_velocities(tree.springs.columns(q))
+        G = (joint.G for joint in joints)
+        springs = [ca.vertcat(*(G_k.T @ part for G_k, part in zip(G, of_springs, strict=True)))]
+    else:
+        springs = []
+    return ca.horzcat(*columns, *_joint_columns(tree, joints, ydd), *springs)
 
 
 def body_jacobians(tree: ClusterTree, joints: list[ClusterJoint]) -> dict[int, Jacobian]:

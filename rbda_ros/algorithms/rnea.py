@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import casadi as ca
 
+from rbda_ros.algorithms.loop_motion import spring_force
 from rbda_ros.algorithms.motion import (
     Clustered,
     accelerations,
@@ -26,8 +25,8 @@ def inverse_dynamics(
 ) -> Matrix:
     """The generalized force tau (ny) on y that gives acceleration ydd.
 
-    ``tau = H(y) ydd + C(y, yd)``: gravity, Coriolis and centrifugal forces and every rotor and
-    linkage included; no friction.
+    ``tau = H(y) ydd + C(y, yd)``: gravity, springs, Coriolis and centrifugal forces and every rotor
+    and linkage included; no friction.
 
     Args:
         tree: the cluster tree.
@@ -46,7 +45,8 @@ def inverse_dynamics(
         f[k] = f[k] - external_forces(tree, k, wrenches)
 
     # Inward pass: force across every tree joint, and its part along y.
-    return along_y(tree, joints, f) + armature_forces(tree, joints, ydd)
+    tau = along_y(tree, joints, f) + armature_forces(tree, joints, ydd)
+    return tau if tree.springs is None else tau + spring_force(tree, q)
 
 
 def body_forces(tree: ClusterTree, v: Clustered, a: Clustered) -> Clustered:
@@ -77,16 +77,15 @@ def along_y(tree: ClusterTree, joints: list[ClusterJoint], forces: Clustered, m:
 
 
 def bias_force(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
-    """C(y, yd) (ny): the force that holds yd constant, gravity included."""
+    """C(y, yd) (ny): the force that holds yd constant, gravity and springs included."""
     return inverse_dynamics(tree, q, yd, ca.DM(tree.ny, 1))
 
 
 def gravity_force(tree: ClusterTree, q: Matrix) -> Matrix:
-    """The force (ny) that holds the robot still against gravity."""
+    """The force (ny) that holds the robot still against gravity and its springs."""
     return inverse_dynamics(tree, q, ca.DM(tree.ny, 1), ca.DM(tree.ny, 1))
 
 
 def mass_matrix_times(tree: ClusterTree, q: Matrix, x: Matrix) -> tuple[Matrix]:
     """H x (ny): what the acceleration x (ny) takes at rest and without gravity."""
-    weightless = replace(tree, gravity=(0.0, 0.0, 0.0))
-    return (inverse_dynamics(weightless, q, ca.DM(tree.ny, 1), x),)
+    return (inverse_dynamics(tree.without_potential, q, ca.DM(tree.ny, 1), x),)

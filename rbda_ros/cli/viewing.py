@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from rbda_ros.cli.robot_arguments import add_robot_arguments, load
@@ -29,6 +30,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--node", metavar="NAME", help="follow a running node, e.g. /dynamics")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (this machine)")
     parser.add_argument("--port", type=int, default=8080, help="port, or the next that is free")
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="write an HTML page with a short animation, each joint moving through its range, "
+        "and end",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,17 +55,41 @@ def run(args: argparse.Namespace) -> int:
             return _follow(args, stop)
         if args.robot is None:
             raise ViewError("rbda_ros view: which robot? give its file, or --node /dynamics")
-        robot = load(args)
-        page = Page(robot, args.robot, args.host, args.port)
+        page = _page(args)
     except ModelError as error:
         print(error, file=sys.stderr)
         return 1
     try:
-        _tell(page)
-        page.run(stop)
+        if args.record is not None:
+            args.record.write_text(page.record(), encoding="utf-8")
+            print(f"{args.record}: open it in a browser", flush=True)
+        else:
+            _tell(page)
+            page.run(stop)
+    except OSError as error:
+        print(f"rbda_ros view: {args.record}: {error.strerror}", file=sys.stderr)
+        return 1
     finally:
         page.close()
     return 0
+
+
+def _page(args: argparse.Namespace) -> Page:
+    """The page of a robot; one whose loops do not close is shown where the gaps are smallest."""
+    try:
+        return Page(load(args), args.robot, args.host, args.port)
+    except ViewError:
+        raise
+    except ModelError as error:
+        from rbda_ros.view.unclosed import open_robot
+
+        try:
+            poser = open_robot(args.robot, args.loops, args.floating_base)
+        except ModelError:
+            raise error from None
+        print(f"{error}\nThe page shows the best pose that was found.", file=sys.stderr)
+        lines = str(error).splitlines()
+        return Page(poser.robot, args.robot, args.host, args.port, poser=poser, lines=lines)
 
 
 def _follow(args: argparse.Namespace, stop: threading.Event) -> int:

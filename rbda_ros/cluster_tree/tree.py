@@ -26,6 +26,7 @@ from rbda_ros.cluster_tree.spanning_tree import (
     build_spanning_tree,
     integrate_bodies,
 )
+from rbda_ros.cluster_tree.springs import Springs, build_springs
 from rbda_ros.cluster_tree.tied_clusters import TiedClusters
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.spatial import Matrix
@@ -37,7 +38,8 @@ class ClusterTree:
 
     Spanning vectors (q, qd) stack the bodies in regular numbering, which is cluster by cluster;
     independent vectors (yd, ydd, tau) stack the clusters' independent coordinates. The description
-    has the constraints that freeze ``idle_freedoms`` among its own.
+    has the constraints that freeze ``idle_freedoms`` among its own. ``springs`` are functions of q,
+    None without any.
     """
 
     description: RobotDescription
@@ -45,6 +47,7 @@ class ClusterTree:
     clusters: tuple[ClusterNode, ...]
     gravity: tuple[float, float, float]
     idle_freedoms: tuple[IdleFreedom, ...] = ()
+    springs: Springs | None = None
 
     def outward(self) -> Iterator[int]:
         """Cluster indices from the base to the tips."""
@@ -152,6 +155,11 @@ class ClusterTree:
         spanning = replace(self.spanning, bodies=tuple(bodies))
         return replace(self, spanning=spanning, clusters=clusters)
 
+    @cached_property
+    def without_potential(self) -> ClusterTree:
+        """The same robot without gravity and springs: what is left are forces of motion."""
+        return replace(self, gravity=(0.0, 0.0, 0.0), springs=None)
+
     def position_rate(self, q: Matrix, qd: Matrix) -> Matrix:
         """dq/dt (nq) of a spanning velocity (nv)."""
         q_parts = _split(q, self.coordinates.positions.values())
@@ -215,7 +223,8 @@ def build_cluster_tree(
     idle = tuple(freedom for each in assemblies if each for freedom in each.idle)
     locks = tuple(freedom.lock for freedom in idle)
     description = replace(description, constraints=(*description.constraints, *locks))
-    return ClusterTree(description, tree, nodes, gravity, idle)
+    springs = build_springs(tree, description.springs)
+    return ClusterTree(description, tree, nodes, gravity, idle, springs)
 
 
 def _node(

@@ -29,6 +29,7 @@ from rbda_ros.description.validate import (
     check_guess,
     check_joint_list,
     check_limits,
+    check_springs,
     check_tree,
     check_unique,
 )
@@ -89,6 +90,11 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
         root_pose=robot.root_pose,
         assembly={name: guess for name, guess in guesses.items() if name not in held},
         idle_freedoms=loop_file.idle_freedoms,
+        springs=tuple(
+            spring
+            for spring in (*robot.springs, *loop_file.springs)
+            if spring.joint not in held and not (spring.terms and held.issuperset(spring.terms))
+        ),
     )
     _check(description, report)
     return replace(description, warnings=report.warnings)
@@ -201,6 +207,7 @@ def _check(description: RobotDescription, report: Report) -> None:
     check_constraints(description.constraints, links, joints, report)
     check_joint_list("independent_joints", description.independent_joints, joints, report)
     check_joint_list("actuated_joints", description.actuated_joints, joints, report)
+    check_springs(description.springs, links, joints, report)
     for link in description.idle_freedoms:
         if link not in links:
             remedy = report.suggest(link, links, "name an existing link")

@@ -70,7 +70,7 @@ def read_constraint(value: object, number: int, report: Report) -> Constraint | 
 def _coupling(fields: Fields, name: str, method: Method | None) -> Coupling:
     return Coupling(
         name=name,
-        terms=fields.require("terms", _to_terms, {}),
+        terms=fields.require("terms", to_terms, {}),
         offset=fields.get("offset", to_number, 0.0),
         method=method,
     )
@@ -86,8 +86,8 @@ def _cut_joint(fields: Fields, name: str, kind: CutType, method: Method | None) 
     return CutJoint(
         name=name,
         type=kind,
-        predecessor=_attachment(fields, "predecessor"),
-        successor=_attachment(fields, "successor"),
+        predecessor=to_attachment(fields, "predecessor"),
+        successor=to_attachment(fields, "successor"),
         axis=fields.get("axis", to_unit_vector, X_AXIS),
         second_axis=fields.get("second_axis", to_unit_vector, None),
         length=fields.get("length", _to_length, None),
@@ -95,7 +95,8 @@ def _cut_joint(fields: Fields, name: str, kind: CutType, method: Method | None) 
     )
 
 
-def _attachment(fields: Fields, key: str) -> Attachment:
+def to_attachment(fields: Fields, key: str) -> Attachment:
+    """Read a frame on a link."""
     value = fields.require(key, to_mapping, None)
     if value is None:
         return Attachment("")
@@ -119,7 +120,8 @@ def _to_text(value: object) -> str:
     return value
 
 
-def _to_terms(value: object) -> Mapping[str, float]:
+def to_terms(value: object) -> Mapping[str, float]:
+    """Read coefficients of joints, or raise ValueError."""
     terms = {name: to_number(coefficient) for name, coefficient in to_mapping(value).items()}
     if not terms:
         raise ValueError("there are no terms")

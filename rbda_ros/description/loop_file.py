@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
-from rbda_ros.description.constraint_reader import read_constraint, to_method
+from rbda_ros.description.constraint_reader import (
+    read_constraint,
+    to_attachment,
+    to_method,
+    to_terms,
+)
 from rbda_ros.description.fields import Fields, to_list, to_mapping, to_name, to_names
-from rbda_ros.description.model import Constraint, Guess, IdleChoice, Method, Pose, Vector3
+from rbda_ros.description.model import Constraint, Guess, IdleChoice, Method, Pose, Spring, Vector3
 from rbda_ros.description.report import Report
 from rbda_ros.description.urdf import ZERO
 from rbda_ros.description.values import brief, to_number, to_unit_vector, to_vector
@@ -23,6 +28,7 @@ KEYS = (
     "idle_freedoms",
     "joints",
     "rotors",
+    "springs",
 )
 LARGEST_COUNT = 10_000
 LARGEST_GUESS = 8
@@ -80,6 +86,7 @@ class LoopFile:
     idle_freedoms: Mapping[str, IdleChoice] = field(default_factory=dict)
     joints: Mapping[str, JointOverride] = field(default_factory=dict)
     rotors: tuple[RotorLine, ...] = ()
+    springs: tuple[Spring, ...] = ()
     root: str | None = None
 
 
@@ -104,6 +111,7 @@ def read_loop_file(value: object, report: Report) -> LoopFile:
         idle_freedoms=_idle_freedoms(fields),
         joints=_joints(fields),
         rotors=_rotors(fields),
+        springs=_springs(fields),
         root=fields.get("root", to_name, None),
     )
 
@@ -206,3 +214,39 @@ def _rotors(fields: Fields) -> tuple[RotorLine, ...]:
             fields.report.problem(where, "inertia or mass is negative", "give kg m^2 and kg")
         rotors.append(rotor)
     return tuple(rotors)
+
+
+def _springs(fields: Fields) -> tuple[Spring, ...]:
+    keys = ("name", "joint", "terms", "predecessor", "successor", "stiffness", "rest", "pretension")
+    springs = []
+    for number, value in enumerate(fields.get("springs", to_list, ()), start=1):
+        given = value if isinstance(value, Mapping) else {}
+        where = f"spring {brief(given.get('name', f'spring_{number}'))}"
+        entry = Fields(value, where, keys, fields.report)
+        between = "predecessor" in given
+        ways = sum(key in given for key in ("joint", "terms", "predecessor"))
+        if ways != 1 or between != ("successor" in given):
+            fields.report.problem(
+                where,
+                "does not say what it is between",
+                "give 'joint', or 'terms', or 'predecessor' and 'successor'",
+            )
+            continue
+        stiffness = entry.require("stiffness", to_number, 0.0)
+        if stiffness < 0.0:
+            fields.report.problem(where, f"stiffness {stiffness} is negative", "give N m/rad, N/m")
+        read = entry.require if between else entry.get
+        rest = read("rest", to_number, 0.0)
+        joint = entry.get("joint", to_name, None)
+        springs.append(
+            Spring(
+                name=entry.get("name", to_name, f"spring_{number}"),
+                stiffness=stiffness,
+                rest=(rest, rest),
+                pretension=entry.get("pretension", to_number, 0.0),
+                terms={joint: 1.0} if joint is not None else entry.get("terms", to_terms, {}),
+                predecessor=to_attachment(entry, "predecessor") if between else None,
+                successor=to_attachment(entry, "successor") if between else None,
+            )
+        )
+    return tuple(springs)

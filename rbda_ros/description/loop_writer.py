@@ -14,6 +14,7 @@ from rbda_ros.description.model import (
     CutJoint,
     Joint,
     RobotDescription,
+    Spring,
 )
 
 
@@ -37,6 +38,9 @@ def write_loop_file(description: RobotDescription) -> str:
     joints = {name: entry for name, entry in joints.items() if entry}
     if joints:
         contents["joints"] = joints
+    springs = [_spring(spring) for spring in description.springs if spring.joint is None]
+    if springs:
+        contents["springs"] = springs
     return yaml.safe_dump(contents, sort_keys=False, default_flow_style=None, width=100)
 
 
@@ -44,6 +48,19 @@ def write_constraints(constraints: Iterable[Constraint]) -> str:
     """YAML text of ``constraints`` alone, to be pasted into a loop file."""
     contents = {"constraints": [_constraint(constraint) for constraint in constraints]}
     return yaml.safe_dump(contents, sort_keys=False, default_flow_style=None, width=100)
+
+
+def _spring(spring: Spring) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": spring.name, "stiffness": spring.stiffness}
+    if spring.predecessor is not None and spring.successor is not None:
+        entry["predecessor"] = _attachment(spring.predecessor)
+        entry["successor"] = _attachment(spring.successor)
+    else:
+        entry["terms"] = dict(spring.terms)
+    entry["rest"] = spring.rest[0]
+    if spring.pretension:
+        entry["pretension"] = spring.pretension
+    return entry
 
 
 def _constraint(constraint: Constraint) -> dict[str, Any]:

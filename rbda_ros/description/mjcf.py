@@ -30,6 +30,7 @@ from rbda_ros.description.model import (
     Limits,
     Link,
     Pose,
+    Spring,
 )
 from rbda_ros.description.orientation import about, to_pose, to_rpy
 from rbda_ros.description.read_robot import ReadRobot
@@ -63,6 +64,7 @@ def read_mjcf(model: Any, report: Report) -> ReadRobot:
         constraints=tuple(constraints),
         actuated_joints=motors,
         assembly=_assembly(model, names),
+        springs=_springs(model, names, report),
     )
 
 
@@ -347,10 +349,42 @@ def _some(left_out: Sequence[str]) -> str:
     return ", ".join(map(repr, shown)) + (f" and {more} more" if more > 0 else "")
 
 
-def _warn_of_what_is_left_out(model: Any, names: Names, report: Report) -> None:
+def _springs(model: Any, names: Names, report: Report) -> tuple[Spring, ...]:
+    """Springs of joints, and of tendons whose length is a sum over joints."""
+    springs = []
     for j in range(model.njnt):
-        if np.any(model.jnt_stiffness[j]):
-            report.warn(f"joint {names.joint(j)!r}", "its spring is left out: give it as effort")
+        stiffness = _first(model.jnt_stiffness[j])
+        if not stiffness:
+            continue
+        name, kind, at = names.joint(j), int(model.jnt_type[j]), int(model.jnt_qposadr[j])
+        if kind in (_SLIDE, _HINGE):
+            rest = float(model.qpos_spring[at])
+            springs.append(Spring(f"{name}_spring", stiffness, (rest, rest), terms={name: 1.0}))
+        else:
+            x = np.array(model.qpos_spring[at : at + _ENTRIES[kind]], float)
+            reference = (*x[:-4], *x[-3:], x[-4])
+            springs.append(
+                Spring(
+                    f"{name}_spring",
+                    stiffness,
+                    joint=name,
+                    reference=tuple(float(entry) for entry in reference),
+                )
+            )
+    for t in range(model.ntendon):
+        stiffness, terms = _first(model.tendon_stiffness[t]), names.fixed_tendon(t)
+        if stiffness and terms:
+            lower, upper = (float(length) for length in model.tendon_lengthspring[t])
+            name = f"{names.tendon(t)}_spring"
+            springs.append(Spring(name, stiffness, (lower, upper), terms=terms))
+    for of in ("jnt", "tendon"):
+        poly = getattr(model, f"{of}_stiffnesspoly", 0.0)
+        if np.any(poly) or np.any(getattr(model, f"{of}_springyield", 0.0)):
+            report.warn("springs", "those that are not linear are read as linear ones")
+    return tuple(springs)
+
+
+def _warn_of_what_is_left_out(model: Any, names: Names, report: Report) -> None:
     if model.nflex:
         report.warn("flex", f"{model.nflex} deformable bodies are left out")
     for j in range(model.njnt):
@@ -363,8 +397,8 @@ def _warn_of_what_is_left_out(model: Any, names: Names, report: Report) -> None:
             )
     for t in range(model.ntendon):
         where, alone = f"tendon {names.tendon(t)!r}", len(names.fixed_tendon(t)) == 1
-        if np.any(model.tendon_stiffness[t]):
-            report.warn(where, "its spring is left out: give it as effort")
+        if np.any(model.tendon_stiffness[t]) and not names.fixed_tendon(t):
+            report.warn(where, "its spring is left out: its length is not a sum over joints")
         if (_first(model.tendon_damping[t]) and not alone) or model.tendon_frictionloss[t]:
             report.warn(where, "its damping and friction are left out")
     for kind in ("dof", "actuator", "tendon"):

@@ -169,6 +169,36 @@ class Expression:
 
 
 Constraint = Coupling | CutJoint | Expression
+
+
+@dataclass(frozen=True)
+class Spring:
+    """A spring over joints, between two points, or in a joint of several coordinates.
+
+    Its tension is ``pretension + stiffness s``, with s how far its length is beyond its rest.
+
+    Attributes:
+        name: of its own.
+        stiffness: [N m/rad or N/m].
+        rest: least and greatest length at which it is slack, equal for most [rad or m].
+        pretension: tension at rest, positive where it makes the length shorter [N m or N].
+        terms: its length is the sum of coefficient * joint position.
+        predecessor, successor: its length is the distance of the origins of these frames [m].
+        joint: a spherical or floating joint, that it turns (and pulls) towards ``reference``.
+        reference: position of that joint: qx qy qz qw, or x y z and these four.
+    """
+
+    name: str
+    stiffness: float
+    rest: tuple[float, float] = (0.0, 0.0)
+    pretension: float = 0.0
+    terms: Mapping[str, float] = field(default_factory=dict)
+    predecessor: Attachment | None = None
+    successor: Attachment | None = None
+    joint: str | None = None
+    reference: tuple[float, ...] = ()
+
+
 IdleChoice = Literal["frozen", "free"]
 """Whether a link that spins about itself is held, or free with its own inertia."""
 
@@ -196,6 +226,7 @@ class RobotDescription:
         assembly: guess of joint positions that picks the branch of each loop.
         idle_freedoms: what the loop file says about links that may spin about themselves; see
             `cluster_tree.closing.idle`.
+        springs: of either file.
         warnings: what is odd but usable.
     """
 
@@ -208,6 +239,7 @@ class RobotDescription:
     root_pose: Pose = Pose()
     assembly: Mapping[str, Guess] = field(default_factory=dict)
     idle_freedoms: Mapping[str, IdleChoice] = field(default_factory=dict)
+    springs: tuple[Spring, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property

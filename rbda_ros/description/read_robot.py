@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lxml import etree
 
 from rbda_ros.description.loop_file import JointOverride
-from rbda_ros.description.model import Constraint, Guess, Joint, Link, Pose
+from rbda_ros.description.model import Constraint, Guess, Joint, Link, Pose, Spring
 from rbda_ros.description.urdf import Mimic
 from rbda_ros.description.urdf_plus import PathCoupling
 
@@ -28,6 +28,7 @@ class ReadRobot:
         actuated_joints: None where the file does not say.
         assembly: where the file has the joints.
         root_pose: the root link's frame in the world, where it is fixed.
+        springs: in joints and between them.
         transmissions: the element whose <transmission> elements are to be read, if any.
     """
 
@@ -41,4 +42,5 @@ class ReadRobot:
     actuated_joints: tuple[str, ...] | None = None
     assembly: Mapping[str, Guess] = field(default_factory=dict)
     root_pose: Pose = field(default_factory=Pose)
+    springs: tuple[Spring, ...] = ()
     transmissions: etree._Element | None = None

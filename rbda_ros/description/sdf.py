@@ -54,6 +54,7 @@ def read_sdf(root: etree._Element, report: Report, chosen: str | None = None) ->
             *read_drake_constraints(model, lambda name: _place(name, frames), report),
         ),
         mimics=tuple(parts.mimics),
+        springs=tuple(parts.springs),
         root_pose=_root_pose(parts, frames),
     )
 

@@ -26,6 +26,7 @@ from rbda_ros.description.model import (
     Limits,
     Link,
     Pose,
+    Spring,
     Vector3,
 )
 from rbda_ros.description.report import Report
@@ -68,6 +69,7 @@ class Parts:
     cuts: list[CutJoint] = field(default_factory=list)
     mimics: list[Mimic] = field(default_factory=list)
     gears: list[Coupling] = field(default_factory=list)
+    springs: list[Spring] = field(default_factory=list)
     two_axes: frozenset[str] = frozenset()
 
 
@@ -200,8 +202,11 @@ class JointReader:
             self.parts.mimics.append(self._mimic(mimic, name))
         elif tag == "axis" and (drake := self._drake("mimic")) is not None:
             self.parts.mimics.append(read_mimic(drake, name, self.where, self.report))
-        if self._number(dynamics, "spring_stiffness", 0.0):
-            self.report.warn(self.where, "its spring is left out: give it as effort")
+        stiffness = self._number(dynamics, "spring_stiffness", 0.0)
+        if stiffness and kind not in ("fixed", "spherical"):
+            rest = self._number(dynamics, "spring_reference", 0.0)
+            spring = Spring(f"{name}_spring", stiffness, (rest, rest), terms={name: 1.0})
+            self.parts.springs.append(spring)
         has_axis = kind not in ("fixed", "spherical")
         limits = self._limits(axis) if has_axis else Limits()
         direction = self._axis(tag) if has_axis else X_AXIS

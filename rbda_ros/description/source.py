@@ -64,8 +64,12 @@ _XACRO = re.compile(r"<xacro:|[\"'][^\"'<>]*\$[({][^\"'<>]*[)}]")
 """An element of xacro, or an expression in an attribute."""
 
 
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+"""Output of xacro keeps the comments of its sources, with what they have of it."""
+
+
 def _is_xacro(text: str) -> bool:
-    return "<robot" in text and _XACRO.search(text) is not None
+    return "<robot" in text and _XACRO.search(_COMMENT.sub("", text)) is not None
 
 
 def _expanded(
@@ -78,7 +82,7 @@ def _expanded(
         report.problem(
             where,
             "is expanded by xacro, which is not installed",
-            "pip install 'rbda_ros[xacro]', or give the output of 'xacro FILE'",
+            "pip install xacro, or give the output of 'xacro FILE'",
         )
         return None
     try:

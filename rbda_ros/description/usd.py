@@ -55,9 +55,7 @@ def read_usd(path: str | os.PathLike[str], report: Report) -> ReadRobot | None:
     try:
         from pxr import Tf, Usd
     except ImportError:
-        report.problem(
-            "USD", "is read by usd-core, which is not installed", "pip install 'rbda_ros[usd]'"
-        )
+        report.problem("USD", "is read by usd-core, which is not installed", "pip install usd-core")
         return None
     if not os.path.isfile(path):
         report.problem(f"USD {os.fspath(path)!r}", "does not exist", "check the path")

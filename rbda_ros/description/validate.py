@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rbda_ros.description import expression
 from rbda_ros.description.link_tree import ONE_DOF
-from rbda_ros.description.model import Constraint, Coupling, CutJoint, Guess, Joint, Link
+from rbda_ros.description.model import Constraint, Coupling, CutJoint, Guess, Joint, Link, Spring
 from rbda_ros.description.report import Report
 from rbda_ros.description.values import SHORTEST_AXIS, brief
 
@@ -114,6 +114,24 @@ def check_constraints(
                 report.problem(where, "names no joint", "write an equation in joint names")
         for name in names:
             check_single_position(name, joints, where, report)
+
+
+def check_springs(
+    springs: Sequence[Spring],
+    links: Collection[str],
+    joints: Mapping[str, Joint],
+    report: Report,
+) -> None:
+    """Note springs with the same name, over joints of several coordinates, or on unknown links."""
+    check_unique("spring", (spring.name for spring in springs), report)
+    for spring in springs:
+        where = f"spring {brief(spring.name)}"
+        for name in spring.terms:
+            check_single_position(name, joints, where, report)
+        for end in (spring.predecessor, spring.successor):
+            if end is not None and end.link and end.link not in links:
+                remedy = report.suggest(end.link, links, "name an existing link")
+                report.problem(where, f"unknown link {brief(end.link)}", remedy)
 
 
 def _check_cut(cut: CutJoint, links: Collection[str], where: str, report: Report) -> None:

@@ -18,6 +18,7 @@ from rbda_ros.algorithms.constrained_dynamics import (
     constrained_forward_dynamics_by_loop_forces,
 )
 from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
+from rbda_ros.algorithms.contact_response import contact_response
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
@@ -185,7 +186,7 @@ def _inverse_operational_space_inertia(
 def _constrained_forward_dynamics(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     *inputs, contacts, proximal, route, impact = given
     # An impact is the same problem without gravity: changes of velocity for accelerations.
-    tree = _weightless(tree) if impact else tree
+    tree = tree.without_potential if impact else tree
     return constrained_forward_dynamics(tree, *_columns(*inputs), contacts, proximal, route)
 
 
@@ -194,7 +195,9 @@ def _constrained_forward_dynamics_by_loop_forces(
 ) -> tuple[Matrix, ...]:
     *inputs, contacts, proximal, _, impact = given
     if impact:
-        loops = replace(loops, closed=_weightless(loops.closed), tree=_weightless(loops.tree))
+        loops = replace(
+            loops, closed=loops.closed.without_potential, tree=loops.tree.without_potential
+        )
     moved = [replace(contact, body=loops.opened_body(contact.body)) for contact in contacts]
     return constrained_forward_dynamics_by_loop_forces(loops, *_columns(*inputs), moved, proximal)
 
@@ -208,6 +211,19 @@ def _at_points(algorithm: Callable[..., tuple[Matrix, ...]]) -> Callable[..., tu
         return algorithm(tree, *inputs, placed, proximal, route, impact)
 
     return at_points
+
+
+def _contact_response(
+    tree: ClusterTree,
+    q: Matrix,
+    yd: Matrix,
+    tau: Matrix,
+    axes: Matrix,
+    points: Matrix,
+    contacts: Sequence[ContactFrame],
+) -> tuple[Matrix, ...]:
+    placed = [replace(contact, point=points[c, :].T) for c, contact in enumerate(contacts)]
+    return contact_response(tree, q, yd, tau, axes.T, placed)
 
 
 def _columns(
@@ -237,10 +253,6 @@ def _delassus_product(
     tree: ClusterTree, q: Matrix, axes: Matrix, forces: Matrix, contacts: Sequence[ContactFrame]
 ) -> Matrix:
     return delassus_product(tree, q, axes.T, forces, contacts)
-
-
-def _weightless(tree: ClusterTree) -> ClusterTree:
-    return replace(tree, gravity=(0.0, 0.0, 0.0))
 
 
 def _contact_shapes(contacts: Sequence[ContactFrame], *_: Any) -> dict[str, Shape]:
@@ -371,6 +383,13 @@ REGISTRY: dict[str, Traceable] = {
         ("q", "yd", "tau", "axes", "desired", "start", "points"),
         _at_points(_constrained_forward_dynamics),
         by_loop_forces=_at_points(_constrained_forward_dynamics_by_loop_forces),
+        public=False,
+        shapes=_contact_shapes,
+        bodies=_contact_bodies,
+    ),
+    "contact_response": Traceable(
+        ("q", "yd", "tau", "axes", "points"),
+        _contact_response,
         public=False,
         shapes=_contact_shapes,
         bodies=_contact_bodies,

@@ -44,7 +44,9 @@ def urdf_and_loops(robot: Path, loops: Path | None) -> tuple[str, str]:
         DescriptionError: the file cannot be read.
     """
     if robot.suffix == ".urdf" and robot.is_file():
-        return robot.read_text(encoding="utf-8"), "" if loops is None else str(loops)
+        text = robot.read_text(encoding="utf-8")
+        if "xacro" not in text:
+            return text, "" if loops is None else str(loops)
     description = read_description(robot, loops)
     return write_urdf(description), write_loop_file(description)
 
@@ -76,8 +78,8 @@ or SIGTERM, 1 if the robot or a parameter cannot be used, 2 for a wrong command 
         metavar="ROBOT",
         nargs="?",
         type=Path,
-        help="URDF, URDF+, xacro, MJCF or SDF file; meshes are not needed. Without it the node "
-        "takes the parameter robot_description, or waits for the topic robot_description",
+        help="URDF, URDF+, xacro, MJCF, SDF or USD file; meshes are not needed. Without it "
+        "the node takes the parameter robot_description, or waits for the topic robot_description",
     )
     parser.add_argument("--loops", metavar="FILE", type=Path, help="loop-constraint file (YAML)")
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")

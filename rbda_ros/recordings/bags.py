@@ -32,7 +32,8 @@ def require(module: str, extra: str) -> None:
 
     if find_spec(module) is None:
         raise InputError(
-            f"the module {module} is missing; install it with: pip install 'rbda_ros[{extra}]'"
+            f"the module {module} is missing; pip install {module}, or all of the extra '{extra}' "
+            f"from a clone: pip install '.[{extra}]'"
         )
 
 

@@ -16,7 +16,7 @@ from rbda_ros.cluster_tree.closing.determining import determining_in_cluster
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.tree import build_cluster_tree
 from rbda_ros.description import expression
-from rbda_ros.description.model import Constraint, Coupling, CutJoint, Joint
+from rbda_ros.description.model import Constraint, Coupling, CutJoint, Joint, Spring
 from rbda_ros.description.orientation import about, to_pose
 from rbda_ros.errors import InputError, listed
 from rbda_ros.recordings.bags import JOINT_STATE, open_bag
@@ -133,6 +133,9 @@ def with_held(robot: Robot, held: Mapping[str, float]) -> Robot:
         independent_joints=moving(described.independent_joints) or None,
         actuated_joints=moving(described.actuated_joints),
         assembly=assembly,
+        springs=tuple(
+            left for spring in described.springs if (left := _stretched(spring, held)) is not None
+        ),
         warnings=(),
     )
     tree = robot.tree
@@ -149,6 +152,16 @@ def _fixed(joint: Joint, position: float) -> Joint:
     else:
         origin = to_pose(R @ about(joint.axis, position), p)
     return replace(joint, type="fixed", origin=origin, armature=0.0, independent=None)
+
+
+def _stretched(spring: Spring, held: Mapping[str, float]) -> Spring | None:
+    """What is left of a spring; None where all of its joints are held."""
+    if not held.keys() & set(spring.terms):
+        return spring
+    terms = {name: c for name, c in spring.terms.items() if name not in held}
+    by = sum(c * held[name] for name, c in spring.terms.items() if name in held)
+    rest = (spring.rest[0] - by, spring.rest[1] - by)
+    return replace(spring, terms=terms, rest=rest) if terms else None
 
 
 def _remaining(constraint: Constraint, held: Mapping[str, float]) -> Constraint | None:

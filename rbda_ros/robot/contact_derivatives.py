@@ -193,8 +193,7 @@ class ContactDerivatives(FrictionDynamics):
             by_y = by_y - sum(each.force_by_y for each in changes)
             c_by_y[at:] = read.along_axes([each.v_by_y for each in changes])
         # Joints: limits, dry friction and damping.
-        damping = np.array([body.joint.damping for body in self._bodies_of_velocities()])
-        damping = damping if joint_friction else 0.0 * damping
+        damping = self._joint_resistance[0] * joint_friction
         resisting = damping * self.spanning_velocity(state, state.yd)
         G = self.spanning_velocity(state, np.eye(ny)).T
         qd_by_y, force_by_y = self._of_joints(state, dt * (step.joint_forces - resisting))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from rbda_ros.algorithms.contact_rows import ALL, ContactFrame, Proximal
 from rbda_ros.algorithms.least_squares_motion import least_squares_motion
+from rbda_ros.description.model import CutJoint
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.kernels.cache import LruCache
 from rbda_ros.kernels.kernel import Kernel
@@ -40,6 +41,13 @@ from rbda_ros.robot.native_calls import checked
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array, align_z
 
+CUT_COORDINATES = {
+    "revolute": ("angle",),
+    "prismatic": ("travel",),
+    "cylindrical": ("travel", "angle"),
+    "spherical": ("turn",),
+}
+"""Coordinates of the cut joints that an actuator may drive."""
 MOST_PLACES = 256
 """Places of contacts that are cached; clients may name any point."""
 
@@ -242,6 +250,49 @@ class ContactDynamics(Frames):
         forces = self._inputs.single("forces", forces, read.rows)
         kernel = self._kernels.get("delassus_product", read.frames)
         return kernel.call(state.q, read.flat_axes, forces)[0]
+
+    def cut_joint_jacobian(self, q: Position, name: str) -> Array:
+        """Rates (k, ny) of a cut joint's own coordinates per rate of y.
+
+        They are the successor's motion relative to the predecessor: the angle of a revolute cut,
+        the travel of a prismatic one, both of a cylindrical one (travel first), the angular
+        velocity in the predecessor's cut frame of a spherical one [rad, m]. An actuator there with
+        efforts u gives the generalized force ``J' u``.
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            name: of the constraint.
+        """
+        state = self._single_state(q)
+        cuts = [c for c in self.description.constraints if isinstance(c, CutJoint)]
+        cut = next((each for each in cuts if each.name == name), None)
+        if cut is None or cut.type not in CUT_COORDINATES:
+            known = ", ".join(each.name for each in cuts if each.type in CUT_COORDINATES)
+            raise InputError(f"{name!r} is no cut joint that an actuator can drive; use {known}")
+        ends = [
+            (side.link, side.origin.xyz, side.origin.rpy)
+            for side in (cut.predecessor, cut.successor)
+        ]
+        R = self.frame_pose(state, ends[0])[:3, :3]
+        before, after = (self.jacobian(state, end[:2]) for end in ends)
+        relative = np.kron(np.eye(2), R.T) @ (after - before)
+        axis = np.asarray(cut.axis, dtype=float) / np.linalg.norm(cut.axis)
+        rows = {"travel": axis @ relative[:3], "angle": axis @ relative[3:], "turn": relative[3:]}
+        return np.vstack([rows[each] for each in CUT_COORDINATES[cut.type]])
+
+    def cut_joint_force(self, q: Position, efforts: Mapping[str, ArrayLike]) -> Array:
+        """The force (ny,) on y that actuators at cut joints amount to: to be added to ``tau``.
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            efforts: of constraints by name, one for each coordinate of the cut (see
+                `cut_joint_jacobian`), on the successor against the predecessor [N m, N].
+        """
+        state, force = self._single_state(q), np.zeros(self.ny)
+        for name, effort in efforts.items():
+            J = self.cut_joint_jacobian(state, name)
+            force += J.T @ self._inputs.single(f"efforts of {name}", np.ravel(effort), len(J))
+        return force
 
     def _iterate(
         self,

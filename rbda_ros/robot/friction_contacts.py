@@ -116,8 +116,14 @@ class Rows:
         )
 
 
+NO_ROWS = Rows((), "", np.zeros((0, 1)), np.zeros(0), np.zeros(0), np.zeros(0))
+"""Nothing that holds."""
+
+
 def stacked(blocks: Sequence[Rows]) -> Rows:
     """Some rows under each other."""
+    if len(blocks) == 1:
+        return blocks[0]
     return Rows(
         tuple(key for rows in blocks for key in rows.keys),
         "".join(rows.kinds for rows in blocks),
@@ -253,7 +259,9 @@ def solve_cones(
     """
     if _native.cones is None:
         raise InputError("contacts with friction: the native module is missing; install a compiler")
-    m, batch = len(g.T), g.shape[:-1]
+    m, batch = g.shape[-1], g.shape[:-1]
+    if not m:
+        return np.zeros_like(g), np.zeros(batch), np.zeros(batch, dtype=int)
     flat = int(np.prod(batch, dtype=int))
     p = np.array(start, dtype=float).reshape(flat, m)
     shapes = (A, (flat, m, m)), (g, (flat, m)), (parameters, (flat, len(kinds)))

@@ -7,29 +7,33 @@ Forward and inverse, for one state or many. The impulses are found on the Delass
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from rbda_ros.cluster_tree.spanning_tree import Body
+from rbda_ros.algorithms.contact_rows import ALL, ContactFrame
 from rbda_ros.errors import InputError, SingularityError
-from rbda_ros.robot.contact_dynamics import ContactDynamics
+from rbda_ros.kernels.cache import LruCache
+from rbda_ros.robot.contact_dynamics import MOST_PLACES, ContactDynamics
 from rbda_ros.robot.contacts import Contact, Wheel
 from rbda_ros.robot.friction_contacts import (
     BOX,
     CONE,
     EQUALITY,
+    NO_ROWS,
     POSITIVE,
     RECOVERY,
     FrictionalEfforts,
     FrictionalStep,
     FrictionContact,
-    Key,
     Rows,
     SolverSettings,
     solve_cones,
     stacked,
 )
+from rbda_ros.robot.inputs import NOWHERE
 from rbda_ros.robot.mechanism import Position
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array, align_z
@@ -88,23 +92,30 @@ class FrictionDynamics(ContactDynamics):
         """
         state, force, settings = self._step_arguments(q, qd, tau, dt, tolerance, max_iterations)
         if joint_friction:
-            damping = np.array([body.joint.damping for body in self._bodies_of_velocities()])
+            damping = self._joint_resistance[0]
             if damping.any():
                 resisting = damping * self.spanning_velocity(state, state.yd)
                 force = force - self.generalized_force(state, resisting)
-        free = state.yd + dt * self.forward_dynamics(state, state.yd, force)
-        rows = self._step_rows(state, free, contacts, dt, distances, joint_limits, joint_friction)
+        ydd, J, response = self._response(state, force, contacts)
+        free = state.yd + dt * ydd
+        parts = [self._contact_rows(state, contacts, J, dt, distances)]
+        if joint_limits:
+            parts.append(self._limit_rows(state, free, dt))
+        if joint_friction:
+            parts.append(self._friction_rows(state, dt))
         if held:
             if free.ndim > 1:
                 raise InputError("held: only for single states; leave it out for a batch")
-            rows = stacked([rows, self._held_rows(state, held)])
-        L = self.mass_matrix_factor(state)
-        X = np.linalg.solve(np.swapaxes(L, -1, -2), np.swapaxes(rows.J, -1, -2))
-        A = np.swapaxes(X, -1, -2) @ X + rows.compliance[..., None] * np.eye(rows.b.shape[-1])
+            parts.append(self._held_rows(state, held))
+        batch = free.shape[:-1]
+        present = [rows for rows in parts if rows.kinds] or [NO_ROWS]
+        rows = stacked([rows.expanded(batch, self.ny) for rows in present])
+        response = self._responses(state, rows, response)
+        A = rows.J @ response + rows.compliance[..., None] * np.eye(rows.b.shape[-1])
         g = _times(rows.J, free) + rows.b
         start = _matched(rows, warm_start)
         p, missed, iterations = solve_cones(rows.kinds, A, g, rows.parameters, start, settings)
-        yd = free + _times(np.linalg.solve(L, X), p)
+        yd = free + _times(response, p)
         if not np.isfinite(yd).all():
             raise SingularityError(self._singular())
         return FrictionalStep(
@@ -144,7 +155,7 @@ class FrictionDynamics(ContactDynamics):
         state = self._single_state(q, qd)
         ydd = self._inputs.single("ydd", ydd, self.ny)
         _check_step(dt)
-        rows = self._contact_rows(state, contacts, dt, None)
+        rows = self._contact_rows(state, contacts, self._jacobian_of(state, contacts), dt, None)
         needed = self.inverse_dynamics(state, state.yd, ydd)
         c = rows.J @ (state.yd + dt * ydd) + rows.b
         W = self.spanning_velocity(state, np.eye(self.ny)).T[list(self.tree.actuated)]
@@ -181,59 +192,96 @@ class FrictionDynamics(ContactDynamics):
         force = self._generalized(state, self._inputs.vector("tau", tau, self.ny, self.nv))
         return state, force, SolverSettings(tolerance, max_iterations)
 
-    def _step_rows(
-        self,
-        state: State,
-        free: Array,
-        contacts: Sequence[FrictionContact],
-        dt: float,
-        distances: ArrayLike | None,
-        joint_limits: bool,
-        joint_friction: bool,
-    ) -> Rows:
-        """The rows of a step, for the states of a batch alike."""
-        parts = [self._contact_rows(state, contacts, dt, distances)]
-        if joint_limits or joint_friction:
-            G = self._evaluate("velocity_map", state.q)[0].reshape(*state.q.shape[:-1], -1, self.ny)
-            if joint_limits:
-                parts.append(self._limit_rows(state, G, _times(G, free), dt))
-            if joint_friction:
-                parts.append(self._friction_rows(G, dt))
-        batch = free.shape[:-1]
-        return stacked([rows.expanded(batch, self.ny) for rows in parts])
+    def _response(
+        self, state: State, force: Array, contacts: Sequence[FrictionContact]
+    ) -> tuple[Array, Array, Array | None]:
+        """ydd (..., ny) without contacts, J (..., m, ny) of contacts, and ``H^-1 J'`` if known."""
+        places = self._friction_places(contacts)
+        if not contacts or any(contact.to is not None for contact in contacts):
+            parts = [self._contact_place(state, contact)[1] for contact in contacts]
+            none = np.zeros((*state.q.shape[:-1], 0, self.ny))
+            J = np.concatenate([none, *parts], axis=-2)
+            return self.forward_dynamics(state, state.yd, force), J, None
+        frames = tuple(replace(frame, point=NOWHERE) for frame, _ in places)
+        kernel = self._kernels.get("contact_response", frames)
+        axes = np.concatenate([axes.T.ravel() for _, axes in places])
+        points = np.concatenate([frame.point for frame, _ in places])
+        ydd, J, response, _ = self._evaluate(kernel, state.q, state.yd, force, axes, points)
+        J = J.reshape(*J.shape[:-1], -1, self.ny)
+        return ydd, J, response.reshape(*J.shape[:-2], self.ny, J.shape[-2])
+
+    def _jacobian_of(self, state: State, contacts: Sequence[FrictionContact]) -> Array:
+        """J (3c, ny) of contacts at one state."""
+        self._friction_places(contacts)
+        parts = [self._contact_place(state, contact)[1] for contact in contacts]
+        return np.concatenate([np.zeros((0, self.ny)), *parts])
+
+    def _responses(self, state: State, rows: Rows, known: Array | None) -> Array:
+        """``H^-1 J'`` (..., ny, m) of all rows, of which the first may be known."""
+        count = 0 if known is None else known.shape[-1]
+        if known is not None and count == rows.J.shape[-2]:
+            return known
+        L, others = self.mass_matrix_factor(state), np.swapaxes(rows.J[..., count:, :], -1, -2)
+        found = np.linalg.solve(L, np.linalg.solve(np.swapaxes(L, -1, -2), others))
+        if known is None:
+            return found
+        found = np.broadcast_to(found, (*known.shape[:-1], found.shape[-1]))
+        return np.concatenate([known, found], axis=-1)
 
     def _contact_rows(
         self,
         state: State,
         contacts: Sequence[FrictionContact],
+        J: Array,
         dt: float,
         distances: ArrayLike | None,
     ) -> Rows:
-        """Cones: two tangents and the normal of each contact."""
+        """Cones: two tangents and the normal of each contact, with Jacobian J (..., 3c, ny)."""
+        batch = np.broadcast_shapes(state.q.shape[:-1], state.yd.shape[:-1])
+        gaps = self._heights(contacts, distances, batch)
+        b, R = np.zeros((*batch, 3 * len(contacts))), np.zeros(3 * len(contacts))
+        b[..., 2::3] = _recovered(gaps, dt)
+        for c, contact in enumerate(contacts):
+            n, gap = 3 * c + 2, gaps[..., c]
+            if np.isfinite(contact.stiffness):
+                # p = -dt (k (gap + dt v) + d v): R = 1/(dt (dt k + d)), b = k gap / (dt k + d)
+                both = dt * contact.stiffness + contact.damping
+                R[3 * c : n + 1], b[..., n] = 1.0 / (dt * both), contact.stiffness * gap / both
+            elif contact.restitution:
+                approach = _times(J[..., n : n + 1, :], state.yd)[..., 0]
+                hits = (gap <= 0.0) & (approach < 0.0)
+                b[..., n] = np.where(hits, contact.restitution * approach, b[..., n])
+        keys = tuple(("contact", c, 0.0) for c in range(len(contacts)))
+        friction = np.array([contact.friction for contact in contacts], dtype=float)
+        return Rows(keys, CONE * len(contacts), J, b, R, friction)
+
+    def _friction_places(
+        self, contacts: Sequence[FrictionContact]
+    ) -> list[tuple[ContactFrame, Array]]:
+        """Where contacts are on their bodies, and their axes (3, 3); checked."""
         if not isinstance(contacts, Sequence):
             raise InputError(f"contacts: {contacts!r} is no list; give one of FrictionContact")
-        batch = np.broadcast_shapes(state.q.shape[:-1], state.yd.shape[:-1])
-        heights = self._heights(contacts, distances, batch)
-        J, b, R = [np.zeros((*batch, 0, self.ny))], [np.zeros((*batch, 0))], [np.zeros(0)]
+        found = []
         for c, contact in enumerate(contacts):
             if not isinstance(contact, FrictionContact):
                 raise InputError(f"contacts[{c}] is {contact!r}; give a FrictionContact")
-            contact.check(f"contacts[{c}] on {contact.link!r}")
-            _, own = self._contact_place(state, contact)
-            own = np.broadcast_to(own, (*batch, 3, self.ny))
-            compliance, along = _bias(contact, dt, heights[..., c], _times(own, state.yd)[..., 2])
-            J.append(own)
-            b.append(along)
-            R.append(np.full(3, compliance))
-        friction = np.array([contact.friction for contact in contacts], dtype=float)
-        return Rows(
-            tuple(("contact", c, 0.0) for c in range(len(contacts))),
-            CONE * len(contacts),
-            np.concatenate(J, axis=-2),
-            np.concatenate(b, axis=-1),
-            np.concatenate(R),
-            friction,
-        )
+            own = contact if isinstance(contact.xyz, tuple) else _hashable(contact)
+            found.append(self._friction_cache.get_or_make(own, partial(self._place, c, own)))
+        return found
+
+    def _place(self, number: int, contact: FrictionContact) -> tuple[ContactFrame, Array]:
+        where = f"contacts[{number}] on {contact.link!r}"
+        contact.check(where)
+        _, at = self.body_frame((contact.link, contact.xyz))
+        if not at.body:
+            raise InputError(f"{where}: the link does not move; name one that does")
+        x, y, z = at.frame.p.tolist()
+        axes = align_z(np.asarray(contact.normal, dtype=float))
+        return ContactFrame(at.body, (x, y, z), ALL, ()), axes
+
+    @cached_property
+    def _friction_cache(self) -> LruCache[FrictionContact, tuple[ContactFrame, Array]]:
+        return LruCache(MOST_PLACES)
 
     def _contact_place(self, state: State, contact: FrictionContact) -> tuple[Array, Array]:
         """Axes (..., 3, 3) of a contact in the world, and its rows (..., 3, ny) along them."""
@@ -264,31 +312,56 @@ class FrictionDynamics(ContactDynamics):
             )
         return np.broadcast_to(heights, (*batch, len(contacts)))
 
-    def _limit_rows(self, state: State, G: Array, velocity: Array, dt: float) -> Rows:
-        """Limits of joints of one coordinate that some state is near, seen from inside."""
-        lower, upper = self._limits
-        keys: list[Key] = []
-        J, b = [np.zeros((*G.shape[:-2], 0, self.ny))], [np.zeros((*velocity.shape[:-1], 0))]
-        for joint, place in self.coordinates.scalar_positions.items():
-            j = self.coordinates.velocities[joint].start
-            for side, bound in ((1.0, lower[place]), (-1.0, upper[place])):
-                gap = side * (state.q[..., place] - bound)
-                reach = np.maximum(NEAR_LIMIT, 2.0 * dt * np.abs(velocity[..., j]))
-                if np.any(gap < reach):
-                    keys.append(("limit", j, side))
-                    J.append(side * G[..., j : j + 1, :])
-                    b.append(np.broadcast_to(_recovered(gap, dt), velocity.shape[:-1])[..., None])
-        none = np.zeros(len(keys))
-        stack = np.concatenate(J, axis=-2), np.concatenate(b, axis=-1)
-        return Rows(tuple(keys), POSITIVE * len(keys), *stack, none, none)
+    def _joint_map(self, state: State) -> Array:
+        """G (..., nv, ny)."""
+        if not self.tree.has_loops:
+            return np.eye(self.ny)
+        G = self._evaluate("velocity_map", state.q)[0]
+        return G.reshape(*G.shape[:-1], -1, self.ny)
 
-    def _friction_rows(self, G: Array, dt: float) -> Rows:
+    def _limit_rows(self, state: State, free: Array, dt: float) -> Rows:
+        """Limits of joints of one coordinate that some state is near, seen from inside."""
+        places, rates, bounds = self._scalar_limits
+        if not len(places):
+            return NO_ROWS
+        gaps = np.stack([state.q[..., places] - bounds[0], bounds[1] - state.q[..., places]])
+        G = self._joint_map(state)
+        velocity = _times(G, free)[..., rates]
+        near = gaps < np.maximum(NEAR_LIMIT, 2.0 * dt * np.abs(velocity))
+        chosen = np.argwhere(near.reshape(2, -1, len(places)).any(axis=1))
+        if not len(chosen):
+            return NO_ROWS
+        sides = np.array([1.0, -1.0])[chosen[:, 0]]
+        joints = rates[chosen[:, 1]]
+        J = sides[:, None] * G[..., joints, :]
+        b = _recovered(np.moveaxis(gaps[chosen[:, 0], ..., chosen[:, 1]], 0, -1), dt)
+        keys = [("limit", int(j), float(side)) for j, side in zip(joints, sides, strict=True)]
+        none = np.zeros(len(keys))
+        return Rows(tuple(keys), POSITIVE * len(keys), J, b, none, none)
+
+    @cached_property
+    def _scalar_limits(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+        """Of the joints of one coordinate: places in q and in qd, and bounds (2, n)."""
+        scalar = self.coordinates.scalar_positions
+        places = np.array(list(scalar.values()), dtype=np.intp)
+        rates = [self.coordinates.velocities[joint].start for joint in scalar]
+        return places, np.array(rates, dtype=np.intp), np.stack(self._limits)[:, places]
+
+    def _friction_rows(self, state: State, dt: float) -> Rows:
         """Dry friction of joints."""
-        friction = np.array([body.joint.friction for body in self._bodies_of_velocities()])
-        places = np.flatnonzero(friction)
-        keys = tuple(("friction", int(j), 0.0) for j in places)
-        none = np.zeros(len(places))
-        return Rows(keys, BOX * len(places), G[..., places, :], none, none, dt * friction[places])
+        friction = self._joint_resistance[1]
+        joints = np.flatnonzero(friction)
+        if not len(joints):
+            return NO_ROWS
+        keys = tuple(("friction", int(j), 0.0) for j in joints)
+        none, J = np.zeros(len(joints)), self._joint_map(state)[..., joints, :]
+        return Rows(keys, BOX * len(joints), J, none, none, dt * friction[joints])
+
+    @cached_property
+    def _joint_resistance(self) -> Array:
+        """(2, nv) damping and dry friction of each velocity coordinate."""
+        joints = [b.joint for b in self.tree.spanning.bodies for _ in range(b.model.nv)]
+        return np.array([[j.damping for j in joints], [j.friction for j in joints]]).reshape(2, -1)
 
     def _held_rows(self, state: State, held: Sequence[Contact | Wheel]) -> Rows:
         """Contacts that hold: velocities along their rows vanish."""
@@ -298,18 +371,18 @@ class FrictionDynamics(ContactDynamics):
         keys = tuple(("held", row, 0.0) for row in range(len(J)))
         return Rows(keys, EQUALITY * len(J), J, none, none, none)
 
-    def _bodies_of_velocities(self) -> list[Body]:
-        return [body for body in self.tree.spanning.bodies for _ in range(body.model.nv)]
-
     def _contact_forces(
         self, state: State, contacts: Sequence[FrictionContact], along: Array
     ) -> Array:
         """(..., c, 3) in world axes, of those along the rows (..., m)."""
-        forces = np.zeros((*along.shape[:-1], len(contacts), 3))
-        for c, contact in enumerate(contacts):
-            axes, _ = self._contact_place(state, contact)
-            forces[..., c, :] = _times(axes, along[..., 3 * c : 3 * c + 3])
-        return forces
+        forces = along[..., : 3 * len(contacts)].reshape(*along.shape[:-1], len(contacts), 3)
+        if not contacts:
+            return forces
+        if any(contact.to is not None for contact in contacts):
+            axes = np.stack([self._contact_place(state, c)[0] for c in contacts], axis=-3)
+        else:
+            axes = np.stack([axes for _, axes in self._friction_places(contacts)])
+        return _times(axes, forces)
 
     def _joint_forces(self, rows: Rows, along: Array) -> Array:
         """(..., nv) of limits and dry friction, of those along the rows (..., m)."""
@@ -342,22 +415,10 @@ def _recovered(gap: Array, dt: float) -> Array:
     return np.where(gap > 0.0, gap, RECOVERY * gap) / dt
 
 
-def _bias(contact: FrictionContact, dt: float, gap: Array, approach: Array) -> tuple[float, Array]:
-    """R of a contact's rows, and b (..., 3) along them.
-
-    With stiffness k and damping d, ``p = -dt (k (gap + dt v) + d v)``: so ``R = 1/(dt (dt k + d))``
-    and ``b = k gap / (dt k + d)``.
-    """
-    b = np.zeros((*gap.shape, 3))
-    if np.isinf(contact.stiffness):
-        b[..., 2] = _recovered(gap, dt)
-        if contact.restitution:
-            hits = (gap <= 0.0) & (approach < 0.0)
-            b[..., 2] = np.where(hits, contact.restitution * approach, b[..., 2])
-        return 0.0, b
-    both = dt * contact.stiffness + contact.damping
-    b[..., 2] = contact.stiffness * gap / both
-    return 1.0 / (dt * both), b
+def _hashable(contact: FrictionContact) -> FrictionContact:
+    """A contact by whose numbers others like it are found."""
+    xyz, normal = (tuple(np.ravel(each).tolist()) for each in (contact.xyz, contact.normal))
+    return replace(contact, xyz=xyz, normal=normal)
 
 
 def _matched(rows: Rows, before: FrictionalStep | None) -> Array:

@@ -30,7 +30,8 @@ class Parameters:
 
     Attributes:
         names: ``link.m``, ``link.mx`` ... ``link.Izz`` of every body, in the frame of its link and
-            about its origin; ``joint.damping``, ``joint.friction``, ``joint.armature``; and
+            about its origin; ``joint.damping``, ``joint.friction``, ``joint.armature``;
+            ``spring.stiffness``, ``spring.pretension``; and
             ``payload.m`` ... where a payload was asked for.
         values: those of the model [kg, kg m, kg m^2; N m s/rad, N m; N s/m, N].
         bodies: the link of each body: its ten columns stand together, in this order.
@@ -109,6 +110,9 @@ class LinearDynamics(Mechanism):
             values.append(given[base:])
         names += [f"{coordinates[j]}.armature" for j in np.flatnonzero(armature)]
         values.append(armature[armature != 0.0])
+        if tree.springs is not None:
+            names += tree.springs.names
+            values.append(tree.springs.values)
         if payload is not None:
             self._payload_columns(payload)
             names += [f"payload.{name}" for name in PARAMETERS]

@@ -14,15 +14,16 @@ from scipy.spatial.transform import Rotation
 
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
-from rbda_ros.view.forms import Shape, unit
+from rbda_ros.view.forms import Colour, Shape, unit
 
 COLOURS = (
     (76, 120, 168), (245, 133, 24), (84, 162, 75), (178, 121, 162), (183, 153, 33),
     (114, 183, 178), (157, 117, 93), (255, 157, 167), (104, 109, 224), (130, 177, 36),
 )  # fmt: skip
 """Of clusters, one after the other; none of them is red, which means trouble."""
-BASE, BARE = (150, 150, 150), (70, 70, 75)
-SEE_THROUGH: Mapping[str, float] = {"visual": 0.75, "inertia": 0.45}
+BASE, BARE, PLAIN = (150, 150, 150), (70, 70, 75), (190, 192, 198)
+"""Of the fixed base, of a rotor's bar, and of what has no material of its own."""
+SEE_THROUGH: Mapping[str, float] = {"visual": 0.75, "inertia": 0.45, "collision": 0.35}
 """Opacity: rotors and cut points are inside the links."""
 STILL = 1e-7
 """What moved by less is not sent again [1, m]."""
@@ -36,19 +37,39 @@ class DrawnBodies:
         scene: of a viser.ViserServer.
         robot: the robot.
         shapes: what it looks like.
+        name: of the part of the scene that they make.
     """
 
-    def __init__(self, scene: Any, robot: Robot, shapes: Sequence[Shape]) -> None:
-        colours = _colours(robot, shapes)
+    def __init__(
+        self, scene: Any, robot: Robot, shapes: Sequence[Shape], name: str = "/robot"
+    ) -> None:
+        self._clusters = _cluster_colours(robot, shapes)
+        self._materials = [shape.colour or PLAIN for shape in shapes]
+        self._places: list[list[int]] = []
+        colours = self._clusters
         self._parts: list[_Instances | _Mesh] = []
         groups: dict[Any, list[int]] = {}
         for i, shape in enumerate(shapes):
-            one = (shape.body, shape.kind) if shape.form == "mesh" else shape.kind in SEE_THROUGH
+            one: Any = shape.kind in SEE_THROUGH
+            if shape.form == "mesh":  # which has one colour
+                one = shape.body, shape.kind, shape.colour
             groups.setdefault((shape.form, one), []).append(i)
         for number, ((form, _), places) in enumerate(groups.items()):
             part = _Mesh if form == "mesh" else _Instances
             members = [shapes[i] for i in places], np.array([colours[i] for i in places], np.uint8)
-            self._parts.append(part(scene, f"/robot/{number} {form}", *members))
+            self._parts.append(part(scene, f"{name}/{number} {form}", *members))
+            self._places.append(places)
+
+    def paint(self, by_clusters: bool) -> None:
+        """Colour the shapes by their clusters, or as their materials are."""
+        colours = self._clusters if by_clusters else self._materials
+        for part, places in zip(self._parts, self._places, strict=True):
+            part.paint(np.array([colours[i] for i in places], np.uint8))
+
+    def show(self, visible: bool) -> None:
+        """Show or hide all of them."""
+        for part in self._parts:
+            part.show(visible)
 
     def move(self, R: Array, p: Array) -> None:
         """Put bodies where they are, by rotations (n, 3, 3) and origins (n, 3) in the world [m]."""
@@ -95,6 +116,12 @@ class _Instances:
             self._handle.batched_wxyzs = poses[:, :4].astype(np.float32)
             self._handle.batched_positions = poses[:, 4:].astype(np.float32)
 
+    def paint(self, colours: Any) -> None:
+        self._handle.batched_colors = linear(colours)
+
+    def show(self, visible: bool) -> None:
+        self._handle.visible = visible
+
 
 class _Mesh:
     """Mesh files on one body, as one mesh."""
@@ -117,13 +144,19 @@ class _Mesh:
             self._last = pose
             self._handle.wxyz, self._handle.position = pose[:4], pose[4:]
 
+    def paint(self, colours: Any) -> None:
+        self._handle.color = tuple(int(part) for part in colours[0])
 
-def _colours(robot: Robot, shapes: Sequence[Shape]) -> list[tuple[int, int, int]]:
+    def show(self, visible: bool) -> None:
+        self._handle.visible = visible
+
+
+def _cluster_colours(robot: Robot, shapes: Sequence[Shape]) -> list[Colour]:
     """Of each shape: that of its body's cluster; the bar of a rotor has one of its own."""
     clusters = enumerate(robot.tree.clusters)
     cluster_of = {number: k for k, node in clusters for number in node.numbers}
     rotors = {shape.body for shape in shapes if shape.kind == "rotor"}
-    found = []
+    found: list[Colour] = []
     for shape in shapes:
         colour = COLOURS[cluster_of[shape.body] % len(COLOURS)] if shape.body else BASE
         found.append(BARE if shape.kind == "bone" and shape.body in rotors else colour)

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -54,6 +54,7 @@ class Heard:
         level: of its diagnostics; 0 is good.
         message: what they say.
         values: what they have, by key.
+        velocities: joint names to velocities [rad/s, m/s], where the node completed them.
     """
 
     positions: Mapping[str, float]
@@ -63,6 +64,7 @@ class Heard:
     level: int
     message: str
     values: Mapping[str, str]
+    velocities: Mapping[str, float] = field(default_factory=dict)
 
 
 class Follower:
@@ -82,6 +84,7 @@ class Follower:
         self._executor.add_node(self._node)
         self._prefix, self._text = "", ""
         self._positions: dict[str, float] = {}
+        self._velocities: dict[str, float] = {}
         self._complete, self._completed_at = False, float("-inf")
         self._base: Array | None = None
         self._efforts: dict[str, float] = {}
@@ -169,7 +172,12 @@ class Follower:
             return None
         self._new = False
         return Heard(
-            dict(self._positions), self._complete, self._base, dict(self._efforts), *self._diagnosis
+            dict(self._positions),
+            self._complete,
+            self._base,
+            dict(self._efforts),
+            *self._diagnosis,
+            velocities=dict(self._velocities),
         )
 
     def _on_description(self, message: String) -> None:
@@ -182,12 +190,14 @@ class Follower:
 
     def _on_completed(self, message: JointState) -> None:
         self._positions = self._named(message.name, message.position)
+        self._velocities = self._named(message.name, message.velocity)
         self._complete, self._completed_at, self._new = True, time.monotonic(), True
 
     def _on_measured(self, message: JointState) -> None:
         if time.monotonic() - self._completed_at > LOST:
             if self._complete or len(self._positions) > MOST_NAMES:
                 self._positions = {}
+            self._velocities = {}
             self._positions |= self._named(message.name, message.position)
             self._complete, self._new = False, True
 

@@ -11,7 +11,8 @@ import numpy as np
 from rbda_ros.cluster_tree.spanning_tree import Frame
 from rbda_ros.spatial import Array
 
-Kind = Literal["visual", "bone", "inertia", "rotor"]
+Kind = Literal["visual", "bone", "inertia", "rotor", "collision"]
+Colour = tuple[int, int, int]
 Form = Literal["box", "ball", "cylinder", "mesh"]
 
 
@@ -35,6 +36,7 @@ class Shape:
         frame: where it is, in the body's frame.
         scale: (3,) along the frame's axes.
         mesh: its triangles, where it is a mesh.
+        colour: that of its material, red, green and blue from 0 to 255; None where it has none.
     """
 
     body: int
@@ -43,6 +45,7 @@ class Shape:
     frame: Frame
     scale: Array
     mesh: Triangles | None = None
+    colour: Colour | None = None
 
     @property
     def faces(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,10 +43,11 @@ class LoopLines:
 
     Args:
         robot: the robot.
+        unclosed: constraints that the model lacks because they do not close.
     """
 
-    def __init__(self, robot: Robot) -> None:
-        self.lines = loop_lines(robot)
+    def __init__(self, robot: Robot, unclosed: Sequence[Constraint] = ()) -> None:
+        self.lines = loop_lines(robot, unclosed)
         counts = [len(line.corners) for line in self.lines]
         ends = np.cumsum(counts, dtype=int)
         self._firsts = ends - counts
@@ -76,18 +78,19 @@ class LoopLines:
         return (a[:, None, None] + ENDS[None, ..., None] * (b - a)[:, None, None]).reshape(-1, 2, 3)
 
 
-def loop_lines(robot: Robot) -> tuple[LoopLine, ...]:
-    """A line for every constraint of the robot."""
+def loop_lines(robot: Robot, unclosed: Sequence[Constraint] = ()) -> tuple[LoopLine, ...]:
+    """A line for every constraint of the robot; unclosed ones are a cluster each."""
+    nodes = [node for node in robot.tree.clusters if node.loop is not None]
+    found = [(node.name, c) for node in nodes if node.loop for c in node.loop.constraints]
+    found += [(constraint.name, constraint) for constraint in unclosed]
     return tuple(
         LoopLine(
             constraint.name,
-            node.name,
+            cluster,
             *_corners(robot, constraint),
             isinstance(constraint, CutJoint) or len(_axes(robot, constraint)) > 1,
         )
-        for node in robot.tree.clusters
-        if node.loop is not None
-        for constraint in node.loop.constraints
+        for cluster, constraint in found
     )
 
 

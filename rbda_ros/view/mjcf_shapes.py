@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from rbda_ros.description.mjcf_compiler import compile_mjcf
 from rbda_ros.description.mjcf_names import Names
 from rbda_ros.description.report import Report
 from rbda_ros.robot import Robot
-from rbda_ros.view.forms import Shape, Triangles, ball, box, capsule, cylinder, mesh
+from rbda_ros.view.forms import Colour, Shape, Triangles, ball, box, capsule, cylinder, mesh
 
 COLLISION_GROUP = 3
 """Geoms of this group and above are by convention not drawn."""
@@ -21,7 +22,7 @@ COLLISION_GROUP = 3
 def mjcf_shapes(
     robot: Robot, source: str | os.PathLike[str], text: str
 ) -> tuple[list[Shape], tuple[str, ...]]:
-    """A shape for each geom that is drawn; notes on those that are not."""
+    """A shape for each geom, drawn or for collisions; notes on those that are left out."""
     report = Report()
     model = compile_mjcf(source, text, report)
     if model is None:
@@ -29,11 +30,22 @@ def mjcf_shapes(
     names, shapes = Names(model), list[Shape]()
     for g in range(model.ngeom):
         place = robot.tree.spanning.links.get(names.body(model.geom_bodyid[g]))
-        if place is not None and model.geom_group[g] < COLLISION_GROUP:
+        if place is not None:
             at = place.frame @ Frame(_matrix(model.geom_quat[g]), np.array(model.geom_pos[g]))
             shape = _shape(model, g, place.body, at)
-            shapes += [] if shape is None else [shape]
+            if shape is not None and model.geom_group[g] >= COLLISION_GROUP:
+                shapes.append(replace(shape, kind="collision"))
+            elif shape is not None:
+                shapes.append(replace(shape, colour=_colour(model, g)))
     return shapes, report.warnings
+
+
+def _colour(model: Any, g: int) -> Colour:
+    """Colour of a geom: of its material, where it has one."""
+    material = int(model.geom_matid[g])
+    rgba = model.geom_rgba[g] if material < 0 else model.mat_rgba[material]
+    red, green, blue = (round(255.0 * float(part)) for part in rgba[:3])
+    return red, green, blue
 
 
 def _shape(model: Any, g: int, body: int, at: Frame) -> Shape | None:

@@ -6,7 +6,7 @@ import io
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view import readouts
 from rbda_ros.view.assembly_branches import assembly_yaml, branches
+from rbda_ros.view.effort_history import EffortHistory
 from rbda_ros.view.ellipsoid import inertia_ellipsoid
 from rbda_ros.view.panel import Panel, Request
 from rbda_ros.view.posing import Posed, Poser
@@ -34,6 +35,10 @@ FRAME = 1.0 / 60.0
 READABLE = 1.0 / 5.0
 """Least time between two sets of numbers [s], but where a loop turns red: nobody reads faster, and
 any text or slider that changes is laid out and painted anew."""
+RECORDED, RECORDED_FRAME = 8.0, 1.0 / 30.0
+"""Length of an animation, and of one picture of it [s]."""
+FARTHEST = 0.8
+"""How far an animation moves a joint to either side [rad, m]."""
 PATIENCE = 0.2
 """How long to wait for a request before looking whether to stop, and plotting [s]."""
 
@@ -48,9 +53,11 @@ class Page:
     Args:
         robot: the robot.
         source: path or text of its description, for visuals; None draws it from its inertias.
+        poser: takes it where sliders want it; None for one that closes its loops.
         host: address to listen on; this machine alone unless told otherwise.
         port: to listen on, or the next that is free.
         moves: whether sliders move it; else it is shown where `follow` puts it.
+        lines: notes for the panel, beside warnings of the model.
     """
 
     def __init__(
@@ -60,15 +67,17 @@ class Page:
         host: str = "127.0.0.1",
         port: int = 8080,
         moves: bool = True,
+        poser: Poser | None = None,
+        lines: Sequence[str] = (),
     ) -> None:
         try:
             import viser
         except ImportError as error:
             raise ViewError(
-                "rbda_ros view: viser is not installed; pip install 'rbda_ros[view]'"
+                "rbda_ros view: viser is not installed; pip install 'viser>=1.1,<2'"
             ) from error
-        self._robot, self._poser = robot, Poser(robot)
-        shapes, notes = shapes_of(robot, source)
+        self._robot, self._poser = robot, poser or Poser(robot)
+        shapes, collision, notes = shapes_of(robot, source)
         try:
             # Its banner has addresses that may not be ours.
             with redirect_stdout(io.StringIO()), own_pages_only():
@@ -83,20 +92,23 @@ class Page:
             self._server,
             robot,
             poser.drives,
-            {name: poser.values(name, robot.tree.home) for name in poser.drives},
+            {name: poser.values(name, poser.start) for name in poser.drives},
             moves,
-            [*robot.warnings, *notes],
+            [*lines, *robot.warnings, *notes],
+            materials=any(shape.colour is not None for shape in shapes),
         )
-        poses = poser.body_poses(robot.tree.home)
-        self._scene = Scene(self._server, robot, shapes, poses)
+        poses = poser.body_poses(poser.start)
+        self._scene = Scene(self._server, robot, shapes, collision, poses, poser.unclosed)
+        self._scene.paint(self.panel.by_clusters)
         self._posed = poser.home
         self._plot_is_old = False
         self._next_frame = self._next_numbers = 0.0
         self._numbers_are_old = False
         self._red: frozenset[str] = frozenset()
         self._node: tuple[int, str, Mapping[str, str]] | None = None
+        self._history = EffortHistory(robot)
         self._draw(poser.home)
-        self.panel.show_branch(assembly_yaml(robot.tree, robot.tree.home))
+        self.panel.show_branch(assembly_yaml(robot.tree, poser.start))
 
     @property
     def url(self) -> str:
@@ -129,6 +141,29 @@ class Page:
         elif not asked and self._plot_is_old:
             self._plot()
 
+    def record(self) -> str:
+        """A short animation as an HTML page of its own: each joint moves through its range.
+
+        Positions at which a loop does not close are left out.
+        """
+        recorded = self._server.get_scene_serializer()
+        poser = self._poser
+        home = poser.values("joints", poser.start)
+        sliders = poser.drives["joints"].sliders
+        per_joint = max(round(RECORDED / RECORDED_FRAME / max(len(sliders), 1)), 8)
+        allowed = len(poser.home.troubles)
+        for slider in sliders:
+            at = home[slider.name]
+            reach = min(slider.upper - at, FARTHEST), min(at - slider.lower, FARTHEST)
+            for swing in np.sin(2.0 * np.pi * np.arange(per_joint) / per_joint):
+                step = swing * (reach[0] if swing > 0.0 else reach[1])
+                posed = poser.move("joints", home | {slider.name: at + float(step)})
+                if len(posed.troubles) <= allowed:
+                    self._draw(posed)
+                    recorded.insert_sleep(RECORDED_FRAME)
+        self._jump(poser.start)
+        return str(recorded.as_html())
+
     def close(self) -> None:
         """Free the port."""
         with redirect_stdout(io.StringIO()):
@@ -143,12 +178,18 @@ class Page:
             panel.show_drive()
             self._draw(poser.at(poser.q, panel.drive))
         elif request == "home":
-            self._jump(self._robot.tree.home)
+            self._jump(self._poser.start)
         elif request == "branch":
             found = branches(self._robot, panel.linkage, poser.q)
             self._jump(found[1 % len(found)])
         elif request == "plot":
             self._plot()
+        elif request == "colours":
+            self._scene.paint(panel.by_clusters)
+        elif request == "layers":
+            self._scene.show_layers(panel.layers, poser.body_poses(self._posed.q))
+        elif request == "search":
+            panel.show_found()
         else:
             self._frames()
 
@@ -184,6 +225,8 @@ class Page:
             if self._node is not None:
                 self.panel.set_values("joints", self._poser.values("joints", self._posed.q))
                 self.panel.show_node(readouts.node(*self._node))
+                if (motor := self.panel.watched) is not None:
+                    self.panel.show_history(self._history.of(motor))
 
     def _frames(self) -> None:
         found = {
@@ -210,6 +253,7 @@ class Page:
         efforts = None
         if all(name in heard.efforts for name in names):
             efforts = np.array([heard.efforts[name] for name in names])
+            self._history.add(time.monotonic(), posed.q, heard.velocities, efforts)
         posed = replace(posed, efforts=efforts)
         self._node = heard.level, heard.message, heard.values
         self._draw(posed)

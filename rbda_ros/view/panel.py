@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -11,16 +12,24 @@ import numpy as np
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view import readouts
+from rbda_ros.view.drawn_bodies import COLOURS
+from rbda_ros.view.effort_history import PARTS
 from rbda_ros.view.ellipsoid import Ellipsoid
+from rbda_ros.view.layers import LAYERS
 from rbda_ros.view.posing import Posed
-from rbda_ros.view.sliders import Drive
+from rbda_ros.view.sliders import Drive, Slider
 from rbda_ros.view.sweep import Sweep
 
-Request = Literal["pose", "drive", "home", "branch", "plot", "frames"]
+Request = Literal[
+    "pose", "drive", "home", "branch", "plot", "frames", "colours", "layers", "search"
+]
 """What a user asks for; asked for twice before it is answered, it is answered once."""
 STEPS = 1000
-"""Steps of a slider."""
+"""Steps of a slider, at least."""
+FEW = 12
+"""Sliders up to this number need no groups and no search."""
 NOTHING = "-"
+MATERIALS, CLUSTERS = "materials", "clusters"
 
 
 class Panel:
@@ -33,6 +42,7 @@ class Panel:
         values: where the sliders of each stand.
         moves: whether sliders move it; else they show where it is.
         lines: notes for the foot of the panel.
+        materials: whether the description has colours of its own.
 
     Attributes:
         updates: how often the robot was drawn.
@@ -46,6 +56,7 @@ class Panel:
         values: Mapping[str, Mapping[str, float]],
         moves: bool,
         lines: Sequence[str],
+        materials: bool = False,
     ) -> None:
         self._gui, self._robot, self._drives = server.gui, robot, drives
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
@@ -54,9 +65,12 @@ class Panel:
         self._texts: dict[int, str] = {}
         self._chosen: dict[str, None] = {}
         self._add_status()
-        self._add_sliders(values, moves)
         self._add_efforts()
+        self._add_history(moves)
+        self._add_sliders(values, moves)
+        self._add_joints()
         self._add_loops(moves)
+        self._add_layers(materials)
         self._add_frames()
         if lines:
             with self._gui.add_folder("notes", expand_by_default=False):
@@ -74,33 +88,77 @@ class Panel:
             "move by", options, visible=moves and len(options) > 1
         )
         self._on(self._switch.on_update, "drive")
+        most = max((len(drive.sliders) for drive in self._drives.values()), default=0)
+        self._search = self._gui.add_text("search", "", visible=most > FEW)
+        self._on(self._search.on_update, "search")
+        self._groups: list[tuple[Any, list[str]]] = []
         for name, drive in self._drives.items():
             self._folders[name] = self._gui.add_folder(name, visible=name == "joints")
             with self._folders[name]:
-                self._sliders[name] = {
-                    slider.name: self._gui.add_slider(
-                        slider.name,
-                        slider.lower,
-                        slider.upper,
-                        (slider.upper - slider.lower) / STEPS,
-                        min(max(values[name][slider.name], slider.lower), slider.upper),
-                        hint=f"{slider.lower:.3g} to {slider.upper:.3g} {slider.unit}",
-                        disabled=not moves,
-                    )
-                    for slider in drive.sliders
-                }
+                self._sliders[name] = {}
+                for title, sliders in _grouped(self._robot, drive.sliders).items():
+                    if title:
+                        folder = self._gui.add_folder(title, expand_by_default=most <= 2 * FEW)
+                        self._groups.append((folder, [slider.name for slider in sliders]))
+                        with folder:
+                            self._add_group(name, sliders, values[name], moves)
+                    else:
+                        self._add_group(name, sliders, values[name], moves)
                 if drive.note:
                     self._gui.add_html(readouts.notes([drive.note]))
             for handle in self._sliders[name].values():
                 self._on(handle.on_update, "pose")
         if moves:
-            self._on(self._gui.add_button("to the assembly").on_click, "home")
+            self._on(self._gui.add_button("Reset pose").on_click, "home")
+
+    def _add_group(
+        self, drive: str, sliders: Sequence[Slider], values: Mapping[str, float], moves: bool
+    ) -> None:
+        for slider in sliders:
+            step = _round_step((slider.upper - slider.lower) / STEPS)
+            lower, upper = _short_range(slider)
+            self._sliders[drive][slider.name] = self._gui.add_slider(
+                f"{slider.name} [{slider.unit}]",
+                lower,
+                upper,
+                step,
+                _on_step(values[slider.name], step, lower, upper),
+                hint=f"{slider.lower:.3g} to {slider.upper:.3g} {slider.unit}",
+                disabled=not moves,
+            )
 
     def _add_efforts(self) -> None:
         with self._gui.add_folder("efforts at rest"):
             self._efforts = self._gui.add_html("")
+
+    def _add_history(self, moves: bool) -> None:
+        """Efforts over time, of one motor of a node that is followed."""
+        self._history: Any = None
+        motors = self._robot.actuated_joint_names
+        self._history_folder = self._gui.add_folder("efforts over time", visible=not moves)
+        with self._history_folder:
+            self._motor = self._gui.add_dropdown("motor", tuple(motors) or (NOTHING,))
+
+    def _add_joints(self) -> None:
         with self._gui.add_folder("every joint", expand_by_default=False):
             self._joints = self._gui.add_html("")
+
+    def _add_layers(self, materials: bool) -> None:
+        """What is drawn: colours, layers over the robot, and the legend."""
+        clusters = [
+            (node.name, COLOURS[k % len(COLOURS)])
+            for k, node in enumerate(self._robot.tree.clusters)
+            if node.loop is not None
+        ]
+        with self._gui.add_folder("show"):
+            options = (MATERIALS, CLUSTERS) if materials else (CLUSTERS, MATERIALS)
+            self._colours = self._gui.add_dropdown("colours", options, visible=materials)
+            self._on(self._colours.on_update, "colours")
+            self._layers = {name: self._gui.add_checkbox(name, False) for name in LAYERS}
+            for box in self._layers.values():
+                self._on(box.on_update, "layers")
+        with self._gui.add_folder("legend", expand_by_default=False):
+            self._gui.add_html(readouts.legend(clusters))
 
     def _add_loops(self, moves: bool) -> None:
         self._loops = None
@@ -182,6 +240,21 @@ class Panel:
         return None if self._loops is None or self._along.value == NOTHING else self._along.value
 
     @property
+    def watched(self) -> str | None:
+        """The motor whose efforts are plotted over time."""
+        return None if self._motor.value == NOTHING else self._motor.value
+
+    @property
+    def by_clusters(self) -> bool:
+        """Whether bodies have the colours of their clusters; else those of their materials."""
+        return bool(self._colours.value == CLUSTERS)
+
+    @property
+    def layers(self) -> list[str]:
+        """What is shown over the robot."""
+        return [name for name, box in self._layers.items() if box.value]
+
+    @property
     def frames(self) -> list[str]:
         """Links whose frames are chosen."""
         return list(self._chosen)
@@ -198,7 +271,7 @@ class Panel:
         self._quiet = True
         try:
             for name, handle in self._sliders[drive].items():
-                handle.value = min(max(values[name], handle.min), handle.max)
+                handle.value = _on_step(values[name], handle.step, handle.min, handle.max)
         finally:
             self._quiet = False
 
@@ -206,6 +279,15 @@ class Panel:
         """Show the sliders that are chosen, and no others."""
         for name, folder in self._folders.items():
             folder.visible = name == self.drive
+
+    def show_found(self) -> None:
+        """Show the sliders whose names have what is searched for."""
+        wanted = self._search.value.strip().lower()
+        for sliders in self._sliders.values():
+            for name, handle in sliders.items():
+                handle.visible = wanted in name.lower()
+        for folder, names in self._groups:
+            folder.visible = any(wanted in name.lower() for name in names)
 
     def show_numbers(self, posed: Posed) -> None:
         """Whether the loops of a robot that moved are closed, and its tables."""
@@ -230,6 +312,28 @@ class Panel:
         """What a running node says of itself."""
         self._node.visible = True
         self._put(self._node, content)
+
+    def show_history(self, data: tuple[Array, ...]) -> None:
+        """Plot efforts [N m, N] over time [s]: in all, and what they are for."""
+        if len(data[0]) < 2:
+            return
+        if self._history is not None:
+            self._history.data = data
+            return
+        from viser import uplot
+
+        colours = ("#222222", readouts.BLUE, "#54a24b", "#f58518")
+        series = [
+            uplot.Series(label=part, stroke=colour, width=2)
+            for part, colour in zip(PARTS, colours, strict=True)
+        ]
+        with self._history_folder:
+            self._history = self._gui.add_uplot(
+                data=data,
+                series=(uplot.Series(label="seconds"), *series),
+                scales={"x": uplot.Scale(time=False, auto=True), "y": uplot.Scale(auto=True)},
+                aspect=2.0,
+            )
 
     def show_sweep(self, found: Sweep | None, at: float) -> None:
         """Plot the conditioning along a slider, with the present position marked."""
@@ -271,3 +375,47 @@ class Panel:
         """Send text only where it changed."""
         if self._texts.get(id(handle)) != content:
             self._texts[id(handle)] = handle.content = content
+
+
+def _round_step(least: float) -> float:
+    """The next larger of 1, 2, 5, 10 ... to a step: numbers in the box stay short."""
+    decade = 10.0 ** math.floor(math.log10(max(least, 1e-6)))
+    return next(k * decade for k in (1.0, 2.0, 5.0, 10.0) if k * decade >= least * (1.0 - 1e-9))
+
+
+def _short_range(slider: Slider) -> tuple[float, float]:
+    """Ends of a slider with few digits, inside its range where that is left."""
+    lower, upper = (
+        math.ceil(1000.0 * slider.lower) / 1000.0,
+        math.floor(1000.0 * slider.upper) / 1000.0,
+    )
+    return (lower, upper) if lower < upper else (slider.lower, slider.upper)
+
+
+def _on_step(value: float, step: float, lower: float, upper: float) -> float:
+    """A value rounded to the digits of a step, inside the range."""
+    digits = max(0, -math.floor(math.log10(step)))
+    return min(max(round(value, digits), lower), upper)
+
+
+def _grouped(robot: Robot, sliders: Sequence[Slider]) -> dict[str, list[Slider]]:
+    """Sliders by the limb that their joint is on, where they are many; else in one group.
+
+    A limb begins where the tree branches; it has the name of its first link.
+    """
+    if len(sliders) <= FEW:
+        return {"": list(sliders)}
+    bodies = robot.tree.spanning.bodies
+    children: dict[int, int] = {}
+    for body in bodies:
+        if body.mass > 0.0:
+            children[body.parent] = children.get(body.parent, 0) + 1
+    limb: dict[int, str] = {0: "base"}
+    for number, body in enumerate(bodies, start=1):
+        begins = children.get(body.parent, 0) > 1 or body.parent == 0
+        limb[number] = body.name if begins else limb[body.parent]
+    number_of = {body.joint.name: number for number, body in enumerate(bodies, start=1)}
+    groups: dict[str, list[Slider]] = {}
+    for slider in sliders:
+        groups.setdefault(limb[number_of[slider.joint]], []).append(slider)
+    return groups

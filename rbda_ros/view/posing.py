@@ -13,6 +13,7 @@ from rbda_ros.algorithms.kinematics import body_poses
 from rbda_ros.cluster_tree.closing.search import close_cluster
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.joints import integrate
+from rbda_ros.description.model import Constraint
 from rbda_ros.errors import ClosureError, InputError, SingularityError
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
@@ -70,20 +71,27 @@ class Poser:
 
     Args:
         robot: the robot.
+
+    Attributes:
+        start: (nq,) where the robot is shown first: its assembly.
+        unclosed: constraints that the model lacks because they do not close.
     """
+
+    unclosed: tuple[Constraint, ...] = ()
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self.drives: Mapping[str, Drive] = drives(robot)
-        self.q: Array = robot.tree.home.copy()  # the last position that closed
+        self.start: Array = robot.tree.home
+        self.q: Array = self.start.copy()  # the last position that closed
         q = ca.SX.sym("q", robot.nq)
         self._poses = ca.Function("body_poses", [q], [*body_poses(robot.tree, q)])
         self._speeds: dict[tuple[str, str], tuple[ca.Function, float]] = {}
 
     @cached_property
     def home(self) -> Posed:
-        """The robot as it is assembled."""
-        return self.at(self.robot.tree.home)
+        """The robot as it is shown first."""
+        return self.at(self.start)
 
     def values(self, drive: str, q: Array) -> dict[str, float]:
         """Where the sliders of a drive stand at a position (nq,)."""

@@ -9,9 +9,12 @@ from html import escape
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view.ellipsoid import Ellipsoid
+from rbda_ros.view.forms import Colour
 from rbda_ros.view.posing import LoopHealth, Posed
 
 RED, BLUE, GREY = "#dc141e", "#4c78a8", "#8884"
+TOUCHING = 1e-6
+"""How far beyond a limit a joint is still at it [rad, m]."""
 STYLE = "font-size:0.8em;line-height:1.35;padding:0 0.6em 0.4em;overflow-wrap:anywhere"
 
 
@@ -22,12 +25,13 @@ def status(posed: Posed, updates: int) -> str:
     else:
         worst = min(loop.conditioning for loop in posed.loops)
         residual = max(loop.residual for loop in posed.loops)
-        text = f"loops closed to {_gap(residual)}, conditioning {worst:.2g}"
+        text = f"loops closed ({gap(residual)}), conditioning {worst:.2f}"
     colour, state = "inherit", "closed"
     if posed.troubles:
         colour, state = RED, "trouble"
         text = "<br>".join(
-            f"<b>{escape(', '.join(loop.constraints))}</b>: {escape(loop.trouble)}"
+            f"<b>{escape(', '.join(loop.constraints))}</b>, gap {gap(loop.residual)}: "
+            f"{escape(loop.trouble)}"
             for loop in posed.troubles
         )
     return (
@@ -73,7 +77,7 @@ def bars(names: Sequence[str], values: Sequence[float] | Array, limits: Mapping[
             f'<td style="width:38%"><div style="position:relative;height:0.7em;background:{GREY}">'
             f'<div style="position:absolute;height:100%;left:{left:.1f}%;width:{50 * share:.1f}%;'
             f'background:{colour}"></div></div></td>'
-            f'<td style="text-align:right;white-space:nowrap">{value:.3g}{of}</td></tr>'
+            f'<td style="text-align:right;white-space:nowrap">{human(value)}{of}</td></tr>'
         )
     return f'<table style="width:100%;border-spacing:0.3em 0">{"".join(rows)}</table>'
 
@@ -84,8 +88,8 @@ def loops(health: Sequence[LoopHealth]) -> str:
         f'<tr data-cluster="{escape(loop.cluster)}"'
         f' style="color:{RED if loop.trouble else "inherit"}">'
         f"<td>{escape(', '.join(loop.constraints))}</td>"
-        f'<td style="white-space:nowrap">{_gap(loop.residual)}</td>'
-        f"<td>{loop.conditioning:.2g}</td></tr>"
+        f'<td style="white-space:nowrap">{gap(loop.residual)}</td>'
+        f"<td>{loop.conditioning:.2f}</td></tr>"
         for loop in health
     ]
     head = "<tr><th>loops of a cluster</th><th>gap</th><th>conditioning</th></tr>"
@@ -94,19 +98,64 @@ def loops(health: Sequence[LoopHealth]) -> str:
     return f'<div id="rbda-loops" style="{STYLE}">{table}</div>'
 
 
-def _gap(residual: float) -> str:
-    return f"{residual:.0e}" if residual else "0"
+def gap(residual: float) -> str:
+    """A gap [m, or sine of an angle] as people say it."""
+    if residual < 5e-7:
+        return "0.000 mm"
+    return f"{1000.0 * residual:.3f} mm" if residual < 1e-3 else f"{1000.0 * residual:.1f} mm"
+
+
+def human(value: float) -> str:
+    """A number with three digits that count, without exponent; what is negligible is 0."""
+    if abs(value) < 5e-4:
+        return "0"
+    return (
+        f"{value:.3f}"
+        if abs(value) < 1.0
+        else f"{value:.3g}"
+        if abs(value) < 1e3
+        else f"{value:.0f}"
+    )
+
+
+def legend(clusters: Sequence[tuple[str, Colour]]) -> str:
+    """What colours and lines mean; the clusters that loops make have their names."""
+    rows = [_swatch(colour, f"cluster {escape(name)}") for name, colour in clusters]
+    line = f'<span style="color:{RED}">&#9476;&#9476;</span>'
+    rows += [
+        _swatch((150, 150, 150), "fixed to the world"),
+        "<div>&#9476;&#9476; loop constraint</div>",
+        f"<div>{line} loop that does not close, or is near a dead point</div>",
+        "<div>disc with a bar: rotor of a motor</div>",
+    ]
+    return f'<div id="rbda-legend" style="{STYLE}">{"".join(rows)}</div>'
+
+
+def _swatch(colour: Colour, text: str) -> str:
+    red, green, blue = colour
+    box = f"display:inline-block;width:0.8em;height:0.8em;background:rgb({red},{green},{blue})"
+    return f'<div><span style="{box}"></span> {text}</div>'
 
 
 def joints(robot: Robot, q: Array) -> str:
     """Position of every joint of one coordinate, those that follow from others included."""
     independent = set(robot.independent_joint_names)
-    rows = [
-        f'<tr data-position="{escape(name)}"><td>{escape(name)}</td><td>'
-        f"{'y' if name in independent else ''}</td>"
-        f'<td style="text-align:right">{q[place]:.4f}</td></tr>'
-        for name, place in robot.coordinates.scalar_positions.items()
-    ]
+    joints = {joint.name: joint for joint in robot.description.joints}
+    rows = []
+    for name, place in robot.coordinates.scalar_positions.items():
+        joint, at = joints[name], float(q[place]) + 0.0
+        limits = joint.limits
+        beyond = limits.lower < limits.upper and not limits.lower - TOUCHING <= at <= (
+            limits.upper + TOUCHING
+        )
+        unit = "m" if joint.type == "prismatic" else "rad"
+        rows.append(
+            f'<tr data-position="{escape(name)}" data-beyond="{str(beyond).lower()}"'
+            f' style="color:{RED if beyond else "inherit"}"><td>{escape(name)}</td><td>'
+            f"{'y' if name in independent else ''}</td>"
+            f'<td style="text-align:right">{at:.3f} {unit}{" beyond its limit" if beyond else ""}'
+            "</td></tr>"
+        )
     return f'<div id="rbda-joints" style="{STYLE}"><table>{"".join(rows)}</table></div>'
 
 

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from rbda_ros.description.model import Constraint
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
+from rbda_ros.view import readouts
 from rbda_ros.view.drawn_bodies import DrawnBodies
 from rbda_ros.view.ellipsoid import Ellipsoid
 from rbda_ros.view.forms import Shape
+from rbda_ros.view.layers import Layers
 from rbda_ros.view.loop_lines import LoopLines
 from rbda_ros.view.posing import Posed
 from rbda_ros.view.shapes import robot_size
@@ -24,6 +27,8 @@ ABOVE = (-0.25, -0.5, 0.83)
 FROM = np.array([0.75, -0.9, 0.35])
 BESIDE = np.array([0.77, 0.64, 0.0])
 """Where the camera is, and to its right: the robot stands to the left of the panel."""
+QUARTERS = ((1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (-1.0, 0.0))
+"""Cosine and sine of turns of the camera; the first is taken where all are the same."""
 FLAT = 0.02
 """Least semi-axis of an ellipsoid, as a share of the longest: a disc must be seen."""
 
@@ -35,11 +40,19 @@ class Scene:
         server: a viser.ViserServer.
         robot: the robot.
         shapes: what it looks like.
-        poses: (R, p) of its bodies at the assembly, as `Poser.body_poses` gives them.
+        collision: its collision shapes.
+        poses: (R, p) of its bodies at first, as `Poser.body_poses` gives them.
+        unclosed: constraints that the model lacks because they do not close.
     """
 
     def __init__(
-        self, server: Any, robot: Robot, shapes: Sequence[Shape], poses: tuple[Array, Array]
+        self,
+        server: Any,
+        robot: Robot,
+        shapes: Sequence[Shape],
+        collision: Sequence[Shape],
+        poses: tuple[Array, Array],
+        unclosed: Sequence[Constraint] = (),
     ) -> None:
         self._scene = server.scene
         # Shadows and a map of the surroundings would cost more than all the rest; the highlights
@@ -50,7 +63,8 @@ class Scene:
             "/sky", sky_color=SKY, ground_color=GROUND, intensity=BRIGHTNESS, position=ABOVE
         )
         self._size = robot_size(robot)
-        self._lines = LoopLines(robot)
+        self._lines = LoopLines(robot, unclosed)
+        self._layers = Layers(self._scene, robot, collision, self._size)
         self._frames: dict[str, tuple[Any, Any]] = {}
         self._bodies = DrawnBodies(self._scene, robot, shapes)
         self._loops: Any = None
@@ -67,16 +81,19 @@ class Scene:
     def _set_up(self, server: Any, poses: tuple[Array, Array], shapes: Sequence[Shape]) -> None:
         """Camera and floor around what is there."""
         R, p = poses
-        corners = [np.zeros((1, 3)), p.reshape(-1, 3)]
+        still, moving = [np.zeros((1, 3))], [p.reshape(-1, 3)]
         for shape in shapes:
             body = shape.body
-            world = shape.vertices if not body else shape.vertices @ R[body - 1].T + p[body - 1]
-            corners.append(world)
-        points = np.concatenate(corners)
+            if body:
+                moving.append(shape.vertices @ R[body - 1].T + p[body - 1])
+            else:
+                still.append(shape.vertices)
+        points = np.concatenate([*still, *moving])
         low, high = points.min(axis=0), points.max(axis=0)
         centre, extent = (low + high) / 2.0, float(np.linalg.norm(high - low))
-        aim = centre + 0.3 * extent * BESIDE
-        server.initial_camera.position = tuple(aim + 0.85 * extent * FROM)
+        turned = _in_front(np.concatenate(still), np.concatenate(moving))
+        aim = centre + 0.3 * extent * turned @ BESIDE
+        server.initial_camera.position = tuple(aim + 0.85 * extent * turned @ FROM)
         server.initial_camera.look_at = tuple(aim)
         self._add_floor(np.array([centre[0], centre[1], low[2]]), extent)
 
@@ -99,6 +116,7 @@ class Scene:
     def draw(self, posed: Posed, poses: tuple[Array, Array]) -> None:
         """Move everything to where the robot is; what has not moved is not sent again."""
         self._bodies.move(*poses)
+        self._layers.move(*poses)
         if self._loops is not None:
             self._draw_loops(posed, *poses)
 
@@ -117,7 +135,17 @@ class Scene:
             troubled = np.flatnonzero(is_red).tolist()
             line = max(troubled, key=lambda i: len(self._lines.lines[i].corners) == 4)
             self._label.position = self._lines.label(line, corners)
-            self._label.text = self._lines.lines[line].name
+            name = self._lines.lines[line].name
+            gaps = [health.residual for health in posed.troubles if name in health.constraints]
+            self._label.text = f"{name}: {readouts.gap(max(gaps))}" if gaps else name
+
+    def paint(self, by_clusters: bool) -> None:
+        """Colour the bodies by their clusters, or as their materials are."""
+        self._bodies.paint(by_clusters)
+
+    def show_layers(self, chosen: Sequence[str], poses: tuple[Array, Array]) -> None:
+        """Show these of `layers.LAYERS`, and no others."""
+        self._layers.show(chosen, poses)
 
     def show_frames(self, ellipsoids: Mapping[str, Ellipsoid | None]) -> None:
         """Axes and inertia ellipsoids of the chosen links, by name; all others go."""
@@ -145,6 +173,13 @@ class Scene:
             f"/frames/{number} inertia", radius=1.0, color=(120, 90, 200), opacity=0.4
         )
         return axes, ball
+
+
+def _in_front(still: Array, moving: Array) -> Array:
+    """Turn (3, 3) about z by quarters that brings what moves (N, 3) before what does not."""
+    way = (moving.mean(axis=0) if len(moving) else np.zeros(3)) - still.mean(axis=0)
+    quarters = [np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]]) for c, s in QUARTERS]
+    return max(quarters, key=lambda turn: round(float((turn @ FROM)[:2] @ way[:2]), 3))
 
 
 def _quaternion(R: Array) -> Array:

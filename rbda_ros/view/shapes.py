@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from rbda_ros.description.urdf import read_pose
 from rbda_ros.description.xml_text import LARGEST_TEXT, child, children, parse_xml
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array, align_z
-from rbda_ros.view.forms import Shape, ball, box, capsule, cylinder, mesh
+from rbda_ros.view.forms import Colour, Kind, Shape, ball, box, capsule, cylinder, mesh
 from rbda_ros.view.mesh_files import MeshError, load_mesh
 from rbda_ros.view.mjcf_shapes import mjcf_shapes
 
@@ -40,18 +41,20 @@ def robot_size(robot: Robot) -> float:
 
 def shapes_of(
     robot: Robot, source: str | os.PathLike[str] | None
-) -> tuple[list[Shape], tuple[str, ...]]:
-    """Everything to draw, and notes on what could not be.
+) -> tuple[list[Shape], list[Shape], tuple[str, ...]]:
+    """What the robot looks like, its collision shapes, and notes on what could not be drawn.
 
     Args:
         robot: the robot.
         source: path or text of its description; None draws it from its inertias alone.
     """
-    visuals, notes = _visuals(robot, source)
+    described, notes = _visuals(robot, source)
+    visuals = [shape for shape in described if shape.kind == "visual"]
+    collision = [shape for shape in described if shape.kind == "collision"]
     drawn = {shape.body for shape in visuals}
     size = robot_size(robot)
     others = [shape for shape in _skeleton(robot, size) if shape.body not in drawn]
-    return [*visuals, *others], notes
+    return [*visuals, *others], collision, notes
 
 
 def _visuals(
@@ -66,50 +69,72 @@ def _visuals(
         return mjcf_shapes(robot, source, text)
     path = None if str(source).lstrip().startswith("<") else Path(source)
     shapes, notes = list[Shape](), list[str]()
-    for name, visuals in _by_link(root).items():
+    materials = {each.get("name", ""): _colour(each) for each in children(root, "material")}
+    for name, elements in _by_link(root).items():
         place = robot.tree.spanning.links.get(name)
-        for visual in visuals if place else ():
+        for element in elements if place else ():
             assert place is not None
-            at = place.frame @ frame_of(read_pose(visual, "visual", report))
+            kind: Kind = "collision" if element.tag == "collision" else "visual"
+            at = place.frame @ frame_of(read_pose(element, element.tag, report))
+            material = child(element, "material")
+            colour = None if material is None else _colour(material)
+            if colour is None and material is not None:
+                colour = materials.get(material.get("name", ""))
             try:
-                shapes += _geometry(place.body, child(visual, "geometry"), at, path)
+                found = _geometry(place.body, kind, child(element, "geometry"), at, path)
+                shapes += [replace(shape, colour=colour) for shape in found]
             except (MeshError, ValueError) as error:
                 notes.append(str(error))
     return shapes, tuple(dict.fromkeys(notes))
 
 
+def _colour(material: etree._Element) -> Colour | None:
+    """Colour of a <material>, if it states one that can be read."""
+    stated = child(material, "color")
+    try:
+        rgba = [
+            float(word) for word in (stated.get("rgba", "") if stated is not None else "").split()
+        ]
+    except ValueError:
+        return None
+    if len(rgba) < 3 or not np.isfinite(rgba).all():
+        return None
+    red, green, blue = (round(255.0 * min(max(part, 0.0), 1.0)) for part in rgba[:3])
+    return red, green, blue
+
+
 def _by_link(root: etree._Element) -> Mapping[str, Sequence[etree._Element]]:
-    """The <visual> elements of each link of a URDF or SDF, as URDF writes them."""
-    if root.tag != "sdf":
-        links = children(root, "link")
-        return {link.get("name", ""): [*children(link, "visual")] for link in links}
+    """<visual> and <collision> elements of each link of a URDF or SDF, as URDF writes them."""
+    if root.tag == "sdf":
+        return sdf_visuals.drawn_links(root)
+    links = children(root, "link")
     return {
-        name: [element for element in drawn if element.tag == "visual"]
-        for name, drawn in sdf_visuals.drawn_links(root).items()
+        link.get("name", ""): [*children(link, "visual"), *children(link, "collision")]
+        for link in links
     }
 
 
 def _geometry(
-    body: int, geometry: etree._Element | None, at: Frame, path: Path | None
+    body: int, kind: Kind, geometry: etree._Element | None, at: Frame, path: Path | None
 ) -> Iterator[Shape]:
     """Shapes of a <geometry> in a frame of a body."""
     for element in () if geometry is None else geometry:
         values: defaultdict[Any, Any] = defaultdict(str, element.attrib)
         if element.tag == "box":
-            yield box(body, "visual", _numbers(values["size"], 3), at)
+            yield box(body, kind, _numbers(values["size"], 3), at)
         elif element.tag == "sphere":
-            yield ball(body, "visual", _numbers(values["radius"], 1), at)
+            yield ball(body, kind, _numbers(values["radius"], 1), at)
         elif element.tag in ("cylinder", "capsule"):
             radius, length = (_numbers(values[key], 1)[0] for key in ("radius", "length"))
             form = cylinder if element.tag == "cylinder" else capsule
-            yield form(body, "visual", radius, length, at)
+            yield form(body, kind, radius, length, at)
         elif element.tag == "mesh":
             found = load_mesh(str(values["filename"]), path)
             scale = _numbers(values.get("scale", "1 1 1"), 3)
             found.vertices = np.asarray(found.vertices) * scale
             if np.prod(scale) < 0.0:
                 found.invert()
-            yield mesh(body, "visual", found, at)
+            yield mesh(body, kind, found, at)
 
 
 def _numbers(text: Any, count: int) -> list[float]:
@@ -137,12 +162,20 @@ def _skeleton(robot: Robot, size: float) -> Iterator[Shape]:
             if length > 1e-6:
                 middle = Frame(align_z((end - origin) / length), (origin + end) / 2.0)
                 yield cylinder(number, "bone", BONE * size, length, middle)
+    yield from inertia_boxes(robot, size)
+
+
+def inertia_boxes(robot: Robot, size: float) -> list[Shape]:
+    """Boxes with the mass and moments of the links that move, where they are not absurdly large."""
+    links = robot.tree.spanning.links
+    found = []
     for link in robot.description.links:
         place = links[link.name]
         if link.inertia is not None and link.inertia.mass > 0.0 and place.body:
             edges, frame = inertia_box(link.inertia)
             if edges.max() < 4.0 * size:
-                yield box(place.body, "inertia", edges, place.frame @ frame)
+                found.append(box(place.body, "inertia", edges, place.frame @ frame))
+    return found
 
 
 def _rotor(number: int, frame: Frame, size: float) -> Iterator[Shape]:

@@ -10,7 +10,8 @@ from mechanism_table import MECHANISMS
 from pinocchio_oracle import assert_close
 from reference_data import REFERENCE_ROBOTS, reference
 
-from rbda_ros import Payload, Robot
+from benchmark.parallel_chains import parallel_chains
+from rbda_ros import Payload, Robot, load_robot
 
 TREATMENTS = {
     "by forces": lambda i: "proximal",
@@ -83,3 +84,16 @@ def test_contacts_and_open_loops_are_solved_together(treatment):
         expected = embedded.constrained_forward_dynamics(state.q, state.yd, state.tau, contacts)
         assert_close(found.ydd, expected.ydd, 1e-8)
         assert_close(found.forces, expected.forces, 1e-7)
+
+
+@pytest.mark.nightly
+def test_loops_of_any_size_are_embedded_on_request():
+    """A rod between the fifteenth bodies of two chains: 31 bodies in one cluster."""
+    urdf = parallel_chains(15, 15, "rod")
+    embedded = load_robot(urdf, {"method": "embed"})
+    assert max(len(node.bodies) for node in embedded.tree.clusters) == 31
+    by_forces = load_robot(urdf, {"method": "proximal"})
+    yd, tau = np.random.default_rng(0).normal(size=(2, embedded.ny))
+    q = embedded.tree.home
+    expected = by_forces.forward_dynamics(q, yd, tau)
+    assert_close(embedded.forward_dynamics(q, yd, tau), expected, 1e-9)

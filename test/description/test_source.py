@@ -71,3 +71,9 @@ def test_without_xacro_the_remedy_is_named(arm, monkeypatch):
     monkeypatch.setitem(sys.modules, "xacro", None)
     with pytest.raises(DescriptionError, match=r"rbda_ros\[xacro\]"):
         load_robot(arm)
+
+
+def test_comments_that_xacro_left_are_no_xacro():
+    comment = '<!-- <xacro:if value="${a}"/> -->'
+    text = f'<robot name="r">{comment}<link name="l">{INERTIAL}</link></robot>'
+    assert load_robot(text).name == "r"

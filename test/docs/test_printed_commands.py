@@ -13,32 +13,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from printed_commands import blocks, script
 from ros_graph import own_domain
 
 from rbda_ros.cli import commands
 from rbda_ros.node.robot_file import _parser as serve_parser
 
 PAGES = [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-DONE_ALREADY = ("make ", "git clone")  # by whoever runs these tests
-UNTIL_CTRL_C = re.compile(r"^\.venv/bin/rbda_ros (?:view|serve)\b[^&\n]*$", re.MULTILINE)
 QUICK = ("README.md", "docs/clusters.md")  # the others wait for processes, or compute for long
-
-
-def blocks(page):
-    """Language and text of each block of a page, in order."""
-    return BLOCK.findall(page.read_text())
-
-
-def script(page):
-    """The commands of a page; as in a terminal jobs have numbers, and somebody presses Ctrl-C."""
-    lines = ["set -em"]
-    for language, text in blocks(page):
-        if language == "sh":
-            kept = [line for line in text.splitlines() if not line.startswith(DONE_ALREADY)]
-            commands = "\n".join(kept)
-            lines.append(UNTIL_CTRL_C.sub(r"timeout --preserve-status -s INT 10 \g<0>", commands))
-    return "\n".join(lines)
 
 
 def with_commands():

@@ -1,10 +1,12 @@
 """A node whose machine code went wrong says so, and goes on without it."""
 
+import hashlib
 import time
 
 import numpy as np
 import pytest
 import rclpy
+from conversation import Conversation
 from damage import damage
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.executors import SingleThreadedExecutor
@@ -16,6 +18,7 @@ from rbda_ros.demo.resources import share_file
 from rbda_ros.node.dynamics_node import DynamicsNode
 
 LEG = share_file("config/robots/demo_leg.urdf").read_text()
+LOOPS = str(share_file("config/robots/demo_leg_loops.yaml"))
 
 
 @pytest.fixture
@@ -62,3 +65,39 @@ def test_the_virtual_machine_takes_over(node):
     np.testing.assert_allclose(node.robot.inverse_dynamics(q, yd, ydd), expected, 1e-9, 1e-9)
     until(lambda: node.diagnostics.level == DiagnosticStatus.ERROR)
     assert node.diagnostics.message.startswith("self-check")
+
+
+def test_a_node_executes_no_machine_code_that_was_planted(graph):
+    """Files that an attacker signed as the files of before were, each in the place of another."""
+    folder = graph.folder / "cache"
+    environment = {"RBDA_ROS_CACHE": str(folder)}
+    names, y, still = (
+        ("hip_abduction", "hip_flexion", "knee", "ankle"),
+        [0.1, 0.3, 0.9, -0.2],
+        [0.0] * 4,
+    )
+
+    def efforts():
+        node = graph.serve(
+            robot_description=LEG,
+            loop_constraints=LOOPS,
+            self_check_period=0.2,
+            environment=environment,
+        )
+        client = graph.client()
+        client.until_active()
+        found = Conversation(client).answer_to(names, y, still)
+        client.spin(0.5)
+        assert node.stop() == 0
+        return list(found.effort), node.log
+
+    expected, _ = efforts()
+    paths = sorted(folder.glob("*.kernel"))
+    bodies = [path.read_bytes()[32:] for path in paths]
+    assert len(paths) > 5
+    for path, body in zip(paths, bodies[1:] + bodies[:1], strict=True):
+        path.write_bytes(hashlib.sha256(body).digest() + body)
+    found, log = efforts()
+    np.testing.assert_allclose(found, expected, 1e-9, 1e-9)
+    assert "is damaged, or not ours: it is made anew" in log
+    assert "self-check" not in log

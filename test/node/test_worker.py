@@ -86,3 +86,18 @@ def test_tokens_are_of_their_thread_and_nest():
         with pytest.raises(CancelledWorkError):
             check_cancelled()
     check_cancelled()
+
+
+def test_where_no_thread_can_be_made_it_says_so_and_is_not_ending(monkeypatch):
+    def no_more_threads(*_):
+        raise RuntimeError("can't start new thread")
+
+    worker = Worker("limited")
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", no_more_threads)
+        with pytest.raises(RuntimeError, match="new thread"):
+            worker.submit(lambda: 1)
+    assert not worker.ending and not worker.pending
+    assert worker.submit(lambda: 2).result(20.0) == 2
+    worker.cancel()
+    assert worker.ending

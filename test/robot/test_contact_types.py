@@ -156,6 +156,44 @@ def test_skid_steering_turns_on_the_spot():
     assert_close(ydd, np.zeros(robot.ny), 1e-9)
 
 
+CUTS = {"four_bar": 1, "spherical_cut": 3, "cylindrical_cut": 2, "overlapping_loops": 1}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_an_actuator_at_a_cut_joint_pushes_both_links(name):
+    """As opposite wrenches on the two links do."""
+    mechanism = MECHANISMS[name]
+    robot = mechanism.load()
+    cut = next(c for c in robot.description.constraints if isinstance(c, CutJoint))
+    rng = np.random.default_rng(1)
+    for q in closed_states(mechanism, 2):
+        yd, tau = rng.normal(size=(2, robot.ny))
+        effort = rng.normal(size=CUTS[name])
+        end = cut.predecessor.link, cut.predecessor.origin.xyz, cut.predecessor.origin.rpy
+        pose = robot.frame_pose(q, end)
+        axis = np.array(cut.axis) / np.linalg.norm(cut.axis)
+        travel = effort[0] if CUTS[name] == 2 else 0.0
+        turn = effort if CUTS[name] == 3 else effort[-1] * axis
+        wrench = travel * axis, turn
+        force, moment = (pose[:3, :3] @ part for part in wrench)
+        wrenches = {}
+        for side, sign in ((cut.predecessor, -1.0), (cut.successor, 1.0)):
+            link, at = (
+                robot.frame_pose(q, side.link),
+                robot.frame_pose(q, (side.link, side.origin.xyz)),
+            )
+            about = moment + np.cross(at[:3, 3] - link[:3, 3], force)
+            R = link[:3, :3].T
+            wrenches[side.link] = sign * np.concatenate([R @ force, R @ about])
+        expected = robot.forward_dynamics(q, yd, tau, wrenches)
+        driven = tau + robot.cut_joint_force(q, {cut.name: effort})
+        assert_close(robot.forward_dynamics(q, yd, driven), expected, 1e-8)
+    with pytest.raises(InputError, match="no cut joint"):
+        robot.cut_joint_force(q, {"nowhere": 1.0})
+    with pytest.raises(InputError, match="efforts"):
+        robot.cut_joint_force(q, {cut.name: np.zeros(5)})
+
+
 BAD = {
     "radius": (Wheel("ball", 0.0), "radius"),
     "rows": (Wheel("ball", 0.1, rows=("rx",)), "rows"),

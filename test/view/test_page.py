@@ -54,7 +54,8 @@ def number(browser, joint):
 def slide(browser, label, share, until):
     """Press on the track of a slider until the page shows something; the slider's position."""
     labels = "[...document.querySelectorAll('label')]"
-    track = f"document.getElementById({labels}.find(l => l.textContent === '{label}').htmlFor)"
+    found = f"{labels}.find(l => l.textContent.startsWith('{label} ['))"
+    track = f"document.getElementById({found}.htmlFor)"
     browser.press(track, share, until)
     number = f"{track}.parentElement.querySelector('.mantine-NumberInput-input')"
     return float(browser.evaluate(f"{number}.value"))
@@ -105,5 +106,44 @@ def test_a_loop_out_of_reach_turns_red_and_says_which_and_the_other_branch_is_ya
         assert browser.text("#rbda-yaml").startswith("assembly:")
         slide(browser, "rocker", 0.75, f"{STATUS}.state === 'trouble'")
         assert "pin" in browser.text("#rbda-status")
-        press(browser, "to the assembly")
+        press(browser, "Reset pose")
         browser.wait_for(f"{STATUS}.state === 'closed'")
+
+
+@pytest.mark.nightly
+def test_a_loop_that_does_not_close_is_shown_with_its_gap(tmp_path):
+    loops = tmp_path / "loops.yaml"
+    loops.write_text(
+        "constraints: [{name: pin, type: revolute, axis: [0, 1, 0],"
+        " predecessor: {link: coupler_link, xyz: [0.4, 0, 0]},"
+        " successor: {link: rocker_link, xyz: [0, 0, 0.25]}}]"
+    )
+    with opened("docs/cookbook/four_bar.urdf", "--loops", loops) as (browser, _):
+        assert browser.evaluate(f"{STATUS}.state") == "trouble"
+        said = browser.text("#rbda-status")
+        assert "pin" in said and "30.0 mm" in said
+        slide(browser, "rocker", 0.9, f"{STATUS}.updates > 1")
+        browser.wait_for("!document.querySelector('#rbda-status').textContent.includes('30.0 mm')")
+        press(browser, "Reset pose")
+        browser.wait_for("document.querySelector('#rbda-status').textContent.includes('30.0 mm')")
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_legend_units_limits_and_layers():
+    with opened(LEG[0], "--loops", LEG[1]) as (browser, _):
+        labels = browser.evaluate("[...document.querySelectorAll('label')].map(l => l.textContent)")
+        assert "knee [rad]" in labels and "centre of mass" in labels
+        every = "[...document.querySelectorAll('*')]"
+        browser.evaluate(f"{every}.filter(e => e.textContent === 'legend').pop().click()")
+        browser.wait_for("document.querySelector('#rbda-legend')")
+        assert "cluster shank" in browser.text("#rbda-legend")
+        numbers = browser.evaluate(
+            "[...document.querySelectorAll('#rbda-efforts td:last-child')].map(e => e.textContent)"
+        )
+        assert numbers and not any("e-" in number for number in numbers)
+        for name in ("centre of mass", "joint axes", "frames", "link names", "inertia"):
+            find = f"[...document.querySelectorAll('label')].find(l => l.textContent === '{name}')"
+            browser.evaluate(f"document.getElementById({find}.htmlFor).click()")
+        slide(browser, "knee", 0.5, f"{STATUS}.updates > 1")
+        assert not browser.messages

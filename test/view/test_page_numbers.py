@@ -2,7 +2,7 @@
 
 import pytest
 
-from rbda_ros import load_robot
+from rbda_ros import cli, load_robot
 from rbda_ros.view import page as view_page
 from rbda_ros.view.following import Heard
 
@@ -48,3 +48,12 @@ def test_a_robot_without_loops_is_shown_and_moves():
         assert "no loops" in page.panel._status.content
     finally:
         page.close()
+
+
+def test_an_animation_is_a_page_of_its_own(tmp_path, capsys):
+    file = tmp_path / "leg.html"
+    command = ["view", LEG[0], "--loops", LEG[1], "--port", "8660", "--record", str(file)]
+    assert cli.main(command) == 0
+    assert str(file) in capsys.readouterr().out
+    assert "<html" in file.read_text()[:500] and file.stat().st_size > 100_000
+    assert cli.main([*command[:-1], str(tmp_path / "no" / "folder.html")]) == 1

@@ -28,7 +28,7 @@ def extent(shapes, body):
 
 def test_visuals_are_drawn_where_the_urdf_has_them():
     robot = load_robot("docs/cookbook/gear.urdf", "docs/cookbook/gear.yaml")
-    shapes, notes = shapes_of(robot, "docs/cookbook/gear.urdf")
+    shapes, _, notes = shapes_of(robot, "docs/cookbook/gear.urdf")
     assert not notes
     kinds = {(shape.body, shape.kind) for shape in shapes}
     rotor = robot.tree.spanning.body_of_joint["elbow_rotor"]
@@ -47,14 +47,14 @@ def test_without_visuals_inertias_are_drawn_as_the_boxes_they_are():
     edges, _ = inertia_box(inertia)
     np.testing.assert_allclose(sorted(edges), [0.2, 0.3, 0.4])
     robot = load_robot(BARE % "")
-    shapes, _ = shapes_of(robot, BARE % "")
+    shapes, _, _ = shapes_of(robot, BARE % "")
     assert {shape.kind for shape in shapes} == {"inertia", "bone"}
 
 
 def test_meshes_of_packages_are_found_and_drawn():
     path = example_robot("panda")
     robot = load_robot(path)
-    shapes, notes = shapes_of(robot, path)
+    shapes, _, notes = shapes_of(robot, path)
     assert not notes
     assert len({shape.body for shape in shapes if shape.kind == "visual"}) >= 7
 
@@ -76,7 +76,7 @@ def test_a_mesh_that_cannot_be_drawn_is_a_note_and_inertias_take_its_place(
     mesh = f'<visual><geometry><mesh filename="{filename}"/></geometry></visual>'
     path = tmp_path / "robot.urdf"
     path.write_text(BARE % mesh)
-    shapes, (note,) = shapes_of(load_robot(path), path)
+    shapes, _, (note,) = shapes_of(load_robot(path), path)
     assert filename in note
     assert re.search(says, note)
     assert {shape.kind for shape in shapes} == {"inertia", "bone"}
@@ -85,7 +85,7 @@ def test_a_mesh_that_cannot_be_drawn_is_a_note_and_inertias_take_its_place(
 @pytest.mark.parametrize("geometry", ["<box/>", '<box size="1 one 1"/>', "<mesh/>"])
 def test_a_visual_without_its_numbers_is_a_note(geometry):
     text = BARE % f"<visual><geometry>{geometry}</geometry></visual>"
-    shapes, (note,) = shapes_of(load_robot(text), text)
+    shapes, _, (note,) = shapes_of(load_robot(text), text)
     assert "correct the visual" in note or "not found" in note
     assert {shape.kind for shape in shapes} == {"inertia", "bone"}
 
@@ -102,7 +102,7 @@ def test_visuals_of_sdf_are_drawn_where_it_has_them():
       <joint name="hinge" type="revolute"><parent>base</parent><child>arm</child>
         <axis><xyz>0 0 1</xyz></axis></joint></model></sdf>"""
     robot = load_robot(text)
-    shapes, _ = shapes_of(robot, text)
+    shapes, _, _ = shapes_of(robot, text)
     arm = robot.tree.spanning.body_of_joint["hinge"]
     (shape,) = (shape for shape in shapes if shape.body == arm)
     np.testing.assert_allclose(extent(shapes, arm), [0.4, 0.1, 0.2])
@@ -120,5 +120,32 @@ def test_mjcf_geoms_are_drawn():
       <geom type="capsule" size="0.02 0.1" pos="0 0 0.1"/>
       <geom type="box" size="0.05 0.06 0.07" pos="0 0 0.3"/>
       <geom type="box" size="1 1 1" group="3"/></body></worldbody></mujoco>"""
-    shapes, _ = shapes_of(load_robot(text), text)
+    shapes, _, _ = shapes_of(load_robot(text), text)
     assert np.allclose(sorted(extent(shapes, 1)), [0.1, 0.12, 0.39])
+
+
+def test_materials_and_collision_shapes_are_read():
+    text = """<robot name="r"><material name="steel"><color rgba="0.2 0.4 1 1"/></material>
+      <link name="base"/><link name="arm"><inertial><mass value="1"/>
+      <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+      <visual><geometry><box size="1 1 1"/></geometry><material name="steel"/></visual>
+      <visual><geometry><sphere radius="1"/></geometry>
+      <material name="own"><color rgba="1 0 0 0.5"/></material></visual>
+      <visual><geometry><sphere radius="2"/></geometry></visual>
+      <collision><geometry><cylinder radius="1" length="2"/></geometry></collision></link>
+      <joint name="j" type="continuous"><parent link="base"/><child link="arm"/></joint></robot>"""
+    shapes, collision, _ = shapes_of(load_robot(text), text)
+    assert [shape.colour for shape in shapes] == [(51, 102, 255), (255, 0, 0), None]
+    assert [(shape.kind, shape.form) for shape in collision] == [("collision", "cylinder")]
+
+
+def test_mjcf_colours_and_collision_geoms_are_read():
+    pytest.importorskip("mujoco")
+    text = """<mujoco><asset><material name="red" rgba="1 0 0 1"/></asset><worldbody>
+      <body pos="0 0 1"><joint name="j" axis="0 1 0"/>
+      <geom type="sphere" size="0.02" rgba="0 1 0 1"/>
+      <geom type="sphere" size="0.03" material="red"/>
+      <geom type="box" size="1 1 1" group="3"/></body></worldbody></mujoco>"""
+    shapes, collision, _ = shapes_of(load_robot(text), text)
+    assert [shape.colour for shape in shapes] == [(0, 255, 0), (255, 0, 0)]
+    assert [shape.form for shape in collision] == ["box"]

@@ -3,7 +3,8 @@
     python -m tools.hardening.adversary --minutes 10 --seed 1
 
 It publishes 200 joint states a second of the demo leg, whose efforts are known beforehand, and
-among them states that are stale, contradict themselves, are not finite or belong to another robot.
+among them states that are stale, contradict themselves, are not finite or belong to another robot;
+and 100 commands a second in joint space, which need a fresh state to become those of motors.
 It falls silent, toggles limits, rate limits and ramps, swaps descriptions, deactivates and
 activates the node, and in the second half lets simulated time jump and stand still. Every effort
 that the node publishes is held to the promises of the gate (`test/control/gate_model.py`).
@@ -45,18 +46,25 @@ SLACK = 100_000_000  # [ns] that processes may be held up by others
 TOLERANCE = 0.05  # [rad] between redundant measurements
 LONGEST_RAMP = 0.5  # [s]
 QUEUE = QoSProfile(depth=2000)
-TOPIC = "feedforward"
+TOPIC, MOTORS = "feedforward", "motor_commands"
 CLOSE = 1e-6
 MOST_REPORTED = 20
 
 
 @dataclass(frozen=True)
 class Published:
-    """A joint state that was published: what should answer it, if anything may."""
+    """A joint state that was published: what should answer it, if anything may.
+
+    Attributes:
+        time: by the steady clock [ns].
+        asked: (motors,) the efforts of that state [N m].
+        fault: what is wrong with it; empty for a good one.
+        difference: between redundant measurements [rad].
+    """
 
     time: int
     asked: np.ndarray
-    good: bool
+    fault: str = ""
     difference: float = 0.0
 
 
@@ -64,7 +72,8 @@ def loosest(one: GateSettings, other: GateSettings) -> GateSettings:
     """Settings whose promises hold where those of either do."""
     names = one.limits.keys() & other.limits.keys()
     limits = {name: max(one.limits[name], other.limits[name]) for name in names}
-    rate = max(one.rate, other.rate) if one.rate and other.rate else 0.0
+    same = one.limits == other.limits  # else an effort may obey a limit that is not among these
+    rate = max(one.rate, other.rate) if one.rate and other.rate and same else 0.0
     return replace(one, limits=limits, rate=rate)
 
 
@@ -86,7 +95,7 @@ class Adversary:
         self.settings = self.before = GateSettings(timeout=int(TIMEOUT * 1e9), tolerance=TOLERANCE)
         self.pending: GateSettings | None = None  # asked for, and not yet accepted
         self.changed = 0  # when the last change was accepted
-        self.checker = PromiseChecker(TOPIC, SLACK, CLOSE)
+        self.checkers = {name: PromiseChecker(name, SLACK, CLOSE) for name in (TOPIC, MOTORS)}
         self.sim_time, self.sim_now, self.sim_runs = sim_time, 1_000_000_000_000, True
         self.node = graph.serve(
             robot_description=self.text,
@@ -100,10 +109,14 @@ class Adversary:
         self.client = graph.client()
         self.client.until_active()
         self.states = self.client.publisher(JointState, "joint_states", QUEUE)
+        self.commands = self.client.publisher(JointState, "~/joint_commands", QUEUE)
         if sim_time:
             self.clock = self.client.publisher(Clock, "/clock")
         self.descriptions = self.client.describe(self.text)
         self.client.node.create_subscription(JointState, f"dynamics/{TOPIC}", self.on_effort, QUEUE)
+        self.client.node.create_subscription(
+            JointState, f"dynamics/{MOTORS}", self.on_motors, QUEUE
+        )
         self.client.node.create_subscription(
             Float64MultiArray, "dynamics/effort_commands", self.on_array, QUEUE
         )
@@ -115,6 +128,8 @@ class Adversary:
         self.broken: list[str] = []
         self.unsure_until = 0  # [ns] nobody outside can tell when a ramp began
         self.last_heard, self.last_action = 0, "start"
+        self.last_good = time.monotonic_ns()  # when a good state was published
+        self.cycling = False  # the lifecycle
         self.quiet = threading.Event()
         self.stop = threading.Event()
         self.bad: deque[str] = deque()
@@ -134,8 +149,11 @@ class Adversary:
             if self.bad:
                 self.publish_bad(self.bad.popleft(), k)
             if not self.quiet.is_set():
-                self.publish(k, good=True)
+                self.publish(k)
+                self.last_good = time.monotonic_ns()
                 k = (k + 1) % STATES
+            if k % 2 == 0:
+                self.command()
 
     def tick(self) -> None:
         with self.lock:
@@ -152,17 +170,23 @@ class Adversary:
             self.sim_now += 1000
             return self.sim_now
 
-    def publish(self, k: int, good: bool, age: float = 0.0, **changes: Any) -> None:
+    def command(self) -> None:
+        """Efforts of the joints, whoever is silent."""
+        message = JointState(name=list(self.robot.independent_joint_names))
+        message.effort = [1.0, -2.0, 1.5, 0.5]
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(self.now(), 10**9)
+        self.commands.publish(message)
+
+    def publish(
+        self, k: int, fault: str = "", age: float = 0.0, difference: float = 0.0, **changes: Any
+    ) -> None:
         message = JointState(name=self.names)
         message.position, message.velocity = self.positions[k].tolist(), self.velocities[k].tolist()
         for field, values in changes.items():
-            if field != "difference":
-                setattr(message, field, values)
+            setattr(message, field, values)
         stamp = self.now() - int(age * 1e9)
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(max(stamp, 0), 10**9)
-        record = Published(
-            time.monotonic_ns(), self.efforts[k], good, changes.get("difference", 0.0)
-        )
+        record = Published(time.monotonic_ns(), self.efforts[k], fault, difference)
         self.sent[stamp] = record
         self.states.publish(message)
         self.counts["states"] += 1
@@ -171,19 +195,18 @@ class Adversary:
 
     def publish_bad(self, kind: str, k: int) -> None:
         q = self.positions[k].copy()
-        joint = int(self.rng.integers(len(q)))
         if kind == "stale":
-            self.publish(k, good=False, age=float(self.rng.uniform(0.6, 5.0)))
+            self.publish(k, kind, age=float(self.rng.uniform(0.6, 5.0)))
         elif kind == "not finite":
-            q[joint] = math.nan
-            self.publish(k, good=False, position=q.tolist())
+            q[:] = self.rng.choice([math.nan, math.inf])  # one alone may follow from the others
+            self.publish(k, kind, position=q.tolist())
         elif kind == "contradiction":
             knee, rotor = self.names.index("knee"), self.names.index("knee_rotor")
             q[knee if self.rng.random() < 0.5 else rotor] += 8.0
-            self.publish(k, good=False, position=q.tolist(), difference=8.0)
+            self.publish(k, kind, position=q.tolist(), difference=8.0)
         else:  # another robot
             names = ["arm_shoulder", "arm_elbow"]
-            self.publish(k, good=False, name=names, position=[1.0, 2.0], velocity=[0.0, 0.0])
+            self.publish(k, kind, name=names, position=[1.0, 2.0], velocity=[0.0, 0.0])
 
     # What is heard.
 
@@ -193,12 +216,16 @@ class Adversary:
         efforts = np.array(message.effort)
         self.recent.append(efforts)
         found = self.sent.pop(stamp, None)  # a state is answered once
-        is_end = not efforts.any() and (found is None or not found.good)
+        is_end = not efforts.any() and (found is None or bool(found.fault))
         settings = self.settings
         if self.pending is not None:
             settings = loosest(settings, self.pending)
         elif found is not None and found.time < self.changed:
             settings = loosest(settings, self.before)
+        if found is not None:
+            if now - found.time > SLACK // 2:
+                self.be_unsure(now)  # somebody was held up: the node, or this process
+            now = max(found.time, self.last_heard)  # about when the node took it
         if self.last_heard and abs(now - self.last_heard - int(TIMEOUT * 1e9)) < SLACK:
             self.be_unsure(now)
         self.last_heard = now
@@ -214,10 +241,28 @@ class Adversary:
             asked=None if unknown or is_end or found is None else found.asked,
             difference=0.0 if found is None or is_end else found.difference,
         )
-        if not is_end and (found is None or not found.good):
-            which = "no state" if found is None else "a state that is not good"
+        if not is_end and (found is None or found.fault):
+            which = "no state" if found is None else f"a state of this fault: {found.fault}"
             self.report(f"fresh: {efforts} answers {which}")
         self.take(record)
+
+    def on_motors(self, message: Any) -> None:
+        """Commands of motors: within limit and rate, and none without a fresh state."""
+        now, efforts = time.monotonic_ns(), np.array(message.effort)
+        self.counts["motor commands"] += 1
+        age = now - self.last_good
+        may_end = self.cycling or now < self.unsure_until or age > TIMEOUT * 1e9 - SLACK
+        last = self.checkers[MOTORS].last
+        is_end = may_end and not efforts.any() and last is not None and bool(last.efforts.any())
+        if efforts.any() and age > TIMEOUT * 1e9 + SLACK and self.sim_runs:
+            self.report(f"fresh: {efforts} on {MOTORS}, {age * 1e-9:.2f} s after the last state")
+        settings = self.settings
+        if now < self.changed + 2 * SLACK:
+            settings = loosest(settings, self.before)
+        if self.pending is not None:
+            settings = loosest(settings, self.pending)
+        event = "end" if is_end else "effort"
+        self.take(Sent(now, MOTORS, tuple(message.name), efforts, settings, event))
 
     def on_array(self, message: Any) -> None:
         """The bare array has the numbers of a message of efforts."""
@@ -233,10 +278,12 @@ class Adversary:
                 self.counts["arrays of their own"] += 1
 
     def take(self, record: Sent | Happened) -> None:
-        try:
-            self.checker.take(record)
-        except BrokenPromiseError as error:
-            self.report(str(error))
+        for name, checker in self.checkers.items():
+            if record.topic in ("", name):
+                try:
+                    checker.take(record)
+                except BrokenPromiseError as error:
+                    self.report(str(error))
 
     def report(self, what: str) -> None:
         self.counts["broken"] += 1
@@ -338,6 +385,7 @@ class Adversary:
     def cycle_lifecycle(self) -> None:
         """Deactivate and activate; what was under way is answered before."""
         self.quiet.set()
+        self.cycling = True
         self.client.spin(0.1)
         self.happened("deactivate")
         if not self.client.change_state(Transition.TRANSITION_DEACTIVATE):
@@ -348,6 +396,7 @@ class Adversary:
             self.report("lifecycle: activate is rejected")
         self.be_unsure(time.monotonic_ns())
         self.quiet.clear()
+        self.cycling = False
 
     def jump(self) -> None:
         """Simulated time jumps, forward or back; states have the new time."""
@@ -356,10 +405,13 @@ class Adversary:
         self.be_unsure(time.monotonic_ns())
 
     def pause_clock(self) -> None:
-        """Simulated time stands still, and states with it."""
+        """Simulated time stands still, and states with it: by their own time they stay fresh."""
         self.sim_runs = False
-        self.silence(0.6)
+        self.quiet.set()
+        self.client.spin(0.6)
+        self.quiet.clear()
         self.sim_runs = True
+        self.be_unsure(time.monotonic_ns())
 
 
 def attack(seconds: float, seed: int, sim_time: bool) -> list[Verdict]:
@@ -379,7 +431,8 @@ def attack(seconds: float, seed: int, sim_time: bool) -> list[Verdict]:
         Verdict(
             f"promises, {clock}",
             not counts["broken"] and counts["efforts"] > 100,
-            f"{counts['broken']} broken; {counts['efforts']} efforts and {counts['ends']} ends "
+            f"{counts['broken']} broken; {counts['efforts']} efforts, {counts['ends']} ends and "
+            f"{counts['motor commands']} commands of motors "
             f"to {counts['states']} states" + "".join(f"; {each}" for each in adversary.broken[:3]),
         ),
         Verdict(

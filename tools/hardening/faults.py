@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import signal
@@ -25,7 +24,7 @@ from tools.hardening.leg_node import LEG, NAMES, Y, answers, serve, start
 from tools.hardening.loopback import set_loopback
 from tools.hardening.restart import node_killed
 from tools.hardening.robot_faults import ROBOT_FAULTS
-from tools.hardening.system_faults import SYSTEM_FAULTS
+from tools.hardening.system_faults import SYSTEM_FAULTS, full_folder
 from tools.hardening.verdicts import LoadedError, Verdict, conclude, loaded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,25 +105,14 @@ def read_only_home(graph: Graph) -> str:
 
 def full_disk(graph: Graph) -> str | None:
     """The disk of the log is full."""
-    folder = graph.folder / "full"
-    folder.mkdir()
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"none", bytes(folder), b"tmpfs", 0, b"size=16k") != 0:
-        return None
-    try:
-        with (folder / "filler").open("wb", buffering=0) as filler:
-            try:
-                while filler.write(b"x" * 1024):
-                    pass
-            except OSError:
-                pass
+    with full_folder(graph) as folder:
+        if folder is None:
+            return None
         node = graph.serve(robot_description=LEG, environment={"ROS_LOG_DIR": str(folder)})
         client = graph.client()
         client.until_active()
         code = node.stop()
         assert code == 0, code
-    finally:
-        libc.umount2(bytes(folder), 2)
     return "starts, answers and ends"
 
 

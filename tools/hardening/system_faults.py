@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -145,20 +146,29 @@ def thread_limit(graph: Graph) -> str | None:
     return f"efforts go on, through a new description too; a slow service: {said}"
 
 
-def full_tmp(graph: Graph) -> str | None:
-    """The folder of temporary files is full, and so is that of the cache."""
-    folder = graph.folder / "tmp"
+@contextmanager
+def full_folder(graph: Graph) -> Iterator[Path | None]:
+    """A folder on a disk of its own that is full; None where the system does not allow it."""
+    folder = graph.folder / "full"
     folder.mkdir()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"none", bytes(folder), b"tmpfs", 0, b"size=16k,mode=0700") != 0:
-        return None
+        yield None
+        return
     try:
-        with (folder / "filler").open("wb", buffering=0) as filler:
-            try:
-                while filler.write(b"x" * 1024):
-                    pass
-            except OSError:
+        with suppress(OSError), (folder / "filler").open("wb", buffering=0) as filler:
+            while filler.write(b"x" * 1024):
                 pass
+        yield folder
+    finally:
+        libc.umount2(bytes(folder), 2)
+
+
+def full_tmp(graph: Graph) -> str | None:
+    """The folder of temporary files is full, and so is that of the cache."""
+    with full_folder(graph) as folder:
+        if folder is None:
+            return None
         nowhere = dict.fromkeys(("TMPDIR", "TMP", "TEMP", "RBDA_ROS_CACHE"), str(folder))
         node = serve(graph, environment=nowhere)
         client = graph.client()
@@ -166,8 +176,6 @@ def full_tmp(graph: Graph) -> str | None:
         assert answers(Conversation(client))
         assert node.stop() == 0
         assert "Traceback" not in node.log
-    finally:
-        libc.umount2(bytes(folder), 2)
     return "starts without a cache, answers and ends"
 
 

@@ -1,0 +1,148 @@
+"""Springs: forces that depend on the position alone, on every tree joint.
+
+A spring pulls its ends together with the tension ``f = pretension + stiffness s``, where s is how
+far its length l is beyond its rest. Its force on the joints is ``f dl/dq``, which is ``dV/dq`` of
+its potential energy V(q). Loops leave it so, and what y has to give is ``G' dV/dq``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from rbda_ros.cluster_tree.constraints import Positions, bodies_tied, cut_frames
+from rbda_ros.cluster_tree.coordinates import ranges
+from rbda_ros.cluster_tree.joints import rotation_from_quaternion
+from rbda_ros.cluster_tree.spanning_tree import SpanningTree
+from rbda_ros.description.model import CutJoint, Spring
+from rbda_ros.errors import DescriptionError, Problem
+from rbda_ros.spatial import Array, Matrix, constant
+
+SHORTEST = 1e-9
+"""Length [m] of a spring between two points below which it has no direction."""
+SMALL_TURN = 1e-8
+"""Sine of half an angle below which the rotation vector is twice the quaternion's vector."""
+
+
+@dataclass(frozen=True, eq=False)
+class Springs:
+    """The springs of one robot, as functions of its spanning position.
+
+    Attributes:
+        columns: ``q -> (nv x parameters)``: times the parameters, the force on the tree joints
+            that holds the springs.
+        energy: ``q -> V`` [J].
+        names: of the parameters, ``spring.stiffness`` and ``spring.pretension``.
+        values: theirs [N m/rad, N/m; N m, N].
+    """
+
+    columns: ca.Function
+    energy: ca.Function
+    names: tuple[str, ...]
+    values: Array
+
+    def force(self, q: Matrix) -> Matrix:
+        """Force (nv) on the tree joints that holds the springs at q (nq)."""
+        return self.columns(q) @ constant(self.values)
+
+
+def build_springs(tree: SpanningTree, springs: Sequence[Spring]) -> Springs | None:
+    """Trace all springs of a robot; None where there are none.
+
+    Args:
+        tree: the spanning tree, in the numbering of the robot's vectors.
+        springs: as described.
+
+    Raises:
+        DescriptionError: springs whose ends are on one body.
+    """
+    if not springs:
+        return None
+    bodies = tree.bodies
+    in_q, in_qd = ranges(b.model.nq for b in bodies), ranges(b.model.nv for b in bodies)
+    q = ca.SX.sym("q", in_q[-1].stop)
+    qd = ca.SX.sym("qd", in_qd[-1].stop)
+    position = {i + 1: q[place.start : place.stop] for i, place in enumerate(in_q)}
+    rates = (
+        body.model.rate(q[i.start : i.stop], qd[j.start : j.stop])
+        for body, i, j in zip(bodies, in_q, in_qd, strict=True)
+    )
+    q_rate = ca.vertcat(*rates)
+    columns, names, values, energy, problems = [], [], [], ca.SX(0), []
+    for spring in springs:
+        if spring.joint is not None:
+            number = tree.body_of_joint[spring.joint]
+            force = _of_joint(bodies[number - 1].joint.type, position[number], spring.reference)
+            column = ca.SX(qd.rows(), 1)
+            column[list(in_qd[number - 1])] = force
+            energy += spring.stiffness * ca.sumsqr(force) / 2
+            pull = None
+        else:
+            if spring.predecessor is not None and not bodies_tied(tree, _between(spring)):
+                reason = "its ends are on links that are fixed to each other"
+                problems.append(Problem(f"spring {spring.name!r}", reason, "move one of its ends"))
+                continue
+            length = _length(tree, spring, position)
+            pull = ca.jacobian(ca.jtimes(length, q, q_rate), qd).T
+            stretch = length - ca.fmin(ca.fmax(length, spring.rest[0]), spring.rest[1])
+            column = stretch * pull
+            energy += spring.stiffness * stretch**2 / 2 + spring.pretension * length
+        columns.append(column)
+        names.append(f"{spring.name}.stiffness")
+        values.append(spring.stiffness)
+        if pull is not None and spring.pretension:
+            columns.append(pull)
+            names.append(f"{spring.name}.pretension")
+            values.append(spring.pretension)
+    if problems:
+        raise DescriptionError(problems)
+    stacked = ca.cse(ca.horzcat(*columns))
+    return Springs(
+        ca.Function("springs", [q], [stacked]),
+        ca.Function("spring_energy", [q], [energy]),
+        tuple(names),
+        np.array(values),
+    )
+
+
+def _between(spring: Spring) -> CutJoint:
+    """The two ends of a spring as those of a cut that holds them at a distance."""
+    assert spring.predecessor is not None and spring.successor is not None
+    return CutJoint(spring.name, "distance", spring.predecessor, spring.successor)
+
+
+def _length(tree: SpanningTree, spring: Spring, q: Positions) -> Matrix:
+    """Length of a spring: of a sum over joints [rad, m], or between two points [m]."""
+    if spring.predecessor is None:
+        body_of = tree.body_of_joint
+        return sum((c * q[body_of[joint]] for joint, c in spring.terms.items()), ca.SX(0))
+    frames = cut_frames(tree, _between(spring), q)
+    return ca.sqrt(ca.fmax(ca.sumsqr(frames.pp - frames.ps), SHORTEST**2))
+
+
+def _of_joint(kind: str, q: Matrix, reference: Sequence[float]) -> Matrix:
+    """Displacement (nv) of a ball or floating joint from its reference, in the child's axes.
+
+    The rotation vector of the turn from the reference is the gradient of half its square.
+    """
+    turn = _rotation_vector(q[-4:], reference[-4:])
+    if kind == "spherical":
+        return turn
+    R = rotation_from_quaternion(q[3:])
+    return ca.vertcat(R.T @ (q[:3] - ca.DM(list(reference[:3]))), turn)
+
+
+def _rotation_vector(quaternion: Matrix, reference: Sequence[float]) -> Matrix:
+    """(3) rotation vector of the turn from a reference, both qx qy qz qw; at most pi long."""
+    x, y, z, w = reference
+    inverse = ca.DM([-x, -y, -z])
+    vector, scalar = quaternion[:3], quaternion[3]
+    v = w * vector + scalar * inverse + ca.cross(inverse, vector)
+    s = w * scalar - ca.dot(inverse, vector)
+    nearest = ca.if_else(s < 0.0, -1.0, 1.0)
+    v, s = nearest * v, nearest * s
+    n = ca.sqrt(ca.fmax(ca.sumsqr(v), SMALL_TURN**2))
+    return 2 * ca.atan2(n, s) / n * v

@@ -1,0 +1,54 @@
+"""What is shown over the robot."""
+
+import numpy as np
+import pytest
+
+from rbda_ros import load_robot
+from rbda_ros.view import readouts
+from rbda_ros.view.layers import centre_of_mass, masses_of
+from rbda_ros.view.page import Page
+from rbda_ros.view.posing import Poser
+
+LEG = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
+
+
+def test_the_centre_of_mass_is_pinocchios():
+    pin = pytest.importorskip("pinocchio")
+    robot, model = load_robot(LEG[0]), pin.buildModelFromUrdf(LEG[0])
+    q = np.random.default_rng(0).normal(size=robot.nq)
+    found = centre_of_mass(*Poser(robot).body_poses(q), *masses_of(robot))
+    order = [robot.joint_names.index(name) for name in model.names[1:]]
+    expected = pin.centerOfMass(model, model.createData(), q[order])
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_every_layer_can_be_shown_and_moves_along():
+    pytest.importorskip("viser", reason="the extra 'view' is not installed")
+    page = Page(load_robot(*LEG), LEG[0], port=8640)
+    try:
+        for box in page.panel._layers.values():
+            box.value = True
+        page._answer("layers")
+        page.panel.slide("knee", 1.0)
+        page._answer("pose")
+        ball = page._scene._layers._made["centre of mass"]
+        assert len(page._scene._layers._made) == 6 and ball
+        page.panel._layers["frames"].value = False
+        page._answer("layers")
+        assert "frames" not in page._scene._layers._shown
+        page.panel._colours.value = "materials"
+        page._answer("colours")
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(3e-18, "0"), (-0.0123, "-0.012"), (1.23456, "1.23"), (123.456, "123"), (12345.6, "12346")],
+)
+def test_numbers_are_for_people(number, text):
+    assert readouts.human(number) == text
+
+
+def test_gaps_are_in_millimetres():
+    assert [readouts.gap(g) for g in (1e-17, 0.0004, 0.03)] == ["0.000 mm", "0.400 mm", "30.0 mm"]
