@@ -255,8 +255,8 @@ _ACTUATOR = (
 )
 _TENDON = (
     "name class limited range actuatorfrclimited actuatorfrcrange armature stiffness"
-    " springlength; warned damping frictionloss springyield; ignored group margin material rgba width"
-    " user solimpfriction solimplimit solreffriction solreflimit"
+    " springlength; warned damping frictionloss springyield; ignored group margin material rgba"
+    " width user solimpfriction solimplimit solreffriction solreflimit"
 )
 _EQUALITY = "name class active; ignored solimp solref"
 

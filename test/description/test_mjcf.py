@@ -378,7 +378,7 @@ def test_what_mujoco_refuses_is_refused(text):
 
 def test_without_mujoco_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(DescriptionError, match=r"rbda_ros\[mjcf\]"):
+    with pytest.raises(DescriptionError, match="pip install 'mujoco"):
         load_robot(MODELS["gear"])
 
 
