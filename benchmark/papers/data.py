@@ -63,10 +63,15 @@ def stamp(seconds: float) -> dict[str, object]:
 
 
 def commit() -> str:
-    """The commit of the sources, with ``-dirty`` where some are changed."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+    """The commit of the sources, with ``-dirty`` where some of them are changed."""
+    described = _git("rev-parse", "--short", "HEAD") or "unknown"
+    changed = _git("status", "--porcelain", "--", "rbda_ros", "benchmark")
+    return f"{described}-dirty" if changed else described
+
+
+def _git(*words: str) -> str:
+    found = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return found.stdout.strip()
 
 
 def read_stamps() -> dict[str, dict[str, object]]:
