@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 
 def _link(name: str, mass: float, centre, rotational) -> str:
@@ -82,3 +83,60 @@ def delta() -> tuple[str, dict]:
             cuts.append(_ball(f"tip_{arm}{name}", link, rod, "platform", there))
     loops = {"constraints": cuts, "joints": joints, "actuated_joints": motors}
     return "".join([*parts, "</robot>"]), loops
+
+
+def spherical_manipulator(digits: int) -> tuple[str, dict]:
+    """Three legs of hinges whose axes meet in a point, rounded as an exporter does: 3 freedoms.
+
+    Of the ten rows of its two cuts six are redundant, if the numbers are exact.
+    """
+    parts = ["<robot name='spherical_manipulator'><link name='base'/>"]
+    cuts, platform = [], np.eye(4)
+    for leg in range(3):
+        angle = 2 * np.pi * leg / 3 + 0.123
+        u = np.array([np.sin(0.9) * np.cos(angle), np.sin(0.9) * np.sin(angle), -np.cos(0.9)])
+        v = np.array([np.sin(1) * np.cos(angle + 0.5), np.sin(1) * np.sin(angle + 0.5), np.cos(1)])
+        w = np.cross(u, v) / np.linalg.norm(np.cross(u, v)) + 0.3 * u + 0.2 * v
+        motor, middle, top = _about(u, 0.3), _about(w, 0.4), _about(v, 0.5)
+        names = f"proximal_{leg}", f"distal_{leg}"
+        parts += [_link(name, 0.2, (0.01, 0.02, 0.03), (1e-3, 1e-3, 1e-3)) for name in names]
+        parts.append(_hinge(f"motor_{leg}", "base", names[0], motor, digits))
+        parts.append(_hinge(f"middle_{leg}", *names, np.linalg.inv(motor) @ middle, digits))
+        if leg == 0:
+            platform = top
+            parts.append(_link("platform", 0.3, (0.02, 0.01, 0.01), (1e-3, 1e-3, 1e-3)))
+            parts.append(_hinge("top", names[1], "platform", np.linalg.inv(middle) @ top, digits))
+        else:
+            ends = {"predecessor": (names[1], middle), "successor": ("platform", platform)}
+            cut = {"name": f"top_{leg}", "type": "revolute", "axis": [0, 0, 1]}
+            for side, (link, frame) in ends.items():
+                xyz, rpy = _rounded(np.linalg.inv(frame) @ top, digits)
+                cut[side] = {"link": link, "xyz": xyz, "rpy": rpy}
+            cuts.append(cut)
+    motors = [f"motor_{leg}" for leg in range(3)]
+    return "".join([*parts, "</robot>"]), {"constraints": cuts, "actuated_joints": motors}
+
+
+def _about(axis: np.ndarray, turn: float) -> np.ndarray:
+    """A frame with z on an axis through the origin, 0.1 m along it."""
+    z = axis / np.linalg.norm(axis)
+    x = np.cross([0.3, 0.5, 0.7], z)
+    x /= np.linalg.norm(x)
+    T = np.eye(4)
+    about_z = Rotation.from_euler("z", turn).as_matrix()
+    T[:3, :3], T[:3, 3] = np.column_stack([x, np.cross(z, x), z]) @ about_z, 0.1 * z
+    return T
+
+
+def _rounded(T: np.ndarray, digits: int) -> tuple[list[float], list[float]]:
+    rpy = Rotation.from_matrix(T[:3, :3]).as_euler("xyz")
+    xyz, rpy = ([float(f"{x:.{digits}g}") for x in vector] for vector in (T[:3, 3], rpy))
+    return xyz, rpy
+
+
+def _hinge(name: str, parent: str, child: str, T: np.ndarray, digits: int) -> str:
+    xyz, rpy = (" ".join(map(repr, vector)) for vector in _rounded(T, digits))
+    return (
+        f"<joint name='{name}' type='continuous'><parent link='{parent}'/><child link='{child}'/>"
+        f"<origin xyz='{xyz}' rpy='{rpy}'/><axis xyz='0 0 1'/></joint>"
+    )

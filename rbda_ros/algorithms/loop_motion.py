@@ -8,7 +8,7 @@ from functools import reduce
 import casadi as ca
 import numpy as np
 
-from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, SINGULAR
+from rbda_ros.cluster_tree.closing.tolerances import SINGULAR
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -40,7 +40,7 @@ def loops_hold(tree: ClusterTree, q: Matrix) -> Matrix:
     Less than all where q is off the constraint manifold, or at a dead point; or not a number.
     """
     phi, conditioning = loop_state(tree, q)
-    return ca.sum1(ca.fabs(phi) <= ON_LOOPS) + ca.sum1(conditioning >= SINGULAR)
+    return ca.sum1(ca.fabs(phi) <= tree.on_loops) + ca.sum1(conditioning >= SINGULAR)
 
 
 def loop_health(tree: ClusterTree, q: Matrix, guess: Matrix) -> Matrix:

@@ -10,6 +10,7 @@ import numpy as np
 from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.cluster_tree.closing.assembly import Assembly, AssemblyError, Wishes, assemble
 from rbda_ros.cluster_tree.closing.idle import RodSearch
+from rbda_ros.cluster_tree.closing.tolerances import rounding_gap
 from rbda_ros.cluster_tree.loops import build_loop
 from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree
 from rbda_ros.description.model import Constraint, Joint, RobotDescription
@@ -60,7 +61,9 @@ class TiedClusters:
         wishes = _wishes(self.description, bodies, self.tree.floating_base and 1 in numbers)
         loop = build_loop(self.tree, numbers, self.constraints[k], guess)
         rods = RodSearch(self.tree, numbers, self.constraints[k], self.description.idle_freedoms)
-        return assemble(loop, np.concatenate([guess[i] for i in numbers]), wishes, names, rods)
+        start = np.concatenate([guess[i] for i in numbers])
+        rounding = rounding_gap(self.description.digits, len(numbers))
+        return assemble(loop, start, wishes, names, rods, rounding)
 
 
 def _guess(description: RobotDescription, body: Body) -> Array:

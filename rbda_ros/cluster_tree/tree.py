@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rbda_ros.cluster_tree.cancelling import while_wanted
 from rbda_ros.cluster_tree.closing.assembly import Assembly
 from rbda_ros.cluster_tree.closing.idle import IdleFreedom
+from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, rounding_of
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
 from rbda_ros.cluster_tree.constraint_places import by_cluster, ties_base, without_held
@@ -154,6 +155,11 @@ class ClusterTree:
         )
         spanning = replace(self.spanning, bodies=tuple(bodies))
         return replace(self, spanning=spanning, clusters=clusters)
+
+    @cached_property
+    def on_loops(self) -> float:
+        """Largest |phi| of a spanning position that is taken as it is."""
+        return max(ON_LOOPS, rounding_of(self.description.digits))
 
     @cached_property
     def without_potential(self) -> ClusterTree:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from lxml import etree
@@ -22,6 +23,7 @@ from rbda_ros.description.loop_file import JointOverride, LoopFile, read_loop_fi
 from rbda_ros.description.mjcf import read_mjcf
 from rbda_ros.description.mjcf_compiler import compile_mjcf
 from rbda_ros.description.model import RobotDescription
+from rbda_ros.description.precision import significant_digits
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 from rbda_ros.description.sdf import read_gazebo_joints, read_sdf
@@ -72,7 +74,7 @@ def read_description(
         robot = choose_tree(robot, loop_file.root or "", report)
     description = combine(robot, loop_file, report)
     report.raise_problems()
-    return description
+    return replace(description, digits=None if text is None else significant_digits(text))
 
 
 def _read_robot(

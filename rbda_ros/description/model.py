@@ -227,6 +227,7 @@ class RobotDescription:
         idle_freedoms: what the loop file says about links that may spin about themselves; see
             `cluster_tree.closing.idle`.
         springs: of either file.
+        digits: significant digits that the robot's file states frames with; None if not known.
         warnings: what is odd but usable.
     """
 
@@ -240,6 +241,7 @@ class RobotDescription:
     assembly: Mapping[str, Guess] = field(default_factory=dict)
     idle_freedoms: Mapping[str, IdleChoice] = field(default_factory=dict)
     springs: tuple[Spring, ...] = ()
+    digits: int | None = None
     warnings: tuple[str, ...] = ()
 
     @property

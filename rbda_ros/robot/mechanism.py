@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rbda_ros.algorithms.kinematics import BodyFrame, NamedFrame
-from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, SINGULAR
+from rbda_ros.cluster_tree.closing.tolerances import SINGULAR
 from rbda_ros.cluster_tree.coordinates import Coordinates
 from rbda_ros.cluster_tree.inertia_check import massless_motions
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -296,7 +296,7 @@ class Mechanism(Answering):
         """The residual of the loops at a spanning position, and how y is conditioned in each."""
         phi, conditioning = self._evaluate("loop_state", q)
         residual = float(np.abs(phi).max(initial=0.0))
-        if not residual <= ON_LOOPS:  # nor where it is NaN
+        if not residual <= self.tree.on_loops:  # nor where it is NaN
             raise InputError(
                 f"q does not satisfy the loops: residual {residual:.3g}; close it with"
                 " close(), or give the independent positions"

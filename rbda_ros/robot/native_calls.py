@@ -26,7 +26,6 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     KERNEL_PARTS,
     NEARBY,
-    ON_LOOPS,
     SINGULAR,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -325,7 +324,7 @@ def _reader(tree: ClusterTree, inputs: Inputs, identity: object) -> Any:
         (tree.nq, tree.nv, tree.ny),
         (
             *(LARGEST_POSITION, LARGEST, QUATERNION_TOLERANCE, UNIT),
-            *(CLOSED, NEARBY, ON_LOOPS, SINGULAR, BATCH_NEAR, BATCH_BLOCK),
+            *(CLOSED, NEARBY, tree.on_loops, SINGULAR, BATCH_NEAR, BATCH_BLOCK),
         ),
         (
             _indices(tree.independent),

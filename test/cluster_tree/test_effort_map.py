@@ -59,7 +59,7 @@ def test_efforts_do_the_work_of_the_generalized_force(name):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_efforts_are_the_smallest(name, actuated):
     mechanism = MECHANISMS[name]
-    if actuated and name == "ball_joint_loop":
+    if actuated and name in ("ball_joint_loop", "ball_rod", "parallel_ankle"):
         pytest.skip("y would change with the actuated joints")
     robot = load(name, actuated) if actuated else mechanism.load()
     assert robot.independent_joint_names == mechanism.load().independent_joint_names

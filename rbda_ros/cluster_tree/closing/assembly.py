@@ -89,6 +89,7 @@ def assemble(
     wishes: Wishes,
     names: Sequence[str],
     rods: RodSearch | None = None,
+    rounding: float = NEARLY_CLOSED,
 ) -> Assembly:
     """Assemble one cluster.
 
@@ -98,6 +99,7 @@ def assemble(
         wishes: what the files say about independent joints.
         names: of the velocity coordinates, for messages.
         rods: finds rods that spin about themselves; None where they stay free.
+        rounding: largest |phi| that rounding in the files explains.
 
     Raises:
         AssemblyError: with what to change.
@@ -107,8 +109,8 @@ def assemble(
     whole = loop
     rng = np.random.default_rng(0)
     loop, warnings = _without_rounding(loop, guess, rng)
-    found = find_closed(loop, guess, rng)
-    loop, near, dropped = _without_nearly_redundant(loop, found, rng)
+    found = find_closed(loop, guess, rng, rounding)
+    loop, near, dropped = _without_nearly_redundant(loop, found, rng, rounding)
     warnings.extend(dropped)
     rows = _full_rank_rows(near.jacobians, near.rank)
     loop, moved = loop.with_rows(rows), near.moved
@@ -196,7 +198,7 @@ def _locked(jacobians: Sequence[Array], rank: int) -> list[int]:
 
 
 def _without_nearly_redundant(
-    loop: Loop, found: Array, rng: np.random.Generator
+    loop: Loop, found: Array, rng: np.random.Generator, rounding: float
 ) -> tuple[Loop, Sampled, list[str]]:
     """The loop without rows that say, but for a model's last digits, what the others say.
 
@@ -204,23 +206,25 @@ def _without_nearly_redundant(
     the rows keeps them small at every position around.
     """
     state = rng.bit_generator.state
+    tolerance = max(NEARLY_REDUNDANT, rounding)
     sampled = _sample(loop, found, rng, RANK_TOLERANCE)
-    loose = _sample(loop, found, None, NEARLY_REDUNDANT) if sampled is None else sampled
+    loose = _sample(loop, found, None, tolerance) if sampled is None else sampled
     assert loose is not None
-    rank = max(_rank(K, NEARLY_REDUNDANT) for K in loose.jacobians)
+    rank = max(_rank(K, tolerance) for K in loose.jacobians)
     if sampled is not None and rank == sampled.rank:
         return loop, sampled, []
     rng.bit_generator.state = state
-    rows = _full_rank_rows(loose.jacobians, rank, NEARLY_REDUNDANT)
+    rows = _full_rank_rows(loose.jacobians, rank, tolerance)
     fewer = loop.with_rows(rows)
     closed = solve(fewer, found, range(loop.nv))
-    near = _sample(fewer, closed.q, rng, NEARLY_REDUNDANT) if closed.ok else None
+    near = _sample(fewer, closed.q, rng, tolerance) if closed.ok else None
     if near is not None and len(rows) == rank:
-        left = max(
+        gaps = sorted(
             float(np.abs(loop.residual(q)).max(initial=0.0))
             for q in (near.home, *_nearby(fewer, near.home, rng))
         )
-        if left <= NEARLY_CLOSED:
+        left = gaps[-1 - len(gaps) // 4]  # a few positions may be on another branch
+        if left <= rounding:
             warning = (
                 f"constraints {_names(loop)}: {len(loop.row_constraint) - rank} of their rows say"
                 f" the same as the others but for {left:.1g}, and are dropped"
@@ -230,8 +234,10 @@ def _without_nearly_redundant(
         raise AssemblyError(
             Problem(
                 f"constraints {_names(loop)}",
-                f"the loop closes only to {np.abs(loop.residual(found)).max():.1g}",
-                f"give its frames with more digits; {CLOSED:g} is needed",
+                f"the loop closes only to {np.abs(loop.residual(found)).max():.1g} m, or sine of an"
+                f" angle; rounding in the files explains {rounding:.1g}",
+                "state its frames with more digits, correct the one that is off, or use a cut that"
+                " holds less, such as spherical or distance",
             )
         )
     return loop, sampled, []

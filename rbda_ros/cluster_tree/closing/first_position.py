@@ -27,8 +27,10 @@ from rbda_ros.errors import Problem
 from rbda_ros.spatial import Array
 
 
-def find_closed(loop: Loop, guess: Array, rng: np.random.Generator) -> Array:
-    """A closed position (nq,), or one that leaves no more than `NEARLY_CLOSED`.
+def find_closed(
+    loop: Loop, guess: Array, rng: np.random.Generator, rounding: float = NEARLY_CLOSED
+) -> Array:
+    """A closed position (nq,), or one that leaves no more than ``rounding`` explains.
 
     Newton steps from the guess keep its branch. Where they fail, all rows are tried, from the
     guess and then from ever farther around it: a fixed number of starts. Positions outside
@@ -58,7 +60,7 @@ def find_closed(loop: Loop, guess: Array, rng: np.random.Generator) -> Array:
             return closed.q
         if closed.ok:
             outside.append(closed.q)
-        elif closed.error <= NEARLY_CLOSED and not closed.turned_over:
+        elif closed.error <= rounding and not closed.turned_over:
             nearly.append(closed)
         if len(outside) + len(nearly) > MORE_FOR_LIMITS:
             break

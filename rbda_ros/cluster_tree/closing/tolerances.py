@@ -98,6 +98,10 @@ six digits."""
 NEARLY_REDUNDANT = 1e-5
 """Singular values of K below this share of the largest, wherever it is judged, come from such
 digits: the same loop written exactly would have zeros."""
+ROUNDED_DIGITS = range(5, 10)
+"""Significant digits of files whose rounding counts: with more it is below `CLOSED`."""
+LARGEST_ROUNDING = 1e-3
+"""What rounding may explain at most: a millimetre is a mistake."""
 APPROACH_STEPS = 120
 """Levenberg-Marquardt steps from one start: most take twenty to forty."""
 AGREEING_STARTS = 3
@@ -125,3 +129,17 @@ BESIDE_IT = 0.05
 ball joint of three hinges."""
 BODIES_OF_A_ROD = 3
 """Bodies that may spin together, as cylinder, screw and piston of a linear actuator."""
+
+
+def rounding_of(digits: int | None) -> float:
+    """Largest error of a number that is stated with some digits, as a share of its first one.
+
+    A length of 0.1 m with six digits is right to 5e-7 m, an angle of 3 rad to 5e-6 rad.
+    """
+    return 0.5 * 10.0 ** (1 - digits) if digits is not None and digits in ROUNDED_DIGITS else 0.0
+
+
+def rounding_gap(digits: int | None, bodies: int) -> float:
+    """Largest |phi| that rounding in a file explains, where errors of all bodies add up."""
+    gap = min(rounding_of(digits) * (bodies + 2), LARGEST_ROUNDING)
+    return max(gap, NEARLY_CLOSED)
