@@ -16,7 +16,7 @@ from pathlib import Path
 from distributed import LocalCluster
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.recordings.bags import JOINT_STATE, typestore
 from rbda_ros.recordings.fleet import label_all
 from rbda_ros.recordings.label_file import Job, Model, Options, label_file

@@ -16,15 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from rclpy.serialization import serialize_message
-from sensor_msgs.msg import JointState
 
 from benchmark import native
 from benchmark.limbs import limbs
 from benchmark.processes import at_priority, own_domain, program, until
 from rbda_ros import load_robot
+from rbda_ros.control.native import write_joint_state
 from rbda_ros.node.main import main as serve
-from rbda_ros.node.stream.wire import Form, JointStateReader
 
 Row = dict[str, object]
 Trips = dict[str, np.ndarray]  # [s], of each contender; the echo first
@@ -41,23 +39,37 @@ TOPICS = {
 }
 
 
+RAMP = ("-p", "ramp_in:=1.0")
+RATE = ("-p", "effort_rate_limit:=1000.0")
+ZERO = ("-p", "on_refusal:=zero")
+EXTERNAL = ("-p", "publish_external_effort:=true")
+COMPLETED = ("-p", "publish_joint_states:=always")
+SAFETY = {
+    "a ramp": RAMP,
+    "a rate limit": RATE,
+    "zeros after a rejection": ZERO,
+    "external efforts": EXTERNAL,
+    "completed states": COMPLETED,
+    "all of these": (*RAMP, *RATE, *ZERO, *EXTERNAL, *COMPLETED),
+}
+"""Settings that must cost next to nothing, as arguments of the node."""
+
+
 class Client:
     """Times one contender after the other."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        message = JointState(name=list(names))
-        message.position, message.velocity = [0.0] * len(names), [0.1] * len(names)
-        self._data = bytes(serialize_message(message))
-        reader = JointStateReader()
-        reader.read(self._data)
-        (form,) = reader.forms
-        self._form: Form = form
+        self._names, count = names, len(names)
+        still, moving = np.zeros(count).tobytes(), np.full(count, 0.1).tobytes()
+        marked = np.full(count, 1234.5).tobytes()
+        self._data = write_joint_state(names, 0, still, moving, np.zeros(count).tobytes())
+        where = write_joint_state(names, 0, marked, moving, np.zeros(count).tobytes())
+        self._at = where.index(marked)  # of the positions
 
     def turn(self, who: str, count: int = MESSAGES) -> np.ndarray:
         """Round trips of one contender [s]."""
-        names = len(self._form.names)
-        at = self._form.position_at
-        return native.round_trips(*TOPICS[who], self._data, at, names, count, WARM_UP)
+        names = len(self._names)
+        return native.round_trips(*TOPICS[who], self._data, self._at, names, count, WARM_UP)
 
     def turns(self, *contenders: str, rounds: int = ROUNDS) -> Trips:
         """Round trips of contenders that take turns [s]; who measures goes first."""
@@ -94,6 +106,12 @@ def _rows_at(priority: int, client: Client, folder: Path, ros: Sequence[str]) ->
             client.turn("ours", 4000)  # by then its kernel is compiled
             quiet = client.turns("echo", "ours")
             yield from _compare(f"{at}alone", quiet, quiet)
+        for what, values in SAFETY.items():
+            with program(folder, "rbda_ros.cli", "serve", *arguments, "__ns:=/ours", *values):
+                client.turn("ours", 4000)
+                yield from _compare(f"{at}with {what}", client.turns("echo", "ours"), quiet)
+        with program(folder, "rbda_ros.cli", "serve", *arguments, "__ns:=/ours"):
+            client.turn("ours", 4000)
             with program(folder, "benchmark.latency", "caller", str(JOINTS)):
                 log = folder / "benchmark.latency.log"
                 until(lambda: log.read_bytes().count(b"answered") > ANSWERED)

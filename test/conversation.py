@@ -32,8 +32,13 @@ class Conversation:
 
     def answered(self, message):
         """The effort that was heard in answer to a message, if any."""
-        found = [heard for heard in self.heard if heard.header.stamp == message.header.stamp]
+        found = [heard for heard in self.efforts if heard.header.stamp == message.header.stamp]
         return found[0] if found else None
+
+    @property
+    def efforts(self):
+        """Those that were heard, without the zeros that follow when states stop."""
+        return [heard for heard in self.heard if any(heard.effort)]
 
     def refuses(self, make, *good):
         """Whether a message is not answered while a good one right after it is."""
@@ -50,7 +55,7 @@ class Conversation:
         self.heard.clear()
         self.publisher.publish(message)
         self.client.spin(SILENCE)
-        return not self.heard
+        return not self.efforts
 
     def stream(self, states, period=0.01):
         """Publish states ``(names, position, velocity)`` with stamps just so far apart."""

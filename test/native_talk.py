@@ -35,8 +35,7 @@ class Talk(Conversation):
     @property
     def by_thread(self):
         """How many were answered natively since this was asked."""
-        self.node.stream.collect()
-        return self.node.stream.meter.read().native
+        return self.node.stream.stream.read_meters()[0].answers
 
     def natively(self, *state):
         """An answer of the thread; others come first, until kernels are compiled."""
@@ -45,14 +44,6 @@ class Talk(Conversation):
             if self.by_thread:
                 return answer
         raise AssertionError("never answered by the thread")
-
-    def by_python(self, *state):
-        """An answer of Python, and none of the thread."""
-        self.by_thread  # noqa: B018 - forgets those before
-        for _ in range(3):
-            answer = self.answer_to(*state)
-        assert not self.by_thread
-        return answer
 
     @contextmanager
     def held(self, first=lambda: None):
@@ -108,7 +99,7 @@ def running(urdf, loops="", executor=make_executor, topic="joint_states", **valu
 def threads():
     """Native threads of this process."""
     names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return sum(name in ("joint_states", "joint_commands") for name in names)
+    return sum(name == "stream" for name in names)
 
 
 def _spin(executor, done):

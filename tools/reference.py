@@ -16,6 +16,7 @@ PACKAGES = {
     "cluster_tree": "Loops",
     "kernels": "Kernels",
     "robot": "Python API",
+    "control": "The stream",
     "node": "The node",
     "recordings": "Recordings",
     "view": "The page in the browser",
@@ -116,7 +117,7 @@ def _typed(default):
 
 def errors():
     """Every refusal of the stream and every error message, with cause and remedy."""
-    from rbda_ros.node.refusals import Reason
+    from rbda_ros.control.rejections import Reason
 
     told = yaml.safe_load(REFUSALS.read_text())
     lines = [

@@ -1,6 +1,6 @@
 """What talks to ROS in C under sanitizers: sanitize_stream.py [address | thread], both by default.
 
-Builds the stream's thread and the conversion of messages (rbda_ros/_native) with AddressSanitizer
+Builds the state machine, the stream's thread and the conversion of messages with AddressSanitizer
 and UBSan, or with ThreadSanitizer, into build/sanitize_stream, and runs their tests with it. Ends
 with an error if they fail, or if anything is reported.
 """
@@ -15,15 +15,17 @@ import numpy
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPILER = os.environ.get("CC", "cc")
-STREAM = (
-    "stream.c", "plan.c", "answer.c", "command.c",
-    "held.c", "last_state.c", "message.c", "slice.c", "stream_call.c", "subscription.c",
-)  # fmt: skip
-SOURCES = {"stream": STREAM, "c_messages": ("c_messages.c",)}
+SOURCES = {
+    "control/native": sorted(path.name for path in (ROOT / "rbda_ros/control").glob("*.c")),
+    "node/rcl_stream": ["rcl_stream.c", "slice.c"],
+    "_native/c_messages": ["c_messages.c"],
+}
+"""Files of each module, in its package."""
 TESTS = (
-    "test/node/stream/test_native_thread.py",
-    "test/node/stream/test_native_swaps.py",
-    "test/node/stream/test_native_commands.py",
+    "test/control/test_faults.py",
+    "test/node/test_stream_thread.py",
+    "test/node/test_model_swaps.py",
+    "test/node/test_stream_commands.py",
     "test/node/services/test_in_place.py",
 )
 LIBRARIES = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
@@ -33,8 +35,6 @@ SANITIZERS = {"address": "address,undefined", "thread": "thread"}
 def build(kind):
     """The modules with a sanitizer; the folder they are in, to be put on Python's path."""
     stage = ROOT / "build" / "sanitize_stream" / kind
-    folder = stage / "rbda_ros" / "_native"
-    folder.mkdir(parents=True, exist_ok=True)
     prefix = Path(sys.prefix)
     headers = [f"-I{sysconfig.get_path('include')}", f"-I{numpy.get_include()}"]
     headers += [f"-I{path}" for path in (prefix / "include").iterdir()]
@@ -42,8 +42,9 @@ def build(kind):
     options += [f"-fsanitize={SANITIZERS[kind]}", "-Wall", "-Wextra", "-Werror"]
     options += ["-Wno-missing-field-initializers", f"-L{prefix / 'lib'}"]
     for name, files in SOURCES.items():
-        module = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
-        sources = [ROOT / "rbda_ros" / "_native" / file for file in files]
+        module = stage / "rbda_ros" / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        module.parent.mkdir(parents=True, exist_ok=True)
+        sources = [(ROOT / "rbda_ros" / name).parent / file for file in files]
         command = [COMPILER, *options, *headers, *sources, "-lrcl", "-lrcutils"]
         subprocess.run([*command, "-lrosidl_runtime_c", "-o", module], check=True)
     return stage

@@ -1,10 +1,9 @@
 """C, where the interpreter must be left; compiled by the build (CMakeLists.txt).
 
 Lives here: `calls`, kernels and the methods around them with their checks; `cones`, which finds the
-impulses of contacts with friction, for `robot/friction_dynamics.py`; `stream`, threads that
-answer joint states and commands, which `node/stream` imports; `c_messages`, which converts messages
-of services for `node/services`. Their sources and headers.
-Comes in: nothing of ours; Python and numpy, rcl for the stream, rosidl for messages.
+impulses of contacts with friction, for `robot/friction_dynamics.py`; `c_messages`, which converts
+messages of services for `node/services`. Their sources and headers.
+Comes in: nothing of ours; Python and numpy, rosidl for messages.
 Used from outside: `calls` and `cones`, which are None where they were not built. Everything but
 contacts with friction works without them, and answers the same, but takes longer.
 """

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rbda_ros.cli.label import add_model_arguments, read_model, read_settings
+from rbda_ros.control.parameter_maps import joint_gains
+from rbda_ros.control.settings import ParameterError
 from rbda_ros.errors import InputError, ModelError
-from rbda_ros.node.joint_gains import joint_gains
-from rbda_ros.node.settings import ParameterError
 
 
 def add_parser(subparsers: Any) -> None:

@@ -16,8 +16,8 @@ from rbda_ros.cli.label import (
     read_model,
     read_settings,
 )
+from rbda_ros.control.settings import ParameterError, Settings
 from rbda_ros.errors import InputError, ModelError, one_line
-from rbda_ros.node.settings import ParameterError, Settings
 from rbda_ros.robot import Robot
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from rbda_ros.control.settings import ParameterError, Settings, checked_settings
 from rbda_ros.description import read_description
 from rbda_ros.description.loop_writer import write_loop_file
 from rbda_ros.description.report import Report
 from rbda_ros.description.urdf_writer import write_urdf
 from rbda_ros.description.xml_text import parse_xml
 from rbda_ros.errors import InputError, ModelError
-from rbda_ros.node.settings import ParameterError, Settings, checked_settings
 
 if TYPE_CHECKING:
     from rbda_ros.recordings.label_file import Model

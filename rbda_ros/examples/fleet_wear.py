@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from rbda_ros import Payload, Robot, load_robot
+from rbda_ros.control.settings import Settings
 from rbda_ros.demo.resources import share_file
-from rbda_ros.node.settings import Settings
 from rbda_ros.recordings.bags import JOINT_STATE, require, typestore
 from rbda_ros.recordings.fleet import label_all
 from rbda_ros.recordings.label_file import Model, Options

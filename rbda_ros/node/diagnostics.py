@@ -9,9 +9,9 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 
+from rbda_ros.control.meter import Reading
+from rbda_ros.control.rejections import Reason
 from rbda_ros.errors import shown
-from rbda_ros.node.refusals import Reason
-from rbda_ros.node.stream.meter import Reading
 
 REPEAT = 10.0  # [s] until the log says the same again
 
@@ -35,8 +35,8 @@ class Diagnostics:
         """Publish one message about the time since the last."""
         node, stream = self._node, self._node.stream
         stream.collect()
-        reading, refusals = stream.meter.read(), stream.refusals
-        commands = stream.commands.meter.read()
+        reading, commands = stream.stream.states.read(), stream.stream.commands.read()
+        rejections = stream.rejections
         status = DiagnosticStatus(name=f"{node.get_fully_qualified_name()[1:]}: feedforward")
         model = shown(node.robot.name) if node.robot else ""
         status.hardware_id = model
@@ -46,7 +46,6 @@ class Diagnostics:
             "model": model or "none",
             "active": str(node.active),
             "kernel": stream.kernel_state,
-            "answered by the native thread": str(reading.native),
             "self-checks": str(node.self_check.checks),
             "rate [Hz]": f"{reading.rate:.1f}",
             "processing time, median [us]": _microseconds(reading.processing[0]),
@@ -55,20 +54,24 @@ class Diagnostics:
             "latency, 99th percentile [us]": _microseconds(reading.latency[1]),
             "loop residual": _number(reading.residual, ".1e"),
             "condition number": _number(reading.condition, ".3g"),
-            "saturated": str(stream.meter.limited + stream.commands.meter.limited),
-            "refused": str(refusals.total),
+            "saturated": str(stream.stream.states.limited + stream.stream.commands.limited),
+            "refused": str(rejections.total),
             **node.slow_services.progress(),
         }
         if commands.answers:
             values["motor commands, rate [Hz]"] = f"{commands.rate:.1f}"
-            values["motor commands, by the native thread"] = str(commands.native)
             values["motor commands, latency, median [us]"] = _microseconds(commands.latency[0])
-        if stream.external is not None and stream.external.largest is not None:
-            values["external effort, largest [N m, N]"] = f"{stream.external.largest:.3g}"
-            values["contact"] = str(stream.external.contact)
-        values |= {f"refused: {reason.value}": str(n) for reason, n in refusals.counts.items()}
-        if refusals.total:
-            values["last refusal"] = refusals.last_message
+        if rejections.contradiction is not None:
+            difference, joint = rejections.contradiction
+            values["largest contradiction of measurements"] = f"{difference:.3g}: {joint}"
+        external = rejections.largest_external
+        if node.settings.publish_external_effort and not math.isnan(external):
+            threshold = node.settings.contact_threshold
+            values["external effort, largest [N m, N]"] = f"{external:.3g}"
+            values["contact"] = str(bool(threshold and external > threshold))
+        values |= {f"refused: {reason.value}": str(n) for reason, n in rejections.counts.items()}
+        if rejections.total:
+            values["last refusal"] = rejections.last_message
         status.values = [KeyValue(key=key, value=value) for key, value in values.items()]
 
         message = DiagnosticArray(status=[status])
@@ -77,7 +80,7 @@ class Diagnostics:
 
     def _newly_refused(self) -> set[Reason]:
         """Reasons of the last second."""
-        counts, before = self._node.stream.refusals.counts, self._refused_before
+        counts, before = self._node.stream.rejections.counts, self._refused_before
         self._refused_before = dict(counts)
         return {reason for reason, count in counts.items() if count > before.get(reason, 0)}
 
@@ -92,7 +95,7 @@ class Diagnostics:
         if reading.answers:
             refused -= {Reason.MISNAMED}  # others may share the topic
         if refused:
-            text = f"input refused: {node.stream.refusals.last_message}"
+            text = f"input refused: {node.stream.rejections.last_message}"
             log.warning(text, throttle_duration_sec=REPEAT)
             return DiagnosticStatus.WARN if reading.answers else DiagnosticStatus.ERROR, text
         if not reading.answers:

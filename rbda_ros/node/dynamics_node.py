@@ -23,7 +23,7 @@ from rbda_ros.node.model_builder import ModelBuilder, ModelSource
 from rbda_ros.node.self_check import SelfCheck
 from rbda_ros.node.services.advertise import advertise
 from rbda_ros.node.services.slow_services import SlowServices
-from rbda_ros.node.stream.topics import Stream
+from rbda_ros.node.stream_topics import Topics
 from rbda_ros.robot import Robot
 
 PATIENCE = 10.0
@@ -85,7 +85,7 @@ class DynamicsNode(LifecycleNode):
         self._built: BuildFuture[Robot] | None = None  # for on_configure
         self._starting = False
         self._generation = 0  # counts up when the model is let go
-        self.stream = Stream(self, self.builder)
+        self.stream = Topics(self, self.builder)
         self._descriptions = self.create_subscription(
             String, "robot_description", self._on_description, LATCHED
         )
@@ -114,6 +114,8 @@ class DynamicsNode(LifecycleNode):
         Nothing is destroyed. Call it when the executor does not spin any more.
         """
         deadline = time.monotonic() + patience
+        if self.slow_services is not None:
+            self.stream.close()  # first: whatever else takes long, motors get their last message
         parts = [part for part in (self.slow_services, self.builder) if part is not None]
         for part in parts:
             part.cancel()
@@ -124,8 +126,6 @@ class DynamicsNode(LifecycleNode):
         if self._destroyed:
             return  # rclpy 9 destroys nodes when it shuts down
         self._destroyed = True
-        if self.slow_services is not None:
-            self.stream.close()
         if self.finish_work(PATIENCE):
             super().destroy_node()
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import array
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from rbda_ros.errors import MOST_LISTED, InputError, listed
-from rbda_ros.node.end_effectors import Point
-from rbda_ros.node.joint_map import JointMap, Vector, map_joints
-from rbda_ros.node.refusals import Reason, RefusalError
+from rbda_ros.control.joint_map import JointMap, Vector, map_joints
+from rbda_ros.control.parameter_maps import Point
+from rbda_ros.control.rejections import Reason, RefusalError
+from rbda_ros.errors import MOST_LISTED, ClosureError, InputError, listed
 from rbda_ros.robot import Robot
 from rbda_ros.robot.inputs import LARGEST, FrameName, unit
 from rbda_ros.robot.state import State
@@ -20,8 +21,13 @@ from rbda_ros.robot.state import State
 NOT_FINITE_ANSWER = "the answer is not finite: the state or the forces given are too large"
 
 
-def read_state(robot: Robot, message: Any) -> tuple[State, JointMap]:
-    """What a ``rbda_ros/State`` says, checked: with loops closed; and where the joints stand.
+def read_state(robot: Robot, message: Any, tolerance: float) -> tuple[State, JointMap]:
+    """The state of a ``rbda_ros/State``, checked and closed; and where the joints stand.
+
+    Args:
+        robot: the model.
+        message: the state.
+        tolerance: how far a position may be from the one that the others lead to; 0 for any.
 
     Raises:
         RefusalError, InputError, ClosureError: the message does not say a state of this robot.
@@ -31,6 +37,7 @@ def read_state(robot: Robot, message: Any) -> tuple[State, JointMap]:
     twist = six("base_twist", message.base_twist) if robot.floating_base else None
     position = numbers("position", message.position, joints.size)
     state = robot.state(closed_position(robot, joints, position, pose))
+    check_agreement(robot, joints.by_name(position), state.q, tolerance)
     velocity = numbers_or_zero("velocity", message.velocity, joints.size)
     return moving(robot, joints, state, velocity, twist), joints
 
@@ -60,7 +67,7 @@ def closed_position(
             q[k] = closed_position(robot, joints, row, pose, before)
         return q
     if robot.tree.has_loops:
-        q = robot.close({name: position[k] for name, k in joints.place.items()}, guess)
+        q = _closed_by_name(robot, {n: position[k] for n, k in joints.place.items()}, guess)
         q = q[robot.coordinates.base_nq :]
     else:
         if joints.missing:
@@ -69,6 +76,58 @@ def closed_position(
             )
         q = position[..., joints.independent]
     return with_base(base, q)
+
+
+def _closed_by_name(robot: Robot, given: Mapping[str, float], guess: Vector | None) -> Vector:
+    """The spanning position (nq,) at named joints; more of them than needed choose the branch."""
+    scalar = robot.coordinates.scalar_positions
+    if guess is None and len(given) > len(robot.independent_joint_names):
+        near = robot.tree.home.copy()
+        for name, position in given.items():
+            if name in scalar:
+                near[scalar[name]] = position
+        with suppress(ClosureError, InputError):
+            return robot.close(given, near)
+    return robot.close(given, guess)
+
+
+def check_agreement(robot: Robot, given: Mapping[str, Vector], q: Vector, tolerance: float) -> None:
+    """Reject positions that contradict each other.
+
+    Args:
+        robot: the model.
+        given: positions of joints, each (...,) [rad, m].
+        q: (..., nq) the closed position that some of them lead to.
+        tolerance: largest difference [rad, m]; 0 for any.
+
+    Raises:
+        RefusalError: names the joint and the difference.
+    """
+    places = robot.coordinates.scalar_positions
+    linear = {joint.name for joint in robot.description.joints if joint.type == "prismatic"}
+    for name, values in given.items() if tolerance and robot.tree.has_loops else ():
+        if name not in places:
+            continue
+        apart = values - q[..., places[name]]
+        if name not in linear:
+            apart = np.remainder(apart + np.pi, 2.0 * np.pi) - np.pi
+        worst = int(np.argmax(np.abs(apart)))
+        largest = float(np.abs(apart).flat[worst])
+        if largest > tolerance and largest > tolerance * _scale(robot, name, q, worst):
+            raise RefusalError(
+                Reason.CONTRADICTION,
+                f"position: '{name}' is given at {np.ravel(values)[worst]:.4g}, but follows from "
+                f"the other joints to be at {np.ravel(q[..., places[name]])[worst]:.4g}; give "
+                "positions that belong together, or fewer, or raise measurement_tolerance",
+            )
+
+
+def _scale(robot: Robot, name: str, q: Vector, row: int) -> float:
+    """How fast a joint moves per motion of y; at least 1. It is large behind a gear."""
+    position = q if q.ndim == 1 else q[row]
+    at = robot.coordinates.velocities[name].start
+    rates = [abs(robot.spanning_velocity(position, yd)[at]) for yd in np.eye(robot.ny)]
+    return max(1.0, *rates)
 
 
 def moving(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 
 from rbda_ros.algorithms.feedforward import TERMS
-from rbda_ros.node.end_effectors import FORM
-from rbda_ros.node.joint_gains import GAIN_FORM
-from rbda_ros.node.settings import (
+from rbda_ros.control.parameter_maps import GAIN_FORM
+from rbda_ros.control.parameter_maps import POINT_FORM as FORM
+from rbda_ros.control.settings import (
     ACCELERATION_SOURCES,
     COMMAND_SOURCES,
     LARGEST_GRAVITY,
     ON_REFUSAL,
+    ON_STALE,
     PUBLISH,
     VELOCITY_SOURCES,
 )
@@ -102,6 +103,24 @@ DESCRIPTORS = {
         description="What follows joint_states that are refused: 'silence', or 'zero' (one message "
         "of zero efforts, then silence until a good state comes).",
         additional_constraints=f"One of: {', '.join(ON_REFUSAL)}.",
+    ),
+    "on_stale": ParameterDescriptor(
+        description="What is published once on each topic of efforts when its inputs stop for "
+        "longer than joint_state_timeout: 'nothing', 'zero', or for stale_hold_time 'gravity' "
+        "(what holds the last pose) or 'damping' (against the last velocity, by the gains of "
+        "damping) and zeros then. When the node is deactivated or ends, it is zeros, unless this "
+        "is 'nothing'.",
+        additional_constraints=f"One of: {', '.join(ON_STALE)}.",
+    ),
+    "stale_hold_time": ParameterDescriptor(
+        description="How long efforts of on_stale may stand before zeros follow [s].",
+        floating_point_range=[FloatingPointRange(from_value=0.0, to_value=10.0)],
+    ),
+    "measurement_tolerance": ParameterDescriptor(
+        description="How far a measured position may be from the one that the other measured "
+        "joints lead to [rad, m]; on the fast side of a gear, times its ratio. More is rejected. "
+        "0: any.",
+        floating_point_range=[FloatingPointRange(from_value=0.0, to_value=100.0)],
     ),
     "self_check_period": ParameterDescriptor(
         description="How often the machine code in use is compared with the virtual machine [s]. "

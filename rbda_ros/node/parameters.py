@@ -9,8 +9,7 @@ from typing import Any
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.exceptions import ParameterException
 
-from rbda_ros.node.parameter_descriptors import DESCRIPTORS
-from rbda_ros.node.settings import (
+from rbda_ros.control.settings import (
     ParameterError,
     Settings,
     check_loop_file,
@@ -18,6 +17,7 @@ from rbda_ros.node.settings import (
     checked_settings,
     with_start_folder,
 )
+from rbda_ros.node.parameter_descriptors import DESCRIPTORS
 from rbda_ros.robot import Robot
 
 # What the model is made from: these wait for the next configuration.

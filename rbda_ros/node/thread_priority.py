@@ -20,7 +20,7 @@ from typing import Any
 STEPS_BACK = 5
 """Niceness of threads that do long work, beyond that of the main thread. With more, those that wait
 for the interpreter would wait longer while one of these has it."""
-STREAM = "joint_states", "joint_commands", "dds.shm.", "dds.udp."
+STREAM = "stream", "dds.shm.", "dds.udp."
 """How the names begin of the threads that a state passes: ours, and those of Fast DDS."""
 SLICE = 100_000
 """How long one of these works before others have their turn [ns]: the least that Linux takes, and
@@ -115,7 +115,7 @@ def _give_thread(thread: int, priority: int) -> None:
     os.sched_setscheduler(thread, policy, os.sched_param(priority))
     if not priority:
         with suppress(ImportError, OSError):  # it was not built, or the system knows no slices
-            from rbda_ros._native.stream import set_slice  # which needs rclpy, unlike the rest
+            from rbda_ros.node.rcl_stream import set_slice  # which needs rclpy, unlike the rest
 
             set_slice(thread, SLICE)
 

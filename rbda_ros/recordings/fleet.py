@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rbda_ros.control.settings import Settings
 from rbda_ros.errors import one_line
-from rbda_ros.node.settings import Settings
 from rbda_ros.recordings.bags import require
 from rbda_ros.recordings.label_file import FileReport, Job, Model, Options, label_file
 from rbda_ros.recordings.sources import (

@@ -15,12 +15,12 @@ import numpy as np
 from rbda_ros.cluster_tree.closing.determining import determining_in_cluster
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.tree import build_cluster_tree
+from rbda_ros.control import native
 from rbda_ros.description import expression
 from rbda_ros.description.model import Constraint, Coupling, CutJoint, Joint, Spring
 from rbda_ros.description.orientation import about, to_pose
 from rbda_ros.errors import InputError, listed
 from rbda_ros.recordings.bags import JOINT_STATE, open_bag
-from rbda_ros.recordings.cdr import CdrCodec, UnreadableError
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import rpy_matrix
 
@@ -32,7 +32,6 @@ HELD_TYPES = ("revolute", "continuous", "prismatic")
 def recorded_joints(bag: Path, topic: str, prefix: str = "") -> frozenset[str]:
     """Names of the joints in the first joint states of a bag, without the prefix."""
     names: set[str] = set()
-    states = CdrCodec().reader()
     with open_bag(bag) as reader:
         wanted = [c for c in reader.connections if c.topic == topic and c.msgtype == JOINT_STATE]
         messages = reader.messages(wanted) if wanted else ()
@@ -40,9 +39,9 @@ def recorded_joints(bag: Path, topic: str, prefix: str = "") -> frozenset[str]:
             if count == LOOKED_AT:
                 break
             try:
-                names.update(states.read(data).names)
-            except UnreadableError:
-                continue
+                names.update(native.read_joint_state(data)[0])
+            except ValueError:
+                continue  # no joint state
     return frozenset(name[len(prefix) :] for name in names if name.startswith(prefix))
 
 

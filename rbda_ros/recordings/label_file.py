@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.recordings.bags import (
     JOINT_STATE,
     LabelledBag,

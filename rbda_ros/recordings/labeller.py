@@ -1,30 +1,22 @@
-"""What the node would have answered, message by message, by the code that answers in the node."""
+"""The answers of the node to the messages of a recording, by the same state machine."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rbda_ros.errors import InputError, ModelError
-from rbda_ros.node.joint_map import places
-from rbda_ros.node.refusals import Refusals, refusal
-from rbda_ros.node.settings import Settings, check_model
-from rbda_ros.node.stream.completed_states import CompletedStates
-from rbda_ros.node.stream.context import Context
-from rbda_ros.node.stream.external_effort import ExternalEffort
-from rbda_ros.node.stream.joint_states import JointStates
-from rbda_ros.node.stream.meter import Meter
-from rbda_ros.node.stream.rates import Vector
-from rbda_ros.node.stream.responder import Responder
-from rbda_ros.recordings.bags import typestore
-from rbda_ros.recordings.cdr import CdrCodec, CdrWriter, UnreadableError, stamp
+from rbda_ros.control import native
+from rbda_ros.control.joint_map import places
+from rbda_ros.control.settings import Settings, check_model
+from rbda_ros.control.stream import Stream
+from rbda_ros.control.topics import Input, Output
 from rbda_ros.robot import Robot
-from rbda_ros.robot.feedforward_call import FeedforwardCall
+
+Vector = NDArray[np.float64]
 
 LABELS = ("feedforward", "joint_states", "external_effort", "residual")
 """Topics that are added, under the node's name."""
@@ -34,8 +26,11 @@ OTHER_TOPICS = {
     "~/external_wrench": "geometry_msgs/msg/WrenchStamped",
 }
 """Topics that the node listens to beside joint states, and their types."""
-UNREADABLE = "not readable"
-"""Why a message is not answered that is none of its type."""
+INPUTS = {
+    "~/reference": Input.REFERENCE,
+    "~/base_state": Input.BASE_STATE,
+    "~/external_wrench": Input.EXTERNAL_WRENCH,
+}
 
 
 @dataclass(frozen=True)
@@ -82,77 +77,42 @@ class Labeller:
 
     def __init__(self, robot: Robot, settings: Settings) -> None:
         check_model(settings, robot)
-        # Commands, and wrenches of contacts, are no labels.
-        settings = replace(settings, command_joints=(), contact_end_effector="")
+        # Commands, and wrenches of contacts, are no labels; nothing stops in a recording.
+        settings = replace(
+            settings,
+            command_joints=(),
+            contact_end_effector="",
+            publish_joint_states="always",
+            on_stale="nothing",
+            on_refusal="silence",
+        )
         self._robot, self._settings = robot, settings
-        self._now = 0
-        self._refusals = Refusals()
-        self._unreadable = 0
-        self._labels: list[tuple[str, bytes]] = []
-        self._sample: Sample | None = None
-        self._codec = CdrCodec()
-        prefix = settings.joint_prefix
-        self._context = Context(
-            publish=self._publisher("feedforward"),
-            publish_commands=lambda commands: None,
-            now=lambda: self._now,
-            background=_at_once,
-            refusals=self._refusals,
-            meter=_NoMeter(),
-            codec=self._codec,
-            answered=self._answered,
-            closed=lambda *given: self._completed.on_state(*given),
-        )
-        self._completed = CompletedStates(
-            robot, prefix, self._publisher("joint_states"), _at_once, self._codec
-        )
-        self._external: ExternalEffort | None = None
-        if settings.publish_external_effort:
-            self._external = ExternalEffort(
-                robot,
-                settings,
-                self._publisher("external_effort"),
-                lambda wrench: None,
-                self._codec,
-            )
-            for name in ("momentum", "generalized_force", "friction_force", "loop_state"):
-                robot.kernel(name).compile()
-        self._responder = Responder(robot, settings, self._context)
+        self._stream = Stream()
+        self._stream.use(robot, settings)
         self.joints = tuple(
             name for name in robot.joint_names if name in robot.coordinates.scalar_positions
         )
         self.floating_base = robot.floating_base
         self.actuated, self.independent = robot.actuated_joint_names, robot.independent_joint_names
-        self._take = {
-            "~/reference": self._responder.on_reference,
-            "~/base_state": self._responder.on_base_state,
-            "~/external_wrench": self._responder.on_external_wrench,
+        prefix = settings.joint_prefix
+        self._names = {
+            "feedforward": [prefix + name for name in self.actuated],
+            "external_effort": [prefix + name for name in self.independent],
         }
-        names = {
-            "feedforward": self.actuated,
-            "external_effort": self.independent,
-            "residual": self.actuated,
-        }
-        self._writers = {
-            label: CdrWriter([prefix + name for name in of], ("effort",))
-            for label, of in names.items()
-        }
-        self._some_residuals: dict[tuple[str, ...], CdrWriter] = {}  # the last set of joints
         # Of efforts in messages that name certain joints: whose they are, and where they stand.
-        self._places: tuple[tuple[str, ...], tuple[str, ...], list[int]] = (), (), []
+        self._places: tuple[list[str], tuple[str, ...], list[int]] = [], (), []
 
     @property
     def refused(self) -> Counter[str]:
         """Messages that were not answered, by reason."""
-        counts = Counter({str(reason): n for reason, n in self._refusals.counts.items()})
-        if self._unreadable:
-            counts[UNREADABLE] = self._unreadable
-        return counts
+        rejections = self._stream.rejections
+        rejections.collect()
+        return Counter({str(reason): n for reason, n in rejections.counts.items()})
 
     @property
     def last_refusal(self) -> str:
-        """What was said of the last of them."""
-        return self._refusals.last_message
+        """Why the last of them was not answered."""
+        return self._stream.rejections.last_message
 
     def joint_states(self, data: bytes, time: int) -> tuple[list[tuple[str, bytes]], Sample | None]:
         """Answer a serialized JointState.
@@ -164,14 +124,14 @@ class Labeller:
         Returns:
             The labels, each by its name in `LABELS`, serialized; and what is known by them.
         """
-        self._now = time
-        self._labels, self._sample = [], None
-        try:
-            self._responder.on_joint_states(data)
-        except UnreadableError as error:
-            self._unreadable += 1
-            self._refusals.last_message = str(error)
-        return self._labels, self._sample
+        messages = dict(self._stream.answer(Input.JOINT_STATES, data, time))
+        labels = [(LABEL_OF[topic], message) for topic, message in messages.items()]
+        if Output.FEEDFORWARD not in messages:
+            return labels, None
+        sample = self._sample(data, time, messages)
+        if sample.residual is not None:
+            labels.append(("residual", self._residual(sample.residual, data)))
+        return labels, sample
 
     def effort_labels(self, sample: Sample, like: bytes) -> list[tuple[str, bytes]]:
         """Labels of a sample whose efforts were changed, with the stamp of a message."""
@@ -179,122 +139,85 @@ class Labeller:
             "feedforward": sample.feedforward,
             "external_effort": sample.external,
         }
-        labels = []
-        for label, values in numbers.items():
-            if values is not None:
-                writer = self._writers[label]
-                writer.efforts[:] = values
-                labels.append((label, writer.serialized(like)))
-        residual = sample.residual
-        if residual is not None:
-            labels.append(("residual", self._residual(residual, like)))
+        labels = [
+            (label, self._efforts(self._names[label], values, like))
+            for label, values in numbers.items()
+            if values is not None
+        ]
+        if sample.residual is not None:
+            labels.append(("residual", self._residual(sample.residual, like)))
         return labels
 
     def other(self, topic: str, msgtype: str, data: bytes, time: int) -> None:
         """Take a message of one of `OTHER_TOPICS`, serialized; one of another type is skipped."""
-        if msgtype != OTHER_TOPICS[topic]:
-            return
-        self._now = time
-        try:
-            message = typestore().deserialize_cdr(data, msgtype)
-        except Exception:  # rosbags raises whatever the bytes lead it to
-            self._unreadable += 1
-            return
-        self._take[topic](message)
+        if msgtype == OTHER_TOPICS[topic]:
+            self._stream.answer(INPUTS[topic], data, time)
 
-    def _publisher(self, label: str) -> Callable[[bytes], None]:
-        return lambda data: self._labels.append((label, data))
-
-    def _answered(self, call: FeedforwardCall, data: bytes, states: JointStates) -> None:
-        self._completed.on_state(call, data, states)
-        external = None
-        if self._external is not None:
-            before = len(self._labels)
-            try:
-                self._external.on_state(call, data, states, self._now)
-            except (InputError, ModelError) as error:
-                self._refusals.add(refusal(error))
-            if len(self._labels) > before:
-                external = self._codec.writers["effort",].values["effort"].copy()
-        completed = self._completed.values
-        sample = self._sample = Sample(
-            stamp(data) or self._now,
-            completed["position"].copy(),
-            completed["velocity"].copy(),
-            self._measured(states, call.q),
-            call.efforts.copy(),
-            external,
-            call.joints,
-            np.concatenate([call.base_position, call.base_twist]) if self.floating_base else _NONE,
-        )
-        residual = sample.residual
-        if residual is not None:
-            self._labels.append(("residual", self._residual(residual, data)))
+    @staticmethod
+    def _efforts(names: Sequence[str], values: Vector, like: bytes) -> bytes:
+        """A message of efforts with the stamp of another."""
+        _, stamp, *_ = native.read_joint_state(like)
+        return native.write_joint_state(names, stamp, b"", b"", values.tobytes())
 
     def _residual(self, residual: Vector, like: bytes) -> bytes:
         """The label of a residual: of the joints whose effort is measured."""
         measured = np.isfinite(residual)
-        writer = self._writers["residual"]
-        if not measured.all():
-            names = tuple(name for name, has in zip(self.actuated, measured, strict=True) if has)
-            if names not in self._some_residuals:
-                prefix = self._settings.joint_prefix
-                self._some_residuals = {
-                    names: CdrWriter([prefix + name for name in names], ("effort",))
-                }
-            writer = self._some_residuals[names]
-        writer.efforts[:] = residual[measured]
-        return writer.serialized(like)
+        every = self._names["feedforward"]
+        names = [name for name, has in zip(every, measured, strict=True) if has]
+        return self._efforts(names, residual[measured], like)
 
-    def _measured(self, states: JointStates, q: Vector) -> Vector | None:
+    def _sample(self, data: bytes, time: int, messages: dict[Output, bytes]) -> Sample:
+        names, stamp, _, _, given = native.read_joint_state(data)
+        _, _, position, velocity, _ = native.read_joint_state(messages[Output.COMPLETED_STATES])
+        effort = native.read_joint_state(messages[Output.FEEDFORWARD])[4]
+        external = messages.get(Output.EXTERNAL_EFFORT)
+        state = self._stream.last_state()
+        assert state is not None
+        layout = self._robot.coordinates
+        base = np.concatenate([state.q[: layout.base_nq], state.velocity[: layout.base_nv]])
+        return Sample(
+            stamp or time,
+            np.frombuffer(position),
+            np.frombuffer(velocity),
+            self._measured(names, np.frombuffer(given), state.q),
+            np.frombuffer(effort),
+            None if external is None else np.frombuffer(native.read_joint_state(external)[4]),
+            state.joints,
+            base,
+        )
+
+    def _measured(self, names: list[str], effort: Vector, q: Vector) -> Vector | None:
         """Efforts of the actuated joints, not a number for those that the message has none of.
 
         Where it has those of every independent joint instead, what these come to at the motors.
         """
-        names, which, at = self._places
-        if states.names is not names:
-            found = places(states.names, self._settings.joint_prefix, set(self._robot.joint_names))
+        known, which, at = self._places
+        if names != known:
+            found = places(names, self._settings.joint_prefix, set(self._robot.joint_names))
             all_of = (n for n in (self.actuated, self.independent) if found.keys() >= {*n})
             which = next(all_of, tuple(name for name in self.actuated if name in found))
             at = [found[name] for name in which]
-            self._places = states.names, which, at
-        if not at or len(states.effort) != len(states.names):
+            self._places = names, which, at
+        if not at or len(effort) != len(names):
             return None
-        measured = states.effort[at]
+        measured = effort[at]
         finite = np.isfinite(measured)
-        if which is self.independent and which is not self.actuated:
-            if not finite.all():
+        if which is not self.independent or which is self.actuated:
+            if not finite.any():
                 return None
-        elif not finite.any():
-            return None
-        else:
             efforts = np.full(len(self.actuated), np.nan)
             where = [self.actuated.index(name) for name in which]
             efforts[where] = np.where(finite, measured, np.nan)
             return efforts
+        if not finite.all():
+            return None
         tau = np.concatenate([np.zeros(self._robot.coordinates.base_nv), measured])
         return self._robot.actuator_efforts(q, tau)
 
 
-_NONE: Vector = np.zeros(0)
-
-
-class _NoMeter(Meter):
-    """Times of a recording say nothing."""
-
-    def add(self, duration: float, age: float, health: list[float]) -> None:
-        """Forget it."""
-
-
-def _at_once(make: Callable[[], Any]) -> Future[Any]:
-    """In the place of another thread: nothing waits here; and kernels are compiled at once."""
-    made: Future[Any] = Future()
-    try:
-        result = make()
-        kernel = getattr(result, "kernel", None)
-        if kernel is not None:
-            kernel.compile()
-        made.set_result(result)
-    except Exception as error:
-        made.set_exception(error)
-    return made
+LABEL_OF = {
+    Output.FEEDFORWARD: "feedforward",
+    Output.COMPLETED_STATES: "joint_states",
+    Output.EXTERNAL_EFFORT: "external_effort",
+}
+"""The label that each message of the stream is."""

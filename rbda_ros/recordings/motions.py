@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError
-from rbda_ros.node.settings import Settings
 from rbda_ros.recordings.bags import open_bag
 from rbda_ros.recordings.label_file import GAP
 from rbda_ros.recordings.labeller import OTHER_TOPICS, Labeller, Sample

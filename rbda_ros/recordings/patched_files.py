@@ -10,11 +10,11 @@ from lxml import etree
 
 from rbda_ros.cluster_tree.inertial_parameters import inertial_parameters
 from rbda_ros.cluster_tree.spanning_tree import IDENTITY, link_inertia
+from rbda_ros.control.parameter_maps import joint_gains
+from rbda_ros.control.settings import Settings
 from rbda_ros.description.report import Report
 from rbda_ros.description.xml_text import parse_xml
 from rbda_ros.errors import InputError
-from rbda_ros.node.joint_gains import joint_gains
-from rbda_ros.node.settings import Settings
 from rbda_ros.recordings.identification import Identified
 from rbda_ros.robot import Robot
 from rbda_ros.robot.inertia_chart import is_body

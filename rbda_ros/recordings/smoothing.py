@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rbda_ros.errors import InputError
-from rbda_ros.node.stream.rates import Vector
-from rbda_ros.recordings.labeller import Sample
+from rbda_ros.recordings.labeller import Sample, Vector
 
 LOWEST = 0.1
 """Cutoff that bounds what is remembered [Hz]."""

@@ -14,7 +14,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     STREAM_REPEATS,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.kernel import BoundCall, Kernel
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
@@ -66,6 +66,11 @@ class ClosingCall:
     def forget(self) -> None:
         """Start the next search from the assembly."""
         self.start_from(self._home)
+
+    @property
+    def bound(self) -> BoundCall:
+        """The kernel with its arrays."""
+        return self._call
 
     @property
     def inputs(self) -> tuple[Array, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.kernel import BoundCall, Kernel
 from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.spatial import Array
 
@@ -33,6 +33,11 @@ class CompletionCall:
         self.base_twist: Array
         self.velocity: Array
         self.base_twist, self.velocity = np.split(known, [base_nv])
+
+    @property
+    def bound(self) -> BoundCall:
+        """The kernel with its arrays."""
+        return self._call
 
     def __call__(self) -> Array:
         """Compute ``qd``."""

@@ -88,6 +88,16 @@ class FeedforwardCall(ClosingCall):
         self.guess[:] = self.q
         return health
 
+    def close_on_any_branch(self, known: Mapping[str, float], guess: Array) -> Array:
+        """The closed position (nq,) at known joints.
+
+        On the branch of the guess (nq,), or on another where that one does not reach so far.
+
+        Raises:
+            InputError, ClosureError: there is none.
+        """
+        return self._close(known, guess)
+
     def find(self) -> Callable[[], Array]:
         """A search for the closed position at the inputs as they are now, in any thread.
 

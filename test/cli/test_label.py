@@ -10,8 +10,8 @@ from bag_maker import LEG, LOOPS, demo_leg, messages_of, swinging, write_bag
 
 from rbda_ros.cli.commands import main
 from rbda_ros.cli.label import read_model, read_settings
+from rbda_ros.control.settings import ParameterError
 from rbda_ros.demo.resources import share_file
-from rbda_ros.node.settings import ParameterError
 
 MODEL = ["--robot", str(LEG), "--loops", str(LOOPS)]
 

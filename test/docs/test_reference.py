@@ -9,7 +9,7 @@ import yaml
 
 import rbda_ros.node.diagnostics
 import rbda_ros.node.services.slow_services
-from rbda_ros.node.refusals import Reason
+from rbda_ros.control.rejections import Reason
 
 KEY = re.compile(r'^ +(?:values\[)?"([a-z][^"]*)"\]?(?::| =) ', re.MULTILINE)
 README = Path("README.md").read_text()

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from chain import chain
 
 from rbda_ros import load_robot
-from rbda_ros.node.joint_map import map_joints
+from rbda_ros.control.joint_map import map_joints
 
 
 def test_threads_may_ask_for_more_orders_than_are_cached(monkeypatch):
     monkeypatch.setenv("RBDA_ROS_COMPILE", "0")
-    monkeypatch.setattr("rbda_ros.node.joint_map.MOST_MAPS", 2)
+    monkeypatch.setattr("rbda_ros.control.joint_map.MAX_MAPS", 2)
     robot = load_robot(chain(6))
 
     def ask(seed):

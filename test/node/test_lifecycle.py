@@ -168,17 +168,17 @@ def test_by_hand(graph):
 
 def test_recovers_from_an_error_in_a_transition(ros):
     node = DynamicsNode(parameter_overrides=[Parameter("robot_description", value=LEG)])
-    create_subscription = node.create_subscription
+    create_timer = node.create_timer
 
     def fail(*args, **kwargs):
         raise RuntimeError("out of resources")
 
     assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
-    node.create_subscription = fail
+    node.create_timer = fail
     assert node.trigger_activate() == TransitionCallbackReturn.ERROR
     assert not node.active
     assert node.robot is None
-    node.create_subscription = create_subscription
+    node.create_timer = create_timer
     assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
     assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
     assert node.active

@@ -13,8 +13,8 @@ import pytest
 from lifecycle_msgs.msg import Transition
 from native_talk import LEG, LOOPS, good, running
 
-from rbda_ros._native.stream import set_slice
 from rbda_ros.node import thread_priority
+from rbda_ros.node.rcl_stream import set_slice
 from rbda_ros.node.thread_priority import SLICE, STEPS_BACK, StreamPriority
 from rbda_ros.node.worker import Worker
 

@@ -12,7 +12,7 @@ import pytest
 from bag_maker import LEG, LOOPS, demo_leg, messages_of, swinging, write_bag
 from distributed import LocalCluster
 
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.recordings import fleet
 from rbda_ros.recordings.label_file import Model, Options
 

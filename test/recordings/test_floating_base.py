@@ -7,7 +7,7 @@ from bag_maker import LEG, LOOPS, START, STORE, Motion, messages_of, odometry, w
 from rosbags.rosbag2 import Reader
 
 from rbda_ros import Payload, load_robot
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.recordings.identification import identify_motions
 from rbda_ros.recordings.label_file import Job, Model, Options, label_file
 from rbda_ros.recordings.motions import read_motions

@@ -6,7 +6,7 @@ from bag_maker import LEG, LOOPS, START, Motion, demo_leg, messages_of, swinging
 from node_fixtures import example_robot
 
 from rbda_ros import InputError, cli, load_robot
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.recordings.held_joints import joints_to_hold, recorded_joints, with_held
 from rbda_ros.recordings.label_file import Job, Model, Options, label_file
 from rbda_ros.recordings.labeller import Labeller

@@ -18,7 +18,7 @@ from bag_maker import (
 from identification_cases import waving
 
 from rbda_ros import InputError, load_robot
-from rbda_ros.node.settings import Settings
+from rbda_ros.control.settings import Settings
 from rbda_ros.recordings.motions import read_motions
 from rbda_ros.robot.effort_evidence import gather, regressor_of_efforts
 

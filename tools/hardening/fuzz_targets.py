@@ -7,7 +7,6 @@ import random
 import struct
 import sys
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -90,61 +89,32 @@ def _leg() -> Any:
 
 
 def joint_states(data: bytes) -> None:
-    """A serialized JointState, as anyone may publish it: finite efforts, or none."""
-    published: list[Any] = []
-    responder = _responder(published)
-    # What rclpy cannot make a message of is an error that the node logs; it must not end us.
-    try:
-        responder.on_joint_states(data)
-    except Exception as error:
-        if type(error).__module__.startswith("rbda_ros"):
-            raise
-    for message in published:
-        if isinstance(message, bytes):
-            count = len(_leg().actuated_joint_names)
-            efforts = struct.unpack(f"<{count}d", message[-8 * count :])
-        else:  # in answer to another byte order
-            efforts = tuple(message.effort)
-        if not all(map(math.isfinite, efforts)):
-            raise WrongError(f"efforts {efforts}")
-    published.clear()
+    """Bytes on any topic of the state machine: finite efforts, or none. The first byte chooses."""
+    from rbda_ros.control import native
+    from rbda_ros.control.topics import Input, Output
+
+    machine = _machine()
+    topic, message = (data[0] % len(Input), data[1:]) if data else (0, data)
+    for sent, answer in machine.feed(Input(topic), message, 0):
+        if sent in (Output.FEEDFORWARD, Output.MOTOR_COMMANDS):
+            *_, efforts = native.read_joint_state(answer)
+            if not all(map(math.isfinite, struct.unpack(f"<{len(efforts) // 8}d", efforts))):
+                raise WrongError(f"efforts of {sent.name}")
+    machine.collect()  # as diagnostics do
+    _ = machine.rejections.last_message
 
 
 _kept: dict[str, Any] = {}
 
 
-def _responder(published: list[Any]) -> Any:
-    from rbda_ros.node.parameters import Settings
-    from rbda_ros.node.refusals import Refusals
-    from rbda_ros.node.stream.context import Context
-    from rbda_ros.node.stream.meter import Meter
-    from rbda_ros.node.stream.responder import Responder
-    from rbda_ros.node.stream.ros_codec import RosCodec
+def _machine() -> Any:
+    from rbda_ros.control.settings import Settings
+    from rbda_ros.control.stream import Stream
 
-    def background(make: Callable[[], Any]) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(make())
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-    if "responder" not in _kept:
-        meter = Meter()
-        context = Context(
-            publish=lambda message: _kept["published"].append(message),
-            publish_commands=lambda message: None,
-            now=lambda: 0,
-            background=background,
-            refusals=Refusals(),
-            meter=meter,
-            codec=RosCodec(),
-        )
-        settings = Settings(joint_state_timeout=0.0)
-        _kept["responder"], _kept["meter"] = Responder(_leg(), settings, context), meter
-    _kept["published"] = published
-    _kept["meter"].read()  # as diagnostics do, or it would grow
-    return _kept["responder"]
+    if "machine" not in _kept:
+        _kept["machine"] = Stream()
+        _kept["machine"].use(_leg(), Settings(joint_state_timeout=0.0, stiffness="{knee: 1.0}"))
+    return _kept["machine"]
 
 
 def stream(data: bytes) -> None:

@@ -28,7 +28,6 @@ SAMPLE = {
     "algorithms/pv_osim.py": "test/algorithms/test_pv_osim.py",
     "algorithms/kinematics.py": "test/algorithms/test_kinematics.py",
     "cluster_tree/joints.py": "test/cluster_tree/test_joints.py",
-    "node/stream/effort_safety.py": "test/node/stream/test_effort_safety.py",
 }
 ENOUGH = 0.8  # share of the mutants that must be noticed
 OPERATORS: dict[type, type] = {

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rbda_ros.cluster_tree.cancelling import CancelledWorkError
+from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, ModelError, one_line, readable
 from rbda_ros.node.services.actuation_service import describe_actuation
 from rbda_ros.node.services.contact_service import constrained_forward_dynamics
@@ -28,7 +29,6 @@ from rbda_ros.node.services.payload_service import set_payload
 from rbda_ros.node.services.service_qos import SERVICE_QOS
 from rbda_ros.node.services.slow_services import SlowServices
 from rbda_ros.node.services.trajectory_service import trajectory_inverse_dynamics
-from rbda_ros.node.settings import Settings
 from rbda_ros.robot import Robot
 from rbda_ros.srv import (
     ConstrainedForwardDynamics,

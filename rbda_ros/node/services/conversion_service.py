@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from rbda_ros.control.joint_map import Vector, listed, map_joints
+from rbda_ros.control.rejections import Reason, RefusalError, refusal
+from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import messages
-from rbda_ros.node.joint_map import Vector, listed, map_joints
-from rbda_ros.node.refusals import Reason, RefusalError, refusal
 from rbda_ros.node.services.trajectory_service import MOST_POINTS
-from rbda_ros.node.settings import Settings
 from rbda_ros.robot import Robot
 from rbda_ros.robot.conversion import JointMotion
 
@@ -35,6 +35,7 @@ def convert_state(robot: Robot, settings: Settings, request: Any, response: Any)
         known = messages.numbers(name, values, joints.size) if len(values) else None
         given.append(None if known is None else joints.by_name(known))
     out = robot.convert(at, *given, targets=request.target_joint_names or None)
+    messages.check_agreement(robot, at, out.q, settings.measurement_tolerance)
     response.joint_names = list(out.joint_names)
     for name in ("position", "velocity", "acceleration", "effort"):
         setattr(response, name, messages.sequence(np.ascontiguousarray(getattr(out, name))))
@@ -95,6 +96,7 @@ def _converted(
             for columns in given
         ]
         out = robot.convert(*part, targets=targets, guess=guess)
+        messages.check_agreement(robot, part[0] or {}, out.q, settings.measurement_tolerance)
         if not fill_effort:
             return out, out.effort
         state = robot.state(out.q)

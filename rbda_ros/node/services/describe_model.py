@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rbda_ros.control.settings import Settings
 from rbda_ros.description.model import Constraint, Coupling, CutJoint, constraint_type
 from rbda_ros.msg import ClusterInfo, ConstraintInfo, JointInfo, PayloadInfo
-from rbda_ros.node.settings import Settings
 from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rbda_ros.control.parameter_maps import end_effectors
+from rbda_ros.control.settings import Settings
 from rbda_ros.msg import Matrix
 from rbda_ros.node import messages
-from rbda_ros.node.end_effectors import end_effectors
-from rbda_ros.node.settings import Settings
 from rbda_ros.robot import Robot
 
 MOST_FRAMES = 64
@@ -17,7 +17,7 @@ AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 def forward_dynamics(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Answer with the acceleration of every joint that efforts give."""
-    state, _ = messages.read_state(robot, request.state)
+    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
     names = request.effort_joint_names or robot.actuated_joint_names
     efforts = messages.numbers_or_zero("effort", request.effort, len(names))
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
@@ -30,7 +30,7 @@ def forward_dynamics(robot: Robot, settings: Settings, request: Any, response: A
 
 def mass_matrix(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
     """Answer with the terms of the equation of motion."""
-    state, _ = messages.read_state(robot, request.state)
+    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
     names = _coordinates(robot)
     response.joint_names = list(robot.independent_joint_names)
     response.mass_matrix = _matrix(robot.mass_matrix(state), names, names)
@@ -43,7 +43,7 @@ def operational_space_inertia(
 ) -> None:
     """Answer with the inertia that frames show to an outside force."""
     messages.check_count("frames", request.frames, MOST_FRAMES)
-    state, _ = messages.read_state(robot, request.state)
+    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
     points = end_effectors(settings.end_effectors)
     frames = messages.frames(request.frames, request.offsets, points)
     space = robot.operational_space_inertia(state, frames, request.damping, request.linear_only)

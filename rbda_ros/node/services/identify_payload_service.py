@@ -10,11 +10,11 @@ import numpy as np
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
+from rbda_ros.control.joint_map import map_joints, places
+from rbda_ros.control.rejections import RefusalError
+from rbda_ros.control.settings import Settings, joint_offsets
 from rbda_ros.errors import InputError
-from rbda_ros.node.joint_map import map_joints, places
 from rbda_ros.node.messages import closed_position, moving, sequence
-from rbda_ros.node.refusals import RefusalError
-from rbda_ros.node.settings import Settings, joint_offsets
 from rbda_ros.robot import Robot
 from rbda_ros.robot.effort_evidence import FEWEST_SAMPLES, Motion
 from rbda_ros.robot.payload_estimate import estimate_payload

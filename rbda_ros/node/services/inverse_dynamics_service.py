@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from rbda_ros.control.joint_map import Vector
+from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import messages
-from rbda_ros.node.joint_map import Vector
-from rbda_ros.node.settings import Settings
 from rbda_ros.robot import Robot
 
 NO_WRENCH: Vector = np.zeros(6)
@@ -35,7 +35,7 @@ class InverseDynamicsService:
             self._robot, self._motion = robot, tuple(np.zeros(size + joints) for size in sizes)
         answer = None if friction else self._of_independent_joints(robot, request)
         if answer is None:
-            answer = _inverse_dynamics(robot, request, friction)
+            answer = _inverse_dynamics(robot, settings, request)
         efforts, tau = answer
         response.joint_names = robot.actuated_joint_names
         response.effort = messages.sequence(efforts)
@@ -66,12 +66,13 @@ class InverseDynamicsService:
             return None  # for its words
 
 
-def _inverse_dynamics(robot: Robot, request: Any, friction: bool) -> tuple[Vector, Vector]:
+def _inverse_dynamics(robot: Robot, settings: Settings, request: Any) -> tuple[Vector, Vector]:
     """Efforts (actuated,) and force on y (ny,) for any request."""
-    state, joints = messages.read_state(robot, request.state)
+    state, joints = messages.read_state(robot, request.state, settings.measurement_tolerance)
     wanted = messages.numbers_or_zero("acceleration", request.acceleration, joints.size)
     base = request.base_acceleration
     of_base = messages.six("base_acceleration", base) if robot.floating_base else None
     ydd = messages.acceleration_vector(robot, joints, state, wanted, of_base)
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
+    friction = "friction" in settings.terms
     return robot.inverse_dynamics_efforts(state, state.yd, ydd, wrenches, friction=friction)

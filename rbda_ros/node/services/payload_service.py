@@ -7,9 +7,9 @@ from concurrent.futures import TimeoutError as NotYet
 from typing import Any
 
 from rbda_ros.cluster_tree.cancelling import check_cancelled
+from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, listed
 from rbda_ros.node.model_builder import warm
-from rbda_ros.node.settings import Settings
 from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
 

@@ -10,11 +10,11 @@ from geometry_msgs.msg import Wrench
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros.cluster_tree.cancelling import check_cancelled
+from rbda_ros.control.joint_map import JointMap, Vector, map_joints
+from rbda_ros.control.rejections import Reason, RefusalError, refusal
+from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import messages
-from rbda_ros.node.joint_map import JointMap, Vector, map_joints
-from rbda_ros.node.refusals import Reason, RefusalError, refusal
-from rbda_ros.node.settings import Settings
 from rbda_ros.robot import Robot
 from rbda_ros.robot.state import State
 

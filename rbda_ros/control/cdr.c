@@ -1,0 +1,236 @@
+#include "cdr.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t ORIGIN = 4; /* what positions are counted from */
+
+static size_t aligned(size_t at, size_t size)
+{
+  const size_t offset = (at - ORIGIN) % size;
+  return offset == 0 ? at : at + size - offset;
+}
+
+cdr_reader_t cdr_begin(const uint8_t *data, size_t size)
+{
+  cdr_reader_t reader = {data, size, ORIGIN, false, false};
+  reader.failed = size < ORIGIN || data[0] != 0 || data[1] > 1;
+  reader.swapped = !reader.failed && data[1] == 0;
+  return reader;
+}
+
+/* The next `count` items of `size` bytes; NULL past the end. */
+static const uint8_t *take(cdr_reader_t *reader, size_t size, size_t count)
+{
+  if (reader->failed) return NULL;
+  const size_t at = aligned(reader->at, size);
+  if (at > reader->size || count > (reader->size - at) / size) {
+    reader->failed = true;
+    return NULL;
+  }
+  reader->at = at + size * count;
+  return reader->data + at;
+}
+
+uint32_t cdr_count(cdr_reader_t *reader)
+{
+  uint32_t count = 0;
+  const uint8_t *at = take(reader, sizeof count, 1);
+  if (at != NULL) memcpy(&count, at, sizeof count);
+  return reader->swapped ? __builtin_bswap32(count) : count;
+}
+
+text_t cdr_text(cdr_reader_t *reader)
+{
+  const uint32_t size =
+      cdr_count(reader); /* with the terminating zero; some writers leave it out */
+  const uint8_t *at = take(reader, 1, size);
+  if (at == NULL) return (text_t){"", 0};
+  const bool terminated = size > 0 && at[size - 1] == 0;
+  return (text_t){(const char *)at, size - terminated};
+}
+
+numbers_t cdr_fixed(cdr_reader_t *reader, size_t count)
+{
+  const uint8_t *at = take(reader, sizeof(double), count);
+  return (numbers_t){at, at == NULL ? 0 : count, reader->swapped};
+}
+
+numbers_t cdr_numbers(cdr_reader_t *reader)
+{
+  const uint32_t count = cdr_count(reader);
+  /* An empty sequence is not followed by padding. */
+  if (count == 0) return (numbers_t){NULL, 0, false};
+  return cdr_fixed(reader, count);
+}
+
+header_t cdr_header(cdr_reader_t *reader)
+{
+  const int32_t seconds = (int32_t)cdr_count(reader);
+  const uint32_t nanoseconds = cdr_count(reader);
+  const text_t frame_id = cdr_text(reader);
+  return (header_t){seconds * INT64_C(1000000000) + nanoseconds, frame_id};
+}
+
+double number_at(numbers_t numbers, size_t k)
+{
+  uint64_t bits;
+  double value;
+  memcpy(&bits, numbers.at + sizeof bits * k, sizeof bits);
+  if (numbers.swapped) bits = __builtin_bswap64(bits);
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+bool read_joint_state(const uint8_t *data, size_t size, size_t names_end, joint_state_t *state)
+{
+  cdr_reader_t reader = cdr_begin(data, size);
+  state->stamp = cdr_header(&reader).stamp;
+  state->names_at = aligned(reader.at, sizeof(uint32_t));
+  state->name_count = cdr_count(&reader);
+  if (state->name_count > size) reader.failed = true; /* each takes four bytes at least */
+  if (names_end != 0 && names_end <= size)
+    reader.at = names_end;
+  else
+    for (uint32_t k = 0; k < state->name_count && !reader.failed; k++) (void)cdr_text(&reader);
+  state->names_end = reader.at;
+  state->position = cdr_numbers(&reader);
+  state->velocity = cdr_numbers(&reader);
+  state->effort = cdr_numbers(&reader);
+  return !reader.failed;
+}
+
+/* Writing. The first pass, without a buffer, counts the bytes. */
+
+typedef struct {
+  uint8_t *data;
+  size_t at;
+} writer_t;
+
+static void put(writer_t *writer, size_t alignment, const void *bytes, size_t size)
+{
+  writer->at = aligned(writer->at, alignment);
+  if (writer->data != NULL && size > 0) memcpy(writer->data + writer->at, bytes, size);
+  writer->at += size;
+}
+
+static void put_count(writer_t *writer, size_t count)
+{
+  const uint32_t value = (uint32_t)count;
+  put(writer, sizeof value, &value, sizeof value);
+}
+
+static void put_text(writer_t *writer, const char *text)
+{
+  const size_t size = strlen(text) + 1;
+  put_count(writer, size);
+  put(writer, 1, text, size);
+}
+
+/* Room for numbers, which are zero until they are written. */
+static uint8_t *put_numbers(writer_t *writer, size_t count)
+{
+  if (count == 0) return NULL;
+  writer->at = aligned(writer->at, sizeof(double));
+  uint8_t *at = writer->data == NULL ? NULL : writer->data + writer->at;
+  writer->at += sizeof(double) * count;
+  return at;
+}
+
+static void put_header(writer_t *writer, const char *frame_id)
+{
+  writer->at = FRAME_ID_AT; /* after the stamp */
+  put_text(writer, frame_id);
+}
+
+/* Two passes over the same content. */
+typedef void (*content_t)(writer_t *writer, template_t *made, const void *of);
+
+static bool make(template_t *made, content_t content, const void *of)
+{
+  writer_t writer = {NULL, ORIGIN};
+  content(&writer, made, of);
+  made->size = writer.at;
+  made->data = calloc(1, made->size);
+  if (made->data == NULL) return false;
+  made->data[1] = 1; /* little-endian */
+  writer = (writer_t){made->data, ORIGIN};
+  content(&writer, made, of);
+  return true;
+}
+
+typedef struct {
+  const char *const *names;
+  size_t count;
+  int fields;
+} joint_names_t;
+
+static void put_joint_state(writer_t *writer, template_t *made, const void *of)
+{
+  const joint_names_t *names = of;
+  put_header(writer, "");
+  put_count(writer, names->count);
+  for (size_t k = 0; k < names->count; k++) put_text(writer, names->names[k]);
+  for (int field = 0; field < 3; field++) {
+    const size_t count = names->fields & (1 << field) ? names->count : 0;
+    put_count(writer, count);
+    made->fields[field] = put_numbers(writer, count);
+  }
+}
+
+bool make_joint_state(template_t *made, const char *const *names, size_t count, int fields)
+{
+  *made = (template_t){.count = count};
+  return make(made, put_joint_state, &(joint_names_t){names, count, fields});
+}
+
+static void put_array(writer_t *writer, template_t *made, const void *of)
+{
+  (void)of;
+  put_count(writer, 0); /* dimensions of the layout */
+  put_count(writer, 0); /* its offset */
+  put_count(writer, made->count);
+  made->fields[0] = put_numbers(writer, made->count);
+}
+
+bool make_array(template_t *made, size_t count)
+{
+  *made = (template_t){.count = count};
+  return make(made, put_array, NULL);
+}
+
+static void put_wrench(writer_t *writer, template_t *made, const void *of)
+{
+  put_header(writer, of);
+  made->fields[0] = put_numbers(writer, made->count);
+}
+
+bool make_wrench(template_t *made, const char *frame_id)
+{
+  *made = (template_t){.count = 6};
+  return make(made, put_wrench, frame_id);
+}
+
+void free_template(template_t *made)
+{
+  free(made->data);
+  *made = (template_t){0};
+}
+
+void put_stamp(template_t *into, int64_t stamp)
+{
+  int64_t seconds = stamp / INT64_C(1000000000), rest = stamp % INT64_C(1000000000);
+  if (rest < 0) {
+    seconds--;
+    rest += INT64_C(1000000000);
+  }
+  const int32_t sec = (int32_t)seconds;
+  const uint32_t nanosec = (uint32_t)rest;
+  memcpy(into->data + STAMP_AT, &sec, sizeof sec);
+  memcpy(into->data + STAMP_AT + sizeof sec, &nanosec, sizeof nanosec);
+}
+
+void put_number(template_t *into, int field, size_t k, double value)
+{
+  memcpy(into->fields[field] + sizeof value * k, &value, sizeof value);
+}

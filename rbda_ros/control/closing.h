@@ -1,0 +1,52 @@
+/* A kernel that closes loops by a few Newton steps from a guess, and what to do where these do not
+ * arrive: more of them, and then smaller ways. The one implementation of this continuation. */
+#ifndef RBDA_ROS_CLOSING_H
+#define RBDA_ROS_CLOSING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MAX_PORTS = 12 };
+
+/* A kernel bound to arrays: machine code, or something slower on the same arrays. */
+typedef struct {
+  void (*code)(double *const *ports);
+  void (*evaluate)(void *memory);
+  void *memory;
+  double *ports[MAX_PORTS]; /* inputs, then outputs */
+  size_t sizes[MAX_PORTS];
+  int count;
+} kernel_t;
+
+void run_kernel(const kernel_t *kernel);
+
+/* The numbers that the health of every such kernel begins with: `feedforward.Health`. */
+enum { INPUTS, MOVED, RESIDUAL, CONDITIONING, EFFORTS_SQUARED, LIMITED, HEALTH };
+
+/* Tolerances, from cluster_tree/closing/tolerances.py. */
+typedef struct {
+  double precise, closed, nearby;
+  int repeats;
+  const int64_t *parts; /* in how many parts known joints go from a guess to where they are */
+  size_t part_count;
+} closing_rules_t;
+
+typedef struct {
+  const kernel_t *kernel;
+  double *position; /* (known) of the known joints */
+  size_t known;
+  const int64_t *entries; /* (known) their entries of q */
+  double *guess, *q;      /* (nq) */
+  size_t nq, base_nq;
+  const double *health;
+  double *scratch; /* (2 nq + 2 known) */
+} closing_t;
+
+typedef enum { CLOSED, INPUT_NOT_FINITE, TOO_FAR } closing_result_t;
+
+/* Evaluate the kernel with the loops closed, from the guess, or else from another closed position
+ * `home` (nq). Where that fails the guess is as it was. */
+closing_result_t close_loops(const closing_t *of, const closing_rules_t *rules, const double *home);
+
+#endif

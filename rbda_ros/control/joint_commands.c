@@ -1,0 +1,183 @@
+/* Commands in joint space to commands of the motors. */
+#include "machine.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The health of these kernels ends with the force that the motors miss, and the force commanded. */
+enum { MISSED = HEALTH, FORCE };
+
+static int fields_of(const joint_state_t *command)
+{
+  return (command->position.count > 0 ? POSITION_FIELD : 0)
+         | (command->velocity.count > 0 ? VELOCITY_FIELD : 0)
+         | (command->effort.count > 0 ? EFFORT_FIELD : 0);
+}
+
+static code_t check_command(const layout_t *layout, const joint_state_t *command)
+{
+  const numbers_t fields[] = {command->position, command->velocity, command->effort};
+  if (layout->repeated || layout->count == 0 || layout->known < layout->count) return MISNAMED;
+  for (int k = 0; k < 3; k++)
+    if (fields[k].count != 0 && fields[k].count != (size_t)layout->count) return WRONG_SIZE;
+  return fields_of(command) == 0 ? WRONG_SIZE : ACCEPTED;
+}
+
+static bool is_state_fresh(const machine_t *m, int64_t now)
+{
+  const state_t *s = m->state;
+  return s->answered && !is_stale(s->state_time, now, m->config->settings.timeout);
+}
+
+/* The route for such commands; NULL, and a request, where there is none yet. */
+static const command_route_t *find_command_route(machine_t *m, const uint8_t *named, int fields)
+{
+  const config_t *config = m->config;
+  const size_t joints = (size_t)m->state->joints;
+  const bool moves = fields & (POSITION_FIELD | VELOCITY_FIELD);
+  const uint8_t *damped = config->settings.dampers && moves ? m->state->state_joints : NULL;
+  for (int k = 0; k < config->command_route_count; k++) {
+    const command_route_t *route = &config->command_routes[k];
+    const bool same_damping =
+        damped == NULL ? route->measured == NULL
+                       : route->measured != NULL && memcmp(route->measured, damped, joints) == 0;
+    if (route->fields == fields && same_damping && memcmp(route->named, named, joints) == 0)
+      return route;
+  }
+  request_t *request = &m->request;
+  if (request->command) return NULL;
+  memcpy(request->named, named, joints);
+  request->fields = fields;
+  request->has_damped = damped != NULL;
+  if (damped != NULL)
+    memcpy(request->damped, damped, joints);
+  else
+    memset(request->damped, 0, joints);
+  /* `named` and `damped` stand next to each other. */
+  ask(m, 'c', request->named, 2 * joints);
+  request->command = true;
+  return NULL;
+}
+
+/* Where closing begins: where the robot is; without a fresh state, where the last command was. */
+static const double *start_of(const machine_t *m, bool fresh, moment_t moment)
+{
+  const state_t *s = m->state;
+  if (fresh) return s->state + s->ny;
+  const bool recent = s->command_steady != NEVER
+                      && !is_stale(s->command_steady, moment.steady, m->config->settings.timeout);
+  return recent ? s->command_q : m->config->model.home;
+}
+
+static void give_command(machine_t *m, const command_route_t *route, const layout_t *layout,
+                         const joint_state_t *command, const double *start, bool fresh)
+{
+  const state_t *s = m->state;
+  const model_t *model = &m->config->model;
+  const size_t nv = (size_t)s->nv, actuated = (size_t)s->actuated;
+  int32_t *place = (int32_t *)(void *)m->config->scratch; /* of each joint in the message */
+  for (int k = 0; k < layout->count; k++) place[layout->joints[k]] = k;
+  memcpy(route->gain, route->gains, sizeof(double) * 2 * nv);
+  memcpy(route->offset, route->offsets, sizeof(double) * actuated);
+  if (fresh) memcpy(route->state, s->state, sizeof(double) * (size_t)(s->ny + s->nq + s->actuated));
+  memcpy(route->closing.guess, start, sizeof(double) * (size_t)s->nq);
+  for (int k = 0; k < s->ny; k++) route->velocity[k] = 0.0;
+  memset(route->effort, 0, sizeof(double) * nv);
+  for (int k = 0; k < route->known; k++) {
+    const int joint = route->joints[k];
+    const size_t at = (size_t)place[joint];
+    route->closing.position[k] =
+        route->holds ? start[model->entries[joint]] : number_at(command->position, at);
+    if (command->velocity.count > 0)
+      route->velocity[s->base_nv + k] = number_at(command->velocity, at);
+  }
+  for (int k = 0; command->effort.count > 0 && k < layout->count; k++)
+    route->effort[model->coordinates[layout->joints[k]]] = number_at(command->effort, (size_t)k);
+}
+
+static code_t compute_command(machine_t *m, const command_route_t *route)
+{
+  const config_t *config = m->config;
+  const double *health = route->closing.health;
+  if (route->moves) {
+    const double *measured = route->state + m->state->ny;
+    const closing_result_t result =
+        close_loops(&route->closing, &config->settings.closing, measured);
+    if (result == INPUT_NOT_FINITE) return NOT_FINITE;
+    if (result == TOO_FAR) return NOT_CLOSING;
+  } else {
+    run_kernel(&route->kernel);
+    if (!(health[INPUTS] < INFINITY)) return NOT_FINITE;
+  }
+  m->rejection.value = health[CONDITIONING];
+  if (!(health[CONDITIONING] * config->settings.max_condition >= 1.0)) return SINGULAR;
+  if (!(health[EFFORTS_SQUARED] < INFINITY)) return NOT_FINITE;
+  return health[MISSED] <= config->settings.cannot_give * health[FORCE] ? ACCEPTED : CANNOT_GIVE;
+}
+
+static size_t send_motors(machine_t *m, const sink_t *sink, const command_route_t *route,
+                          int64_t stamp, moment_t moment)
+{
+  config_t *config = m->config;
+  const size_t actuated = (size_t)config->model.actuated;
+  const int fields = (route->fields & ~EFFORT_FIELD) | (route->has_efforts ? EFFORT_FIELD : 0);
+  const double *motors[] = {route->motors, route->motors + actuated, route->motors + 2 * actuated};
+  double *passed = config->scratch;
+  size_t limited = 0;
+  if (route->has_efforts) limited = pass_gate(m, MOTOR_GATE, motors[2], moment, passed);
+  template_t *message = &config->outputs.motors[fields];
+  for (size_t k = 0; k < actuated; k++) {
+    if (fields & POSITION_FIELD) put_number(message, 0, k, motors[0][k]);
+    if (fields & VELOCITY_FIELD) put_number(message, 1, k, motors[1][k]);
+    if (fields & EFFORT_FIELD) put_number(message, 2, k, passed[k]);
+  }
+  put_stamp(message, stamp);
+  sink->emit(sink->context, MOTOR_COMMANDS, message->data, message->size);
+  if (!config->settings.commands_from_joints || config->settings.command_count == 0) return limited;
+  if (fields & POSITION_FIELD) send_array(m, sink, POSITION_COMMANDS, motors[0]);
+  if (fields & VELOCITY_FIELD) send_array(m, sink, VELOCITY_COMMANDS, motors[1]);
+  if (route->has_efforts) send_effort_array(m, sink, true, motors[2], moment);
+  return limited;
+}
+
+code_t feed_command(machine_t *m, const sink_t *sink, const uint8_t *data, size_t size,
+                    moment_t moment)
+{
+  const int64_t began = monotonic();
+  config_t *config = m->config;
+  state_t *s = m->state;
+  const settings_t *settings = &config->settings;
+  joint_state_t command;
+  layout_t *layout = find_layout(&s->command_layouts, &config->model.joints, data, size, &command);
+  if (layout == NULL) return command.name_count > MAX_NAMES ? WRONG_SIZE : UNREADABLE;
+  m->rejection.value = (double)(moment.now - command.stamp);
+  if (is_stale(command.stamp, moment.now, settings->timeout)) return STALE;
+  if (settings->timeout != 0 && command.stamp < s->last_command_stamp) return OUT_OF_ORDER;
+  s->last_command_stamp = command.stamp;
+  code_t code = check_command(layout, &command);
+  if (code != ACCEPTED) return code;
+  uint8_t *named = m->rejection.mask;
+  memset(named, 0, (size_t)s->joints);
+  for (int k = 0; k < layout->count; k++) named[layout->joints[k]] = 1;
+  const int fields = fields_of(&command);
+  if (settings->dampers && (fields & (POSITION_FIELD | VELOCITY_FIELD)) && !s->answered)
+    return NO_STATE;
+  const command_route_t *route = find_command_route(m, named, fields);
+  if (route == NULL) return NOT_READY;
+  if (!route->determined) return PARTIAL;
+  const bool fresh = is_state_fresh(m, moment.now);
+  if (route->needs_state && !fresh) return NO_STATE;
+  give_command(m, route, layout, &command, start_of(m, fresh, moment), fresh);
+  code = compute_command(m, route);
+  if (code != ACCEPTED) return code;
+  memcpy(s->command_q, route->closing.q, sizeof(double) * (size_t)s->nq);
+  s->command_stamp = command.stamp;
+  s->command_steady = moment.steady;
+  const size_t limited = send_motors(m, sink, route, command.stamp, moment);
+  record_t *record = next_record(&m->commands);
+  memcpy(record->health, route->closing.health, sizeof record->health);
+  record->health[LIMITED] = (double)limited;
+  record->age = command.stamp != 0 ? (double)(moment.now - command.stamp) * 1e-9 : NAN;
+  record->duration = (double)(monotonic() - began) * 1e-9;
+  return ACCEPTED;
+}

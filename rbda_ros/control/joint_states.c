@@ -1,0 +1,525 @@
+/* Joint states to efforts. */
+#include "machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_all(numbers_t field, const layout_t *layout)
+{
+  return field.count == (size_t)layout->count;
+}
+
+static code_t check_sizes(const settings_t *settings, const layout_t *layout,
+                          const joint_state_t *state)
+{
+  if (!has_all(state->position, layout)) return WRONG_SIZE;
+  if (!settings->differentiate && state->velocity.count > 0 && !has_all(state->velocity, layout))
+    return WRONG_SIZE;
+  return ACCEPTED;
+}
+
+/* Keep what a message says of one joint. A number that is not finite is one that is not there. */
+static void keep_joint(machine_t *m, int joint, double position, double velocity, int64_t time)
+{
+  state_t *s = m->state;
+  const settings_t *settings = &m->config->settings;
+  const int64_t longest = longest_gap(settings);
+  s->position[joint] = position;
+  s->time[joint] = time;
+  if (settings->differentiate) {
+    update_rate(&s->velocity_rates, joint, position, time, settings->velocity_cutoff, longest);
+    velocity = s->velocity_rates.rate[joint];
+  }
+  s->velocity[joint] = velocity;
+  s->moving[joint] = isfinite(velocity) != 0;
+  if (settings->acceleration_source == ACCELERATION_ESTIMATE)
+    update_rate(&s->acceleration_rates, joint, velocity, time, settings->acceleration_cutoff,
+                longest);
+}
+
+/* Keep a message; `said` (joints) tells which joints have a position in it, and `moves` which have a
+ * velocity too. Whether all of its numbers are finite. */
+static bool keep(machine_t *m, const layout_t *layout, const joint_state_t *state, int64_t time,
+                 uint8_t *said, uint8_t *moves)
+{
+  const bool velocities = has_all(state->velocity, layout);
+  bool finite = true;
+  memset(said, 0, (size_t)m->state->joints);
+  memset(moves, 0, (size_t)m->state->joints);
+  for (int k = 0; k < layout->count; k++) {
+    const int joint = layout->joints[k];
+    if (joint == NOWHERE) continue;
+    const double position = number_at(state->position, (size_t)k);
+    const double velocity = velocities ? number_at(state->velocity, (size_t)k) : NAN;
+    finite = finite && isfinite(position) && (!velocities || isfinite(velocity));
+    if (!isfinite(position)) {
+      /* Whoever measured it does not know it any more; of others it says nothing. */
+      if (m->state->source[joint] == layout->number) m->state->time[joint] = NEVER;
+      continue;
+    }
+    keep_joint(m, joint, position, velocity, time);
+    m->state->source[joint] = layout->number;
+    said[joint] = 1;
+    moves[joint] = m->state->moving[joint];
+  }
+  return finite;
+}
+
+static void keep_efforts(machine_t *m, const layout_t *layout, const joint_state_t *state,
+                         int64_t time)
+{
+  if (!has_all(state->effort, layout)) return;
+  for (int k = 0; k < layout->count; k++) {
+    const int joint = layout->joints[k];
+    if (joint == NOWHERE) continue;
+    m->state->effort[joint] = number_at(state->effort, (size_t)k);
+    m->state->effort_time[joint] = time;
+  }
+}
+
+/* Routes. */
+
+static bool same_mask(const uint8_t *one, const uint8_t *other, size_t joints)
+{
+  return one == other || (one != NULL && other != NULL && memcmp(one, other, joints) == 0);
+}
+
+/* The route for known joints as the settings want it; one with other terms will do until there is a
+ * better one. NULL, and a request, where there is none. */
+static const route_t *find_route(machine_t *m, const uint8_t *measured)
+{
+  static const route_t nothing = {.determined = false};
+  if (memchr(measured, 1, (size_t)m->state->joints) == NULL) return &nothing;
+  const config_t *config = m->config;
+  const settings_t *settings = &config->settings;
+  const size_t joints = (size_t)m->state->joints;
+  const int source = settings->acceleration_source;
+  const uint8_t *wanted = source == ACCELERATION_REFERENCE ? m->state->referenced : NULL;
+  const route_t *other_terms = NULL;
+  for (int k = 0; k < config->route_count; k++) {
+    const route_t *route = &config->routes[k];
+    if (!same_mask(route->measured, measured, joints)) continue;
+    if (!route->determined) return route;
+    if (route->acceleration_source != source || route->wrenches != settings->wrenches
+        || !same_mask(route->wanted, wanted, joints))
+      continue;
+    if (route->terms == settings->terms) return route;
+    other_terms = route;
+  }
+  request_t *request = &m->request;
+  uint8_t *key = malloc(2 * joints + 3);
+  if (key == NULL) return other_terms;
+  memcpy(key, measured, joints);
+  memset(key + joints, 2, joints);
+  if (wanted != NULL) memcpy(key + joints, wanted, joints);
+  key[2 * joints] = (uint8_t)source;
+  key[2 * joints + 1] = settings->wrenches;
+  key[2 * joints + 2] = (uint8_t)settings->terms;
+  if (!request->route) {
+    memcpy(request->measured, measured, joints);
+    request->has_wanted = wanted != NULL;
+    if (wanted != NULL) memcpy(request->wanted, wanted, joints);
+    ask(m, 'r', key, 2 * joints + 3);
+  }
+  free(key);
+  return other_terms;
+}
+
+/* Joints whose last position is not too old; with `moving`, whose velocity is known as well. */
+static void find_fresh(const machine_t *m, int64_t now, bool moving, uint8_t *fresh)
+{
+  const state_t *s = m->state;
+  const int64_t timeout = m->config->settings.timeout;
+  const int64_t oldest = timeout != 0 ? now - timeout : NEVER + 1;
+  for (int k = 0; k < s->joints; k++) fresh[k] = s->time[k] >= oldest && (!moving || s->moving[k]);
+}
+
+/* The route to answer by: that of the message alone, or of all that is fresh. The code says why
+ * there is none; a route may come with it, by which positions can be completed. */
+static code_t choose_route(machine_t *m, const uint8_t *said, const uint8_t *moves, int64_t now,
+                           bool finite, const route_t **route)
+{
+  const size_t joints = (size_t)m->state->joints;
+  uint8_t *fresh = m->rejection.mask;
+  const route_t *alone = find_route(m, moves);
+  *route = alone;
+  if (alone != NULL && alone->determined) {
+    /* Used by itself, and never together with parts of other messages. */
+    for (size_t k = 0; k < joints; k++)
+      if (said[k]) m->state->time[k] = NEVER;
+    return ACCEPTED;
+  }
+  memcpy(fresh, moves, joints);
+  if (alone == NULL) return finite ? NOT_READY : NOT_FINITE;
+  find_fresh(m, now, true, fresh);
+  const route_t *together = find_route(m, fresh);
+  *route = together;
+  if (together != NULL && together->determined) return ACCEPTED;
+  if (together == NULL) return finite ? NOT_READY : NOT_FINITE;
+  /* Perhaps the positions alone are enough for ~/joint_states. */
+  find_fresh(m, now, false, fresh);
+  const route_t *placed = find_route(m, memcmp(said, moves, joints) == 0 ? fresh : said);
+  if (placed != NULL && !placed->determined) placed = find_route(m, fresh);
+  *route = placed;
+  if (placed == NULL) return NOT_READY;
+  if (placed->determined) {
+    m->rejection.value = m->config->settings.differentiate;
+    return finite ? NO_VELOCITY : NOT_FINITE;
+  }
+  *route = NULL;
+  return finite ? PARTIAL : NOT_FINITE;
+}
+
+/* Inputs of the kernel. */
+
+static code_t give_base(machine_t *m, const route_t *route, int64_t now)
+{
+  const state_t *s = m->state;
+  const settings_t *settings = &m->config->settings;
+  if (s->base_nv == 0) return ACCEPTED;
+  if (s->base_time == NEVER || is_stale(s->base_time, now, settings->timeout)) return NO_BASE_STATE;
+  memcpy(route->closing.guess, s->base_position, sizeof s->base_position);
+  memcpy(route->velocity, s->base_twist, sizeof s->base_twist);
+  if (settings->acceleration_source == ACCELERATION_ESTIMATE)
+    for (int k = 0; k < s->base_nv; k++) route->acceleration[k] = s->base_rates.rate[k];
+  return ACCEPTED;
+}
+
+static code_t give_wrenches(machine_t *m, const route_t *route, int64_t now)
+{
+  const state_t *s = m->state;
+  const settings_t *settings = &m->config->settings;
+  if (!settings->wrenches) return ACCEPTED;
+  const model_t *model = &m->config->model;
+  memset(route->wrench, 0, sizeof(double) * 6 * (size_t)model->bodies);
+  bool any = false;
+  for (int k = 0; k < s->links; k++) {
+    if (s->wrench_time[k] == NEVER) continue;
+    any = true;
+    if (is_stale(s->wrench_time[k], now, settings->timeout)) return NO_WRENCH;
+    if (model->link_bodies[k] == NOWHERE) continue;
+    for (int i = 0; i < 6; i++)
+      route->wrench[6 * model->link_bodies[k] + i] += s->wrenches[6 * k + i];
+  }
+  return any ? ACCEPTED : NO_WRENCH;
+}
+
+static code_t give_acceleration(machine_t *m, const route_t *route, int64_t now)
+{
+  const state_t *s = m->state;
+  const settings_t *settings = &m->config->settings;
+  double *acceleration = route->acceleration + s->base_nv;
+  if (settings->acceleration_source == ACCELERATION_REFERENCE) {
+    if (s->reference_time == NEVER || is_stale(s->reference_time, now, settings->timeout))
+      return NO_REFERENCE;
+    if (!route->reference_determined) return PARTIAL;
+    for (int k = 0; k < route->wanted_count; k++)
+      acceleration[k] = s->reference[route->wanted_joints[k]];
+  } else if (settings->acceleration_source == ACCELERATION_ESTIMATE) {
+    for (int k = 0; k < route->wanted_count; k++) {
+      acceleration[k] = s->acceleration_rates.rate[route->wanted_joints[k]];
+      if (!isfinite(acceleration[k])) return NO_ACCELERATION;
+    }
+    for (int k = 0; k < s->base_nv; k++)
+      if (!isfinite(route->acceleration[k])) return NO_ACCELERATION;
+  }
+  return ACCEPTED;
+}
+
+static double measured_position(const machine_t *m, int joint)
+{
+  return m->state->position[joint] + m->config->settings.offsets[joint];
+}
+
+/* Where closing begins: at the last position; with `seeded`, where more is measured than needed, at
+ * what is measured, so that the measurements choose the branch. */
+static void give_guess(machine_t *m, const route_t *route, bool seeded)
+{
+  const state_t *s = m->state;
+  double *guess = route->closing.guess;
+  memcpy(guess + m->config->model.base_nq, s->q + m->config->model.base_nq,
+         sizeof(double) * (size_t)(s->nq - m->config->model.base_nq));
+  for (int k = 0; seeded && k < route->seed_count; k++) {
+    const int joint = route->seeds[k];
+    guess[m->config->model.entries[joint]] = measured_position(m, joint);
+  }
+}
+
+/* Where the robot is and how it moves, and nothing that should accelerate it. */
+static void give_motion(machine_t *m, const route_t *route, bool moving)
+{
+  const state_t *s = m->state;
+  const closing_t *closing = &route->closing;
+  for (int k = 0; k < route->known; k++) {
+    closing->position[k] = measured_position(m, route->joints[k]);
+    route->velocity[s->base_nv + k] = moving ? s->velocity[route->joints[k]] : 0.0;
+  }
+  for (int k = 0; k < s->base_nv; k++) route->velocity[k] = route->acceleration[k] = 0.0;
+  for (int k = 0; k < route->wanted_count; k++) route->acceleration[s->base_nv + k] = 0.0;
+}
+
+/* Closing and checking. */
+
+/* Time between two searches that are asked for [ns]: they take what others need. */
+static const int64_t SEARCH_PAUSE = 500000000;
+
+static code_t close_route(machine_t *m, const route_t *route)
+{
+  const config_t *config = m->config;
+  const closing_t *closing = &route->closing;
+  if (route->by_newton) {
+    const closing_result_t result =
+        close_loops(closing, &config->settings.closing, config->model.home);
+    if (result == INPUT_NOT_FINITE) return NOT_FINITE;
+    if (result == CLOSED) return ACCEPTED;
+    request_t *request = &m->request;
+    const int64_t steady = m->state->latest_steady;
+    if (!request->search && steady - request->search_time > SEARCH_PAUSE) {
+      request->search_time = steady;
+      memcpy(request->chosen, route->chosen, (size_t)m->state->joints);
+      memcpy(request->position, closing->position, sizeof(double) * closing->known);
+      memcpy(request->guess, closing->guess, sizeof(double) * closing->nq);
+      request->search = true;
+    }
+    return NOT_CLOSING;
+  }
+  if (!route->closer(route->closer_context, closing->position, closing->guess, closing->guess))
+    return NOT_CLOSING;
+  run_kernel(&route->kernel);
+  if (!(closing->health[INPUTS] < INFINITY)) return NOT_FINITE;
+  return closing->health[RESIDUAL] <= config->settings.closing.closed ? ACCEPTED : NOT_CLOSING;
+}
+
+static double difference(const machine_t *m, int joint, double measured, double computed)
+{
+  const double plain = measured - computed;
+  return m->config->model.angular[joint] ? remainder(plain, 2.0 * M_PI) : plain;
+}
+
+/* Redundant measurements have to agree with the position that was computed. */
+static code_t check_agreement(machine_t *m, const route_t *route)
+{
+  const double tolerance = m->config->settings.tolerance;
+  code_t code = ACCEPTED;
+  double largest = 0.0;
+  for (int k = 0; k < route->redundant_count; k++) {
+    const int joint = route->redundant[k];
+    const double computed = route->closing.q[m->config->model.entries[joint]];
+    const double measured = measured_position(m, joint);
+    const double apart = fabs(difference(m, joint, measured, computed)) / route->scales[k];
+    if (apart <= largest) continue;
+    largest = apart;
+    m->rejection.joint = joint;
+    m->rejection.value = measured;
+    m->rejection.other = computed;
+    if (apart > tolerance) code = CONTRADICTION;
+  }
+  m->apart = largest;
+  return code;
+}
+
+static code_t check_health(machine_t *m, const route_t *route)
+{
+  const double *health = route->closing.health;
+  m->rejection.value = health[CONDITIONING];
+  if (!(health[CONDITIONING] * m->config->settings.max_condition >= 1.0)) return SINGULAR;
+  if (!(health[EFFORTS_SQUARED] < INFINITY)) {
+    m->rejection.value = NAN;
+    return SINGULAR;
+  }
+  return ACCEPTED;
+}
+
+/* Evaluate from one guess. */
+static code_t evaluate_from(machine_t *m, const route_t *route, bool seeded)
+{
+  give_guess(m, route, seeded);
+  code_t code = close_route(m, route);
+  if (code == ACCEPTED) code = check_health(m, route);
+  if (code == ACCEPTED) code = check_agreement(m, route);
+  return code;
+}
+
+/* Evaluate with the loops closed on the branch that agrees with the measurements: that of the
+ * measured joints, or that of the last position. Where neither agrees, the one that is nearer says
+ * which joint is wrong. */
+static code_t evaluate(machine_t *m, const route_t *route)
+{
+  m->apart = 0.0;
+  const request_t before = m->request;
+  code_t code = evaluate_from(m, route, true);
+  if (code != ACCEPTED && route->seed_count > 0) {
+    const rejection_t first = m->rejection;
+    const double apart = m->apart;
+    const code_t second = evaluate_from(m, route, false);
+    const bool better = second == ACCEPTED || code != CONTRADICTION
+                        || (second == CONTRADICTION && m->apart < apart);
+    if (better) {
+      code = second;
+    } else {
+      m->rejection = first;
+      m->apart = apart;
+    }
+  }
+  if (code == ACCEPTED) { /* nothing has to be searched for */
+    m->request.search = before.search;
+    m->request.search_time = before.search_time;
+  }
+  if (m->apart > m->contradiction) {
+    m->contradiction = m->apart;
+    m->contradicting = m->rejection.joint;
+  }
+  return code;
+}
+
+/* Output. */
+
+/* Efforts of the message, if each of its joints has a finite one; zero for joints it does not name. */
+static bool has_efforts(const layout_t *layout, const joint_state_t *state)
+{
+  if (!has_all(state->effort, layout)) return false;
+  for (int k = 0; k < layout->count; k++)
+    if (layout->joints[k] != NOWHERE && !isfinite(number_at(state->effort, (size_t)k)))
+      return false;
+  return true;
+}
+
+/* Velocities of every joint, into the state. */
+static void complete_velocity(machine_t *m, const route_t *route)
+{
+  state_t *s = m->state;
+  const kernel_t *kernel = &route->completion;
+  memcpy(kernel->ports[0], route->closing.q, sizeof(double) * (size_t)s->nq);
+  memcpy(kernel->ports[1], route->velocity, sizeof(double) * (size_t)(s->base_nv + route->known));
+  run_kernel(kernel);
+  memcpy(s->qd, kernel->ports[2], sizeof(double) * (size_t)s->nv);
+}
+
+/* Publish every joint of one coordinate, with the stamp of the message. */
+static void send_completed(machine_t *m, const sink_t *sink, const route_t *route,
+                           const layout_t *layout, const joint_state_t *state, bool moving)
+{
+  config_t *config = m->config;
+  if (!config->settings.complete || !sink->listened(sink->context, COMPLETED_STATES)) return;
+  const model_t *model = &config->model;
+  const bool efforts = has_efforts(layout, state);
+  template_t *message = &config->outputs.completed[moving + 2 * efforts];
+  size_t place = 0;
+  for (int joint = 0; joint < model->joints.count; joint++) {
+    if (model->entries[joint] == NOWHERE) continue;
+    put_number(message, 0, place, route->closing.q[model->entries[joint]]);
+    if (moving) put_number(message, 1, place, m->state->qd[model->coordinates[joint]]);
+    if (efforts) put_number(message, 2, place, 0.0);
+    config->scratch[joint] = (double)place++;
+  }
+  for (int k = 0; efforts && k < layout->count; k++) {
+    const int joint = layout->joints[k];
+    if (joint != NOWHERE && model->entries[joint] != NOWHERE)
+      put_number(message, 2, (size_t)config->scratch[joint], number_at(state->effort, (size_t)k));
+  }
+  put_stamp(message, state->stamp);
+  sink->emit(sink->context, COMPLETED_STATES, message->data, message->size);
+}
+
+/* Publish where the joints are although no effort can be computed. */
+static void send_positions(machine_t *m, const sink_t *sink, const route_t *route,
+                           const layout_t *layout, const joint_state_t *state, bool moving)
+{
+  if (!m->config->settings.complete) return;
+  give_motion(m, route, moving);
+  if (route->wrench != NULL)
+    memset(route->wrench, 0, sizeof(double) * 6 * (size_t)m->config->model.bodies);
+  memcpy(route->closing.guess, m->state->q, sizeof(double) * (size_t)m->config->model.base_nq);
+  const request_t before = m->request;
+  const code_t code = evaluate(m, route);
+  m->request.search = before.search; /* nobody waits for this one */
+  m->request.search_time = before.search_time;
+  if (code != ACCEPTED) return;
+  if (moving) complete_velocity(m, route);
+  send_completed(m, sink, route, layout, state, moving);
+}
+
+static void keep_answer(machine_t *m, const route_t *route, int64_t time, moment_t moment)
+{
+  state_t *s = m->state;
+  const size_t ny = (size_t)s->ny, nq = (size_t)s->nq;
+  memcpy(s->q, route->closing.q, sizeof(double) * nq);
+  memcpy(s->state, route->velocity, sizeof(double) * ny);
+  memcpy(s->state + ny, s->q, sizeof(double) * nq);
+  memcpy(s->state + ny + nq, route->efforts, sizeof(double) * (size_t)s->actuated);
+  memcpy(s->state_joints, route->chosen, (size_t)s->joints);
+  s->state_time = time;
+  s->state_steady = moment.steady;
+  s->answered = true;
+  m->route = route;
+}
+
+/* Compute the efforts for what is known now. */
+static code_t compute(machine_t *m, const route_t *route, int64_t now)
+{
+  give_motion(m, route, true);
+  code_t code = give_base(m, route, now);
+  if (code == ACCEPTED) code = give_wrenches(m, route, now);
+  if (code == ACCEPTED) code = give_acceleration(m, route, now);
+  return code == ACCEPTED ? evaluate(m, route) : code;
+}
+
+code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, size_t size,
+                         moment_t moment)
+{
+  const int64_t began = monotonic();
+  config_t *config = m->config;
+  state_t *s = m->state;
+  const settings_t *settings = &config->settings;
+  joint_state_t state;
+  layout_t *layout = find_layout(&s->state_layouts, &config->model.joints, data, size, &state);
+  if (layout == NULL) return state.name_count > MAX_NAMES ? WRONG_SIZE : UNREADABLE;
+  m->rejection.value = (double)(moment.now - state.stamp);
+  if (is_stale(state.stamp, moment.now, settings->timeout)) return STALE;
+  if (layout->repeated || layout->known == 0) return MISNAMED;
+  code_t code = check_sizes(settings, layout, &state);
+  if (code != ACCEPTED) return code;
+  const int64_t time = state.stamp != 0 ? state.stamp : moment.now;
+  if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;
+  layout->time = time;
+
+  uint8_t *said = (uint8_t *)(config->scratch), *moves = said + s->joints;
+  const bool finite = keep(m, layout, &state, time, said, moves);
+  keep_efforts(m, layout, &state, time);
+  const route_t *route;
+  code = choose_route(m, said, moves, moment.now, finite, &route);
+  if (code != ACCEPTED) {
+    if (route != NULL && route->determined && (code == NO_VELOCITY || code == NOT_FINITE)) {
+      const double value = m->rejection.value;
+      send_positions(m, sink, route, layout, &state, false);
+      m->rejection.value = value;
+    }
+    return code;
+  }
+  code = compute(m, route, moment.now);
+  if (code != ACCEPTED) {
+    const bool placed = code == NO_REFERENCE || code == NO_WRENCH || code == NO_ACCELERATION
+                        || code == PARTIAL || code == NO_BASE_STATE;
+    if (placed) send_positions(m, sink, route, layout, &state, true);
+    return code;
+  }
+  keep_answer(m, route, time, moment);
+  const size_t limited = pass_gate(m, FEEDFORWARD_GATE, route->efforts, moment, config->scratch);
+  emit_efforts(sink, FEEDFORWARD, &config->outputs.feedforward, config->scratch, state.stamp);
+  send_effort_array(m, sink, false, route->efforts, moment);
+  const bool listened = settings->complete && sink->listened(sink->context, COMPLETED_STATES);
+  const bool damping = settings->on_stale == STALE_DAMPING;
+  if (listened || damping || config->observer != NULL) complete_velocity(m, route);
+  if (listened) send_completed(m, sink, route, layout, &state, true);
+  if (config->observer != NULL) {
+    code = observe(m, sink, layout, &state, time);
+    if (code != ACCEPTED) reject(m, code, JOINT_STATES, data, size);
+  }
+  record_t *record = next_record(&m->states);
+  memcpy(record->health, route->closing.health, sizeof record->health);
+  record->health[LIMITED] = (double)limited;
+  record->age = state.stamp != 0 ? (double)(moment.now - state.stamp) * 1e-9 : NAN;
+  record->duration = (double)(monotonic() - began) * 1e-9;
+  return ACCEPTED;
+}

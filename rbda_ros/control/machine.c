@@ -1,0 +1,382 @@
+#include "machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_ASKED = 64 };
+
+int64_t monotonic(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+bool machine_init(machine_t *machine)
+{
+  memset(machine, 0, sizeof *machine);
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  /* Whoever has the lock runs with the priority of a thread of the stream that waits for it. */
+  pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+  pthread_mutex_init(&machine->lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+  machine->states.records = malloc(sizeof(record_t) * MAX_RECORDS);
+  machine->commands.records = malloc(sizeof(record_t) * MAX_RECORDS);
+  machine->asked = calloc(MAX_ASKED + 1, sizeof(uint64_t));
+  machine->contradicting = machine->rejection.joint = NOWHERE;
+  return machine->states.records != NULL && machine->commands.records != NULL
+         && machine->asked != NULL;
+}
+
+static void free_request(machine_t *machine)
+{
+  free(machine->request.measured);
+  free(machine->request.position);
+  free(machine->rejection.mask);
+  machine->request = (request_t){0};
+  machine->rejection.mask = NULL;
+}
+
+void machine_free(machine_t *machine)
+{
+  free_state(machine->state);
+  free_request(machine);
+  free(machine->rejection.data);
+  free(machine->states.records);
+  free(machine->commands.records);
+  free(machine->asked);
+  pthread_mutex_destroy(&machine->lock);
+}
+
+/* Room for requests about a model. */
+static bool make_request(machine_t *machine, const model_t *model)
+{
+  const size_t joints = (size_t)model->joints.count;
+  request_t *request = &machine->request;
+  free_request(machine);
+  request->measured = calloc(6 * joints + 1, 1);
+  request->position = calloc(joints + (size_t)model->nq + 1, sizeof(double));
+  machine->rejection.mask = calloc(joints + 1, 1);
+  if (request->measured == NULL || request->position == NULL || machine->rejection.mask == NULL)
+    return false;
+  request->wanted = request->measured + joints;
+  request->named = request->wanted + joints;
+  request->damped = request->named + joints;
+  request->chosen = request->damped + joints;
+  request->guess = request->position + joints;
+  request->search_time = NEVER;
+  return true;
+}
+
+/* What was last sent on a topic, by the names of the motors. */
+static void carry_gates(const config_t *before, const state_t *old, const config_t *config,
+                        state_t *state)
+{
+  const model_t *from = &before->model, *to = &config->model;
+  for (int g = 0; g < 3; g++) {
+    gate_t *gate = &state->gates[g];
+    const gate_t *last = &old->gates[g];
+    gate->time = last->time;
+    gate->sent = last->sent;
+    gate->standing = last->standing;
+    state->gate_end_time[g] = old->gate_end_time[g];
+    for (int k = 0; k < to->actuated; k++)
+      for (int j = 0; j < from->actuated; j++)
+        if (strcmp(to->joints.names[to->actuated_joints[k]],
+                   from->joints.names[from->actuated_joints[j]])
+            == 0)
+          gate->last[k] = last->last[j];
+  }
+}
+
+config_t *machine_configure(machine_t *machine, config_t *config)
+{
+  config_t *before = machine->config;
+  state_t *old = machine->state;
+  machine->config = config;
+  machine->route = NULL;
+  memset(machine->asked, 0, sizeof(uint64_t) * (MAX_ASKED + 1));
+  if (config == NULL) {
+    free_state(old);
+    machine->state = NULL;
+    free_request(machine);
+    return before;
+  }
+  if (before == NULL || !same_joints(&before->model, &config->model)) {
+    machine->state = NULL;
+    if (!make_state(machine, config) || !make_request(machine, &config->model)) {
+      free_state(machine->state);
+      free_state(old);
+      machine->state = NULL;
+      machine->config = NULL;
+      return before == NULL ? config : before; /* no memory: there is no model any more */
+    }
+    if (old != NULL) carry_gates(before, old, config, machine->state);
+    free_state(old);
+    return before;
+  }
+  if (before->model.version != config->model.version) old->observing = false;
+  if (before->model.description != config->model.description) {
+    /* What was measured may mean something else; what was sent is still standing. */
+    forget_inputs(old);
+    for (int k = 0; k < 3; k++) gate_restart(&old->gates[k]);
+  } else if (before->settings.differentiate != config->settings.differentiate
+             || before->settings.acceleration_source != config->settings.acceleration_source) {
+    forget_differences(old);
+  }
+  return before;
+}
+
+/* Rejections and requests. */
+
+void reject(machine_t *m, code_t code, int topic, const uint8_t *data, size_t size)
+{
+  rejection_t *rejection = &m->rejection;
+  m->counts[code]++;
+  rejection->code = code;
+  rejection->topic = topic;
+  if (size > rejection->capacity) {
+    uint8_t *larger = realloc(rejection->data, size);
+    if (larger == NULL) size = 0;
+    if (larger != NULL) {
+      rejection->data = larger;
+      rejection->capacity = size;
+    }
+  }
+  if (size > 0) memcpy(rejection->data, data, size);
+  rejection->size = size;
+}
+
+void ask(machine_t *m, uint8_t kind, const uint8_t *key, size_t size)
+{
+  uint64_t *asked = (uint64_t *)(void *)m->asked; /* how many, then a hash of each */
+  uint64_t hash = 14695981039346656037u ^ kind;
+  for (size_t k = 0; k < size; k++) hash = (hash ^ key[k]) * 1099511628211u;
+  for (uint64_t k = 1; k <= asked[0]; k++)
+    if (asked[k] == hash) return;
+  if (asked[0] == MAX_ASKED) asked[0] = 0;
+  asked[++asked[0]] = hash;
+  request_t *request = &m->request;
+  if (kind == 'r') request->route = true;
+  if (kind == 'c') request->command = true;
+  if (kind == 's') request->search = true;
+}
+
+bool is_stale(int64_t time, int64_t now, int64_t timeout)
+{
+  return timeout != 0 && (now - time > timeout || time - now > timeout);
+}
+
+int64_t longest_gap(const settings_t *settings)
+{
+  return settings->timeout != 0 ? settings->timeout : INT64_MAX;
+}
+
+record_t *next_record(records_t *records)
+{
+  const size_t k = records->count++;
+  return &records->records[k < MAX_RECORDS ? k : MAX_RECORDS - 1];
+}
+
+/* Where time has jumped back, all that messages said is from the future. */
+void begin_moment(machine_t *m, moment_t moment)
+{
+  state_t *s = m->state;
+  if (moment.now < s->latest - JUMP) {
+    const int64_t state_steady = s->state_steady, command_steady = s->command_steady;
+    forget_inputs(s);
+    s->state_steady = state_steady; /* for whoever watches that inputs come */
+    s->command_steady = command_steady;
+  }
+  s->latest = moment.now;
+}
+
+/* The steady clock is another one after simulated time was switched on or off: what was sent, and
+ * what came, counts as of now. */
+static void follow_steady(state_t *s, int64_t steady)
+{
+  if (steady < s->latest_steady - JUMP) {
+    for (int k = 0; k < 3; k++) {
+      s->gates[k].time = s->gates[k].ramp_began = steady;
+      if (s->gate_end_time[k] != NEVER) s->gate_end_time[k] = steady;
+    }
+    if (s->state_steady != NEVER) s->state_steady = steady;
+    if (s->command_steady != NEVER) s->command_steady = steady;
+  }
+  s->latest_steady = steady;
+}
+
+/* Output. */
+
+void send_array(machine_t *m, const sink_t *sink, int topic, const double *values)
+{
+  const settings_t *settings = &m->config->settings;
+  template_t *array = &m->config->outputs.arrays[topic - EFFORT_COMMANDS];
+  for (int k = 0; k < settings->command_count; k++)
+    put_number(array, 0, (size_t)k, values[settings->command_order[k]]);
+  sink->emit(sink->context, topic, array->data, array->size);
+}
+
+void emit_efforts(const sink_t *sink, int topic, template_t *message, const double *efforts,
+                  int64_t stamp)
+{
+  for (size_t k = 0; k < message->count; k++) put_number(message, 2, k, efforts[k]);
+  put_stamp(message, stamp);
+  sink->emit(sink->context, topic, message->data, message->size);
+}
+
+size_t pass_gate(machine_t *m, int gate, const double *efforts, moment_t moment, double *out)
+{
+  memcpy(out, efforts, sizeof(double) * (size_t)m->config->model.actuated);
+  m->state->gate_end_time[gate] = NEVER;
+  const size_t limited =
+      gate_pass(&m->state->gates[gate], &m->config->settings.gate, moment.steady, out);
+  m->limited += limited > 0 && gate != ARRAY_GATE;
+  return limited;
+}
+
+void send_effort_array(machine_t *m, const sink_t *sink, bool from_joints, const double *efforts,
+                       moment_t moment)
+{
+  const settings_t *settings = &m->config->settings;
+  if (settings->command_count == 0 || settings->commands_from_joints != from_joints) return;
+  double *out = m->config->scratch + m->config->model.actuated;
+  (void)pass_gate(m, ARRAY_GATE, efforts, moment, out);
+  send_array(m, sink, EFFORT_COMMANDS, out);
+}
+
+/* End one topic with efforts (actuated), or NULL for zeros. */
+static void end_topic(machine_t *m, const sink_t *sink, int gate, const double *efforts,
+                      moment_t moment)
+{
+  config_t *config = m->config;
+  const size_t actuated = (size_t)config->model.actuated;
+  double *out = config->scratch;
+  for (size_t k = 0; k < actuated; k++) {
+    const double limit = config->settings.limits[k];
+    out[k] = efforts == NULL ? 0.0 : fmax(-limit, fmin(efforts[k], limit));
+  }
+  gate_end(&m->state->gates[gate], moment.steady, out);
+  if (gate == FEEDFORWARD_GATE)
+    emit_efforts(sink, FEEDFORWARD, &config->outputs.feedforward, out, moment.now);
+  else if (gate == MOTOR_GATE)
+    emit_efforts(sink, MOTOR_COMMANDS, &config->outputs.motors[EFFORT_FIELD], out, moment.now);
+  else if (config->settings.command_count > 0)
+    send_array(m, sink, EFFORT_COMMANDS, out);
+}
+
+/* Efforts that stand for a limited time after the inputs stopped; NULL for zeros. */
+static const double *standing_efforts(machine_t *m, double *out)
+{
+  const config_t *config = m->config;
+  const state_t *s = m->state;
+  const model_t *model = &config->model;
+  const hold_t *hold = config->hold;
+  if (!s->answered) return NULL;
+  if (config->settings.on_stale == STALE_DAMPING) {
+    for (int k = 0; k < model->actuated; k++) {
+      const int32_t at = model->coordinates[model->actuated_joints[k]];
+      out[k] = -config->settings.damping[k] * s->qd[at];
+    }
+    return out;
+  }
+  if (config->settings.on_stale != STALE_GRAVITY || hold == NULL) return NULL;
+  memcpy(hold->gravity.ports[0], s->state + s->ny, sizeof(double) * (size_t)s->nq);
+  run_kernel(&hold->gravity);
+  memcpy(hold->efforts.ports[0], s->state + s->ny, sizeof(double) * (size_t)s->nq);
+  memcpy(hold->efforts.ports[1], hold->gravity.ports[1], sizeof(double) * (size_t)s->ny);
+  run_kernel(&hold->efforts);
+  memcpy(out, hold->efforts.ports[2], sizeof(double) * (size_t)s->actuated);
+  for (int k = 0; k < s->actuated; k++)
+    if (!isfinite(out[k])) return NULL;
+  return out;
+}
+
+/* When the inputs of a gate came last, by the steady clock. */
+static int64_t last_input(const machine_t *m, int gate)
+{
+  const bool commands =
+      gate == MOTOR_GATE || (gate == ARRAY_GATE && m->config->settings.commands_from_joints);
+  return commands ? m->state->command_steady : m->state->state_steady;
+}
+
+int64_t machine_tick(machine_t *m, const sink_t *sink, moment_t moment)
+{
+  int64_t next = INT64_MAX;
+  if (m->config == NULL) return next;
+  follow_steady(m->state, moment.steady);
+  const settings_t *settings = &m->config->settings;
+  double *out = m->config->scratch + m->config->model.actuated;
+  for (int g = 0; g < 3 && settings->timeout != 0 && settings->on_stale != STALE_NOTHING; g++) {
+    if (!m->state->gates[g].standing) continue;
+    int64_t *end = &m->state->gate_end_time[g];
+    const bool holding = *end != NEVER;
+    const int64_t due = holding ? *end : last_input(m, g) + settings->timeout;
+    if (moment.steady <= due) {
+      next = due < next ? due : next;
+      continue;
+    }
+    const double *efforts = holding ? NULL : standing_efforts(m, out);
+    end_topic(m, sink, g, efforts, moment);
+    *end = efforts == NULL ? NEVER : moment.steady + settings->stale_hold;
+    if (efforts != NULL && *end < next) next = *end;
+  }
+  return next;
+}
+
+/* One message of zeros on what a rejected input would have driven. */
+static void zero_after_rejection(machine_t *m, const sink_t *sink, int topic, moment_t moment)
+{
+  const bool from_joints = m->config->settings.commands_from_joints;
+  const int gate = topic == JOINT_COMMANDS ? MOTOR_GATE : FEEDFORWARD_GATE;
+  if (m->state->gates[gate].standing) end_topic(m, sink, gate, NULL, moment);
+  const bool drives_array = from_joints == (topic == JOINT_COMMANDS);
+  if (drives_array && m->state->gates[ARRAY_GATE].standing)
+    end_topic(m, sink, ARRAY_GATE, NULL, moment);
+}
+
+void machine_stop(machine_t *m, const sink_t *sink, moment_t moment)
+{
+  if (m->config == NULL) return;
+  for (int g = 0; g < 3; g++) {
+    if (m->state->gates[g].standing && m->config->settings.on_stale != STALE_NOTHING)
+      end_topic(m, sink, g, NULL, moment);
+    m->state->gate_end_time[g] = NEVER;
+    gate_restart(&m->state->gates[g]);
+  }
+  forget_inputs(m->state);
+}
+
+bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *data, size_t size,
+                  moment_t moment)
+{
+  if (m->config == NULL) return false;
+  const request_t before = m->request;
+  follow_steady(m->state, moment.steady);
+  begin_moment(m, moment);
+  m->rejection.joint = NOWHERE;
+  code_t code = UNREADABLE;
+  if (topic == JOINT_STATES)
+    code = feed_joint_states(m, sink, data, size, moment);
+  else if (topic == REFERENCE)
+    code = feed_reference(m, data, size, moment);
+  else if (topic == BASE_STATE)
+    code = feed_base_state(m, data, size, moment);
+  else if (topic == EXTERNAL_WRENCH)
+    code = feed_wrench(m, data, size, moment);
+  else if (topic == JOINT_COMMANDS)
+    code = feed_command(m, sink, data, size, moment);
+  if (code != ACCEPTED) {
+    reject(m, code, topic, data, size);
+    /* Others may share the topic: names that are not ours stop nothing. */
+    const bool drives = topic == JOINT_STATES || topic == JOINT_COMMANDS;
+    if (drives && code != MISNAMED && m->config->settings.zero_on_rejection)
+      zero_after_rejection(m, sink, topic, moment);
+  }
+  const request_t *now = &m->request;
+  return (now->route && !before.route) || (now->command && !before.command)
+         || (now->search && !before.search);
+}

@@ -1,0 +1,130 @@
+/* What efforts need beside joint states: references, the state of the base, wrenches. */
+#include "machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether some numbers may be used: finite, and not absurdly large. */
+static bool usable(numbers_t numbers, double largest)
+{
+  for (size_t k = 0; k < numbers.count; k++)
+    if (!(fabs(number_at(numbers, k)) <= largest)) return false;
+  return true;
+}
+
+static int by_number(const void *one, const void *other)
+{
+  const int32_t a = *(const int32_t *)one, b = *(const int32_t *)other;
+  return (a > b) - (a < b);
+}
+
+/* trajectory_msgs/JointTrajectory: the acceleration of its first point. */
+code_t feed_reference(machine_t *m, const uint8_t *data, size_t size, moment_t moment)
+{
+  state_t *s = m->state;
+  cdr_reader_t reader = cdr_begin(data, size);
+  (void)cdr_header(&reader);
+  const uint32_t count = cdr_count(&reader);
+  if (reader.failed || count > size) return UNREADABLE;
+  if (count > MAX_NAMES) return WRONG_SIZE;
+  int32_t *joints = malloc(sizeof *joints * (2 * (size_t)count + 1)), *sorted = joints + count;
+  if (joints == NULL) return UNREADABLE;
+  code_t code = ACCEPTED;
+  for (uint32_t k = 0; k < count; k++)
+    joints[k] = sorted[k] = find_name(&m->config->model.joints, cdr_text(&reader));
+  const uint32_t points = cdr_count(&reader);
+  numbers_t acceleration = {NULL, 0, false};
+  if (!reader.failed && points > 0) {
+    (void)cdr_numbers(&reader); /* positions */
+    (void)cdr_numbers(&reader); /* velocities */
+    acceleration = cdr_numbers(&reader);
+  }
+  m->rejection.value = (double)points;
+  m->rejection.other = (double)acceleration.count;
+  qsort(sorted, count, sizeof *sorted, by_number);
+  bool repeated = false;
+  for (uint32_t k = 1; k < count; k++)
+    repeated |= sorted[k] != NOWHERE && sorted[k] == sorted[k - 1];
+  if (reader.failed)
+    code = UNREADABLE;
+  else if (points == 0 || acceleration.count != count)
+    code = WRONG_SIZE;
+  else if (repeated)
+    code = MISNAMED;
+  for (uint32_t k = 0; code == ACCEPTED && k < count; k++)
+    if (joints[k] != NOWHERE && !isfinite(number_at(acceleration, k))) code = NOT_FINITE;
+  if (code == ACCEPTED) {
+    memset(s->referenced, 0, (size_t)s->joints);
+    for (uint32_t k = 0; k < count; k++) {
+      if (joints[k] == NOWHERE) continue;
+      s->referenced[joints[k]] = 1;
+      s->reference[joints[k]] = number_at(acceleration, k);
+    }
+    /* By arrival: the stamp of a trajectory is when it begins, and may be zero for "now". */
+    s->reference_time = moment.now;
+  }
+  free(joints);
+  return code;
+}
+
+/* nav_msgs/Odometry. */
+code_t feed_base_state(machine_t *m, const uint8_t *data, size_t size, moment_t moment)
+{
+  state_t *s = m->state;
+  const settings_t *settings = &m->config->settings;
+  cdr_reader_t reader = cdr_begin(data, size);
+  const header_t header = cdr_header(&reader);
+  (void)cdr_text(&reader); /* child_frame_id */
+  const numbers_t pose = cdr_fixed(&reader, 7);
+  (void)cdr_fixed(&reader, 36);
+  const numbers_t twist = cdr_fixed(&reader, 6);
+  if (reader.failed) return UNREADABLE;
+  if (!usable(pose, settings->largest) || !usable(twist, settings->largest)) return NOT_FINITE;
+  double squared = 0.0;
+  for (size_t k = 3; k < 7; k++) squared += number_at(pose, k) * number_at(pose, k);
+  const double length = sqrt(squared);
+  m->rejection.value = length;
+  if (!(fabs(length - 1.0) <= 1e-3)) return NOT_A_ROTATION;
+  const double divisor = fabs(length - 1.0) > 1e-15 ? length : 1.0;
+  for (size_t k = 0; k < 7; k++) s->base_position[k] = number_at(pose, k) / (k < 3 ? 1.0 : divisor);
+  s->base_time = header.stamp != 0 || settings->timeout != 0 ? header.stamp : moment.now;
+  for (int k = 0; k < 6; k++) {
+    s->base_twist[k] = number_at(twist, (size_t)k);
+    if (s->base_nv > 0 && settings->acceleration_source == ACCELERATION_ESTIMATE)
+      update_rate(&s->base_rates, k, s->base_twist[k], s->base_time, settings->acceleration_cutoff,
+                  longest_gap(settings));
+  }
+  return ACCEPTED;
+}
+
+/* geometry_msgs/WrenchStamped: force and torque in the frame of a link, at its origin. */
+code_t feed_wrench(machine_t *m, const uint8_t *data, size_t size, moment_t moment)
+{
+  state_t *s = m->state;
+  const model_t *model = &m->config->model;
+  cdr_reader_t reader = cdr_begin(data, size);
+  const header_t header = cdr_header(&reader);
+  const numbers_t wrench = cdr_fixed(&reader, 6);
+  if (reader.failed) return UNREADABLE;
+  const int link = find_name(&model->links, header.frame_id);
+  if (link == NOWHERE) return MISNAMED;
+  if (!usable(wrench, m->config->settings.largest)) return NOT_FINITE;
+  /* Force and moment in the frame of the body, angular first. */
+  const double *R = model->link_frames + 12 * link, *p = R + 9;
+  double force[3], moment_about_link[3];
+  for (int i = 0; i < 3; i++) {
+    force[i] = moment_about_link[i] = 0.0;
+    for (int j = 0; j < 3; j++) {
+      force[i] += R[3 * i + j] * number_at(wrench, (size_t)j);
+      moment_about_link[i] += R[3 * i + j] * number_at(wrench, (size_t)(3 + j));
+    }
+  }
+  double *on_body = s->wrenches + 6 * link;
+  on_body[0] = moment_about_link[0] + (p[1] * force[2] - p[2] * force[1]);
+  on_body[1] = moment_about_link[1] + (p[2] * force[0] - p[0] * force[2]);
+  on_body[2] = moment_about_link[2] + (p[0] * force[1] - p[1] * force[0]);
+  memcpy(on_body + 3, force, sizeof force);
+  s->wrench_time[link] = moment.now;
+  return ACCEPTED;
+}

@@ -1,0 +1,358 @@
+"""Input that gives no torque: why it is rejected, how often, and what to change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from rbda_ros.control import native
+from rbda_ros.control.settings import Settings
+from rbda_ros.control.topics import Input
+from rbda_ros.errors import (
+    ClosureError,
+    InputError,
+    NotFiniteError,
+    SingularityError,
+    listed,
+)
+from rbda_ros.robot import Robot
+from rbda_ros.spatial import Array
+
+MAX_NAMES = 10_000
+"""Joints that a message may name: no robot has more, and messages may be anyone's."""
+
+
+class Reason(StrEnum):
+    """Why an input is rejected; the value is what diagnostics show.
+
+    In the order of the machine's codes, which begin with "accepted".
+    """
+
+    UNREADABLE = "not readable"
+    MISNAMED = "misnamed joints"
+    PARTIAL = "joints missing"
+    WRONG_SIZE = "wrong size"
+    NOT_FINITE = "not finite"
+    NOT_A_ROTATION = "not a rotation"
+    STALE = "stale"
+    OUT_OF_ORDER = "out of order"
+    NO_VELOCITY = "no velocity"
+    NO_ACCELERATION = "no acceleration"
+    NO_REFERENCE = "no fresh reference"
+    NO_BASE_STATE = "no fresh base state"
+    NO_STATE = "no fresh joint states"
+    NO_EFFORT = "no measured effort"
+    NO_WRENCH = "no fresh external wrench"
+    NOT_READY = "kernel not ready"
+    NOT_CLOSING = "loops do not close"
+    SINGULAR = "loop at a dead point"
+    CONTRADICTION = "measurements disagree"
+    MODEL = "refused by the model"
+
+
+REASONS = tuple(Reason)
+"""Code k of the machine is reason k - 1."""
+
+
+class RefusalError(InputError):
+    """Input that must not be answered with a number."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        self.reason = reason
+        super().__init__(message)
+
+
+def refusal(error: Exception) -> RefusalError:
+    """An error of the model as a refusal with its reason."""
+    if isinstance(error, RefusalError):
+        return error
+    reason = Reason.MODEL
+    if isinstance(error, NotFiniteError):
+        reason = Reason.NOT_FINITE
+    elif isinstance(error, ClosureError):
+        reason = Reason.NOT_CLOSING
+    elif isinstance(error, SingularityError):
+        reason = Reason.SINGULAR
+    return RefusalError(reason, str(error))
+
+
+class Rejections:
+    """Counts rejected inputs by reason, and explains the last one.
+
+    Args:
+        machine: whose they are.
+
+    Attributes:
+        explainer: finds the words; None without a model.
+    """
+
+    def __init__(self, machine: Any) -> None:
+        self._machine = machine
+        self.explainer: Explainer | None = None
+        self.counts: Counter[Reason] = Counter()
+        self.contradiction: tuple[float, str] | None = None
+        self.largest_external = float("nan")
+        self._search_failed = ""
+        self._forgotten: Counter[Reason] = Counter()
+
+    def forget_last(self) -> None:
+        """Do not count the last rejection: its message is tried again."""
+        self._forgotten[REASONS[self._machine.rejection()["code"] - 1]] += 1
+
+    def collect(self) -> None:
+        """Read what the machine has counted by now."""
+        found = self._machine.counts()
+        counted = Counter(dict(zip(REASONS, found["rejected"][1:], strict=True)))
+        self.counts = counted - self._forgotten  # without zeros
+        joint, explainer = found["contradicting"], self.explainer
+        self.largest_external = found["external"]
+        self.contradiction = None
+        if joint >= 0 and explainer is not None:
+            self.contradiction = found["contradiction"], explainer.joint(joint)
+
+    @property
+    def total(self) -> int:
+        """How many there were in all."""
+        return sum(self.counts.values())
+
+    @property
+    def last_message(self) -> str:
+        """Why the last one was rejected, and what to change; empty before the first."""
+        rejection = self._machine.rejection()
+        if rejection["code"] == 0:
+            return ""
+        reason = REASONS[rejection["code"] - 1]
+        if self.explainer is None:
+            return reason.value
+        if reason is Reason.NOT_CLOSING and self._search_failed:
+            return self._search_failed
+        return " ".join(self.explainer.explain(reason, rejection).split())
+
+    def search_failed(self, message: str) -> None:
+        """A search for a closed position has failed."""
+        self._search_failed = " ".join(message.split())
+
+
+class Explainer:
+    """Finds the words for a rejection of the machine.
+
+    Args:
+        robot: the model.
+        settings: that were in force.
+    """
+
+    def __init__(self, robot: Robot, settings: Settings) -> None:
+        self._robot, self._settings = robot, settings
+
+    def joint(self, number: int) -> str:
+        """The name of a joint, as messages have it."""
+        return self._settings.joint_prefix + self._robot.joint_names[number]
+
+    def explain(self, reason: Reason, rejection: dict[str, Any]) -> str:
+        """Why an input was rejected, and what to change.
+
+        Args:
+            reason: in a word.
+            rejection: as the machine gives it.
+        """
+        topic = Input(rejection["topic"])
+        if topic in (Input.JOINT_STATES, Input.JOINT_COMMANDS):
+            return self._of_joints(reason, rejection, topic.name.lower())
+        explain: dict[Input, Callable[[Reason, dict[str, Any]], str]] = {
+            Input.REFERENCE: self._of_reference,
+            Input.BASE_STATE: self._of_base_state,
+            Input.EXTERNAL_WRENCH: self._of_wrench,
+        }
+        return explain[topic](reason, rejection)
+
+    def _of_joints(self, reason: Reason, rejection: dict[str, Any], topic: str) -> str:
+        value = rejection["value"]
+        if reason is Reason.STALE:
+            return (
+                f"{topic} are {value * 1e-9:.3g} s old by their stamp; check the clocks, or raise "
+                "joint_state_timeout (0: any age)"
+            )
+        if reason is Reason.OUT_OF_ORDER:
+            return f"{topic} are older than the last ones; check the stamps"
+        if reason is Reason.NO_VELOCITY:
+            if value:
+                return (
+                    "the velocity comes from differences, and is known once messages have come "
+                    "for one time constant of velocity_cutoff"
+                )
+            return (
+                "joint_states have no velocity; publish velocities, or set velocity_source to "
+                "differentiate"
+            )
+        if reason is Reason.CONTRADICTION:
+            return self._contradiction(rejection)
+        if reason is Reason.SINGULAR:
+            return self._singular(value, topic)
+        fixed = {
+            Reason.NO_ACCELERATION: "the acceleration comes from differences, and is known once "
+            "messages have come for one time constant of acceleration_cutoff",
+            Reason.NO_REFERENCE: _no_fresh("~/reference"),
+            Reason.NO_BASE_STATE: _no_fresh("~/base_state"),
+            Reason.NO_WRENCH: _no_fresh("~/external_wrench"),
+            Reason.NO_STATE: "no joint_states that could be answered lately; efforts act where the "
+            "robot is",
+            Reason.NO_EFFORT: "joint_states have no effort of every motor, nor of every "
+            "independent joint; publish measured efforts, or set publish_external_effort to false",
+            Reason.NOT_READY: f"the kernel for these {topic} is being made",
+            Reason.NOT_CLOSING: "the loops do not close near the last position; a closed one is "
+            "being searched for"
+            if topic == "joint_states"
+            else "the loops do not close at the commanded joints, or far from the position of the "
+            "robot; command a pose within reach",
+            Reason.MODEL: "the motors cannot give the commanded force; command efforts on joints "
+            "that they drive",
+        }
+        return fixed[reason] if reason in fixed else self._of_message(reason, rejection, topic)
+
+    def _of_message(self, reason: Reason, rejection: dict[str, Any], topic: str) -> str:
+        try:
+            names, _, *fields = native.read_joint_state(rejection["data"])
+        except ValueError as error:
+            return f"{topic}: {error}"
+        position, velocity, effort = (np.frombuffer(numbers) for numbers in fields)
+        named = dict(position=position, velocity=velocity, effort=effort)
+        if reason is Reason.MISNAMED:
+            return self._misnamed(names, topic)
+        if reason is Reason.WRONG_SIZE:
+            return _wrong_size(names, named, topic)
+        if reason is Reason.PARTIAL:
+            return self._partial(rejection["mask"], topic)
+        bad = [
+            name
+            for k, name in enumerate(names)
+            if any(k < len(numbers) and not np.isfinite(numbers[k]) for numbers in named.values())
+        ]
+        return f"{topic} are not finite: {listed(bad) or 'numbers too large'}"
+
+    def _misnamed(self, names: list[str], topic: str) -> str:
+        try:
+            check_once(names)
+        except RefusalError as error:
+            return str(error)
+        robot, prefix = self._robot, self._settings.joint_prefix
+        ours = listed(prefix + name for name in robot.joint_names)
+        if topic == "joint_states":
+            return (
+                f"joint_states name no joint of '{robot.name}', which has {ours}; they name "
+                f"{listed(names) or 'none at all'}"
+            )
+        known = {prefix + name for name in robot.joint_names}
+        unknown = [name for name in names if name not in known]
+        return (
+            f"joint_commands name {listed(unknown) or 'no joint'}, which '{robot.name}' does not "
+            f"have; it has {ours}"
+        )
+
+    def _partial(self, mask: bytes, topic: str) -> str:
+        robot = self._robot
+        known = [name for name, given in zip(robot.joint_names, mask, strict=True) if given]
+        try:
+            robot.determining_joints(known)
+        except InputError as error:
+            return f"{topic}: {error}"
+        return "reference: its joints do not determine the others; name more of them"
+
+    def _contradiction(self, rejection: dict[str, Any]) -> str:
+        measured, computed = rejection["value"], rejection["other"]
+        name = self.joint(rejection["joint"])
+        return (
+            f"joint_states contradict each other: '{name}' is measured at {measured:.4g}, but "
+            f"follows from the other joints to be at {computed:.4g} (difference "
+            f"{measured - computed:.3g}); check its encoder and zero, or raise "
+            "measurement_tolerance"
+        )
+
+    @staticmethod
+    def _singular(conditioning: float, topic: str) -> str:
+        if not np.isfinite(conditioning):
+            return "the efforts are not finite at this position"
+        number = f"condition number {1.0 / max(conditioning, 1e-300):.3g}"
+        if topic == "joint_states":
+            return (
+                f"a loop is at a dead point, or too near to one: {number}; move away from it, or "
+                "measure other joints"
+            )
+        return (
+            f"the command is at a dead point of a loop, or too near to one: {number}; command a "
+            "pose away from it"
+        )
+
+    def _of_reference(self, reason: Reason, rejection: dict[str, Any]) -> str:
+        points, accelerations = int(rejection["value"]), int(rejection["other"])
+        if reason is Reason.WRONG_SIZE and not points:
+            return "reference has no point; give one"
+        if reason is Reason.WRONG_SIZE:
+            return (
+                f"reference.points[0].accelerations has {accelerations} numbers, which is not the "
+                "number of its joints; give one per joint"
+            )
+        if reason is Reason.MISNAMED:
+            return "reference names a joint twice; name each once"
+        if reason is Reason.NOT_FINITE:
+            return "reference has a number that is not finite"
+        return "reference: the bytes are no JointTrajectory in plain CDR"
+
+    def _of_base_state(self, reason: Reason, rejection: dict[str, Any]) -> str:
+        if reason is Reason.NOT_A_ROTATION:
+            return (
+                f"base_state.pose.orientation has length {rejection['value']:.3g}; give a unit "
+                "quaternion (w = 1 for none)"
+            )
+        if reason is Reason.NOT_FINITE:
+            return "base_state is not finite, or has a number that is too large"
+        return "base_state: the bytes are no Odometry in plain CDR"
+
+    def _of_wrench(self, reason: Reason, rejection: dict[str, Any]) -> str:
+        if reason is Reason.MISNAMED:
+            return (
+                f"external_wrench: its header.frame_id is no link of '{self._robot.name}'; name "
+                "the link that the wrench acts on, and give it in that link's frame"
+            )
+        if reason is Reason.NOT_FINITE:
+            return "external_wrench is not finite, or has a number that is too large"
+        return "external_wrench: the bytes are no WrenchStamped in plain CDR"
+
+
+def check_once(names: Any) -> None:
+    """Refuse names that are given twice, or too many of them; in time that grows with their number.
+
+    Raises:
+        RefusalError: says which.
+    """
+    if len(names) > MAX_NAMES:
+        raise RefusalError(
+            Reason.WRONG_SIZE, f"{len(names)} joints are named; name {MAX_NAMES} at most"
+        )
+    if len(set(names)) < len(names):
+        repeated = sorted(name for name, uses in Counter(names).items() if uses > 1)
+        raise RefusalError(
+            Reason.MISNAMED, f"joints named twice: {listed(repeated)}; name each once"
+        )
+
+
+def _wrong_size(names: list[str], fields: dict[str, Array], topic: str) -> str:
+    if len(names) > MAX_NAMES:
+        return f"{len(names)} joints are named; name {MAX_NAMES} at most"
+    size = len(names)
+    plural = {"position": "positions", "velocity": "velocities", "effort": "efforts"}
+    for field, numbers in fields.items():
+        needed = field == "position" and topic == "joint_states"
+        if len(numbers) != size and (needed or len(numbers)):
+            return (
+                f"{topic} name {size} joints but have {len(numbers)} {plural[field]}; give one "
+                "per joint"
+            )
+    return f"{topic} have no numbers; give some"
+
+
+def _no_fresh(topic: str) -> str:
+    return f"no fresh message on {topic}; publish it as often as joint_states"

@@ -1,0 +1,316 @@
+/* The state of the machine: all that it knows from messages, and what it sent. */
+#include "machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void fill(double *values, size_t count, double value)
+{
+  for (size_t k = 0; k < count; k++) values[k] = value;
+}
+
+static void fill_times(int64_t *times, size_t count)
+{
+  for (size_t k = 0; k < count; k++) times[k] = NEVER;
+}
+
+static void free_layouts(layouts_t *layouts)
+{
+  for (int k = 0; k < layouts->count; k++) {
+    free(layouts->layouts[k]->pattern);
+    free(layouts->layouts[k]->joints);
+    free(layouts->layouts[k]);
+  }
+  layouts->count = 0;
+}
+
+static void free_rates(rates_t *rates)
+{
+  free(rates->rate);
+  free(rates->time);
+}
+
+/* Rate, filtered and value in one block; time and began in another. */
+static bool make_rates(rates_t *rates, size_t count)
+{
+  rates->rate = calloc(3 * count + 1, sizeof(double));
+  rates->time = calloc(2 * count + 1, sizeof(int64_t));
+  if (rates->rate == NULL || rates->time == NULL) return false;
+  rates->filtered = rates->rate + count;
+  rates->value = rates->filtered + count;
+  rates->began = rates->time + count;
+  return true;
+}
+
+static void forget_rates(rates_t *rates, size_t count)
+{
+  fill(rates->rate, count, NAN);
+  fill_times(rates->time, count);
+}
+
+void update_rate(rates_t *rates, int k, double value, int64_t time, double cutoff, int64_t longest)
+{
+  const int64_t gap = time - rates->time[k];
+  if (gap == 0) return; /* the same once more */
+  const bool known = rates->time[k] != NEVER && gap > 0 && gap <= longest;
+  const double speed = 2.0 * M_PI * cutoff;
+  if (known) {
+    const double dt = (double)gap * 1e-9, raw = (value - rates->value[k]) / dt;
+    rates->filtered[k] -= expm1(-speed * dt) * (raw - rates->filtered[k]);
+    /* The filter began at zero: its weights do not yet add up to one. Before one time constant has
+     * passed, a single noisy difference would be amplified, and there is no rate. */
+    const double elapsed = speed * (double)(time - rates->began[k]) * 1e-9;
+    rates->rate[k] = elapsed >= 1.0 ? rates->filtered[k] / -expm1(-elapsed) : NAN;
+  } else {
+    rates->began[k] = time;
+    rates->filtered[k] = 0.0;
+    rates->rate[k] = NAN;
+  }
+  rates->value[k] = value;
+  rates->time[k] = isfinite(value) ? time : NEVER;
+}
+
+bool make_state(machine_t *m, config_t *config)
+{
+  const model_t *model = &config->model;
+  state_t *s = calloc(1, sizeof *s);
+  if (s == NULL) return false;
+  const size_t joints = (size_t)model->joints.count, nq = (size_t)model->nq, nv = (size_t)model->nv;
+  const size_t ny = (size_t)model->ny, actuated = (size_t)model->actuated;
+  const size_t links = (size_t)model->links.count, base_nv = (size_t)model->base_nv;
+  s->joints = (int)joints;
+  s->nq = (int)nq;
+  s->nv = (int)nv;
+  s->ny = (int)ny;
+  s->actuated = (int)actuated;
+  s->links = (int)links;
+  s->base_nv = (int)base_nv;
+  const size_t sizes[] = {joints, joints, joints,    nq,       ny + nq + actuated,
+                          nv,     joints, 6 * links, nq,       ny,
+                          ny,     ny,     actuated,  actuated, actuated};
+  double **const arrays[] = {
+      &s->position,      &s->velocity,      &s->effort,       &s->q,        &s->state, &s->qd,
+      &s->reference,     &s->wrenches,      &s->command_q,    &s->integral, &s->drive, &s->external,
+      &s->gates[0].last, &s->gates[1].last, &s->gates[2].last};
+  const size_t count = sizeof sizes / sizeof *sizes;
+  size_t total = 1;
+  for (size_t k = 0; k < count; k++) total += sizes[k];
+  s->block = calloc(total, sizeof(double));
+  s->time = calloc(2 * joints + links + 1, sizeof(int64_t));
+  s->moving = calloc(3 * joints + 1, 1);
+  s->source = calloc(joints + 1, sizeof(uint32_t));
+  const bool made = make_rates(&s->velocity_rates, joints)
+                    && make_rates(&s->acceleration_rates, joints)
+                    && make_rates(&s->base_rates, base_nv);
+  if (s->block == NULL || s->time == NULL || s->moving == NULL || s->source == NULL || !made) {
+    free_state(s);
+    return false;
+  }
+  double *at = s->block;
+  for (size_t k = 0; k < count; k++) {
+    *arrays[k] = at;
+    at += sizes[k];
+  }
+  s->effort_time = s->time + joints;
+  s->wrench_time = s->effort_time + joints;
+  s->state_joints = s->moving + joints;
+  s->referenced = s->state_joints + joints;
+  for (int k = 0; k < 3; k++) {
+    s->gates[k].count = actuated;
+    s->gate_end_time[k] = NEVER;
+  }
+  memcpy(s->q, model->home, sizeof(double) * nq);
+  memcpy(s->command_q, model->home, sizeof(double) * nq);
+  s->latest_steady = NEVER;
+  forget_inputs(s);
+  m->state = s;
+  return true;
+}
+
+void free_state(state_t *state)
+{
+  if (state == NULL) return;
+  free_layouts(&state->state_layouts);
+  free_layouts(&state->command_layouts);
+  free_rates(&state->velocity_rates);
+  free_rates(&state->acceleration_rates);
+  free_rates(&state->base_rates);
+  free(state->block);
+  free(state->time);
+  free(state->moving);
+  free(state->source);
+  free(state);
+}
+
+void forget_differences(state_t *s)
+{
+  forget_rates(&s->velocity_rates, (size_t)s->joints);
+  forget_rates(&s->acceleration_rates, (size_t)s->joints);
+  forget_rates(&s->base_rates, (size_t)s->base_nv);
+}
+
+/* All that messages said, but not where the loops were closed, nor what was sent. */
+void forget_inputs(state_t *s)
+{
+  fill_times(s->time, (size_t)(2 * s->joints + s->links));
+  forget_differences(s);
+  s->answered = s->observing = false;
+  s->reference_time = s->base_time = NEVER;
+  s->command_steady = s->command_stamp = s->last_command_stamp = NEVER;
+  s->state_time = s->state_steady = s->observer_time = NEVER;
+  s->latest = NEVER;
+  s->largest_external = NAN;
+  fill(s->external, (size_t)s->ny, 0.0);
+  free_layouts(&s->state_layouts);
+  free_layouts(&s->command_layouts);
+}
+
+bool same_joints(const model_t *one, const model_t *other)
+{
+  if (one->joints.count != other->joints.count || one->nq != other->nq || one->nv != other->nv
+      || one->ny != other->ny || one->actuated != other->actuated
+      || one->links.count != other->links.count || one->base_nv != other->base_nv)
+    return false;
+  for (int k = 0; k < one->joints.count; k++)
+    if (strcmp(one->joints.names[k], other->joints.names[k]) != 0) return false;
+  for (int k = 0; k < one->links.count; k++)
+    if (strcmp(one->links.names[k], other->links.names[k]) != 0) return false;
+  return memcmp(one->actuated_joints, other->actuated_joints,
+                sizeof(int32_t) * (size_t)one->actuated)
+             == 0
+         && memcmp(one->entries, other->entries, sizeof(int32_t) * (size_t)one->joints.count) == 0
+         && memcmp(one->y_coordinates, other->y_coordinates, sizeof(int32_t) * (size_t)one->ny)
+                == 0;
+}
+
+/* Layouts: names are matched once for each set of names. */
+
+static uint32_t hash_of(text_t name)
+{
+  uint32_t hash = 2166136261u; /* FNV-1a */
+  for (size_t k = 0; k < name.size; k++) hash = (hash ^ (uint8_t)name.at[k]) * 16777619u;
+  return hash;
+}
+
+bool build_table(name_table_t *table)
+{
+  uint32_t slots = 4;
+  while (slots < 2u * (uint32_t)table->count) slots *= 2;
+  table->mask = slots - 1;
+  table->slots = malloc(sizeof(int32_t) * slots);
+  if (table->slots == NULL) return false;
+  for (uint32_t k = 0; k < slots; k++) table->slots[k] = NOWHERE;
+  for (int32_t k = 0; k < table->count; k++) {
+    uint32_t slot = hash_of((text_t){table->names[k], strlen(table->names[k])}) & table->mask;
+    while (table->slots[slot] != NOWHERE) slot = (slot + 1) & table->mask;
+    table->slots[slot] = k;
+  }
+  return true;
+}
+
+int find_name(const name_table_t *table, text_t name)
+{
+  uint32_t slot = hash_of(name) & table->mask;
+  for (; table->slots[slot] != NOWHERE; slot = (slot + 1) & table->mask) {
+    const char *known = table->names[table->slots[slot]];
+    if (strlen(known) == name.size && memcmp(known, name.at, name.size) == 0)
+      return table->slots[slot];
+  }
+  return NOWHERE;
+}
+
+static int by_text(const void *one, const void *other)
+{
+  const text_t *a = one, *b = other;
+  const size_t size = a->size < b->size ? a->size : b->size;
+  const int order = memcmp(a->at, b->at, size);
+  return order != 0 ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+/* Whether a name stands twice, among all names of the message. */
+static bool has_repeated(text_t *names, size_t count)
+{
+  qsort(names, count, sizeof *names, by_text);
+  for (size_t k = 1; k < count; k++)
+    if (by_text(&names[k - 1], &names[k]) == 0) return true;
+  return false;
+}
+
+static layout_t *new_layout(const name_table_t *joints, const uint8_t *data,
+                            const joint_state_t *state)
+{
+  const size_t count = state->name_count;
+  layout_t *layout = calloc(1, sizeof *layout);
+  text_t *names = malloc(sizeof *names * (count + 1));
+  if (layout != NULL) {
+    layout->pattern_size = state->names_end - FRAME_ID_AT;
+    layout->pattern = malloc(layout->pattern_size + 1);
+    layout->joints = malloc(sizeof(int32_t) * (count + 1));
+  }
+  if (layout == NULL || names == NULL || layout->pattern == NULL || layout->joints == NULL) {
+    if (layout != NULL) {
+      free(layout->pattern);
+      free(layout->joints);
+    }
+    free(layout);
+    free(names);
+    return NULL;
+  }
+  memcpy(layout->pattern, data + FRAME_ID_AT, layout->pattern_size);
+  cdr_reader_t reader = cdr_begin(data, state->names_end);
+  reader.at = state->names_at + sizeof(uint32_t);
+  layout->encoding = data[1];
+  layout->count = (int)count;
+  layout->time = NEVER;
+  for (size_t k = 0; k < count; k++) {
+    names[k] = cdr_text(&reader);
+    layout->joints[k] = find_name(joints, names[k]);
+    layout->known += layout->joints[k] != NOWHERE;
+  }
+  layout->repeated = has_repeated(names, count);
+  free(names);
+  return layout;
+}
+
+/* Messages with the same names can differ in their padding or frame: they share one stamp. */
+static int64_t stamp_of_same_joints(const layouts_t *layouts, const layout_t *of)
+{
+  for (int k = 0; k < layouts->count; k++) {
+    const layout_t *other = layouts->layouts[k];
+    if (other->count == of->count
+        && memcmp(other->joints, of->joints, sizeof(int32_t) * (size_t)of->count) == 0)
+      return other->time;
+  }
+  return NEVER;
+}
+
+/* The layout of a message, whose numbers are read as well; NULL where it is not readable, has too
+ * many names (`name_count` tells), or there is no memory. */
+layout_t *find_layout(layouts_t *layouts, const name_table_t *joints, const uint8_t *data,
+                      size_t size, joint_state_t *state)
+{
+  state->name_count = 0;
+  for (int k = 0; k < layouts->count; k++) {
+    layout_t *layout = layouts->layouts[k];
+    if (size < FRAME_ID_AT + layout->pattern_size || data[1] != layout->encoding
+        || memcmp(layout->pattern, data + FRAME_ID_AT, layout->pattern_size) != 0)
+      continue;
+    if (!read_joint_state(data, size, FRAME_ID_AT + layout->pattern_size, state)) return NULL;
+    if (k > 0) { /* the next one is most likely like this one */
+      memmove(&layouts->layouts[1], &layouts->layouts[0], sizeof(layout_t *) * (size_t)k);
+      layouts->layouts[0] = layout;
+    }
+    return layout;
+  }
+  if (!read_joint_state(data, size, 0, state) || state->name_count > MAX_NAMES) return NULL;
+  layout_t *layout = new_layout(joints, data, state);
+  if (layout == NULL) return NULL;
+  layout->time = stamp_of_same_joints(layouts, layout);
+  layout->number = ++layouts->made;
+  if (layouts->count == MAX_LAYOUTS) free_layouts(layouts);
+  memmove(&layouts->layouts[1], &layouts->layouts[0], sizeof(layout_t *) * (size_t)layouts->count);
+  layouts->layouts[0] = layout;
+  layouts->count++;
+  return layout;
+}

@@ -1,0 +1,395 @@
+"""The stream of one node or recording: the machine, and what prepares its configurations."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rbda_ros.control import native
+from rbda_ros.control.configuration import (
+    CommandRoute,
+    Configuration,
+    Route,
+    RouteMaker,
+    mask_of,
+    model_table,
+    names_in,
+    settings_table,
+    wrench_point,
+)
+from rbda_ros.control.meter import Meter, Reading
+from rbda_ros.control.rejections import Explainer, Rejections
+from rbda_ros.control.settings import Settings
+from rbda_ros.control.topics import Input, Output
+from rbda_ros.errors import ClosureError, InputError, ModelError
+from rbda_ros.robot import Robot
+from rbda_ros.spatial import Array
+
+MAX_ROUTES = 30
+"""Routes of states, and of commands, that are kept; the least recently made ones are dropped."""
+MAX_TRIES = 4
+"""How often a message is fed again after what it needs was prepared."""
+
+Messages = list[tuple[Output, bytes]]
+Background = Callable[[Callable[[], Any]], "Future[Any]"]
+RouteKey = tuple[bytes, bytes | None, str, bool, tuple[str, ...]]
+CommandKey = tuple[bytes, int, bytes | None]
+
+
+class LastState(NamedTuple):
+    """The state that was answered last.
+
+    Attributes:
+        time: its stamp [ns].
+        q: (nq,) spanning position.
+        velocity: (ny,) of the base and of ``joints``.
+        efforts: (actuated,) feedforward.
+        joints: that were measured.
+    """
+
+    time: int
+    q: Array
+    velocity: Array
+    efforts: Array
+    joints: tuple[str, ...]
+
+
+@dataclass
+class Prepared:
+    """What was made for a robot before it comes into use."""
+
+    maker: RouteMaker
+    routes: OrderedDict[RouteKey, Route] = field(default_factory=OrderedDict)
+    commands: OrderedDict[CommandKey, CommandRoute] = field(default_factory=OrderedDict)
+
+
+def at_once(make: Callable[[], Any]) -> Future[Any]:
+    """Run something in the place of another thread."""
+    made: Future[Any] = Future()
+    try:
+        made.set_result(make())
+    except Exception as error:
+        made.set_exception(error)
+    return made
+
+
+class Stream:
+    """Takes messages and times, gives messages and rejections.
+
+    Any thread may call it; the machine has its own lock.
+
+    Args:
+        background: runs something in another thread.
+        on_configured: called when the machine has another configuration.
+
+    Attributes:
+        machine: the state machine.
+        rejections: input that was not answered, by reason.
+        states, commands: how often and how fast messages were answered.
+    """
+
+    def __init__(self, background: Background = at_once) -> None:
+        self.machine = native.Machine()
+        self.rejections = Rejections(self.machine)
+        self.states, self.commands = Meter(), Meter()
+        self._background = background
+        self._lock = threading.RLock()
+        self._robot: Robot | None = None
+        self._settings = Settings()
+        self._made: Prepared | None = None
+        self._making: set[Any] = set()
+        self._search: Future[Any] | None = None
+        self._generation = 0
+
+    # Models and settings.
+
+    def prepare(self, robot: Robot, settings: Settings | None = None) -> Prepared:
+        """Make what the first messages of a robot will need, compiled; in any thread."""
+        with self._lock:
+            wanted = settings or self._settings
+            routes = [] if self._made is None else list(self._made.routes)
+            commands = [] if self._made is None else list(self._made.commands)
+            same = self._robot is not None and self._robot.joint_names == robot.joint_names
+        prepared = Prepared(RouteMaker(robot))
+        keys = [_route_key(key[0], key[1], wanted) for key in routes] if same else []
+        for key in dict.fromkeys([*_likely(robot, wanted), *keys]):
+            prepared.routes[key] = prepared.maker.route(key[0], key[1], wanted)
+        for named in commands if same else ():
+            prepared.commands[named] = prepared.maker.command_route(*named, wanted)
+        return prepared
+
+    def use(self, robot: Robot, settings: Settings, prepared: Prepared | None = None) -> None:
+        """Put a model in the place of the one before, between two messages."""
+        made = prepared or self.prepare(robot, settings)
+        with self._lock:
+            self._robot, self._settings, self._made = robot, settings, made
+            self._generation += 1
+            self._making.clear()
+            self.rejections.explainer = Explainer(robot, settings)
+            self._configure()
+
+    def apply(self, settings: Settings) -> None:
+        """Go on with other settings, from the next message on."""
+        with self._lock:
+            before, self._settings = self._settings, settings
+            robot = self._robot
+            if robot is None:
+                return
+            self.rejections.explainer = Explainer(robot, settings)
+            assert self._made is not None
+            if settings.joint_prefix != before.joint_prefix:
+                self._made.commands.clear()
+            remade = OrderedDict(
+                (key, _with_settings(self._made.maker, route, settings, before))
+                for key, route in self._made.commands.items()
+            )
+            self._made.commands = OrderedDict((k, r) for k, r in remade.items() if r is not None)
+            masks = self._last_masks(self._made)
+            self._configure()
+            # What the next messages will need; until it is there, they are rejected.
+            for key in _likely(robot, settings, masks):
+                self._make_route(key)
+
+    def _last_masks(self, made: Prepared) -> list[bytes]:
+        """The joints that the last answer went by, if there was one."""
+        used = self.machine.inputs()
+        return [] if used is None else [list(made.routes)[used[0]][0]]
+
+    def free(self) -> None:
+        """Forget the model."""
+        with self._lock:
+            self._robot = self._made = None
+            self._generation += 1
+            self.rejections.explainer = None
+            self.machine.configure(None)
+
+    # Messages.
+
+    def feed(self, topic: Input, data: bytes, now: int, steady: int | None = None) -> Messages:
+        """Take a message; the messages that go out.
+
+        Args:
+            topic: of the message.
+            data: the message, serialized.
+            now: present time of the clock that stamps are from [ns].
+            steady: present time of a clock that never jumps [ns]; the same unless given.
+        """
+        messages, asks = self.machine.feed(topic, data, now, now if steady is None else steady)
+        if asks:
+            self.serve()
+        return [(Output(topic), data) for topic, data in messages]
+
+    def answer(self, topic: Input, data: bytes, now: int, steady: int | None = None) -> Messages:
+        """As `feed`, but prepare what the message needs before it is answered.
+
+        For recordings, which can wait: with a background that runs everything at once.
+        """
+        for _ in range(MAX_TRIES):
+            messages, asks = self.machine.feed(topic, data, now, now if steady is None else steady)
+            if not asks:
+                break
+            self.serve()
+            self.rejections.forget_last()
+        return [(Output(topic), data) for topic, data in messages]
+
+    def tick(self, now: int, steady: int | None = None) -> tuple[Messages, int]:
+        """What goes out because nothing came; and when to ask again [ns, steady]."""
+        messages, due = self.machine.tick(now, now if steady is None else steady)
+        return [(Output(topic), data) for topic, data in messages], due
+
+    def stop(self, now: int, steady: int | None = None) -> Messages:
+        """End the topics of motors, and forget all inputs."""
+        messages = self.machine.stop(now, now if steady is None else steady)
+        return [(Output(topic), data) for topic, data in messages]
+
+    def last_state(self) -> LastState | None:
+        """The state that was answered last; None where there is none."""
+        state = self.machine.state()
+        robot = self._robot
+        if state is None or robot is None or len(state["joints"]) != len(robot.joint_names):
+            return None
+        q, velocity, efforts = (np.frombuffer(state[k]) for k in ("q", "velocity", "efforts"))
+        return LastState(state["time"], q, velocity, efforts, names_in(robot, state["joints"]))
+
+    def collect(self) -> None:
+        """Read what the machine counted; once a second or so."""
+        for meter, of_commands in ((self.states, False), (self.commands, True)):
+            count, rows = self.machine.records(of_commands)
+            meter.add(count, np.frombuffer(rows).reshape(-1, Meter.ROW))
+        self.rejections.collect()
+
+    def read_meters(self) -> tuple[Reading, Reading]:
+        """What was measured of states and of commands since the last reading."""
+        self.collect()
+        return self.states.read(), self.commands.read()
+
+    def in_use(self) -> tuple[Any, list[Array]] | None:
+        """The kernel that answered last, and copies of what it was given."""
+        with self._lock:
+            given = self.machine.inputs()
+            if given is None or self._made is None:
+                return None
+            index, inputs = given
+            route = list(self._made.routes.values())[index]
+            assert route.call is not None
+            return route.call.kernel, [np.frombuffer(x).copy() for x in inputs]
+
+    @property
+    def kernel_state(self) -> str:
+        """How efforts are computed: by machine code, or not."""
+        used = self.in_use()
+        if used is None:
+            return "none in use yet"
+        kernel = used[0]
+        if kernel.compiled:
+            return "compiled"
+        return f"interpreted: {kernel.error}" if kernel.error else "interpreted"
+
+    # Requests of the machine.
+
+    def serve(self) -> None:
+        """Prepare what the machine asks for."""
+        with self._lock:
+            asked, robot = self.machine.request(), self._robot
+            if asked is None or robot is None:
+                return
+            if asked["route"]:
+                wanted = asked["wanted"] if asked["has_wanted"] else None
+                self._make_route(_route_key(asked["measured"], wanted, self._settings))
+            if asked["command"]:
+                damped = asked["damped"] if asked["has_damped"] else None
+                self._make_command((asked["named"], asked["fields"], damped))
+            if asked["search"]:
+                self._begin_search(asked)
+
+    def _make_route(self, key: RouteKey) -> None:
+        made, settings, generation = self._made, self._settings, self._generation
+        assert made is not None
+        if key in made.routes or key in self._making:
+            return
+        self._making.add(key)
+
+        def make() -> None:
+            route = made.maker.route(key[0], key[1], settings)
+            with self._lock:
+                if generation == self._generation:
+                    self._making.discard(key)
+                    _keep(made.routes, key, route)
+                    self._configure()
+
+        self._background(make)
+
+    def _make_command(self, key: CommandKey) -> None:
+        made, settings, generation = self._made, self._settings, self._generation
+        assert made is not None
+        if key in made.commands or key in self._making:
+            return
+        self._making.add(key)
+
+        def make() -> None:
+            route = made.maker.command_route(*key, settings)
+            with self._lock:
+                if generation != self._generation:
+                    return
+                self._making.discard(key)
+                if settings is self._settings:
+                    _keep(made.commands, key, route)
+                self._configure()  # with other settings by now, the machine asks again
+
+        self._background(make)
+
+    def _begin_search(self, asked: dict[str, Any]) -> None:
+        """Search for a closed position, one at a time: it may take half a second."""
+        if self._search is not None and not self._search.done():
+            return
+        robot, generation = self._robot, self._generation
+        assert robot is not None
+        chosen = set(names_in(robot, asked["chosen"]))
+        routes = self._made.routes.values() if self._made is not None else ()
+        calls = [r.call for r in routes if r.call is not None and set(r.call.joints) == chosen]
+        if not calls:
+            return
+        call = calls[0]
+        positions = np.frombuffer(asked["position"])[: len(call.joints)]
+        known = dict(zip(call.joints, positions.tolist(), strict=True))
+        guess = np.frombuffer(asked["guess"]).copy()
+
+        def search() -> None:
+            try:
+                q = call.close_on_any_branch(known, guess)
+            except (InputError, ModelError, ClosureError) as error:
+                self.rejections.search_failed(str(error))
+                return
+            with self._lock:
+                if generation == self._generation:
+                    self.machine.start_from(q.tobytes())
+
+        self._search = self._background(search)
+
+    def _configure(self) -> None:
+        robot, settings, made = self._robot, self._settings, self._made
+        assert robot is not None and made is not None
+        point = wrench_point(robot, settings)
+        self.machine.configure(
+            Configuration(
+                model=model_table(robot, settings.joint_prefix),
+                settings=settings_table(robot, settings),
+                routes=list(made.routes.values()),
+                command_routes=list(made.commands.values()),
+                observer=made.maker.observer(settings),
+                hold=made.maker.hold(settings),
+                wrench_frame="" if point is None else point[0],
+            )
+        )
+
+
+def _keep(routes: OrderedDict[Any, Any], key: Any, route: Any) -> None:
+    routes[key] = route
+    while len(routes) > MAX_ROUTES:
+        routes.popitem(last=False)
+
+
+def _route_key(measured: bytes, wanted: bytes | None, settings: Settings) -> RouteKey:
+    source = settings.acceleration_source
+    reference = wanted if source == "reference" else None
+    return measured, reference, source, settings.external_wrench, settings.terms
+
+
+def _likely(robot: Robot, settings: Settings, masks: list[bytes] | None = None) -> list[RouteKey]:
+    """Routes that the next messages will most likely need: like the last, or the usual joints."""
+    scalar = robot.coordinates.scalar_positions
+    every = mask_of(robot, tuple(scalar))
+    usual = masks or [
+        mask_of(robot, robot.independent_joint_names),
+        every,
+        mask_of(robot, robot.actuated_joint_names),
+    ]
+    wanted: list[bytes | None] = [None]
+    if settings.acceleration_source == "reference":
+        nothing = bytes(len(robot.joint_names))
+        wanted = [nothing, mask_of(robot, robot.independent_joint_names), every]
+    keys = (_route_key(mask, w, settings) for mask in usual for w in wanted if any(mask))
+    return list(dict.fromkeys(keys))
+
+
+def _with_settings(
+    maker: RouteMaker, route: CommandRoute, settings: Settings, before: Settings
+) -> CommandRoute | None:
+    """A route for commands with other settings; None where it has to be made anew."""
+    shaping = ("stiffness", "damping", "add_feedforward", "joint_offsets")
+    if all(getattr(settings, name) == getattr(before, name) for name in shaping):
+        return route
+    same_kernel = (
+        bool(settings.stiffness) == bool(before.stiffness)
+        and bool(settings.damping) == bool(before.damping)
+        and settings.add_feedforward == before.add_feedforward
+    )
+    if not same_kernel:
+        return None
+    return maker.command_route(route.named, route.fields, route.measured, settings)

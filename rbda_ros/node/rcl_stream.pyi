@@ -1,0 +1,20 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+class RclStream:
+    def __init__(
+        self,
+        *,
+        node: int,
+        clock: int,
+        machine: Any,
+        topics: tuple[str, ...],
+        types: tuple[Any, ...],
+        depth: int,
+        wake: Callable[[], Any],
+    ) -> None: ...
+    def set_publishers(self, addresses: Sequence[int], /) -> None: ...
+    def end_topics(self) -> None: ...
+    def close(self) -> None: ...
+
+def set_slice(thread: int, nanoseconds: int, /) -> None: ...

@@ -1,0 +1,238 @@
+"""The topics of the node: publishers and subscriptions around the stream of `control`."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import ExitStack
+from typing import Any
+
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.type_support import check_for_type_support
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from rbda_ros.control.configuration import wrench_point
+from rbda_ros.control.rejections import Rejections
+from rbda_ros.control.settings import Settings, publishes_joint_states
+from rbda_ros.control.stream import LastState, Prepared, Stream
+from rbda_ros.control.topics import Input, Output
+from rbda_ros.node import rcl_stream
+from rbda_ros.node.model_builder import ModelBuilder
+from rbda_ros.node.recent_states import RecentStates
+from rbda_ros.node.thread_priority import StreamPriority
+from rbda_ros.robot import Robot
+
+# Best effort matches reliable publishers too. Deep enough for joint states in several parts that
+# come at the same moment; but what falls behind for good shall not answer much that is old.
+NEWEST = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
+INPUTS = {
+    Input.JOINT_STATES: ("joint_states", JointState),
+    Input.REFERENCE: ("~/reference", JointTrajectory),
+    Input.BASE_STATE: ("~/base_state", Odometry),
+    Input.EXTERNAL_WRENCH: ("~/external_wrench", WrenchStamped),
+    Input.JOINT_COMMANDS: ("~/joint_commands", JointState),
+}
+OUTPUTS = {
+    Output.FEEDFORWARD: ("~/feedforward", JointState),
+    Output.MOTOR_COMMANDS: ("~/motor_commands", JointState),
+    Output.EFFORT_COMMANDS: ("~/effort_commands", Float64MultiArray),
+    Output.POSITION_COMMANDS: ("~/position_commands", Float64MultiArray),
+    Output.VELOCITY_COMMANDS: ("~/velocity_commands", Float64MultiArray),
+    Output.COMPLETED_STATES: ("~/joint_states", JointState),
+    Output.EXTERNAL_EFFORT: ("~/external_effort", JointState),
+    Output.ESTIMATED_WRENCH: ("~/estimated_wrench", WrenchStamped),
+}
+ALWAYS = (Output.FEEDFORWARD, Output.MOTOR_COMMANDS)
+"""Topics that are there whatever the settings say."""
+MAX_PREPARED = 2
+"""Models that may come into use: one from a description, one with a load."""
+
+
+class Topics:
+    """Publishers and subscriptions of a lifecycle node, and the stream between them.
+
+    Args:
+        node: the node.
+        builder: makes kernels beside its executor.
+
+    Attributes:
+        stream: the stream.
+        topic: where efforts go.
+        recent: the last joint states, if asked for.
+    """
+
+    def __init__(self, node: Any, builder: ModelBuilder) -> None:
+        self._node = node
+        self.stream = Stream(builder.background)
+        self._publishers: dict[Output, Publisher] = {
+            output: node.create_lifecycle_publisher(OUTPUTS[output][1], OUTPUTS[output][0], 10)
+            for output in ALWAYS
+        }
+        self.topic: str = self._publishers[Output.FEEDFORWARD].topic_name
+        self.recent = RecentStates(node)
+        self._thread: rcl_stream.RclStream | None = None
+        self._timer: Any = None
+        self._kept = ExitStack()  # handles that must not be destroyed while the thread runs
+        self._priority = StreamPriority(node.get_logger())
+        self._robot: Robot | None = None
+        self._prepared: deque[tuple[Robot, Prepared]] = deque(maxlen=MAX_PREPARED)
+
+    @property
+    def rejections(self) -> Rejections:
+        """Input that was not answered, by reason; as of the last `collect`."""
+        return self.stream.rejections
+
+    @property
+    def kernel_state(self) -> str:
+        """How efforts are computed: by machine code, or not yet."""
+        return "none" if self._robot is None else self.stream.kernel_state
+
+    def last_state(self) -> LastState | None:
+        """The joint state that was answered last."""
+        return self.stream.last_state()
+
+    def in_use(self) -> Any:
+        """The kernel that answers joint states now, and a copy of what it was given last."""
+        return self.stream.in_use()
+
+    # Models and settings.
+
+    def prepare(self, robot: Robot) -> None:
+        """Make what messages of a robot will need; not on the executor. Then `use` it."""
+        self._prepared.append((robot, self.stream.prepare(robot, self._node.settings)))
+
+    def use(self, robot: Robot, settings: Settings) -> None:
+        """Put a model in the place of the one before, between two messages."""
+        before, self._robot = self._robot, robot
+        prepared = next((made for of, made in list(self._prepared) if of is robot), None)
+        self._prepared = deque((e for e in self._prepared if e[0] is not robot), MAX_PREPARED)
+        other_motors = (
+            before is not None and before.actuated_joint_names != robot.actuated_joint_names
+        )
+        if self._thread is not None and other_motors:
+            self._thread.end_topics()  # nobody sends to these motors any more
+        self._offer(robot, settings)
+        self.stream.use(robot, settings, prepared)
+        self._withdraw(robot, settings)
+
+    def apply(self, settings: Settings) -> None:
+        """Go on with other settings, from the next message on."""
+        robot = self._robot
+        if robot is not None:
+            self._offer(robot, settings)
+        self.stream.apply(settings)
+        if robot is not None:
+            self._withdraw(robot, settings)
+        if self._thread is not None:
+            self.recent.begin(settings.payload_window, NEWEST)
+            self._priority.set(settings.realtime_priority)
+
+    def free(self) -> None:
+        """Forget the model."""
+        self._robot = None
+        self._prepared.clear()
+        self.stream.free()
+        for output in [output for output in self._publishers if output not in ALWAYS]:
+            self._node.destroy_publisher(self._publishers.pop(output))
+
+    # Listening.
+
+    def open(self) -> None:
+        """Begin to listen."""
+        node = self._node
+        # The thread wakes the executor by a timer: unlike a task, this respects callback groups.
+        self._timer = node.create_timer(
+            0.0, self._serve, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
+        self._timer.cancel()
+        handles = [node.handle, node.get_clock().handle]
+        for handle in handles:
+            self._kept.enter_context(handle)
+        for _, kind in INPUTS.values():
+            check_for_type_support(kind)
+        try:
+            self._thread = rcl_stream.RclStream(
+                node=node.handle.pointer,
+                clock=node.get_clock().handle.pointer,
+                machine=self.stream.machine,
+                topics=tuple(node.resolve_topic_name(INPUTS[i][0]) for i in Input),
+                types=tuple(type(INPUTS[i][1])._TYPE_SUPPORT for i in Input),
+                depth=NEWEST.depth,
+                wake=self._timer.reset,
+            )
+        except RuntimeError:
+            self._release()
+            raise
+        self._set_publishers()
+        self.recent.begin(node.settings.payload_window, NEWEST)
+        self._priority.set(node.settings.realtime_priority)
+
+    def close(self) -> None:
+        """Stop listening; the topics of motors end as ``on_stale`` says."""
+        if self._thread is None:
+            return
+        self._thread.close()
+        self._thread = None
+        self.collect()
+        self._priority.end()
+        self.recent.end()
+        self._release()
+
+    def collect(self) -> None:
+        """Count what was answered, and rejected, by now; once a second or so."""
+        self.stream.collect()
+        self._priority.tend()
+
+    def _release(self) -> None:
+        self._kept.close()
+        self._node.destroy_timer(self._timer)
+
+    def _serve(self) -> None:
+        """Prepare what the machine asks for; on the executor."""
+        self._timer.cancel()
+        if self._thread is not None:
+            self.stream.serve()
+
+    # Publishers: there while the settings ask for them.
+
+    def _offer(self, robot: Robot, settings: Settings) -> None:
+        """Have the topics that the settings want."""
+        for output in _wanted(robot, settings):
+            if output not in self._publishers:
+                topic, kind = OUTPUTS[output]
+                self._publishers[output] = self._node.create_publisher(kind, topic, 10)
+        self._set_publishers()
+
+    def _withdraw(self, robot: Robot, settings: Settings) -> None:
+        """Take back the topics that they do not want."""
+        wanted = {*ALWAYS, *_wanted(robot, settings)}
+        gone = [self._publishers.pop(o) for o in list(self._publishers) if o not in wanted]
+        self._set_publishers()
+        for publisher in gone:
+            self._node.destroy_publisher(publisher)
+
+    def _set_publishers(self) -> None:
+        if self._thread is not None:
+            found = (self._publishers.get(output) for output in Output)
+            self._thread.set_publishers([0 if p is None else p.handle.pointer for p in found])
+
+
+def _wanted(robot: Robot, settings: Settings) -> list[Output]:
+    wanted = []
+    if settings.command_joints:
+        wanted.append(Output.EFFORT_COMMANDS)
+        if settings.command_source == "joint_commands":
+            wanted += [Output.POSITION_COMMANDS, Output.VELOCITY_COMMANDS]
+    if publishes_joint_states(settings, robot):
+        wanted.append(Output.COMPLETED_STATES)
+    if settings.publish_external_effort:
+        wanted.append(Output.EXTERNAL_EFFORT)
+        if wrench_point(robot, settings) is not None:
+            wanted.append(Output.ESTIMATED_WRENCH)
+    return wanted

@@ -1,0 +1,292 @@
+"""Faults that were found by attacking a running node, each fed to the state machine by hand."""
+
+import numpy as np
+import pytest
+from feeding import MS, Feed, arms, joint_state
+from mechanism_table import MECHANISMS
+
+from rbda_ros import load_robot
+from rbda_ros.control.topics import Input
+from rbda_ros.demo.resources import share_file
+from rbda_ros.recordings.bags import typestore
+
+LEG = share_file("config/robots/demo_leg.urdf"), share_file("config/robots/demo_leg_loops.yaml")
+TORQUE = 9.81  # of 1 kg at 1 m
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return arms("hip", mass=1.0, reach=1.0)
+
+
+def test_no_motor_command_follows_from_a_frozen_state(arm):
+    """Fault 1: neither rejected nor another robot's states keep the last one alive."""
+    feed = Feed(arm, stiffness="{hip: 10.0}")
+    feed.states([0.0])
+    assert feed.command(["hip"], position=[0.1])["motor_commands"] == pytest.approx(1.0)
+    for k in range(200):
+        feed.wait(10)
+        assert not feed.states([0.0], age=500) or feed.tick()
+        feed.states([0.0], names=["another_hip"])
+        sent = feed.command(["hip"], position=[0.1])
+        if k >= 10:
+            assert not sent and feed.reason == "no fresh joint states"
+    assert feed.counts["stale"] == 200 and feed.counts["misnamed joints"] == 200
+
+
+def test_a_rate_limit_counts_from_what_was_last_sent(arm):
+    """Fault 2: on while streaming, off and on again, another description, another time."""
+    feed = Feed(arm)
+    last = feed.states([0.0])["feedforward"][0]
+    assert abs(last) == pytest.approx(TORQUE)
+
+    def step(position=0.0):
+        nonlocal last
+        feed.wait(1)
+        sent = feed.states([position])["feedforward"][0]
+        change, last = abs(sent - last), sent
+        return change
+
+    feed.set(effort_rate_limit=0.5)
+    assert step() <= 0.5e-3 + 1e-12
+    feed.set(effort_rate_limit=0.0)
+    assert step(np.pi) > TORQUE
+    feed.set(effort_rate_limit=0.5)
+    assert step(0.0) == pytest.approx(0.5e-3)
+    renamed = arms("hip", mass=1.0, reach=1.0, name="another")
+    feed.stream.use(renamed, feed.settings)
+    assert step() == pytest.approx(0.5e-3)
+    feed.now -= 5000 * MS  # the clock of stamps jumps back, the steady one does not
+    assert step() == pytest.approx(0.5e-3)
+
+
+def test_a_limit_is_obeyed_at_once_under_a_rate_limit(arm):
+    """Fault 3."""
+    feed = Feed(arm)
+    feed.states([0.0])
+    feed.set(effort_rate_limit=0.1)
+    feed.wait(1)
+    assert abs(feed.states([0.0])["feedforward"][0]) > 9.0
+    feed.set(effort_limits="{hip: 0.1}")
+    feed.wait(1)
+    assert abs(feed.states([0.0])["feedforward"][0]) == pytest.approx(0.1)
+
+
+def test_limits_apply_while_a_kernel_is_being_made(arm):
+    """Fault 4: the background never gets to the kernel that other terms need."""
+    waiting = []
+    feed = Feed(arm, background=lambda make: waiting.append(make))
+    assert abs(feed.states([0.0])["feedforward"][0]) > 9.0
+    feed.set(terms=("gravity",), effort_limits="{hip: 0.9}")
+    assert waiting
+    for _ in range(5):
+        feed.wait(1)
+        assert abs(feed.states([0.0])["feedforward"][0]) == pytest.approx(0.9)
+
+
+@pytest.fixture(scope="module")
+def four_bar():
+    mechanism = MECHANISMS["geared_four_bar"]
+    return load_robot(mechanism.urdf, mechanism.loops)
+
+
+def positions(robot, q, names):
+    return [q[robot.coordinates.scalar_positions[name]] for name in names]
+
+
+def test_redundant_measurements_choose_the_branch(four_bar):
+    """Fault 5: both ends of a four-bar are measured, on either branch, from the first message."""
+    names = four_bar.joint_names
+    branches = _branches(four_bar)
+    assert len(branches) == 2
+    for q in branches:
+        feed = Feed(four_bar)
+        yd = np.array([0.3])
+        qd = four_bar.spanning_velocity(q, yd)
+        sent = feed.states(positions(four_bar, q, names), qd, names)["feedforward"]
+        tau = four_bar.inverse_dynamics(q, yd, np.zeros(1))
+        np.testing.assert_allclose(sent, four_bar.actuator_efforts(q, tau), rtol=1e-7, atol=1e-9)
+
+
+def test_contradicting_measurements_are_rejected_by_name(four_bar):
+    q = _branches(four_bar)[0]
+    names = four_bar.joint_names
+    given = positions(four_bar, q, names)
+    other = next(k for k, name in enumerate(names) if name not in four_bar.independent_joint_names)
+    feed = Feed(four_bar)
+    assert feed.states(given, np.zeros(len(names)), names)
+    feed.wait(1)
+    given[other] += 0.4
+    assert "feedforward" not in feed.states(given, np.zeros(len(names)), names)
+    assert feed.reason == "measurements disagree"
+    assert "0.4" in feed.message or "-0.4" in feed.message
+    assert names[other] in feed.message
+    feed.stream.rejections.collect()
+    difference, joint = feed.stream.rejections.contradiction
+    assert joint == names[other] and difference == pytest.approx(0.4)
+    feed.set(measurement_tolerance=0.0)  # any difference
+    feed.wait(1)
+    assert feed.states(given, np.zeros(len(names)), names)
+
+
+def _branches(robot):
+    """Closed positions at the same y, on both branches."""
+    home = robot.tree.home
+    (y,) = robot.independent_joint_names
+    at = home[robot.coordinates.scalar_positions[y]] + 0.2
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(60):
+        guess = home + rng.uniform(-3, 3, robot.nq)
+        try:
+            q = robot.close({y: at}, guess=guess)
+        except Exception:
+            continue
+        wrapped = np.exp(1j * q)
+        if all(np.abs(wrapped - np.exp(1j * other)).max() > 1e-3 for other in found):
+            found.append(q)
+    return found
+
+
+def test_holding_here_commands_nothing_on_either_branch(four_bar):
+    """Fault 6: closing begins where the robot is, not at the last command, however old."""
+    first, second = _branches(four_bar)[:2]
+    names = four_bar.joint_names
+    (y,) = four_bar.independent_joint_names
+    feed = Feed(four_bar, stiffness="{" + ", ".join(f"{n}: 10.0" for n in names) + "}")
+    for q in (first, second, first):
+        feed.wait(300)
+        feed.states(positions(four_bar, q, names), np.zeros(len(names)), names)
+        held = feed.command([y], position=positions(four_bar, q, [y]))["motor_commands"]
+        np.testing.assert_allclose(held, 0.0, atol=1e-9)
+
+
+def test_joint_commands_pass_the_same_gate(arm):
+    """Fault 7: ramp, rate limit and zeros after a rejection, on both topics."""
+    feed = Feed(
+        arm,
+        command_source="joint_commands",
+        command_joints=("hip",),
+        ramp_in=5.0,
+        effort_rate_limit=0.5,
+        on_refusal="zero",
+    )
+    feed.states([0.0])
+    last = 0.0
+    for k in range(1, 100):
+        feed.wait(1)
+        feed.states([0.0])
+        sent = feed.command(["hip"], effort=[2.0])
+        assert sent["motor_commands"] == sent["effort_commands"]
+        (effort,) = sent["motor_commands"]
+        assert effort - last <= 0.5e-3 + 1e-12 and effort <= 2.0 * k * 1e-3 / 5.0 + 1e-12
+        last = effort
+    feed.wait(1)
+    rejected = feed.command(["hip"], effort=[np.nan])
+    assert rejected["motor_commands"] == rejected["effort_commands"] == [0.0]
+    assert not feed.command(["hip"], effort=[np.nan])  # once
+
+
+@pytest.mark.parametrize("end", ("stale", "stopped", "rejected"))
+def test_no_effort_stays_standing(arm, end):
+    """Fault 8: states that stop, a node that stops, states that are rejected for good."""
+    feed = Feed(arm, command_joints=("hip",))
+    sent = feed.states([0.0])
+    assert set(sent) == {"feedforward", "effort_commands"}
+    if end == "stopped":
+        ended = feed.stop()
+    else:
+        ended = {}
+        for _ in range(12):
+            feed.wait(10)
+            if end == "rejected":
+                assert not feed.states([np.nan])
+            ended |= feed.tick()
+    assert ended["feedforward"] == ended["effort_commands"] == [0.0]
+    feed.wait(1000)
+    assert not feed.tick() and not feed.stop()
+
+
+@pytest.mark.parametrize("stamps", (1.0, 0.02))
+def test_differences_are_filtered_from_the_first_on(stamps):
+    """Fault 9: an encoder that flickers by one count, after a start and after a gap."""
+    robot = arms("hip", mass=1.0, reach=1.0)
+    feed = Feed(robot, velocity_source="differentiate", acceleration_source="estimate")
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        efforts = []
+        for _ in range(int(30 / stamps)):
+            feed.wait(stamps)
+            sent = feed.states([1e-6 * rng.integers(0, 2)])
+            efforts += [sent["feedforward"][0]] if sent else []
+        assert efforts and np.abs(np.abs(efforts) - TORQUE).max() < 0.3
+        feed.wait(500)
+
+
+def test_the_observer_reports_no_contact_after_a_gap():
+    """Fault 10; and a push is not forgotten by a parameter that has nothing to do with it."""
+    robot = arms("hip", mass=1.0, reach=1.0)
+    feed = Feed(robot, publish_external_effort=True, joint_state_timeout=0.0)
+    t, push = 0.0, 0.0
+
+    def swing(milliseconds):
+        nonlocal t
+        feed.wait(milliseconds)
+        t += milliseconds * 1e-3
+        q, qd, qdd = np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)
+        tau = robot.inverse_dynamics([q], [qd], [qdd])
+        return feed.states([q], [qd], effort=tau - push)["external_effort"][0]
+
+    for gap in (0, 200, 450, 950):
+        swing(gap or 1)
+        assert max(abs(swing(1)) for _ in range(300)) < 0.05
+    push = 2.0
+    for _ in range(300):
+        felt = swing(1)
+    assert felt == pytest.approx(2.0, abs=0.05)
+    feed.set(max_condition_number=1e5)
+    assert swing(1) == pytest.approx(2.0, abs=0.05)
+
+
+def test_a_reference_before_a_state_is_used_for_it(arm):
+    robot = arms("hip", "knee")
+    feed = Feed(robot, acceleration_source="reference")
+    for k in range(100):
+        feed.wait(1)
+        wanted = [float(k), -2.0 * k]
+        feed.feed(Input.REFERENCE, trajectory(robot.joint_names, wanted))
+        sent = feed.states([0.0, 0.0])
+        if not sent and feed.reason == "kernel not ready":
+            sent = feed.states([0.0, 0.0])
+        np.testing.assert_allclose(sent["feedforward"], wanted, atol=1e-6)
+
+
+def trajectory(names, accelerations):
+    """A JointTrajectory with one point of accelerations, serialized by the bags' library."""
+    store = typestore()
+    types = store.types
+    point = types["trajectory_msgs/msg/JointTrajectoryPoint"](
+        np.zeros(0),
+        np.zeros(0),
+        np.array(accelerations, float),
+        np.zeros(0),
+        types["builtin_interfaces/msg/Duration"](0, 0),
+    )
+    header = types["std_msgs/msg/Header"](types["builtin_interfaces/msg/Time"](0, 0), "")
+    message = types["trajectory_msgs/msg/JointTrajectory"](header, list(names), [point])
+    return bytes(store.serialize_cdr(message, "trajectory_msgs/msg/JointTrajectory"))
+
+
+def test_numbers_that_are_not_finite_are_absent():
+    """As joint_state_broadcaster publishes them for interfaces that a joint does not have."""
+    robot = load_robot(*LEG)
+    q = robot.close(robot.independent_position(robot.tree.home))
+    names = robot.joint_names
+    given = np.array(positions(robot, q, names))
+    known = set(robot.actuated_joint_names)
+    given[[k for k, name in enumerate(names) if name not in known]] = np.nan
+    feed = Feed(robot)
+    sent = feed.feed(Input.JOINT_STATES, joint_state(names, feed.now, given, np.zeros(len(names))))
+    tau = robot.inverse_dynamics(q, np.zeros(robot.ny), np.zeros(robot.ny))
+    expected = robot.actuator_efforts(q, tau)
+    np.testing.assert_allclose(sent["feedforward"], expected, rtol=1e-7, atol=1e-9)

@@ -1,0 +1,211 @@
+"""Random scenarios on the state machine itself: every promise of the gate holds, whoever sends."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from feeding import arms, joint_state
+from feeding import settings as node_settings
+from gate_model import GateModel, GateSettings, Happened, Sent, check_promises
+from gate_scenarios import ROBOTS, Apply, Cycle, Effort, Jump, Swap, play, scenarios
+from hypothesis import HealthCheck, given, settings
+from test_faults import trajectory
+
+from rbda_ros.control import native
+from rbda_ros.control.stream import Stream
+from rbda_ros.control.topics import Input, Output
+
+NAMES = {
+    Output.FEEDFORWARD: "feedforward",
+    Output.EFFORT_COMMANDS: "effort_commands",
+    Output.MOTOR_COMMANDS: "motor_commands",
+}
+MODELS = [arms(*names, name=f"robot_{k}") for k, names in enumerate(ROBOTS)]
+HOUR = 3_600_000_000_000
+
+
+class NativeGate:
+    """The gate in C, with the interface of `gate_model.Gate`."""
+
+    def __init__(self):
+        self._joints, self._gate, self._last = (), None, {}
+
+    def _of(self, joints, time):
+        if self._gate is None or joints != self._joints:
+            before, self._gate, self._joints = self._gate, native.Gate(len(joints)), joints
+            if before is not None:  # as the machine does: by the names of motors
+                known = np.array([self._last.get(name, 0.0) for name in joints])
+                self._gate.send(known, self._time, np.full(len(joints), np.inf), 0.0, 0, 0)
+                self._gate.restart()
+        return self._gate
+
+    def restart(self):
+        if self._gate is not None:
+            self._gate.restart()
+
+    def send(self, joints, asked, settings, time):
+        efforts = np.array(asked, float)
+        self._of(joints, time).send(
+            efforts, time, settings.limit(joints), settings.rate, settings.ramp, settings.timeout
+        )
+        return self._keep(joints, efforts, time)
+
+    def end(self, joints, efforts, time):
+        gate = self._of(joints, time)
+        gate.end(time)
+        if np.any(efforts):
+            gate.send(efforts.copy(), time, np.full(len(joints), np.inf), 0.0, 0, 0)
+            gate.restart()
+        self._keep(joints, efforts, time)
+
+    def _keep(self, joints, efforts, time):
+        self._last, self._time = dict(zip(joints, efforts.tolist(), strict=True)), time
+        return efforts
+
+
+class Player:
+    """Takes the steps of a scenario to a stream, and notes what happened."""
+
+    def __init__(self, begin: GateSettings) -> None:
+        self.stream, self.robot = Stream(), MODELS[0]
+        self.settings, self.source = begin, "feedforward"
+        self.time, self.ahead = HOUR, 10**12
+        self.history = []
+        self.stream.use(self.robot, self._node_settings())
+        self._happened("activate")
+
+    def take(self, step):
+        """One step."""
+        if isinstance(step, Effort):
+            self.time += step.wait
+            self._effort(step)
+        elif isinstance(step, Apply):
+            self.settings = replace(self.settings, **dict(step.changes))
+            self.stream.apply(self._node_settings())
+        elif isinstance(step, Swap):
+            self._swap(MODELS[step.robot])
+        elif isinstance(step, Cycle):
+            self._note(self.stream.stop(self.clock, self.time), "end")
+            self._happened("deactivate")
+            self.time += step.wait
+            self._happened("activate")
+        elif isinstance(step, Jump):
+            self.ahead += step.by
+        else:
+            for _ in range(step.turns):
+                self.time += step.each
+                self._note(self.stream.tick(self.clock, self.time)[0], "end")
+                self._happened("tick")
+
+    @property
+    def clock(self):
+        return self.time + self.ahead
+
+    def _node_settings(self):
+        s = self.settings
+        limits = ", ".join(f"{name}: {value}" for name, value in s.limits.items())
+        return node_settings(
+            acceleration_source="reference",
+            effort_limits="{" + limits + "}",
+            effort_rate_limit=s.rate,
+            ramp_in=s.ramp * 1e-9,
+            joint_state_timeout=s.timeout * 1e-9,
+            on_stale=s.on_stale,
+            on_refusal=s.on_refusal,
+            stale_hold_time=s.hold * 1e-9,
+            command_joints=tuple(self.robot.actuated_joint_names),
+            command_source=self.source,
+        )
+
+    def _swap(self, robot):
+        if robot is self.robot:
+            return
+        if robot.actuated_joint_names != self.robot.actuated_joint_names:
+            self._note(self.stream.stop(self.clock, self.time), "end")  # as the node does
+        self.robot = robot
+        self.stream.use(robot, self._node_settings())
+        self._happened("robot")
+
+    def _effort(self, step):
+        names = self.robot.joint_names
+        asked = np.resize(np.array(step.asked), len(names))
+        commanded = step.topic == 2
+        if step.topic == 1:  # another source drives the bare array
+            self.source = "joint_commands" if self.source == "feedforward" else "feedforward"
+            self.stream.apply(self._node_settings())
+        wanted = np.zeros(len(names)) if commanded else asked
+        self._feed(Input.REFERENCE, trajectory(names, wanted), wanted, [])
+        stamp = self.clock - step.age
+        still = np.zeros(len(names))
+        self._feed(Input.JOINT_STATES, joint_state(names, stamp, still, still), wanted, [stamp])
+        if commanded:
+            data = joint_state(names, stamp, effort=asked)
+            self._feed(Input.JOINT_COMMANDS, data, asked, [stamp])
+
+    def _feed(self, topic, data, asked, stamps):
+        before = dict(self.stream.rejections.counts)
+        messages = self.stream.answer(topic, data, self.clock, self.time)
+        self.stream.rejections.collect()
+        drives = "joint_commands" if topic is Input.JOINT_COMMANDS else "feedforward"
+        rejected = dict(self.stream.rejections.counts) != before
+        if rejected and topic is not Input.REFERENCE:
+            first = "motor_commands" if topic is Input.JOINT_COMMANDS else "feedforward"
+            for name in (first, *(["effort_commands"] if self.source == drives else [])):
+                self._happened("refusal", name)
+        self._note(messages, "end" if rejected else "effort", asked, stamps)
+
+    def _note(self, messages, event, asked=None, stamps=()):
+        for topic, data in messages:
+            name = NAMES.get(topic)
+            if name is None:
+                continue
+            bare = topic is Output.EFFORT_COMMANDS
+            numbers = data[20:] if bare else native.read_joint_state(data)[4]
+            of = {"asked": asked, "clock": self.clock, "stamps": tuple(stamps)}
+            of = of if event == "effort" else {}
+            self.history.append(
+                Sent(
+                    self.time,
+                    name,
+                    tuple(self.robot.actuated_joint_names),
+                    np.frombuffer(numbers),
+                    self.settings,
+                    event,
+                    **of,
+                )
+            )
+
+    def _happened(self, event, topic=""):
+        self.history.append(Happened(self.time, event, self.settings, topic))
+
+
+def run(scenario):
+    begin, steps = scenario
+    player = Player(begin)
+    for step in steps:
+        player.take(step)
+    return player.history
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(scenarios)
+def test_the_machine_keeps_every_promise(scenario):
+    check_promises(run(scenario), rounding=1e-6)  # forces are computed, not copied
+
+
+@settings(max_examples=1600, deadline=None, suppress_health_check=list(HealthCheck))
+@given(scenarios)
+def test_the_gate_in_c_equals_the_model(scenario):
+    ours, model = play(scenario, NativeGate), play(scenario, GateModel)
+    assert len(ours) == len(model)
+    for one, other in zip(ours, model, strict=True):
+        if isinstance(one, Sent):
+            assert one.topic == other.topic and one.time == other.time
+            np.testing.assert_allclose(one.efforts, other.efforts, rtol=1e-15, atol=1e-300)
+
+
+@pytest.mark.nightly
+@settings(max_examples=100_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(scenarios)
+def test_the_machine_keeps_every_promise_in_many_scenarios(scenario):
+    check_promises(run(scenario), rounding=1e-6)
