@@ -89,7 +89,7 @@ def _read_robot(
         return read_usd(urdf, report) if text is None and is_usd(urdf) else None
     warn_of_unknown_elements(root, report)
     if root.tag == "mujoco":
-        model = compile_mjcf(urdf, text or "", report)
+        model = compile_mjcf(urdf, text or "", report, drawn=False)
         report.raise_problems()
         return read_mjcf(model, report)
     if root.tag == "sdf":

@@ -126,6 +126,8 @@ def test_a_program_from_disk_is_held_to_a_fresh_trace(folder):
     expected = robot.inverse_dynamics(*state(robot))
 
     def doubled(facts, blobs):
+        if facts:
+            return facts, blobs  # machine code, if the background has made some by now
         function = ca.Function.deserialize(blobs[0].decode())
         symbols = function.sx_in()
         names = function.name_in(), function.name_out()
