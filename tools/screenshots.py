@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from importlib.metadata import files
 from pathlib import Path
 
 import draw_mathematics
+import numpy as np
 from chromium import Chromium
 
 from rbda_ros import load_robot
@@ -19,6 +21,7 @@ from rbda_ros.cli.drawing import write_drawing
 ROOT = Path(__file__).resolve().parents[1]
 BOOK, PICTURES = ROOT / "docs" / "cookbook", ROOT / "docs" / "pictures"
 LEG = [ROOT / "config" / "robots" / name for name in ("demo_leg.urdf", "demo_leg_loops.yaml")]
+ENDS = ("urdf", "yaml")
 SETTLED = 4.0  # [s] until the picture stands still, with software WebGL
 CLOSE_NOTICE = "document.querySelector('.mantine-Notification-closeButton')?.click()"
 HIDE_PANEL = """(() => {
@@ -45,26 +48,57 @@ def opened(urdf, loops=None, size=(1100, 760)):
             process.terminate()
 
 
-def six_robots():
-    """Files of the robots that the viewer is looked at with: with loops, many joints, a hand."""
-    from example_robot_data.robots_loader import getModelPath
-
-    found = {"demo_leg": LEG}
-    found |= {n: [BOOK / f"{n}.urdf", BOOK / f"{n}.yaml"] for n in ("parallel_ankle", "delta")}
-    described = {
-        "talos": "talos_data/robots/talos_reduced.urdf",
-        "allegro_hand": "allegro_hand_description/urdf/allegro_right_hand.urdf",
-        "solo12": "solo_description/robots/solo12.urdf",
+def six_robots(folder):
+    """Files of the robots that the viewer is looked at with: loops, many joints, a hand."""
+    described = {Path(str(file)).name: file for file in files("example-robot-data") or ()}
+    chosen = {
+        "cassie": "cassie_v2.sdf",
+        "talos": "talos_full_v2.urdf",
+        "hand": "allegro_right_hand.urdf",
     }
-    return found | {name: [Path(getModelPath(at), at)] for name, at in described.items()}
+    found = {"demo_leg": LEG, "parallel_ankle": [BOOK / f"parallel_ankle.{e}" for e in ENDS]}
+    found |= {name: [Path(str(described[file].locate()))] for name, file in chosen.items()}
+    (folder / "stewart.xml").write_text(stewart())
+    return found | {"stewart": [folder / "stewart.xml"]}
+
+
+def stewart():
+    """A Stewart platform as MJCF: six legs that slide, on crosses, with balls at the platform."""
+    legs, equalities = "", ""
+    for k in range(6):
+        low = (k // 2) * 2.0944 + (0.3 if k % 2 else -0.3)
+        high = ((k + 1) // 2) * 2.0944 - 1.0472 + (-0.25 if k % 2 else 0.25)
+        a = np.array([0.4 * np.cos(low), 0.4 * np.sin(low), 0.0])
+        b = np.array([0.25 * np.cos(high), 0.25 * np.sin(high), 0.5])
+        along = (b - a) / np.linalg.norm(b - a)
+        end, tip = 0.3 * along, b - a
+        legs += f"""<body name="cylinder_{k}" pos="{_text(a)}">
+          <joint name="pitch_{k}" axis="1 0 0"/><joint name="roll_{k}" axis="0 1 0"/>
+          <geom type="capsule" size=".02" fromto="0 0 0 {_text(end)}" mass=".5"/>
+          <body name="rod_{k}">
+          <joint name="leg_{k}" type="slide" axis="{_text(along)}" range="-.1 .1"/>
+          <geom type="capsule" size=".01" fromto="{_text(end)} {_text(tip)}" mass=".2"/>
+          </body></body>"""
+        equalities += f'<connect body1="rod_{k}" body2="platform" anchor="{_text(tip)}"/>'
+    motors = "".join(f'<motor joint="leg_{k}"/>' for k in range(6))
+    return f"""<mujoco model="stewart"><compiler angle="radian"/><worldbody>{legs}
+      <body name="platform" pos="0 0 .5"><joint name="x" type="slide" axis="1 0 0"/>
+      <joint name="y" type="slide" axis="0 1 0"/><joint name="z" type="slide" axis="0 0 1"/>
+      <joint name="rx" axis="1 0 0"/><joint name="ry" axis="0 1 0"/><joint name="rz" axis="0 0 1"/>
+      <geom type="cylinder" size=".27 .01" mass="2"/></body></worldbody>
+      <equality>{equalities}</equality><actuator>{motors}</actuator></mujoco>"""
+
+
+def _text(vector):
+    return " ".join(f"{number:.6f}" for number in vector)
 
 
 def robots(folder, others):
     """Pictures of the page of each robot."""
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = six_robots() | {n: [Path(f)] for n, f in (each.split("=", 1) for each in others)}
-    for name, files in chosen.items():
-        with opened(*files, size=(1100, 760)) as browser:
+    chosen = six_robots(folder) | {n: [Path(f)] for n, f in (each.split("=", 1) for each in others)}
+    for name, paths in chosen.items():
+        with opened(*paths, size=(1100, 760)) as browser:
             browser.screenshot(folder / f"{name}.webp", quality=70)
         print(folder / f"{name}.webp", flush=True)
 

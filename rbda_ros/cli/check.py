@@ -6,19 +6,23 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from rbda_ros.cli.inspection import constraint_facts
 from rbda_ros.cli.robot_arguments import add_robot_arguments, load
-from rbda_ros.description.model import Coupling
+from rbda_ros.description.loop_conventions import frames_by_pairs
+from rbda_ros.description.loop_writer import write_constraints
+from rbda_ros.description.model import Attachment, Coupling, CutJoint, CutType
 from rbda_ros.errors import ClosureError, ModelError, SingularityError
 from rbda_ros.robot.robot import Robot
 
 Grade = Literal["ok", "info", "warn", "fail"]
 POOR = 1e-3
 """Conditioning of y below which its loops are near a dead point."""
+LIGHT, NEAR = 1e-6, 1e-3
+"""Mass [kg] below which a link is a frame, and how near two frames are that meet [m]."""
 STEPS, STEP = 40, 0.05
 """Steps from the assembly in one direction, and how far each moves y [rad, m]."""
 
@@ -54,7 +58,10 @@ def run(args: argparse.Namespace) -> int:
         return 1
     grades = set()
     for verdict in verdicts(robot):
-        print(f"{verdict.grade:<5} {verdict.what:<13} {verdict.text}")
+        first, *more = verdict.text.splitlines() or [""]
+        print(f"{verdict.grade:<5} {verdict.what:<13} {first}")
+        for line in more:
+            print(f"      {line}")
         grades.add(verdict.grade)
     sys.stdout.flush()
     return int("fail" in grades or (args.strict and "warn" in grades))
@@ -67,6 +74,7 @@ def verdicts(robot: Robot) -> Iterator[Verdict]:
     yield from _loops(robot)
     yield from _motion(robot)
     yield from _joints(robot)
+    yield from _proposed_loops(robot)
     for warning in robot.warnings:
         yield Verdict("warn", "model", warning)
 
@@ -88,6 +96,55 @@ def _loops(robot: Robot) -> Iterator[Verdict]:
             f"frozen, as they spin about themselves and nothing determines that: {', '.join(idle)}"
             " (idle_freedoms in the loop file sets a link free)",
         )
+
+
+def _proposed_loops(robot: Robot) -> Iterator[Verdict]:
+    """Loops that pairs of frames stand for: those in use, and others that the frames suggest."""
+    used = [
+        constraint
+        for constraint in robot.description.constraints
+        if isinstance(constraint, CutJoint) and constraint.predecessor.link.startswith("closing_")
+    ]
+    suggested = _meeting_frames(robot)
+    for grade, found, text in (
+        ("info", used, "taken from frames of onshape-to-robot; as a loop file:"),
+        ("warn", suggested, "frames that meet suggest loops; to close them, add to the loop file:"),
+    ):
+        if found:
+            lines = write_constraints(found).splitlines()
+            yield Verdict(cast(Grade, grade), "loop file", "\n".join([text, *lines]))
+
+
+def _meeting_frames(robot: Robot) -> list[CutJoint]:
+    """Cuts between massless links in pairs, on different bodies and at one place at the assembly.
+
+    Hinges where their z axes agree, otherwise balls.
+    """
+    description = robot.description
+    used = {
+        end.link
+        for cut in description.constraints
+        if isinstance(cut, CutJoint)
+        for end in (cut.predecessor, cut.successor)
+    }
+    parents = {joint.parent for joint in description.joints}
+    fixed = {joint.child for joint in description.joints if joint.type == "fixed"}
+    frames = [
+        link.name
+        for link in description.links
+        if link.name in fixed - parents - used
+        and (link.inertia is None or link.inertia.mass < LIGHT)
+    ]
+    found = []
+    for name, one, other in frames_by_pairs(frames):
+        bodies = [robot.tree.spanning.links[each].body for each in (one, other)]
+        T, U = (robot.frame_pose(robot.tree.home, each) for each in (one, other))
+        if bodies[0] != bodies[1] and np.linalg.norm(T[:3, 3] - U[:3, 3]) < NEAR:
+            along = float(T[:3, 2] @ U[:3, 2]) > 1.0 - 1e-6
+            kind: CutType = "revolute" if along else "spherical"
+            ends = (Attachment(one), Attachment(other))
+            found.append(CutJoint(name, kind, *ends, axis=(0.0, 0.0, 1.0)))
+    return found
 
 
 def _motion(robot: Robot) -> Iterator[Verdict]:

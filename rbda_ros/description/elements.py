@@ -254,9 +254,9 @@ _ACTUATOR = (
     " thermal plugin instance"
 )
 _TENDON = (
-    "name class limited range actuatorfrclimited actuatorfrcrange armature; warned damping"
-    " frictionloss stiffness springlength springyield; ignored group margin material rgba width"
-    " user solimpfriction solimplimit solreffriction solreflimit"
+    "name class limited range actuatorfrclimited actuatorfrcrange armature stiffness"
+    " springlength; warned damping frictionloss springyield; ignored group margin material rgba"
+    " width user solimpfriction solimplimit solreffriction solreflimit"
 )
 _EQUALITY = "name class active; ignored solimp solref"
 
@@ -311,7 +311,7 @@ body: name pos quat axisangle euler xyaxes zaxis childclass; warned gravcomp moc
   simple sleep user
 body/inertial: pos quat axisangle euler xyaxes zaxis mass diaginertia fullinertia
 body/joint: name class type axis pos ref range limited armature damping frictionloss
-  actuatorfrclimited actuatorfrcrange; warned stiffness springref springdamper springyield;
+  actuatorfrclimited actuatorfrcrange stiffness springref springdamper; warned springyield;
   ignored actuatorgravcomp group margin user solimpfriction solimplimit solreffriction
   solreflimit
 body/freejoint: name align; ignored group

@@ -64,6 +64,21 @@ def closing_frames(
     return found
 
 
+_PAIR = re.compile(r"(.+?)[_-]?([12abAB])")
+_OTHERS = {"1": "2", "a": "b", "A": "B"}
+
+
+def frames_by_pairs(links: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Pairs of links whose names differ in a last 1 and 2, or a and b; with what they share."""
+    named = set(links)
+    for link in links:
+        match = _PAIR.fullmatch(link)
+        if match and match[2] in _OTHERS:
+            other = link[:-1] + _OTHERS[match[2]]
+            if other in named:
+                yield match[1], link, other
+
+
 def read_drake_constraints(
     xml: etree._Element, place_of: Callable[[str], Attachment], report: Report
 ) -> Iterator[Constraint]:

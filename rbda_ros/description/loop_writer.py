@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
@@ -40,6 +41,12 @@ def write_loop_file(description: RobotDescription) -> str:
     springs = [_spring(spring) for spring in description.springs if spring.joint is None]
     if springs:
         contents["springs"] = springs
+    return yaml.safe_dump(contents, sort_keys=False, default_flow_style=None, width=100)
+
+
+def write_constraints(constraints: Iterable[Constraint]) -> str:
+    """YAML text of ``constraints`` alone, to be pasted into a loop file."""
+    contents = {"constraints": [_constraint(constraint) for constraint in constraints]}
     return yaml.safe_dump(contents, sort_keys=False, default_flow_style=None, width=100)
 
 

@@ -11,7 +11,9 @@ from rbda_ros.description.source import is_text
 _LFS_POINTER = b"version https://git-lfs"
 
 
-def compile_mjcf(source: str | os.PathLike[str], text: str, report: Report) -> Any | None:
+def compile_mjcf(
+    source: str | os.PathLike[str], text: str, report: Report, *, drawn: bool = True
+) -> Any | None:
     """The compiled model (mujoco.MjModel); None after noting why there is none.
 
     Meshes that cannot be read are left out, where no inertia comes from them; textures, too.
@@ -20,6 +22,7 @@ def compile_mjcf(source: str | os.PathLike[str], text: str, report: Report) -> A
         source: a path, whose folder is where meshes and included files are, or the text.
         text: the XML text.
         report: takes the problem.
+        drawn: whether meshes are wanted from which no inertia comes. They take most of the time.
     """
     try:
         import mujoco
@@ -30,24 +33,24 @@ def compile_mjcf(source: str | os.PathLike[str], text: str, report: Report) -> A
             "pip install 'mujoco>=3.3,<4.1'",
         )
         return None
-    is_path = not is_text(source)
-    path = os.path.abspath(source) if is_path else ""  # MuJoCo looks for includes beside it
+    path = "" if is_text(source) else os.path.abspath(source)  # where MuJoCo looks for includes
     failures = (ValueError, RuntimeError, TypeError, UnicodeError, mujoco.FatalError)
+    first = ""
+    if drawn:
+        try:
+            return (
+                mujoco.MjModel.from_xml_path(path) if path else mujoco.MjModel.from_xml_string(text)
+            )
+        except failures as error:
+            first = _first_line(error)
     try:
-        if is_path:
-            return mujoco.MjModel.from_xml_path(path)
-        return mujoco.MjModel.from_xml_string(text)
-    except failures as error:
-        first = _first_line(error)
-    try:
-        spec = mujoco.MjSpec.from_file(path) if is_path else mujoco.MjSpec.from_string(text)
-        folder = os.path.dirname(path) if is_path else None
-        if not _leave_out_files(spec, folder, report):
+        spec = mujoco.MjSpec.from_file(path) if path else mujoco.MjSpec.from_string(text)
+        if not _leave_out_files(spec, os.path.dirname(path) if path else None, drawn, report):
             return None
         return spec.compile()
     except failures as error:
         reason = _first_line(error)
-        if reason != first:
+        if first not in ("", reason):
             reason = f"{first}; and without its meshes: {reason}"
         report.problem("MJCF", f"MuJoCo does not compile it: {reason}", "correct it there")
         return None
@@ -58,14 +61,15 @@ def _first_line(error: Exception) -> str:
     return " ".join(lines[:3]) or type(error).__name__
 
 
-def _leave_out_files(spec: Any, folder: str | None, report: Report) -> bool:
-    """Take out of a model all that needs files which cannot be read.
+def _leave_out_files(spec: Any, folder: str | None, drawn: bool, report: Report) -> bool:
+    """Take out of a model all that needs files which cannot be read, or are not wanted.
 
-    False after noting why it cannot be: some inertia comes from such a file.
+    False after noting why it cannot be: some inertia comes from a file that cannot be read.
 
     Args:
         spec: mujoco.MjSpec; changed in place.
         folder: where the model is; None for text, whose files nobody knows.
+        drawn: whether meshes are wanted from which no inertia comes.
         report: takes a warning, or the problem.
     """
     import mujoco
@@ -76,39 +80,42 @@ def _leave_out_files(spec: Any, folder: str | None, report: Report) -> bool:
         material.textures = [""] * len(material.textures)
     for skin in list(spec.skins):
         spec.delete(skin)
-    unreadable = {}
+    unreadable: dict[str, str] = {}
     for mesh in (*spec.meshes, *spec.hfields):
         if mesh.file and (reason := _unreadable(spec, mesh.file, folder)):
-            unreadable[mesh.name or os.path.splitext(os.path.basename(mesh.file))[0]] = reason
-    left_out, usable = 0, True
+            unreadable[_mesh_name(mesh)] = reason
+    needed, usable = set(), True
     for geom in list(spec.geoms):
-        reason = unreadable.get(geom.meshname) or unreadable.get(geom.hfieldname)
-        if reason is None:
+        name = geom.meshname or geom.hfieldname
+        if not name:
             continue
-        if _gives_inertia(spec, geom):
+        gives_inertia = _gives_inertia(spec, geom)
+        if gives_inertia and name in unreadable:
             report.problem(
                 f"body {geom.parent.name!r}",
-                f"its inertia comes from mesh {geom.meshname!r}, whose file {reason}",
+                f"its inertia comes from mesh {name!r}, whose file {unreadable[name]}",
                 "provide the mesh, or state <inertial>",
             )
             usable = False
+        elif gives_inertia or (drawn and name not in unreadable):
+            needed.add(name)
+            continue
         # A point in its place: pairs of contacts and sensors may name it.
         geom.type, geom.size = mujoco.mjtGeom.mjGEOM_SPHERE, [1e-6, 0.0, 0.0]
         geom.meshname = geom.hfieldname = ""
         geom.mass = 0.0
-        left_out += 1
     for element in (*spec.meshes, *spec.hfields):
-        name = element.name or os.path.splitext(os.path.basename(element.file))[0]
-        if name in unreadable:
+        if _mesh_name(element) not in needed:
             spec.delete(element)
-    if unreadable:
+    if unreadable and drawn:
         reasons = ", ".join(sorted(set(unreadable.values())))
-        report.warn(
-            "MJCF",
-            f"{len(unreadable)} meshes cannot be read ({reasons}), and {left_out} shapes with them"
-            " are left out; no inertia comes from them",
-        )
+        report.warn("MJCF", f"{len(unreadable)} meshes are left out: a file {reasons}")
     return usable
+
+
+def _mesh_name(mesh: Any) -> str:
+    """Its own, or that of its file."""
+    return str(mesh.name or os.path.splitext(os.path.basename(mesh.file))[0])
 
 
 def _unreadable(spec: Any, file: str, folder: str | None) -> str | None:

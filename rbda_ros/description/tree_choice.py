@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rbda_ros.description import expression
 from rbda_ros.description.link_tree import Tree
-from rbda_ros.description.model import Constraint, Coupling, CutJoint
+from rbda_ros.description.model import Constraint, Coupling, CutJoint, Spring
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 from rbda_ros.description.values import brief
@@ -26,7 +26,7 @@ def choose_tree(robot: ReadRobot, root: str, report: Report) -> ReadRobot:
     links = {link.name: link.name for link in robot.links}
     moved = {joint.name: joint.child for joint in robot.joints}
     link = links.get(root, moved.get(root))
-    if link is None:
+    if not link or link not in links:
         remedy = report.suggest(root, links, "name a link or joint of the tree to keep")
         report.problem("root", f"unknown link {brief(root)}", remedy)
         return robot
@@ -50,6 +50,7 @@ def choose_tree(robot: ReadRobot, root: str, report: Report) -> ReadRobot:
         links=tuple(each for each in robot.links if each.name in kept),
         joints=tuple(joint for joint in robot.joints if joint.child in kept),
         constraints=tuple(c for c in robot.constraints if kept.issuperset(_named(c))),
+        springs=tuple(spring for spring in robot.springs if kept.issuperset(_held(spring))),
         mimics=tuple(mimic for mimic in robot.mimics if mimic.joint in kept),
         path_couplings=tuple(c for c in robot.path_couplings if c.predecessor in kept),
         retyped={name: each for name, each in robot.retyped.items() if name in kept},
@@ -78,11 +79,18 @@ def _tied_branches(robot: ReadRobot, link_of: dict[str, str]) -> dict[str, str]:
     groups += [(mimic.joint, mimic.master) for mimic in robot.mimics]
     groups += [(coupling.predecessor, coupling.successor) for coupling in robot.path_couplings]
     for names in groups:
-        tied = [representative(branch[link_of[name]]) for name in names if name in link_of]
+        found = [branch.get(link_of.get(name, "")) for name in names]
+        tied = [representative(each) for each in found if each is not None]
         for other in tied[1:]:
             if "world" not in (tied[0], other):
                 stands_for[representative(other)] = representative(tied[0])
     return {link: representative(name) for link, name in branch.items()}
+
+
+def _held(spring: Spring) -> tuple[str, ...]:
+    """Links or joints that a spring is on."""
+    ends = [end.link for end in (spring.predecessor, spring.successor) if end is not None]
+    return (*spring.terms, *ends, *(filter(None, [spring.joint])))
 
 
 def _named(constraint: Constraint) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ from rbda_ros.description.report import Report
 from rbda_ros.description.sdf_frames import WORLD, Placement, inverse, relative
 from rbda_ros.description.sdf_joints import grow_tree
 from rbda_ros.description.urdf import Mimic
-from rbda_ros.description.values import brief
+from rbda_ros.description.values import LARGEST, SHORTEST_AXIS, brief
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 _AXES: dict[str, Vector3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
@@ -53,7 +53,7 @@ def is_usd(source: str | os.PathLike[str]) -> bool:
 def read_usd(path: str | os.PathLike[str], report: Report) -> ReadRobot | None:
     """Read all bodies and joints of a stage; None after noting why it cannot be read."""
     try:
-        from pxr import Usd
+        from pxr import Tf, Usd
     except ImportError:
         report.problem("USD", "is read by usd-core, which is not installed", "pip install usd-core")
         return None
@@ -61,12 +61,19 @@ def read_usd(path: str | os.PathLike[str], report: Report) -> ReadRobot | None:
         report.problem(f"USD {os.fspath(path)!r}", "does not exist", "check the path")
         return None
     try:
-        stage = Usd.Stage.Open(os.path.abspath(path))
-    except Exception as error:  # the library raises errors of its own
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        report.problem(f"USD {os.fspath(path)!r}", f"cannot be opened: {first}", "correct it")
+        return _Reader(Usd.Stage.Open(os.path.abspath(path)), report).read()
+    except Tf.ErrorException as error:
+        report.problem(f"USD {os.fspath(path)!r}", f"cannot be read: {_text(error)}", "correct it")
         return None
-    return _Reader(stage, report).read()
+
+
+def _text(error: Exception) -> str:
+    """What an error says, where it can be said: it quotes bytes of the file."""
+    try:
+        lines = str(error).strip().splitlines()
+    except UnicodeError:
+        lines = []
+    return lines[-1].strip() if lines else type(error).__name__
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +96,7 @@ class _Reader:
         from pxr import Usd, UsdGeom, UsdPhysics
 
         self.report = report
+        self.stage = stage  # prims live as long as it does
         self.physics = UsdPhysics
         self.metres = float(UsdGeom.GetStageMetersPerUnit(stage))
         self.kilograms = float(UsdPhysics.GetStageKilogramsPerUnit(stage))
@@ -148,7 +156,13 @@ class _Reader:
     def _placement(self, prim: Any) -> Placement:
         """(4, 4) a prim in a world of metres whose z is up; without its scale."""
         M = np.array(self.cache.GetLocalToWorldTransform(prim)).T
-        R = M[:3, :3] / np.linalg.norm(M[:3, :3], axis=0)
+        sizes = np.linalg.norm(M[:3, :3], axis=0)
+        if not np.all(np.abs(M) <= LARGEST) or sizes.min() < SHORTEST_AXIS:
+            self.report.problem(
+                f"prim {prim.GetPath()}", "its transform is no pose", "correct its xformOps"
+            )
+            return np.eye(4)
+        R = M[:3, :3] / sizes
         if np.linalg.det(R) < 0.0:
             self.report.warn(f"prim {prim.GetPath()}", "is mirrored; its mirror image is read")
             R = R @ np.diag([1.0, 1.0, -1.0])
@@ -167,6 +181,34 @@ class _Reader:
         M = np.array(self.cache.GetLocalToWorldTransform(prim)).T
         return np.asarray(self.metres * np.linalg.norm(M[:3, :3], axis=0))
 
+    def _number(self, prim: Any, name: str, default: float, bound: bool = False) -> float:
+        """A number; a bound may be infinite."""
+        try:
+            value = float(_value(prim, name, default))
+        except (TypeError, ValueError):
+            value = math.nan
+        if math.isnan(value) or (not bound and abs(value) > LARGEST):
+            self._note(prim, name)
+            return default
+        return value
+
+    def _vector(
+        self, prim: Any, name: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    ) -> NDArray[np.float64]:
+        """(3,) numbers; the default where nobody authored them."""
+        try:
+            value = np.array(_value(prim, name, default), dtype=float).reshape(3)
+        except (TypeError, ValueError):
+            value = np.full(3, math.nan)
+        if not np.all(np.abs(value) <= LARGEST) and tuple(value) != default:
+            self._note(prim, name)
+            return np.array(default)
+        return value
+
+    def _note(self, prim: Any, name: str) -> None:
+        where = f"prim {prim.GetPath()}"
+        self.report.problem(where, f"{name} is not a finite number, or not three", "correct it")
+
     def _link(self, prim: Any, name: str) -> Link:
         where = f"link {brief(name)}"
         if _value(prim, "physics:rigidBodyEnabled", True) is False:
@@ -175,9 +217,9 @@ class _Reader:
             self.report.warn(
                 where, "its gravity is disabled, which is the simulator's: it has weight here"
             )
-        mass = self.kilograms * float(_value(prim, "physics:mass", 0.0))
-        moments = np.array(_value(prim, "physics:diagonalInertia", (0.0, 0.0, 0.0)), dtype=float)
-        centre = np.array(_value(prim, "physics:centerOfMass", (-math.inf,) * 3), dtype=float)
+        mass = self.kilograms * self._number(prim, "physics:mass", 0.0)
+        moments = self._vector(prim, "physics:diagonalInertia")
+        centre = self._vector(prim, "physics:centerOfMass", (-math.inf, -math.inf, -math.inf))
         if mass <= 0.0 or not moments.any() or not np.all(np.isfinite(centre)):
             missing = (
                 "mass"
@@ -268,7 +310,7 @@ class _Reader:
         """The body at one end, and the joint's frame in that of the body."""
         targets = prim.GetRelationship(f"physics:body{number}").GetTargets()
         body = self._body_of(prim, targets[0], where) if targets else None
-        position = np.array(_value(prim, f"physics:localPos{number}", (0.0,) * 3), dtype=float)
+        position = self._vector(prim, f"physics:localPos{number}")
         local = np.eye(4)
         local[:3, :3] = _rotation(_value(prim, f"physics:localRot{number}", None))
         if body is None:
@@ -359,16 +401,14 @@ class _Reader:
             free = ("rot" if turns else "trans") + "XYZ"[index]
             names = (f"limit:{free}:physics:low", f"limit:{free}:physics:high")
         lower, upper = (
-            unit * float(_value(prim, name, sign * math.inf))
+            unit * self._number(prim, name, sign * math.inf, bound=True)
             for name, sign in zip(names, (-1.0, 1.0), strict=True)
         )
-        velocity = float(_value(prim, "physxJoint:maxJointVelocity", math.inf))
+        velocity = self._number(prim, "physxJoint:maxJointVelocity", math.inf, bound=True)
         drive = self._drive(joint)
-        effort = (
-            math.inf
-            if drive is None
-            else float(_value(prim, f"{drive}:physics:maxForce", math.inf))
-        )
+        effort = math.inf
+        if drive is not None:
+            effort = self._number(prim, f"{drive}:physics:maxForce", math.inf, bound=True)
         force = self.kilograms * self.metres * (self.metres if turns else 1.0)
         return Limits(lower, upper, unit * velocity, force * effort)
 
@@ -376,7 +416,7 @@ class _Reader:
         if joint.kind == "fixed":
             return 0.0
         unit = self.kilograms * (1.0 if joint.kind == "prismatic" else self.metres**2)
-        armature = unit * float(_value(joint.prim, "physxJoint:armature", 0.0))
+        armature = unit * self._number(joint.prim, "physxJoint:armature", 0.0)
         if armature < 0.0:
             where = f"joint {brief(joint.name)}"
             self.report.problem(where, "its armature is negative", "give zero or more")
@@ -402,7 +442,7 @@ class _Reader:
         where, length = f"joint {brief(joint.name)}", None
         if joint.kind == "distance":
             bounds = [
-                float(_value(joint.prim, f"physics:{m}Distance", -1.0)) for m in ("min", "max")
+                self._number(joint.prim, f"physics:{m}Distance", -1.0) for m in ("min", "max")
             ]
             length = self.metres * bounds[0]
             if bounds[0] != bounds[1] or length <= 0.0:
@@ -435,8 +475,8 @@ class _Reader:
                     continue
                 unit = math.radians(1.0) if joint.kind == "revolute" else self.metres
                 other = math.radians(1.0) if master.kind == "revolute" else self.metres
-                gearing = float(_value(joint.prim, f"{prefix}:gearing", 1.0))
-                offset = float(_value(joint.prim, f"{prefix}:offset", 0.0))
+                gearing = self._number(joint.prim, f"{prefix}:gearing", 1.0)
+                offset = self._number(joint.prim, f"{prefix}:offset", 0.0)
                 yield Mimic(joint.name, master.name, -gearing * unit / other, -offset * unit)
 
     def _warn_of_the_rest(self) -> None:
@@ -451,7 +491,7 @@ class _Reader:
                     name = schema.partition(":")[0]
                     counted[name] = counted.get(name, 0) + 1
             for name in ("physxJoint:jointFriction", "physics:density"):
-                if _value(prim, name, 0.0):
+                if _value(prim, name, 0.0) not in (0.0, None):
                     counted[name] = counted.get(name, 0) + 1
         scenes = counted.pop("PhysicsScene", 0)
         for name, count in counted.items():
@@ -461,8 +501,8 @@ class _Reader:
                 self._warn_of_gravity(prim)
 
     def _warn_of_gravity(self, scene: Any) -> None:
-        size = float(_value(scene, "physics:gravityMagnitude", -math.inf))
-        direction = np.array(_value(scene, "physics:gravityDirection", (0.0,) * 3), dtype=float)
+        size = self._number(scene, "physics:gravityMagnitude", -math.inf, bound=True)
+        direction = self._vector(scene, "physics:gravityDirection")
         down = np.array([0.0, -1.0, 0.0] if self.up == "Y" else [0.0, 0.0, -1.0])
         is_default = size < 0.0 or abs(size * self.metres - 9.81) < 5e-3
         if not is_default or (direction.any() and not np.allclose(direction, down)):
@@ -510,15 +550,17 @@ def _value(prim: Any, name: str, default: Any) -> Any:
 
 def _is_locked(prim: Any, direction: str) -> bool:
     """A limit whose low is above its high locks a direction."""
-    low = float(_value(prim, f"limit:{direction}:physics:low", -math.inf))
-    high = float(_value(prim, f"limit:{direction}:physics:high", math.inf))
+    low = _value(prim, f"limit:{direction}:physics:low", -math.inf)
+    high = _value(prim, f"limit:{direction}:physics:high", math.inf)
     applied = f"PhysicsLimitAPI:{direction}" in prim.GetAppliedSchemas()
-    return applied and low > high
+    return applied and isinstance(low, float) and isinstance(high, float) and low > high
 
 
 def _rotation(quaternion: Any) -> NDArray[np.float64]:
     """(3, 3) of a quaternion of the library; the identity of none, and of one without length."""
     if quaternion is None:
+        return np.eye(3)
+    if not hasattr(quaternion, "GetImaginary"):  # an attribute of another type
         return np.eye(3)
     w, v = float(quaternion.GetReal()), np.array(quaternion.GetImaginary(), dtype=float)
     length = math.hypot(w, *v)

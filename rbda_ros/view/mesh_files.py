@@ -12,6 +12,9 @@ from urllib.parse import unquote, urlparse
 LARGEST_MESH = 64 * 1024 * 1024
 """Bytes of a mesh file that is drawn; a page of larger ones would not move."""
 
+LFS_POINTER = b"version https://git-lfs"
+"""What a file begins with that Git LFS has in the place of another."""
+
 
 class MeshError(Exception):
     """A mesh cannot be drawn; says why."""
@@ -32,6 +35,9 @@ def load_mesh(filename: str, description: Path | None) -> Any:
     path = find_mesh(filename, description)
     if path.stat().st_size > LARGEST_MESH:
         raise MeshError(f"{filename}: has more than {LARGEST_MESH} bytes; simplify it")
+    with path.open("rb") as stream:
+        if stream.read(len(LFS_POINTER)) == LFS_POINTER:
+            raise MeshError(f"{filename}: is a pointer of Git LFS; fetch it with 'git lfs pull'")
     try:
         mesh: Any = trimesh.load(path, force="mesh")
     except Exception as error:  # readers of many forms raise whatever they like

@@ -48,16 +48,20 @@ def efforts(robot: Robot, gravity: Array | None, motors: Array | None, updates: 
     limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
     base = robot.coordinates.base_nv
     parts = []
-    for title, names, values in (
+    tables = [
         ("gravity on joints", robot.independent_joint_names, gravity),
         ("efforts of motors", robot.actuated_joint_names, motors),
-    ):
+    ]
+    if robot.independent_joint_names == robot.actuated_joint_names:
+        tables = tables[1:]  # the first would say the same
+    for title, names, values in tables:
         if values is None:
             parts.append(f"<div><b>{title}</b>: none while a loop does not close</div>")
             continue
         numbers = values[base:] if len(values) > len(names) else values
         parts.append(f"<div><b>{title}</b> [N m, N]</div>{bars(names, numbers, limits)}")
-    return f'<div id="rbda-efforts" data-updates="{updates}" style="{STYLE}">{"".join(parts)}</div>'
+    style = f"{STYLE};max-height:17em;overflow-y:auto"  # sliders stay in sight
+    return f'<div id="rbda-efforts" data-updates="{updates}" style="{style}">{"".join(parts)}</div>'
 
 
 def bars(names: Sequence[str], values: Sequence[float] | Array, limits: Mapping[str, float]) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pytest
 from description_texts import joint, link, robot
 from mechanism_table import MECHANISMS
 
 from rbda_ros import DescriptionError, Robot, load_robot
+from rbda_ros.cli.commands import main
 
 FOUR_BAR = MECHANISMS["four_bar"]
 
@@ -208,3 +211,38 @@ def test_mimic_joints_start_within_their_limits(multiplier, offset, limits):
     assert -1 <= master <= 1
     assert follower == pytest.approx(multiplier * master + offset)
     assert third == pytest.approx(0.5 * follower)
+
+
+def meeting_frames(names: tuple[str, str]) -> str:
+    """The parallelogram with two frames where its loop closes."""
+    added = []
+    for name, on, at in zip(names, ("c", "b"), (".3 0 0", "0 .2 0"), strict=True):
+        origin = f"<origin xyz='{at}'/>"
+        added += [link(name, ""), joint(f"{name}_frame", on, name, origin, type="fixed")]
+    return robot(*PARALLELOGRAM, *added)
+
+
+@pytest.mark.parametrize("names", [("knee_1", "knee_2"), ("loopA", "loopB")])
+def test_check_proposes_a_loop_file_for_frames_that_meet(tmp_path, capsys, names):
+    (tmp_path / "robot.urdf").write_text(meeting_frames(names))
+    assert main(["check", str(tmp_path / "robot.urdf")]) == 0
+    page = capsys.readouterr().out
+    proposal = page[page.index("constraints:") :].splitlines()
+    last = next((i for i, row in enumerate(proposal[1:], 1) if not row.startswith(" ")), None)
+    text = textwrap.dedent("\n".join(["      constraints:", *proposal[1:last]]))
+    same_dynamics(PINNED, load_robot(meeting_frames(names), text))
+
+
+def test_check_prints_the_loops_of_closing_frames(tmp_path, capsys):
+    (tmp_path / "robot.urdf").write_text(meeting_frames(("closing_x_1", "closing_x_2")))
+    assert main(["check", str(tmp_path / "robot.urdf")]) == 0
+    page = capsys.readouterr().out
+    assert "info  loop file     taken from frames of onshape-to-robot" in page
+    assert "type: spherical" in page
+
+
+def test_drakes_world_needs_no_link():
+    text = robot(link("arm", SKEW), joint("hinge", "world", "arm", Z))
+    found = load_robot(text)
+    assert found.joint_names == ("hinge",)
+    assert any("'world'" in warning for warning in found.warnings)

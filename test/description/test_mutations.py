@@ -37,6 +37,7 @@ URDF = robot(
     "</transmission>",
 )
 LOOPS = """
+root: base
 independent_joints: [hip, knee_rotor]
 actuated_joints: [knee]
 constraints:
@@ -72,13 +73,37 @@ SDF = """<sdf version="1.9"><model name="m"><pose>0 0 1 0 0 0</pose>
 <gearbox_ratio>3</gearbox_ratio><gearbox_reference_body>base</gearbox_reference_body></joint>
 <joint name="screw" type="screw"><parent>rod</parent><child>nut</child><axis><xyz>0 0 1</xyz></axis>
 <screw_thread_pitch>.01</screw_thread_pitch></joint>
-<joint name="pin" type="ball"><parent>rod</parent><child>shank</child></joint></model></sdf>"""
+<joint name="pin" type="ball"><parent>rod</parent><child>shank</child></joint>
+<link name="up"><gravity>false</gravity></link><joint name="back" type="universal">
+<parent>up</parent><child>nut</child><axis><xyz>1 0 0</xyz></axis><axis2><xyz>0 1 0</xyz></axis2>
+</joint>
+<drake:distance_constraint xmlns:drake="d"><drake:distance_constraint_body_A>up
+</drake:distance_constraint_body_A><drake:distance_constraint_body_B>rod
+</drake:distance_constraint_body_B><drake:distance_constraint_distance>.3
+</drake:distance_constraint_distance></drake:distance_constraint></model></sdf>"""
 ELEMENTS = URDF.replace(
     "</robot>",
     "<constraint name='pin' type='revolute'><parent link='shank'/><parent_origin xyz='1 0 0'/>"
     "<parent_axis xyz='0 0 1'/><child link='rod'/><child_axis xyz='0 1 0'/></constraint>"
     "<loop_joint name='ball' type='spherical'><link1 link='shank' xyz='1 0 0' rpy='0 0 1'/>"
-    "<link2 link='rod' xyz='0 1 0'/></loop_joint></robot>",
+    "<link2 link='rod' xyz='0 1 0'/></loop_joint>"
+    "<gazebo><joint name='gz' type='ball'><parent>shank</parent><child>rod</child>"
+    "<pose>0 1 0 0 0 0</pose></joint><joint name='gears' type='gearbox'><parent>thigh</parent>"
+    "<child>base</child><gearbox_ratio>2</gearbox_ratio><gearbox_reference_body>base"
+    "</gearbox_reference_body></joint></gazebo>"
+    "<link name='closing_a_1'/><joint name='f1' type='fixed'><parent link='rod'/>"
+    "<child link='closing_a_1'/></joint><link name='closing_a_2'/><joint name='f2' type='fixed'>"
+    "<parent link='shank'/><child link='closing_a_2'/></joint>"
+    "<drake:ball_constraint xmlns:drake='d'><drake:ball_constraint_body_A name='rod'/>"
+    "<drake:ball_constraint_p_AP value='1 0 0'/><drake:ball_constraint_body_B name='thigh'/>"
+    "</drake:ball_constraint><drake:tendon_constraint xmlns:drake='d'>"
+    "<drake:tendon_constraint_joint name='hip' a='2'/>"
+    "<drake:tendon_constraint_lower_limit value='1'/>"
+    "<drake:tendon_constraint_upper_limit value='1'/></drake:tendon_constraint>"
+    "<drake:joint xmlns:drake='d' name='cross' type='universal'><parent link='rotor'/>"
+    "<child link='far'/></drake:joint><link name='far'/>"
+    "<ros2_control name='s' type='system'><joint name='hip'><command_interface name='effort'/>"
+    "</joint></ros2_control></robot>",
 )
 GEPETTO = {
     "closed_loop": [["thigh", "rod"], ["shank", "rotor"]],
@@ -179,7 +204,7 @@ def mutate_mapping(mapping: dict[str, Any], rng: random.Random) -> dict[str, Any
         elif action == 1:
             container[key] = copy.deepcopy(donor[donor_key])
         elif action == 2:
-            container[key] = rng.choice([*ODD, *NASTY])
+            container[key] = copy.deepcopy(rng.choice([*ODD, *NASTY]))
         elif isinstance(container, dict):
             container[rng.choice([*NASTY, str(donor_key)])] = container.pop(key)
     return mapping
@@ -252,3 +277,64 @@ def test_mutated_files_are_read_or_refused(what: str, mutate):
     print(f"{what}: {accepted:.0f} of {count} accepted, the slowest took {slowest:.3f} s")
     assert 0 < accepted < count  # else the mutations are too tame or too wild to test anything
     assert slowest < 5.0
+
+
+XACRO = URDF.replace("<robot name='test'>", "<robot name='test' xmlns:xacro='x'>").replace(
+    "</robot>",
+    "<xacro:arg name='far' default='true'/><xacro:property name='size' value='${2 * 0.1}'/>"
+    "<xacro:macro name='tip' params='on at:=1'>"
+    "<link name='${on}_tip'/><joint name='${on}_end' type='fixed'><parent link='${on}'/>"
+    "<child link='${on}_tip'/><origin xyz='${size * at} 0 0'/></joint></xacro:macro>"
+    "<xacro:tip on='shank'/><xacro:if value='$(arg far)'><xacro:tip on='rod' at='2'/></xacro:if>"
+    "</robot>",
+)
+USD = """#usda 1.0
+(
+  metersPerUnit = 1
+  upAxis = "Z"
+)
+def Xform "base" ( prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"] ) {
+  float physics:mass = 2
+  point3f physics:centerOfMass = (0, 0, 0.1)
+  float3 physics:diagonalInertia = (0.1, 0.1, 0.1)
+}
+def Xform "arm" ( prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"] ) {
+  float physics:mass = 1
+  point3f physics:centerOfMass = (0.1, 0, 0)
+  float3 physics:diagonalInertia = (0.1, 0.1, 0.1)
+  quatf physics:principalAxes = (1, 0, 0, 0)
+  double3 xformOp:translate = (0.1, 0, 0)
+  uniform token[] xformOpOrder = ["xformOp:translate"]
+}
+def PhysicsRevoluteJoint "hinge" ( prepend apiSchemas = ["PhysicsDriveAPI:angular"] ) {
+  rel physics:body0 = </base>
+  rel physics:body1 = </arm>
+  uniform token physics:axis = "Y"
+  float physics:lowerLimit = -90
+  point3f physics:localPos0 = (0.1, 0, 0)
+  quatf physics:localRot0 = (1, 0, 0, 0)
+  float drive:angular:physics:maxForce = 10
+  float physxJoint:armature = 0.1
+}
+def PhysicsDistanceJoint "rod" {
+  rel physics:body0 = </base>
+  rel physics:body1 = </arm>
+  bool physics:excludeFromArticulation = 1
+  float physics:minDistance = 0.1
+  float physics:maxDistance = 0.1
+}
+"""
+
+
+@pytest.mark.parametrize(("suffix", "text"), [("urdf.xacro", XACRO), ("usda", USD)])
+@pytest.mark.parametrize("mutate", [mutate_characters, mutate_tokens])
+def test_mutated_files_of_other_libraries(tmp_path, suffix, text, mutate):
+    """What xacro and usd-core say becomes a DescriptionError, too."""
+    pytest.importorskip("pxr" if suffix == "usda" else "xacro")
+    path, rng, accepted = tmp_path / f"robot.{suffix}", random.Random(suffix), 0
+    path.write_text(text)
+    assert read(path, None) is not None
+    for _ in range(200):
+        path.write_text(mutate(text, rng), encoding="utf-8", errors="surrogatepass")
+        accepted += read(path, None) is not None
+    assert 0 < accepted < 200

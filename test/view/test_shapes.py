@@ -65,11 +65,13 @@ def test_meshes_of_packages_are_found_and_drawn():
         ("package://nowhere/a.stl", "not found"),
         ("https://example.com/a.stl", "not found"),
         ("broken.stl", "no triangles|cannot be read"),
+        ("pointer.stl", "is a pointer of Git LFS"),
     ],
 )
 def test_a_mesh_that_cannot_be_drawn_is_a_note_and_inertias_take_its_place(
     tmp_path, filename, says
 ):
+    (tmp_path / "pointer.stl").write_text("version https://git-lfs.github.com/spec/v1\n")
     (tmp_path / "broken.stl").write_text("solid nothing\nendsolid nothing\n")
     mesh = f'<visual><geometry><mesh filename="{filename}"/></geometry></visual>'
     path = tmp_path / "robot.urdf"
