@@ -109,7 +109,7 @@ static code_t compute_command(machine_t *m, const command_route_t *route)
     run_kernel(&route->kernel);
     if (!(health[INPUTS] < INFINITY)) return NOT_FINITE;
   }
-  m->rejection.value = health[CONDITIONING];
+  m->detail.value = health[CONDITIONING];
   if (!(health[CONDITIONING] * config->settings.max_condition >= 1.0)) return SINGULAR;
   if (!(health[EFFORTS_SQUARED] < INFINITY)) return NOT_FINITE;
   return health[MISSED] <= config->settings.cannot_give * health[FORCE] ? ACCEPTED : CANNOT_GIVE;
@@ -150,13 +150,13 @@ code_t feed_command(machine_t *m, const sink_t *sink, const uint8_t *data, size_
   joint_state_t command;
   layout_t *layout = find_layout(&s->command_layouts, &config->model.joints, data, size, &command);
   if (layout == NULL) return command.name_count > MAX_NAMES ? WRONG_SIZE : UNREADABLE;
-  m->rejection.value = (double)(moment.now - command.stamp);
+  m->detail.value = (double)(moment.now - command.stamp);
   if (is_stale(command.stamp, moment.now, settings->timeout)) return STALE;
   if (settings->timeout != 0 && command.stamp < s->last_command_stamp) return OUT_OF_ORDER;
   s->last_command_stamp = command.stamp;
   code_t code = check_command(layout, &command);
   if (code != ACCEPTED) return code;
-  uint8_t *named = m->rejection.mask;
+  uint8_t *named = m->detail.mask;
   memset(named, 0, (size_t)s->joints);
   for (int k = 0; k < layout->count; k++) named[layout->joints[k]] = 1;
   const int fields = fields_of(&command);

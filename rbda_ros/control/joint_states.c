@@ -141,7 +141,7 @@ static code_t choose_route(machine_t *m, const uint8_t *said, const uint8_t *mov
                            bool finite, const route_t **route)
 {
   const size_t joints = (size_t)m->state->joints;
-  uint8_t *fresh = m->rejection.mask;
+  uint8_t *fresh = m->detail.mask;
   const route_t *alone = find_route(m, moves);
   *route = alone;
   if (alone != NULL && alone->determined) {
@@ -164,7 +164,7 @@ static code_t choose_route(machine_t *m, const uint8_t *said, const uint8_t *mov
   *route = placed;
   if (placed == NULL) return NOT_READY;
   if (placed->determined) {
-    m->rejection.value = m->config->settings.differentiate;
+    m->detail.value = m->config->settings.differentiate;
     return finite ? NO_VELOCITY : NOT_FINITE;
   }
   *route = NULL;
@@ -310,9 +310,9 @@ static code_t check_agreement(machine_t *m, const route_t *route)
     const double apart = fabs(difference(m, joint, measured, computed)) / route->scales[k];
     if (apart <= largest) continue;
     largest = apart;
-    m->rejection.joint = joint;
-    m->rejection.value = measured;
-    m->rejection.other = computed;
+    m->detail.joint = joint;
+    m->detail.value = measured;
+    m->detail.other = computed;
     if (apart > tolerance) code = CONTRADICTION;
   }
   m->apart = largest;
@@ -322,10 +322,10 @@ static code_t check_agreement(machine_t *m, const route_t *route)
 static code_t check_health(machine_t *m, const route_t *route)
 {
   const double *health = route->closing.health;
-  m->rejection.value = health[CONDITIONING];
+  m->detail.value = health[CONDITIONING];
   if (!(health[CONDITIONING] * m->config->settings.max_condition >= 1.0)) return SINGULAR;
   if (!(health[EFFORTS_SQUARED] < INFINITY)) {
-    m->rejection.value = NAN;
+    m->detail.value = NAN;
     return SINGULAR;
   }
   return ACCEPTED;
@@ -350,7 +350,7 @@ static code_t evaluate(machine_t *m, const route_t *route)
   const request_t before = m->request;
   code_t code = evaluate_from(m, route, true);
   if (code != ACCEPTED && route->seed_count > 0) {
-    const rejection_t first = m->rejection;
+    const detail_t first = m->detail;
     const double apart = m->apart;
     const code_t second = evaluate_from(m, route, false);
     const bool better = second == ACCEPTED || code != CONTRADICTION
@@ -358,7 +358,7 @@ static code_t evaluate(machine_t *m, const route_t *route)
     if (better) {
       code = second;
     } else {
-      m->rejection = first;
+      m->detail = first;
       m->apart = apart;
     }
   }
@@ -368,7 +368,7 @@ static code_t evaluate(machine_t *m, const route_t *route)
   }
   if (m->apart > m->contradiction) {
     m->contradiction = m->apart;
-    m->contradicting = m->rejection.joint;
+    m->contradicting = m->detail.joint;
   }
   return code;
 }
@@ -475,7 +475,7 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
   joint_state_t state;
   layout_t *layout = find_layout(&s->state_layouts, &config->model.joints, data, size, &state);
   if (layout == NULL) return state.name_count > MAX_NAMES ? WRONG_SIZE : UNREADABLE;
-  m->rejection.value = (double)(moment.now - state.stamp);
+  m->detail.value = (double)(moment.now - state.stamp);
   if (is_stale(state.stamp, moment.now, settings->timeout)) return STALE;
   if (layout->repeated || layout->known == 0) return MISNAMED;
   code_t code = check_sizes(settings, layout, &state);
@@ -491,9 +491,9 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
   code = choose_route(m, said, moves, moment.now, finite, &route);
   if (code != ACCEPTED) {
     if (route != NULL && route->determined && (code == NO_VELOCITY || code == NOT_FINITE)) {
-      const double value = m->rejection.value;
+      const double value = m->detail.value;
       send_positions(m, sink, route, layout, &state, false);
-      m->rejection.value = value;
+      m->detail.value = value;
     }
     return code;
   }

@@ -26,7 +26,7 @@ bool machine_init(machine_t *machine)
   machine->states.records = malloc(sizeof(record_t) * MAX_RECORDS);
   machine->commands.records = malloc(sizeof(record_t) * MAX_RECORDS);
   machine->asked = calloc(MAX_ASKED + 1, sizeof(uint64_t));
-  machine->contradicting = machine->rejection.joint = NOWHERE;
+  machine->contradicting = machine->detail.joint = machine->rejection.detail.joint = NOWHERE;
   return machine->states.records != NULL && machine->commands.records != NULL
          && machine->asked != NULL;
 }
@@ -35,9 +35,10 @@ static void free_request(machine_t *machine)
 {
   free(machine->request.measured);
   free(machine->request.position);
-  free(machine->rejection.mask);
+  free(machine->detail.mask);
+  free(machine->rejection.detail.mask);
   machine->request = (request_t){0};
-  machine->rejection.mask = NULL;
+  machine->detail.mask = machine->rejection.detail.mask = NULL;
 }
 
 void machine_free(machine_t *machine)
@@ -59,8 +60,10 @@ static bool make_request(machine_t *machine, const model_t *model)
   free_request(machine);
   request->measured = calloc(6 * joints + 1, 1);
   request->position = calloc(joints + (size_t)model->nq + 1, sizeof(double));
-  machine->rejection.mask = calloc(joints + 1, 1);
-  if (request->measured == NULL || request->position == NULL || machine->rejection.mask == NULL)
+  machine->detail.mask = calloc(joints + 1, 1);
+  machine->rejection.detail.mask = calloc(joints + 1, 1);
+  if (request->measured == NULL || request->position == NULL || machine->detail.mask == NULL
+      || machine->rejection.detail.mask == NULL)
     return false;
   request->wanted = request->measured + joints;
   request->named = request->wanted + joints;
@@ -138,6 +141,10 @@ void reject(machine_t *m, code_t code, int topic, const uint8_t *data, size_t si
   m->counts[code]++;
   rejection->code = code;
   rejection->topic = topic;
+  uint8_t *mask = rejection->detail.mask;
+  rejection->detail = m->detail;
+  rejection->detail.mask = mask;
+  memcpy(mask, m->detail.mask, (size_t)m->state->joints);
   if (size > rejection->capacity) {
     uint8_t *larger = realloc(rejection->data, size);
     if (larger == NULL) size = 0;
@@ -357,7 +364,7 @@ bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *da
   const request_t before = m->request;
   follow_steady(m->state, moment.steady);
   begin_moment(m, moment);
-  m->rejection.joint = NOWHERE;
+  m->detail.joint = NOWHERE;
   code_t code = UNREADABLE;
   if (topic == JOINT_STATES)
     code = feed_joint_states(m, sink, data, size, moment);

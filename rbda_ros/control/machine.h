@@ -252,14 +252,20 @@ typedef struct {
   size_t count; /* since they were read; there may be more than records */
 } records_t;
 
+/* About the message that is being answered, for whoever explains its rejection. */
+typedef struct {
+  int joint; /* NOWHERE for none */
+  double value, other;
+  uint8_t *mask; /* (joints) that were known */
+} detail_t;
+
 /* The last rejection, as Python needs it for its message. */
 typedef struct {
   code_t code;
-  int topic, joint; /* joint: NOWHERE for none */
-  double value, other;
+  int topic;
+  detail_t detail;
   uint8_t *data;
   size_t size, capacity;
-  uint8_t *mask; /* (joints) that were known */
 } rejection_t;
 
 /* What Python should prepare. */
@@ -281,6 +287,7 @@ typedef struct {
   state_t *state;
   int64_t counts[CODES];
   int64_t limited;
+  detail_t detail;
   rejection_t rejection;
   request_t request;
   uint8_t *asked; /* what was asked for since the last configuration */

@@ -224,18 +224,18 @@ static PyObject *Machine_rejection(Machine *self, PyObject *Py_UNUSED(none))
   last = m->rejection;
   joints = m->state == NULL ? 0 : (size_t)m->state->joints;
   last.data = copied(last.data, last.size);
-  last.mask = copied(last.mask, joints);
+  last.detail.mask = copied(last.detail.mask, joints);
   UNLOCKED(self)
   PyObject *result = NULL;
-  if (last.data != NULL && last.mask != NULL)
-    result =
-        Py_BuildValue("{s:i,s:i,s:i,s:d,s:d,s:N,s:N}", "code", (int)last.code, "topic", last.topic,
-                      "joint", last.joint, "value", last.value, "other", last.other, "data",
-                      bytes_of(last.data, last.size), "mask", bytes_of(last.mask, joints));
+  if (last.data != NULL && last.detail.mask != NULL)
+    result = Py_BuildValue("{s:i,s:i,s:i,s:d,s:d,s:N,s:N}", "code", (int)last.code, "topic",
+                           last.topic, "joint", last.detail.joint, "value", last.detail.value,
+                           "other", last.detail.other, "data", bytes_of(last.data, last.size),
+                           "mask", bytes_of(last.detail.mask, joints));
   else
     PyErr_NoMemory();
   free(last.data);
-  free(last.mask);
+  free(last.detail.mask);
   return result;
 }
 

@@ -40,8 +40,8 @@ code_t feed_reference(machine_t *m, const uint8_t *data, size_t size, moment_t m
     (void)cdr_numbers(&reader); /* velocities */
     acceleration = cdr_numbers(&reader);
   }
-  m->rejection.value = (double)points;
-  m->rejection.other = (double)acceleration.count;
+  m->detail.value = (double)points;
+  m->detail.other = (double)acceleration.count;
   qsort(sorted, count, sizeof *sorted, by_number);
   bool repeated = false;
   for (uint32_t k = 1; k < count; k++)
@@ -84,7 +84,7 @@ code_t feed_base_state(machine_t *m, const uint8_t *data, size_t size, moment_t 
   double squared = 0.0;
   for (size_t k = 3; k < 7; k++) squared += number_at(pose, k) * number_at(pose, k);
   const double length = sqrt(squared);
-  m->rejection.value = length;
+  m->detail.value = length;
   if (!(fabs(length - 1.0) <= 1e-3)) return NOT_A_ROTATION;
   const double divisor = fabs(length - 1.0) > 1e-15 ? length : 1.0;
   for (size_t k = 0; k < 7; k++) s->base_position[k] = number_at(pose, k) / (k < 3 ? 1.0 : divisor);

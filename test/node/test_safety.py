@@ -26,7 +26,7 @@ class Arm:
     """A node for one joint, and all that it says to motors."""
 
     def __init__(self, graph, **values):
-        self.program = graph.serve(robot_description=ARM, **values)
+        self.program = graph.serve(robot_description=ARM, command_joints=["hip"], **values)
         self.client = graph.client()
         self.client.until_active()
         self.talk = Conversation(self.client)
@@ -47,7 +47,7 @@ class Arm:
 
 @pytest.fixture
 def arm(graph):
-    arm = Arm(graph, command_joints=["hip"])
+    arm = Arm(graph)
     arm.client.until(lambda: arm.hold() and arm.array)
     return arm
 
