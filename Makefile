@@ -27,7 +27,7 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 .DEFAULT_GOAL := help
 .PHONY: help install requirements run test pytest pytest-core pytest-node nightly lint
 .PHONY: colcon colcon-build install-space sanitize soak faults fuzz coverage mutants
-.PHONY: wheels bench papers browser aarch64 docs screenshots clean
+.PHONY: wheels core-wheel bench papers browser aarch64 docs screenshots clean
 
 help:
 	@echo "make install   .venv with everything in it"
@@ -37,6 +37,7 @@ help:
 	@echo "make lint      style, types, direction of imports"
 	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
 	@echo "make sanitize  all C of ours under AddressSanitizer, UBSan and ThreadSanitizer (CALLS=...)"
+	@echo "make core-wheel  the wheel without ROS in dist/core, tested in an empty environment"
 	@echo "make bench     the benchmarks"
 	@echo "make papers    the papers' figures and tables, and docs/papers.md"
 	@echo "make browser   Debian's Chromium for the tests of the page, where apt and root are at hand"
@@ -144,6 +145,10 @@ fuzz: install
 	-@$(VENV)/python -m pip --disable-pip-version-check install -q atheris 2> build/logs/atheris.log
 	$(VENV)/python -m tools.hardening.fuzz --runs $(RUNS) $(KEEP)
 
+# The engine and the core, without ROS: built, installed where there is nothing else, and used.
+core-wheel: requirements
+	$(VENV)/python tools/wheels.py --core $(VERSIONS)
+
 sanitize: install
 	$(VENV)/python -m tools.hardening.sanitize_all --calls $(CALLS) $(KEEP)
 
@@ -156,6 +161,7 @@ coverage: install
 
 mutants: install
 	$(VENV)/python -m tools.hardening.mutants $(KEEP)
+	$(VENV)/python -m tools.hardening.gate_mutants
 
 # The core for every Python, and with the node where there are ROS wheels: dist/core and dist/node.
 wheels: requirements

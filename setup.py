@@ -24,7 +24,12 @@ CORE_ALONE = (
 
 
 def ros_prefixes():
-    """Where ROS is installed: a sourced ROS, or the prefix of the wheels; none without it."""
+    """Where ROS is installed: a sourced ROS, or the prefix of the wheels; none without it.
+
+    With RBDA_ROS_CORE=1 in the environment there is none: that makes a wheel of the core.
+    """
+    if os.environ.get("RBDA_ROS_CORE", "0") == "1":
+        return []
     if sourced := os.environ.get("AMENT_PREFIX_PATH"):
         return [Path(prefix) for prefix in sourced.split(os.pathsep)]
     try:
@@ -67,7 +72,7 @@ class BuildWithCMake(build_py):
             stage, package = self.stage_core(), HERE / "rbda_ros"
         self.take_python_package(package)
         if not prefixes:
-            self.add_native_calls()
+            self.add_engine()
         self.distribution.data_files = list(prefix_files(stage))
 
     def stage_core(self):
@@ -78,24 +83,22 @@ class BuildWithCMake(build_py):
             shutil.copytree(HERE / folder, stage / "share" / "rbda_ros" / folder)
         return stage
 
-    def add_native_calls(self):
-        """Build what the core has in C, if there is a compiler; it works without."""
-        folder = HERE / "build" / "core" / "native"
-        try:
-            env = environment([])
-            run_cmake(
-                env,
-                f"-S{HERE}",
-                f"-B{folder}",
-                "-GNinja",
-                "-DCMAKE_BUILD_TYPE=Release",
-                "-DRBDA_ROS_CORE=ON",
-                f"-DPython3_EXECUTABLE={sys.executable}",
-            )
-            run_cmake(env, "--build", folder)
-            run_cmake(env, "--install", folder, "--prefix", self.build_lib)
-        except (ModuleNotFoundError, SystemExit) as reason:
-            print(f"rbda_ros: no native calls, so methods are slower: {reason}", file=sys.stderr)
+    def add_engine(self):
+        """Build the engine, without ROS."""
+        folder = HERE / "build" / "core" / f"cp{sys.version_info.major}{sys.version_info.minor}"
+        shutil.rmtree(folder, ignore_errors=True)  # it holds absolute paths of an environment
+        env = environment([])
+        run_cmake(
+            env,
+            f"-S{HERE}",
+            f"-B{folder}",
+            "-GNinja",
+            "-DCMAKE_BUILD_TYPE=Release",
+            "-DRBDA_ROS_CORE=ON",
+            f"-DPython3_EXECUTABLE={sys.executable}",
+        )
+        run_cmake(env, "--build", folder)
+        run_cmake(env, "--install", folder, "--prefix", self.build_lib)
 
     def install_to_stage(self, prefixes):
         env = environment(prefixes)

@@ -19,7 +19,8 @@ import pinocchio as pin
 from benchmark.mujoco_methods import mujoco_calls
 from benchmark.robots import DEMO_LEG, Pair, demo_leg, example_urdf, pair
 from rbda_ros import Robot
-from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, Plan
+from rbda_ros.kernels.registry import REGISTRY
+from rbda_ros.robot.operations import OPERATIONS, SIGNS, Operation
 
 Row = dict[str, object]
 Call = Callable[[], object]
@@ -40,25 +41,30 @@ def rows() -> Iterator[Row]:
 
 def compile_methods(robot: Robot, frame: str) -> None:
     """Have machine code for all methods."""
-    for plan in PLANS.values():
-        kernel_calls(robot, plan, frame, [])
+    robot.prepare()
+    for name, record in OPERATIONS.items():
+        if record.of_frame:
+            robot.prepare((name, frame))
 
 
 def kernel_calls(
-    robot: Robot, plan: Plan, frame: str, states: list[dict[str, np.ndarray]]
+    robot: Robot, record: Operation, frame: str, states: list[dict[str, np.ndarray]]
 ) -> list[list[Call]]:
     """The kernels of a method, compiled, each called at all states by itself."""
     calls = []
-    for step in plan.steps:
-        kernel = robot.kernel(step.kernel, *([frame] if step.kernel in OF_FRAMES else []))
+    for step in record.steps:
+        if step.kernel in SIGNS:
+            continue
+        needs_frame = REGISTRY[step.kernel].needs_frames
+        kernel = robot.kernel(step.kernel, *([frame] if needs_frame else []))
         kernel.compile()
         calls.append([partial(kernel.call, *chosen(step.inputs, state)) for state in states])
     return calls
 
 
-def chosen(names: str, state: dict[str, np.ndarray]) -> list[np.ndarray]:
+def chosen(names: Sequence[str], state: dict[str, np.ndarray]) -> list[np.ndarray]:
     """Arguments by name; x for whatever has no other."""
-    return [state.get(name, state["x"]) for name in names.split()]
+    return [state.get(name, state["x"]) for name in names]
 
 
 def _robot_rows(both: Pair) -> Iterator[Row]:
@@ -110,7 +116,7 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
         }
         if method in mujoco:
             calls["mujoco"] = mujoco[method]
-        yield _row(method, both.name, calls, kernel_calls(robot, PLANS[method], frame, named))
+        yield _row(method, both.name, calls, kernel_calls(robot, OPERATIONS[method], frame, named))
 
 
 def _demo_leg_rows() -> Iterator[Row]:
@@ -135,7 +141,7 @@ def _demo_leg_rows() -> Iterator[Row]:
     }
     closed = [(robot.close(y), *rates) for y, *rates in mine]
     named = [{"q": q, "yd": yd, "x": x} for q, yd, x in closed]
-    kernels = kernel_calls(robot, PLANS["inverse_dynamics"], "", named)
+    kernels = kernel_calls(robot, OPERATIONS["inverse_dynamics"], "", named)
     yield _row("inverse_dynamics from y", "demo_leg", calls, kernels)
     calls["ours"] = [partial(robot.inverse_dynamics, *state) for state in closed]
     yield _row("inverse_dynamics", "demo_leg", calls, kernels)

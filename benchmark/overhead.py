@@ -15,9 +15,10 @@ import numpy as np
 
 from benchmark.methods import ROBOTS, STATES, chosen, compile_methods, kernel_calls, medians
 from benchmark.robots import demo_leg, example_urdf
-from rbda_ros import Contact, Robot, _native, load_robot
+from rbda_ros import Contact, Robot, load_robot
 from rbda_ros.algorithms.branches import parents
-from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, WITH_WRENCHES, plan_of
+from rbda_ros.engine import core
+from rbda_ros.robot.operations import OPERATIONS
 
 Row = dict[str, object]
 Calls = list[Callable[[], object]]
@@ -41,7 +42,7 @@ def _rows(name: str, robot: Robot) -> Iterator[Row]:
         step = robot.spanning_velocity(home, rng.uniform(-0.1, 0.1, robot.ny))
         q = robot.close(robot.tree.integrate(home, step))
         yd, x = rng.normal(size=(2, robot.ny))
-        states.append({"q": q, "yd": yd, "x": x, "spanning": rng.normal(size=robot.nv)})
+        states.append({"q": q, "yd": yd, "x": x, "spanning_tau": rng.normal(size=robot.nv)})
     checks: Calls = []
     if robot.tree.has_loops:
         checks = [partial(robot.kernel("loop_state").call, state["q"]) for state in states]
@@ -67,11 +68,12 @@ def _planned(
     """Methods that are their kernels one after the other."""
     wrench = {link: np.array([1.0, -2.0, 3.0, 0.1, 0.2, -0.3])}
     states = [{**state, "wrenches": robot.body_wrenches(wrench)} for state in states]
-    for method in PLANS:
-        for wrenches in (False, True) if method in WITH_WRENCHES else (False,):
-            kernels = kernel_calls(robot, plan_of(method, wrenches), link, states)
-            more: list[object] = [link] if method in OF_FRAMES else [wrench] if wrenches else []
-            names = PLANS[method].arguments
+    for method, record in OPERATIONS.items():
+        for wrenches in (False, True) if record.wrenches else (False,):
+            variant = record.with_options(wrenches, False) if wrenches else record
+            kernels = kernel_calls(robot, variant, link, states)
+            more: list[object] = [link] if record.of_frame else [wrench] if wrenches else []
+            names = [argument.read_as for argument in record.arguments]
             ours = [partial(getattr(robot, method), *chosen(names, s), *more) for s in states]
             yield f"{method} with wrenches" if wrenches else method, ours, kernels
 
@@ -103,7 +105,7 @@ def _others(
 
 
 def _solving_us(robot: Robot, method: str, q: np.ndarray, link: str) -> float:
-    """Microseconds of the equations that native code solves for a method, if any.
+    """Microseconds of the equations that the engine solves for a method, if any.
 
     They are solved by a call that copies its arguments in the place of kernels, less the same call
     that does not solve.
@@ -126,16 +128,24 @@ def _solving_us(robot: Robot, method: str, q: np.ndarray, link: str) -> float:
 
 
 def _solver(robot: Robot, parent: list[int], count: int, *, solves: bool) -> Callable[..., object]:
-    """A native call that solves for so many matrices, the last of which is the identity."""
+    """A call of the engine that solves for so many matrices, the last of which is the identity."""
     n, size = len(parent), len(parent) ** 2
     # Slots: A and B as given, zeros, copies of A and of each B, the inverse.
     matrices = 4 + count
     copies = [(1.0, (0, 2, 3)), *((1.0, (1, 2, 4 + k)) for k in range(count - 1))]
-    return _native.calls.CheckedCall(
-        robot._native.reader,
-        *("xx", (size,) * matrices, tuple(copies)),
-        tuple((k, n, n) for k in range(4, matrices)),
-        *((), -1, -1, (None, ())),
-        (3 if solves else -1, np.array(parent, np.intp), 0.0),
-        False,
+    return core.OperationCall(
+        validator=robot._calls.validator,
+        kinds="xx",
+        sizes=(size,) * matrices,
+        steps=tuple(copies),
+        results=tuple((k, n, n) for k in range(4, matrices)),
+        constants=(),
+        finite=-1,
+        missed=-1,
+        make=None,
+        fields=(),
+        mass_matrix=3 if solves else -1,
+        parents=np.array(parent, np.intp),
+        least=0.0,
+        forces=None,
     )

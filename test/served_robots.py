@@ -1,21 +1,21 @@
-"""Robots whose methods native code answers, and what to compare with: the methods as written."""
+"""Robots whose operations are compiled, and what to compare them with: the model in Python."""
 
-from contextlib import contextmanager
 from dataclasses import astuple, is_dataclass
 from pathlib import Path
 
 import numpy as np
 from mechanism_table import MECHANISMS, closed_states
+from operation_model import Model
 
 from rbda_ros import InputError, ModelError, load_robot
-from rbda_ros.robot.native_calls import METHODS
-from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, WITH_WRENCHES
+from rbda_ros.engine import core
+from rbda_ros.robot.operations import OPERATIONS
 
 CONFIG = Path(__file__).parents[1] / "config" / "robots"
 
 
 class Served:
-    """A robot whose native calls are there, and states of it."""
+    """A robot whose operations are compiled, the model of it, and states."""
 
     def __init__(self, robot, states):
         self.robot, self.states = robot, states
@@ -24,30 +24,17 @@ class Served:
         self.motions = [
             (q, *rng.normal(size=(2, robot.ny)), rng.normal(size=robot.nv)) for q in states
         ]
-        for kernel in {step.kernel for plan in PLANS.values() for step in plan.steps}:
-            frames = (self.frame,) if PLANS.get(kernel) and kernel in OF_FRAMES else ()
-            assert robot.kernel(kernel, *frames).compile()
-        assert robot.kernel("loop_state").compile()
-        if robot.tree.has_loops and robot._inputs.choices.newton_positions is not None:
-            robot.close(robot.independent_position(robot.tree.home))
-            positions = robot._inputs.choices.newton_positions
-            assert robot._kernels.get("closure", positions).compile()
-        for method in PLANS:
+        self.model = Model(robot)
+        frames = [(name, self.frame) for name, each in OPERATIONS.items() if each.of_frame]
+        robot.prepare()
+        robot.prepare(*frames)
+        for method in OPERATIONS:
             getattr(robot, method)(*self.arguments(method, *self.motions[0]))
-            self.native(method)
+        robot.close(robot.neutral())
 
     def take_rows(self):
-        """Have native calls for batches, too."""
-        robot, many = self.robot, 2
-        for kernel in robot.traced_kernels():
-            kernel.compile(batch=True)
-        q, yd, x, spanning = (np.tile(array, (many, 1)) for array in self.motions[0])
-        robot.close(self.motions[0][0])
-        for position in (q, self.independent(q)):
-            if position is not None:
-                robot.close(position)
-                for method in PLANS:
-                    getattr(robot, method)(*self.arguments(method, position, yd, x, spanning))
+        """Have machine code for batches, too."""
+        self.robot.prepare(batch=True)
 
     def independent(self, q):
         """Positions of y; None where they are not all that is needed."""
@@ -56,30 +43,17 @@ class Served:
 
     def arguments(self, method, q, yd, x, spanning):
         """Arguments of a method for some motion."""
-        given = {"q": q, "yd": yd, "spanning": spanning}
-        vectors = [given.get(name, x) for name in PLANS[method].arguments.split()]
-        return [*vectors, self.frame] if method in OF_FRAMES else vectors
+        given = {"Position": q, "Velocity": yd, "Spanning": spanning}
+        record = OPERATIONS[method]
+        vectors = [given.get(argument.kind, x) for argument in record.arguments]
+        return [*vectors, self.frame] if record.of_frame else vectors
 
     def native(self, method):
-        """The native call."""
-        calls = self.robot._native.table[method]
-        if method in WITH_WRENCHES:
+        """The engine's call."""
+        calls = self.robot._calls.table[method]
+        if OPERATIONS[method].wrenches:
             return calls[0]
-        return calls[self.frame] if method in OF_FRAMES else calls
-
-    @contextmanager
-    def in_python(self):
-        """Methods as they are written."""
-        robot = self.robot
-        reader, robot._native.reader = robot._native.reader, None
-        for index in range(len(METHODS)):
-            robot._answer_by(index, None)
-        try:
-            yield robot
-        finally:
-            robot._native.reader = reader
-            for index, method in enumerate(METHODS):
-                robot._answer_by(index, robot._native.table.get(method))
+        return calls[self.frame] if OPERATIONS[method].of_frame else calls
 
 
 def load(name):
@@ -118,3 +92,8 @@ def outcome(call, *given):
         return parts(call(*given))
     except (InputError, ModelError) as error:
         return type(error), str(error)
+
+
+def is_rejected(answer):
+    """Whether the engine rejects something."""
+    return isinstance(answer, core.Rejection)

@@ -14,6 +14,7 @@ REFUSALS = ROOT / "docs" / "reference" / "refusals.yaml"
 PACKAGES = {
     "description": "Descriptions: URDF, MJCF, loop files",
     "cluster_tree": "Loops",
+    "engine": "Installation of the engine",
     "kernels": "Kernels",
     "robot": "Python API",
     "control": "The stream",

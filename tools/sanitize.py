@@ -1,11 +1,10 @@
-"""Calls of the native module, good and bad, under AddressSanitizer and UBSan: `make sanitize`.
+"""Calls of the engine, good and bad, under AddressSanitizer and UBSan: `make sanitize`.
 
-Builds rbda_ros/_native with the sanitizers into build/sanitize, and runs tools/stress_calls.py with
+Builds rbda_ros/engine with the sanitizers into build/sanitize, and runs tools/stress_calls.py with
 it. Ends with an error if they report anything, or if memory grows.
 """
 
 import os
-import re
 import subprocess
 import sys
 import sysconfig
@@ -25,14 +24,11 @@ FLAGS = (
 
 def build():
     """The module with sanitizers."""
-    folder = STAGE / "rbda_ros" / "_native"
+    folder = STAGE / "rbda_ros" / "engine"
     folder.mkdir(parents=True, exist_ok=True)
-    module = folder / f"calls{sysconfig.get_config_var('EXT_SUFFIX')}"
+    module = folder / f"core{sysconfig.get_config_var('EXT_SUFFIX')}"
     headers = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}"]
-    # Not what another module of this folder is made of.
-    listed = (ROOT / "cmake" / "native_calls.cmake").read_text()
-    names = re.findall(r"\{native\}/(\w+\.c)", listed)
-    sources = [ROOT / "rbda_ros" / "_native" / name for name in names]
+    sources = sorted((ROOT / "rbda_ros" / "engine").glob("*.c"))
     libraries = ["-lm", "-lpthread"]
     subprocess.run([COMPILER, *FLAGS, *headers, *sources, *libraries, "-o", module], check=True)
 

@@ -1,5 +1,6 @@
-"""Native calls from several threads with random good and bad arguments; see tools/sanitize.py."""
+"""Calls of the engine from several threads, with good and bad arguments; see tools/sanitize.py."""
 
+import os
 import random
 import resource
 import sys
@@ -8,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rbda_ros import Contact, InputError, ModelError, _native, load_robot
-from rbda_ros.robot.native_calls import METHODS
-from rbda_ros.robot.native_plans import OF_FRAMES, PLANS, WITH_WRENCHES
+from rbda_ros import Contact, InputError, ModelError, load_robot
+from rbda_ros.engine import core
+from rbda_ros.robot.operations import METHODS, OPERATIONS
 from rbda_ros.robot.state import State
 
 THREADS = 8
@@ -19,58 +20,65 @@ LARGEST_GROWTH = 32.0
 """MB: one leaked object of 48 bytes in every call would be more."""
 SIZES = 0, 1, 2, 3, 5, 6, 7, 11, 13, 200
 OTHERS = {
-    "close": ["q"],
-    "operational_space_inertia": ["q"],
-    "constrained_forward_dynamics": ["q", "yd", "force"],
+    "close": ["Position"],
+    "operational_space_inertia": ["Position"],
+    "constrained_forward_dynamics": ["Position", "Velocity", "Force"],
 }
-"""Vectors of methods without a plan."""
+"""Vectors of methods that are no operations."""
+FILES = {
+    "demo_leg": ("config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"),
+    "gear": ("test/mechanisms/gear.urdf", None),
+}
 CONTACTS = {}
 """Of each robot, the same all the time."""
 COUNTS = 1, 3, 40, 150
 """Of rows: of one block and of several."""
 
 
+def load(name):
+    """A robot of `FILES`."""
+    urdf, loops = FILES[name]
+    return load_robot(ROOT / urdf, loops and ROOT / loops, floating_base=loops is None)
+
+
 def robots():
     """One with loops, and one with a floating base and quaternions, all kernels compiled."""
-    folder = ROOT / "config" / "robots"
-    leg = load_robot(folder / "demo_leg.urdf", folder / "demo_leg_loops.yaml")
-    floating = load_robot(ROOT / "test" / "mechanisms" / "gear.urdf", floating_base=True)
-    for robot in (leg, floating):
+    for robot in map(load, FILES):
         frame = robot.description.links[-1].name
-        robot.kernel("loop_state").compile(batch=True)
-        if robot.tree.has_loops:
-            robot.close(robot.independent_position(robot.tree.home))
-            names = dict.fromkeys(robot.independent_joint_names, 0.1)
-            robot.close(names, robot.tree.home)
-            for name, *options in robot._kernels.cached():
-                robot._kernels.get(name, *options).compile(batch=True)
-        for step in {step for plan in PLANS.values() for step in plan.steps}:
-            frames = [frame] if step.kernel in OF_FRAMES else []
-            robot.kernel(step.kernel, *frames).compile(batch=True)
+        frames = [(name, frame) for name, each in OPERATIONS.items() if each.of_frame]
+        robot.prepare(batch=True)
+        robot.prepare(*frames, batch=True)
+        if robot.has_loops:
+            robot.close(dict.fromkeys(robot.independent_joint_names, 0.1), robot.neutral())
         CONTACTS[robot.name] = [Contact(frame)]
         zero = np.zeros(robot.ny)
         for options in ({}, {"friction": True}):
             for wrenches in ({}, {frame: np.ones(6)}):
-                robot.forward_dynamics(robot.tree.home, zero, zero, wrenches, **options)
-                robot.inverse_dynamics(robot.tree.home, zero, zero, wrenches, **options)
-        robot.jacobian(robot.tree.home, (frame, (0.1, 0.0, 0.2)))
-        robot.operational_space_inertia(robot.tree.home, [frame])
-        robot.constrained_forward_dynamics(robot.tree.home, zero, zero, CONTACTS[robot.name])
-        for kernel in robot.traced_kernels():
-            kernel.compile(batch=True)
+                robot.forward_dynamics(robot.neutral(), zero, zero, wrenches, **options)
+                robot.inverse_dynamics(robot.neutral(), zero, zero, wrenches, **options)
+        robot.jacobian(robot.neutral(), (frame, (0.1, 0.0, 0.2)))
+        robot.operational_space_inertia(robot.neutral(), [frame])
+        robot.constrained_forward_dynamics(robot.neutral(), zero, zero, CONTACTS[robot.name])
+        robot.prepare(batch=True)
         yield robot
+        # The same where CasADi evaluates: it releases the interpreter lock in the midst of a call.
+        os.environ["RBDA_ROS_COMPILE"] = "0"
+        slow = load(robot.name)
+        CONTACTS[slow.name] = CONTACTS[robot.name]
+        del os.environ["RBDA_ROS_COMPILE"]
+        yield slow
 
 
 def good(rng, robot, name):
     """An argument of a method that can be answered."""
-    if name == "q":
-        y = robot.independent_position(robot.tree.home)
+    if name == "Position":
+        y = robot.independent_position(robot.neutral())
         y[robot.coordinates.base_nq :] += rng.uniform(-0.1, 0.1)
         kind = rng.random()
         if kind < 0.5:
             return y
         return robot.close(y) if kind < 0.8 else robot.state(y)
-    on_all = name == "spanning" or (name == "force" and rng.random() < 0.5)
+    on_all = name == "Spanning" or (name == "Force" and rng.random() < 0.5)
     size = robot.nv if on_all else robot.ny
     return np.full(size, rng.uniform(-1.0, 1.0))
 
@@ -123,7 +131,8 @@ def in_rows(rng, robot, given):
 def more_arguments(rng, robot, method):
     """What some methods take beside vectors: frames, contacts, wrenches."""
     link = robot.description.links[-1].name
-    if method in OF_FRAMES:
+    record = OPERATIONS.get(method)
+    if record is not None and record.of_frame:
         return [rng.choice([link, (link, (0.1, 0.0, 0.2)), "nobody", ("x", [1.0])])]
     if method == "operational_space_inertia":
         frames = rng.choice([link, [link], (link, link), [(link, (0.1, 0.0, 0.2))], [], [7], None])
@@ -131,7 +140,7 @@ def more_arguments(rng, robot, method):
     if method == "constrained_forward_dynamics":
         new = [Contact(link, kind=rng.choice(["point", "weld"]))]
         return [rng.choice([CONTACTS[robot.name], CONTACTS[robot.name], new, [], [7], None])]
-    if method in WITH_WRENCHES and rng.random() < 0.5:
+    if record is not None and record.wrenches and rng.random() < 0.5:
         wrench = rng.choice([np.ones(6), np.ones(6), np.full(6, np.nan), np.ones(5), [1.0] * 6, 7])
         return [rng.choice([{link: wrench}, {}, {"nobody": wrench}, {7: wrench}, [wrench]])]
     return []
@@ -140,11 +149,12 @@ def more_arguments(rng, robot, method):
 def call_once(rng, robot, counts):
     """One call of some method."""
     method = rng.choice(METHODS)
-    given = PLANS[method].arguments.split() if method in PLANS else OTHERS[method]
-    given = [good(rng, robot, name) for name in given]
+    record = OPERATIONS.get(method)
+    kinds = OTHERS[method] if record is None else [each.kind for each in record.arguments]
+    given = [good(rng, robot, kind) for kind in kinds]
     if method == "close":
         names = {name: rng.uniform(-0.1, 0.1) for name in robot.independent_joint_names}
-        given = [rng.choice([given[0], names]), *rng.choice([[], [robot.tree.home]])]
+        given = [rng.choice([given[0], names]), *rng.choice([[], [robot.neutral()]])]
     if rng.random() < 0.25:
         given = in_rows(rng, robot, given)
     given += more_arguments(rng, robot, method)
@@ -152,7 +162,8 @@ def call_once(rng, robot, counts):
         given[rng.randrange(len(given))] = bad(rng)
     if rng.random() < 0.01:
         given = given[:-1]
-    options = {"friction": True} if method in WITH_WRENCHES and rng.random() < 0.3 else {}
+    takes_friction = record is not None and record.wrenches
+    options = {"friction": True} if takes_friction and rng.random() < 0.3 else {}
     try:
         answer = getattr(robot, method)(*given, **options)
     except (InputError, ModelError, TypeError, ValueError) as error:
@@ -169,15 +180,14 @@ def memory():
 
 def main():
     calls = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    assert _native.calls is not None
-    print(f"{calls} calls from {THREADS} threads of {_native.calls.__file__}")
+    print(f"{calls} calls from {THREADS} threads of {core.__file__}")
     both = list(robots())
     counts = [{} for _ in range(THREADS)]
 
     def work(k, share):
         rng = random.Random(k)
         for _ in range(share):
-            call_once(rng, both[rng.random() < 0.5], counts[k])
+            call_once(rng, rng.choice(both), counts[k])
 
     grown = []
     for part in (0.4, 0.6):  # caches are full after the first

@@ -2,7 +2,7 @@
 
 H = L' L has no entry for coordinates on different branches, and neither has L (Featherstone,
 "Efficient Factorization of the Joint-Space Inertia Matrix for Branched Kinematic Trees", 2005).
-`rbda_ros/_native/branches.c` does the same, operation by operation.
+`rbda_ros/engine/ltl_factorization.c` does the same, operation by operation.
 """
 
 from __future__ import annotations

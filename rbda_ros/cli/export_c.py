@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,23 +13,6 @@ from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 if TYPE_CHECKING:
     from rbda_ros.kernels.program import Program
     from rbda_ros.robot.robot import Robot
-
-_OUTPUTS = {
-    "inverse_dynamics": ("tau",),
-    "inverse_dynamics_with_wrenches": ("tau",),
-    "forward_dynamics": ("ydd",),
-    "forward_dynamics_with_wrenches": ("ydd",),
-    "mass_matrix": ("mass_matrix",),
-    "mass_matrix_factor": ("factor",),
-    "bias_force": ("tau",),
-    "gravity_force": ("tau",),
-    "friction_force": ("tau",),
-    "actuator_efforts": ("efforts",),
-    "generalized_force": ("tau",),
-    "spanning_motion": ("qd", "qdd"),
-    "inverse_dynamics_derivatives": ("dtau_dy", "dtau_dyd"),
-}
-"""What the outputs are called in C; other kernels have o0, o1, ..."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -127,18 +109,13 @@ def _program(robot: Robot, name: str, frames: list[str]) -> Program:
     about_frames = KERNELS[name].needs_frames
     if about_frames and not frames:
         raise InputError(f"{name} is about frames: name links with --frames")
-    program = robot.kernel(name, *(frames if about_frames else ())).program
-    names = _OUTPUTS.get(name, ())
-    if KERNELS[name].by_loop_forces and robot.loop_methods.by_forces:
-        names = (*names, "loop_residual")
-    if len(names) != len(program.outputs):
-        return program
-    outputs = (port._replace(name=c) for port, c in zip(program.outputs, names, strict=True))
-    return replace(program, outputs=tuple(outputs))
+    return robot.kernel(name, *(frames if about_frames else ())).program
 
 
 def _meanings(robot: Robot) -> dict[str, list[str]]:
     """What the entries of inputs and outputs are, in the joints' own names."""
+    from rbda_ros.kernels.quantities import QUANTITIES
+
     positions: list[str] = []
     for body in robot.tree.spanning.bodies:
         size = body.model.nq
@@ -149,27 +126,23 @@ def _meanings(robot: Robot) -> dict[str, list[str]]:
             positions.append(joint)
         else:
             positions += [f"{joint} {i}" for i in range(size)]
-    velocities = list(robot.tree.velocity_names)
-    independent = [velocities[i] for i in robot.tree.independent]
+    names = robot.coordinate_names
+    entries = {
+        "nq": _entries(positions),
+        "nv": _entries(names),
+        "ny": _entries([names[i] for i in robot.independent_coordinates]),
+        "na": _entries(robot.actuated_joint_names),
+    }
+    meanings = {}
+    for name, (shape, unit, meaning) in QUANTITIES.items():
+        rows = ", row by row" if len(shape) > 1 else ""
+        lines = [f"{meaning}{rows}{f' [{unit}]' if unit else ''}."]
+        meanings[name] = lines + [entries[str(each)] for each in shape[:1] if each in entries]
+    meanings["q"][0] = (
+        "spanning position [rad, m]: it must satisfy the loops, with unit quaternions."
+    )
     bodies = [body.joint.name for body in robot.tree.spanning.bodies]
-    y = _entries(independent)
-    efforts = _entries(robot.actuated_joint_names)
-    return {
-        "q": [
-            "spanning position [rad, m]: it must satisfy the loops, with unit quaternions.",
-            _entries(positions),
-        ],
-        "yd": ["independent velocity [rad/s, m/s].", y],
-        "ydd": ["independent acceleration [rad/s^2, m/s^2].", y],
-        "tau": ["generalized force on the independent coordinates [N m, N].", y],
-        "qd": ["spanning velocity [rad/s, m/s].", _entries(velocities)],
-        "qdd": ["spanning acceleration [rad/s^2, m/s^2].", _entries(velocities)],
-        "spanning_tau": ["force on every joint [N m, N].", _entries(velocities)],
-        "efforts": ["efforts on the actuated joints [N m, N].", efforts],
-        "mass_matrix": ["mass matrix of the independent coordinates, row by row.", y],
-        "loop_residual": [
-            "largest acceleration by which the loops that are closed by their forces miss [m/s^2]."
-        ],
+    return meanings | {
         "wrenches": [
             "six numbers per body, moment then force that act on it [N m, N], in the frame of the",
             "body: at the joint, turned as the joint's child, with z along the joint's axis.",
@@ -178,5 +151,5 @@ def _meanings(robot: Robot) -> dict[str, list[str]]:
     }
 
 
-def _entries(names: list[str] | tuple[str, ...]) -> str:
+def _entries(names: Sequence[str]) -> str:
     return ", ".join(f"[{i}] {name}" for i, name in enumerate(names))

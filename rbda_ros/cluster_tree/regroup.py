@@ -4,7 +4,8 @@ About its axis z, a revolute joint cannot feel an inertia R with ``R S = 0`` tha
 when turned about z: a mass and first moment on the axis, and diag(I_yy, I_yy, 0). Such a part
 might as well be fixed to the parent body. For a prismatic joint it is the whole rotational
 inertia. Kinetic and potential energy stay what they are, so torques and accelerations are exact;
-only the wrenches inside single bodies are not.
+only the wrenches inside single bodies are not. Total mass, and the first moment at every position,
+are those of all bodies and of `ClusterTree.base_inertia`: what moved as far as the fixed base.
 
 What is left of a symmetric rotor is its spin inertia, which looks the same at every angle: its
 frame need not turn, and its angle's sine and cosine are never computed. Where the links that it
@@ -77,7 +78,7 @@ def _regroup(tree: ClusterTree, turning: Collection[int]) -> ClusterTree:
     clusters = tuple(
         replace(node, rotor_armature=A if A.any() else None) for node, A in with_armatures
     )
-    return _rehung(replace(tree, clusters=clusters))
+    return _rehung(replace(tree, clusters=clusters, base_inertia=inertias[0]))
 
 
 def _rehung(tree: ClusterTree) -> ClusterTree:

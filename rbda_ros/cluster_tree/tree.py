@@ -41,6 +41,10 @@ class ClusterTree:
     independent vectors (yd, ydd, tau) stack the clusters' independent coordinates. The description
     has the constraints that freeze ``idle_freedoms`` among its own. ``springs`` are functions of q,
     None without any.
+
+    Attributes:
+        base_inertia: (6, 6) spatial inertia that regrouping moved onto the fixed base, about the
+            origin of the world; None for none.
     """
 
     description: RobotDescription
@@ -49,6 +53,7 @@ class ClusterTree:
     gravity: tuple[float, float, float]
     idle_freedoms: tuple[IdleFreedom, ...] = ()
     springs: Springs | None = None
+    base_inertia: NDArray[np.float64] | None = None
 
     def outward(self) -> Iterator[int]:
         """Cluster indices from the base to the tips."""

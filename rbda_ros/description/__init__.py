@@ -22,11 +22,12 @@ from rbda_ros.description.loop_elements import read_loop_elements
 from rbda_ros.description.loop_file import JointOverride, LoopFile, read_loop_file
 from rbda_ros.description.mjcf import read_mjcf
 from rbda_ros.description.mjcf_compiler import compile_mjcf
-from rbda_ros.description.model import RobotDescription
+from rbda_ros.description.model import Link, RobotDescription
 from rbda_ros.description.precision import significant_digits
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 from rbda_ros.description.sdf import read_gazebo_joints, read_sdf
+from rbda_ros.description.sdf_frames import WORLD
 from rbda_ros.description.tree_choice import choose_tree
 from rbda_ros.description.urdf import (
     read_drake_types,
@@ -101,6 +102,9 @@ def read_urdf(root: etree._Element, report: Report) -> ReadRobot:
     """Read a <robot>: URDF, and what others added to it."""
     name, links = read_name(root, report), read_links(root, report)
     joints = read_joints(root, report)
+    if any(joint.parent == WORLD for joint in joints) and WORLD not in {l.name for l in links}:
+        report.warn("link 'world'", "is named by a joint but not defined; it is the fixed world")
+        links = (Link(WORLD), *links)
     return ReadRobot(
         name=name,
         links=links,

@@ -25,9 +25,9 @@ from rbda_ros.kernels.trace import trace, trace_check, trace_function
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-MOST_KERNELS = 256
+MAX_KERNELS = 256
 """Kernels with options that are cached: clients may ask for any frames and contacts."""
-MOST_INSTRUCTIONS = 200_000
+MAX_INSTRUCTIONS = 200_000
 """Instructions of all of them together: some 600 bytes each, machine code included."""
 PATIENCE = 0.1
 """How long to wait for what another thread makes before looking whether to go on [s]."""
@@ -124,7 +124,7 @@ class KernelCache:
     """Traces kernels of one robot when they are first asked for. Threads may share it.
 
     Those without options are few, and stay. Of the others, such as those about frames, contacts
-    or chosen joints, those used last stay: `MOST_KERNELS`, and `MOST_INSTRUCTIONS` in all.
+    or chosen joints, those used last stay: `MAX_KERNELS`, and `MAX_INSTRUCTIONS` in all.
 
     Args:
         tree: the robot.
@@ -136,10 +136,12 @@ class KernelCache:
         self._unloaded = unloaded
         self._plain: dict[str, Kernel] = {}
         self._optional: LruCache[tuple[Any, ...], Kernel] = LruCache(
-            MOST_KERNELS, MOST_INSTRUCTIONS, lambda kernel: kernel.instructions
+            MAX_KERNELS, MAX_INSTRUCTIONS, lambda kernel: kernel.instructions
         )
         self._tracing = threading.Lock()
-        self._distrusted: Exception | None = unloaded._distrusted if unloaded else None
+        self._machine_code_error: Exception | None = (
+            unloaded._machine_code_error if unloaded else None
+        )
         # It knows the tree, not this cache: kernels have it, and nothing refers back to a robot.
         own: Callable[[], ca.Function] = cache(partial(trace_check, tree))
         self._check: Callable[[], ca.Function] = unloaded._check if unloaded else own
@@ -170,9 +172,9 @@ class KernelCache:
 
     def take_over(self, before: KernelCache, why: Exception) -> None:
         """Have the kernels of another cache of the same robot, and machine code of none."""
-        self._distrusted = why
+        self._machine_code_error = why
         for key, kernel in before.kernels().items():
-            kernel.distrust(why)
+            kernel.disable_machine_code(why)
             if kernel.stored:
                 continue  # its program was read from disk and never compared: traced when asked for
             if len(key) == 1:
@@ -205,13 +207,13 @@ class KernelCache:
     def _trace(self, name: str, *options: Any) -> Kernel:
         loops = self.open_loops if REGISTRY[name].by_loop_forces else None
         check = self._check if self.tree.has_loops and REGISTRY[name].inputs[0] == "q" else None
-        trusted = self._distrusted is None and disk_cache.in_use()
+        trusted = self._machine_code_error is None and disk_cache.in_use()
         if is_long(self.tree, name) or not trusted:
             kernel = trace(self.tree, name, *options, loops=loops, check=check)
         else:
             kernel = self._stored(name, options, loops, check)
-        if self._distrusted is not None:
-            kernel.distrust(self._distrusted)
+        if self._machine_code_error is not None:
+            kernel.disable_machine_code(self._machine_code_error)
         return kernel
 
     def _stored(

@@ -9,8 +9,9 @@ columns then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -19,8 +20,8 @@ from numpy.typing import ArrayLike
 from rbda_ros.algorithms.derivatives import inverse_dynamics_along
 from rbda_ros.algorithms.rnea import mass_matrix_times
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.errors import InputError
-from rbda_ros.kernels.kernel import BoundCall, Kernel
+from rbda_ros.engine import core
+from rbda_ros.kernels.kernel import Kernel, _Arguments
 from rbda_ros.kernels.program import Program, UnsupportedOperationError
 from rbda_ros.spatial import Array, Matrix
 
@@ -95,24 +96,28 @@ def _carried_by(tree: ClusterTree) -> Array:
     return np.array(counts, float)
 
 
-def trace_columns(tree: ClusterTree, name: str) -> ColumnKernel:
-    """The kernel of a matrix of a long robot."""
+def trace_columns(tree: ClusterTree, name: str, names: Sequence[str]) -> ColumnKernel:
+    """The kernel of a matrix of a long robot, its outputs named."""
     matrix = MATRICES[name]
     sizes = {"q": tree.nq}
     symbols = [ca.SX.sym(symbol, sizes.get(symbol, tree.ny)) for symbol in (*matrix.inputs, "x")]
     outputs = [ca.densify(ca.SX(output)) for output in matrix.times(tree, *symbols)]
-    names = [*matrix.inputs, "x"], [f"o{i}" for i in range(len(outputs))]
-    return ColumnKernel(name, ca.Function(f"{name}_times", symbols, ca.cse(outputs), *names))
+    times = f"{name}_times", symbols, ca.cse(outputs), [*matrix.inputs, "x"], [*names]
+    return ColumnKernel(name, ca.Function(*times))
 
 
 class ColumnKernel(Kernel):
     """A kernel whose outputs are square matrices, from one that multiplies them with a vector."""
 
     def __init__(self, name: str, times: ca.Function) -> None:
-        super().__init__(times)
-        self._name = name
-        self._finish = MATRICES[name].finish
-        self._unit_vectors = np.eye(times.numel_in(times.n_in() - 1))
+        self._name, self._times, self._retrace = name, Kernel(times), None
+        *given, (_, self._columns) = self._times.input_sizes.items()
+        self._inputs = dict(given)
+        inputs = tuple(map(np.zeros, self._inputs.values()))
+        outputs = tuple(map(np.zeros, self.output_sizes.values()))
+        evaluate = _Columns(self._times, MATRICES[name].finish, inputs, outputs)
+        arguments = _Arguments(name, tuple(given))
+        self.native = self.call = core.Kernel(inputs, outputs, evaluate, _ignore, arguments)
 
     @property
     def name(self) -> str:
@@ -120,11 +125,21 @@ class ColumnKernel(Kernel):
         return self._name
 
     @property
-    def instructions(self) -> int:
-        """Instructions that an answer takes, in CasADi's count: those of all columns."""
-        return super().instructions * len(self._unit_vectors)
+    def input_sizes(self) -> dict[str, int]:
+        """Names of the inputs, and how many numbers each has."""
+        return self._inputs
 
     @property
+    def output_sizes(self) -> dict[str, int]:
+        """Names of the outputs, and how many numbers each has."""
+        return dict.fromkeys(self._times.output_sizes, self._columns**2)
+
+    @property
+    def instructions(self) -> int:
+        """Instructions that an answer takes, in CasADi's count: those of all columns."""
+        return self._times.instructions * self._columns
+
+    @cached_property
     def program(self) -> Program:
         """There is none: not one straight line.
 
@@ -138,13 +153,13 @@ class ColumnKernel(Kernel):
 
     @property
     def compiled(self) -> bool:
-        """Whether machine code answers."""
-        return self._batch_machine.value is not None
+        """Whether machine code evaluates the columns."""
+        return self._times._batch_machine.value is not None
 
     @property
     def error(self) -> Exception | None:
         """Why there will be no machine code; None if there is, or may be."""
-        return self._batch_machine.error
+        return self._times._batch_machine.error
 
     @property
     def address(self) -> int | None:
@@ -153,67 +168,48 @@ class ColumnKernel(Kernel):
 
     def compile(self, *, batch: bool = False) -> bool:
         """Wait for machine code; whether it is there."""
-        return self._may_compile and self._batch_machine.wait() is not None
+        return self._times._may_compile and self._times._batch_machine.wait() is not None
 
-    def request(self) -> None:
+    def request(self, *, batch: bool = False) -> None:
         """Have it compiled in the background."""
-        if self._may_compile:
-            self._batch_machine.request()
+        if self._times._may_compile:
+            self._times._batch_machine.request()
 
-    def call(self, *inputs: ArrayLike) -> tuple[Array, ...]:
-        """Evaluate at one state: a vector per input; each matrix flat, row by row."""
-        return tuple(A.ravel() for A in self._matrices(self._checked(inputs)))
-
-    def bind(self) -> BoundCall:
-        """A call with arrays of its own."""
-        return _BoundColumns(self)
-
-    def batch(self, *inputs: ArrayLike) -> tuple[Array, ...]:
-        """Evaluate at N states: each input (N, n); each output (N, ny * ny)."""
-        rows = [np.asarray(given, float) for given in inputs]
-        states = len(rows[0]) if rows and rows[0].ndim == 2 else 0
-        if any(array.ndim != 2 or len(array) != states for array in rows):
-            shapes = ", ".join(str(array.shape) for array in rows)
-            raise InputError(f"{self.name}: inputs of a batch have as many rows, not {shapes}")
-        count, size = self._function.n_out(), self._unit_vectors.size
-        outputs = tuple(np.empty((states, size)) for _ in range(count))
-        for i in range(states):
-            for output, A in zip(outputs, self.call(*(array[i] for array in rows)), strict=True):
-                output[i] = A
+    def interpret(self, *inputs: ArrayLike) -> tuple[Array, ...]:
+        """As `call`, by the virtual machine."""
+        times = Kernel(self._times._function, compiled=False)
+        outputs = tuple(map(np.zeros, self.output_sizes.values()))
+        arguments = _Arguments(self.name, tuple(self._inputs.items()))
+        _Columns(times, MATRICES[self.name].finish, arguments(*inputs), outputs)()
         return outputs
 
-    def _checked(self, inputs: tuple[ArrayLike, ...]) -> list[Array]:
-        function = self._function
-        count = function.n_in() - 1
-        if len(inputs) != count:
-            wanted = ", ".join(function.name_in()[:count])
-            raise InputError(f"{self.name} takes {count} arrays ({wanted}), not {len(inputs)}")
-        arrays = [np.asarray(given, float) for given in inputs]
-        for i, array in enumerate(arrays):
-            if array.shape != (function.numel_in(i),):
-                raise InputError(
-                    f"{self.name}: {function.name_in(i)} has shape {array.shape},"
-                    f" not ({function.numel_in(i)},)"
-                )
-        return arrays
-
-    def _matrices(self, state: list[Array]) -> Iterator[Array]:
-        columns = len(self._unit_vectors)
-        repeated = (np.broadcast_to(x, (columns, len(x))) for x in state)
-        for products in super().batch(*repeated, self._unit_vectors):
-            yield np.ascontiguousarray(self._finish(products.T))
+    def disable_machine_code(self, why: Exception) -> None:
+        """Use the machine code no more."""
+        self._times.disable_machine_code(why)
 
 
-class _BoundColumns(BoundCall):
-    """Arrays of its own, but calling allocates: columns are many."""
+class _Columns:
+    """Evaluates inputs into matrices (ny * ny), by a batch of all unit vectors."""
 
-    def __init__(self, kernel: ColumnKernel) -> None:
-        self._columns, function = kernel, kernel._function
-        size = kernel._unit_vectors.size
-        self.inputs = tuple(np.zeros(function.numel_in(i)) for i in range(function.n_in() - 1))
-        self.outputs = tuple(np.zeros(size) for _ in range(function.n_out()))
+    def __init__(
+        self,
+        times: Kernel,
+        finish: Callable[[Array], Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+    ) -> None:
+        self._times, self._finish = times, finish
+        self._inputs, self._outputs = inputs, outputs
+        self._unit_vectors = np.eye([*times.input_sizes.values()][-1])
 
     def __call__(self) -> None:
-        """Evaluate `inputs` into `outputs`."""
-        for output, A in zip(self.outputs, self._columns.call(*self.inputs), strict=True):
-            output[:] = A
+        """Evaluate."""
+        columns = len(self._unit_vectors)
+        repeated = (np.broadcast_to(x, (columns, len(x))) for x in self._inputs)
+        products = self._times.batch(*repeated, self._unit_vectors)
+        for output, each in zip(self._outputs, products, strict=True):
+            output[:] = self._finish(each.T).ravel()
+
+
+def _ignore(states: int) -> None:
+    """Columns are a batch already."""

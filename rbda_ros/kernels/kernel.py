@@ -1,9 +1,9 @@
-"""A kernel: one traced algorithm of one robot, called with numpy arrays."""
+"""A kernel: a straight-line program, evaluated by CasADi until its machine code is there."""
 
 from __future__ import annotations
 
 import os
-import threading
+import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,34 +12,41 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rbda_ros import _native
+from rbda_ros.engine import core
 from rbda_ros.errors import InputError
 from rbda_ros.kernels.background import Lazy
 from rbda_ros.kernels.program import Program, read_program
 from rbda_ros.spatial import Array
 
 if TYPE_CHECKING:
-    from rbda_ros.kernels.machine import BatchMachine, Machine
+    from rbda_ros.kernels.machine import BatchCode, MachineCode
 
 COMPILE_PAYS = 16384
 """States from which a batch waits for machine code: interpreting them takes longer."""
 
 
 class Kernel:
-    """A straight-line program. CasADi's virtual machine answers until machine code is there.
+    """A straight-line program, for one state or many. Threads may share it.
 
-    The first use has the program compiled in a background thread; from then on the same calls
-    are answered by machine code, which is stored on disk for the next time (`disk_cache`). With
-    ``RBDA_ROS_COMPILE=0`` in the environment, or ``compiled=False``, the virtual machine answers
-    always. Threads may share a kernel.
+    The first use has the program compiled in a background thread. CasADi's virtual machine
+    evaluates it until then, and machine code from then on, which is stored on disk for the next
+    time (`disk_cache`). With ``RBDA_ROS_COMPILE=0`` in the environment, or ``compiled=False``, it
+    is never compiled.
 
     Args:
         function: what it evaluates.
         compiled: whether it may be compiled.
-        check: gives what `BatchMachine` checks the first input by.
+        check: gives what machine code for batches checks the first input by.
         retrace: makes the function again, where it was read from disk; None where it was traced by
             this process.
+
+    Attributes:
+        native: the kernel as the engine has it, `rbda_ros.engine.core.Kernel`.
+        call: ``call(*inputs) -> outputs`` at one state: a vector per input; new arrays returned.
     """
+
+    native: Any
+    call: Callable[..., tuple[Array, ...]]
 
     def __init__(
         self,
@@ -51,13 +58,21 @@ class Kernel:
     ) -> None:
         self._function = function
         self._retrace = retrace
-        self._local = threading.local()
         self._may_compile = compiled and os.environ.get("RBDA_ROS_COMPILE", "1") != "0"
-        self._machine: Lazy[Machine] = Lazy(function.name(), lambda: _compile(function))
-        self._batch_machine: Lazy[BatchMachine] = Lazy(
+        buffers = _Buffers(function)
+        interpret, want_batch = _Interpret(buffers), _WantBatch()
+        self._interpret = interpret
+        arguments = _Arguments(function.name(), tuple(self.input_sizes.items()))
+        native = core.Kernel(buffers.inputs, buffers.outputs, interpret, want_batch, arguments)
+        self.native = self.call = native
+        self._machine: Lazy[MachineCode] = Lazy(function.name(), lambda: _compile(function, native))
+        self._batch_machine: Lazy[BatchCode] = Lazy(
             f"{function.name()} for batches",
-            lambda: _compile_batch(function, None if check is None else check()),
+            lambda: _compile_batch(function, None if check is None else check(), native),
         )
+        if self._may_compile:
+            interpret.machine = weakref.ref(self._machine)
+            want_batch.machine = weakref.ref(self._batch_machine)
 
     @property
     def name(self) -> str:
@@ -71,6 +86,12 @@ class Kernel:
         return {function.name_in(i): int(function.numel_in(i)) for i in range(function.n_in())}
 
     @property
+    def output_sizes(self) -> dict[str, int]:
+        """Names of the outputs, and how many numbers each has."""
+        function = self._function
+        return {function.name_out(i): int(function.numel_out(i)) for i in range(function.n_out())}
+
+    @property
     def instructions(self) -> int:
         """Length of the program, in CasADi's count."""
         return int(self._function.n_instructions())
@@ -82,7 +103,7 @@ class Kernel:
 
     @property
     def compiled(self) -> bool:
-        """Whether machine code answers; False while the virtual machine does."""
+        """Whether machine code evaluates it; False while the virtual machine does."""
         return self._machine.value is not None
 
     @property
@@ -94,23 +115,24 @@ class Kernel:
         """Wait for machine code, with `batch` also for that of `batch`; whether it is there."""
         if not self._may_compile:
             return False
-        machine = self._machine.wait()
-        if machine is not None:
-            self.__dict__["call"] = machine.call  # in place of the method
-        ready = machine is not None
+        ready = self._machine.wait() is not None
         return (self._batch_machine.wait() is not None and ready) if batch else ready
 
-    def request(self) -> None:
+    def request(self, *, batch: bool = False) -> None:
         """Have it compiled in the background, as its first use would."""
         if self._may_compile:
             self._machine.request()
+            if batch:
+                self._batch_machine.request()
 
     def interpret(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """As `call`, by the virtual machine."""
-        buffers = self._buffers()
-        buffers.fill(self.name, inputs)
+        arguments = _Arguments(self.name, tuple(self.input_sizes.items()))
+        buffers = _Buffers(self._function)
+        for buffer, given in zip(buffers.inputs, arguments(*inputs), strict=True):
+            buffer[:] = given
         buffers.evaluate()
-        return tuple(output.copy() for output in buffers.outputs)
+        return buffers.outputs
 
     @property
     def stored(self) -> bool:
@@ -126,21 +148,16 @@ class Kernel:
         if self._retrace is None:
             return True
         stored, self._function = self._function, self._retrace()
-        self._local = threading.local()
+        self._interpret.use(self._function)
         self._retrace = None
         return bool(stored.serialize() == self._function.serialize())
 
-    def distrust(self, why: Exception) -> None:
-        """Use the machine code no more: from here on the virtual machine answers."""
+    def disable_machine_code(self, why: Exception) -> None:
+        """Use the machine code no more: from here on the virtual machine evaluates."""
         self._may_compile = False
-        self.__dict__.pop("call", None)
-        machine: Any = self._machine.value
-        if self.native is not None:  # other native calls have it, and whoever was given `call`
-            interpreted = _Interpreted(self._function)
-            machine.call.withdraw(interpreted.call)
-            machine.into.withdraw(interpreted.into)
         for code in (self._machine, self._batch_machine):
             code.withdraw(why)
+        self.native.withdraw()
 
     @property
     def address(self) -> int | None:
@@ -151,79 +168,24 @@ class Kernel:
         machine = self._machine.value
         return None if machine is None else machine.address
 
-    @property
-    def native(self) -> Any:
-        """The `rbda_ros._native.calls.Kernel` that answers `call`; None where none does yet."""
-        machine = self._machine.value
-        found = None if machine is None else machine.call
-        return found if _native.calls is not None and type(found) is _native.calls.Kernel else None
-
-    def call(self, *inputs: ArrayLike) -> tuple[Array, ...]:
-        """Evaluate at one state: a vector per input, in column order; new arrays returned."""
-        machine = self._machine.value
-        if machine is not None:
-            self.__dict__["call"] = machine.call  # from here on in the place of this method
-            return machine.call(*inputs)
-        self.request()
-        return self.interpret(*inputs)
-
     def bind(self) -> BoundCall:
         """A call with arrays of its own, for loops that must not allocate. One per thread."""
         return BoundCall(self)
 
     def batch(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """Evaluate at N states: each input (N, n); each output (N, m)."""
-        rows, states = self._rows(inputs)
-        outputs = tuple(
-            np.empty((states, self._function.numel_out(i))) for i in range(self._function.n_out())
-        )
-        machine = self._batch_machine.value
-        if machine is None and self._may_compile:
-            if states >= COMPILE_PAYS:
-                machine = self._batch_machine.wait()
-            else:
-                self._batch_machine.request()
-        if machine is not None:
-            native = self.native
-            if native is not None and not native.takes_rows:
-                machine.serve(native)
-            machine(rows, outputs, states)
-        else:
-            self._one_by_one(rows, outputs, states)
-        return outputs
-
-    def _rows(self, inputs: tuple[ArrayLike, ...]) -> tuple[list[Array], int]:
-        """Contiguous (N, n) inputs, and N."""
-        function = self._function
-        _check_count(function, inputs)
-        rows = [np.ascontiguousarray(given, dtype=np.float64) for given in inputs]
+        sizes = self.input_sizes
+        _check_count(self.name, sizes, inputs)
+        rows = [np.require(given, np.float64, ["C", "A", "E"]) for given in inputs]
         states = len(rows[0]) if rows and rows[0].ndim else 0
-        for i, array in enumerate(rows):
-            if array.shape != (states, function.numel_in(i)):
+        for (name, size), array in zip(sizes.items(), rows, strict=True):
+            if array.shape != (states, size):
                 raise InputError(
-                    f"{self.name}: {function.name_in(i)} has shape {array.shape},"
-                    f" not ({states}, {function.numel_in(i)})"
+                    f"{self.name}: {name} has shape {array.shape}, not ({states}, {size})"
                 )
-        return rows, states
-
-    def _one_by_one(self, rows: list[Array], outputs: tuple[Array, ...], states: int) -> None:
-        machine = self._machine.value
-        if machine is not None:
-            for k in range(states):
-                machine.into(*(array[k] for array in (*rows, *outputs)))
-            return
-        buffers = self._buffers()
-        for k in range(states):
-            for buffer, array in zip(buffers.inputs, rows, strict=True):
-                buffer[:] = array[k]
-            buffers.evaluate()
-            for array, result in zip(outputs, buffers.outputs, strict=True):
-                array[k] = result
-
-    def _buffers(self) -> _Buffers:
-        if not hasattr(self._local, "buffers"):
-            self._local.buffers = _Buffers(self._function)
-        return self._local.buffers
+        outputs = tuple(np.empty((states, size)) for size in self.output_sizes.values())
+        self.native.batch(*rows, *outputs)
+        return outputs
 
 
 class BoundCall:
@@ -233,88 +195,118 @@ class BoundCall:
     """
 
     def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-        self._buffers = _Buffers(kernel._function)
-        self.inputs: tuple[Array, ...] = tuple(self._buffers.inputs)
-        self.outputs: tuple[Array, ...] = tuple(self._buffers.outputs)
+        self._call = kernel.native
+        self.inputs: tuple[Array, ...] = tuple(map(np.zeros, kernel.input_sizes.values()))
+        self.outputs: tuple[Array, ...] = tuple(map(np.zeros, kernel.output_sizes.values()))
         self._arrays = (*self.inputs, *self.outputs)
 
     def __call__(self) -> None:
         """Evaluate `inputs` into `outputs`."""
-        machine = self._kernel._machine.value
-        if machine is not None:
-            machine.into(*self._arrays)
-        else:
-            self._kernel.request()
-            if self._buffers.function is not self._kernel._function:  # it was traced again
-                self._buffers = _Buffers(self._kernel._function, self._arrays)
-            self._buffers.evaluate()
+        self._call(*self._arrays)
 
 
 class _Buffers:
     """Arrays, new or given, bound to one evaluation context of a CasADi function."""
 
     def __init__(self, function: ca.Function, arrays: Sequence[Array] = ()) -> None:
-        self.function = function
         inputs, outputs = function.n_in(), function.n_out()
         if not arrays:
             sizes = [function.numel_in(i) for i in range(inputs)]
             arrays = [np.zeros(n) for n in sizes + [function.numel_out(i) for i in range(outputs)]]
-        self.inputs, self.outputs = list(arrays[:inputs]), list(arrays[inputs:])
+        self.inputs, self.outputs = tuple(arrays[:inputs]), tuple(arrays[inputs:])
         # CasADi keeps no reference to the buffer that `evaluate` works on: we do.
-        self._buffer, self.evaluate = function.buffer()
+        buffer, evaluate = function.buffer()
         for i, array in enumerate(self.inputs):
-            self._buffer.set_arg(i, memoryview(array))
+            buffer.set_arg(i, memoryview(array))
         for i, array in enumerate(self.outputs):
-            self._buffer.set_res(i, memoryview(array))
+            buffer.set_res(i, memoryview(array))
+        self._kept = buffer, function
 
-    def fill(self, name: str, inputs: tuple[ArrayLike, ...]) -> None:
-        """Copy one vector into each input."""
-        _check_count(self.function, inputs)
-        for i, (buffer, given) in enumerate(zip(self.inputs, inputs, strict=True)):
-            if np.shape(given) != buffer.shape:
+        def evaluate_kept(kept: object = self._kept) -> None:
+            evaluate()
+
+        self.evaluate: Callable[[], None] = evaluate_kept
+
+
+# The engine's kernel has these. They must not refer to it, nor to a kernel: it is not collected.
+
+
+class _Interpret:
+    """Evaluates by CasADi, and asks for machine code."""
+
+    def __init__(self, buffers: _Buffers) -> None:
+        self._arrays = *buffers.inputs, *buffers.outputs
+        self._evaluate = buffers.evaluate
+        self.machine: Callable[[], Lazy[Any] | None] = _nothing
+
+    def use(self, function: ca.Function) -> None:
+        """Evaluate the same arrays by another function from here on."""
+        self._evaluate = _Buffers(function, self._arrays).evaluate
+
+    def __call__(self) -> None:
+        """Evaluate the buffers."""
+        machine = self.machine()
+        if machine is not None:
+            machine.request()
+        self._evaluate()
+
+
+class _WantBatch:
+    """Asks for machine code for batches; of many states, waits for it."""
+
+    def __init__(self) -> None:
+        self.machine: Callable[[], Lazy[Any] | None] = _nothing
+
+    def __call__(self, states: int) -> None:
+        """A batch of so many states is about to be evaluated."""
+        machine = self.machine()
+        if machine is None:
+            return
+        if states >= COMPILE_PAYS:
+            machine.wait()
+        else:
+            machine.request()
+
+
+class _Arguments:
+    """Turns whatever converts to float vectors into these, and explains what does not."""
+
+    def __init__(self, name: str, sizes: Sequence[tuple[str, int]]) -> None:
+        self._name, self._sizes = name, dict(sizes)
+
+    def __call__(self, *given: Any) -> tuple[Array, ...]:
+        """Contiguous float vectors of the inputs' sizes."""
+        _check_count(self._name, self._sizes, given)
+        arrays = tuple(np.require(array, np.float64, ["C", "A", "E"]) for array in given)
+        for (name, size), original in zip(self._sizes.items(), given, strict=True):
+            if np.shape(original) != (size,):
                 raise InputError(
-                    f"{name}: {self.function.name_in(i)} has shape {np.shape(given)},"
-                    f" not {buffer.shape}"
+                    f"{self._name}: {name} has shape {np.shape(original)}, not ({size},)"
                 )
-            buffer[:] = given
+        return arrays
 
 
-class _Interpreted:
-    """A function by the virtual machine, in the place of machine code that was given out."""
-
-    def __init__(self, function: ca.Function) -> None:
-        self._function = function
-
-    def call(self, *inputs: ArrayLike) -> tuple[Array, ...]:
-        """``(*inputs) -> outputs``."""
-        buffers = _Buffers(self._function)
-        buffers.fill(self._function.name(), inputs)
-        buffers.evaluate()
-        return tuple(buffers.outputs)
-
-    def into(self, *arrays: Array) -> None:
-        """``(*inputs, *outputs)``: write into arrays."""
-        count = self._function.n_in()
-        for array, output in zip(arrays[count:], self.call(*arrays[:count]), strict=True):
-            np.copyto(array, output)
+def _nothing() -> None:
+    return None
 
 
-def _check_count(function: ca.Function, inputs: tuple[ArrayLike, ...]) -> None:
-    if len(inputs) != function.n_in():
-        wanted = ", ".join(function.name_in())
-        raise InputError(
-            f"{function.name()} takes {function.n_in()} arrays ({wanted}), not {len(inputs)}"
-        )
+def _check_count(name: str, sizes: dict[str, int], inputs: tuple[ArrayLike, ...]) -> None:
+    if len(inputs) != len(sizes):
+        wanted = ", ".join(sizes)
+        raise InputError(f"{name} takes {len(sizes)} arrays ({wanted}), not {len(inputs)}")
 
 
-def _compile(function: ca.Function) -> Machine:
+def _compile(function: ca.Function, native: Any) -> MachineCode:
     from rbda_ros.kernels.machine import compile_function
 
-    return compile_function(function)
+    machine = compile_function(function)
+    native.use(machine.address, machine)
+    return machine
 
 
-def _compile_batch(function: ca.Function, check: ca.Function | None) -> BatchMachine:
-    from rbda_ros.kernels.machine import BatchMachine
+def _compile_batch(function: ca.Function, check: ca.Function | None, native: Any) -> BatchCode:
+    from rbda_ros.kernels.machine import compile_batch
 
-    return BatchMachine(function, check)
+    machine = compile_batch(function, check)
+    machine.use_in(native)
+    return machine

@@ -51,6 +51,7 @@ from rbda_ros.algorithms.transmission_maps import (
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.spanning_tree import Frame
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.kernels.quantities import QUANTITIES, shape_of
 from rbda_ros.spatial import Matrix, constant
 
 Shape = tuple[int, int]
@@ -70,6 +71,8 @@ class Traceable:
     Attributes:
         inputs: names of the inputs.
         algorithm: of which a kernel is the trace.
+        outputs: names of the outputs; o0, o1, ... where there are none. Where loops are left open,
+            ``loop_residual`` comes after them.
         needs_frames: whether its options are frames.
         sees_inertia: whether payloads change the program.
         by_loop_forces: what takes the algorithm's place where loops are left open.
@@ -81,6 +84,7 @@ class Traceable:
 
     inputs: tuple[str, ...]
     algorithm: Callable[..., Outputs]
+    outputs: tuple[str, ...] = ()
     needs_frames: bool = False
     sees_inertia: bool = True
     by_loop_forces: Callable[..., tuple[Matrix, ...]] | None = None
@@ -92,12 +96,17 @@ class Traceable:
 
 def input_shape(tree: ClusterTree, name: str) -> Shape:
     """Rows and columns of an input that does not depend on options; wrenches body by body."""
-    if name == "wrenches":
-        return len(tree.spanning.bodies), 6
-    sizes = {"q": tree.nq, "guess": tree.nq, "spanning_tau": tree.nv, "gains": 2 * tree.nv}
-    sizes |= dict.fromkeys(("efforts", "limit", "offsets"), len(tree.actuated))
-    sizes["measured"] = sum(state_sizes(tree))
-    return sizes.get(name, tree.ny), 1
+    sizes = {"gains": 2 * tree.nv, "measured": sum(state_sizes(tree))}
+    if name not in QUANTITIES:
+        return sizes.get(name, tree.ny), 1
+    rows, columns = (*shape_of(QUANTITIES[name].shape, 0, robot_sizes(tree)), 1)[:2]
+    return rows, columns
+
+
+def robot_sizes(tree: ClusterTree) -> dict[str, int]:
+    """The sizes that shapes of quantities are made of."""
+    sizes = {"nq": tree.nq, "nv": tree.nv, "ny": tree.ny, "na": len(tree.actuated)}
+    return sizes | {"bodies": len(tree.spanning.bodies)}
 
 
 # Algorithms whose arguments are other than kernels have them: vectors of a list, such as the
@@ -266,35 +275,48 @@ def _contact_bodies(contacts: Sequence[ContactFrame], *_: Any) -> list[int]:
 
 
 REGISTRY: dict[str, Traceable] = {
-    "inverse_dynamics": Traceable(("q", "yd", "ydd"), inverse_dynamics),
+    "inverse_dynamics": Traceable(("q", "yd", "ydd"), inverse_dynamics, ("tau",)),
     "inverse_dynamics_with_wrenches": Traceable(
-        ("q", "yd", "ydd", "wrenches"), _inverse_dynamics_with_wrenches
+        ("q", "yd", "ydd", "wrenches"), _inverse_dynamics_with_wrenches, ("tau",)
     ),
     "forward_dynamics": Traceable(
-        ("q", "yd", "tau"), forward_dynamics, by_loop_forces=_by_loop_forces
+        ("q", "yd", "tau"), forward_dynamics, ("ydd",), by_loop_forces=_by_loop_forces
     ),
     "forward_dynamics_with_wrenches": Traceable(
         ("q", "yd", "tau", "wrenches"),
         _forward_dynamics_with_wrenches,
+        ("ydd",),
         by_loop_forces=_by_loop_forces,
     ),
-    "mass_matrix": Traceable(("q",), mass_matrix),
-    "mass_matrix_factor": Traceable(("q",), mass_matrix_factor),
-    "bias_force": Traceable(("q", "yd"), bias_force),
-    "gravity_force": Traceable(("q",), gravity_force),
-    "friction_force": Traceable(("q", "yd"), friction_force, sees_inertia=False),
-    "actuator_efforts": Traceable(("q", "tau"), actuator_efforts, sees_inertia=False),
-    "generalized_force": Traceable(("q", "spanning_tau"), generalized_force, sees_inertia=False),
-    "spanning_motion": Traceable(("q", "yd", "ydd"), spanning_motion, sees_inertia=False),
+    "mass_matrix": Traceable(("q",), mass_matrix, ("mass_matrix",)),
+    "mass_matrix_factor": Traceable(("q",), mass_matrix_factor, ("factor",)),
+    "bias_force": Traceable(("q", "yd"), bias_force, ("tau",)),
+    "gravity_force": Traceable(("q",), gravity_force, ("tau",)),
+    "friction_force": Traceable(("q", "yd"), friction_force, ("tau",), sees_inertia=False),
+    "actuator_efforts": Traceable(("q", "tau"), actuator_efforts, ("efforts",), sees_inertia=False),
+    "generalized_force": Traceable(
+        ("q", "spanning_tau"), generalized_force, ("tau",), sees_inertia=False
+    ),
+    "spanning_motion": Traceable(
+        ("q", "yd", "ydd"), spanning_motion, ("qd", "qdd"), sees_inertia=False
+    ),
     "velocity_map": Traceable(("q",), velocity_map, sees_inertia=False),
     "momentum": Traceable(("q", "yd"), momentum),
-    "regressor": Traceable(("q", "yd", "ydd"), regressor, sees_inertia=False, every_body=True),
+    "regressor": Traceable(
+        ("q", "yd", "ydd"), regressor, ("regressor",), sees_inertia=False, every_body=True
+    ),
     "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
-    "inverse_dynamics_derivatives": Traceable(("q", "yd", "ydd"), inverse_dynamics_derivatives),
-    "frame_pose": Traceable(("q",), _frame_pose, needs_frames=True, sees_inertia=False),
-    "jacobian": Traceable(("q",), _jacobian, needs_frames=True, sees_inertia=False),
+    "inverse_dynamics_derivatives": Traceable(
+        ("q", "yd", "ydd"), inverse_dynamics_derivatives, ("dtau_dy", "dtau_dyd")
+    ),
+    "frame_pose": Traceable(("q",), _frame_pose, ("pose",), needs_frames=True, sees_inertia=False),
+    "jacobian": Traceable(("q",), _jacobian, ("jacobian",), needs_frames=True, sees_inertia=False),
     "frame_bias_acceleration": Traceable(
-        ("q", "yd"), _frame_bias_acceleration, needs_frames=True, sees_inertia=False
+        ("q", "yd"),
+        _frame_bias_acceleration,
+        ("frame_acceleration",),
+        needs_frames=True,
+        sees_inertia=False,
     ),
     "inverse_operational_space_inertia": Traceable(
         ("q",), _inverse_operational_space_inertia, needs_frames=True
@@ -303,6 +325,7 @@ REGISTRY: dict[str, Traceable] = {
     "jacobian_at": Traceable(
         ("q", "points"),
         _jacobian_at,
+        ("jacobian",),
         needs_frames=True,
         sees_inertia=False,
         public=False,
@@ -319,10 +342,17 @@ REGISTRY: dict[str, Traceable] = {
     "spanning_changes": Traceable(
         ("q", "yd", "spanning_tau"), spanning_changes, sees_inertia=False, public=False
     ),
-    "operational_space": Traceable(("q",), _operational_space, needs_frames=True, public=False),
+    "operational_space": Traceable(
+        ("q",),
+        _operational_space,
+        ("frame_jacobians", "inverse_inertia"),
+        needs_frames=True,
+        public=False,
+    ),
     "operational_space_at": Traceable(
         ("q", "points"),
         _operational_space,
+        ("frame_jacobians", "inverse_inertia"),
         needs_frames=True,
         public=False,
         shapes=lambda frames, linear_only: {"points": (len(frames), 3)},

@@ -40,7 +40,7 @@ def trace(
         check: as `Kernel` takes it.
     """
     if is_long(tree, name):
-        return trace_columns(regroup(tree), name)
+        return trace_columns(regroup(tree), name, REGISTRY[name].outputs)
     return Kernel(trace_function(tree, name, *options, loops=loops), check=check)
 
 
@@ -64,7 +64,8 @@ def trace_function(
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     check_cancelled()
     flat = [ca.vec(ca.densify(ca.SX(output)).T) for output in outputs]
-    names = list(traceable.inputs), [f"o{i}" for i in range(len(flat))]
+    named = (*traceable.outputs, "loop_residual")[: len(flat)] if traceable.outputs else ()
+    names = list(traceable.inputs), list(named) or [f"o{i}" for i in range(len(flat))]
     return ca.Function(name, symbols, ca.cse(flat), *names)
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbda_ros.errors import InputError
-from rbda_ros.robot.mechanism import Mechanism, Position
+from rbda_ros.robot.mechanism import Mechanism
+from rbda_ros.robot.operations import Position
 from rbda_ros.spatial import Array
 
 MOST_MOTORS = 10
@@ -91,99 +92,101 @@ class Actuation:
         return np.unique(corners[inside].round(12), axis=0)
 
 
-class Actuated(Mechanism):
-    """The motors of the robot, seen from the joints of its serial model."""
+def actuation(robot: Mechanism, q: Position, joints: Sequence[str] | None = None) -> Actuation:
+    """W, the motors' inertia, and the limits of the joints that the motors' limits amount to.
 
-    def actuation(self, q: Position, joints: Sequence[str] | None = None) -> Actuation:
-        """W, the motors' inertia, and the limits of the joints that the motors' limits amount to.
+    Args:
+        q: (nq,) spanning position, or independent position [rad, m]; or a batch of them.
+        joints: of one coordinate each, as many as y has, that determine the others: those of
+            the model that is simulated or learned on. None for the independent joints.
 
-        Args:
-            q: (nq,) spanning position, or independent position [rad, m]; or a batch of them.
-            joints: of one coordinate each, as many as y has, that determine the others: those of
-                the model that is simulated or learned on. None for the independent joints.
+    Raises:
+        InputError: joints that do not determine the others, or more than do.
+        SingularityError: a loop is at a dead point.
+    """
+    state = robot.state(q)
+    names, columns = _serial_joints(robot, joints, state.q)
+    G = robot._evaluate("velocity_map", state.q)[0]
+    G = G.reshape(*G.shape[:-1], robot.nv, robot.ny)[..., robot.coordinates.base_nv :]
+    motors = robot.actuated_joint_names
+    rows = list(robot.tree.actuated)
+    # yd = G[x]^-1 xd, so the motors move with G[motors] G[x]^-1 xd.
+    W = np.swapaxes(
+        np.linalg.solve(
+            np.swapaxes(G[..., columns, :], -1, -2), np.swapaxes(G[..., rows, :], -1, -2)
+        ),
+        -1,
+        -2,
+    )
+    W = np.where(np.abs(W) > DRIVES * np.abs(W).max(initial=0.0), W, 0.0)
+    inertia = np.array([0.0 if name in names else _own_inertia(robot, name) for name in motors])
+    described = {joint.name: joint.limits for joint in robot.description.joints}
+    limits = [described.get(name.rsplit(".", 1)[0]) for name in motors]
+    effort = np.array([np.inf if each is None else each.effort for each in limits])
+    velocity = np.array([np.inf if each is None else each.velocity for each in limits])
+    groups = _groups(robot, names)
+    torque, torque_alone, speed, speed_alone = _limits(W, groups, effort, velocity)
+    return Actuation(
+        joint_names=names,
+        motor_names=motors,
+        groups=groups,
+        W=W,
+        motor_inertia=inertia,
+        reflected_inertia=np.swapaxes(W, -1, -2) @ (inertia[:, None] * W),
+        motor_effort_limit=effort,
+        motor_velocity_limit=velocity,
+        torque_limit=torque,
+        torque_limit_alone=torque_alone,
+        velocity_limit=speed,
+        velocity_limit_alone=speed_alone,
+        condition=_condition(W, groups),
+    )
 
-        Raises:
-            InputError: joints that do not determine the others, or more than do.
-            SingularityError: a loop is at a dead point.
-        """
-        state = self.state(q)
-        names, columns = self._serial_joints(joints, state.q)
-        G = self._evaluate("velocity_map", state.q)[0]
-        G = G.reshape(*G.shape[:-1], self.nv, self.ny)[..., self.coordinates.base_nv :]
-        motors = self.actuated_joint_names
-        rows = list(self.tree.actuated)
-        # yd = G[x]^-1 xd, so the motors move with G[motors] G[x]^-1 xd.
-        W = np.swapaxes(
-            np.linalg.solve(
-                np.swapaxes(G[..., columns, :], -1, -2), np.swapaxes(G[..., rows, :], -1, -2)
-            ),
-            -1,
-            -2,
+
+def _serial_joints(
+    robot: Mechanism, joints: Sequence[str] | None, q: Array
+) -> tuple[tuple[str, ...], list[int]]:
+    """Names of x, and their coordinates."""
+    names = tuple(robot.independent_joint_names if joints is None else joints)
+    base = robot.coordinates.base_nv
+    if joints is None:
+        return names, list(robot.tree.independent[base:])
+    if len(set(names)) < len(names):
+        raise InputError(f"joints: {', '.join(names)}; name each once")
+    coordinates = robot._inputs.choices.coordinates("position", names, q.reshape(-1, robot.nq)[0])
+    chosen = {robot.coordinates.owners[j] for j in coordinates[base:]}
+    if extra := [name for name in names if name not in chosen]:
+        raise InputError(f"joints: {', '.join(extra)} follow from the others; leave them out")
+    if several := [n for n in names if n not in robot.coordinates.scalar_positions]:
+        raise InputError(f"joints: {', '.join(several)} has several coordinates; name others")
+    none = np.zeros(robot.ny)
+    robot._independent_rates("independent_velocity", coordinates, none, q)  # no dead point
+    return names, [robot.coordinates.velocities[name].start for name in names]
+
+
+def _own_inertia(robot: Mechanism, coordinate: str) -> float:
+    """Of the body on a joint, about the joint's axis; its mass on a slider."""
+    for body in robot.tree.spanning.bodies:
+        if coordinate in body.velocity_names and body.model.nv == 1:
+            S = np.array(body.model.jcalc(np.zeros(1), np.zeros(1), body.joint.pitch)[1])
+            return float((S.T @ body.inertia @ S).item())
+    return 0.0
+
+
+def _groups(
+    robot: Mechanism, names: Sequence[str]
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Places of joints and motors, cluster by cluster; clusters without joints are left out."""
+    groups = []
+    for cluster in robot.clusters:
+        inside = set(cluster.joints)
+        joints = tuple(k for k, n in enumerate(names) if n.rsplit(".", 1)[0] in inside)
+        motors = tuple(
+            k for k, n in enumerate(robot.actuated_joint_names) if n.rsplit(".", 1)[0] in inside
         )
-        W = np.where(np.abs(W) > DRIVES * np.abs(W).max(initial=0.0), W, 0.0)
-        inertia = np.array([0.0 if name in names else self._own_inertia(name) for name in motors])
-        described = {joint.name: joint.limits for joint in self.description.joints}
-        limits = [described.get(name.rsplit(".", 1)[0]) for name in motors]
-        effort = np.array([np.inf if each is None else each.effort for each in limits])
-        velocity = np.array([np.inf if each is None else each.velocity for each in limits])
-        groups = self._groups(names)
-        torque, torque_alone, speed, speed_alone = _limits(W, groups, effort, velocity)
-        return Actuation(
-            joint_names=names,
-            motor_names=motors,
-            groups=groups,
-            W=W,
-            motor_inertia=inertia,
-            reflected_inertia=np.swapaxes(W, -1, -2) @ (inertia[:, None] * W),
-            motor_effort_limit=effort,
-            motor_velocity_limit=velocity,
-            torque_limit=torque,
-            torque_limit_alone=torque_alone,
-            velocity_limit=speed,
-            velocity_limit_alone=speed_alone,
-            condition=_condition(W, groups),
-        )
-
-    def _serial_joints(
-        self, joints: Sequence[str] | None, q: Array
-    ) -> tuple[tuple[str, ...], list[int]]:
-        """Names of x, and their coordinates."""
-        names = tuple(self.independent_joint_names if joints is None else joints)
-        base = self.coordinates.base_nv
-        if joints is None:
-            return names, list(self.tree.independent[base:])
-        if len(set(names)) < len(names):
-            raise InputError(f"joints: {', '.join(names)}; name each once")
-        coordinates = self._inputs.choices.coordinates("position", names, q.reshape(-1, self.nq)[0])
-        chosen = {self.coordinates.owners[j] for j in coordinates[base:]}
-        if extra := [name for name in names if name not in chosen]:
-            raise InputError(f"joints: {', '.join(extra)} follow from the others; leave them out")
-        if several := [n for n in names if n not in self.coordinates.scalar_positions]:
-            raise InputError(f"joints: {', '.join(several)} has several coordinates; name others")
-        none = np.zeros(self.ny)
-        self._independent_rates("independent_velocity", coordinates, none, q)  # no dead point
-        return names, [self.coordinates.velocities[name].start for name in names]
-
-    def _own_inertia(self, coordinate: str) -> float:
-        """Of the body on a joint, about the joint's axis; its mass on a slider."""
-        for body in self.tree.spanning.bodies:
-            if coordinate in body.velocity_names and body.model.nv == 1:
-                S = np.array(body.model.jcalc(np.zeros(1), np.zeros(1), body.joint.pitch)[1])
-                return float((S.T @ body.inertia @ S).item())
-        return 0.0
-
-    def _groups(self, names: Sequence[str]) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-        """Places of joints and motors, cluster by cluster; clusters without joints are left out."""
-        groups = []
-        for cluster in self.clusters:
-            inside = set(cluster.joints)
-            joints = tuple(k for k, n in enumerate(names) if n.rsplit(".", 1)[0] in inside)
-            motors = tuple(
-                k for k, n in enumerate(self.actuated_joint_names) if n.rsplit(".", 1)[0] in inside
-            )
-            if joints:
-                groups.append((joints, motors))
-        return tuple(groups)
+        if joints:
+            groups.append((joints, motors))
+    return tuple(groups)
 
 
 Groups = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]

@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rbda_ros.cluster_tree.closing.search import close_cluster
-from rbda_ros.cluster_tree.closing.tolerances import (
-    BATCH_BLOCK,
-    BATCH_NEAR,
-    CLOSED,
-    KERNEL_PARTS,
-    NEARBY,
-)
+from rbda_ros.cluster_tree.closing.tolerances import CLOSED
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.engine import core
 from rbda_ros.errors import ClosureError, InputError
 from rbda_ros.kernels.cache import KernelCache
-from rbda_ros.robot.inputs import Inputs, numbers
+from rbda_ros.robot.calls import RobotCalls
+from rbda_ros.robot.inputs import Inputs, contiguous, numbers
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
 Given = ArrayLike | Mapping[str, ArrayLike]
 """An independent position, a spanning one to be closed, or positions by joint name."""
-
-
-class Known(NamedTuple):
-    """Positions that just determine the others.
-
-    Attributes:
-        entries: of q that are known.
-        values: theirs.
-        start: (nq,) where more is given, the assembly with all of it put in; else None.
-    """
-
-    entries: tuple[int, ...]
-    values: Array
-    start: Array | None
 
 
 class LoopCloser:
@@ -48,12 +30,16 @@ class LoopCloser:
         tree: the cluster tree.
         inputs: reads positions as users give them.
         kernels: has the closure kernels.
+        calls: of the engine.
     """
 
-    def __init__(self, tree: ClusterTree, inputs: Inputs, kernels: KernelCache) -> None:
+    def __init__(
+        self, tree: ClusterTree, inputs: Inputs, kernels: KernelCache, calls: RobotCalls
+    ) -> None:
         self._tree = tree
         self._inputs = inputs
         self._kernels = kernels
+        self._calls = calls
 
     def close(self, given: Given, guess: ArrayLike | None) -> Array:
         """See `Robot.close`."""
@@ -62,11 +48,13 @@ class LoopCloser:
         closed = self._close_by_kernel(given, guess)
         return self.search(given, guess) if closed is None else closed
 
-    def close_nearby(self, given: Given, guess: ArrayLike | None) -> Array | None:
-        """As `close`, but by the kernel alone, in a few steps from a guess; None if it fails."""
+    def close_nearby(self, given: Given, guess: ArrayLike) -> Array | None:
+        """As `close` from a guess, but None where Newton steps fail, if they can be taken."""
+        if self._call(None) is None:
+            return self.search(given, guess)
         return self._close_by_kernel(given, guess)
 
-    def close_anyhow(self, given: Given, guess: ArrayLike) -> Array:
+    def close_on_any_branch(self, given: Given, guess: ArrayLike) -> Array:
         """As `close`; on any branch, where that of the guess does not reach so far."""
         try:
             return self.close(given, guess)
@@ -96,37 +84,31 @@ class LoopCloser:
         return inputs.normalized(np.concatenate(parts))
 
     def _close_by_kernel(self, given: Given, guess: ArrayLike | None) -> Array | None:
-        """Closure by the kernel, from a guess or the assembly; None where that leads nowhere.
-
-        The known joints go there in one step or, where the others would move too far to be sure
-        of the branch, in several.
-        """
-        known = self._determining(given) if self._tree.has_loops else None
+        """Closure by the engine, from a guess or the assembly; None where that leads nowhere."""
+        if not self._tree.has_loops:
+            return None
+        known = _plain(given)
         if known is None:
             return None
+        call = self._call(tuple(known) if isinstance(known, dict) else None)
+        if call is None:
+            return None
         if guess is not None:
-            start = self._inputs.single("guess", guess, self._tree.nq)
-        else:
-            start = self._tree.home if known.start is None else known.start
-        kernel = self._kernels.get("closure", known.entries)
-        way = known.values - start[list(known.entries)]
-        for parts in KERNEL_PARTS:
-            q = start
-            for remaining in range(parts - 1, -1, -1):
-                last, (q, phi) = q, kernel.call(known.values - way * (remaining / parts), q)
-                moved = np.abs(q - last)[self._tree.curved].max(initial=0.0)
-                if not (np.abs(phi).max() <= CLOSED and moved <= NEARBY):
-                    break
-            else:
-                return self._inputs.normalized(q)
-        return None
+            guess = contiguous(self._inputs.single("guess", guess, self._tree.nq))
+        closed = call(known, guess)
+        return None if isinstance(closed, core.Rejection) else closed
+
+    def _call(self, names: tuple[str, ...] | None) -> Any:
+        """The engine's call for a vector, or for joints by name; None if there is none."""
+        return self._calls.call(None, "close", names)
 
     def _close_rows(self, rows: Array, guess: ArrayLike | None) -> Array:
-        known = self._determining(rows[0]) if self._tree.has_loops and len(rows) else None
-        if known is None:
-            return self._close_along(len(rows), rows.__getitem__, None, rows, guess)
-        values = rows if known.start is None else rows[:, list(known.entries)]
-        return self._close_along(len(rows), rows.__getitem__, known.entries, values, guess)
+        tree, entries = self._tree, self._inputs.choices.newton_positions
+        sizes = {tree.nq, *([] if entries is None else [len(entries)])}
+        if not tree.has_loops or entries is None or rows.shape[1] not in sizes:
+            entries = None
+        call = self._call(None) if entries is not None else None
+        return self._close_along(rows.__getitem__, call, rows, guess)
 
     def close_columns(self, given: Mapping[str, Array], guess: ArrayLike | None) -> Array:
         """The spanning positions (N, nq) of a motion: for each joint that is known, (N,) of it."""
@@ -136,16 +118,20 @@ class LoopCloser:
             q = np.tile(self._tree.home if guess is None else guess, (count, 1))
             q[:, [place[name] for name in given]] = np.stack([*given.values()], axis=-1)
             return q
-        chosen = self._inputs.choices.positions(tuple(given)) if self._tree.has_loops else None
+        names = tuple(given)
+        chosen = self._inputs.choices.positions(names) if self._tree.has_loops else None
 
         def row(k: int) -> dict[str, float]:
             return {name: column[k] for name, column in given.items()}
 
-        if chosen is None:
-            return self._close_along(count, row, None, np.zeros((count, 0)), guess)
-        joints, entries = chosen
+        if chosen is None or not count:
+            return self._close_along(row, None, np.zeros((count, 0)), guess)
+        joints, _ = chosen
         values = np.stack([given[name] for name in joints], axis=-1)
-        return self._close_along(count, row, entries, values, guess)
+        if guess is None and len(given) > len(joints):
+            guess = self._tree.home.copy()
+            guess[[place[name] for name in given]] = [*row(0).values()]
+        return self._close_along(row, self._call(names), values, guess)
 
     def refined(self, given: Mapping[str, Array], q: Array) -> Array:
         """A closed position (..., nq), closed once more from there: to the last digits."""
@@ -163,68 +149,32 @@ class LoopCloser:
         return np.where(better, refined, q)
 
     def _close_along(
-        self,
-        count: int,
-        row: Callable[[int], Given],
-        entries: tuple[int, ...] | None,
-        values: Array,
-        guess: ArrayLike | None,
+        self, row: Callable[[int], Given], call: Any, rows: Array, guess: ArrayLike | None
     ) -> Array:
-        """Close some of the rows one after the other, and those near them from there, at once.
+        """Close rows as a motion: by the engine, and by a search where Newton steps fail.
 
         Args:
-            count: of rows.
             row: one of them, as `close` takes it.
-            entries: of q that are known, where they just determine the others; else None.
-            values: (count, entries) of these.
+            call: of the engine, for rows like these; None where each is searched for.
+            rows: (N, n) what is known.
             guess: where to start.
         """
-        q = np.empty((count, self._tree.nq))
-        if entries is None:
-            remaining = np.arange(count)
-        else:
-            anchors, last = _anchors(values), guess
-            for k in np.unique(anchors).tolist():
-                q[k] = last = self.close(row(k), last)
-            others = np.flatnonzero(anchors != np.arange(count))
-            start = q[anchors[others]]
-            closed, phi = self._kernels.get("closure", entries).batch(values[others], start)
-            q[others] = closed
-            moved = np.abs(closed - start)[:, self._tree.curved].max(axis=1, initial=0.0)
-            remaining = others[~((np.abs(phi).max(axis=1) <= CLOSED) & (moved <= NEARBY))]
-        for k in remaining.tolist():
+        q, missed = np.empty((len(rows), self._tree.nq)), np.ones(len(rows), np.uint8)
+        if call is not None:
+            if guess is not None:
+                guess = contiguous(self._inputs.single("guess", guess, self._tree.nq))
+            rows = contiguous(rows)
+            missed[:] = 0
+            found = call.close_rows(rows, guess, q, 0, missed)
+            while found is not None and found.status == core.NOT_CLOSED:
+                k = found.row  # q[k] is where Newton steps began
+                q[k] = self.close(row(k), q[k].copy() if k else guess)
+                found = call.close_rows(rows, guess, q, k + 1, missed)
+            if found is not None:
+                missed[:] = 1  # numbers that are none: the search says which
+        for k in np.flatnonzero(missed).tolist():
             q[k] = self.close(row(k), q[k - 1] if k else guess)
         return self._inputs.normalized(q)
-
-    def _determining(self, given: Given) -> Known | None:
-        """What is known, if it just determines the others.
-
-        None where it takes a closer look: a batch, joints too few or too many, joints of several
-        coordinates in loops, or mistakes.
-        """
-        choices = self._inputs.choices
-        entries, start = choices.newton_positions, None
-        try:
-            if isinstance(given, Mapping):
-                chosen = choices.positions(tuple(given))
-                if chosen is None:
-                    return None
-                joints, entries = chosen
-                if len(given) > len(joints):
-                    start = self._tree.home.copy()
-                    place = self._tree.coordinates.scalar_positions
-                    values = np.array([*given.values()], dtype=float)
-                    start[[place[name] for name in given]] = values
-                values = np.asarray([given[name] for name in joints], dtype=float)
-            else:
-                values = np.asarray(given, dtype=float)
-                if entries is not None and values.shape == (self._tree.nq,):
-                    values, start = values[list(entries)], values
-        except (TypeError, ValueError):
-            return None
-        if entries is None or values.shape != (len(entries),):
-            return None
-        return Known(entries, values, start)
 
     def _known_by_name(self, positions: Mapping[str, ArrayLike], guess: Array) -> dict[int, Array]:
         """Positions by body number; a floating base is where the guess has it."""
@@ -253,13 +203,14 @@ class LoopCloser:
         }
 
 
-def _anchors(values: Array) -> NDArray[np.intp]:
-    """For each row the last one at or before it that all rows since are near to."""
-    anchors, first = np.empty(len(values), np.intp), 0
-    while first < len(values):
-        block = values[first : first + BATCH_BLOCK]
-        away = np.abs(block - block[0]).max(axis=1, initial=0.0) > BATCH_NEAR
-        count = int(away.argmax()) or len(block)
-        anchors[first : first + count] = first
-        first += count
-    return anchors
+def _plain(given: Given) -> Array | dict[str, float] | None:
+    """What is known as the engine takes it; None where the search must look at it."""
+    try:
+        if isinstance(given, Mapping):
+            if any(np.ndim(value) for value in given.values()):
+                return None
+            return {name: float(value) for name, value in given.items()}  # type: ignore[arg-type]
+        vector = contiguous(np.asarray(given, dtype=float))
+    except (TypeError, ValueError):
+        return None
+    return vector if vector.ndim == 1 else None

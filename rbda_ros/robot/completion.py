@@ -45,18 +45,15 @@ class CompletionCall:
         return self.qd
 
 
-class Completing(Mechanism):
-    """Every joint from those that are measured."""
+def completion(robot: Mechanism, joints: Collection[str]) -> CompletionCall:
+    """Velocities of every joint, again and again, by one kernel.
 
-    def completion(self, joints: Collection[str]) -> CompletionCall:
-        """Velocities of every joint, again and again, by one kernel.
+    Args:
+        joints: that will be measured; of these, as many are used as determine the others.
 
-        Args:
-            joints: that will be measured; of these, as many are used as determine the others.
-
-        Raises:
-            InputError: unknown names, or joints that do not determine the others.
-        """
-        measured = self._inputs.choices.measured("velocity", joints)
-        kernel = self._kernels.get("completed_velocity", measured.coordinates)
-        return CompletionCall(kernel, self.coordinates.base_nv)
+    Raises:
+        InputError: unknown names, or joints that do not determine the others.
+    """
+    measured = robot._inputs.choices.measured("velocity", joints)
+    kernel = robot._kernels.get("completed_velocity", measured.coordinates)
+    return CompletionCall(kernel, robot.coordinates.base_nv)

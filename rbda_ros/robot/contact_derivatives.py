@@ -17,7 +17,7 @@ from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.robot.contacts import Contact, ContactMotion
 from rbda_ros.robot.friction_contacts import BOX, CONE, RECOVERY, FrictionalStep, FrictionContact
 from rbda_ros.robot.friction_dynamics import FrictionDynamics
-from rbda_ros.robot.mechanism import Position
+from rbda_ros.robot.operations import Position
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 

@@ -34,10 +34,9 @@ from rbda_ros.robot.contacts import (
     place_contact,
     wheel_motion,
 )
-from rbda_ros.robot.frames import Frames
 from rbda_ros.robot.inputs import NOWHERE, numbers
-from rbda_ros.robot.mechanism import Position
-from rbda_ros.robot.native_calls import checked
+from rbda_ros.robot.mechanism import Mechanism
+from rbda_ros.robot.operations import Position, dispatched
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array, align_z
 
@@ -52,10 +51,10 @@ MOST_PLACES = 256
 """Places of contacts that are cached; clients may name any point."""
 
 
-class ContactDynamics(Frames):
+class ContactDynamics(Mechanism):
     """Forward and inverse dynamics with contacts, and impacts."""
 
-    @checked
+    @dispatched("c", 3)
     def constrained_forward_dynamics(
         self,
         q: Position,

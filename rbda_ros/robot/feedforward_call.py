@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from math import inf
 
 import numpy as np
 
-from rbda_ros.algorithms.feedforward import Health
+from rbda_ros.algorithms.feedforward import TERMS, Choice, Health
 from rbda_ros.cluster_tree.closing.tolerances import CLOSED
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.errors import ClosureError, FarError, NotFiniteError, SingularityError
+from rbda_ros.errors import (
+    ClosureError,
+    FarError,
+    InputError,
+    NotFiniteError,
+    SingularityError,
+)
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.closing_call import CONDITIONING, EFFORTS, INPUTS, RESIDUAL, ClosingCall
 from rbda_ros.robot.joint_choices import Measured
+from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.spatial import Array
 
 
@@ -115,3 +122,39 @@ class FeedforwardCall(ClosingCall):
         if not closed[RESIDUAL] <= CLOSED:
             raise ClosureError(f"the loops do not close: {closed[RESIDUAL]:.3g} is left")
         return closed
+
+
+def feedforward(
+    robot: Mechanism,
+    joints: Collection[str],
+    acceleration_joints: Collection[str] | None = None,
+    *,
+    terms: Collection[str] = ("gravity", "coriolis", "inertial"),
+    wrenches: bool = False,
+) -> FeedforwardCall:
+    """Efforts from joint states as they come, again and again, by one kernel.
+
+    Closure, velocities and accelerations of y, RNEA and actuator efforts in one program: the
+    same numbers as from the methods, without their checks and copies in between.
+
+    Args:
+        joints: that will be measured; of these, as many are used as determine the others.
+        acceleration_joints: that accelerations will be given for; None for y.
+        terms: what efforts are made of, some of gravity, coriolis, inertial and friction.
+        wrenches: whether external wrenches will be given.
+
+    Raises:
+        InputError: unknown names or terms, or joints that do not determine the others.
+    """
+    unknown = sorted(set(terms) - set(TERMS))
+    if unknown:
+        raise InputError(f"terms: {', '.join(unknown)}; there are {', '.join(TERMS)}")
+    choices = robot._inputs.choices
+    measured = choices.measured("position", joints)
+    wanted, coordinates = robot.independent_joint_names, robot.tree.independent
+    if acceleration_joints is not None:
+        wanted, coordinates, _ = choices.measured("acceleration", acceleration_joints)
+    choice = Choice(measured.positions, measured.coordinates, coordinates, frozenset(terms))
+    name = "feedforward_with_wrenches" if wrenches else "feedforward"
+    kernel = robot._kernels.get(name, choice)
+    return FeedforwardCall(kernel, robot.tree, measured, wanted, robot._closer.close_on_any_branch)

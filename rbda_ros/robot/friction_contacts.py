@@ -257,8 +257,6 @@ def solve_cones(
     Returns:
         p (..., m), what velocities miss (...), iterations (...).
     """
-    if _native.cones is None:
-        raise InputError("contacts with friction: the native module is missing; install a compiler")
     m, batch = g.shape[-1], g.shape[:-1]
     if not m:
         return np.zeros_like(g), np.zeros(batch), np.zeros(batch, dtype=int)

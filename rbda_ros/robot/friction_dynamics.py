@@ -34,7 +34,7 @@ from rbda_ros.robot.friction_contacts import (
     stacked,
 )
 from rbda_ros.robot.inputs import NOWHERE
-from rbda_ros.robot.mechanism import Position
+from rbda_ros.robot.operations import Position
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array, align_z
 

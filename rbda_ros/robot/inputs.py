@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ FrameName = str | tuple[str, Sequence[float]] | tuple[str, Sequence[float], Sequ
 """A link, or a link with an offset: (link, xyz) or (link, xyz, rpy) in the link's frame."""
 
 NOWHERE = (0.0, 0.0, 0.0)
-MOST_TRACED_FRAMES = 8
+MAX_TRACED_FRAMES = 8
 """Frames whose operational-space inertia is a program of its own."""
 LARGEST = 1e50
 """Largest number that is taken: no robot has more, and products of some of them stay finite."""
@@ -28,6 +29,13 @@ QUATERNION_TOLERANCE = 1e-3
 """Quaternions are normalised when they are this close to unit length, and refused otherwise."""
 UNIT = 1e-15
 """Quaternions this close to unit length are left as they are: once normalised, always the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class BodyWrenches:
+    """Wrenches (6 * bodies,) or (N, 6 * bodies) in body frames, angular first: checked."""
+
+    values: Array
 
 
 class Inputs:
@@ -202,8 +210,13 @@ def numbers(name: str, value: ArrayLike) -> Array:
     return array.astype(float, copy=False)
 
 
+def contiguous(array: Array) -> Array:
+    """The same numbers as the engine takes them: in order, aligned, of numpy's own class."""
+    return np.require(array, np.float64, ["C", "A", "E"])
+
+
 def _turned(R: Array, x: Array) -> Array:
-    """R x (..., 3), in the order of sums that native code has."""
+    """R x (..., 3), in the order of sums that the engine has."""
     return (R[:, 0] * x[..., :1] + R[:, 1] * x[..., 1:2]) + R[:, 2] * x[..., 2:]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rbda_ros.cluster_tree.inertial_parameters import (
     PARAMETERS,
@@ -14,9 +13,8 @@ from rbda_ros.cluster_tree.inertial_parameters import (
     parameter_map,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.errors import ClosureError, InputError, SingularityError
-from rbda_ros.robot.mechanism import Mechanism, Position
-from rbda_ros.robot.native_calls import checked
+from rbda_ros.errors import ClosureError, SingularityError
+from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.spatial import Array
 
 RANK_TOLERANCE = 1e-8
@@ -64,111 +62,78 @@ class BaseParameters:
         return len(self.columns)
 
 
-class LinearDynamics(Mechanism):
-    """The regressor of a robot and its parameters."""
+def parameters(robot: Mechanism, *, payload: str | None = None) -> Parameters:
+    """The model's own parameters, with which `regressor` gives `inverse_dynamics`.
 
-    @checked
-    def regressor(
-        self, q: Position, qd: ArrayLike, ydd: ArrayLike, *, payload: str | None = None
-    ) -> Array:
-        """Y (ny, parameters): ``Y p`` is inverse dynamics with friction (Atkeson 1986).
+    Payloads that the robot carries count to the bodies that carry them; those of ``payload``
+    come on top, and are zero.
+    """
+    tree = robot.tree
+    bodies = [body.name for body in tree.spanning.bodies]
+    names = [f"{link}.{name}" for link in bodies for name in PARAMETERS]
+    values = [np.zeros(0)]
+    for body in tree.spanning.bodies:
+        in_link = parameter_map(tree.spanning.links[body.name].frame.inverse())
+        values.append(in_link @ inertial_parameters(body.inertia))
+    base = tree.coordinates.base_nv
+    coordinates, damping, friction, armature = _of_joints(tree)
+    for kind, given in (("damping", damping), ("friction", friction)):
+        names += [f"{name}.{kind}" for name in coordinates[base:]]
+        values.append(given[base:])
+    names += [f"{coordinates[j]}.armature" for j in np.flatnonzero(armature)]
+    values.append(armature[armature != 0.0])
+    if tree.springs is not None:
+        names += tree.springs.names
+        values.append(tree.springs.values)
+    if payload is not None:
+        robot._payload_columns(payload)
+        names += [f"payload.{name}" for name in PARAMETERS]
+        values.append(np.zeros(10))
+    return Parameters(tuple(names), np.concatenate(values), tuple(bodies))
 
-        Args:
-            q: (nq,) spanning position, or independent position [rad, m].
-            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
-            ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
-            payload: a link; ten columns more are for what it carries, in its frame.
 
-        Returns:
-            (ny, parameters), or (N, ny, parameters) of a batch, in the order of `parameters`.
-        """
-        state, ydd = self.state(q, qd), self._independent("ydd", ydd)
-        flat = self._evaluate("regressor", state.q, state.yd, ydd)[0]
-        Y = flat.reshape(*flat.shape[:-1], self.ny, -1)
-        if payload is None:
-            return Y
-        body, into_body = self._payload_columns(payload)
-        return np.concatenate([Y, Y[..., 10 * body : 10 * body + 10] @ into_body], axis=-1)
+def base_parameters(
+    robot: Mechanism, *, payload: str | None = None, preferred: Sequence[str] = (), seed: int = 0
+) -> BaseParameters:
+    """What forces can tell of the parameters, by the rank of Y over random motions.
 
-    def parameters(self, *, payload: str | None = None) -> Parameters:
-        """The model's own parameters, with which `regressor` gives `inverse_dynamics`.
+    Args:
+        payload: a link that carries something unknown.
+        preferred: names of parameters to keep as columns where there is a choice.
+        seed: of the random motions.
 
-        Payloads that the robot carries count to the bodies that carry them; those of ``payload``
-        come on top, and are zero.
-        """
-        tree = self.tree
-        bodies = [body.name for body in tree.spanning.bodies]
-        names = [f"{link}.{name}" for link in bodies for name in PARAMETERS]
-        values = [np.zeros(0)]
-        for body in tree.spanning.bodies:
-            in_link = parameter_map(tree.spanning.links[body.name].frame.inverse())
-            values.append(in_link @ inertial_parameters(body.inertia))
-        base = tree.coordinates.base_nv
-        coordinates, damping, friction, armature = _of_joints(tree)
-        for kind, given in (("damping", damping), ("friction", friction)):
-            names += [f"{name}.{kind}" for name in coordinates[base:]]
-            values.append(given[base:])
-        names += [f"{coordinates[j]}.armature" for j in np.flatnonzero(armature)]
-        values.append(armature[armature != 0.0])
-        if tree.springs is not None:
-            names += tree.springs.names
-            values.append(tree.springs.values)
-        if payload is not None:
-            self._payload_columns(payload)
-            names += [f"payload.{name}" for name in PARAMETERS]
-            values.append(np.zeros(10))
-        return Parameters(tuple(names), np.concatenate(values), tuple(bodies))
+    Raises:
+        ClosureError: the loops do not close anywhere near the assembly.
+    """
+    names = parameters(robot, payload=payload).names
+    rng = np.random.default_rng(seed)
+    rows = max(40, 3 * len(names) // max(robot.ny, 1))
+    q = random_positions(robot, rng, rows)
+    yd, ydd = rng.normal(size=(2, rows, robot.ny))
+    W = robot.regressor(q, yd, 5.0 * ydd, payload=payload).reshape(-1, len(names))
+    return base_parameters_of(W, names, preferred)
 
-    def base_parameters(
-        self, *, payload: str | None = None, preferred: Sequence[str] = (), seed: int = 0
-    ) -> BaseParameters:
-        """What forces can tell of the parameters, by the rank of Y over random motions.
 
-        Args:
-            payload: a link that carries something unknown.
-            preferred: names of parameters to keep as columns where there is a choice.
-            seed: of the random motions.
+def random_positions(
+    robot: Mechanism, rng: np.random.Generator, count: int, spread: float = 0.6
+) -> Array:
+    """Closed spanning positions (count, nq) around the assembly.
 
-        Raises:
-            ClosureError: the loops do not close anywhere near the assembly.
-        """
-        names = self.parameters(payload=payload).names
-        rng = np.random.default_rng(seed)
-        rows = max(40, 3 * len(names) // max(self.ny, 1))
-        q = self.random_positions(rng, rows)
-        yd, ydd = rng.normal(size=(2, rows, self.ny))
-        W = self.regressor(q, yd, 5.0 * ydd, payload=payload).reshape(-1, len(names))
-        return base_parameters_of(W, names, preferred)
-
-    def random_positions(self, rng: np.random.Generator, count: int, spread: float = 0.6) -> Array:
-        """Closed spanning positions (count, nq) around the assembly.
-
-        Raises:
-            ClosureError: the loops close at hardly any of them.
-        """
-        found: list[Array] = []
-        for _ in range(20 * count):
-            step = self.spanning_velocity(self.tree.home, rng.normal(0.0, spread, self.ny))
-            try:
-                q = self.close(self.tree.integrate(self.tree.home, step), self.tree.home)
-                self.state(q)
-            except (ClosureError, SingularityError):
-                continue
-            found.append(q)
-            if len(found) == count:
-                return np.array(found)
-        raise ClosureError(f"{self.name}: the loops close at hardly any position near the assembly")
-
-    def _payload_columns(self, link: str) -> tuple[int, Array]:
-        """Which body carries a link, and the map of a payload's parameters onto the body's."""
-        links = self.tree.spanning.links
-        place = links.get(link)
-        if place is None:
-            raise InputError(f"payload: {self.name} has no link {link!r}")
-        if not place.body:
-            raise InputError(f"payload: link {link!r} does not move; name one that does")
-        own = links[self.tree.spanning.bodies[place.body - 1].name]
-        return place.body - 1, parameter_map(own.frame.inverse() @ place.frame)
+    Raises:
+        ClosureError: the loops close at hardly any of them.
+    """
+    found: list[Array] = []
+    for _ in range(20 * count):
+        step = robot.spanning_velocity(robot.tree.home, rng.normal(0.0, spread, robot.ny))
+        try:
+            q = robot.close(robot.tree.integrate(robot.tree.home, step), robot.tree.home)
+            robot.state(q)
+        except (ClosureError, SingularityError):
+            continue
+        found.append(q)
+        if len(found) == count:
+            return np.array(found)
+    raise ClosureError(f"{robot.name}: the loops close at hardly any position near the assembly")
 
 
 def base_parameters_of(

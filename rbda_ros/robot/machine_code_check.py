@@ -74,7 +74,7 @@ def check_kernel(kernel: Kernel, inputs: Sequence[Array]) -> str | None:
 
 
 def _disable(kernel: Kernel, wrong: str) -> str:
-    kernel.distrust(MachineCodeError(wrong))
+    kernel.disable_machine_code(MachineCodeError(wrong))
     return wrong
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,29 +14,36 @@ from rbda_ros.algorithms.kinematics import BodyFrame, NamedFrame
 from rbda_ros.cluster_tree.closing.tolerances import SINGULAR
 from rbda_ros.cluster_tree.coordinates import Coordinates
 from rbda_ros.cluster_tree.inertia_check import massless_motions
+from rbda_ros.cluster_tree.inertial_parameters import parameter_map
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.description.model import RobotDescription
+from rbda_ros.engine import core
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.methods import Methods
 from rbda_ros.kernels.registry import KERNELS
+from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
-from rbda_ros.robot.inputs import FrameName, Inputs
-from rbda_ros.robot.native_calls import Answering, NativeCalls, checked
+from rbda_ros.robot.inputs import BodyWrenches, FrameName, Inputs, contiguous
+from rbda_ros.robot.operations import (
+    OPERATIONS,
+    SIGNS,
+    Operation,
+    Operations,
+    Position,
+    dispatched,
+)
 from rbda_ros.robot.payloads import Payload
-from rbda_ros.robot.results import Cluster, clusters_of
+from rbda_ros.robot.results import Cluster, RobotLimits, clusters_of, limits_of
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
-Position = ArrayLike | State
-"""A spanning or independent position, or a state that was checked before."""
 
+class Mechanism(Operations):
+    """The joints and loops of one robot, its kernels, its states and its operations.
 
-class Mechanism(Answering):
-    """The joints and loops of one robot, its kernels, and its states.
-
-    `Dynamics`, `Frames` and `ContactDynamics` ask it for both; `Robot` is all of them.
+    `Robot` adds what is made of these.
     """
 
     def __init__(
@@ -47,9 +55,9 @@ class Mechanism(Answering):
         self._unloaded = unloaded  # the same robot without payloads; None if this is it
         self._kernels: KernelCache = KernelCache(tree, unloaded._kernels if unloaded else None)
         self._inputs = Inputs(tree)
-        self._closer = LoopCloser(tree, self._inputs, self._kernels)
         self._identity: object = unloaded._identity if unloaded else object()
-        self._native = NativeCalls(tree, self._inputs, self._kernels, self._identity)
+        self._calls = RobotCalls(tree, self._inputs, self._kernels, self._identity)
+        self._closer = LoopCloser(tree, self._inputs, self._kernels, self._calls)
 
         self.tree: ClusterTree = tree
         self.coordinates: Coordinates = tree.coordinates
@@ -69,6 +77,18 @@ class Mechanism(Answering):
         )
         self.actuated_joint_names: tuple[str, ...] = tuple(names[j] for j in tree.actuated)
         self.clusters: tuple[Cluster, ...] = clusters_of(tree)
+        self.links: tuple[str, ...] = tuple(tree.spanning.links)
+        self.frames: tuple[str, ...] = self.links
+        self.gravity: Array = np.array(tree.gravity)
+        self.has_loops: bool = tree.has_loops
+        self.independent_coordinates: tuple[int, ...] = tree.independent
+        self.actuated_coordinates: tuple[int, ...] = tree.actuated
+        self.coordinate_names: tuple[str, ...] = names
+
+    @cached_property
+    def limits(self) -> RobotLimits:
+        """Bounds of positions, velocities and efforts, as the description has them."""
+        return limits_of(self.tree)
 
     # Kernels.
 
@@ -88,6 +108,59 @@ class Mechanism(Answering):
         if name == "inverse_operational_space_inertia":
             return self._kernels.get(name, named, linear_only)
         return self._kernels.get(name, *named)
+
+    def prepare(self, *operations: str | tuple[str, FrameName], batch: bool = False) -> None:
+        """Wait until operations run at full speed: in machine code, from the next call on.
+
+        Without it they answer at once too, but are evaluated by CasADi's virtual machine for the
+        first second or so. With ``RBDA_ROS_COMPILE=0`` in the environment they stay so.
+
+        Args:
+            operations: names of operations, such as ``"inverse_dynamics"``; of those about a frame,
+                (name, frame). None for every operation, and for all that was used so far.
+            batch: whether batches shall run at full speed, too.
+
+        Raises:
+            InputError: there is no such operation, or no such frame.
+        """
+        wanted = [*operations] or [n for n, each in OPERATIONS.items() if not each.of_frame]
+        kernels = [] if operations else self.traced_kernels()
+        for each in wanted:
+            name, *frame = (each,) if isinstance(each, str) else each
+            kernels += self._kernels_of(str(name), *frame)
+        if self.tree.has_loops:
+            kernels.append(self._kernels.get("loop_state"))
+            if self._calls.use_closure():
+                positions = self._inputs.choices.newton_positions
+                kernels.append(self._kernels.get("closure", positions))
+        for kernel in kernels:
+            kernel.compile(batch=batch)
+
+    def _kernels_of(self, name: str, *frame: FrameName) -> list[Kernel]:
+        """Every kernel that an operation may take, whatever its options."""
+        record = OPERATIONS.get(name)
+        if record is None:
+            listed = ", ".join(OPERATIONS)
+            raise InputError(f"there is no operation {name!r}; there are {listed}")
+        if record.of_frame != bool(frame):
+            about = "is about a frame" if record.of_frame else "is about no frame"
+            raise InputError(f"{name} {about}; give its name, and a frame only to those about one")
+        options: tuple[Hashable, ...] = ()
+        if name == "jacobian":
+            kernel, options, _ = self._inputs.jacobian(*frame)
+            record = record.reading(jacobian=kernel)
+        elif frame:
+            options = (self._inputs.frame(*frame),)
+        variants = [record]
+        if record.wrenches:
+            variants = [record.with_options(bool(k & 1), bool(k & 2)) for k in range(4)]
+        names = {s.kernel for each in variants for s in each.steps if s.kernel not in SIGNS}
+        if any(argument.kind == "Force" for argument in record.arguments) and self.nv != self.ny:
+            names.add("generalized_force")
+        chosen: list[Any] = [*range(4)] if record.wrenches else [*frame] or [None]
+        for option in chosen:
+            self._calls.prepare(self, name, option)
+        return [self._kernels.get(each, *options) for each in sorted(names)]
 
     def traced_kernels(self) -> list[Kernel]:
         """Every kernel there is by now."""
@@ -121,24 +194,25 @@ class Mechanism(Answering):
             if q.of is not self._identity:
                 raise InputError(f"q is a state of another robot than {self.name}")
             return q if qd is None or qd is q.yd else q.with_velocity(self._inputs.velocity(qd))
-        if self._native.reader is not None:
-            found = self._native.reader.check(q, qd)
-            if found is not None:
-                position, yd, residual, conditioning = found
-                return State(position, yd, residual, conditioning, self._identity)
+        check = self._calls.validator.check
+        found = check(q, qd)
+        if isinstance(found, core.Rejection):
+            position = self._spanning_position(q)
+            found = check(contiguous(position), None)
+            if isinstance(found, core.Rejection):
+                self._reject_position(position)
+            yd = np.zeros(self.ny) if qd is None else self._inputs.velocity(qd)
+            found = found[0], contiguous(yd), *found[2:]
+        position, yd, residual, conditioning = found
+        return State(position, yd, residual, conditioning, self._identity)
+
+    def _spanning_position(self, q: ArrayLike) -> Array:
+        """A spanning position with unit quaternions, of that or an independent one."""
         position = self._inputs.vector("q", q, self.nq, self._inputs.independent_size)
         if position.shape[-1] == self.nq:
-            position = self._inputs.normalized(position)
-        else:
-            position = self._closer.close(position, None)
-        residual, conditioning = 0.0, 1.0
-        if self.tree.has_loops:
-            residual, each = self._check_loops(position)
-            self._refuse_dead_points(each, "independent")
-            conditioning = float(each.min(initial=1.0))
-            self._native.prepare_reader()
-        yd = np.zeros(self.ny) if qd is None else self._inputs.velocity(qd)
-        return State(position, yd, residual, conditioning, self._identity)
+            return self._inputs.normalized(position)
+        self._calls.use_closure()  # from the next time on the engine closes it at once
+        return self._closer.close(position, None)
 
     def _single_state(self, q: Position, qd: ArrayLike | None = None) -> State:
         state = self.state(q, qd)
@@ -147,7 +221,7 @@ class Mechanism(Answering):
             raise InputError(f"{which}, not a batch")
         return state
 
-    @checked
+    @dispatched("k", 1)
     def close(self, y_or_partial: Given, guess: ArrayLike | None = None) -> Array:
         """The spanning position (nq,) that satisfies every loop.
 
@@ -228,24 +302,6 @@ class Mechanism(Answering):
         given = self._inputs.known_rates("acceleration", accelerations, base_acceleration, state.q)
         return self._independent_rates("independent_acceleration", *given, state.q, state.yd)
 
-    @checked
-    def spanning_velocity(self, q: Position, yd: ArrayLike) -> Array:
-        """The velocity of every joint, ``qd = G yd`` (nv,) (Chignoli 2024, Eq. 3)."""
-        state = self.state(q, yd)
-        return self._evaluate("spanning_motion", state.q, state.yd, np.zeros(self.ny))[0]
-
-    @checked
-    def spanning_acceleration(self, q: Position, qd: ArrayLike, ydd: ArrayLike) -> Array:
-        """The acceleration of every joint, ``qdd = G ydd + g`` (nv,) (Chignoli 2024, Eq. 3).
-
-        Args:
-            q: (nq,) spanning position, or independent position [rad, m].
-            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
-            ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
-        """
-        state, ydd = self.state(q, qd), self._independent("ydd", ydd)
-        return self._evaluate("spanning_motion", state.q, state.yd, ydd)[1]
-
     def trace_motion_of(self, joints: Collection[str]) -> None:
         """Trace now what positions, velocities and accelerations of these joints will need.
 
@@ -266,8 +322,110 @@ class Mechanism(Answering):
 
     # What the methods share.
 
-    def _independent(self, name: str, value: ArrayLike) -> Array:
-        return self._inputs.vector(name, value, self.ny)
+    def _evaluate_operation(self, record: Operation, arguments: Mapping[str, Any]) -> Any:
+        """An operation whose arguments the engine did not take as they are.
+
+        Args:
+            record: the operation.
+            arguments: by name, as they were given.
+
+        Raises:
+            InputError: arguments of wrong shapes, not finite, or off the loops.
+            SingularityError: a dead point, or a singular mass matrix.
+        """
+        given, option = self._read_arguments(record, arguments)
+        answer = self._result(self._calls.call(self, record.name, option)(*given))
+        wanted = [*arguments.values()][-1] if record.extend else None
+        return answer if wanted is None else getattr(self, str(record.extend))(answer, wanted)
+
+    def _read_arguments(
+        self, record: Operation, arguments: Mapping[str, Any]
+    ) -> tuple[list[Any], Any]:
+        """Arguments as the engine takes them, and the option of its call."""
+        velocity = next((a.name for a in record.arguments if a.kind == "Velocity"), None)
+        position, *others = record.arguments
+        state = self.state(arguments[position.name], arguments[velocity] if velocity else None)
+        given: list[Any] = [state]
+        arrays = [state.q]
+        for argument in others:
+            if argument.kind == "Velocity":
+                array = state.yd
+            else:
+                sizes = {"Independent": (self.ny,), "Spanning": (self.nv,)}
+                wanted = sizes.get(argument.kind, (self.ny, self.nv))
+                array = self._inputs.vector(argument.name, arguments[argument.name], *wanted)
+            array = contiguous(array)
+            given.append(array)
+            arrays.append(array)
+        option: Any = None
+        if record.wrenches:
+            wrenches = arguments["external_wrenches"]
+            # An array is none, and the reader says so.
+            option = 1 if isinstance(wrenches, np.ndarray) or wrenches else 0
+            if option:
+                given.append(BodyWrenches(self._inputs.body_wrenches(wrenches)))
+                arrays.append(given[-1].values)
+            option += 2 if arguments["friction"] else 0
+        elif record.of_frame:
+            option = self._inputs.frame(arguments["frame"])
+        counts = {len(array) for array in arrays if array.ndim == 2}
+        if len(counts) > 1:
+            raise InputError(f"the batches have different lengths: {sorted(counts)}")
+        for count in counts:  # forces on all joints are turned into those on y row by row
+            for i, argument in enumerate(record.arguments):
+                if argument.kind == "Force" and given[i].shape == (self.nv,):
+                    given[i] = np.tile(given[i], (count, 1))
+        return given, option
+
+    def _result(self, answer: Any) -> Any:
+        """What the engine returned of arguments that were read; its rejections are explained."""
+        if not isinstance(answer, core.Rejection):
+            return answer
+        if answer.status == core.LOOPS_MISSED:
+            raise SingularityError(
+                f"{self.name}: the forces of the loops {', '.join(self.loop_methods.by_forces)}"
+                f" leave {answer.value:.3g} m/s^2 open; move away from their dead points,"
+                " or use 'method: embed'"
+            )
+        if answer.status in (core.NOT_FINITE, core.SINGULAR):
+            raise SingularityError(self._no_inertia())
+        raise AssertionError(f"{self.name}: the engine rejects what was read: {answer}")
+
+    def _reject_position(self, q: Array) -> NoReturn:
+        """Say why a spanning position (..., nq) is rejected: loops open, or at a dead point."""
+        phi, conditioning = self._evaluate("loop_state", q)
+        residual = float(np.abs(phi).max(initial=0.0))
+        if not residual <= self.tree.on_loops:  # nor where it is NaN
+            raise InputError(
+                f"q does not satisfy the loops: residual {residual:.3g}; close it with"
+                " close(), or give the independent positions"
+            )
+        self._reject_dead_point(conditioning, "independent")
+
+    def _with_payload(self, Y: Array, link: str) -> Array:
+        """Y (..., ny, parameters) with ten columns more, for what a link carries."""
+        body, into_body = self._payload_columns(link)
+        return np.concatenate([Y, Y[..., 10 * body : 10 * body + 10] @ into_body], axis=-1)
+
+    def _payload_columns(self, link: str) -> tuple[int, Array]:
+        """Which body carries a link, and the map of a payload's parameters onto the body's."""
+        links = self.tree.spanning.links
+        place = links.get(link)
+        if place is None:
+            raise InputError(f"payload: {self.name} has no link {link!r}")
+        if not place.body:
+            raise InputError(f"payload: link {link!r} does not move; name one that does")
+        own = links[self.tree.spanning.bodies[place.body - 1].name]
+        return place.body - 1, parameter_map(own.frame.inverse() @ place.frame)
+
+    def _no_inertia(self) -> str:
+        return f"{self.name}: the mass matrix is singular here; a movable link may have no inertia"
+
+    def _generalized(self, state: State, tau: Array) -> Array:
+        """A force on y (ny,), of one on y or on every joint (nv,)."""
+        if tau.shape[-1] == self.ny:
+            return tau
+        return self._evaluate("generalized_force", state.q, tau)[0]
 
     def _independent_rates(
         self, name: str, coordinates: tuple[int, ...], known: Array, *state: Array
@@ -292,21 +450,12 @@ class Mechanism(Answering):
         count = sizes.pop()
         return kernel.batch(*(np.broadcast_to(a, (count, a.shape[-1])) for a in inputs))
 
-    def _check_loops(self, q: Array) -> tuple[float, Array]:
-        """The residual of the loops at a spanning position, and how y is conditioned in each."""
-        phi, conditioning = self._evaluate("loop_state", q)
-        residual = float(np.abs(phi).max(initial=0.0))
-        if not residual <= self.tree.on_loops:  # nor where it is NaN
-            raise InputError(
-                f"q does not satisfy the loops: residual {residual:.3g}; close it with"
-                " close(), or give the independent positions"
-            )
-        return residual, conditioning
-
     def _refuse_dead_points(self, conditioning: Array, which: str) -> None:
-        """Raise where the independent joints, or those given, hardly determine the others."""
-        if not conditioning.size or conditioning.min() >= SINGULAR:
-            return
+        """Raise where the joints given hardly determine the others."""
+        if conditioning.size and not conditioning.min() >= SINGULAR:
+            self._reject_dead_point(conditioning, which)
+
+    def _reject_dead_point(self, conditioning: Array, which: str) -> NoReturn:
         varying = [n.loop for n in self.tree.clusters if n.loop and not n.loop.constant]
         loop = varying[int(np.argmin(conditioning)) % len(varying)]
         loops = ", ".join(constraint.name for constraint in loop.constraints)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rbda_ros.errors import InputError
 from rbda_ros.robot.inputs import FrameName
-from rbda_ros.robot.mechanism import Position
+from rbda_ros.robot.operations import Position
 from rbda_ros.spatial import Array
 
 if TYPE_CHECKING:

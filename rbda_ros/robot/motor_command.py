@@ -108,45 +108,42 @@ class MotorCommandCall(ClosingCall):
             )
 
 
-class Commanded(Mechanism):
-    """Commands in joint space as commands for the motors."""
+def motor_command(
+    robot: Mechanism,
+    joints: Collection[str] | None,
+    *,
+    efforts: Collection[str] = (),
+    measured: Collection[str] | None = None,
+) -> MotorCommandCall:
+    """What commands for joints mean for the motors, again and again, by one kernel.
 
-    def motor_command(
-        self,
-        joints: Collection[str] | None,
-        *,
-        efforts: Collection[str] = (),
-        measured: Collection[str] | None = None,
-    ) -> MotorCommandCall:
-        """What commands for joints mean for the motors, again and again, by one kernel.
+    Args:
+        joints: that will be commanded; of these, as many are used as determine the others. None
+            where efforts alone are commanded.
+        efforts: what those of the motors are made of: some of commanded, springs, dampers and
+            feedforward.
+        measured: joints whose velocity will be given for dampers; None for y.
 
-        Args:
-            joints: that will be commanded; of these, as many are used as determine the others. None
-                where efforts alone are commanded.
-            efforts: what those of the motors are made of: some of commanded, springs, dampers and
-                feedforward.
-            measured: joints whose velocity will be given for dampers; None for y.
-
-        Raises:
-            InputError: unknown names, or joints that do not determine the others; a motor that has
-                several coordinates, or loops that no Newton steps close.
-        """
-        unknown = sorted(set(efforts) - set(EFFORTS))
-        if unknown:
-            raise InputError(f"efforts: {', '.join(unknown)}; there are {', '.join(EFFORTS)}")
-        several = set(self.actuated_joint_names) - set(self.coordinates.scalar_positions)
-        if several:
-            raise InputError(
-                f"motor {min(several)} has several coordinates: no single position; take services"
-            )
-        tree, choices = self.tree, self._inputs.choices
-        independent = Measured(self.independent_joint_names, tuple(tree.independent), None)
-        known = independent if joints is None else choices.measured("position", joints)
-        if joints is not None and known.positions is None:
-            listed = ", ".join(known.joints)
-            raise InputError(f"no Newton steps close the loops from {listed}; convert by services")
-        damped = () if "dampers" not in efforts else tuple(tree.independent)
-        if damped and measured is not None:
-            damped = choices.measured("velocity", measured).coordinates
-        choice = CommandChoice(known.positions, known.coordinates, damped, frozenset(efforts))
-        return MotorCommandCall(self._kernels.get("commanded_motors", choice), tree, known)
+    Raises:
+        InputError: unknown names, or joints that do not determine the others; a motor that has
+            several coordinates, or loops that no Newton steps close.
+    """
+    unknown = sorted(set(efforts) - set(EFFORTS))
+    if unknown:
+        raise InputError(f"efforts: {', '.join(unknown)}; there are {', '.join(EFFORTS)}")
+    several = set(robot.actuated_joint_names) - set(robot.coordinates.scalar_positions)
+    if several:
+        raise InputError(
+            f"motor {min(several)} has several coordinates: no single position; take services"
+        )
+    tree, choices = robot.tree, robot._inputs.choices
+    independent = Measured(robot.independent_joint_names, tuple(tree.independent), None)
+    known = independent if joints is None else choices.measured("position", joints)
+    if joints is not None and known.positions is None:
+        listed = ", ".join(known.joints)
+        raise InputError(f"no Newton steps close the loops from {listed}; convert by services")
+    damped = () if "dampers" not in efforts else tuple(tree.independent)
+    if damped and measured is not None:
+        damped = choices.measured("velocity", measured).coordinates
+    choice = CommandChoice(known.positions, known.coordinates, damped, frozenset(efforts))
+    return MotorCommandCall(robot._kernels.get("commanded_motors", choice), tree, known)

@@ -80,6 +80,39 @@ class Derivatives:
     third: Array
 
 
+@dataclass(frozen=True, eq=False)
+class RobotLimits:
+    """Bounds of a robot's joints; infinite where the description has none.
+
+    Attributes:
+        lower, upper: (nq,) of the spanning position [rad, m]; infinite for quaternions and for
+            joints of several degrees of freedom.
+        velocity: (nv,) largest speed of every spanning coordinate [rad/s, m/s].
+        effort: (nv,) largest effort on every spanning coordinate [N m, N].
+    """
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    effort: Array
+
+
+def limits_of(tree: ClusterTree) -> RobotLimits:
+    """The limits of a tree's joints."""
+    lower: list[float] = []
+    upper: list[float] = []
+    velocity: list[float] = []
+    effort: list[float] = []
+    for body in tree.spanning.bodies:
+        limits, nq, nv = body.joint.limits, body.model.nq, body.model.nv
+        bounded = nq == 1 and limits.lower <= limits.upper
+        lower += [limits.lower if bounded else -np.inf] * nq
+        upper += [limits.upper if bounded else np.inf] * nq
+        velocity += [limits.velocity] * nv
+        effort += [limits.effort] * nv
+    return RobotLimits(*map(np.array, (lower, upper, velocity, effort)))
+
+
 def clusters_of(tree: ClusterTree) -> tuple[Cluster, ...]:
     """The clusters of a tree, by name."""
     links: dict[int, list[str]] = {}

@@ -11,16 +11,23 @@ from numpy.typing import ArrayLike
 
 from rbda_ros.cluster_tree.tree import build_cluster_tree
 from rbda_ros.description import read_description
+from rbda_ros.description.model import RobotDescription
 from rbda_ros.errors import DescriptionError, Problem
 from rbda_ros.kernels.assembly_store import stored_assemblies
-from rbda_ros.robot.actuation import Actuated
-from rbda_ros.robot.completion import Completing
+from rbda_ros.robot import (
+    actuation,
+    completion,
+    conversion,
+    feedforward_call,
+    frames,
+    linear_dynamics,
+    motor_command,
+    random_states,
+)
 from rbda_ros.robot.contact_derivatives import ContactDerivatives
-from rbda_ros.robot.conversion import Conversion
 from rbda_ros.robot.independent_choice import with_independent_joints
-from rbda_ros.robot.linear_dynamics import LinearDynamics
-from rbda_ros.robot.motor_command import Commanded
 from rbda_ros.robot.payloads import Payload, with_payloads
+from rbda_ros.spatial import Array
 
 
 def load_robot(
@@ -57,7 +64,7 @@ def load_robot(
     return Robot(tree)
 
 
-class Robot(ContactDerivatives, Conversion, Actuated, Completing, Commanded, LinearDynamics):
+class Robot(ContactDerivatives):
     """The dynamics of one robot. Threads may share it.
 
     Positions and velocities may be spanning vectors (every joint) or independent ones (y); the
@@ -72,6 +79,56 @@ class Robot(ContactDerivatives, Conversion, Actuated, Completing, Commanded, Lin
     """
 
     _unloaded: Robot | None
+
+    operational_space_inertia = frames.operational_space_inertia
+    inverse_kinematics = frames.inverse_kinematics
+    convert = conversion.convert
+    actuation = actuation.actuation
+    feedforward = feedforward_call.feedforward
+    completion = completion.completion
+    motor_command = motor_command.motor_command
+    parameters = linear_dynamics.parameters
+    base_parameters = linear_dynamics.base_parameters
+    random_positions = linear_dynamics.random_positions
+    random_state = random_states.random_state
+
+    def __repr__(self) -> str:
+        base = ", floating base" if self.floating_base else ""
+        return (
+            f"Robot({self.name!r}: {len(self.joint_names)} joints, {self.ny} degrees of freedom,"
+            f" {len(self.clusters)} clusters{base})"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the description, not what was made from it: kernels are on disk."""
+        unloaded = self._unloaded or self
+        tree = unloaded.tree
+        return _unpickled, (
+            tree.description,
+            tree.spanning.floating_base,
+            tree.gravity,
+            tree.home,
+            tuple(self.independent_joint_names),
+            dict(self.payloads),
+        )
+
+    def neutral(self) -> Array:
+        """The position (nq,) that the robot was assembled at; it satisfies every loop."""
+        return self.tree.home.copy()
+
+    def integrate(self, q: ArrayLike, qd: ArrayLike, dt: float = 1.0) -> Array:
+        """The spanning position (nq,) after moving with a spanning velocity (nv,) for dt [s].
+
+        Quaternions are turned by the rotation; loops are not closed: `close` does that.
+        """
+        position = self._inputs.single("q", q, self.nq)
+        return self.tree.integrate(position, dt * self._inputs.single("qd", qd, self.nv))
+
+    def within_limits(self, q: ArrayLike) -> Any:
+        """Whether a spanning position (nq,) is inside all limits; (N,) of a batch."""
+        position = self._inputs.vector("q", q, self.nq)
+        inside = (position >= self.limits.lower) & (position <= self.limits.upper)
+        return inside.all(axis=-1) if position.ndim == 2 else bool(inside.all())
 
     def with_payloads(self, payloads: Mapping[str, Payload]) -> Robot:
         """The same robot carrying these payloads, by name, in place of those it carries now.
@@ -109,7 +166,9 @@ class Robot(ContactDerivatives, Conversion, Actuated, Completing, Commanded, Lin
         q = self.tree.home
         if at is not None:  # which may be at a dead point of the present y
             q = self._inputs.normalized(self._inputs.single("q", at, self.nq))
-            self._check_loops(q)
+            residual = np.abs(self._evaluate("loop_state", q)[0]).max(initial=0.0)
+            if not residual <= self.tree.on_loops:
+                self._reject_position(q)
         return Robot(with_independent_joints(unloaded.tree, q, joints)).with_payloads(self.payloads)
 
     def interpreted(self, why: Exception) -> Robot:
@@ -122,3 +181,17 @@ class Robot(ContactDerivatives, Conversion, Actuated, Completing, Commanded, Lin
         loaded = twin.with_payloads(self.payloads)
         loaded._kernels.take_over(self._kernels, why)
         return loaded
+
+
+def _unpickled(
+    description: RobotDescription,
+    floating_base: bool,
+    gravity: tuple[float, float, float],
+    home: Array,
+    independent: tuple[str, ...],
+    payloads: Mapping[str, Payload],
+) -> Robot:
+    robot = Robot(build_cluster_tree(description, floating_base, gravity, stored_assemblies))
+    if independent != robot.independent_joint_names or not np.array_equal(home, robot.tree.home):
+        robot = robot.with_independent_joints(independent, at=home)
+    return robot.with_payloads(payloads)

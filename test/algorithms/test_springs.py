@@ -1,5 +1,8 @@
 """Springs against MuJoCo's passive forces, and in every algorithm that they act in."""
 
+import functools
+import re
+
 import mujoco
 import numpy as np
 import pytest
@@ -37,19 +40,23 @@ def state_of(robot, rng):
     return q, rng.normal(size=robot.ny), rng.normal(size=robot.ny)
 
 
+@functools.cache
+def with_and_without():
+    """The robot, and the same one without its springs."""
+    return load_robot(TREE), load_robot(re.sub(r"stiffness='\d+'", "", TREE))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_forces_are_mujocos_passive_forces(seed):
     model = mujoco.MjModel.from_xml_string(TREE)
-    robot = load_robot(TREE)
+    robot, bare = with_and_without()
     assert not robot.warnings
     assert len(robot.description.springs) == 4
+    assert bare.tree.springs is None
     oracle = MujocoOracle(model, robot)
     rng = np.random.default_rng(seed)
     q, yd, _ = state_of(robot, rng)
     expected = passive(model, oracle, q)
-    bare = load_robot(TREE.replace("stiffness='7'", "").replace("stiffness='30'", "")
-                      .replace("stiffness='3'", "").replace("stiffness='11'", ""))  # fmt: skip
-    assert bare.tree.springs is None
     held = robot.bias_force(q, yd) - bare.bias_force(q, yd)
     np.testing.assert_allclose(held, -expected, atol=1e-10)
     np.testing.assert_allclose(robot.gravity_force(q) - bare.gravity_force(q), held, atol=1e-10)
@@ -83,6 +90,11 @@ SPRINGS = [
         "pretension": 5.0,
     },
 ]
+
+
+@functools.cache
+def without_springs():
+    return four_bar(springs=[])
 
 
 def four_bar(springs=SPRINGS, **changes):
@@ -124,7 +136,7 @@ def moved(robot, q, j, h):
 
 def test_forces_in_loops_are_the_gradient_of_the_energy(sprung):
     robot, q, yd, _ = sprung
-    held = robot.bias_force(q, yd) - four_bar(springs=[]).bias_force(q, yd)
+    held = robot.bias_force(q, yd) - without_springs().bias_force(q, yd)
     h = 1e-4
     for j in range(6, robot.ny):
         slope = (energy(robot, moved(robot, q, j, h)) - energy(robot, moved(robot, q, j, -h))) / (
@@ -147,7 +159,7 @@ def test_forward_and_inverse_dynamics_agree_embedded_or_not(sprung):
 def test_contacts_feel_them(sprung):
     """A contact that holds the flag: what the springs give is a part of tau."""
     robot, q, yd, _ = sprung
-    bare = four_bar(springs=[])
+    bare = without_springs()
     contact = [Contact("flag_link")]
     tau = np.random.default_rng(3).normal(size=robot.ny)
     held = robot.bias_force(q, yd) - bare.bias_force(q, yd)
@@ -160,7 +172,7 @@ def test_derivatives_are_those_of_differences(sprung):
     robot, q, yd, ydd = sprung
     by_y = robot.inverse_dynamics_derivatives(q, yd, ydd).position
     h = 1e-5
-    bare = four_bar(springs=[])
+    bare = without_springs()
     of_springs = by_y - bare.inverse_dynamics_derivatives(q, yd, ydd).position
     for j in range(robot.ny):
         ahead, behind = (

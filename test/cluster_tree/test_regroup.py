@@ -5,10 +5,12 @@ import weakref
 import casadi as ca
 import numpy as np
 import pytest
+from mechanism_table import MECHANISMS, closed_states
 
 from rbda_ros import load_robot
 from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.crba import mass_matrix
+from rbda_ros.algorithms.kinematics import body_poses
 from rbda_ros.algorithms.rnea import inverse_dynamics
 from rbda_ros.cluster_tree.regroup import regroup
 
@@ -83,3 +85,40 @@ def test_it_is_done_once_and_freed_with_the_tree():
     done = weakref.ref(regroup(tree))
     del tree
     assert done() is None
+
+
+def mass_and_first_moment(tree, poses):
+    """Of all bodies and the base, about the origin of the world."""
+    R, p = (np.asarray(ca.DM(each)) for each in poses)
+    mass, moment = 0.0, np.zeros(3)
+    if tree.base_inertia is not None:
+        mass, moment = tree.base_inertia[5, 5], first_moment(tree.base_inertia)
+    for i, body in enumerate(tree.spanning.bodies):
+        m, part = body.inertia[5, 5], slice(3 * i, 3 * i + 3)
+        mass += m
+        moment = moment + R[part] @ first_moment(body.inertia) + m * p[part, 0]
+    return mass, moment
+
+
+def first_moment(inertia):
+    """The vector h of the block ``[h]x`` of a spatial inertia."""
+    return np.array([inertia[2, 4], inertia[0, 5], inertia[1, 3]])
+
+
+@pytest.mark.parametrize("turning", [False, True])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_total_mass_and_first_moment_stay_at_every_position(name, turning):
+    tree = MECHANISMS[name].tree()
+    regrouped = regroup(tree, range(1, len(tree.spanning.bodies) + 1) if turning else ())
+    for q in closed_states(MECHANISMS[name], 2):
+        poses = body_poses(tree, ca.DM(q))
+        mass, moment = mass_and_first_moment(tree, poses)
+        found, of_regrouped = mass_and_first_moment(regrouped, poses)
+        assert found == pytest.approx(mass, rel=1e-12)
+        np.testing.assert_allclose(of_regrouped, moment, rtol=0, atol=1e-11 * max(mass, 1.0))
+
+
+def test_what_reaches_the_fixed_base_is_kept():
+    tree = MECHANISMS["slider_crank"].tree()
+    assert not tree.spanning.floating_base
+    assert regroup(tree).base_inertia[5, 5] > 0.1 * sum(body.mass for body in tree.spanning.bodies)

@@ -239,3 +239,10 @@ def test_check_prints_the_loops_of_closing_frames(tmp_path, capsys):
     page = capsys.readouterr().out
     assert "info  loop file     taken from frames of onshape-to-robot" in page
     assert "type: spherical" in page
+
+
+def test_drakes_world_needs_no_link():
+    text = robot(link("arm", SKEW), joint("hinge", "world", "arm", Z))
+    found = load_robot(text)
+    assert found.joint_names == ("hinge",)
+    assert any("'world'" in warning for warning in found.warnings)

@@ -50,7 +50,7 @@ def fresh(name="gear"):
 
 @pytest.mark.parametrize("name", ["gear", "four_bar"])
 def test_what_clients_name_is_bounded_and_plain_kernels_stay(name, monkeypatch):
-    monkeypatch.setattr("rbda_ros.kernels.cache.MOST_KERNELS", 3)
+    monkeypatch.setattr("rbda_ros.kernels.cache.MAX_KERNELS", 3)
     monkeypatch.setattr("rbda_ros.robot.contact_dynamics.MOST_PLACES", 3)
     robot = fresh(name)
     q, still, link = robot.tree.home, np.zeros(robot.ny), robot.clusters[-1].links[-1]

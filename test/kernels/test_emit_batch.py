@@ -9,7 +9,6 @@ import pytest
 from rbda_ros.kernels.emit_batch import make_tiling
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.llvm_text import Lanes
-from rbda_ros.kernels.machine import BatchMachine
 from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.program import read_program
 
@@ -37,7 +36,9 @@ def expected(x: np.ndarray) -> np.ndarray:
 def test_every_entry_is_where_it_belongs(size, states):
     x = np.random.default_rng(states).normal(size=(states, size))
     matrices, thrice = np.full((states, size, size), np.nan), np.full((states, 3), np.nan)
-    BatchMachine(mirrored(size))([x], [matrices.reshape(states, -1), thrice], states)
+    kernel = Kernel(mirrored(size))
+    assert kernel.compile(batch=True)
+    kernel.native.batch(x, matrices.reshape(states, -1), thrice)
     np.testing.assert_allclose(matrices, [expected(row) for row in x], rtol=1e-15, atol=0.0)
     assert (thrice == x[:, :1]).all()
 

@@ -8,7 +8,8 @@ from mechanism_table import MECHANISMS, closed_states
 
 from rbda_ros import load_robot
 from rbda_ros.kernels.joining import join
-from rbda_ros.kernels.machine import BatchMachine
+from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.machine import compile_batch
 from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.program import is_smooth, read_program
 
@@ -33,11 +34,11 @@ def checked(machine, inputs, sizes):
     """Outputs of the entry that checks, the last of them one number a state."""
     count = len(inputs[0])
     outputs = [np.empty((count, size)) for size in (*sizes, 1)]
-    memory = np.empty(machine._vectors * machine._lanes + 8)
+    memory = np.empty(machine.memory + 8)
     memory = memory[-memory.ctypes.data % 64 // 8 :]
-    given = [*(array.ctypes.data for array in (*inputs, *outputs, machine._constants, memory))]
+    given = [*(array.ctypes.data for array in (*inputs, *outputs, machine.constants, memory))]
     entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(given), ctypes.c_int64)
-    entry(machine._code.address("checked"))(*given, count)
+    entry(machine.code.address("checked"))(*given, count)
     return outputs
 
 
@@ -48,11 +49,12 @@ def test_answers_are_the_same_to_the_last_bit_with_the_check_and_without(robot, 
     rng = np.random.default_rng(1)
     inputs = [q, *(rng.normal(size=(len(q), n)) for n in [*kernel.input_sizes.values()][1:])]
     sizes = [kernel._function.numel_out(i) for i in range(kernel._function.n_out())]
-    plain, both = BatchMachine(kernel._function), BatchMachine(kernel._function, check)
+    both = compile_batch(kernel._function, check)
     *answers, holding = checked(both, inputs, sizes)
-    for machine in (plain, both):
-        outputs = [np.empty((len(q), size)) for size in sizes]
-        machine(inputs, outputs, len(q))
+    for given in (None, lambda: check):
+        alone = Kernel(kernel._function, check=given)
+        assert alone.compile(batch=True)
+        outputs = alone.batch(*inputs)
         assert [a.tobytes() for a in outputs] == [a.tobytes() for a in answers]
     phi, conditioning = robot.kernel("loop_state").batch(q)
     expected = (abs(phi) <= 1e-6).sum(axis=1) + (conditioning >= 1e-8).sum(axis=1)
@@ -63,7 +65,7 @@ def test_answers_are_the_same_to_the_last_bit_with_the_check_and_without(robot, 
 def test_what_is_not_a_number_does_not_hold(robot):
     kernel, check = robot.kernel("gravity_force"), robot._kernels._check()
     q = positions(robot, 3) * np.nan
-    machine = BatchMachine(kernel._function, check)
+    machine = compile_batch(kernel._function, check)
     *_, holding = checked(machine, [q], [robot.ny])
     assert (holding < sum(map(np.size, robot.kernel("loop_state").call(robot.tree.home)))).all()
 

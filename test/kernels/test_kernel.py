@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from pinocchio_oracle import example_robots
 
-from rbda_ros import _native, load_robot
+from rbda_ros import load_robot
 from rbda_ros.errors import InputError
 from rbda_ros.kernels import background, machine
 from rbda_ros.kernels.kernel import Kernel
@@ -55,7 +55,6 @@ def test_virtual_machine_first_then_machine_code():
     kernel = Kernel(function(steps=2000))
     x, y = (array[0] for array in states(1))
     before = kernel.call(x, y)
-    assert type(kernel.call).__name__ == "method"
     held = kernel.call
     deadline = time.monotonic() + 60
     while not kernel.compiled and time.monotonic() < deadline:
@@ -63,7 +62,7 @@ def test_virtual_machine_first_then_machine_code():
     assert kernel.compiled
     for after in (kernel.call(x, y), kernel.call(x, y), held(x, y)):
         np.testing.assert_allclose(np.hstack(after), np.hstack(before), rtol=1e-12)
-    assert type(kernel.call) is _native.calls.Kernel
+    assert kernel.native.compiled
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 7, 8, 9, 1000])
@@ -96,14 +95,12 @@ def test_a_large_batch_waits_for_machine_code():
     assert np.all(result == 1.0)
 
 
-@pytest.mark.parametrize("count", [1, 5, 16, 1001])
-def test_batch_on_several_threads(kernel, monkeypatch, count):
+def test_batch_on_several_threads(kernel):
+    count = 100_003  # which is worth several threads, and no multiple of what they take at once
     inputs = states(count)
-    expected = kernel.batch(*inputs)
-    monkeypatch.setattr(machine, "THREADS_PAY", 1)
-    monkeypatch.setattr(machine, "processors", lambda: 5)
-    for result, one_thread in zip(kernel.batch(*inputs), expected, strict=True):
-        np.testing.assert_array_equal(result, one_thread)
+    parts = [kernel.batch(*(x[k : k + 1000] for x in inputs)) for k in range(0, count, 1000)]
+    for result, *some in zip(kernel.batch(*inputs), *parts, strict=True):
+        np.testing.assert_array_equal(result, np.vstack(some))
 
 
 def test_batch_takes_broadcast_and_other_types(kernel):
@@ -210,10 +207,6 @@ def test_machine_code_outlives_its_kernel():
     gc.collect()
     assert gone() is None
     assert call(np.ones(3), np.ones(2))[0].shape == (3,)
-    code = weakref.ref(call.otherwise.__self__)
-    del call
-    gc.collect()
-    assert code() is None
 
 
 def test_dropped_kernels_are_not_compiled_in_vain():
@@ -225,17 +218,6 @@ def test_dropped_kernels_are_not_compiled_in_vain():
     del kernel, kernels
     gc.collect()
     assert not any(reference() for reference in gone)
-
-
-def test_without_the_native_module(monkeypatch):
-    monkeypatch.setattr(_native, "calls", None)
-    kernel = Kernel(function())
-    assert kernel.compile()
-    x, y = (array[0] for array in states(1))
-    bound = kernel.bind()
-    bound.inputs[0][:], bound.inputs[1][:] = x, y
-    bound()
-    np.testing.assert_array_equal(bound.outputs[0], kernel.call(x, y)[0])
 
 
 def test_floating_point_state_is_untouched(kernel):

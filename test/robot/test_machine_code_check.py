@@ -7,7 +7,7 @@ from damage import damage
 from mechanism_table import MECHANISMS
 from served_robots import load
 
-from rbda_ros import Payload, _native, load_robot
+from rbda_ros import Payload, load_robot
 from rbda_ros.demo.resources import share_file
 from rbda_ros.kernels import assembly_store, cache, disk_cache
 from rbda_ros.robot import machine_code_check
@@ -57,13 +57,10 @@ def test_damaged_code_is_found_and_the_virtual_machine_takes_over(robot):
     assert isinstance(kernel.error, MachineCodeError)
 
 
-@pytest.mark.skipif(_native.calls is None, reason="there are no native calls")
 @pytest.mark.parametrize(
     "kernel", ["inverse_dynamics", pytest.param("loop_state", marks=pytest.mark.nightly)]
 )
-def test_native_calls_that_exist_go_to_the_virtual_machine_too(
-    virtual_machine, monkeypatch, kernel
-):
+def test_calls_that_exist_go_to_the_virtual_machine_too(virtual_machine, monkeypatch, kernel):
     monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
     served = load("demo_leg")
     served.take_rows()
@@ -73,13 +70,12 @@ def test_native_calls_that_exist_go_to_the_virtual_machine_too(
     given = robot.kernel(kernel).call  # somebody has it
     inputs = state[: len(robot.kernel(kernel).input_sizes)]
     by_machine = given(*inputs)
-    assert call(*state) is not None and call(*rows) is not None
-    robot.kernel(kernel).distrust(MachineCodeError("damaged"))
-    assert call(*state) is None
-    assert kernel == "loop_state" or call(*rows) is None  # whose rows are checked by the other
+    robot.kernel(kernel).disable_machine_code(MachineCodeError("damaged"))
+    np.testing.assert_allclose(call(*state), one, 1e-9)
+    np.testing.assert_allclose(call(*rows), many, 1e-9)
     np.testing.assert_allclose(robot.inverse_dynamics(*state), one, 1e-9)
     np.testing.assert_allclose(robot.inverse_dynamics(*rows), many, 1e-9)
-    assert robot.kernel(kernel).native is None
+    assert not robot.kernel(kernel).native.compiled
     for found, expected in zip(
         given(*inputs), robot.kernel(kernel).interpret(*inputs), strict=True
     ):

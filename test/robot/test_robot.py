@@ -170,7 +170,7 @@ def test_closure_by_the_kernel_stays_on_the_branch_that_the_search_takes(name):
 
 
 def test_kernels_of_frames_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr("rbda_ros.kernels.cache.MOST_KERNELS", 3)
+    monkeypatch.setattr("rbda_ros.kernels.cache.MAX_KERNELS", 3)
     robot = Robot(build_cluster_tree(MECHANISMS["gear"].tree().description))
     q, link = robot.tree.home, robot.clusters[-1].links[-1]
     points = [(link, (0.1 * k, 0.0, 0.0)) for k in range(5)]

@@ -1,0 +1,345 @@
+/* Methods at many states: rows of arrays, checked and evaluated block by block, so that what a
+   block needs stays in the cache. The checks are those of `validator.c`, and what is not taken is
+   left to the method as it is written, too. */
+#include "batch.h"
+
+enum { BLOCK = 64 }; /* rows at a time, as near as whole tiles of machine code come to it */
+
+/* Numbers of rows (count, size) of a contiguous float64 array; NULL for all else. */
+static const double *rows_of(PyObject *object, npy_intp *count, npy_intp *size)
+{
+  PyArrayObject *array = (PyArrayObject *)object;
+  if (!PyArray_CheckExact(object) || PyArray_NDIM(array) != 2 || PyArray_TYPE(array) != NPY_DOUBLE
+      || !PyArray_ISCARRAY_RO(array))
+    return NULL;
+  *count = PyArray_DIM(array, 0);
+  *size = PyArray_DIM(array, 1);
+  return PyArray_DATA(array);
+}
+
+/* Arguments. */
+
+/* An argument that is one vector, checked now. */
+static Status take_single(Batch *batch, int i, PyObject *object, double *into)
+{
+  StateValidator *validator = batch->validator;
+  BatchArgument *given = &batch->given[i];
+  given->single = given->checked = 1;
+  given->size = batch->call->slot[i].size;
+  given->numbers = into;
+  switch (batch->kinds[i]) {
+  case 'q': {
+    double *numbers = PyMem_Malloc(loop_numbers(validator) * sizeof *numbers);
+    if (numbers == NULL) return FAILED;
+    LoopMemory memory = loop_memory(validator, numbers);
+    Status status = read_position(validator, &memory, object, into, &given->numbers);
+    PyMem_Free(numbers);
+    return status;
+  }
+  case 'v':
+    return read_velocity(validator, object, into, &given->numbers);
+  case 'w':
+    return read_wrenches(validator, object, into, given->size);
+  default:
+    given->numbers = vector_of(object, given->size);
+    if (given->numbers == NULL || !all_within(given->numbers, given->size, validator->largest))
+      return UNREAD;
+  }
+  return GOOD;
+}
+
+/* The rows of a state's position, which were checked when it was made: a new reference; NULL where
+   they are none. */
+static PyObject *state_rows(const StateValidator *validator, PyObject *state)
+{
+  PyObject *of = PyObject_GetAttrString(state, "of");
+  PyObject *position = of == validator->identity ? PyObject_GetAttrString(state, "q") : NULL;
+  Py_XDECREF(of);
+  PyErr_Clear();
+  return position;
+}
+
+/* Rows of this size as an argument of its kind, to be closed where they are those of y. */
+static Status fit_rows(Batch *batch, int i)
+{
+  StateValidator *validator = batch->validator;
+  BatchArgument *given = &batch->given[i];
+  npy_intp size = given->size;
+  if (batch->kinds[i] == 'v') return size == validator->ny || size == validator->nv ? GOOD : UNREAD;
+  if (batch->kinds[i] == 'f' && size != validator->ny) {
+    batch->turns_forces = batch->call->forces != NULL;
+    return size == validator->nv && batch->turns_forces ? GOOD : UNREAD;
+  }
+  if (batch->kinds[i] != 'q') return size == batch->call->slot[i].size ? GOOD : UNREAD;
+  if (size == validator->nq) return GOOD;
+  if (size != validator->known.count || validator->closure == NULL || given->checked) return UNREAD;
+  batch->closing = (BatchClosure){
+      .entries = &validator->known, .rows = given->numbers, .size = size, .count = batch->count};
+  batch->closing.closure.kernel = (Kernel *)Py_NewRef((PyObject *)validator->closure);
+  return GOOD;
+}
+
+/* What has the numbers of an argument: of states that were checked, their positions. */
+static PyObject *numbers_of(Batch *batch, int i, PyObject *object)
+{
+  BatchArgument *given = &batch->given[i];
+  PyObject *wrenches = batch->kinds[i] == 'w' ? body_wrenches(batch->validator, object) : NULL;
+  if (wrenches != NULL) return wrenches;
+  given->checked = batch->kinds[i] == 'q' && Py_TYPE(object) == batch->validator->state_type;
+  return given->checked ? state_rows(batch->validator, object) : Py_NewRef(object);
+}
+
+/* One argument: rows, as many as those before have, or one vector. */
+static Status take_argument(Batch *batch, int i, PyObject *object, double *single)
+{
+  BatchArgument *given = &batch->given[i];
+  npy_intp count = 0;
+  given->keep = numbers_of(batch, i, object);
+  if (given->keep == NULL) return UNREAD;
+  given->numbers = rows_of(given->keep, &count, &given->size);
+  if (given->numbers == NULL)
+    return batch->call == NULL ? UNREAD : take_single(batch, i, object, single);
+  if (batch->count >= 0 && batch->count != count) return UNREAD;
+  batch->count = count;
+  return fit_rows(batch, i);
+}
+
+/* A kernel as it is now; machine code for batches is asked for where there is none. */
+static int take_kernel(Batch *batch, BatchKernel *taken, Kernel *kernel)
+{
+  if (kernel->batch == NULL) {
+    PyObject *nothing = PyObject_CallFunction(kernel->want_batch, "n", batch->count);
+    if (nothing == NULL) return 0;
+    Py_DECREF(nothing);
+  }
+  *taken = (BatchKernel){kernel, kernel->evaluate, kernel->batch};
+  const BatchCode *code = taken->code;
+  if (code == NULL) {
+    batch->interpreted |= taken->evaluate == NULL;
+    return 1;
+  }
+  batch->instructions += code->instructions;
+  if (batch->code_memory < code->memory) batch->code_memory = code->memory;
+  batch->block = code->together < BLOCK ? BLOCK / code->together * code->together : code->together;
+  return 1;
+}
+
+/* Whether loops are yet to be checked, and the first kernel can do it on its way. */
+static int may_check_later(const Batch *batch)
+{
+  const OperationCall *call = batch->call;
+  if (call == NULL || !batch->validator->has_loops || *call->kinds != 'q'
+      || batch->given[0].checked)
+    return 0;
+  const Step *step = &call->step[0];
+  const BatchCode *code = batch->step[0].code;
+  return step->kernel != NULL && step->slots[0] == 0 && code != NULL && code->checked != NULL
+         && step->kernel->ports < MAX_PORTS;
+}
+
+static Status kernel_block(BatchWorker *worker, npy_intp first, npy_intp count)
+{
+  const Batch *batch = worker->batch;
+  const Kernel *kernel = batch->step[0].kernel;
+  double *ports[MAX_PORTS];
+  for (int i = 0; i < kernel->ports; i++) ports[i] = batch->port[i] + first * kernel->size[i];
+  return run_rows(&batch->step[0], ports, worker->memory, count) ? GOOD : FAILED;
+}
+
+PyObject *kernel_batch(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+  Kernel *kernel = (Kernel *)self;
+  Batch batch = {.count = -1, .block = BLOCK};
+  int good = count == kernel->ports;
+  for (int i = 0; good && i < kernel->ports; i++) {
+    npy_intp rows = -1, size = -1;
+    batch.port[i] = (double *)rows_of(given[i], &rows, &size);
+    good = batch.port[i] != NULL && size == kernel->size[i]
+           && (batch.count < 0 || rows == batch.count)
+           && (i < kernel->inputs || PyArray_ISWRITEABLE((PyArrayObject *)given[i]));
+    batch.count = rows;
+  }
+  if (!good || batch.count < 0)
+    return PyErr_Format(PyExc_ValueError, "give as many contiguous float64 rows for each port");
+  if (!take_kernel(&batch, &batch.step[0], kernel)) return NULL;
+  if (batch.block > batch.count) batch.block = batch.count > 0 ? batch.count : 1;
+  if (run_batch(&batch, kernel_block).status != GOOD) return NULL;
+  Py_RETURN_NONE;
+}
+
+static int take_kernels(Batch *batch)
+{
+  const StateValidator *validator = batch->validator;
+  const OperationCall *call = batch->call;
+  batch->block = BLOCK;
+  batch->instructions = (double)(validator->nq + validator->ny); /* to look at them */
+  for (int k = 0; call != NULL && k < call->steps; k++)
+    if (call->step[k].kernel && !take_kernel(batch, &batch->step[k], call->step[k].kernel))
+      return 0;
+  batch->checks_later = may_check_later(batch);
+  if (validator->has_loops && !batch->checks_later
+      && !take_kernel(batch, &batch->loop_state, validator->loop_state))
+    return 0;
+  Kernel *closure = batch->closing.closure.kernel;
+  if (closure != NULL && !take_kernel(batch, &batch->closing.closure, closure)) return 0;
+  if (batch->turns_forces && !take_kernel(batch, &batch->forces, call->forces)) return 0;
+  if (batch->block > batch->count) batch->block = batch->count > 0 ? batch->count : 1;
+  return 1;
+}
+
+static void free_batch(Batch *batch)
+{
+  for (int i = 0; i < batch->arguments; i++) Py_XDECREF(batch->given[i].keep);
+  free_batch_closure(&batch->closing);
+  PyMem_Free(batch->singles);
+}
+
+static PyObject *new_rows(StateValidator *validator, npy_intp count, const Result *result)
+{
+  npy_intp shape[] = {count, result->shape[0], result->shape[1]};
+  return take_large(&validator->pool, 1 + result->dimensions, shape);
+}
+
+static Status take_arguments(Batch *batch, PyObject *const *given, int *argument)
+{
+  const OperationCall *call = batch->call;
+  npy_intp numbers = 1;
+  for (int i = 0; i < call->arguments; i++) numbers += call->slot[i].size;
+  double *single = batch->singles = PyMem_Malloc(numbers * sizeof *single);
+  if (single == NULL) {
+    PyErr_NoMemory();
+    return FAILED;
+  }
+  for (int i = 0; i < call->arguments; i++) {
+    *argument = i;
+    Status status = take_argument(batch, i, given[i], single);
+    if (status != GOOD) return status;
+    single += call->slot[i].size;
+  }
+  if (batch->count < 0) return UNREAD;
+  return take_kernels(batch) ? GOOD : FAILED;
+}
+
+PyObject *call_with_rows(OperationCall *call, PyObject *const *given)
+{
+  Batch batch = {.validator = call->validator,
+                 .call = call,
+                 .kinds = call->kinds,
+                 .arguments = call->arguments,
+                 .count = -1};
+  PyObject *arrays[MAX_RESULTS] = {NULL}, *answer = NULL;
+  int argument = -1, made = 0;
+  Status status = take_arguments(&batch, given, &argument);
+  if (status != GOOD) {
+    free_batch(&batch);
+    return reject(status, argument);
+  }
+  for (; made < call->results; made++) {
+    arrays[made] = new_rows(call->validator, batch.count, &call->result[made]);
+    if (arrays[made] == NULL) break;
+    batch.result[made] = PyArray_DATA((PyArrayObject *)arrays[made]);
+  }
+  if (made == call->results) {
+    BatchOutcome outcome = run_batch(&batch, evaluate_block);
+    answer = outcome.status == GOOD ? answer_of(call, arrays, NULL)
+                                    : reject_value(outcome.status, outcome.row, outcome.value);
+  }
+  for (int i = 0; i < call->results; i++) Py_XDECREF(arrays[i]);
+  free_batch(&batch);
+  return answer;
+}
+
+PyObject *check_rows(StateValidator *validator, PyObject *position, PyObject *velocity)
+{
+  PyObject *given[] = {position, velocity}, *arrays[2] = {NULL}, *answer = NULL;
+  const Result result[] = {{0, 1, {validator->nq, 0}}, {1, 1, {validator->ny, 0}}};
+  Batch batch = {
+      .validator = validator, .kinds = "qv", .arguments = velocity == Py_None ? 1 : 2, .count = -1};
+  Status status = GOOD;
+  int i = 0;
+  for (; status == GOOD && i < batch.arguments; i++)
+    status = take_argument(&batch, i, given[i], NULL);
+  if (status == GOOD && !take_kernels(&batch)) status = FAILED;
+  for (int k = 0; status == GOOD && k < 2; k++) {
+    arrays[k] = k < batch.arguments ? new_rows(validator, batch.count, &result[k])
+                                    : PyArray_ZEROS(1, &validator->ny, NPY_DOUBLE, 0);
+    if (arrays[k] == NULL)
+      status = FAILED;
+    else
+      batch.result[k] = PyArray_DATA((PyArrayObject *)arrays[k]);
+  }
+  if (status == GOOD) {
+    BatchOutcome outcome = run_batch(&batch, check_block);
+    answer = outcome.status == GOOD
+                 ? Py_BuildValue("OOdd", arrays[0], arrays[1], outcome.residual, outcome.worst)
+                 : reject(outcome.status, outcome.row);
+  } else
+    answer = reject(status, i - 1);
+  Py_XDECREF(arrays[0]);
+  Py_XDECREF(arrays[1]);
+  free_batch(&batch);
+  return answer;
+}
+
+/* Rows to be closed; whether they are such rows. */
+static Status take_positions(Batch *batch, Kernel *closure, const Indices *entries, PyObject *given,
+                             const double *guess)
+{
+  BatchClosure *closing = &batch->closing;
+  const StateValidator *validator = batch->validator;
+  closing->rows = rows_of(given, &closing->count, &closing->size);
+  if (closing->rows == NULL || (closing->size != validator->nq && closing->size != entries->count)
+      || !all_within(closing->rows, closing->count * closing->size, validator->largest_position))
+    return UNREAD;
+  batch->count = closing->count;
+  closing->entries = entries;
+  closing->guess = guess;
+  closing->closure.kernel = (Kernel *)Py_XNewRef((PyObject *)closure);
+  return take_kernels(batch) ? GOOD : FAILED;
+}
+
+PyObject *close_batch(StateValidator *validator, Kernel *closure, const Indices *entries,
+                      PyObject *given, const double *guess)
+{
+  Batch batch = {.validator = validator};
+  const Result result = {0, 1, {validator->nq, 0}};
+  PyObject *answer = NULL;
+  Status status = take_positions(&batch, closure, entries, given, guess);
+  if (status != GOOD)
+    answer = reject(status, 0);
+  else if ((answer = new_rows(validator, batch.count, &result)) != NULL) {
+    batch.result[0] = PyArray_DATA((PyArrayObject *)answer);
+    BatchOutcome outcome = run_batch(&batch, close_block);
+    if (outcome.status != GOOD) Py_SETREF(answer, reject(outcome.status, outcome.row));
+  }
+  free_batch(&batch);
+  return answer;
+}
+
+PyObject *close_batch_from(StateValidator *validator, Kernel *closure, const Indices *entries,
+                           PyObject *given, const double *guess, PyObject *q, npy_intp first,
+                           PyObject *missed)
+{
+  Batch batch = {.validator = validator};
+  PyArrayObject *flags = (PyArrayObject *)missed;
+  npy_intp count = -1, size = -1, row = -1;
+  double *into = (double *)rows_of(q, &count, &size);
+  Status status = take_positions(&batch, closure, entries, given, guess);
+  if (status == GOOD
+      && (into == NULL || closure == NULL || count != batch.count || size != validator->nq
+          || !PyArray_ISWRITEABLE((PyArrayObject *)q) || !PyArray_CheckExact(missed)
+          || PyArray_NDIM(flags) != 1 || PyArray_TYPE(flags) != NPY_UINT8
+          || PyArray_DIM(flags, 0) != count || !PyArray_ISCARRAY(flags)))
+    status = UNREAD;
+  if (status == GOOD) status = close_anchors(validator, &batch.closing, into, first, &row);
+  if (status == GOOD) {
+    batch.closing.missed = PyArray_DATA(flags);
+    batch.result[0] = into;
+    BatchOutcome outcome = run_batch(&batch, close_block);
+    status = outcome.status;
+    row = outcome.row;
+  }
+  free_batch(&batch);
+  if (status == FAILED && !PyErr_Occurred()) PyErr_NoMemory();
+  return status == GOOD ? Py_NewRef(Py_None) : reject(status, row);
+}

@@ -1,0 +1,278 @@
+/* What the parts of rbda_ros.engine.core worker. The interpreter lock is held everywhere but where
+   rows of batches are at work. */
+#ifndef RBDA_ROS_ENGINE_H
+#define RBDA_ROS_ENGINE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL rbda_ros_engine_array_api
+#ifndef RBDA_ROS_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+#include <structmember.h>
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__)      \
+    && !defined(__SANITIZE_ADDRESS__)
+#define CLONES(...) __attribute__((target_clones(__VA_ARGS__, "default")))
+#else
+#define CLONES(...)
+#endif
+#define WIDE CLONES("avx2")
+
+/* Four numbers, as the compiler handles them on any processor. */
+typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
+
+enum { MAX_PORTS = 16, MAX_SLOTS = 24, MAX_ARGUMENTS = 12, MAX_METHODS = 64 };
+
+/* Why an operation has no result. Python explains it (robot/explanations.py has the same list). */
+typedef enum {
+  GOOD = 0,
+  UNREAD,       /* an argument is not a float64 array of the right size with finite numbers */
+  NOT_CLOSED,   /* Newton steps do not close the loops from y */
+  OFF_LOOPS,    /* a spanning position does not satisfy the loops */
+  DEAD_POINT,   /* the independent joints hardly determine the others */
+  NOT_FINITE,   /* a result is infinite or not a number: the mass matrix is singular */
+  LOOPS_MISSED, /* loops that are closed by their forces stay open */
+  SINGULAR,     /* a matrix to be solved with is singular */
+  FAILED,       /* a Python exception is set */
+} Status;
+
+/* core.c: Rejection(status, row, value), what Python gets in the place of a result. */
+extern PyTypeObject *rejection_type;
+PyObject *reject(Status status, npy_intp row);
+PyObject *reject_value(Status status, npy_intp row, double value);
+
+static inline int is_rejection(PyObject *answer)
+{
+  return Py_TYPE(answer) == rejection_type;
+}
+
+/* A compiled program: pointers to its inputs, then to its outputs. */
+typedef void (*Evaluate)(double *const *ports);
+
+/* Indices of a vector. In a control loop calls find their memory cold: so there is little of it,
+   and that close together. */
+typedef struct {
+  npy_intp count;
+  npy_intp *index;
+} Indices;
+
+/* The same for rows of numbers, a state each. */
+typedef void (*EvaluateRows)(double *const *ports, const double *constants, double *memory,
+                             int64_t rows);
+
+/* Machine code for batches. */
+typedef struct {
+  EvaluateRows evaluate;
+  EvaluateRows checked; /* the same, and one more output: how many of the loops' numbers
+                           are as they must be at the first input; or NULL */
+  const double *constants;
+  npy_intp memory;   /* numbers that it works in, at a multiple of 64 bytes */
+  npy_intp together; /* rows that it takes at once */
+  double instructions;
+} BatchCode;
+
+/* kernel.c: a program with inputs and outputs. CasADi's evaluator runs it until machine code is
+   there, and again once that is withdrawn; who calls it cannot tell. */
+typedef struct {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  _Atomic(Evaluate) evaluate;       /* machine code; NULL while there is none */
+  _Atomic(const BatchCode *) batch; /* machine code for batches; NULL while there is none */
+  int inputs, ports;                /* how many are inputs, how many in all */
+  npy_intp size[MAX_PORTS];
+  double *own[MAX_PORTS];  /* arrays that `interpret` works on */
+  PyObject *arrays;        /* tuple of these */
+  PyObject *interpret;     /* callable: evaluates the arrays, and asks for machine code */
+  PyObject *want_batch;    /* callable(rows): asks for machine code for batches */
+  PyObject *convert;       /* callable: takes all other arguments, or explains what is wrong */
+  PyObject *code;          /* list: keeps machine code alive, also what was withdrawn */
+  PyThread_type_lock lock; /* of the arrays: CasADi releases the interpreter lock */
+} Kernel;
+
+/* Evaluate by CasADi, with the interpreter lock; 0 with an exception. */
+int interpret_kernel(Kernel *kernel, double *const *ports);
+
+static inline int run_kernel(const Kernel *kernel, double *const *ports)
+{
+  Evaluate evaluate = atomic_load_explicit(&kernel->evaluate, memory_order_acquire);
+  if (evaluate == NULL) return interpret_kernel((Kernel *)kernel, ports);
+  evaluate(ports);
+  return 1;
+}
+
+extern PyTypeObject KernelType;
+
+/* What loops are checked and closed in: of one call at a time. */
+typedef struct {
+  double *phi, *conditioning; /* of all loops */
+  double *next, *known;       /* (nq,) a position, and what is known of one */
+  double residual, worst;     /* of the position that was read last: of its loops */
+} LoopMemory;
+
+/* wrenches.c: links that wrenches may act on. */
+typedef struct {
+  PyObject *place; /* of each name among the links; NULL while there are none */
+  double *numbers; /* for each link: its body, R and p of its frame there */
+  npy_intp bodies;
+} Links;
+
+enum { MAX_LARGE = 8 };
+
+/* pool.c: large arrays that were given out before, the last in front. */
+typedef struct {
+  PyObject *array[MAX_LARGE];
+} LargeArrayPool;
+
+/* validator.c: positions and velocities of one robot, as users give them. */
+typedef struct {
+  PyObject_HEAD Py_ssize_t nq, nv, ny;
+  double largest_position, largest, quaternion_tolerance, unit;
+  double closed, nearby, on_loops, singular;
+  double batch_near, batch_block;
+  Indices independent;      /* entries of qd that are yd */
+  Indices quaternions;      /* where they start in q */
+  Indices curved;           /* entries of q that loops are not linear in */
+  Indices known;            /* entries of q that are y; none where only q will do */
+  Indices parts;            /* in how many parts known joints go where they are */
+  double *home;             /* (nq,) where loops are closed from */
+  PyTypeObject *state_type; /* of states that were checked before */
+  PyObject *identity;       /* whose states they must be */
+  Kernel *closure;          /* y, guess -> q, phi; NULL while there is none */
+  Kernel *loop_state;       /* q -> phi, conditioning; NULL without loops */
+  int has_loops;
+  Links links;
+  PyTypeObject *wrenches_type; /* of wrenches on bodies, with an attribute `values` */
+  LargeArrayPool pool;         /* for results of batches */
+} StateValidator;
+
+extern PyTypeObject StateValidatorType;
+
+/* `*q` is nq numbers that were checked, in `into` where they are not those given. So for
+   velocities. */
+Status read_position(const StateValidator *validator, LoopMemory *memory, PyObject *given,
+                     double *into, const double **q);
+Status read_velocity(const StateValidator *validator, PyObject *given, double *into,
+                     const double **yd);
+/* 1, with unit quaternions in q; 0 where they are far from it. */
+int normalize(const StateValidator *validator, double *q);
+/* Newton steps from `start` to where entries of q are `values`. */
+Status close_loops(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
+                   const Indices *entries, const double *values, const double *start, double *q);
+/* Numbers that such memory has, and how they are shared out. */
+npy_intp loop_numbers(const StateValidator *validator);
+LoopMemory loop_memory(const StateValidator *validator, double *numbers);
+
+/* `*tau` is ny forces on y: those given, or in `into` what nv forces on all joints amount to at q
+   by a kernel, which may be NULL. */
+Status read_force(const StateValidator *validator, const Kernel *forces, PyObject *given,
+                  const double *q, double *into, const double **tau);
+/* Whether a kernel turns forces on all joints of this robot into forces on y. */
+int turns_forces(const StateValidator *validator, PyObject *kernel);
+/* Wrenches on bodies, from a dict of wrenches on links, or as they are. */
+Status read_wrenches(const StateValidator *validator, PyObject *given, double *bodies,
+                     npy_intp size);
+/* The array of such wrenches: a new reference; NULL where these are others. */
+PyObject *body_wrenches(const StateValidator *validator, PyObject *given);
+int set_links(Links *links, PyObject *names, PyObject *numbers, npy_intp bodies);
+void free_links(Links *links);
+
+/* Whether a kernel closes the loops of this robot from so many known entries of q. */
+int closes(const StateValidator *validator, PyObject *kernel, npy_intp known);
+
+/* Copies of a vector of indices from `least` to below `limit`; 0 where it is none. */
+int copy_indices(Indices *indices, PyObject *given, npy_intp least, npy_intp limit);
+
+/* ltl_factorization.c: which coordinates of a mass matrix H (n x n) carry which. */
+typedef struct {
+  npy_intp n, stride;
+  double *work;                  /* n rows of `stride` numbers */
+  npy_intp *start, *above;       /* coordinates that carry coordinate k, nearest first, from
+                                         start[k] to start[k + 1] */
+  npy_intp *start_below, *below; /* and those that it carries, the last first */
+} LtlFactorization;
+
+/* For so many matrices to be solved for at once, the identity among them. To be freed with
+   PyMem_Free; NULL where the parents are none, or memory is short. */
+LtlFactorization *new_ltl(PyObject *parents, npy_intp n, int matrices);
+/* L of H, in its lower half; 0 where it is singular. */
+int factor_ltl(const LtlFactorization *ltl, double *H);
+/* sign H^-1 B in the place of some B (n x n), and H^-1. */
+void solve_ltl(const LtlFactorization *ltl, const double *L, double *const *B, int matrices,
+               double sign, double *inverse);
+
+extern PyTypeObject OperationCallType;  /* operation_call.c */
+extern PyTypeObject ClosureCallType;    /* closure_call.c */
+extern PyTypeObject ContactCallType;    /* contact_call.c */
+extern PyTypeObject MethodDispatchType; /* method_dispatch.c */
+
+/* method_dispatch.c: an object that has such methods. */
+typedef struct {
+  PyObject_HEAD PyObject *call[MAX_METHODS];
+} MethodTable;
+
+extern PyTypeObject MethodTableType;
+
+/* core.c: numpy's own class of arrays and float64, side by side: numpy's tables would be further
+   memory to wait for. */
+typedef struct {
+  PyTypeObject *array;
+  PyArray_Descr *number;
+} Numpy;
+
+extern Numpy numpy;
+
+/* Whether an array has float64 numbers in the order of this processor. */
+static inline int has_numbers(PyArrayObject *array)
+{
+  return PyArray_DESCR(array) == numpy.number
+         || (PyArray_TYPE(array) == NPY_DOUBLE && PyArray_ISNOTSWAPPED(array));
+}
+
+/* The numbers of a contiguous float64 vector; NULL for all else, also of another size. */
+static inline double *vector_of(PyObject *object, npy_intp size)
+{
+  PyArrayObject *array = (PyArrayObject *)object;
+  if (Py_TYPE(object) != numpy.array || PyArray_NDIM(array) != 1 || PyArray_DIM(array, 0) != size
+      || !has_numbers(array) || !PyArray_CHKFLAGS(array, NPY_ARRAY_CARRAY_RO))
+    return NULL;
+  return PyArray_DATA(array);
+}
+
+/* How many numbers a vector has; -1 where it is none. */
+static inline npy_intp length_of(PyObject *object)
+{
+  PyArrayObject *array = (PyArrayObject *)object;
+  return Py_TYPE(object) == numpy.array && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
+}
+
+/* batch_validation.c: whether all numbers are at most so large; no NaN is. */
+int all_within(const double *numbers, npy_intp count, double largest);
+
+/* operation_call.c: an object of a plain class with these values in the place of its fields, as its
+   own `__init__` would have made it. */
+PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values);
+
+/* Without the calls that fmax and fmin are where NaN matters. */
+static inline double larger(double a, double b)
+{
+  return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b)
+{
+  return a < b ? a : b;
+}
+
+static inline PyObject *new_vector(npy_intp size)
+{
+  return PyArray_SimpleNew(1, &size, NPY_DOUBLE);
+}
+
+#endif

@@ -1,0 +1,337 @@
+"""Calls of the engine for one robot: made from the records of `operations`, when first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import fields
+from functools import cached_property
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rbda_ros.algorithms.branches import parents
+from rbda_ros.cluster_tree.closing import tolerances
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.engine import core
+from rbda_ros.errors import ModelError
+from rbda_ros.kernels.cache import KernelCache
+from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.quantities import QUANTITIES, shape_of
+from rbda_ros.kernels.registry import robot_sizes
+from rbda_ros.robot.contacts import STILL, ConstrainedMotion, Contact, Stop
+from rbda_ros.robot.damped_inverse import RANK_TOLERANCE
+from rbda_ros.robot.inputs import (
+    LARGEST,
+    LARGEST_POSITION,
+    MAX_TRACED_FRAMES,
+    QUATERNION_TOLERANCE,
+    UNIT,
+    BodyWrenches,
+    Inputs,
+)
+from rbda_ros.robot.operations import (
+    KINDS,
+    METHODS,
+    OPERATIONS,
+    SIGNS,
+    Argument,
+    Operation,
+    Step,
+    step_of,
+)
+from rbda_ros.robot.results import OperationalSpace
+from rbda_ros.robot.state import State
+from rbda_ros.spatial import Array
+
+MAX_OPTIONS = 256
+"""Calls of one method for different options, such as frames; beyond it they are made anew."""
+MAX_LONG = 32
+"""The same for several frames, and for contacts, whose programs are long: calls keep them alive."""
+LONG = frozenset({"operational_space_inertia", "constrained_forward_dynamics"})
+LETTERS = {**KINDS, "Wrenches": "w", "Damping": "d"}
+VARIANTS = range(4)
+"""Of operations with wrenches: whether there are wrenches (1), and friction (2)."""
+
+
+class RobotCalls:
+    """The engine's calls of one robot. Threads may share it.
+
+    Args:
+        tree: the robot.
+        inputs: reads frames and names.
+        kernels: its kernels.
+        identity: what its states are known by.
+
+    Attributes:
+        table: calls by method; of methods with options, by method and option; of those that take
+            wrenches and friction, by `VARIANTS`.
+    """
+
+    def __init__(
+        self, tree: ClusterTree, inputs: Inputs, kernels: KernelCache, identity: object
+    ) -> None:
+        self.table: dict[str, Any] = {}
+        self._tree, self._inputs, self._kernels = tree, inputs, kernels
+        self._identity = identity
+
+    @cached_property
+    def validator(self) -> Any:
+        """Checks states; made when first needed, as it traces the loops."""
+        return _validator(self._tree, self._inputs, self._kernels, self._identity)
+
+    def prepare(self, robot: Any, method: str, option: Any) -> bool:
+        """Make the call of a method, for the robot to have; whether there is one.
+
+        Args:
+            robot: whose calls these are; it is not kept.
+            method: one of `METHODS`.
+            option: what the call is for: a frame, names of joints, contacts, one of `VARIANTS`.
+        """
+        try:
+            hash(option)
+            made = self.call(robot, method, option) is not None
+        except (TypeError, ModelError):
+            return False  # Python reads the option, and explains
+        robot._set_call(METHODS.index(method), self.table.get(method))
+        return made
+
+    def call(self, robot: Any, method: str, option: Any = None) -> Any:
+        """The call of a method for an option that can be hashed; None where there can be none."""
+        record = OPERATIONS.get(method)
+        if record is not None and record.wrenches:
+            calls = self.table.get(method, (None,) * len(VARIANTS))
+            if calls[option] is None:
+                variant = record.with_options(bool(option & 1), bool(option & 2))
+                call = self._operation_call(variant)
+                self.table[method] = calls = (*calls[:option], call, *calls[option + 1 :])
+            return calls[option]
+        if record is not None and not record.of_frame:
+            if method not in self.table:
+                self.table[method] = self._operation_call(record)
+            return self.table[method]
+        calls, key = self.table.setdefault(method, {}), option
+        if method == "constrained_forward_dynamics":
+            key = (*map(id, option[0]), option[1])
+        if key not in calls:
+            call = self._make(robot, method, option)
+            if call is None:
+                return None
+            if len(calls) >= (MAX_LONG if method in LONG else MAX_OPTIONS):
+                calls.clear()
+            calls[key] = call
+        return calls[key]
+
+    def use_closure(self) -> bool:
+        """Have independent positions closed by the engine; whether Newton steps can."""
+        positions = self._inputs.choices.newton_positions
+        if not self._tree.has_loops or positions is None:
+            return False
+        if not self.validator.closes:  # to trace it takes a while
+            self.validator.use_closure(_requested(self._kernels.get("closure", positions)))
+        return True
+
+    def _make(self, robot: Any, method: str, option: Any) -> Any:
+        """The call of a method for an option; None where there can be none."""
+        if method == "close":
+            return self.closure_call(option)
+        if method == "constrained_forward_dynamics":
+            return self._contact_call(robot, *option)
+        if method == "operational_space_inertia":
+            frames = [option[0]] if isinstance(option[0], str) else option[0]
+            if not 0 < len(frames) <= MAX_TRACED_FRAMES:
+                return None
+            name, options, points = self._inputs.operational_space(frames, option[1])
+            return self._operation_call(_operational_space(name), *options, points=points)
+        if method == "jacobian":
+            name, at, points = self._inputs.jacobian(option)
+            record = OPERATIONS[method].reading(jacobian=name)
+            return self._operation_call(record, *at, points=points)
+        return self._operation_call(OPERATIONS[method], self._inputs.frame(option))
+
+    def _operation_call(
+        self, record: Operation, *options: Hashable, points: Sequence[Array] = ()
+    ) -> Any:
+        """The engine's call of an operation.
+
+        Args:
+            record: what to do.
+            options: of its kernels.
+            points: where frames are on their links, if kernels take that.
+        """
+        kernels: list[Any] = [
+            SIGNS.get(step.kernel) or _requested(self._kernels.get(step.kernel, *options))
+            for step in record.steps
+        ]
+        size = self._sizes(record, kernels)
+        slot = {name: i for i, name in enumerate(size)}
+        sizes = robot_sizes(self._tree)
+        results = [
+            (slot[name], *shape_of(QUANTITIES[name].shape, size[name], sizes))
+            for name in record.results
+        ]
+        attributes = () if record.make is None else tuple(f.name for f in fields(record.make))
+        coupled: Sequence[int] = parents(self._tree)
+        if record.inverts:
+            attributes = ("inertia", *attributes)
+            coupled = range(-1, isqrt(size["inertia"]) - 1)
+        matrix = "M" if record.inverts else "mass_matrix"
+        takes_forces = any(each.kind == "Force" for each in record.arguments)
+        return core.OperationCall(
+            validator=self.validator,
+            kinds="".join(LETTERS[argument.kind] for argument in record.arguments),
+            sizes=tuple(size.values()),
+            steps=tuple(
+                (kernel, tuple(slot[name] for name in _names(step, kernel)))
+                for step, kernel in zip(record.steps, kernels, strict=True)
+            ),
+            results=tuple(results),
+            constants=tuple((slot["points"], each) for each in points),
+            finite=slot.get(record.finite or "", -1),
+            missed=slot.get("loop_residual", -1),
+            make=record.make,
+            fields=attributes,
+            mass_matrix=slot[matrix] if record.solves or record.inverts else -1,
+            parents=_indices(coupled),
+            least=RANK_TOLERANCE if record.inverts else 0.0,
+            forces=self._forces() if takes_forces else None,
+        )
+
+    def _sizes(self, record: Operation, kernels: Sequence[Any]) -> dict[str, int]:
+        """How many numbers each quantity has, in the order of the engine's slots."""
+        size = {argument.read_as: 0 for argument in record.arguments}
+        for step, kernel in zip(record.steps, kernels, strict=True):
+            names = _names(step, kernel)
+            numbers = [self._tree.ny] * 3 if isinstance(kernel, float) else kernel.sizes
+            size |= dict(zip(names, numbers, strict=True))
+        if record.solves:
+            size["inverse"] = size["mass_matrix"]
+        if record.inverts:
+            size |= {"damping": 1, "inertia": size["inverse_inertia"]}
+            size["M"] = size["inertia"]
+        return size
+
+    def _forces(self) -> Any:
+        """The kernel that turns forces on all joints into those on y; None if they are the same."""
+        if self._tree.nv == self._tree.ny:
+            return None
+        return _requested(self._kernels.get("generalized_force"))
+
+    def _contact_call(self, robot: Any, contacts: Any, route: Any) -> Any:
+        """The call of dynamics with contacts; None where what they want depends on the state.
+
+        The call has the contacts, which cannot change: it is found by their identity.
+        """
+        if any(
+            type(each) is not Contact or each.stiffness or each.damping or each.to is not None
+            for each in contacts
+        ):
+            return None
+        kernel, each, constants = robot._contact_call(contacts, *(() if route is ... else (route,)))
+        stop, names = Stop(), tuple(field.name for field in fields(ConstrainedMotion))
+        return core.ContactCall(
+            self.validator,
+            _requested(kernel),
+            self._forces(),
+            constants,
+            *(stop.tolerance, STILL, each, stop.iterations),
+            *(ConstrainedMotion, names, contacts),
+        )
+
+    def closure_call(self, names: tuple[str, ...] | None) -> Any:
+        """The call of `close` for a vector (None), or for joints by name; None if there is none.
+
+        There is none where Newton steps do not close the loops from these joints.
+        """
+        tree, choices = self._tree, self._inputs.choices
+        everything = _indices(range(tree.nq))
+        if not tree.has_loops:
+            if names is not None:
+                return None
+            return core.ClosureCall(self.validator, None, everything, None, _indices(()))
+        joints: tuple[str, ...] = ()
+        entries = choices.newton_positions
+        if names is not None:
+            chosen = choices.positions(names)
+            if chosen is None:
+                return None
+            joints, entries = chosen
+            names = (*joints, *(name for name in names if name not in joints))
+        if entries is None:
+            return None
+        closure = _requested(self._kernels.get("closure", entries))
+        places = [tree.coordinates.scalar_positions[name] for name in names or ()]
+        return core.ClosureCall(self.validator, closure, _indices(entries), names, _indices(places))
+
+
+def _operational_space(kernel: str) -> Operation:
+    """The record of `Robot.operational_space_inertia`, by a kernel of its own."""
+    return Operation(
+        "operational_space_inertia",
+        lambda: None,
+        (Argument("q", "Position", "q"), Argument("damping", "Damping", "damping")),
+        (step_of(kernel),),
+        ("inertia", "inverse_inertia", "frame_jacobians"),
+        finite="inverse_inertia",
+        make=OperationalSpace,
+        inverts=True,
+    )
+
+
+def _names(step: Step, kernel: Any) -> tuple[str, ...]:
+    """What a kernel reads and writes, in the order of its ports."""
+    names = (*step.inputs, *step.outputs)
+    if isinstance(kernel, float):
+        return names
+    more = len(kernel.sizes) - len(names)  # loops that are closed by their forces say how well
+    return (*names, "loop_residual")[: len(names) + more]
+
+
+def _requested(kernel: Kernel) -> Any:
+    """The kernel as the engine has it; machine code is asked for."""
+    kernel.request()
+    return kernel.native
+
+
+def _indices(numbers: Any) -> NDArray[np.intp]:
+    return np.array(list(numbers), dtype=np.intp)
+
+
+def _validator(tree: ClusterTree, inputs: Inputs, kernels: KernelCache, identity: object) -> Any:
+    places = [
+        np.concatenate([[place.body], np.ravel(place.frame.R), place.frame.p])
+        for place in tree.spanning.links.values()
+    ]
+    return core.StateValidator(
+        nq=tree.nq,
+        nv=tree.nv,
+        ny=tree.ny,
+        limits={
+            "largest_position": LARGEST_POSITION,
+            "largest": LARGEST,
+            "quaternion_tolerance": QUATERNION_TOLERANCE,
+            "unit": UNIT,
+            "closed": tolerances.CLOSED,
+            "nearby": tolerances.NEARBY,
+            "on_loops": tree.on_loops,
+            "singular": tolerances.SINGULAR,
+            "batch_near": tolerances.BATCH_NEAR,
+            "batch_block": tolerances.BATCH_BLOCK,
+        },
+        indices={
+            "independent": _indices(tree.independent),
+            "quaternions": _indices(inputs.quaternions),
+            "curved": _indices(np.flatnonzero(tree.curved)),
+            "known": _indices(inputs.choices.newton_positions or ()),
+            "parts": _indices(tolerances.KERNEL_PARTS),
+        },
+        home=np.ascontiguousarray(tree.home),
+        loop_state=_requested(kernels.get("loop_state")) if tree.has_loops else None,
+        state_type=State,
+        wrenches_type=BodyWrenches,
+        identity=identity,
+        link_names=tuple(tree.spanning.links),
+        link_frames=np.concatenate([np.zeros(0), *places]),
+        bodies=len(tree.spanning.bodies),
+    )

@@ -1,0 +1,506 @@
+"""Operations: every public computation of a robot, described once.
+
+A record is a method of `Operations` with `operation` above it. Its signature says what it takes,
+its docstring what it means, and `operation` which kernels it evaluates and which of their outputs
+are its results. From these records come the methods of `Robot` for one state and for batches, the
+engine's calls, ``export-c``, the table in the API reference, and the tables that tests and
+benchmarks go over. `docs/architecture.md` shows how to add one.
+
+Arguments are known by their annotations:
+
+| annotation | argument |
+|---|---|
+| `Position` | spanning or independent position, or a `State`; read as ``q`` |
+| `Velocity` | (nv,) spanning or (ny,) independent velocity; read as ``yd`` |
+| `Independent` | (ny,) acceleration or force of the independent coordinates |
+| `Spanning` | (nv,) force on every joint |
+| `Force` | (ny,) force on y, or (nv,) force on every joint; read as a force on y |
+| `Wrenches` | wrenches on links by name, beside which ``friction`` may be asked for |
+| `FrameName` | a frame: the program depends on it |
+"""
+
+# Bodies are docstrings alone: the engine evaluates the operation.
+# mypy: disable-error-code="empty-body"
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+from numpy.typing import ArrayLike
+
+from rbda_ros.engine import core
+from rbda_ros.kernels.quantities import QUANTITIES, Quantity
+from rbda_ros.kernels.registry import REGISTRY
+from rbda_ros.robot.inputs import FrameName
+from rbda_ros.robot.results import Derivatives
+from rbda_ros.robot.state import State
+from rbda_ros.spatial import Array
+
+Position = ArrayLike | State
+Velocity = ArrayLike
+Independent = ArrayLike
+Spanning = ArrayLike
+Force = ArrayLike
+Wrenches = Mapping[str, ArrayLike]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+KINDS = {"Position": "q", "Velocity": "v", "Independent": "x", "Spanning": "x", "Force": "f"}
+"""Arguments that are numbers of each state, and the engine's letters for them."""
+OTHERS = {"Wrenches | None", "FrameName", "bool", "str | None"}
+"""Annotations of arguments that choose the program, or what is added to it."""
+SIGNS = {"+": 1.0, "-": -1.0}
+"""Steps that add or subtract two quantities."""
+
+
+class Step(NamedTuple):
+    """A kernel, and the names of what it reads and writes; or ``+`` or ``-`` of two."""
+
+    kernel: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class Argument(NamedTuple):
+    """An argument that is numbers of each state.
+
+    Attributes:
+        name: of the parameter.
+        kind: its annotation.
+        read_as: what kernels read it as.
+    """
+
+    name: str
+    kind: str
+    read_as: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A public computation.
+
+    Attributes:
+        name: of the method.
+        function: has its signature and its documentation.
+        arguments: that are numbers of each state, in their order.
+        steps: kernels in the order of evaluation. What no step writes and no argument gives is
+            zero.
+        results: names of what is returned; `QUANTITIES` has their shapes and units.
+        finite: the quantity that shows whether the mass matrix is singular.
+        make: the class of several results; None for one, or a tuple.
+        solves: whether results are turned into ``-H^-1`` times them, and the last is ``H^-1``.
+        inverts: whether the first result is the inverse of the second and of damping.
+        of_frame: whether it is about a frame.
+        wrenches: whether it takes external wrenches and friction.
+        extend: method ``(result, option)`` of the robot that adds to the result what the last
+            argument asks for, where that is given.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Argument, ...]
+    steps: tuple[Step, ...]
+    results: tuple[str, ...]
+    finite: str | None = None
+    make: type[Any] | None = None
+    solves: bool = False
+    inverts: bool = False
+    of_frame: bool = False
+    wrenches: bool = False
+    extend: str | None = None
+
+    @property
+    def documentation(self) -> str:
+        """Its docstring."""
+        return inspect.getdoc(self.function) or ""
+
+    @property
+    def quantities(self) -> dict[str, Quantity]:
+        """Its results with shapes and units."""
+        return {name: QUANTITIES[name] for name in self.results}
+
+    def reading(self, **instead: str) -> Operation:
+        """The same by another kernel, which may read something else: ``old=new`` of steps."""
+        steps = tuple(step_of(instead.get(step.kernel, step.kernel)) for step in self.steps)
+        return replace(self, steps=steps)
+
+    def with_options(self, wrenches: bool, friction: bool) -> Operation:
+        """The same with external wrenches, and with friction of the joints."""
+        steps = list(self.steps)
+        at = next((k for k, s in enumerate(steps) if f"{s.kernel}_with_wrenches" in REGISTRY), 0)
+        arguments = self.arguments
+        if wrenches:
+            name, inputs, outputs = steps[at]
+            steps[at] = Step(f"{name}_with_wrenches", (*inputs, "wrenches"), outputs)
+            arguments = (*arguments, Argument("external_wrenches", "Wrenches", "wrenches"))
+        if friction:
+            of_joints = Step("friction_force", ("q", "yd"), ("friction",))
+            name, inputs, outputs = steps[at]
+            if "tau" in inputs:  # forward dynamics: friction takes from the force
+                driving = tuple("driving" if each == "tau" else each for each in inputs)
+                steps[at] = Step(name, driving, outputs)
+                steps[at:at] = [of_joints, Step("-", ("tau", "friction"), ("driving",))]
+            else:
+                steps[at] = Step(name, inputs, ("frictionless",))
+                total = Step("+", ("frictionless", "friction"), ("tau",))
+                steps[at + 1 : at + 1] = [of_joints, total]
+        return replace(self, steps=tuple(steps), arguments=arguments)
+
+
+OPERATIONS: dict[str, Operation] = {}
+"""Every operation by name, in the order of their definitions."""
+
+
+def operation(
+    *kernels: str | Step,
+    returns: str,
+    finite: str | None = None,
+    make: type[Any] | None = None,
+    solves: bool = False,
+    extend: str | None = None,
+) -> Callable[[Method], Method]:
+    """Describe a public computation by the method below; see `Operation`.
+
+    Args:
+        kernels: names of `REGISTRY`, or `Step` where names differ from those there. None for the
+            kernel with the method's own name.
+        returns: names of results, separated by spaces.
+        finite: as `Operation` has it.
+        make: as `Operation` has it.
+        solves: as `Operation` has it.
+        extend: as `Operation` has it.
+    """
+
+    def describe(method: Method) -> Method:
+        name = method.__name__
+        arguments, others = _arguments_of(method)
+        steps = tuple(each if isinstance(each, Step) else step_of(each) for each in kernels)
+        record = Operation(
+            name,
+            method,
+            arguments,
+            steps or (step_of(name),),
+            tuple(returns.split()),
+            finite,
+            make,
+            solves,
+            of_frame="FrameName" in others,
+            wrenches="Wrenches | None" in others,
+            extend=extend,
+        )
+        _check(record)
+        OPERATIONS[name] = record
+        return _dispatch(record)
+
+    return describe
+
+
+METHODS: list[str] = []
+"""Methods that the engine evaluates: the operations, and a few others. Their places are indices of
+the engine's table of a robot."""
+
+
+def dispatched(kind: str, required: int) -> Callable[[Method], Method]:
+    """A method that the engine evaluates where it can; what it rejects goes to the method below.
+
+    Args:
+        kind: how arguments are told apart; see `engine/method_dispatch.c`.
+        required: how many arguments its call takes.
+    """
+
+    def dispatch(method: Method) -> Method:
+        name = method.__name__
+        if len(METHODS) == core.MAX_METHODS:
+            raise OperationError(
+                f"{name} is one method too many; raise MAX_METHODS in engine/engine.h"
+            )
+        METHODS.append(name)
+        parameters = tuple(inspect.signature(method).parameters)[1:]
+        index = len(METHODS) - 1
+        made: Any = core.MethodDispatch(method, _prepare, name, index, parameters, required, kind)
+        return made
+
+    return dispatch
+
+
+def _dispatch(record: Operation) -> Any:
+    """The method of an operation."""
+    signature = inspect.signature(record.function)
+
+    @functools.wraps(record.function)
+    def read_and_evaluate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        record.function(self, *args, **kwargs)  # which raises TypeError where these are too many
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        return self._evaluate_operation(record, bound.arguments)
+
+    kind = "o" if record.of_frame else "w" if record.wrenches else "n"
+    return dispatched(kind, len(record.arguments))(read_and_evaluate)
+
+
+def _prepare(robot: Any, method: str, option: Any) -> bool:
+    """Make the call of a method; whether there is one."""
+    return bool(robot._calls.prepare(robot, method, option))
+
+
+def step_of(kernel: str) -> Step:
+    """A kernel that reads and writes what `REGISTRY` says."""
+    if kernel not in REGISTRY:
+        raise OperationError(f"there is no kernel {kernel!r} in kernels/registry.py; add it there")
+    traceable = REGISTRY[kernel]
+    if not traceable.outputs:
+        raise OperationError(
+            f"kernel {kernel!r} has no names of outputs; give them in kernels/registry.py"
+        )
+    return Step(kernel, traceable.inputs, traceable.outputs)
+
+
+class OperationError(Exception):
+    """A record that cannot be: which one, and what to change."""
+
+
+def _arguments_of(method: Callable[..., Any]) -> tuple[tuple[Argument, ...], set[str]]:
+    """The arguments that are numbers, and the annotations of all others."""
+    arguments, others = [], set()
+    for parameter in [*inspect.signature(method).parameters.values()][1:]:
+        kind = str(parameter.annotation)
+        if kind in KINDS:
+            read_as = {"Position": "q", "Velocity": "yd"}.get(kind, parameter.name)
+            arguments.append(Argument(parameter.name, kind, read_as))
+        elif kind in OTHERS:
+            others.add(kind)
+        else:
+            raise OperationError(
+                f"{method.__name__}: {parameter.name} is annotated with {kind}; use one of"
+                f" {', '.join([*KINDS, *OTHERS])}"
+            )
+    if not arguments or arguments[0].kind != "Position":
+        raise OperationError(f"{method.__name__}: its first argument is no Position; take one")
+    return tuple(arguments), others
+
+
+def _check(record: Operation) -> None:
+    if record.name in OPERATIONS:
+        raise OperationError(
+            f"{record.name}: there is another operation of this name; choose another"
+        )
+    if not record.documentation:
+        raise OperationError(f"{record.name} has no docstring; write one")
+    known = {argument.read_as for argument in record.arguments} | {"zero"}
+    for step in record.steps:
+        if missing := [name for name in step.inputs if name not in known]:
+            raise OperationError(
+                f"{record.name}: nothing gives {', '.join(missing)} to {step.kernel}; take it as"
+                " an argument, or name another quantity in a Step"
+            )
+        known |= set(step.outputs)
+    known |= {"inverse"} if record.solves else set()
+    if missing := [name for name in record.results if name not in known]:
+        raise OperationError(f"{record.name}: no kernel of it gives {', '.join(missing)}; add one")
+    if missing := [name for name in record.results if name not in QUANTITIES]:
+        raise OperationError(
+            f"{record.name}: {', '.join(missing)} is unknown; add it to kernels/quantities.py"
+        )
+    if unused := [a.name for a in record.arguments if not _is_read(record, a)]:
+        raise OperationError(f"{record.name}: no kernel reads {', '.join(unused)}; leave it out")
+
+
+def _is_read(record: Operation, argument: Argument) -> bool:
+    return any(argument.read_as in step.inputs for step in record.steps)
+
+
+class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-ignore]
+    """The operations of a robot, as methods."""
+
+    @operation(returns="tau", finite="tau")
+    def inverse_dynamics(
+        self,
+        q: Position,
+        qd: Velocity,
+        ydd: Independent,
+        external_wrenches: Wrenches | None = None,
+        *,
+        friction: bool = False,
+    ) -> Array:
+        """The generalized force on y that gives ydd: constraint-embedding RNEA.
+
+        ``tau = H(y) ydd + C(y, yd) - J' w`` (Chignoli 2024, Sec. V): with gravity, Coriolis and
+        centrifugal forces, rotors and linkages.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
+            ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
+            external_wrenches: link name to (6,) force then moment that acts on the link, in the
+                link's frame, at its origin [N, N m].
+            friction: whether to add what overcomes the URDF's joint friction and damping.
+
+        Returns:
+            (ny,) force on the independent coordinates [N m, N].
+        """
+
+    @operation("inverse_dynamics", "actuator_efforts", returns="efforts tau", finite="tau")
+    def inverse_dynamics_efforts(
+        self,
+        q: Position,
+        qd: Velocity,
+        ydd: Independent,
+        external_wrenches: Wrenches | None = None,
+        *,
+        friction: bool = False,
+    ) -> tuple[Array, Array]:
+        """Efforts on the actuated joints that give ydd, and the generalized force they amount to.
+
+        `actuator_efforts` of `inverse_dynamics`, with the same arguments, checked once.
+
+        Returns:
+            (actuated,) efforts in the order of ``actuated_joint_names``, (ny,) tau [N m, N].
+        """
+
+    @operation(returns="ydd", finite="ydd")
+    def forward_dynamics(
+        self,
+        q: Position,
+        qd: Velocity,
+        tau: Force,
+        external_wrenches: Wrenches | None = None,
+        *,
+        friction: bool = False,
+    ) -> Array:
+        """The independent acceleration that forces give: constraint-embedding ABA.
+
+        Chignoli 2024, Algorithm 1: ``H(y) ydd = tau - C(y, yd) + J' w``.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
+            tau: (ny,) force on y, or (nv,) forces on every joint of the spanning tree [N m, N].
+            external_wrenches: as for `inverse_dynamics`.
+            friction: whether the URDF's joint friction and damping act.
+
+        Returns:
+            (ny,) acceleration; `spanning_acceleration` gives that of every joint.
+        """
+
+    @operation(returns="efforts")
+    def actuator_efforts(self, q: Position, tau: Independent) -> Array:
+        """Efforts on the actuated joints that give the generalized force tau on y.
+
+        They solve ``W' efforts = tau`` (Chignoli 2024, footnotes 3 and 5), and are the smallest
+        that do where actuators are redundant. What no actuator can give, such as the wrench on
+        a floating base, is left out.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            tau: (ny,) generalized force [N m, N].
+
+        Returns:
+            (actuated,) efforts in the order of ``actuated_joint_names`` [N m, N].
+        """
+
+    @operation(returns="tau")
+    def generalized_force(self, q: Position, spanning_tau: Spanning) -> Array:
+        """The force ``G' tau`` (ny,) on y that forces (nv,) on all joints amount to [N m, N]."""
+
+    @operation(returns="mass_matrix")
+    def mass_matrix(self, q: Position) -> Array:
+        """H(y) (ny, ny), by composite rigid bodies on the cluster tree (Featherstone 2010)."""
+
+    @operation(returns="factor", finite="factor")
+    def mass_matrix_factor(self, q: Position) -> Array:
+        """L (ny, ny), lower triangular, with ``H = L' L``, as sparse as the branches make H.
+
+        Raises:
+            SingularityError: H is singular here.
+        """
+
+    @operation(returns="tau")
+    def bias_force(self, q: Position, qd: Velocity) -> Array:
+        """C(y, yd) (ny,): inverse dynamics at zero acceleration, gravity included [N m, N]."""
+
+    @operation(returns="tau")
+    def gravity_force(self, q: Position) -> Array:
+        """The force (ny,) on y that holds the robot still against gravity [N m, N]."""
+
+    @operation(returns="tau")
+    def friction_force(self, q: Position, qd: Velocity) -> Array:
+        """The force (ny,) on y that overcomes the URDF's joint friction and damping [N m, N]."""
+
+    @operation(
+        "inverse_dynamics_derivatives",
+        "mass_matrix",
+        returns="dtau_dy dtau_dyd mass_matrix",
+        make=Derivatives,
+    )
+    def inverse_dynamics_derivatives(
+        self, q: Position, qd: Velocity, ydd: Independent
+    ) -> Derivatives:
+        """Partial derivatives of `inverse_dynamics`; the third, with respect to ydd, is H."""
+
+    @operation(
+        "forward_dynamics",
+        "inverse_dynamics_derivatives",
+        "mass_matrix",
+        returns="dtau_dy dtau_dyd inverse",
+        finite="ydd",
+        make=Derivatives,
+        solves=True,
+    )
+    def forward_dynamics_derivatives(self, q: Position, qd: Velocity, tau: Force) -> Derivatives:
+        """Partial derivatives of `forward_dynamics`; the third, with respect to tau, is H^-1.
+
+        From ``ID(y, yd, FD(y, yd, tau)) = tau``: the others are ``-H^-1`` times those of inverse
+        dynamics at the same motion.
+        """
+
+    @operation(
+        Step("spanning_motion", ("q", "yd", "zero"), ("qd", "qdd")),
+        returns="qd",
+    )
+    def spanning_velocity(self, q: Position, yd: Velocity) -> Array:
+        """The velocity of every joint, ``qd = G yd`` (nv,) (Chignoli 2024, Eq. 3)."""
+
+    @operation("spanning_motion", returns="qdd")
+    def spanning_acceleration(self, q: Position, qd: Velocity, ydd: Independent) -> Array:
+        """The acceleration of every joint, ``qdd = G ydd + g`` (nv,) (Chignoli 2024, Eq. 3).
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
+            ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
+        """
+
+    @operation(returns="regressor", extend="_with_payload")
+    def regressor(
+        self, q: Position, qd: Velocity, ydd: Independent, *, payload: str | None = None
+    ) -> Array:
+        """Y (ny, parameters): ``Y p`` is inverse dynamics with friction (Atkeson 1986).
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
+            ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
+            payload: a link; ten columns more are for what it carries, in its frame.
+
+        Returns:
+            (ny, parameters), or (N, ny, parameters) of a batch, in the order of `parameters`.
+        """
+
+    @operation(returns="pose")
+    def frame_pose(self, q: Position, frame: FrameName) -> Array:
+        """The pose (4, 4) of a frame in the world: rotation, and origin [m]."""
+
+    @operation(returns="jacobian")
+    def jacobian(self, q: Position, frame: FrameName) -> Array:
+        """The Jacobian (6, ny) of a frame with respect to y.
+
+        World-aligned axes at the frame's origin, linear rows first: ``[v; w] = J yd``.
+        """
+
+    @operation(returns="frame_acceleration")
+    def frame_bias_acceleration(self, q: Position, qd: Velocity, frame: FrameName) -> Array:
+        """``J-dot yd`` (6,): acceleration of the frame's origin, then angular, at ydd = 0."""
