@@ -346,7 +346,11 @@ class FrictionDynamics(ContactDynamics):
         scalar = self.coordinates.scalar_positions
         places = np.array(list(scalar.values()), dtype=np.intp)
         rates = [self.coordinates.velocities[joint].start for joint in scalar]
-        return places, np.array(rates, dtype=np.intp), np.stack(self._limits)[:, places]
+        return (
+            places,
+            np.array(rates, dtype=np.intp),
+            np.stack([self.limits.lower, self.limits.upper])[:, places],
+        )
 
     def _friction_rows(self, state: State, dt: float) -> Rows:
         """Dry friction of joints."""
