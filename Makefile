@@ -161,6 +161,7 @@ coverage: install
 
 mutants: install
 	$(VENV)/python -m tools.hardening.mutants $(KEEP)
+	$(VENV)/python -m tools.hardening.gate_mutants
 
 # The core for every Python, and with the node where there are ROS wheels: dist/core and dist/node.
 wheels: requirements

@@ -142,7 +142,7 @@ spanning forces and accelerations, which take up to {100 * more:.1f} % more (`li
 
 The paper has two competitors, both of Pinocchio. `forwardDynamics` factors the mass matrix and a
 dense Delassus matrix of all loop rows; its counts are Pinocchio's own, for the few sizes that
-`../shared/reference` has (`pinocchio_dense`). `constraintDynamics` is the "Proximal and Sparse"
+the reference data have (`pinocchio_dense`). `constraintDynamics` is the "Proximal and Sparse"
 method. The wheels of Pinocchio cannot be traced with CasADi, so `sparse` is our trace of that
 algorithm (`prox_ltl` with every loop open, two iterations), for up to {SPARSE} branches."""
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rbda_ros import _native
 from rbda_ros.errors import InputError
+from rbda_ros.robot.inputs import numbers
 from rbda_ros.spatial import Array
 
 CONE, POSITIVE, BOX, EQUALITY = "c", "p", "b", "e"
@@ -60,7 +61,7 @@ class FrictionContact:
     def check(self, where: str) -> None:
         """Refuse numbers that are none."""
         for name in ("xyz", "normal"):
-            vector = np.asarray(getattr(self, name), dtype=float)
+            vector = numbers(f"{where}: {name}", getattr(self, name))
             if vector.shape != (3,) or not np.isfinite(vector).all():
                 raise InputError(f"{where}: {name} {getattr(self, name)!r}; give three numbers")
         if not np.any(self.normal):

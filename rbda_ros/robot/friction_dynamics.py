@@ -265,7 +265,8 @@ class FrictionDynamics(ContactDynamics):
         for c, contact in enumerate(contacts):
             if not isinstance(contact, FrictionContact):
                 raise InputError(f"contacts[{c}] is {contact!r}; give a FrictionContact")
-            own = contact if isinstance(contact.xyz, tuple) else _hashable(contact)
+            plain = isinstance(contact.xyz, tuple) and isinstance(contact.normal, tuple)
+            own = contact if plain else _hashable(contact)
             found.append(self._friction_cache.get_or_make(own, partial(self._place, c, own)))
         return found
 
@@ -345,7 +346,11 @@ class FrictionDynamics(ContactDynamics):
         scalar = self.coordinates.scalar_positions
         places = np.array(list(scalar.values()), dtype=np.intp)
         rates = [self.coordinates.velocities[joint].start for joint in scalar]
-        return places, np.array(rates, dtype=np.intp), np.stack(self._limits)[:, places]
+        return (
+            places,
+            np.array(rates, dtype=np.intp),
+            np.stack([self.limits.lower, self.limits.upper])[:, places],
+        )
 
     def _friction_rows(self, state: State, dt: float) -> Rows:
         """Dry friction of joints."""

@@ -69,3 +69,8 @@ def test_the_index_of_a_dotted_symbol_stands_beside_it():
     text = site_parts._mathml(r"S_i \dot q_i + \sum_k \ddot y_k", display=True)
     assert text.count("<msub>") == 3 and text.count("<mover") == 2
     assert text.count("munder") == 2  # of the sum
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_no_page_is_about_folders_that_readers_do_not_have(page):
+    assert "../shared" not in page.read_text()

@@ -68,6 +68,7 @@ def test_label_answers_every_message_and_reports_what_it_held(recording, tmp_pat
     assert "JOINT=POSITION" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_identify_goes_by_the_joints_that_are_there(recording, tmp_path, capsys):
     bag, _, _, _ = recording
     output = tmp_path / "better.urdf"

@@ -236,6 +236,7 @@ BAD = {
     "stiffness": (FrictionContact("block", stiffness=0.0), "stiffness"),
     "restitution": (FrictionContact("block", restitution=2.0), "restitution"),
     "link": (FrictionContact("nowhere"), "nowhere"),
+    "words": (FrictionContact("block", ("a", "b", "c")), "xyz"),
 }
 
 
@@ -244,6 +245,15 @@ def test_refuses_what_is_no_contact(what):
     contact, words = BAD[what]
     with pytest.raises(InputError, match=words):
         block().frictional_step(UPRIGHT, np.zeros(6), np.zeros(6), [contact], DT)
+
+
+def test_points_and_normals_may_be_arrays_and_lists():
+    robot, rest = block(), np.zeros(6)
+    arrays = [FrictionContact("block", np.array(c), normal=np.array([0.0, 0, 1])) for c in CORNERS]
+    lists = [FrictionContact("block", c, normal=[0.0, 0.0, 1.0]) for c in CORNERS]
+    expected = robot.frictional_step(UPRIGHT, rest, rest, corners(0.8), DT).yd
+    for contacts in (arrays, lists):
+        assert np.array_equal(robot.frictional_step(UPRIGHT, rest, rest, contacts, DT).yd, expected)
 
 
 def test_refuses_bad_steps():

@@ -38,6 +38,14 @@ _BODIES = (
 LOOP_ELEMENTS = (
     f"<loop_joint name='pin' type='spherical'>{_ENDS}</loop_joint>",
     f"<constraint name='pin' type='revolute'>{_BODIES}</constraint>",
+    "<gazebo><joint name='pin' type='ball'><parent>coupler_link</parent><child>rocker_link</child>"
+    "<pose>0.22 0 0.03 0 0 0</pose></joint></gazebo>",
+    "<drake:ball_constraint><drake:ball_constraint_body_A name='coupler_link'/>"
+    "<drake:ball_constraint_p_AP value='0.28 0 0.01'/>"
+    "<drake:ball_constraint_body_B name='rocker_link'/>"
+    "<drake:ball_constraint_p_BQ value='0.22 0 0.03'/></drake:ball_constraint>",
+    "<ros2_control name='s' type='system'><joint name='crank'><command_interface name='effort'/>"
+    "</joint></ros2_control>",
 )
 
 UNLIMITED = ("DescribeModel", "DescribeActuation")

@@ -12,6 +12,8 @@ from mujoco_oracle import MujocoOracle
 from parallel_robots import delta, stewart
 
 from rbda_ros import load_robot
+from rbda_ros.cluster_tree.tree import build_cluster_tree
+from rbda_ros.description import read_description
 from rbda_ros.errors import DescriptionError
 
 
@@ -47,6 +49,15 @@ def test_efforts_and_accelerations_are_those_of_a_universal_joint():
         assert ours.frame_pose(q, "rod") == pytest.approx(universal.frame_pose(theirs, "rod"))
 
 
+@pytest.mark.parametrize("make, freedom", [(stewart, 6), (delta, 3)])
+def test_legs_and_rods_of_parallel_robots_are_frozen(make, freedom):
+    tree = build_cluster_tree(read_description(*make()))
+    assert tree.ny == freedom
+    assert [tree.velocity_names[j] for j in tree.independent] == make()[1]["actuated_joints"]
+    assert len(tree.idle_freedoms) == 6
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("make, freedom", [(stewart, 6), (delta, 3)])
 def test_motors_determine_parallel_robots(make, freedom):
     """Every leg or rod spins; the dense solve of all constraints and locks is the oracle."""
