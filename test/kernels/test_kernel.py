@@ -342,14 +342,3 @@ def test_where_no_thread_can_be_made_kernels_are_compiled_later(monkeypatch):
     if thread is not None:  # else it is done already
         thread.join(20.0)
     assert first.value == second.value == "built"
-
-
-def test_where_no_thread_can_be_made_batches_are_evaluated_in_one(monkeypatch):
-    x = ca.SX.sym("x", 3)
-    kernel = Kernel(ca.Function("f", [x], [ca.sin(x) * x]))
-    assert kernel.compile(batch=True)
-    rows = np.random.default_rng(0).normal(size=(1000, 3))
-    monkeypatch.setattr(machine, "THREADS_PAY", 1)
-    monkeypatch.setattr(machine, "processors", lambda: 4)
-    monkeypatch.setattr(threading.Thread, "start", no_more_threads)
-    np.testing.assert_allclose(kernel.batch(rows)[0], np.sin(rows) * rows, 1e-14)
