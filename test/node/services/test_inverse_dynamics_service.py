@@ -13,7 +13,7 @@ from rbda_ros.errors import InputError
 from rbda_ros.node.services.in_place import for_service
 from rbda_ros.node.services.inverse_dynamics_service import InverseDynamicsService
 
-SETTINGS = SimpleNamespace(terms=("gravity", "coriolis", "inertial"))
+SETTINGS = SimpleNamespace(measurement_tolerance=0.1, terms=("gravity", "coriolis", "inertial"))
 
 
 def in_place():
