@@ -112,9 +112,8 @@ def exact(leg: MujocoLeg, y: Array, yd: Array, ydd: Array) -> Array:
 class NodeController:
     """The node over topics: encoders of the motors and commands of the joints in, efforts out.
 
-    Each tick waits for its answer, so that the simulation does not run away. The acceleration of
-    the next one is published right after it, as trajectory controllers do: nothing says when a
-    reference has arrived. So that it has, ticks come no faster than on hardware.
+    Each tick waits for its answer, so that the simulation does not run away. Its acceleration is
+    published right before its state: the node takes messages in the order they were published.
     """
 
     def __init__(self) -> None:
@@ -132,7 +131,6 @@ class NodeController:
         self._references = self.node.create_publisher(JointTrajectory, "dynamics/reference", 10)
         self._commands = self.node.create_publisher(JointState, "dynamics/joint_commands", 10)
         self._heard: dict[str, Any] = {}
-        self._tick, self._next = 0, 0.0  # [s] when the next may begin
         for topic in ("feedforward", "motor_commands"):
             self.node.create_subscription(
                 JointState,
@@ -150,25 +148,18 @@ class NodeController:
         """Efforts of the motors for this tick."""
         state, reference, point = self._kinds
         motors, joints = leg.robot.actuated_joint_names, leg.robot.independent_joint_names
-        time.sleep(max(self._next - time.monotonic(), 0.0))
-        self._next, end = time.monotonic() + PERIOD, time.monotonic() + PATIENCE
-
-        def refer(acceleration: Array) -> None:
-            points = [point(accelerations=acceleration.tolist())]
-            self._references.publish(reference(joint_names=list(joints), points=points))
-
+        end = time.monotonic() + PATIENCE
+        points = [point(accelerations=ydd.tolist())]
         while time.monotonic() < end:
+            self._references.publish(reference(joint_names=list(joints), points=points))
             measured = self._stamped(state(name=list(motors)))
             measured.position = leg.positions(motors).tolist()
             measured.velocity = leg.velocities(motors).tolist()
             if self._answer("feedforward", self._states, measured) is None:
-                refer(ydd)
                 continue
             command = self._stamped(state(name=list(joints)))
             command.position, command.velocity = y.tolist(), yd.tolist()
             if (answer := self._answer("motor_commands", self._commands, command)) is not None:
-                self._tick += 1
-                refer(wanted(self._tick * PERIOD)[2])
                 efforts = dict(zip(answer.name, answer.effort, strict=True))
                 return np.array([efforts[name] for name in motors])
         raise TimeoutError(f"the node did not answer within {PATIENCE:.0f} s")
