@@ -41,8 +41,8 @@ WARM = (
     "gravity_force",
 )
 
-# Compiled before they are asked for: controllers will, in every cycle.
-COMPILED = "inverse_dynamics", "actuator_efforts"
+# Prepared before the model comes into use: controllers call them in every cycle.
+PREPARED = ("inverse_dynamics_efforts", "forward_dynamics")
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,5 @@ def warm(robot: Robot) -> Robot:
             robot.trace_motion_of(motors)
     with suppress(InputError, ModelError):  # called once, it is compiled too
         robot.feedforward(robot.independent_joint_names)()
-    for kernel in COMPILED:
-        robot.kernel(kernel).request()
+    robot.prepare(*PREPARED)
     return robot
