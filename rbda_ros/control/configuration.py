@@ -50,8 +50,8 @@ NOWHERE = -1
 LONGEST_SCALE = 1e6
 
 _numbers = itertools.count(1)
-_identities: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-_descriptions: dict[int, tuple[Any, int]] = {}
+_identities: dict[int, tuple[weakref.ref[Any], int]] = {}
+"""A number of each object, by its id, as long as it lives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,13 +313,12 @@ def model_table(robot: Robot, prefix: str) -> ModelTable:
 
 def _identity(of: Any) -> int:
     """A number of an object that no other has, as long as it lives."""
-    try:
-        return _identities.setdefault(of, next(_numbers))
-    except TypeError:  # cannot be referenced weakly, or has no hash
-        known = _descriptions.get(id(of))
-        if known is None or known[0] is not of:
-            known = _descriptions[id(of)] = of, next(_numbers)
-        return known[1]
+    key = id(of)
+    known = _identities.get(key)
+    if known is None or known[0]() is not of:
+        gone = weakref.ref(of, lambda _: _identities.pop(key, None))
+        known = _identities[key] = gone, next(_numbers)
+    return known[1]
 
 
 def largest_efforts(robot: Robot, settings: Settings) -> Array:

@@ -86,7 +86,6 @@ class Stream:
 
     Args:
         background: runs something in another thread.
-        on_configured: called when the machine has another configuration.
 
     Attributes:
         machine: the state machine.
