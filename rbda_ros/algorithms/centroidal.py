@@ -42,7 +42,7 @@ def center_of_mass_jacobian(tree: ClusterTree, q: Matrix) -> Matrix:
         tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
     """
-    return _momentum_matrix(tree, cluster_joints(tree, q))[:3, :] / _mass(tree)
+    return ca.densify(_momentum_matrix(tree, cluster_joints(tree, q))[:3, :]) / _mass(tree)
 
 
 def center_of_mass_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
@@ -53,7 +53,7 @@ def center_of_mass_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix) -
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
     """
-    return centroidal_momentum_rate(tree, q, yd, ca.DM(tree.ny, 1))[:3] / _mass(tree)
+    return ca.densify(centroidal_momentum_rate(tree, q, yd, ca.DM(tree.ny, 1))[:3]) / _mass(tree)
 
 
 def centroidal_momentum_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
@@ -102,11 +102,11 @@ def total_first_moment(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
 
 
 def _center(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
-    return total_first_moment(tree, joints) / _mass(tree)
+    return ca.densify(total_first_moment(tree, joints)) / _mass(tree)
 
 
 def _mass(tree: ClusterTree) -> float:
-    """Of all that moves; that of bodies may be on the base."""
+    """Of all that moves [kg]; not a number where there is none, and so is what is divided by it."""
     return float(sum(body.mass for body in tree.spanning.bodies)) or float("nan")
 
 
@@ -119,7 +119,7 @@ def _about_center(wrench: Matrix, c: Matrix) -> Matrix:
 def _momentum_matrix(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
     """A (6 x ny): what each coordinate gives to all that it carries."""
     found, total = composites(tree, joints)
-    c = total.h / _mass(tree)
+    c = ca.densify(total.h) / _mass(tree)
     R, p = world_poses(tree, joints)
     columns: list[Matrix] = [ca.DM(6, 0)]
     for k, node in enumerate(tree.clusters):
