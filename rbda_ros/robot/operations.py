@@ -11,7 +11,7 @@ Arguments are known by their annotations:
 | annotation | argument |
 |---|---|
 | `Position` | spanning or independent position, or a `State`; read as ``q`` |
-| `Velocity` | (nv,) spanning or (ny,) independent velocity; read as ``yd`` |
+| `Velocity` | (nv,) spanning or (ny,) independent velocity; read as ``yd``, which may be the keyword |
 | `Independent` | (ny,) acceleration or force of the independent coordinates |
 | `Spanning` | (nv,) force on every joint |
 | `Coordinates` | (nq,) another spanning position, which need not satisfy the loops |
@@ -38,7 +38,7 @@ from rbda_ros.engine import core
 from rbda_ros.kernels.quantities import QUANTITIES, Quantity
 from rbda_ros.kernels.registry import REGISTRY
 from rbda_ros.robot.inputs import FrameName
-from rbda_ros.robot.results import Derivatives
+from rbda_ros.robot.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
@@ -245,6 +245,8 @@ def _dispatch(record: Operation) -> Any:
 
     @functools.wraps(record.function)
     def read_and_evaluate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "yd" in kwargs and "qd" in signature.parameters:
+            kwargs["qd"] = self._inputs.vector("yd", kwargs.pop("yd"), self.ny)
         record.function(self, *args, **kwargs)  # which raises TypeError where these are too many
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
@@ -446,12 +448,12 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
         "inverse_dynamics_derivatives",
         "mass_matrix",
         returns="dtau_dy dtau_dyd mass_matrix",
-        make=Derivatives,
+        make=InverseDynamicsDerivatives,
     )
     def inverse_dynamics_derivatives(
         self, q: Position, qd: Velocity, ydd: Independent
-    ) -> Derivatives:
-        """Partial derivatives of `inverse_dynamics`; the third, with respect to ydd, is H."""
+    ) -> InverseDynamicsDerivatives:
+        """Partial derivatives of `inverse_dynamics` by position, velocity and acceleration."""
 
     @operation(
         "forward_dynamics",
@@ -459,13 +461,15 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
         "mass_matrix",
         returns="dtau_dy dtau_dyd inverse",
         finite="ydd",
-        make=Derivatives,
+        make=ForwardDynamicsDerivatives,
         solves=True,
     )
-    def forward_dynamics_derivatives(self, q: Position, qd: Velocity, tau: Force) -> Derivatives:
-        """Partial derivatives of `forward_dynamics`; the third, with respect to tau, is H^-1.
+    def forward_dynamics_derivatives(
+        self, q: Position, qd: Velocity, tau: Force
+    ) -> ForwardDynamicsDerivatives:
+        """Partial derivatives of `forward_dynamics` by position, velocity and force.
 
-        From ``ID(y, yd, FD(y, yd, tau)) = tau``: the others are ``-H^-1`` times those of inverse
+        From ``ID(y, yd, FD(y, yd, tau)) = tau``: that by force is ``H^-1``, and the others are ``-H^-1`` times those of inverse
         dynamics at the same motion.
         """
 

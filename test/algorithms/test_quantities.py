@@ -22,6 +22,7 @@ EXAMPLES = [
     pytest.param(name, floating, marks=[pytest.mark.nightly] * ((name, floating) not in BY_DAY))
     for name in distinct_robots()
     for floating in (False, True)
+    if floating or name != "quadrotor_base"  # which is one link
 ]
 
 
@@ -39,28 +40,34 @@ def check(robot, oracle, q, qd, ydd, G, g, C_expected):
     assert_close(A @ yd, oracle.centroidal_momentum(q, qd), 1e-10, size)
     rate = robot.centroidal_momentum_rate(q, qd, ydd)
     assert_close(rate, oracle.centroidal_momentum_rate(q, qd, qdd), 1e-10, size)
-    assert_close(robot.energy(q, qd), oracle.energy(q, qd), 1e-10)
+    assert_close(robot.energy(q, qd), oracle.energy(q, qd), 1e-10, 9.81 * size)
     C = robot.coriolis_matrix(q, qd)
-    assert_close(C, C_expected, 1e-10, np.abs(C_expected).max())
+    H = G.T @ oracle.mass_matrix(q) @ G
+    assert_close(C, C_expected, 1e-10, np.abs(H).max())
     forces = robot.bias_force(q, qd) - robot.gravity_force(q)
     assert_close(C @ yd, forces, 1e-10)
-    inverse = np.linalg.inv(G.T @ oracle.mass_matrix(q) @ G)
-    assert_close(robot.mass_matrix_inverse(q), inverse, 1e-10 * np.linalg.cond(inverse) ** 0.5)
+    if np.linalg.matrix_rank(H) < robot.ny:
+        with pytest.raises(SingularityError):
+            robot.mass_matrix_inverse(q)
+    else:
+        inverse = np.linalg.inv(H)
+        assert_close(robot.mass_matrix_inverse(q), inverse, 1e-10 * np.linalg.cond(H) ** 0.5)
     check_frames(robot, oracle, q, qd, ydd, qdd, G)
     check_manifold(robot, oracle, q, qd)
 
 
 def check_frames(robot, oracle, q, qd, ydd, qdd, G):
-    poses = robot.frame_poses(q)
+    poses, speed = robot.frame_poses(q), np.abs(qd).sum()
     assert poses.shape == (len(robot.frames), 4, 4)
     for frame in {robot.frames[0], robot.frames[-1], robot.frames[len(robot.frames) // 2]}:
         at = robot.frames.index(frame)
         assert_close(poses[at], oracle.frame_pose(q, frame), 1e-10)
         for place in (frame, (frame, (0.1, -0.2, 0.3))):
             velocity = oracle.jacobian(q, place) @ qd
-            assert_close(robot.frame_velocity(q, qd, place), velocity, 1e-10)
+            assert_close(robot.frame_velocity(q, qd, place), velocity, 1e-10, speed)
             acceleration = oracle.frame_acceleration(q, qd, qdd, place)
-            assert_close(robot.frame_acceleration(q, qd, ydd, place), acceleration, 1e-10)
+            got = robot.frame_acceleration(q, qd, ydd, place)
+            assert_close(got, acceleration, 1e-10, speed + speed**2)
 
 
 def check_manifold(robot, oracle, q, qd):
