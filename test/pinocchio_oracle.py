@@ -238,7 +238,6 @@ class PinocchioOracle:
         linear = at_link.linear + np.cross(at_link.angular, lever) + np.cross(w, np.cross(w, lever))
         return np.concatenate([linear, at_link.angular])
 
-
     # Quantities of the whole robot, of the spanning tree.
 
     def center_of_mass(self, q: np.ndarray) -> np.ndarray:

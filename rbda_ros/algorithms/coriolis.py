@@ -99,8 +99,10 @@ def _entries(
 
 
 def _motions_on_top(SG: Matrix, SG_rate: Matrix, w: Matrix) -> Matrix:
-    """(9 x n) of motions SG (6 x n) of a joint, in axes that turn with w: half of the angular
-    velocity, and the rates of both parts."""
+    """(9 x n) of motions SG (6 x n) across a joint: half the angular part, and rates of both parts.
+
+    Axes turn with w; SG_rate is the rate of their components.
+    """
     turning = ca.skew(w)
     rates = [turning @ SG[:3, :] + SG_rate[:3, :], turning @ SG[3:, :] + SG_rate[3:, :]]
     return ca.vertcat(SG[:3, :] / 2, *rates)
@@ -118,9 +120,7 @@ def _blocks(A: Matrix, B: Matrix) -> Iterator[tuple[Matrix, Matrix]]:
 
 
 def _angular_velocities(tree: ClusterTree, v: Clustered) -> dict[Place, Matrix]:
-    return {
-        (k, i): v_i[:3] for k in tree.outward() for i, v_i in enumerate(ca.vertsplit(v[k], 6))
-    }
+    return {(k, i): v_i[:3] for k in tree.outward() for i, v_i in enumerate(ca.vertsplit(v[k], 6))}
 
 
 def _origin_velocities(

@@ -71,7 +71,7 @@ def difference(tree: ClusterTree, q: Matrix, q1: Matrix) -> Matrix:
 def _by_joint(
     tree: ClusterTree, q: Matrix, other: Matrix, positions: bool = False
 ) -> Iterator[tuple[str, Matrix, Matrix]]:
-    """Type and position of each tree joint, and its part of another vector: velocity or position."""
+    """Type and position of each tree joint, and its part of a velocity, or of another position."""
     in_q = tree.coordinates.positions.values()
     in_other = in_q if positions else tree.coordinates.velocities.values()
     for body, i, j in zip(tree.spanning.bodies, in_q, in_other, strict=True):

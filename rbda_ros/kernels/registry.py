@@ -352,9 +352,7 @@ REGISTRY: dict[str, Traceable] = {
         needs_frames=True,
         sees_inertia=False,
     ),
-    "frame_poses": Traceable(
-        ("q",), frame_poses, ("poses",), sees_inertia=False, every_body=True
-    ),
+    "frame_poses": Traceable(("q",), frame_poses, ("poses",), sees_inertia=False, every_body=True),
     "center_of_mass": Traceable(("q",), center_of_mass, ("center_of_mass",)),
     "center_of_mass_jacobian": Traceable(
         ("q",), center_of_mass_jacobian, ("center_of_mass_jacobian",)

@@ -11,7 +11,7 @@ Arguments are known by their annotations:
 | annotation | argument |
 |---|---|
 | `Position` | spanning or independent position, or a `State`; read as ``q`` |
-| `Velocity` | (nv,) spanning or (ny,) independent velocity; read as ``yd``, which may be the keyword |
+| `Velocity` | (nv,) spanning or (ny,) independent velocity; read as ``yd`` |
 | `Independent` | (ny,) acceleration or force of the independent coordinates |
 | `Spanning` | (nv,) force on every joint |
 | `Coordinates` | (nq,) another spanning position, which need not satisfy the loops |
@@ -469,8 +469,8 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
     ) -> ForwardDynamicsDerivatives:
         """Partial derivatives of `forward_dynamics` by position, velocity and force.
 
-        From ``ID(y, yd, FD(y, yd, tau)) = tau``: that by force is ``H^-1``, and the others are ``-H^-1`` times those of inverse
-        dynamics at the same motion.
+        From ``ID(y, yd, FD(y, yd, tau)) = tau``: that by force is ``H^-1``, and the others are
+        ``-H^-1`` times those of inverse dynamics at the same motion.
         """
 
     @operation(
