@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import tempfile
 import threading
 import time
@@ -42,7 +43,7 @@ from std_msgs.msg import Float64MultiArray, String
 from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
 from tools.hardening.driver import LOOPS, STATES, URDF, cycle
-from tools.hardening.verdicts import Verdict, conclude
+from tools.hardening.verdicts import Verdict, conclude, loaded
 
 PERIOD = 0.005  # [s] between two states
 TIMEOUT = 0.3  # [s] the node's; far from all gaps that are tried
@@ -483,7 +484,8 @@ def main() -> None:
     verdicts = []
     for sim_time in (False, True):
         verdicts += attack(30.0 * asked.minutes, asked.seed, sim_time)
-    conclude("adversary", f"{asked.minutes:g} minutes, 200 Hz", verdicts, asked.write)
+    cores = f"on {os.cpu_count()} {'busy' if loaded() else 'quiet'} cores"
+    conclude("adversary", f"{asked.minutes:g} minutes, 200 Hz, {cores}.", verdicts, asked.write)
 
 
 if __name__ == "__main__":
