@@ -25,6 +25,7 @@ from rbda_ros.robot import (
     random_states,
 )
 from rbda_ros.robot.contact_derivatives import ContactDerivatives
+from rbda_ros.robot.doors import casadi_functions
 from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.payloads import Payload, with_payloads
 from rbda_ros.spatial import Array
@@ -91,6 +92,7 @@ class Robot(ContactDerivatives):
     base_parameters = linear_dynamics.base_parameters
     random_positions = linear_dynamics.random_positions
     random_state = random_states.random_state
+    casadi = casadi_functions.casadi
 
     def __repr__(self) -> str:
         base = ", floating base" if self.floating_base else ""
