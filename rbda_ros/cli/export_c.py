@@ -25,7 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_robot_arguments(parser)
     parser.add_argument(
         "--functions",
-        default="feedforward,inverse_dynamics,forward_dynamics",
+        default="inverse_dynamics,forward_dynamics",
         metavar="NAMES",
         help="what to export, separated by commas (default: %(default)s)",
     )
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"wrote {', '.join(str(path) for path in report.files)}")
     print(f"functions: {', '.join(report.functions)}")
     print(
-        f"workspace {report.workspace} bytes; work arrays on the stack {report.stack} bytes at most;"
+        f"workspace {report.workspace} bytes; work arrays on the stack {report.stack} at most;"
         f" loops are closed by at most {report.evaluations} evaluations of a kernel"
     )
     if args.float32:

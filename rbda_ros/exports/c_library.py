@@ -109,7 +109,7 @@ def export_robot(
     directory: str | Path,
     *,
     name: str | None = None,
-    functions: Collection[str] = ("feedforward", "inverse_dynamics", "forward_dynamics"),
+    functions: Collection[str] = ("inverse_dynamics", "forward_dynamics"),
     measured: Sequence[str] | None = None,
     joints: Sequence[str] | None = None,
     terms: Collection[str] = DEFAULT_TERMS,
@@ -170,9 +170,7 @@ def export_robot(
         builder.evaluations,
     )
     example = example_text(builder)
-    for path, text in zip(
-        report.files, (header, source, example, cmake_text(name)), strict=True
-    ):
+    for path, text in zip(report.files, (header, source, example, cmake_text(name)), strict=True):
         path.write_text(text, encoding="utf-8")
     return report
 
@@ -463,7 +461,8 @@ def _runtime(builder: Builder) -> list[str]:
         "  return GOOD;",
         "}",
         "",
-        f"static inline Status {name}_check_vector({name}_workspace *w, const double *x, int count)",
+        f"static inline Status {name}_check_vector({name}_workspace *w, const double *x,"
+        " int count)",
         "{",
         f"  w->place = (int)first_beyond(x, count, {upper}_LARGEST);",
         "  return w->place < 0 ? GOOD : UNREAD;",
@@ -571,7 +570,8 @@ def _solve(builder: Builder) -> list[str]:
         f" a < {name}_branch_start_below[i + 1]; a++) {{",
         f"      const ptrdiff_t other = {name}_branch_below[a];",
         "      const double times = L[other * N + i];",
-        "      for (ptrdiff_t c = 0; c < columns; c++) own[c] -= times * work[other * columns + c];",
+        "      const double *row = work + other * columns;",
+        "      for (ptrdiff_t c = 0; c < columns; c++) own[c] -= times * row[c];",
         "    }",
         "    const double factor = 1.0 / L[i * N + i];",
         "    for (ptrdiff_t c = 0; c < columns; c++) own[c] *= factor;",
@@ -581,7 +581,8 @@ def _solve(builder: Builder) -> list[str]:
         f"    for (ptrdiff_t a = {name}_branch_start[k]; a < {name}_branch_start[k + 1]; a++) {{",
         f"      const ptrdiff_t other = {name}_branch_above[a];",
         "      const double times = L[k * N + other];",
-        "      for (ptrdiff_t c = 0; c < columns; c++) own[c] -= times * work[other * columns + c];",
+        "      const double *row = work + other * columns;",
+        "      for (ptrdiff_t c = 0; c < columns; c++) own[c] -= times * row[c];",
         "    }",
         "    const double factor = 1.0 / L[k * N + k];",
         "    for (ptrdiff_t c = 0; c < columns; c++) own[c] *= factor;",

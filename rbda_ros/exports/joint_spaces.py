@@ -32,13 +32,19 @@ def joint_space(robot: Robot, what: str, names: Sequence[str]) -> JointSpace:
         InputError: unknown names, joints that do not determine the others just so, or loops that
             no Newton steps close from them.
     """
+    places = robot.coordinates
+    parts = [name for name in names if name.rpartition(".")[0] in places.velocities]
+    if several := [name for name in parts if name not in places.scalar_positions]:
+        raise InputError(
+            f"{what}: {', '.join(several)} is part of a joint with several coordinates; name joints"
+            " of one coordinate each that determine the others"
+        )
     found = _determining(robot, names)
     if len(set(names)) < len(names) or len(found.joints) < len(names):
         raise InputError(
             f"{what}: {', '.join(names)} are more than determine {robot.name}; name"
             f" {', '.join(found.joints)}"
         )
-    places = robot.coordinates
     return JointSpace(
         tuple(names),
         tuple(places.scalar_positions[name] for name in names),

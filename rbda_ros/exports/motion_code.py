@@ -81,8 +81,15 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
         *_copy(f"p_acceleration + {base_nv}", "acceleration", accelerated),
         *_set_limit(builder.upper, len(robot.actuated_joint_names)),
         *(_copy("p_wrenches", "wrenches", code.size("wrenches")) if wrenches else ()),
-        *_close(builder, code, ports, call._positions, f"{builder.name}_assembly",
-            "feedforward", base_nq),
+        *_close(
+            builder,
+            code,
+            ports,
+            call._positions,
+            f"{builder.name}_assembly",
+            "feedforward",
+            base_nq,
+        ),
         *_checked(builder, "p_health"),
         *_copy("w->q", "p_q", robot.nq),
         *_copy("efforts", "p_efforts", len(robot.actuated_joint_names)),
@@ -162,8 +169,7 @@ def _add_conversion(
     body = [*memory.lines, f"Status status = {lib}_begin(w);"]
     body += [f"if (status == GOOD) status = {lib}_check_vector(w, position, {count});"]
     body += [
-        f"if (status == GOOD && {each} != NULL)"
-        f" status = {lib}_check_vector(w, {each}, {count});"
+        f"if (status == GOOD && {each} != NULL) status = {lib}_check_vector(w, {each}, {count});"
         for each in ("velocity", "acceleration", "effort")
     ]
     body += [f"if (status != GOOD) return ({lib}_status)status;"]
@@ -230,7 +236,7 @@ def _add_conversion(
     ]
     about = [
         f"{name}: motion and efforts of the {target} from those of the {source}; power is the same."
-        f" Loops are closed from w->{start}, which moves along. What is NULL is zero, or not wanted."
+        f" Loops are closed from w->{start}, which moves along. NULL is zero, or not wanted."
     ]
     builder.function(name, about, parameters, body)
     builder.evaluations = max(builder.evaluations, CLOSURE_EVALUATIONS)
@@ -386,7 +392,11 @@ def add_motor_command(builder: Builder) -> None:
         Parameter("stiffness", size, "of the joints [N m/rad, N/m]", optional=True),
         Parameter("damping", size, "of the joints [N m s/rad, N s/m]", optional=True),
         Parameter(
-            "measured_velocity", f"{upper}_MEASURED", "of the measured joints [rad/s, m/s]", False, True
+            "measured_velocity",
+            f"{upper}_MEASURED",
+            "of the measured joints [rad/s, m/s]",
+            False,
+            True,
         ),
         Parameter("feedforward", motors, "added to the motors' efforts [N m, N]", optional=True),
         _limit(builder),

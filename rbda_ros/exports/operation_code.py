@@ -137,16 +137,18 @@ def _solved(builder: Builder, record: Operation, slot: dict[str, str]) -> list[s
         builder.indices("branch_start_below", start_below),
         builder.indices("branch_below", [i for each in below for i in each]),
     ]
-    matrices = ", ".join(slot[each] for each in record.results[:-1])
-    count = len(record.results) - 1
+    matrices = [slot[each] for each in record.results[:-1]]
+    given = ["  double *const *B = NULL;"]
+    if matrices:
+        given = [f"  double *B[{len(matrices)}];"]
+        given += [f"  B[{i}] = {each};" for i, each in enumerate(matrices)]
     return [
         "if (status == GOOD) {",
-        f"  double *B[{count}];",
-        *(f"  B[{i}] = {each};" for i, each in enumerate(matrices.split(", "))),
+        *given,
         f"  if (!factor_by_branches({names[0]}, {names[1]}, {ny}, {slot['mass_matrix']}))",
         "    status = SINGULAR;",
         "  else",
-        f"    {builder.name}_solve({slot['mass_matrix']}, B, {count}, {slot['columns']},"
+        f"    {builder.name}_solve({slot['mass_matrix']}, B, {len(matrices)}, {slot['columns']},"
         f" {slot['inverse']});",
         "}",
     ]

@@ -48,13 +48,14 @@ def example_text(builder: Builder) -> str:
     if "feedforward" in builder.functions:
         assert builder.measured is not None
         base = [
-            "  const {0}_real base[7] = {{0, 0, 0, 0, 0, 0, 1}};".format(name),
+            f"  const {name}_real base[7] = {{0, 0, 0, 0, 0, 0, 1}};",
             f"  const {name}_real still[6] = {{0}};",
         ]
         has_base = robot.coordinates.base_nq > 0
         lines += [
             *(base if has_base else []),
-            f"  {name}_real position[{upper}_MEASURED + 1], velocity[{upper}_MEASURED + 1] = {{0}};",
+            f"  {name}_real position[{upper}_MEASURED + 1];",
+            f"  {name}_real velocity[{upper}_MEASURED + 1] = {{0}};",
             f"  {name}_real acceleration[{upper}_NY + 1] = {{0}}, efforts[{upper}_MOTORS + 1];",
             *(
                 f"  position[{k}] = {name}_assembly[{entry}]; /* {_plain(joint)} */"

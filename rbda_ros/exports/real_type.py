@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-_FUNCTIONS = """sqrt fabs floor ceil copysign sin cos tan asin acos atan sinh cosh tanh asinh acosh
-    atanh exp expm1 log log1p erf pow fmin fmax atan2 hypot fmod remainder fma""".split()
+_FUNCTIONS = (
+    "sqrt|fabs|floor|ceil|copysign|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|atanh|exp"
+    "|expm1|log|log1p|erf|pow|fmin|fmax|atan2|hypot|fmod|remainder|fma"
+)
 _TYPE = re.compile(r"\bdouble\b")
-_FUNCTION = re.compile(rf"\b({'|'.join(_FUNCTIONS)})\(")
+_FUNCTION = re.compile(rf"\b({_FUNCTIONS})\(")
 _LITERAL = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)(?![\w.])")
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*"|/\*.*?\*/)', re.DOTALL)
 _TINY, _HUGE = 1.2e-38, 3.4e38

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from rbda_ros.exports.c_library import ExportReport

@@ -329,9 +329,7 @@ REGISTRY: dict[str, Traceable] = {
     "regressor": Traceable(
         ("q", "yd", "ydd"), regressor, ("regressor",), sees_inertia=False, every_body=True
     ),
-    "loop_state": Traceable(
-        ("q",), loop_state, ("phi", "conditioning"), sees_inertia=False
-    ),
+    "loop_state": Traceable(("q",), loop_state, ("phi", "conditioning"), sees_inertia=False),
     "inverse_dynamics_derivatives": Traceable(
         ("q", "yd", "ydd"), inverse_dynamics_derivatives, ("dtau_dy", "dtau_dyd")
     ),

@@ -4,6 +4,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -61,10 +62,15 @@ def closed_states(robot, count, seed=3):
 
 def arguments(robot, record, q, yd, rng):
     """Numbers for an operation, and the same as C takes them."""
-    sizes = {"Velocity": robot.ny, "Independent": robot.ny, "Force": robot.ny, "Spanning": robot.nv}
+    sizes = {"Independent": robot.ny, "Force": robot.ny, "Spanning": robot.nv, "Number": 1}
     given = [q]
     for argument in record.arguments[1:]:
-        given.append(yd if argument.kind == "Velocity" else rng.normal(size=sizes[argument.kind]))
+        if argument.kind == "Velocity":
+            given.append(yd)
+        elif argument.kind == "Coordinates":
+            given.append(robot.random_state(rng).q)
+        else:
+            given.append(rng.normal(size=sizes[argument.kind]))
     return given
 
 
@@ -89,7 +95,12 @@ def compare_operation(robot, library, name, states):
                     links.index(link), *(pointer(each) for each in (wrench, bodies))
                 )
             in_c.append(bodies)
-        expected = evaluate(robot, lambda: getattr(robot, record.name)(*given, **options))
+        kinds = [argument.kind for argument in record.arguments]
+        plain = [
+            float(each[0]) if kind == "Number" else each
+            for kind, each in zip(kinds, given, strict=False)
+        ]
+        expected = evaluate(robot, partial(getattr(robot, record.name), *plain, **options))
         many = expected if isinstance(expected, tuple) else (expected,)
         if record.make is not None:
             many = tuple(getattr(expected, field) for field in record.make.__dataclass_fields__)
@@ -423,3 +434,9 @@ def test_bad_choices_are_explained(tmp_path):
         with pytest.raises(InputError, match=words):
             export_robot(robot, tmp_path, **options)
     assert {"feedforward", "convert", "gate", "loop_state"} <= set(function_names())
+
+
+def test_joints_of_several_coordinates_are_explained(tmp_path):
+    robot = Robot(MECHANISMS["ball_joint_loop"].tree())
+    with pytest.raises(InputError, match=r"ball\.w. is part of a joint with several coordinates"):
+        export_robot(robot, tmp_path, functions=["feedforward"])

@@ -4,7 +4,6 @@ import argparse
 import ctypes
 import shutil
 import subprocess
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import example_robots
 
-from rbda_ros import load_robot
 from rbda_ros.cli import export_c as export_command
 from rbda_ros.errors import InputError
 from rbda_ros.kernels.export import export_c
@@ -91,7 +89,10 @@ def test_names_must_be_identifiers(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--functions", "inverse_dynamics,levitate"], "no function levitate; there are feedforward"),
+        (
+            ["--functions", "inverse_dynamics,levitate"],
+            "no function levitate; there are feedforward",
+        ),
         (["--functions", ""], "name a function; there are feedforward"),
         (["--functions", "jacobian"], "jacobian is about frames: name links with --frames"),
         (["--functions", "jacobian", "--frames", "nowhere"], "nowhere"),
