@@ -117,7 +117,9 @@ def _apply(function: BatchFunction, given: list[Any]) -> list[Any]:
         batch = jnp.broadcast_shapes(*(x.shape[:-1] for x in given))
     except ValueError as error:
         shapes = ", ".join(str(x.shape) for x in given)
-        raise InputError(f"batches of shapes {shapes} cannot be broadcast; make them fit") from error
+        raise InputError(
+            f"batches of shapes {shapes} cannot be broadcast; make them fit"
+        ) from error
     given = [jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in given]
     answers: list[Any] = CALL.bind(*given, function=function)
     return answers

@@ -124,7 +124,9 @@ def _apply(function: BatchFunction, given: list[Tensor]) -> tuple[Tensor, ...]:
         batch = torch.broadcast_shapes(*(x.shape[:-1] for x in given))
     except RuntimeError as error:
         shapes = ", ".join(str(tuple(x.shape)) for x in given)
-        raise InputError(f"batches of shapes {shapes} cannot be broadcast; make them fit") from error
+        raise InputError(
+            f"batches of shapes {shapes} cannot be broadcast; make them fit"
+        ) from error
     given = [x.expand(*batch, x.shape[-1]) for x in given]
     answers: tuple[Tensor, ...] = _Call.apply(function, *given)  # type: ignore[no-untyped-call]
     return answers
