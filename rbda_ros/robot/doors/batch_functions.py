@@ -177,7 +177,7 @@ class OperationFunction(BatchFunction):
         options = dict(self._options)
         if self._links:
             *given, wrenches = given  # type: ignore[assignment]
-            parts = np.split(wrenches, len(self._links), axis=1)  # type: ignore[arg-type]
+            parts = np.split(wrenches, len(self._links), axis=1)
             options["external_wrenches"] = dict(zip(self._links, parts, strict=True))
         answer = getattr(self._robot, self.name)(*given, **options)
         if self._make is not None:

@@ -74,7 +74,7 @@ class TorchFunction:
         q64 = q.to(torch.float64)
         if q.shape[-1] == robot.nq and not refine:
             return q64
-        closed: Tensor = _Close.apply(robot, self._positions, q64)  # type: ignore[no-untyped-call]
+        closed: Tensor = _Close.apply(robot, self._positions, q64)
         return closed
 
     def _with_parameters(self, given: list[Tensor], parameters: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ def _apply(function: BatchFunction, given: list[Tensor]) -> tuple[Tensor, ...]:
             f"batches of shapes {shapes} cannot be broadcast; make them fit"
         ) from error
     given = [x.expand(*batch, x.shape[-1]) for x in given]
-    answers: tuple[Tensor, ...] = _Call.apply(function, *given)  # type: ignore[no-untyped-call]
+    answers: tuple[Tensor, ...] = _Call.apply(function, *given)
     return answers
 
 
@@ -158,7 +158,7 @@ class _Call(torch.autograd.Function):
         function, given = ctx.function, ctx.saved_tensors
         batch = given[0].shape[:-1]
         flat = [w.reshape(*batch, -1) for w in cotangents]
-        return None, *_Call.apply(function.vjp, *given, *flat)  # type: ignore[no-untyped-call]
+        return None, *_Call.apply(function.vjp, *given, *flat)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -168,14 +168,14 @@ class _Call(torch.autograd.Function):
             torch.zeros_like(x) if dx is None else dx
             for x, dx in zip(given, tangents[1:], strict=True)
         ]
-        return _Call.apply(function.jvp, *given, *moves)  # type: ignore[no-untyped-call]
+        return _Call.apply(function.jvp, *given, *moves)
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, function: BatchFunction, *given: Tensor) -> Any:
         """One more leading axis."""
         dims = in_dims[1:]
         moved = [_leading(x, dim, info.batch_size) for x, dim in zip(given, dims, strict=True)]
-        answers = _Call.apply(function, *moved)  # type: ignore[no-untyped-call]
+        answers = _Call.apply(function, *moved)
         return answers, (0,) * len(answers)
 
 
@@ -219,7 +219,7 @@ class _Close(torch.autograd.Function):
     def vmap(info: Any, in_dims: Any, robot: Any, positions: list[int], q: Tensor) -> Any:
         """One more leading axis."""
         q = _leading(q, in_dims[2], info.batch_size)
-        return _Close.apply(robot, positions, q), 0  # type: ignore[no-untyped-call]
+        return _Close.apply(robot, positions, q), 0
 
 
 def _rows(x: Tensor) -> Any:

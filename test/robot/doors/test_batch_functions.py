@@ -62,9 +62,8 @@ def test_tangents_and_gradients_are_central_differences(mechanism: str, operatio
         for slope, answer in zip(slopes, function.evaluate(moved(k * STEP), *at), strict=True):
             slope += weight * answer / STEP
     rates = robot.tree.position_rate
-    dq = np.array(
-        [np.array(rates(ca.DM(a), ca.DM(b))).ravel() for a, b in zip(q, spanning, strict=True)]
-    )
+    pairs = zip(q, spanning, strict=True)
+    dq = np.array([np.array(rates(ca.DM(a), ca.DM(b))).ravel() for a, b in pairs])
     tangents = function.jvp.evaluate(q, *others, dq, *directions)
     cotangents = [rng.normal(size=slope.shape) for slope in slopes]
     flat = [w.reshape(2, -1) for w in cotangents]
@@ -72,9 +71,8 @@ def test_tangents_and_gradients_are_central_differences(mechanism: str, operatio
     for tangent, slope in zip(tangents, slopes, strict=True):
         scale = max(1.0, np.abs(slope).max(initial=0.0))
         np.testing.assert_allclose(tangent, slope, rtol=0, atol=1e-7 * scale)
-    expected = sum(
-        (w * t).reshape(2, -1).sum(axis=1) for w, t in zip(cotangents, tangents, strict=True)
-    )
+    weighted = [w * tangent for w, tangent in zip(cotangents, tangents, strict=True)]
+    expected = sum(each.reshape(2, -1).sum(axis=1) for each in weighted)
     pairs = zip(gradients, (dq, *directions), strict=True)
     found = sum((g * dx).sum(axis=1) for g, dx in pairs)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
