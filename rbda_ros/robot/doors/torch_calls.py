@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rbda_ros.errors import InputError
 from rbda_ros.robot.doors.argument_layout import ArgumentLayout
 from rbda_ros.robot.doors.batch_functions import BatchFunction, closed_from_single
 
-Tensor = torch.Tensor
 TYPES = (torch.float64, torch.float32)
 
 
