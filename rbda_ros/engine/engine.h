@@ -29,7 +29,7 @@
 /* Four numbers, as the compiler handles them on any processor. */
 typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
 
-enum { MAX_PORTS = 16, MAX_SLOTS = 24, MAX_ARGUMENTS = 12, MAX_METHODS = 64 };
+enum { MAX_PORTS = 16, MAX_SLOTS = 24, MAX_ARGUMENTS = 12, MAX_METHODS = 64, MAX_DIMENSIONS = 3 };
 
 /* Why an operation has no result. Python explains it (robot/explanations.py has the same list). */
 typedef enum {

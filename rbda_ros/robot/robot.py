@@ -120,14 +120,6 @@ class Robot(ContactDerivatives):
         """The position (nq,) that the robot was assembled at; it satisfies every loop."""
         return self.tree.home.copy()
 
-    def integrate(self, q: ArrayLike, qd: ArrayLike, dt: float = 1.0) -> Array:
-        """The spanning position (nq,) after moving with a spanning velocity (nv,) for dt [s].
-
-        Quaternions are turned by the rotation; loops are not closed: `close` does that.
-        """
-        position = self._inputs.single("q", q, self.nq)
-        return self.tree.integrate(position, dt * self._inputs.single("qd", qd, self.nv))
-
     def within_limits(self, q: ArrayLike) -> Any:
         """Whether a spanning position (nq,) is inside all limits; (N,) of a batch."""
         position = self._inputs.vector("q", q, self.nq)

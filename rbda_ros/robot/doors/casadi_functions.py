@@ -119,6 +119,8 @@ def _shape(robot: Any, program: Program, kind: str, closing: ca.Function | None)
         "Position": robot.nq if closing is None else closing.numel_in(0),
         "Velocity": robot.nv if spanning else robot.ny,
         "Spanning": robot.nv,
+        "Coordinates": robot.nq,
+        "Number": 1,
     }
     return rows.get(kind, robot.ny), 1
 

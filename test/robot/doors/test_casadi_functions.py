@@ -38,6 +38,9 @@ def sample(robot: Robot, record: Operation, q: np.ndarray, seed: int) -> list[np
     rng = np.random.default_rng(seed)
     sizes = {"Spanning": robot.nv}
     others = [rng.normal(size=sizes.get(each.kind, robot.ny)) for each in record.arguments[1:]]
+    special = {"Coordinates": robot.neutral(), "Number": 0.25}
+    kinds = [each.kind for each in record.arguments[1:]]
+    others = [special.get(kind, other) for kind, other in zip(kinds, others, strict=True)]
     return [robot.state(q).q, *others]
 
 
