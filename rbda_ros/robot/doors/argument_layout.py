@@ -8,7 +8,7 @@ from typing import Any
 
 from rbda_ros.errors import InputError
 from rbda_ros.robot.doors.batch_functions import OperationFunction, independent_entries
-from rbda_ros.robot.doors.operation_program import operation_program
+from rbda_ros.robot.doors.operation_program import argument_sizes, operation_program
 from rbda_ros.robot.inputs import FrameName
 
 WITH_PARAMETERS = ("inverse_dynamics", "forward_dynamics")
@@ -53,10 +53,10 @@ class ArgumentLayout:
             "Position": (robot.nq, *(() if entries is None else (len(entries),))),
             "Velocity": (robot.ny, robot.nv),
             "Force": (robot.ny, robot.nv),
-            "Spanning": (robot.nv,),
             "Wrenches": (6,),
         }
-        self.sizes = [possible.get(kind, (robot.ny,)) for kind in self.program.kinds]
+        plain = {kind: (size,) for kind, size in argument_sizes(robot).items()}
+        self.sizes = [possible.get(kind) or plain[kind] for kind in self.program.kinds]
         if parameters:
             self.names = (*self.names, "parameters")
             self.sizes.append((len(robot.parameters().values),))
@@ -90,6 +90,8 @@ class ArgumentLayout:
         Raises:
             InputError: too many or too few, or unknown names.
         """
+        if "yd" in kwargs and "qd" in self.names:  # as the methods take it
+            kwargs = {"qd" if name == "yd" else name: x for name, x in kwargs.items()}
         given = dict(zip(self.names, args, strict=False))
         twice = [name for name in kwargs if name in given or name not in self.names]
         if len(args) > len(self.names) or twice or len(given) + len(kwargs) < len(self.names):

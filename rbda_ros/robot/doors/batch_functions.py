@@ -78,7 +78,7 @@ class BatchFunction:
 
     def _spanning(self, q: Array) -> Array:
         """Spanning positions of those given; closed where these are independent ones."""
-        if len(self._positions) == self._robot.nq:
+        if q.shape[-1] == self._robot.nq:
             return q
         closed: Array = self._robot.state(q).q
         return closed
@@ -171,9 +171,13 @@ class OperationFunction(BatchFunction):
         if friction:
             self._options["friction"] = True
         self._make = program.record.make
+        # The method takes one number for all states of a batch, the program one for each.
+        self._own_numbers = "Number" in program.kinds
 
     def evaluate(self, *given: Array) -> list[Array]:
         """Results (N, ...) at arguments (N, size) of float64."""
+        if self._own_numbers:
+            return super().evaluate(self._robot.state(given[0]).q, *given[1:])
         options = dict(self._options)
         if self._links:
             *given, wrenches = given  # type: ignore[assignment]

@@ -138,7 +138,7 @@ def _on_host(function: BatchFunction, *given: Any) -> list[Any]:
     if dtype == np.float32 and robot.has_loops and rows[0].shape[-1] == robot.nq:
         rows[0] = closed_from_single(robot, rows[0])
     answers = function.evaluate(*rows)
-    return [a.reshape(*batch, *a.shape[1:]).astype(dtype, copy=False) for a in answers]
+    return [a.reshape((*batch, *a.shape[1:])).astype(dtype, copy=False) for a in answers]
 
 
 def _shapes(*given: Any, function: BatchFunction) -> list[Any]:

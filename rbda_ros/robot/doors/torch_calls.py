@@ -141,7 +141,7 @@ class _Call(torch.autograd.Function):
         batch = given[0].shape[:-1]
         rows = [_rows(x) for x in given]
         return tuple(
-            torch.from_numpy(answer).reshape(*batch, *answer.shape[1:])
+            torch.from_numpy(answer).reshape((*batch, *answer.shape[1:]))
             for answer in function.evaluate(*rows)
         )
 

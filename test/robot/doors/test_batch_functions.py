@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import weakref
+from functools import partial
 
 import casadi as ca
 import numpy as np
 import pytest
-from mechanism_table import MECHANISMS, Mechanism, closed_states
+from door_samples import arguments_of, frame_of, positions_of
+from mechanism_table import MECHANISMS
 
 from rbda_ros import InputError, Robot, SingularityError
 from rbda_ros.robot.doors.argument_layout import ArgumentLayout
@@ -32,56 +34,63 @@ WEIGHTS = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}  # of a central differe
 
 
 def layout_of(robot: Robot, operation: str) -> ArgumentLayout:
-    frame = robot.links[-1] if OPERATIONS[operation].of_frame else None
-    return ArgumentLayout(robot, operation, frame)
-
-
-def states_of(mechanism: Mechanism, count: int) -> np.ndarray:
-    robot = mechanism.load()
-    return np.array([robot.state(q).q for q in closed_states(mechanism, count)])
+    return ArgumentLayout(robot, operation, frame_of(robot, operation))
 
 
 @pytest.mark.parametrize(("mechanism", "operation"), PAIRS)
 def test_tangents_and_gradients_are_central_differences(mechanism: str, operation: str) -> None:
     robot = MECHANISMS[mechanism].load()
     function = layout_of(robot, operation).spanning
-    rng = np.random.default_rng(0)
-    q = states_of(MECHANISMS[mechanism], 2)
-    others = [rng.normal(size=(2, size)) for size in function.sizes[1:]]
-    directions = [rng.normal(size=x.shape) for x in others]
-    along = rng.normal(size=(2, robot.ny))
-    spanning = robot.spanning_velocity(q, along)
+    rng = np.random.default_rng(1)
+    kinds = [argument.kind for argument in OPERATIONS[operation].arguments]
+    given = arguments_of(mechanism, operation, 2)
+    steps = [rng.normal(size=x.shape) for x in given]
+    directions = list(steps)
+    for i, kind in enumerate(kinds):
+        if kind in ("Position", "Coordinates"):
+            steps[i] = robot.spanning_velocity(given[i], rng.normal(size=(2, robot.ny)))
+            directions[i] = np.array(list(map(partial(rate_of, robot), given[i], steps[i])))
 
-    def moved(h: float) -> np.ndarray:
-        steps = zip(q, spanning, strict=True)
-        return np.array([robot.close(robot.integrate(a, b, h), a) for a, b in steps])
+    def moved(h: float) -> list[np.ndarray]:
+        return [
+            np.array(list(map(partial(carried, robot, h), x, dx)))
+            if kind in ("Position", "Coordinates")
+            else x + h * dx
+            for kind, x, dx in zip(kinds, given, steps, strict=True)
+        ]
 
     slopes = [np.zeros((2, *shape)) for shape in function.shapes]
     for k, weight in WEIGHTS.items():
-        at = [x + k * STEP * dx for x, dx in zip(others, directions, strict=True)]
-        for slope, answer in zip(slopes, function.evaluate(moved(k * STEP), *at), strict=True):
+        answers = function.evaluate(*moved(k * STEP))
+        for slope, answer in zip(slopes, answers, strict=True):
             slope += weight * answer / STEP
-    rates = robot.tree.position_rate
-    pairs = zip(q, spanning, strict=True)
-    dq = np.array([np.array(rates(ca.DM(a), ca.DM(b))).ravel() for a, b in pairs])
-    tangents = function.jvp.evaluate(q, *others, dq, *directions)
+    tangents = function.jvp.evaluate(*given, *directions)
     cotangents = [rng.normal(size=slope.shape) for slope in slopes]
     flat = [w.reshape(2, -1) for w in cotangents]
-    gradients = function.vjp.evaluate(q, *others, *flat)
+    gradients = function.vjp.evaluate(*given, *flat)
     for tangent, slope in zip(tangents, slopes, strict=True):
         scale = max(1.0, np.abs(slope).max(initial=0.0))
         np.testing.assert_allclose(tangent, slope, rtol=0, atol=1e-7 * scale)
     weighted = [w * tangent for w, tangent in zip(cotangents, tangents, strict=True)]
     expected = sum(each.reshape(2, -1).sum(axis=1) for each in weighted)
-    pairs = zip(gradients, (dq, *directions), strict=True)
+    pairs = zip(gradients, directions, strict=True)
     found = sum((g * dx).sum(axis=1) for g, dx in pairs)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def carried(robot: Robot, h: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+    """The position that a velocity leads to, on the loops."""
+    return robot.close(robot.tree.integrate(q, h * qd), q)
+
+
+def rate_of(robot: Robot, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+    return np.array(robot.tree.position_rate(ca.DM(q), ca.DM(qd))).ravel()
 
 
 def test_gradients_of_independent_positions_are_those_of_spanning_ones() -> None:
     robot = MECHANISMS["four_bar"].load()
     layout = layout_of(robot, "forward_dynamics")
-    q = states_of(MECHANISMS["four_bar"], 3)
+    q = positions_of("four_bar", 3)
     y = np.array([robot.independent_position(each) for each in q])
     rng = np.random.default_rng(1)
     others = [rng.normal(size=(3, robot.ny)) for _ in range(3)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from door_samples import arguments_of, method_results, options_of
 from mechanism_table import MECHANISMS, closed_states
 
 from rbda_ros import InputError, Robot
@@ -32,18 +33,11 @@ def sample(robot: Robot, name: str, count: int = 3, dtype: object = np.float64) 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_gives_the_values_of_its_method(operation: str) -> None:
-    robot, record = MECHANISMS["four_bar"].load(), OPERATIONS[operation]
-    more = {"frame": robot.links[-1]} if record.of_frame else {}
-    q = robot.state(closed_states(MECHANISMS["four_bar"], 1)[0]).q
-    sizes = {"Spanning": robot.nv}
-    rng = np.random.default_rng(0)
-    others = [rng.normal(size=sizes.get(each.kind, robot.ny)) for each in record.arguments[1:]]
-    answer = getattr(robot, operation)(q, *others, **more)
-    if record.make is not None:
-        answer = tuple(getattr(answer, field) for field in record.make.__dataclass_fields__)
-    found = jax.jit(robot.jax(operation, **more))(q, *others)
-    pairs = zip(found, answer, strict=True) if isinstance(answer, tuple) else [(found, answer)]
-    for one, other in pairs:
+    robot = MECHANISMS["four_bar"].load()
+    given = [each[0] for each in arguments_of("four_bar", operation, 1)]
+    found = jax.jit(robot.jax(operation, **options_of(robot, operation)))(*given)
+    found = found if isinstance(found, tuple) else (found,)
+    for one, other in zip(found, method_results(robot, operation, given), strict=True):
         scale = max(1.0, np.abs(other).max())
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-13 * scale)
 
@@ -60,7 +54,7 @@ def test_derivatives_are_those_of_the_method(name: str) -> None:
     for derivative in (jax.jacrev, jax.jacfwd):
         found = jax.jit(jax.vmap(derivative(function, argnums=(0, 1, 2))))(y, yd, tau)
         joints = found[0][..., 7:] if base else found[0]
-        wanted = expected.position[..., base:], expected.velocity, expected.third
+        wanted = expected.position[..., base:], expected.velocity, expected.force
         for one, other in zip((joints, *found[1:]), wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-9 * scale)
 

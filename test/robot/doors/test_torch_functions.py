@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from door_samples import arguments_of, method_results, options_of
 from mechanism_table import MECHANISMS, closed_states
 from scipy.optimize import brentq
 
@@ -25,22 +26,14 @@ def sample(robot: Robot, name: str, count: int = 3, dtype: object = torch.float6
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_gives_the_values_of_its_method(operation: str) -> None:
-    robot, record = MECHANISMS["four_bar"].load(), OPERATIONS[operation]
-    more = {"frame": robot.links[-1]} if record.of_frame else {}
-    function = robot.torch(operation, **more)
-    q = robot.state(closed_states(MECHANISMS["four_bar"], 1)[0]).q
-    sizes = {"Spanning": robot.nv}
-    rng = np.random.default_rng(0)
-    others = [rng.normal(size=(2, sizes.get(each.kind, robot.ny))) for each in record.arguments[1:]]
-    answer = getattr(robot, operation)(np.array([q, q]), *others, **more)
-    if record.make is not None:
-        answer = tuple(getattr(answer, field) for field in record.make.__dataclass_fields__)
-    found = function(torch.tensor(q), *map(torch.tensor, others))
-    if not record.arguments[1:]:  # nothing gives a batch
-        answer = tuple(x[0] for x in answer) if isinstance(answer, tuple) else answer[0]
-    pairs = zip(found, answer, strict=True) if isinstance(answer, tuple) else [(found, answer)]
-    for one, other in pairs:
-        np.testing.assert_array_equal(one.numpy(), other)
+    robot = MECHANISMS["four_bar"].load()
+    given = arguments_of("four_bar", operation, 2)
+    found = robot.torch(operation, **options_of(robot, operation))(*map(torch.tensor, given))
+    found = found if isinstance(found, tuple) else (found,)
+    for k, row in enumerate(zip(*given, strict=True)):
+        for one, other in zip(found, method_results(robot, operation, row), strict=True):
+            scale = max(1.0, np.abs(other).max())
+            np.testing.assert_allclose(one[k], other, rtol=0, atol=1e-13 * scale)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -75,9 +68,9 @@ def test_torch_func_gives_the_derivatives_of_the_method() -> None:
     for derivative in (torch.func.jacrev, torch.func.jacfwd):
         by_y, by_tau = torch.func.vmap(derivative(function, argnums=(0, 2)))(y, yd, tau)
         np.testing.assert_allclose(by_y, expected.position, rtol=0, atol=1e-9 * scale)
-        np.testing.assert_allclose(by_tau, expected.third, rtol=0, atol=1e-9 * scale)
+        np.testing.assert_allclose(by_tau, expected.force, rtol=0, atol=1e-9 * scale)
     _, tangent = torch.func.jvp(lambda tau: function(y, yd, tau), (tau,), (torch.ones_like(tau),))
-    np.testing.assert_allclose(tangent, expected.third.sum(axis=-1), rtol=0, atol=1e-9 * scale)
+    np.testing.assert_allclose(tangent, expected.force.sum(axis=-1), rtol=0, atol=1e-9 * scale)
     one = torch.func.vmap(function, in_dims=(0, None, 1))(y, yd[0], tau.T.contiguous())
     np.testing.assert_allclose(one, function(y, yd[:1], tau), rtol=1e-12)
 
@@ -103,7 +96,7 @@ def test_velocities_and_forces_of_all_joints_are_read() -> None:
     expected = robot.forward_dynamics(q.numpy(), qd.numpy(), tau.detach().numpy())
     np.testing.assert_allclose(found.detach(), expected, rtol=1e-12)
     (by_tau,) = torch.autograd.grad(found.sum(), tau)
-    third = robot.forward_dynamics_derivatives(q.numpy(), qd.numpy(), tau.detach().numpy()).third
+    third = robot.forward_dynamics_derivatives(q.numpy(), qd.numpy(), tau.detach().numpy()).force
     spread = [robot.generalized_force(q.numpy(), each) for each in np.eye(robot.nv)]
     np.testing.assert_allclose(by_tau, np.array(spread) @ third.sum(axis=0), rtol=1e-9)
 
