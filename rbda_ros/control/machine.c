@@ -79,6 +79,8 @@ static void carry_gates(const config_t *before, const state_t *old, const config
                         state_t *state)
 {
   const model_t *from = &before->model, *to = &config->model;
+  state->latest_steady = old->latest_steady;
+  state->steady_shift = old->steady_shift;
   for (int g = 0; g < 3; g++) {
     gate_t *gate = &state->gates[g];
     const gate_t *last = &old->gates[g];
@@ -201,19 +203,15 @@ void begin_moment(machine_t *m, moment_t moment)
   s->latest = moment.now;
 }
 
-/* The steady clock is another one after simulated time was switched on or off: what was sent, and
- * what came, counts as of now. */
-static void follow_steady(state_t *s, int64_t steady)
+/* The moment by a clock that never goes back. Simulated time does when it starts over: then it goes
+ * on from where it was, so that what was sent and what came is as old as it was. */
+static moment_t follow_steady(state_t *s, moment_t moment)
 {
-  if (steady < s->latest_steady - JUMP) {
-    for (int k = 0; k < 3; k++) {
-      s->gates[k].time = s->gates[k].ramp_began = steady;
-      if (s->gate_end_time[k] != NEVER) s->gate_end_time[k] = steady;
-    }
-    if (s->state_steady != NEVER) s->state_steady = steady;
-    if (s->command_steady != NEVER) s->command_steady = steady;
-  }
-  s->latest_steady = steady;
+  if (moment.steady + s->steady_shift < s->latest_steady)
+    s->steady_shift = s->latest_steady - moment.steady;
+  moment.steady += s->steady_shift;
+  s->latest_steady = moment.steady;
+  return moment;
 }
 
 /* Output. */
@@ -314,7 +312,7 @@ int64_t machine_tick(machine_t *m, const sink_t *sink, moment_t moment)
 {
   int64_t next = INT64_MAX;
   if (m->config == NULL) return next;
-  follow_steady(m->state, moment.steady);
+  moment = follow_steady(m->state, moment);
   const settings_t *settings = &m->config->settings;
   double *out = m->config->scratch + m->config->model.actuated;
   for (int g = 0; g < 3 && settings->timeout != 0 && settings->on_stale != STALE_NOTHING; g++) {
@@ -331,7 +329,7 @@ int64_t machine_tick(machine_t *m, const sink_t *sink, moment_t moment)
     *end = efforts == NULL ? NEVER : moment.steady + settings->stale_hold;
     if (efforts != NULL && *end < next) next = *end;
   }
-  return next;
+  return next == INT64_MAX ? next : next - m->state->steady_shift;
 }
 
 /* One message of zeros on what a rejected input would have driven. */
@@ -348,6 +346,7 @@ static void zero_after_rejection(machine_t *m, const sink_t *sink, int topic, mo
 void machine_stop(machine_t *m, const sink_t *sink, moment_t moment)
 {
   if (m->config == NULL) return;
+  moment = follow_steady(m->state, moment);
   for (int g = 0; g < 3; g++) {
     if (m->state->gates[g].standing && m->config->settings.on_stale != STALE_NOTHING)
       end_topic(m, sink, g, NULL, moment);
@@ -362,7 +361,7 @@ bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *da
 {
   if (m->config == NULL) return false;
   const request_t before = m->request;
-  follow_steady(m->state, moment.steady);
+  moment = follow_steady(m->state, moment);
   begin_moment(m, moment);
   m->detail.joint = NOWHERE;
   code_t code = UNREADABLE;

@@ -240,6 +240,7 @@ typedef struct {
   int64_t gate_end_time[3]; /* when efforts that stand after the end become zeros; NEVER */
   layouts_t state_layouts, command_layouts;
   int64_t latest, latest_steady; /* times that were seen last */
+  int64_t steady_shift;          /* added to the steady clock, which may have started over */
 } state_t;
 
 /* One answer, for statistics. */

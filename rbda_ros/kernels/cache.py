@@ -155,6 +155,13 @@ class KernelCache:
             return self._unloaded.get(name, *options)
         return self._optional.get_or_make((name, *options), lambda: self._trace(name, *options))
 
+    def function(self, name: str, *options: Hashable) -> ca.Function:
+        """The program of a kernel, as one straight line, however long the robot is."""
+        if not is_long(self.tree, name):
+            return self.get(name, *options).function
+        loops = self.open_loops if REGISTRY[name].by_loop_forces else None
+        return trace_function(self.tree, name, *options, loops=loops)
+
     def traced(self, name: str, *options: Hashable) -> Kernel | None:
         """The kernel with these options if it is traced; None without waiting for it."""
         if self._unloaded is not None and not REGISTRY[name].sees_inertia:

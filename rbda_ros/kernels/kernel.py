@@ -80,6 +80,11 @@ class Kernel:
         return str(self._function.name())
 
     @property
+    def function(self) -> ca.Function:
+        """The program as a CasADi function of flat vectors."""
+        return self._function
+
+    @property
     def input_sizes(self) -> dict[str, int]:
         """Names of the inputs, and how many numbers each has."""
         function = self._function

@@ -22,6 +22,9 @@
 #include "rosidl_runtime_c/message_type_support_struct.h"
 
 enum { MAX_ARRIVALS = 4096 };
+/* Simulated time comes as messages, too, in the order of arrival with all others: whoever publishes
+ * a time and then a state means the state to be of that time. */
+enum { CLOCK = INPUT_TOPICS, ALL_INPUTS };
 /* How often inputs are looked after while time is simulated: it can stop and start again [ns]. */
 static const int64_t SIMULATED_PERIOD = 10000000;
 
@@ -40,7 +43,7 @@ typedef struct stream {
   PyObject *machine; /* whose memory this works on */
   const machine_api_t *api;
   PyObject *wake;
-  input_t inputs[INPUT_TOPICS];
+  input_t inputs[ALL_INPUTS];
   rcl_serialized_message_t message;
   bool ready, open;
   pthread_t thread;
@@ -49,6 +52,10 @@ typedef struct stream {
   uint8_t arrivals[MAX_ARRIVALS];
   size_t first, waiting;
   bool stopping;
+  pthread_mutex_t timing; /* of the next six */
+  bool timed, was_simulated, knows_time;
+  int64_t simulated_time; /* of the last message on the clock's topic, if there was one */
+  int64_t steady, offset; /* the steady time given last; what is added to the clock it is from */
   pthread_mutex_t publishing; /* of the publishers */
   rcl_publisher_t *publishers[OUTPUT_TOPICS];
 } Stream;
@@ -102,7 +109,15 @@ static bool is_simulated(Stream *self)
   return simulated;
 }
 
-/* Limits and time-outs follow the steady clock; simulated motors live in simulated time. */
+static int64_t monotonic_time(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Limits and time-outs follow the steady clock; simulated motors live in simulated time. Where one
+ * takes the place of the other, steady time goes on from where it was. */
 static bool present(Stream *self, moment_t *moment)
 {
   rcl_time_point_value_t now;
@@ -110,15 +125,46 @@ static bool present(Stream *self, moment_t *moment)
     rcl_reset_error();
     return false;
   }
+  const bool simulated = is_simulated(self);
+  pthread_mutex_lock(&self->timing);
+  if (simulated && self->knows_time) now = self->simulated_time;
+  const int64_t steady = simulated ? now : monotonic_time();
+  if (self->timed && simulated != self->was_simulated) self->offset = self->steady - steady;
+  self->timed = true;
+  self->was_simulated = simulated;
+  self->steady = steady + self->offset;
   moment->now = now;
-  if (is_simulated(self)) {
-    moment->steady = now;
-  } else {
-    struct timespec steady;
-    clock_gettime(CLOCK_MONOTONIC, &steady);
-    moment->steady = steady.tv_sec * INT64_C(1000000000) + steady.tv_nsec;
-  }
+  moment->steady = self->steady;
+  pthread_mutex_unlock(&self->timing);
   return true;
+}
+
+/* A message on the clock's topic: its time, in seconds and nanoseconds. */
+static void take_time(Stream *self)
+{
+  const uint8_t *data = self->message.buffer;
+  if (self->message.buffer_length < 12) return;
+  const bool little = data[1] & 1;
+  uint32_t numbers[2] = {0, 0};
+  for (int k = 0; k < 8; k++) {
+    const int place = little ? k % 4 : 3 - k % 4;
+    numbers[k / 4] |= (uint32_t)data[4 + k] << (8 * place);
+  }
+  pthread_mutex_lock(&self->timing);
+  self->simulated_time = (int64_t)(int32_t)numbers[0] * INT64_C(1000000000) + numbers[1];
+  self->knows_time = true;
+  pthread_mutex_unlock(&self->timing);
+}
+
+/* Until when to wait, by the computer's clock, for what is due in the machine. */
+static int64_t waiting_until(Stream *self, int64_t due)
+{
+  if (due == INT64_MAX) return due;
+  pthread_mutex_lock(&self->timing);
+  const bool simulated = self->was_simulated;
+  const int64_t offset = self->offset;
+  pthread_mutex_unlock(&self->timing);
+  return simulated ? monotonic_time() + SIMULATED_PERIOD : due - offset;
 }
 
 /* Tell Python that the machine asks for something. */
@@ -171,16 +217,12 @@ static void *run(void *argument)
     moment_t moment;
     bool asks = false;
     const bool taken = topic != NOWHERE && take(self, topic);
+    if (taken && topic == CLOCK) take_time(self);
     if (present(self, &moment)) {
-      if (taken)
+      if (taken && topic != CLOCK)
         asks = self->api->feed(self->api->machine, &sink, topic, self->message.buffer,
                                self->message.buffer_length, moment);
-      due = self->api->tick(self->api->machine, &sink, moment);
-      if (due != INT64_MAX && is_simulated(self)) {
-        struct timespec steady;
-        clock_gettime(CLOCK_MONOTONIC, &steady);
-        due = steady.tv_sec * INT64_C(1000000000) + steady.tv_nsec + SIMULATED_PERIOD;
-      }
+      due = waiting_until(self, self->api->tick(self->api->machine, &sink, moment));
     }
     if (asks) call_wake(self);
     pthread_mutex_lock(&self->arrivals_lock);
@@ -205,20 +247,22 @@ static bool open_input(Stream *self, input_t *input, const rosidl_message_type_s
          == RCL_RET_OK;
 }
 
+static void close_input(Stream *self, input_t *input)
+{
+  if (!input->open) return;
+  input->open = false;
+  (void)!rcl_subscription_set_on_new_message_callback(&input->subscription, NULL, NULL);
+  if (rcl_subscription_fini(&input->subscription, self->node) != RCL_RET_OK) rcl_reset_error();
+}
+
 static void close_inputs(Stream *self)
 {
-  for (int k = 0; k < INPUT_TOPICS; k++) {
-    input_t *input = &self->inputs[k];
-    if (!input->open) continue;
-    input->open = false;
-    (void)!rcl_subscription_set_on_new_message_callback(&input->subscription, NULL, NULL);
-    if (rcl_subscription_fini(&input->subscription, self->node) != RCL_RET_OK) rcl_reset_error();
-  }
+  for (int k = 0; k < ALL_INPUTS; k++) close_input(self, &self->inputs[k]);
 }
 
 static bool open_inputs(Stream *self, PyObject *topics, PyObject *types, size_t depth)
 {
-  for (int k = 0; k < INPUT_TOPICS; k++) {
+  for (int k = 0; k < ALL_INPUTS; k++) {
     const char *topic = PyUnicode_AsUTF8(PyTuple_GET_ITEM(topics, k));
     PyObject *capsule = PyTuple_GET_ITEM(types, k);
     const rosidl_message_type_support_t *type =
@@ -263,6 +307,7 @@ static void init_locks(Stream *self)
   pthread_mutexattr_setprotocol(&inherit, PTHREAD_PRIO_INHERIT);
   pthread_mutex_init(&self->arrivals_lock, &inherit);
   pthread_mutex_init(&self->publishing, &inherit);
+  pthread_mutex_init(&self->timing, &inherit);
   pthread_mutexattr_destroy(&inherit);
 }
 
@@ -279,8 +324,8 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOO!O!nO", names, &node, &clock, &machine,
                                    &PyTuple_Type, &topics, &PyTuple_Type, &types, &depth, &wake))
     return -1;
-  if (PyTuple_GET_SIZE(topics) != INPUT_TOPICS || PyTuple_GET_SIZE(types) != INPUT_TOPICS) {
-    PyErr_SetString(PyExc_ValueError, "give one topic and type for each input");
+  if (PyTuple_GET_SIZE(topics) != ALL_INPUTS || PyTuple_GET_SIZE(types) != ALL_INPUTS) {
+    PyErr_SetString(PyExc_ValueError, "give one topic and type for each input, and for the clock");
     return -1;
   }
   PyObject *api = PyObject_GetAttrString(machine, "api");
@@ -291,7 +336,7 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
   self->clock = (rcl_clock_t *)(uintptr_t)clock;
   self->machine = Py_NewRef(machine);
   self->wake = Py_NewRef(wake);
-  for (int k = 0; k < INPUT_TOPICS; k++) {
+  for (int k = 0; k < ALL_INPUTS; k++) {
     self->inputs[k].stream = self;
     self->inputs[k].topic = k;
   }
@@ -334,6 +379,7 @@ static void Stream_dealloc(Stream *self)
   if (self->ready) {
     pthread_mutex_destroy(&self->arrivals_lock);
     pthread_mutex_destroy(&self->publishing);
+    pthread_mutex_destroy(&self->timing);
     pthread_cond_destroy(&self->arrived);
   }
   if (self->message.buffer != NULL) (void)!rmw_serialized_message_fini(&self->message);

@@ -8,11 +8,12 @@ from typing import Any
 
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
-from rclpy.clock import Clock
+from rclpy.clock import Clock as TimerClock
 from rclpy.clock_type import ClockType
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.type_support import check_for_type_support
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
@@ -38,6 +39,8 @@ INPUTS = {
     Input.EXTERNAL_WRENCH: ("~/external_wrench", WrenchStamped),
     Input.JOINT_COMMANDS: ("~/joint_commands", JointState),
 }
+CLOCK = ("/clock", Clock)
+"""Simulated time, in the order of arrival with the inputs."""
 OUTPUTS = {
     Output.FEEDFORWARD: ("~/feedforward", JointState),
     Output.MOTOR_COMMANDS: ("~/motor_commands", JointState),
@@ -148,21 +151,22 @@ class Topics:
         node = self._node
         # The thread wakes the executor by a timer: unlike a task, this respects callback groups.
         self._timer = node.create_timer(
-            0.0, self._serve, clock=Clock(clock_type=ClockType.STEADY_TIME)
+            0.0, self._serve, clock=TimerClock(clock_type=ClockType.STEADY_TIME)
         )
         self._timer.cancel()
         handles = [node.handle, node.get_clock().handle]
         for handle in handles:
             self._kept.enter_context(handle)
-        for _, kind in INPUTS.values():
+        inputs = [*(INPUTS[each] for each in Input), CLOCK]
+        for _, kind in inputs:
             check_for_type_support(kind)
         try:
             self._thread = rcl_stream.RclStream(
                 node=node.handle.pointer,
                 clock=node.get_clock().handle.pointer,
                 machine=self.stream.machine,
-                topics=tuple(node.resolve_topic_name(INPUTS[i][0]) for i in Input),
-                types=tuple(type(INPUTS[i][1])._TYPE_SUPPORT for i in Input),
+                topics=tuple(node.resolve_topic_name(topic) for topic, _ in inputs),
+                types=tuple(type(kind)._TYPE_SUPPORT for _, kind in inputs),
                 depth=NEWEST.depth,
                 wake=self._timer.reset,
             )

@@ -6,6 +6,7 @@ from feeding import MS, Feed, arms, joint_state
 from mechanism_table import MECHANISMS
 
 from rbda_ros import load_robot
+from rbda_ros.control import native
 from rbda_ros.control.topics import Input
 from rbda_ros.demo.resources import share_file
 from rbda_ros.recordings.bags import typestore
@@ -32,6 +33,42 @@ def test_no_motor_command_follows_from_a_frozen_state(arm):
         if k >= 10:
             assert not sent and feed.reason == "no fresh joint states"
     assert feed.counts["stale"] == 200 and feed.counts["misnamed joints"] == 200
+
+
+def test_simulated_time_that_starts_over_restarts_no_ramp(arm):
+    """The steady clock is simulated time: when it goes back, what was sent is as old as before."""
+    feed = Feed(arm, ramp_in=1.0)
+    full = -TORQUE
+    assert feed.states([0.0])["feedforward"][0] == 0.0
+    feed.wait(50)
+    assert feed.states([0.0])["feedforward"][0] == pytest.approx(0.05 * full)
+    feed.now -= 5000 * MS
+    feed.steady -= 5000 * MS
+    feed.tick()
+    feed.wait(50)
+    assert feed.states([0.0])["feedforward"][0] == pytest.approx(0.1 * full)
+    feed.stream.use(arms("hip", "knee", mass=1.0, reach=1.0), feed.settings)  # another robot
+    feed.wait(50)
+    feed.robot = arms("hip", "knee", mass=1.0, reach=1.0)
+    assert feed.states([0.0, 0.0])["feedforward"][0] == 0.0
+    feed.wait(50)
+    assert feed.states([0.0, 0.0])["feedforward"][0] == pytest.approx(0.05 * full)
+
+
+def test_a_clock_that_leaps_ends_the_streams_with_its_own_stamp(arm):
+    """Simulated time stood still for longer than the timeout while inputs came, and leaps then."""
+    feed = Feed(arm, effort_rate_limit=1.0)
+    feed.states([0.0])
+    feed.command(["hip"], effort=[5.0])
+    feed.wait(50)
+    feed.states([0.0])
+    assert feed.command(["hip"], effort=[5.0])["motor_commands"] == pytest.approx(0.05)
+    feed.wait(150)
+    messages = feed.stream.tick(feed.now, feed.steady)[0]
+    assert {topic.name for topic, _ in messages} == {"FEEDFORWARD", "MOTOR_COMMANDS"}
+    for _, data in messages:
+        found = native.read_joint_state(data)
+        assert found[1] == feed.now and not np.frombuffer(found[4]).any()
 
 
 def test_a_rate_limit_counts_from_what_was_last_sent(arm):

@@ -9,6 +9,7 @@ from feeding import settings as node_settings
 from gate_model import GateModel, GateSettings, Happened, Sent, check_promises
 from gate_scenarios import ROBOTS, Apply, Cycle, Effort, Jump, Swap, play, scenarios
 from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import booleans
 from test_faults import trajectory
 
 from rbda_ros.control import native
@@ -64,9 +65,14 @@ class NativeGate:
 
 
 class Player:
-    """Takes the steps of a scenario to a stream, and notes what happened."""
+    """Takes the steps of a scenario to a stream, and notes what happened.
 
-    def __init__(self, begin: GateSettings) -> None:
+    In simulated time there is one clock. When it jumps ahead, time passes; when it jumps back, no
+    time passes, but it has another name from then on.
+    """
+
+    def __init__(self, begin: GateSettings, simulated: bool = False) -> None:
+        self.simulated = simulated
         self.stream, self.robot = Stream(), MODELS[0]
         self.settings, self.source = begin, "feedforward"
         self.time, self.ahead = HOUR, 10**12
@@ -85,21 +91,34 @@ class Player:
         elif isinstance(step, Swap):
             self._swap(MODELS[step.robot])
         elif isinstance(step, Cycle):
-            self._note(self.stream.stop(self.clock, self.time), "end")
+            self._note(self.stream.stop(*self.moment), "end")
             self._happened("deactivate")
             self.time += step.wait
             self._happened("activate")
         elif isinstance(step, Jump):
-            self.ahead += step.by
+            if self.simulated and step.by > 0:
+                self.time += step.by
+            else:
+                self.ahead += step.by
+            if self.simulated:  # the new time is a message, too
+                self._tick()
         else:
             for _ in range(step.turns):
                 self.time += step.each
-                self._note(self.stream.tick(self.clock, self.time)[0], "end")
-                self._happened("tick")
+                self._tick()
+
+    def _tick(self):
+        self._note(self.stream.tick(*self.moment)[0], "end")
+        self._happened("tick")
 
     @property
     def clock(self):
         return self.time + self.ahead
+
+    @property
+    def moment(self):
+        """The clock of stamps, and the steady one."""
+        return self.clock, self.clock if self.simulated else self.time
 
     def _node_settings(self):
         s = self.settings
@@ -121,7 +140,7 @@ class Player:
         if robot is self.robot:
             return
         if robot.actuated_joint_names != self.robot.actuated_joint_names:
-            self._note(self.stream.stop(self.clock, self.time), "end")  # as the node does
+            self._note(self.stream.stop(*self.moment), "end")  # as the node does
         self.robot = robot
         self.stream.use(robot, self._node_settings())
         self._happened("robot")
@@ -147,7 +166,7 @@ class Player:
         asks = True
         while asks:
             before = dict(self.stream.rejections.counts)
-            messages, asks = self.stream.machine.feed(topic, data, self.clock, self.time)
+            messages, asks = self.stream.machine.feed(topic, data, *self.moment)
             if asks:
                 self.stream.serve()
             self.stream.rejections.collect()
@@ -185,9 +204,9 @@ class Player:
         self.history.append(Happened(self.time, event, self.settings, topic))
 
 
-def run(scenario):
+def run(scenario, simulated=False):
     begin, steps = scenario
-    player = Player(begin)
+    player = Player(begin, simulated)
     for step in steps:
         player.take(step)
     return player.history
@@ -196,9 +215,9 @@ def run(scenario):
 @settings(
     max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
-@given(scenarios)
-def test_the_machine_keeps_every_promise(scenario):
-    check_promises(run(scenario), rounding=1e-6)  # forces are computed, not copied
+@given(scenarios, booleans())
+def test_the_machine_keeps_every_promise(scenario, simulated):
+    check_promises(run(scenario, simulated), rounding=1e-6)  # forces are computed, not copied
 
 
 @settings(
@@ -216,6 +235,6 @@ def test_the_gate_in_c_equals_the_model(scenario):
 
 @pytest.mark.nightly
 @settings(max_examples=100_000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(scenarios)
-def test_the_machine_keeps_every_promise_in_many_scenarios(scenario):
-    check_promises(run(scenario), rounding=1e-6)
+@given(scenarios, booleans())
+def test_the_machine_keeps_every_promise_in_many_scenarios(scenario, simulated):
+    check_promises(run(scenario, simulated), rounding=1e-6)

@@ -1,5 +1,6 @@
 """Simulated time, and clocks that jump."""
 
+import numpy as np
 import pytest
 from conversation import Conversation
 from rosgraph_msgs.msg import Clock
@@ -57,3 +58,53 @@ def test_simulated_time_that_starts_over(simulated):
     assert talk.silence_after(stamped(client, 100.0))
     # And it jumps ahead.
     assert run(500.0) > 0
+
+
+def test_a_state_published_after_its_time_is_of_that_time(graph):
+    """Simulated time leaps by 1 s before each state, and nothing waits for the node's executor."""
+    graph.serve(
+        robot_description=share_file("config/robots/demo_leg.urdf").read_text(),
+        loop_constraints=str(share_file("config/robots/demo_leg_loops.yaml")),
+        use_sim_time=True,
+    )
+    client = graph.client()
+    client.until_active()
+    clock = client.publisher(Clock, "/clock")
+    talk = Conversation(client)
+    answered = 0
+    for k in range(100):
+        message = stamped(client, 100.0 + k)
+        clock.publish(Clock(clock=message.header.stamp))
+        talk.publisher.publish(message)
+        for _ in range(100):
+            if talk.answered(message):
+                answered += 1
+                break
+            client.spin(0.001)
+    assert answered >= 98  # the first may come before the clock is found
+
+
+def test_simulated_time_switched_on_and_off_while_streaming(graph):
+    """Neither clock is ahead of the other for the rate limit: no effort leaps."""
+    graph.serve(
+        robot_description=share_file("config/robots/demo_leg.urdf").read_text(),
+        loop_constraints=str(share_file("config/robots/demo_leg_loops.yaml")),
+        effort_rate_limit=1.0,
+        on_stale="nothing",
+    )
+    client = graph.client()
+    client.until_active()
+    clock = client.publisher(Clock, "/clock")
+    talk = Conversation(client)
+    for simulated in (False, True, False, True):
+        client.set_parameter("use_sim_time", simulated)
+        for k in range(60):
+            message = stamped(client, 50.0 + 0.01 * k)
+            clock.publish(Clock(clock=message.header.stamp))
+            if not simulated:
+                message = client.joint_states(NAMES, Y, YD)
+            talk.publisher.publish(message)
+            client.spin(0.01)
+    changes = np.abs(np.diff([message.effort for message in talk.efforts], axis=0))
+    assert len(changes) > 100
+    assert changes.max() <= 0.1 + 1e-9

@@ -11,12 +11,17 @@ that the node publishes is held to the promises of the gate (`test/control/gate_
 
 Parameters change while states come, so that for a moment nobody outside can tell which settings an
 effort was made with. Such an effort must keep the looser of both promises.
+
+The promises are judged by the clock that the node goes by. Simulated time may run slower than that
+of the computer; when it jumps back, no time passes. A message that answers an input has its stamp;
+any other ends the stream, and is zeros here.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import tempfile
 import threading
 import time
@@ -38,7 +43,7 @@ from std_msgs.msg import Float64MultiArray, String
 from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
 from tools.hardening.driver import LOOPS, STATES, URDF, cycle
-from tools.hardening.verdicts import Verdict, conclude
+from tools.hardening.verdicts import Verdict, conclude, loaded
 
 PERIOD = 0.005  # [s] between two states
 TIMEOUT = 0.3  # [s] the node's; far from all gaps that are tried
@@ -53,17 +58,17 @@ MOST_REPORTED = 20
 
 @dataclass(frozen=True)
 class Published:
-    """A joint state that was published: what should answer it, if anything may.
+    """A joint state or command that was published: what should answer it, if anything may.
 
     Attributes:
         time: by the steady clock [ns].
-        asked: (motors,) the efforts of that state [N m].
+        asked: (motors,) the efforts of that state [N m]; None for a command.
         fault: what is wrong with it; empty for a good one.
         difference: between redundant measurements [rad].
     """
 
     time: int
-    asked: np.ndarray
+    asked: np.ndarray | None
     fault: str = ""
     difference: float = 0.0
 
@@ -75,6 +80,18 @@ def loosest(one: GateSettings, other: GateSettings) -> GateSettings:
     same = one.limits == other.limits  # else an effort may obey a limit that is not among these
     rate = max(one.rate, other.rate) if one.rate and other.rate and same else 0.0
     return replace(one, limits=limits, rate=rate)
+
+
+def note(published: dict[int, Published], stamp: int, message: Published) -> None:
+    """Remember a message by its stamp; old ones are forgotten."""
+    published[stamp] = message
+    while len(published) > 5000:
+        del published[next(iter(published))]
+
+
+def stamp_of(message: Any) -> int:
+    """The stamp of a message [ns]."""
+    return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)
 
 
 class Adversary:
@@ -97,6 +114,7 @@ class Adversary:
         self.changed = 0  # when the last change was accepted
         self.checkers = {name: PromiseChecker(name, SLACK, CLOSE) for name in (TOPIC, MOTORS)}
         self.sim_time, self.sim_now, self.sim_runs = sim_time, 1_000_000_000_000, True
+        self.sim_steady = self.sim_now  # the same without jumps back
         self.node = graph.serve(
             robot_description=self.text,
             loop_constraints=str(share_file(LOOPS)),
@@ -120,7 +138,8 @@ class Adversary:
         self.client.node.create_subscription(
             Float64MultiArray, "dynamics/effort_commands", self.on_array, QUEUE
         )
-        self.sent: dict[int, Published] = {}
+        self.sent: dict[int, Published] = {}  # states, by their stamps
+        self.commanded: dict[int, Published] = {}
         self.recent: deque[np.ndarray] = deque(maxlen=1000)
         self.arrays: deque[np.ndarray] = deque()  # not yet compared
         self.counts: Counter[str] = Counter()
@@ -128,7 +147,7 @@ class Adversary:
         self.broken: list[str] = []
         self.unsure_until = 0  # [ns] nobody outside can tell when a ramp began
         self.last_heard, self.last_action = 0, "start"
-        self.last_good = time.monotonic_ns()  # when a good state was published
+        self.last_good = self.steady()  # when a good state was published
         self.cycling = False  # the lifecycle
         self.quiet = threading.Event()
         self.stop = threading.Event()
@@ -150,7 +169,7 @@ class Adversary:
                 self.publish_bad(self.bad.popleft(), k)
             if not self.quiet.is_set():
                 self.publish(k)
-                self.last_good = time.monotonic_ns()
+                self.last_good = self.steady()
                 k = (k + 1) % STATES
             turn = not turn
             if turn and not self.cycling:
@@ -160,6 +179,7 @@ class Adversary:
         with self.lock:
             if self.sim_runs:
                 self.sim_now += int(PERIOD * 1e9)
+                self.sim_steady += int(PERIOD * 1e9)
             sec, nanosec = divmod(self.sim_now, 1_000_000_000)
         self.clock.publish(Clock(clock=Time(sec=sec, nanosec=nanosec)))
 
@@ -169,13 +189,20 @@ class Adversary:
             if not self.sim_time:
                 return time.time_ns()
             self.sim_now += 1000
+            self.sim_steady += 1000
             return self.sim_now
+
+    def steady(self) -> int:
+        """Time that decides about rates, ramps and ends, as the node's [ns]."""
+        return self.sim_steady if self.sim_time else time.monotonic_ns()
 
     def command(self) -> None:
         """Efforts of the joints, whoever is silent."""
         message = JointState(name=list(self.robot.independent_joint_names))
         message.effort = [1.0, -2.0, 1.5, 0.5]
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(self.now(), 10**9)
+        stamp = self.now()
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+        note(self.commanded, stamp, Published(self.steady(), None))
         self.commands.publish(message)
 
     def publish(
@@ -187,12 +214,9 @@ class Adversary:
             setattr(message, field, values)
         stamp = self.now() - int(age * 1e9)
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(max(stamp, 0), 10**9)
-        record = Published(time.monotonic_ns(), self.efforts[k], fault, difference)
-        self.sent[stamp] = record
+        note(self.sent, stamp, Published(self.steady(), self.efforts[k], fault, difference))
         self.states.publish(message)
         self.counts["states"] += 1
-        while len(self.sent) > 5000:
-            del self.sent[next(iter(self.sent))]
 
     def publish_bad(self, kind: str, k: int) -> None:
         q = self.positions[k].copy()
@@ -212,8 +236,7 @@ class Adversary:
     # What is heard.
 
     def on_effort(self, message: Any) -> None:
-        now = time.monotonic_ns()
-        stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+        now, stamp = self.steady(), stamp_of(message)
         efforts = np.array(message.effort)
         self.recent.append(efforts)
         found = self.sent.pop(stamp, None)  # a state is answered once
@@ -249,21 +272,21 @@ class Adversary:
 
     def on_motors(self, message: Any) -> None:
         """Commands of motors: within limit and rate, and none without a fresh state."""
-        now, efforts = time.monotonic_ns(), np.array(message.effort)
+        now, efforts = self.steady(), np.array(message.effort)
         self.counts["motor commands"] += 1
-        age = now - self.last_good
-        answered = now - min(self.last_good, self.last_heard)  # the node may have rejected states
-        may_end = self.cycling or now < self.unsure_until or answered > TIMEOUT * 1e9 - SLACK
-        last = self.checkers[MOTORS].last
-        is_end = may_end and not efforts.any() and last is not None and bool(last.efforts.any())
-        if efforts.any() and age > TIMEOUT * 1e9 + SLACK and self.sim_runs:
+        found = self.commanded.pop(stamp_of(message), None)  # a command is answered once
+        if found is None and efforts.any():
+            self.report(f"fresh: {efforts} on {MOTORS} answers no command")
+        sent = now if found is None else found.time
+        age = sent - self.last_good
+        if efforts.any() and age > TIMEOUT * 1e9 + SLACK:
             self.report(f"fresh: {efforts} on {MOTORS}, {age * 1e-9:.2f} s after the last state")
         settings = self.settings
-        if now < self.changed + 2 * SLACK:
-            settings = loosest(settings, self.before)
         if self.pending is not None:
             settings = loosest(settings, self.pending)
-        event = "end" if is_end else "effort"
+        elif sent < self.changed:
+            settings = loosest(settings, self.before)
+        event = "effort" if efforts.any() or found is not None else "end"
         self.take(Sent(now, MOTORS, tuple(message.name), efforts, settings, event))
 
     def on_array(self, message: Any) -> None:
@@ -299,7 +322,7 @@ class Adversary:
         self.unsure_until = now + int(1e9 * LONGEST_RAMP) + 2 * SLACK
 
     def happened(self, event: str) -> None:
-        self.take(Happened(time.monotonic_ns(), event, self.settings))
+        self.take(Happened(self.steady(), event, self.settings))
 
     # What is done.
 
@@ -328,7 +351,7 @@ class Adversary:
         """Set a parameter while states come."""
         self.before, self.pending = self.settings, settings
         answer = self.client.set_parameter(name, value)
-        self.changed = time.monotonic_ns()
+        self.changed = self.steady()
         if answer.successful:
             self.settings = settings
         else:
@@ -379,12 +402,12 @@ class Adversary:
     def swap(self) -> None:
         """The same robot under another name: nobody outside knows when it comes into use."""
         before = self.node.log.count("the model is now")
-        self.be_unsure(time.monotonic_ns() + 60 * 10**9)
+        self.be_unsure(self.steady() + 60 * 10**9)
         name = f"leg_{int(self.rng.integers(1_000_000))}"
         text = self.text.replace('name="demo_leg"', f'name="{name}"', 1)
         self.descriptions.publish(String(data=text))
         self.client.until(lambda: self.node.log.count("the model is now") > before)
-        self.be_unsure(time.monotonic_ns())
+        self.be_unsure(self.steady())
 
     def cycle_lifecycle(self) -> None:
         """Deactivate and activate; what was under way is answered before."""
@@ -398,15 +421,17 @@ class Adversary:
         self.happened("activate")
         if not self.client.change_state(Transition.TRANSITION_ACTIVATE):
             self.report("lifecycle: activate is rejected")
-        self.be_unsure(time.monotonic_ns())
+        self.be_unsure(self.steady())
         self.quiet.clear()
         self.cycling = False
 
     def jump(self) -> None:
         """Simulated time jumps, forward or back; states have the new time."""
+        by = int(self.rng.choice([-500, -1, 1, 500])) * 1_000_000_000
         with self.lock:
-            self.sim_now += int(self.rng.choice([-500, -1, 1, 500])) * 1_000_000_000
-        self.be_unsure(time.monotonic_ns())
+            self.sim_now += by
+            self.sim_steady += max(by, 0)
+        self.be_unsure(self.steady())
 
     def pause_clock(self) -> None:
         """Simulated time stands still, and states with it: by their own time they stay fresh."""
@@ -415,7 +440,7 @@ class Adversary:
         self.client.spin(0.6)
         self.quiet.clear()
         self.sim_runs = True
-        self.be_unsure(time.monotonic_ns())
+        self.be_unsure(self.steady())
 
 
 def attack(seconds: float, seed: int, sim_time: bool) -> list[Verdict]:
@@ -459,7 +484,8 @@ def main() -> None:
     verdicts = []
     for sim_time in (False, True):
         verdicts += attack(30.0 * asked.minutes, asked.seed, sim_time)
-    conclude("adversary", f"{asked.minutes:g} minutes, 200 Hz", verdicts, asked.write)
+    cores = f"on {os.cpu_count()} {'busy' if loaded() else 'quiet'} cores"
+    conclude("adversary", f"{asked.minutes:g} minutes, 200 Hz, {cores}.", verdicts, asked.write)
 
 
 if __name__ == "__main__":
