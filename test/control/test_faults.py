@@ -370,4 +370,4 @@ def test_external_efforts_go_by_the_joints_whose_effort_is_a_number():
     effort[names.index(robot.actuated_joint_names[0])] = np.nan
     feed.wait(5)
     assert "external_effort" not in feed.states(q, still, names=names, effort=effort)
-    assert feed.reason == "no effort"
+    assert feed.reason == "no measured effort"
