@@ -32,7 +32,13 @@ if TYPE_CHECKING:
     from rbda_ros.robot.friction_contacts import FrictionalEfforts, FrictionalStep, FrictionContact
     from rbda_ros.robot.momentum_observer import MomentumObserver
     from rbda_ros.robot.payloads import Payload
-    from rbda_ros.robot.results import Cluster, Derivatives, OperationalSpace
+    from rbda_ros.robot.results import (
+        Cluster,
+        Derivatives,
+        ForwardDynamicsDerivatives,
+        InverseDynamicsDerivatives,
+        OperationalSpace,
+    )
     from rbda_ros.robot.robot import Robot, load_robot
     from rbda_ros.robot.state import State
 
@@ -45,11 +51,13 @@ __all__ = [
     "ContactEfforts",
     "Derivatives",
     "DescriptionError",
+    "ForwardDynamicsDerivatives",
     "FrictionContact",
     "FrictionalEfforts",
     "FrictionalStep",
     "Impact",
     "InputError",
+    "InverseDynamicsDerivatives",
     "JointMotion",
     "ModelError",
     "MomentumObserver",
@@ -87,6 +95,8 @@ _HOMES = {
     "robot.results": (
         "Cluster",
         "Derivatives",
+        "ForwardDynamicsDerivatives",
+        "InverseDynamicsDerivatives",
         "OperationalSpace",
     ),
     "robot.robot": (

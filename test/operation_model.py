@@ -105,6 +105,7 @@ class Model:
         slots = {"q": self.state(arguments["q"]).q}
         assert state.q.tobytes() == slots["q"].tobytes()
         for argument, array in zip(record.arguments[1:], others, strict=False):
+            array = np.array([array]) if argument.kind == "Number" else array
             slots[argument.read_as] = array
             if argument.kind == "Force" and array.shape[-1] == robot.nv != robot.ny:
                 kernel = robot._kernels.get("generalized_force")
@@ -124,8 +125,8 @@ class Model:
             parent = branches.parents(robot.tree)
             L = branches.factor(parent, H)
             one = np.broadcast_to(np.eye(robot.ny), H.shape)
-            of_y, of_yd = (self._matrix(slots[n], n) for n in record.results[:2])
-            results = [-branches.solve(parent, L, each) for each in (of_y, of_yd)]
+            others = [self._matrix(slots[n], n) for n in record.results[:-1]]
+            results = [-branches.solve(parent, L, each) for each in others]
             results.append(branches.solve(parent, L, one))
         else:
             results = [self._matrix(slots[name], name) for name in record.results]
@@ -142,7 +143,7 @@ class Model:
     def _matrix(self, flat, name):
         sizes = robot_sizes(self._robot.tree)
         shape = shape_of(QUANTITIES[name].shape, flat.shape[-1], sizes)
-        return flat.reshape(*flat.shape[:-1], *shape)
+        return flat.reshape((*flat.shape[:-1], *shape))
 
     @staticmethod
     def _evaluate(kernel, *inputs):

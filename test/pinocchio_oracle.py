@@ -238,6 +238,64 @@ class PinocchioOracle:
         linear = at_link.linear + np.cross(at_link.angular, lever) + np.cross(w, np.cross(w, lever))
         return np.concatenate([linear, at_link.angular])
 
+    # Quantities of the whole robot, of the spanning tree.
+
+    def center_of_mass(self, q: np.ndarray) -> np.ndarray:
+        """(3,) in the world."""
+        return pin.centerOfMass(self.model, self.data, self.position(q)).copy()
+
+    def center_of_mass_jacobian(self, q: np.ndarray) -> np.ndarray:
+        """(3, nv)."""
+        J = pin.jacobianCenterOfMass(self.model, self.data, self.position(q))
+        return J[:, self.velocity_index]
+
+    def center_of_mass_acceleration(
+        self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray
+    ) -> np.ndarray:
+        """(3,) in the world, without gravity."""
+        motion = self.position(q), self.velocity(qd), self.velocity(qdd)
+        pin.centerOfMass(self.model, self.data, *motion)
+        return self.data.acom[0].copy()
+
+    def centroidal_momentum_matrix(self, q: np.ndarray) -> np.ndarray:
+        """(6, nv), linear first, about the centre of mass."""
+        return pin.computeCentroidalMap(self.model, self.data, self.position(q))[
+            :, self.velocity_index
+        ]
+
+    def centroidal_momentum(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """(6,), linear first, about the centre of mass."""
+        motion = self.position(q), self.velocity(qd)
+        return pin.computeCentroidalMomentum(self.model, self.data, *motion).vector
+
+    def centroidal_momentum_rate(
+        self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray
+    ) -> np.ndarray:
+        """(6,), linear first, about the centre of mass."""
+        motion = self.position(q), self.velocity(qd), self.velocity(qdd)
+        return pin.computeCentroidalMomentumTimeVariation(self.model, self.data, *motion).vector
+
+    def energy(self, q: np.ndarray, qd: np.ndarray) -> tuple[float, float]:
+        """Kinetic, and potential of gravity."""
+        motion = self.position(q), self.velocity(qd)
+        kinetic = pin.computeKineticEnergy(self.model, self.data, *motion)
+        return kinetic, pin.computePotentialEnergy(self.model, self.data, motion[0])
+
+    def coriolis_matrix(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """C (nv, nv)."""
+        motion = self.position(q), self.velocity(qd)
+        C = pin.computeCoriolisMatrix(self.model, self.data, *motion)
+        return C[np.ix_(self.velocity_index, self.velocity_index)]
+
+    def integrate(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Pinocchio's position, reached from ours."""
+        return pin.integrate(self.model, self.position(q), self.velocity(step))
+
+    def difference(self, q: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        """(nv,) from our q to our q1."""
+        step = pin.difference(self.model, self.position(q), self.position(q1))
+        return step[self.velocity_index]
+
 
 def random_state(robot: Robot, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     """Closed q (nq), consistent qd (nv) and independent ydd (ny), with entries of order one."""

@@ -43,7 +43,10 @@ class Served:
 
     def arguments(self, method, q, yd, x, spanning):
         """Arguments of a method for some motion."""
-        given = {"Position": q, "Velocity": yd, "Spanning": spanning}
+        given = {"Position": q, "Velocity": yd, "Spanning": spanning, "Number": 0.25}
+        given["Coordinates"] = np.tile(self.states[1], (*x.shape[:-1], 1)).reshape(
+            *x.shape[:-1], -1
+        )
         record = OPERATIONS[method]
         vectors = [given.get(argument.kind, x) for argument in record.arguments]
         return [*vectors, self.frame] if record.of_frame else vectors
@@ -83,7 +86,8 @@ def parts(answer):
     """Arrays of an answer, as bits."""
     several = astuple(answer) if is_dataclass(answer) else answer
     several = several if isinstance(several, tuple) else (several,)
-    return [(array.shape, array.tobytes()) for array in several]
+    arrays = [np.asarray(each, float) for each in several]
+    return [(array.shape, array.tobytes()) for array in arrays]
 
 
 def outcome(call, *given):

@@ -22,7 +22,7 @@ folder = Path(sys.argv[1])
 robot = rbda_ros.load_robot(folder / "demo_leg.urdf", folder / "demo_leg_loops.yaml")
 q, zero = robot.neutral(), np.zeros(robot.ny)
 given = {"Position": q, "Velocity": zero, "Independent": zero, "Spanning": np.zeros(robot.nv)}
-given["Force"] = zero
+given |= {"Force": zero, "Coordinates": q, "Number": 0.1}
 for name, operation in OPERATIONS.items():
     arguments = [given[argument.kind] for argument in operation.arguments]
     if operation.of_frame:

@@ -78,6 +78,10 @@ def good(rng, robot, name):
         if kind < 0.5:
             return y
         return robot.close(y) if kind < 0.8 else robot.state(y)
+    if name == "Coordinates":
+        return robot.neutral()
+    if name == "Number":
+        return rng.uniform(-1.0, 1.0)
     on_all = name == "Spanning" or (name == "Force" and rng.random() < 0.5)
     size = robot.nv if on_all else robot.ny
     return np.full(size, rng.uniform(-1.0, 1.0))

@@ -15,13 +15,19 @@ top is a column (9) of dw, dalpha and da.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import casadi as ca
 
-from rbda_ros.spatial import Matrix, Transform, mirrored, turned
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix, Transform, constant, mirrored, turned
 
 cross = ca.cross
+Place = tuple[int, int]
+"""A cluster, and a body's place in it."""
+AT_REST = ca.DM(3, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +102,52 @@ def single_body(inertia: Matrix, w: Matrix) -> Composite:
     I, h = inertia[:3, :3], ca.vertcat(inertia[2, 4], inertia[0, 5], inertia[1, 3])
     second_moment = 0.5 * ca.trace(I) * ca.DM.eye(3) - I
     return Composite(inertia[3, 3], h, I, cross(2 * w, h), ca.skew(w) @ (-2 * second_moment))
+
+
+def bodies_inward(
+    tree: ClusterTree, joints: list[ClusterJoint], k: int
+) -> list[tuple[int, Transform, Matrix, Place | None]]:
+    """The bodies of a cluster from its tips to its base.
+
+    Of each its place in the cluster, the transform to it, the motions (6 x ny) across its joint,
+    and where the body before it is; None for the fixed base.
+    """
+    node, joint = tree.clusters[k], joints[k]
+    before: list[Place | None] = []
+    for inside, output in zip(node.inside, node.output, strict=True):
+        outside = None if node.parent is None or output is None else (node.parent, output)
+        before.append(outside if inside is None else (k, inside))
+    parts = zip(joint.J.X_up, ca.vertsplit(joint.SG, 6), before, strict=True)
+    return [(i, *part) for i, part in enumerate(parts)][::-1]
+
+
+def composites(
+    tree: ClusterTree,
+    joints: list[ClusterJoint],
+    w: Mapping[Place, Matrix] | None = None,
+    U: Mapping[Place, Matrix] | None = None,
+) -> tuple[dict[Place, Composite], Composite]:
+    """Every body with all that it carries, and the whole robot about the origin of the world.
+
+    Args:
+        tree: the cluster tree.
+        joints: its cluster joints.
+        w: (3) angular velocity of every body; None at rest.
+        U: (3) as `Composite.carried` takes it, of every body; None at rest.
+    """
+    found: dict[Place | None, Composite] = {
+        (k, i): single_body(constant(body.inertia), AT_REST if w is None else w[k, i])
+        for k, node in enumerate(tree.clusters)
+        for i, body in enumerate(node.bodies)
+    }
+    at_base = ca.DM(6, 6) if tree.base_inertia is None else constant(tree.base_inertia)
+    found[None] = single_body(at_base, AT_REST)
+    for k in tree.inward():
+        for i, X, _, before in bodies_inward(tree, joints, k):
+            carried = found[k, i].carried(X, AT_REST if U is None else U[k, i])
+            found[before] = found[before] + carried
+    total = found.pop(None)
+    return {place: each for place, each in found.items() if place is not None}, total
 
 
 def carried_forms(forms: Matrix, X: Transform, U: Matrix) -> Matrix:

@@ -9,15 +9,11 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from rbda_ros.algorithms.composites import single_body
+from rbda_ros.algorithms.composites import AT_REST, Place, bodies_inward, single_body
 from rbda_ros.algorithms.motion import armature_inertia, cluster_joints
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix, Transform, constant, mirrored
-
-Place = tuple[int, int]
-"""A cluster, and a body's place in it."""
-AT_REST = ca.DM(3, 1)
+from rbda_ros.spatial import Matrix, constant, mirrored
 
 
 def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
@@ -49,7 +45,7 @@ def composite_inertia(
         for k, node in enumerate(tree.clusters)
         for i, body in enumerate(node.bodies)
     }
-    inward = [_inward(tree, joints, k) for k in range(len(joints))]
+    inward = [bodies_inward(tree, joints, k) for k in range(len(joints))]
     blocks: dict[tuple[int, int], Matrix] = {}
     for k in tree.inward():
         own: Matrix = ca.DM(tree.clusters[k].ny, tree.clusters[k].ny)
@@ -86,23 +82,6 @@ def _of_bodies(added: Mapping[int, Matrix]) -> dict[Place, Matrix]:
         for i in range(matrix.rows() // 6)
     }
     return {place: ca.densify(block) for place, block in blocks.items() if block.nnz()}
-
-
-def _inward(
-    tree: ClusterTree, joints: list[ClusterJoint], k: int
-) -> list[tuple[int, Transform, Matrix, Place | None]]:
-    """The bodies of a cluster from its tips to its base.
-
-    Of each its place in the cluster, the transform to it, the motions (6 x ny) across its joint,
-    and where the body before it is; None for the fixed base.
-    """
-    node, joint = tree.clusters[k], joints[k]
-    before: list[Place | None] = []
-    for inside, output in zip(node.inside, node.output, strict=True):
-        outside = None if node.parent is None or output is None else (node.parent, output)
-        before.append(outside if inside is None else (k, inside))
-    parts = zip(joint.J.X_up, ca.vertsplit(joint.SG, 6), before, strict=True)
-    return [(i, *part) for i, part in enumerate(parts)][::-1]
 
 
 def mass_matrix_factor(tree: ClusterTree, q: Matrix) -> Matrix:

@@ -1,4 +1,4 @@
-"""Poses, Jacobians and bias accelerations of frames.
+"""Poses, Jacobians, velocities and accelerations of frames.
 
 World-aligned axes at the frame's origin, linear rows first, as controllers want them.
 """
@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 import casadi as ca
 
-from rbda_ros.algorithms.motion import accelerations, cluster_joints, velocities
+from rbda_ros.algorithms.motion import (
+    accelerations,
+    cluster_joints,
+    spatial_velocities,
+    velocities,
+)
 from rbda_ros.algorithms.rnea import along_y
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.spanning_tree import Frame, frame_of
@@ -80,7 +85,12 @@ def body_poses(tree: ClusterTree, q: Matrix) -> tuple[Matrix, Matrix]:
         tree: the cluster tree.
         q: (nq) spanning position.
     """
-    joints = cluster_joints(tree, q)
+    R, p = world_poses(tree, cluster_joints(tree, q))
+    return ca.vertcat(ca.DM(0, 3), *R[1:]), ca.vertcat(ca.DM(0, 1), *p[1:])
+
+
+def world_poses(tree: ClusterTree, joints: list[ClusterJoint]) -> tuple[list[Matrix], list[Matrix]]:
+    """Rotation (3 x 3, to the world) and origin (3) of every body by number; 0 is the base."""
     R: list[Matrix] = [ca.DM.eye(3)]
     p: list[Matrix] = [ca.DM(3, 1)]
     for i, body in enumerate(tree.spanning.bodies, start=1):
@@ -88,7 +98,7 @@ def body_poses(tree: ClusterTree, q: Matrix) -> tuple[Matrix, Matrix]:
         R_i, p_i = joints[k].J.X_up[position].pose()
         R.append(R[body.parent] @ R_i)
         p.append(p[body.parent] + R[body.parent] @ p_i)
-    return ca.vertcat(ca.DM(0, 3), *R[1:]), ca.vertcat(ca.DM(0, 1), *p[1:])
+    return R, p
 
 
 def unit_wrenches(
@@ -127,8 +137,8 @@ def jacobian(tree: ClusterTree, q: Matrix, at: BodyFrame) -> Matrix:
     return along_y(tree, joints, {k: F}, m=6).T
 
 
-def frame_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix, at: BodyFrame) -> Matrix:
-    """``J-dot yd`` (6): acceleration of the frame's origin, and angular, at ydd = 0.
+def frame_velocity(tree: ClusterTree, q: Matrix, yd: Matrix, at: BodyFrame) -> Matrix:
+    """``J yd`` (6): velocity of the frame's origin, then angular velocity.
 
     Args:
         tree: the cluster tree.
@@ -139,11 +149,55 @@ def frame_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix, at: BodyFr
     if not at.body:
         return ca.DM(6, 1)
     joints = cluster_joints(tree, q, yd)
+    k, position = tree.place_of(at.body)
+    v = spatial_velocities(tree, joints)[k][6 * position : 6 * position + 6]
+    _, _, R = pose(tree, joints, at)
+    linear = v[3:] + ca.cross(v[:3], constant(at.frame.p))
+    return ca.vertcat(R @ linear, R @ v[:3])
+
+
+def frame_acceleration(
+    tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix, at: BodyFrame
+) -> Matrix:
+    """``J ydd + J-dot yd`` (6): acceleration of the frame's origin, then angular.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+        ydd: (ny) independent acceleration.
+        at: the frame.
+    """
+    if not at.body:
+        return ca.DM(6, 1)
+    joints = cluster_joints(tree, q, yd)
     v = velocities(tree, joints)
-    a = accelerations(tree, joints, v, ca.DM(tree.ny, 1), ca.DM(6, 1))  # (39)
+    a = accelerations(tree, joints, v, ydd, ca.DM(6, 1))  # (39)
     k, position = tree.place_of(at.body)
     _, _, R = pose(tree, joints, at)
     w, a_i = (x[6 * position : 6 * position + 6] for x in (v[k], a[k]))
     w, p = w[:3], constant(at.frame.p)
     acceleration = a_i[3:] + ca.cross(a_i[:3], p) + ca.cross(w, ca.cross(w, p))
     return ca.vertcat(R @ acceleration, R @ a_i[:3])
+
+
+def frame_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix, at: BodyFrame) -> Matrix:
+    """``J-dot yd`` (6): acceleration of the frame's origin, and angular, at ydd = 0."""
+    return frame_acceleration(tree, q, yd, ca.DM(tree.ny, 1), at)
+
+
+def frame_poses(tree: ClusterTree, q: Matrix) -> Matrix:
+    """Poses (4n x 4, one below the other) of all links in the world, in the order of the links.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position.
+    """
+    R, p = world_poses(tree, cluster_joints(tree, q))
+    poses: list[Matrix] = [ca.DM(0, 4)]
+    for place in tree.spanning.links.values():
+        of_body = R[place.body]
+        at = p[place.body] + of_body @ constant(place.frame.p)
+        last = ca.DM([[0.0, 0.0, 0.0, 1.0]])
+        poses.append(ca.vertcat(ca.horzcat(of_body @ constant(place.frame.R), at), last))
+    return ca.vertcat(*poses)

@@ -49,6 +49,14 @@ def velocities(tree: ClusterTree, joints: list[ClusterJoint]) -> Clustered:
     return v
 
 
+def spatial_velocities(tree: ClusterTree, joints: list[ClusterJoint]) -> Clustered:
+    """[w; v] (6n) of every body of a cluster, v of its origin, each in its own frame (38)."""
+    v: Clustered = {None: ca.DM(6, 1)}
+    for k in tree.outward():
+        v[k] = joints[k].J @ (joints[k].E @ v[tree.clusters[k].parent] + joints[k].S_qd)
+    return v
+
+
 def accelerations(
     tree: ClusterTree, joints: list[ClusterJoint], v: Clustered, ydd: Matrix, base: Matrix
 ) -> Clustered:

@@ -76,6 +76,15 @@ def along_y(tree: ClusterTree, joints: list[ClusterJoint], forces: Clustered, m:
     return ca.vertcat(ca.DM(0, m), *tau)
 
 
+def on_base(tree: ClusterTree, joints: list[ClusterJoint], forces: Clustered) -> Matrix:
+    """The sum (6) of forces (6n) on all clusters, about the origin of the world, in its axes."""
+    f: Clustered = {None: ca.DM(6, 1), **forces}
+    for k in tree.inward():
+        l, joint = tree.clusters[k].parent, joints[k]
+        f[l] = f[l] + joint.E.T @ (joint.J.T @ f[k])  # (65)
+    return f[None]
+
+
 def bias_force(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
     """C(y, yd) (ny): the force that holds yd constant, gravity and springs included."""
     return inverse_dynamics(tree, q, yd, ca.DM(tree.ny, 1))

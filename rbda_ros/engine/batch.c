@@ -38,6 +38,8 @@ static Status take_single(Batch *batch, int i, PyObject *object, double *into)
   }
   case 'v':
     return read_velocity(validator, object, into, &given->numbers);
+  case 's':
+    return read_number(validator, object, into) ? GOOD : UNREAD;
   case 'w':
     return read_wrenches(validator, object, into, given->size);
   default:
@@ -196,7 +198,8 @@ static void free_batch(Batch *batch)
 
 static PyObject *new_rows(StateValidator *validator, npy_intp count, const Result *result)
 {
-  npy_intp shape[] = {count, result->shape[0], result->shape[1]};
+  npy_intp shape[1 + MAX_DIMENSIONS] = {count};
+  memcpy(shape + 1, result->shape, sizeof result->shape);
   return take_large(&validator->pool, 1 + result->dimensions, shape);
 }
 

@@ -1,8 +1,6 @@
 /* An operation at one state: its arguments validated, its kernels one after the other. */
 #include "operation_call.h"
 
-#include <float.h>
-
 static int read_damping(PyObject *given, double *damping)
 {
   *damping = 0.0;
@@ -10,6 +8,13 @@ static int read_damping(PyObject *given, double *damping)
   if (!PyFloat_CheckExact(given)) return 0;
   *damping = PyFloat_AS_DOUBLE(given);
   return *damping >= 0.0 && isfinite(*damping);
+}
+
+int read_number(const StateValidator *validator, PyObject *given, double *number)
+{
+  if (!PyFloat_CheckExact(given)) return 0;
+  *number = PyFloat_AS_DOUBLE(given);
+  return all_within(number, 1, validator->largest);
 }
 
 static Status read_arguments(const OperationCall *call, LoopMemory *memory, PyObject *const *given,
@@ -30,6 +35,9 @@ static Status read_arguments(const OperationCall *call, LoopMemory *memory, PyOb
     case 'f':
       status = read_force(validator, call->forces, given[i], slots[0], slots[i], &read);
       break;
+    case 's':
+      status = read_number(validator, given[i], slots[i]) ? GOOD : UNREAD;
+      break;
     case 'd':
       status = read_damping(given[i], slots[i]) ? GOOD : UNREAD;
       break;
@@ -49,16 +57,10 @@ static Status read_arguments(const OperationCall *call, LoopMemory *memory, PyOb
 Status check_results(const OperationCall *call, double *const *slots)
 {
   if (call->finite < 0) return GOOD;
-  const double *values = slots[call->finite];
-  npy_intp count = call->slot[call->finite].size;
-  if (!all_within(values, count, DBL_MAX)) return NOT_FINITE;
-  if (call->missed < 0) return GOOD;
-  double largest = 1.0;
-  for (npy_intp i = 0; i < count; i++) largest = larger(fabs(values[i]), largest);
-  return all_within(slots[call->missed], call->slot[call->missed].size,
-                    call->validator->on_loops * largest)
-             ? GOOD
-             : LOOPS_MISSED;
+  const int missed = call->missed;
+  return judge_results(slots[call->finite], call->slot[call->finite].size,
+                       missed < 0 ? NULL : slots[missed], missed < 0 ? 0 : call->slot[missed].size,
+                       call->validator->on_loops);
 }
 
 double loops_missed(const OperationCall *call, double *const *slots)
@@ -243,14 +245,16 @@ static int set_results(OperationCall *call, PyObject *results)
   call->results = (int)PyTuple_GET_SIZE(results);
   for (int i = 0; i < call->results; i++) {
     Result *result = &call->result[i];
-    npy_intp rows = -1, columns = -1;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(results, i), "i|nn", &result->slot, &rows, &columns))
+    npy_intp *shape = result->shape, size = 1;
+    for (int k = 0; k < MAX_DIMENSIONS; k++) shape[k] = -1;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(results, i), "i|nnn", &result->slot, &shape[0],
+                          &shape[1], &shape[2]))
       return 0;
-    result->dimensions = rows < 0 ? 0 : columns < 0 ? 1 : 2;
-    result->shape[0] = rows;
-    result->shape[1] = columns;
+    result->dimensions = 0;
+    while (result->dimensions < MAX_DIMENSIONS && shape[result->dimensions] >= 0)
+      size *= shape[result->dimensions++];
     if (result->slot < call->arguments || result->slot >= call->slots
-        || (rows < 0 ? 1 : rows) * (columns < 0 ? 1 : columns) != call->slot[result->slot].size)
+        || size != call->slot[result->slot].size)
       return 0;
   }
   return 1;
@@ -302,6 +306,7 @@ static int set_memory(OperationCall *call, PyObject *sizes)
     if ((kind == 'q' && call->slot[i].size != call->validator->nq)
         || (kind == 'f' && (call->slot[i].size != call->validator->ny || *call->kinds != 'q'))
         || (kind == 'v' && call->slot[i].size != call->validator->ny)
+        || (kind == 's' && call->slot[i].size != 1)
         || (kind == 'd' && (call->slot[i].size != 1 || i != call->arguments - 1)))
       return 0;
     call->optional |= kind == 'd';

@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct {
   int slot, dimensions;
-  npy_intp shape[2];
+  npy_intp shape[MAX_DIMENSIONS];
   ArrayPool pool;
 } Result;
 
@@ -31,7 +31,7 @@ typedef struct {
   PyObject_HEAD vectorcallfunc vectorcall;
   StateValidator *validator;
   char kinds[MAX_ARGUMENTS + 1]; /* q: position, the first; v: velocity; f: force on y, or on
-                                       all joints; w: wrenches; x: other vectors; d: damping, a
+                                       all joints; w: wrenches; x: other vectors; s: a number; d: damping, a
                                        number that may be left out, the last */
   int arguments, slots, steps, results;
   int optional;            /* 1 where the last argument may be left out */
@@ -60,6 +60,8 @@ static inline void add_slots(const Step *step, double *const *slots, npy_intp nu
   for (npy_intp i = 0; i < numbers; i++) sum[i] = a[i] + step->sign * b[i];
 }
 
+/* A number that is an exact float; whether it can be taken. */
+int read_number(const StateValidator *validator, PyObject *given, double *number);
 /* Whether forces, or accelerations, are numbers, and loops that are closed by forces closed. */
 Status check_results(const OperationCall *call, double *const *slots);
 /* By how much such loops are open. */

@@ -11,6 +11,14 @@ import casadi as ca
 from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.actuator_efforts import actuator_efforts
 from rbda_ros.algorithms.caba_osim import caba_osim, caba_osim_product
+from rbda_ros.algorithms.centroidal import (
+    center_of_mass,
+    center_of_mass_bias_acceleration,
+    center_of_mass_jacobian,
+    centroidal_momentum,
+    centroidal_momentum_matrix,
+    centroidal_momentum_rate,
+)
 from rbda_ros.algorithms.closure import closure
 from rbda_ros.algorithms.commanded_motors import commanded_motors, state_sizes
 from rbda_ros.algorithms.constrained_dynamics import (
@@ -20,15 +28,20 @@ from rbda_ros.algorithms.constrained_dynamics import (
 from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
 from rbda_ros.algorithms.contact_response import contact_response
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
+from rbda_ros.algorithms.coriolis import coriolis_matrix
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
+from rbda_ros.algorithms.energy import energy
 from rbda_ros.algorithms.feedforward import feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import (
     BodyFrame,
     NamedFrame,
+    frame_acceleration,
     frame_bias_acceleration,
     frame_pose,
+    frame_poses,
+    frame_velocity,
     jacobian,
 )
 from rbda_ros.algorithms.loop_forces import forward_dynamics_by_loop_forces
@@ -40,6 +53,7 @@ from rbda_ros.algorithms.loop_motion import (
     spanning_motion,
 )
 from rbda_ros.algorithms.momentum import momentum
+from rbda_ros.algorithms.position_manifold import difference, integrate
 from rbda_ros.algorithms.pv_osim import delassus_product, inverse_operational_space_inertia
 from rbda_ros.algorithms.regressor import regressor
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
@@ -99,14 +113,14 @@ def input_shape(tree: ClusterTree, name: str) -> Shape:
     sizes = {"gains": 2 * tree.nv, "measured": sum(state_sizes(tree))}
     if name not in QUANTITIES:
         return sizes.get(name, tree.ny), 1
-    rows, columns = (*shape_of(QUANTITIES[name].shape, 0, robot_sizes(tree)), 1)[:2]
+    rows, columns = (*shape_of(QUANTITIES[name].shape, 0, robot_sizes(tree)), 1, 1)[:2]
     return rows, columns
 
 
 def robot_sizes(tree: ClusterTree) -> dict[str, int]:
     """The sizes that shapes of quantities are made of."""
     sizes = {"nq": tree.nq, "nv": tree.nv, "ny": tree.ny, "na": len(tree.actuated)}
-    return sizes | {"bodies": len(tree.spanning.bodies)}
+    return sizes | {"bodies": len(tree.spanning.bodies), "links": len(tree.spanning.links)}
 
 
 # Algorithms whose arguments are other than kernels have them: vectors of a list, such as the
@@ -150,6 +164,16 @@ def _jacobian(tree: ClusterTree, q: Matrix, frame: NamedFrame) -> Matrix:
 
 def _frame_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix, frame: NamedFrame) -> Matrix:
     return frame_bias_acceleration(tree, q, yd, frame.on_body(tree))
+
+
+def _frame_velocity(tree: ClusterTree, q: Matrix, yd: Matrix, frame: NamedFrame) -> Matrix:
+    return frame_velocity(tree, q, yd, frame.on_body(tree))
+
+
+def _frame_acceleration(
+    tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix, frame: NamedFrame
+) -> Matrix:
+    return frame_acceleration(tree, q, yd, ydd, frame.on_body(tree))
 
 
 def _jacobian_at(tree: ClusterTree, q: Matrix, points: Matrix, frame: NamedFrame) -> Matrix:
@@ -300,12 +324,12 @@ REGISTRY: dict[str, Traceable] = {
     "spanning_motion": Traceable(
         ("q", "yd", "ydd"), spanning_motion, ("qd", "qdd"), sees_inertia=False
     ),
-    "velocity_map": Traceable(("q",), velocity_map, sees_inertia=False),
-    "momentum": Traceable(("q", "yd"), momentum),
+    "velocity_map": Traceable(("q",), velocity_map, ("velocity_map",), sees_inertia=False),
+    "momentum": Traceable(("q", "yd"), momentum, ("momentum", "unforced_rate")),
     "regressor": Traceable(
         ("q", "yd", "ydd"), regressor, ("regressor",), sees_inertia=False, every_body=True
     ),
-    "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
+    "loop_state": Traceable(("q",), loop_state, ("phi", "conditioning"), sees_inertia=False),
     "inverse_dynamics_derivatives": Traceable(
         ("q", "yd", "ydd"), inverse_dynamics_derivatives, ("dtau_dy", "dtau_dyd")
     ),
@@ -318,6 +342,38 @@ REGISTRY: dict[str, Traceable] = {
         needs_frames=True,
         sees_inertia=False,
     ),
+    "frame_velocity": Traceable(
+        ("q", "yd"), _frame_velocity, ("frame_velocity",), needs_frames=True, sees_inertia=False
+    ),
+    "frame_acceleration": Traceable(
+        ("q", "yd", "ydd"),
+        _frame_acceleration,
+        ("frame_acceleration",),
+        needs_frames=True,
+        sees_inertia=False,
+    ),
+    "frame_poses": Traceable(("q",), frame_poses, ("poses",), sees_inertia=False, every_body=True),
+    "center_of_mass": Traceable(("q",), center_of_mass, ("center_of_mass",)),
+    "center_of_mass_jacobian": Traceable(
+        ("q",), center_of_mass_jacobian, ("center_of_mass_jacobian",)
+    ),
+    "center_of_mass_bias_acceleration": Traceable(
+        ("q", "yd"), center_of_mass_bias_acceleration, ("center_of_mass_acceleration",)
+    ),
+    # Rotors that are armatures of joints have no angular momentum: bodies keep them.
+    "centroidal_momentum_matrix": Traceable(
+        ("q",), centroidal_momentum_matrix, ("momentum_matrix",), every_body=True
+    ),
+    "centroidal_momentum": Traceable(
+        ("q", "yd"), centroidal_momentum, ("momentum",), every_body=True
+    ),
+    "centroidal_momentum_rate": Traceable(
+        ("q", "yd", "ydd"), centroidal_momentum_rate, ("momentum_rate",), every_body=True
+    ),
+    "energy": Traceable(("q", "yd"), energy, ("kinetic", "potential")),
+    "coriolis_matrix": Traceable(("q", "yd"), coriolis_matrix, ("coriolis_matrix",)),
+    "integrate": Traceable(("q", "yd", "dt"), integrate, ("reached",), sees_inertia=False),
+    "difference": Traceable(("q", "q1"), difference, ("step",), sees_inertia=False),
     "inverse_operational_space_inertia": Traceable(
         ("q",), _inverse_operational_space_inertia, needs_frames=True
     ),

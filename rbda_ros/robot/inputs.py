@@ -89,6 +89,14 @@ class Inputs:
         positions = self.choices.independent_positions
         return self._tree.nq if positions is None else len(positions)
 
+    @staticmethod
+    def number(name: str, value: ArrayLike) -> float:
+        """A finite number."""
+        array = numbers(name, value)
+        if array.ndim or not abs(float(array)) <= LARGEST:
+            raise InputError(f"{name} is {value!r}; give one finite number")
+        return float(array)
+
     def normalized(self, q: Array) -> Array:
         """q with unit quaternions."""
         if not self._quaternions:

@@ -348,10 +348,14 @@ class Mechanism(Operations):
         given: list[Any] = [state]
         arrays = [state.q]
         for argument in others:
+            if argument.kind == "Number":
+                given.append(self._inputs.number(argument.name, arguments[argument.name]))
+                continue
             if argument.kind == "Velocity":
                 array = state.yd
             else:
                 sizes = {"Independent": (self.ny,), "Spanning": (self.nv,)}
+                sizes |= {"Coordinates": (self.nq,)}
                 wanted = sizes.get(argument.kind, (self.ny, self.nv))
                 array = self._inputs.vector(argument.name, arguments[argument.name], *wanted)
             array = contiguous(array)

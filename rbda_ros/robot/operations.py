@@ -14,6 +14,8 @@ Arguments are known by their annotations:
 | `Velocity` | (nv,) spanning or (ny,) independent velocity; read as ``yd`` |
 | `Independent` | (ny,) acceleration or force of the independent coordinates |
 | `Spanning` | (nv,) force on every joint |
+| `Coordinates` | (nq,) another spanning position, which need not satisfy the loops |
+| `Number` | a number that is the same for all states of a batch |
 | `Force` | (ny,) force on y, or (nv,) force on every joint; read as a force on y |
 | `Wrenches` | wrenches on links by name, beside which ``friction`` may be asked for |
 | `FrameName` | a frame: the program depends on it |
@@ -36,7 +38,7 @@ from rbda_ros.engine import core
 from rbda_ros.kernels.quantities import QUANTITIES, Quantity
 from rbda_ros.kernels.registry import REGISTRY
 from rbda_ros.robot.inputs import FrameName
-from rbda_ros.robot.results import Derivatives
+from rbda_ros.robot.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
@@ -45,11 +47,21 @@ Velocity = ArrayLike
 Independent = ArrayLike
 Spanning = ArrayLike
 Force = ArrayLike
+Coordinates = ArrayLike
+Number = float
 Wrenches = Mapping[str, ArrayLike]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-KINDS = {"Position": "q", "Velocity": "v", "Independent": "x", "Spanning": "x", "Force": "f"}
+KINDS = {
+    "Position": "q",
+    "Velocity": "v",
+    "Independent": "x",
+    "Spanning": "x",
+    "Coordinates": "x",
+    "Force": "f",
+    "Number": "s",
+}
 """Arguments that are numbers of each state, and the engine's letters for them."""
 OTHERS = {"Wrenches | None", "FrameName", "bool", "str | None"}
 """Annotations of arguments that choose the program, or what is added to it."""
@@ -233,6 +245,8 @@ def _dispatch(record: Operation) -> Any:
 
     @functools.wraps(record.function)
     def read_and_evaluate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "yd" in kwargs and "qd" in signature.parameters:
+            kwargs["qd"] = self._inputs.vector("yd", kwargs.pop("yd"), self.ny)
         record.function(self, *args, **kwargs)  # which raises TypeError where these are too many
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
@@ -434,12 +448,12 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
         "inverse_dynamics_derivatives",
         "mass_matrix",
         returns="dtau_dy dtau_dyd mass_matrix",
-        make=Derivatives,
+        make=InverseDynamicsDerivatives,
     )
     def inverse_dynamics_derivatives(
         self, q: Position, qd: Velocity, ydd: Independent
-    ) -> Derivatives:
-        """Partial derivatives of `inverse_dynamics`; the third, with respect to ydd, is H."""
+    ) -> InverseDynamicsDerivatives:
+        """Partial derivatives of `inverse_dynamics` by position, velocity and acceleration."""
 
     @operation(
         "forward_dynamics",
@@ -447,14 +461,16 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
         "mass_matrix",
         returns="dtau_dy dtau_dyd inverse",
         finite="ydd",
-        make=Derivatives,
+        make=ForwardDynamicsDerivatives,
         solves=True,
     )
-    def forward_dynamics_derivatives(self, q: Position, qd: Velocity, tau: Force) -> Derivatives:
-        """Partial derivatives of `forward_dynamics`; the third, with respect to tau, is H^-1.
+    def forward_dynamics_derivatives(
+        self, q: Position, qd: Velocity, tau: Force
+    ) -> ForwardDynamicsDerivatives:
+        """Partial derivatives of `forward_dynamics` by position, velocity and force.
 
-        From ``ID(y, yd, FD(y, yd, tau)) = tau``: the others are ``-H^-1`` times those of inverse
-        dynamics at the same motion.
+        From ``ID(y, yd, FD(y, yd, tau)) = tau``: that by force is ``H^-1``, and the others are
+        ``-H^-1`` times those of inverse dynamics at the same motion.
         """
 
     @operation(
@@ -504,3 +520,117 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
     @operation(returns="frame_acceleration")
     def frame_bias_acceleration(self, q: Position, qd: Velocity, frame: FrameName) -> Array:
         """``J-dot yd`` (6,): acceleration of the frame's origin, then angular, at ydd = 0."""
+
+    @operation(returns="frame_velocity")
+    def frame_velocity(self, q: Position, qd: Velocity, frame: FrameName) -> Array:
+        """``J yd`` (6,): velocity of the frame's origin, then angular velocity, in world axes.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
+            frame: a link, or a link with an offset.
+        """
+
+    @operation(returns="frame_acceleration")
+    def frame_acceleration(
+        self, q: Position, qd: Velocity, ydd: Independent, frame: FrameName
+    ) -> Array:
+        """``J ydd + J-dot yd`` (6,): acceleration of the frame's origin, then angular.
+
+        In world axes, as a camera at rest sees it: without gravity, and with the centripetal part
+        (Pinocchio's "classical" acceleration).
+        """
+
+    @operation(returns="poses")
+    def frame_poses(self, q: Position) -> Array:
+        """Poses (links, 4, 4) of all links in the world, in the order of ``links``."""
+
+    @operation(returns="center_of_mass", finite="center_of_mass")
+    def center_of_mass(self, q: Position) -> Array:
+        """The centre of mass (3,) of all that moves, in the world [m].
+
+        Links that are fixed to the world do not count: ``mass`` is that of the others.
+
+        Raises:
+            SingularityError: nothing that moves has a mass.
+        """
+
+    @operation(returns="center_of_mass_jacobian", finite="center_of_mass_jacobian")
+    def center_of_mass_jacobian(self, q: Position) -> Array:
+        """J (3, ny) of the centre of mass: its velocity is ``J yd``, in world axes [m/s]."""
+
+    @operation(returns="center_of_mass_acceleration", finite="center_of_mass_acceleration")
+    def center_of_mass_bias_acceleration(self, q: Position, qd: Velocity) -> Array:
+        """``J-dot yd`` (3,): acceleration of the centre of mass at ydd = 0, in world axes."""
+
+    @operation(returns="momentum_matrix", finite="momentum_matrix")
+    def centroidal_momentum_matrix(self, q: Position) -> Array:
+        """A (6, ny): ``A yd`` is the momentum of the robot (Orin 2013).
+
+        Linear momentum, then angular momentum about the centre of mass, in world axes. Rotors count
+        with all their spin; armature of joints has no momentum that could be seen from outside.
+        """
+
+    @operation(returns="momentum", finite="momentum")
+    def centroidal_momentum(self, q: Position, qd: Velocity) -> Array:
+        """Linear momentum, then angular momentum about the centre of mass (6,), in world axes.
+
+        Units are kg m/s and kg m^2/s.
+        """
+
+    @operation(returns="momentum_rate", finite="momentum_rate")
+    def centroidal_momentum_rate(self, q: Position, qd: Velocity, ydd: Independent) -> Array:
+        """The rate ``A ydd + A-dot yd`` (6,) of `centroidal_momentum` [N, N m].
+
+        It is the sum of all forces from outside, gravity included, and of their moments about the
+        centre of mass.
+        """
+
+    @operation(returns="kinetic potential", finite="kinetic")
+    def energy(self, q: Position, qd: Velocity) -> tuple[float, float]:
+        """Kinetic energy ``yd' H yd / 2``, and potential energy of gravity and springs [J].
+
+        Potential energy of gravity is ``-m g' c`` of all that moves: zero where the centre of mass
+        c is at the world's origin. That of a spring is zero at its rest length. Armature counts as
+        kinetic energy. Of a batch, both are (N,).
+        """
+
+    @operation(returns="coriolis_matrix")
+    def coriolis_matrix(self, q: Position, qd: Velocity) -> Array:
+        """C (ny, ny), of the Christoffel symbols of H: ``H-dot - 2 C`` is skew-symmetric.
+
+        ``C yd + gravity_force`` is `bias_force` (Echeandia and Wensing 2021).
+        """
+
+    @operation("mass_matrix", returns="inverse", solves=True)
+    def mass_matrix_inverse(self, q: Position) -> Array:
+        """H^-1 (ny, ny), from the factorization of H along its branches.
+
+        Raises:
+            SingularityError: H is singular here.
+        """
+
+    @operation(returns="reached")
+    def integrate(self, q: Position, qd: Velocity, dt: Number = 1.0) -> Array:
+        """The spanning position (nq,) after moving with a velocity for dt [s].
+
+        Quaternions are turned, and a floating base is moved as by a screw: its velocity keeps its
+        components in the base's own axes, as in Pinocchio. Loops are satisfied to first order:
+        `close` does the rest.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
+            dt: time [s], the same for all states of a batch.
+        """
+
+    @operation(returns="step")
+    def difference(self, q: Position, q1: Coordinates) -> Array:
+        """The spanning velocity (nv,) that leads from q to q1 in unit time: reverses `integrate`.
+
+        Angles are subtracted as they are, also those of continuous joints.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            q1: (nq,) another spanning position.
+        """

@@ -69,15 +69,40 @@ class OperationalSpace:
 
 @dataclass(frozen=True, eq=False)
 class Derivatives:
-    """Partial derivatives (ny, ny) with respect to position, velocity, and the third argument.
+    """Partial derivatives (ny, ny) of a force or of an acceleration.
 
     Positions vary along the constraint manifold; those of a floating base along its twist,
     linear then angular, in the base frame.
+
+    Attributes:
+        position: with respect to y.
+        velocity: with respect to yd.
     """
 
     position: Array
     velocity: Array
-    third: Array
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamicsDerivatives(Derivatives):
+    """Partial derivatives (ny, ny) of the force on y.
+
+    Attributes:
+        acceleration: with respect to ydd: the mass matrix H.
+    """
+
+    acceleration: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardDynamicsDerivatives(Derivatives):
+    """Partial derivatives (ny, ny) of the acceleration of y.
+
+    Attributes:
+        force: with respect to tau: the inverse of the mass matrix.
+    """
+
+    force: Array
 
 
 @dataclass(frozen=True, eq=False)

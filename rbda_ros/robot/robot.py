@@ -25,7 +25,7 @@ from rbda_ros.robot import (
     random_states,
 )
 from rbda_ros.robot.contact_derivatives import ContactDerivatives
-from rbda_ros.robot.doors import casadi_functions
+from rbda_ros.robot.doors import casadi_functions, jax_functions, torch_functions
 from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.payloads import Payload, with_payloads
 from rbda_ros.spatial import Array
@@ -93,6 +93,8 @@ class Robot(ContactDerivatives):
     random_positions = linear_dynamics.random_positions
     random_state = random_states.random_state
     casadi = casadi_functions.casadi
+    torch = torch_functions.torch
+    jax = jax_functions.jax
 
     def __repr__(self) -> str:
         base = ", floating base" if self.floating_base else ""
@@ -117,14 +119,6 @@ class Robot(ContactDerivatives):
     def neutral(self) -> Array:
         """The position (nq,) that the robot was assembled at; it satisfies every loop."""
         return self.tree.home.copy()
-
-    def integrate(self, q: ArrayLike, qd: ArrayLike, dt: float = 1.0) -> Array:
-        """The spanning position (nq,) after moving with a spanning velocity (nv,) for dt [s].
-
-        Quaternions are turned by the rotation; loops are not closed: `close` does that.
-        """
-        position = self._inputs.single("q", q, self.nq)
-        return self.tree.integrate(position, dt * self._inputs.single("qd", qd, self.nv))
 
     def within_limits(self, q: ArrayLike) -> Any:
         """Whether a spanning position (nq,) is inside all limits; (N,) of a batch."""

@@ -43,7 +43,7 @@ METHODS = {
 
 def arrays(answer):
     if isinstance(answer, Derivatives):
-        return [answer.position, answer.velocity, answer.third]
+        return [*vars(answer).values()]
     return [answer]
 
 

@@ -1,0 +1,140 @@
+"""Centre of mass and centroidal momentum: what the robot is and does as a whole.
+
+Momentum is summed over composites, as by Orin, Goswami and Lee, "Centroidal dynamics of a humanoid
+robot" (2013), with clusters in place of bodies: a motion across a joint moves all that the joint
+carries. Linear rows come first, axes are those of the world, and moments are about the centre of
+mass. Bodies that are fixed to the world do not count.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from rbda_ros.algorithms.composites import Composite, Place, bodies_inward, composites
+from rbda_ros.algorithms.kinematics import world_poses
+from rbda_ros.algorithms.motion import (
+    Clustered,
+    accelerations,
+    cluster_joints,
+    spatial_velocities,
+    velocities,
+)
+from rbda_ros.algorithms.rnea import body_forces, on_base
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix
+
+
+def center_of_mass(tree: ClusterTree, q: Matrix) -> Matrix:
+    """c (3), the centre of mass of all that moves, in the world [m].
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+    """
+    return _center(tree, cluster_joints(tree, q))
+
+
+def center_of_mass_jacobian(tree: ClusterTree, q: Matrix) -> Matrix:
+    """J_c (3 x ny) with ``dc/dt = J_c yd``.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+    """
+    return ca.densify(_momentum_matrix(tree, cluster_joints(tree, q))[:3, :]) / _mass(tree)
+
+
+def center_of_mass_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
+    """``J_c-dot yd`` (3): acceleration of the centre of mass at ydd = 0 [m/s^2].
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+    """
+    return ca.densify(centroidal_momentum_rate(tree, q, yd, ca.DM(tree.ny, 1))[:3]) / _mass(tree)
+
+
+def centroidal_momentum_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
+    """A (6 x ny) with momentum ``[l; k] = A yd``, k about the centre of mass (Orin 2013, Eq. 1).
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+    """
+    return _momentum_matrix(tree, cluster_joints(tree, q))
+
+
+def centroidal_momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
+    """[l; k] (6): linear momentum, and angular momentum about the centre of mass.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+    """
+    joints = cluster_joints(tree, q, yd)
+    v = spatial_velocities(tree, joints)
+    h: Clustered = {k: tree.clusters[k].inertia @ v[k] for k in tree.outward()}
+    return _about_center(on_base(tree, joints, h), _center(tree, joints))
+
+
+def centroidal_momentum_rate(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> Matrix:
+    """``A ydd + A-dot yd`` (6): the force and the moment that the motion takes in all.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+        ydd: (ny) independent acceleration.
+    """
+    joints = cluster_joints(tree, q, yd)
+    v = velocities(tree, joints)
+    a = accelerations(tree, joints, v, ydd, ca.DM(6, 1))
+    f = on_base(tree, joints, body_forces(tree, v, a))
+    return _about_center(f, _center(tree, joints))
+
+
+def total_first_moment(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
+    """``m c`` (3) of all that moves, in the world [kg m]."""
+    return composites(tree, joints)[1].h
+
+
+def _center(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
+    return ca.densify(total_first_moment(tree, joints)) / _mass(tree)
+
+
+def _mass(tree: ClusterTree) -> float:
+    """Of all that moves [kg]; not a number where there is none, and so is what is divided by it."""
+    return float(sum(body.mass for body in tree.spanning.bodies)) or float("nan")
+
+
+def _about_center(wrench: Matrix, c: Matrix) -> Matrix:
+    """A wrench or momentum (6, angular first) about the world's origin: linear, and about c."""
+    n, f = wrench[:3], wrench[3:]
+    return ca.vertcat(f, n - ca.cross(c, f))
+
+
+def _momentum_matrix(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
+    """A (6 x ny): what each coordinate gives to all that it carries."""
+    found, total = composites(tree, joints)
+    c = ca.densify(total.h) / _mass(tree)
+    R, p = world_poses(tree, joints)
+    columns: list[Matrix] = [ca.DM(6, 0)]
+    for k, node in enumerate(tree.clusters):
+        of_cluster: Matrix = ca.DM(6, node.ny)
+        for i, _, SG, _ in bodies_inward(tree, joints, k):
+            number = node.numbers[i]
+            of_cluster += _given(found, (k, i), SG, R[number], p[number] - c)
+        columns.append(of_cluster)
+    return ca.horzcat(*columns)
+
+
+def _given(
+    found: dict[Place, Composite], place: Place, SG: Matrix, R: Matrix, lever: Matrix
+) -> Matrix:
+    """Momentum (6 x ny) that motions SG (6 x ny) give to a composite whose origin is at a lever."""
+    taken = found[place].forces(ca.vertcat(ca.DM(3, SG.columns()), SG))
+    n, l = R @ taken[:3, :], R @ taken[3:, :]
+    return ca.vertcat(l, n + ca.skew(lever) @ l)

@@ -1,0 +1,43 @@
+"""Kinetic and potential energy."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from rbda_ros.algorithms.centroidal import total_first_moment
+from rbda_ros.algorithms.motion import cluster_joints, spatial_velocities
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.spatial import Matrix, constant
+
+
+def energy(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
+    """Kinetic energy ``yd' H yd / 2``, and potential energy of gravity and of springs [J].
+
+    Kinetic energy is summed over the bodies, and has that of armatures. Potential energy of
+    gravity is zero where the centre of mass of all that moves is at the world's origin.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        yd: (ny) independent velocity.
+    """
+    joints = cluster_joints(tree, q, yd)
+    v = spatial_velocities(tree, joints)
+    twice = ca.DM(1, 1)
+    for k, yd_k in enumerate(tree.split_independent(yd)):
+        node = tree.clusters[k]
+        for body, v_i in zip(node.bodies, ca.vertsplit(v[k], 6), strict=True):
+            twice += _square(body.inertia, v_i)
+        twice += _square(ca.diag(constant(node.joint_armature)), joints[k].qd)
+        if node.rotor_armature is not None:
+            twice += _square(node.rotor_armature, yd_k)
+    potential = -ca.dot(ca.DM(list(tree.gravity)), total_first_moment(tree, joints))
+    if tree.springs is not None:
+        potential += tree.springs.energy(q)
+    return twice / 2, potential
+
+
+def _square(A: Matrix, x: Matrix) -> Matrix:
+    """``x' A x`` of a symmetric A, from one triangle of it."""
+    A = constant(A) if not isinstance(A, ca.DM) else A
+    return ca.dot(x, (2 * ca.triu(A, False) + ca.diag(ca.diag(A))) @ x)
