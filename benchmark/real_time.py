@@ -57,7 +57,8 @@ int main(void)
   for (int k = 0; k < CALLS; k++) {{
     const double t = 1e-3 * k;
     for (int i = 0; i < ROBOT_MEASURED; i++) {{
-      position[i] = robot_assembly[entry[i]] + {amplitude} * sin(3.0 * t + i) - {amplitude} * sin(i);
+      const double start = robot_assembly[entry[i]] - {amplitude} * sin(i);
+      position[i] = start + {amplitude} * sin(3.0 * t + i);
       velocity[i] = 3.0 * {amplitude} * cos(3.0 * t + i);
     }}
     struct timespec from, to;

@@ -1,4 +1,4 @@
-"""Exported C under sanitizers, with arguments of all kinds, without malloc, for other processors."""
+"""Exported C under sanitizers, with arguments of all kinds, and for other processors."""
 
 import shutil
 import subprocess
