@@ -602,7 +602,7 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
         ``C yd + gravity_force`` is `bias_force` (Echeandia and Wensing 2021).
         """
 
-    @operation("mass_matrix", returns="inverse", solves=True)
+    @operation(returns="inverse", finite="inverse")
     def mass_matrix_inverse(self, q: Position) -> Array:
         """H^-1 (ny, ny), from the factorization of H along its branches.
 
