@@ -121,7 +121,9 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
         yield _row(method, both.name, calls, kernel_calls(robot, OPERATIONS[method], frame, named))
 
 
-def _quantities(both: Pair, frame: str, data: pin.Data) -> list[tuple[str, Callable, Callable, int]]:
+def _quantities(
+    both: Pair, frame: str, data: pin.Data
+) -> list[tuple[str, Callable, Callable, int]]:
     """Quantities of the whole robot, velocities and accelerations of frames, and positions."""
     robot, model = both.robot, both.model
     frame_id, axes = model.getFrameId(frame), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED

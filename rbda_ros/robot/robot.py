@@ -23,6 +23,7 @@ from rbda_ros.robot import (
     linear_dynamics,
     motor_command,
     random_states,
+    task_kinematics,
 )
 from rbda_ros.robot.contact_derivatives import ContactDerivatives
 from rbda_ros.robot.doors import casadi_functions
@@ -82,7 +83,8 @@ class Robot(ContactDerivatives):
     _unloaded: Robot | None
 
     operational_space_inertia = frames.operational_space_inertia
-    inverse_kinematics = frames.inverse_kinematics
+    inverse_kinematics = task_kinematics.inverse_kinematics
+    inverse_kinematics_step = task_kinematics.inverse_kinematics_step
     convert = conversion.convert
     actuation = actuation.actuation
     feedforward = feedforward_call.feedforward
