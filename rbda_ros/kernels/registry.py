@@ -325,12 +325,12 @@ REGISTRY: dict[str, Traceable] = {
     "spanning_motion": Traceable(
         ("q", "yd", "ydd"), spanning_motion, ("qd", "qdd"), sees_inertia=False
     ),
-    "velocity_map": Traceable(("q",), velocity_map, sees_inertia=False),
-    "momentum": Traceable(("q", "yd"), momentum),
+    "velocity_map": Traceable(("q",), velocity_map, ("velocity_map",), sees_inertia=False),
+    "momentum": Traceable(("q", "yd"), momentum, ("momentum", "unforced_rate")),
     "regressor": Traceable(
         ("q", "yd", "ydd"), regressor, ("regressor",), sees_inertia=False, every_body=True
     ),
-    "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
+    "loop_state": Traceable(("q",), loop_state, ("phi", "conditioning"), sees_inertia=False),
     "inverse_dynamics_derivatives": Traceable(
         ("q", "yd", "ydd"), inverse_dynamics_derivatives, ("dtau_dy", "dtau_dyd")
     ),

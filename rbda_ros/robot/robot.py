@@ -26,7 +26,7 @@ from rbda_ros.robot import (
     task_kinematics,
 )
 from rbda_ros.robot.contact_derivatives import ContactDerivatives
-from rbda_ros.robot.doors import casadi_functions
+from rbda_ros.robot.doors import casadi_functions, jax_functions, torch_functions
 from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.payloads import Payload, with_payloads
 from rbda_ros.spatial import Array
@@ -95,6 +95,8 @@ class Robot(ContactDerivatives):
     random_positions = linear_dynamics.random_positions
     random_state = random_states.random_state
     casadi = casadi_functions.casadi
+    torch = torch_functions.torch
+    jax = jax_functions.jax
 
     def __repr__(self) -> str:
         base = ", floating base" if self.floating_base else ""
