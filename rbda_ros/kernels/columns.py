@@ -68,7 +68,7 @@ def _factor(H: Array) -> Array:
 def _inverse(H: Array) -> Array:
     """H^-1; NaN where H is singular."""
     try:
-        return _symmetric(np.linalg.inv(_symmetric(H)))
+        return _symmetric(np.asarray(np.linalg.inv(_symmetric(H)), float))
     except np.linalg.LinAlgError:
         return np.full_like(H, np.nan)
 

@@ -366,10 +366,10 @@ REGISTRY: dict[str, Traceable] = {
         ("q",), centroidal_momentum_matrix, ("momentum_matrix",), every_body=True
     ),
     "centroidal_momentum": Traceable(
-        ("q", "yd"), centroidal_momentum, ("momentum",), every_body=True
+        ("q", "yd"), centroidal_momentum, ("centroidal_momentum",), every_body=True
     ),
     "centroidal_momentum_rate": Traceable(
-        ("q", "yd", "ydd"), centroidal_momentum_rate, ("momentum_rate",), every_body=True
+        ("q", "yd", "ydd"), centroidal_momentum_rate, ("centroidal_momentum_rate",), every_body=True
     ),
     "energy": Traceable(("q", "yd"), energy, ("kinetic", "potential")),
     "coriolis_matrix": Traceable(("q", "yd"), coriolis_matrix, ("coriolis_matrix",)),

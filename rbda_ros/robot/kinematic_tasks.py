@@ -68,7 +68,7 @@ class PositionTask:
     def checked(self, robot: Any) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
         robot._inputs.frame(self.frame)
-        _vector("target", self.target)
+        _vector(self.target)
 
     def error(self, robot: Any, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
@@ -98,7 +98,7 @@ class OrientationTask:
     def checked(self, robot: Any) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
         robot._inputs.frame(self.frame)
-        _rotation("target", numbers("target", self.target))
+        _rotation(numbers("target", self.target))
 
     def error(self, robot: Any, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
@@ -133,7 +133,7 @@ class PoseTask:
         goal = numbers("target", self.target)
         if goal.shape != (4, 4) or not np.isfinite(goal).all():
             raise InputError("target: give a finite (4, 4) pose or (3,) position")
-        _rotation("target", goal[:3, :3])
+        _rotation(goal[:3, :3])
 
     def error(self, robot: Any, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
@@ -160,7 +160,7 @@ class CenterOfMassTask:
 
     def checked(self, robot: Any) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
-        _vector("target", self.target)
+        _vector(self.target)
 
     def error(self, robot: Any, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
@@ -247,14 +247,14 @@ def checked_tasks(robot: Any, tasks: Sequence[Task]) -> tuple[Task, ...]:
     return tuple(tasks)
 
 
-def _vector(name: str, value: ArrayLike) -> None:
-    given = numbers(name, value)
+def _vector(value: ArrayLike) -> None:
+    given = numbers("target", value)
     if given.shape != (3,) or not np.isfinite(given).all():
-        raise InputError(f"{name}: give a finite (4, 4) pose or (3,) position")
+        raise InputError("target: give a finite (4, 4) pose or (3,) position")
 
 
-def _rotation(name: str, R: Array) -> None:
+def _rotation(R: Array) -> None:
     if R.shape != (3, 3) or not np.isfinite(R).all():
-        raise InputError(f"{name}: give a finite (3, 3) rotation")
+        raise InputError("target: no orientation; give a finite (3, 3) rotation")
     if not np.allclose(R @ R.T, np.eye(3), atol=ROTATION_TOLERANCE) or np.linalg.det(R) < 0.0:
-        raise InputError(f"{name}: its upper left (3, 3) block is no rotation")
+        raise InputError("target: its upper left (3, 3) block is no rotation")

@@ -39,7 +39,7 @@ def inverse_kinematics(robot: Robot, settings: Settings, request: Any, response:
     if request.posture_weight:
         tasks.append(PostureTask(state.q, request.posture_weight))
     if all(task.soft for task in tasks):
-        raise InputError("frames: name at least one frame with a target, or weigh center_of_mass")
+        raise InputError("frames: nothing has a target; name a frame, or weigh center_of_mass")
     found = robot.inverse_kinematics(
         tasks,
         guess=state.q,

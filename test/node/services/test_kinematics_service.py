@@ -45,7 +45,7 @@ def test_a_target_out_of_reach_gives_the_nearest_position(leg):
 def test_mistakes_are_named(leg):
     client, _, _ = leg
     here = place([0.0, 0.0, -0.5])
-    assert "at least one frame" in ask(client).message
+    assert "nothing has a target" in ask(client).message
     assert "targets has 0 entries for 1 frames" in ask(client, frames=["foot"]).message
     assert "kinds[0] is 'up'" in ask(client, frames=["foot"], targets=[here], kinds=["up"]).message
     assert "weight is -1.0" in ask(client, frames=["foot"], targets=[here], weights=[-1.0]).message
