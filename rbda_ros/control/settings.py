@@ -55,6 +55,7 @@ class Settings:
     measurement_tolerance: float = 0.1
     self_check_period: float = 10.0
     command_joints: tuple[str, ...] = ()
+    command_controller: str = ""
     command_source: str = "feedforward"
     publish_joint_states: str = "auto"
     add_feedforward: bool = False

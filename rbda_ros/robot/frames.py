@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.robot.inputs import MAX_TRACED_FRAMES, FrameName, numbers
-from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.robot.operations import Position, dispatched
 from rbda_ros.robot.results import OperationalSpace
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
+
 
 @dispatched("f", 1)
 def operational_space_inertia(
-    robot: Mechanism,
+    robot: Robot,
     q: Position,
     frames: str | Sequence[FrameName],
     damping: float = 0.0,
@@ -53,7 +56,7 @@ def operational_space_inertia(
     return robot._result(call(state, float(damping)))
 
 
-def _dense_inverse_inertia(robot: Mechanism, state: State, J: Array) -> Array:
+def _dense_inverse_inertia(robot: Robot, state: State, J: Array) -> Array:
     """``J H^-1 J'`` (m, m) from the factor of ``H = L' L``."""
     L = robot.mass_matrix_factor(state)
     halves = np.linalg.solve(L.T, J.T)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,9 @@ from rbda_ros.robot.inputs import FrameName, numbers
 from rbda_ros.robot.poses import pose_error
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 ROTATION_TOLERANCE = 1e-3
 """Largest error of a target's rotation matrix; it is orthogonalized below, rejected above."""
@@ -39,13 +42,13 @@ class Task(Protocol):
     def soft(self) -> bool:
         """Whether it gives way to those that are not soft."""
 
-    def checked(self, robot: Any) -> None:
+    def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
 
-    def error(self, robot: Any, state: State) -> Array:
+    def error(self, robot: Robot, state: State) -> Array:
         """(m,) what is left to go [m, rad]."""
 
-    def jacobian(self, robot: Any, state: State) -> Array:
+    def jacobian(self, robot: Robot, state: State) -> Array:
         """(m, ny) by which y takes the error away."""
 
 
@@ -65,16 +68,16 @@ class PositionTask:
     weight: float = 1.0
     soft: bool = False
 
-    def checked(self, robot: Any) -> None:
+    def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
         robot._inputs.frame(self.frame)
         _vector(self.target)
 
-    def error(self, robot: Any, state: State) -> Array:
+    def error(self, robot: Robot, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
         return np.asarray(self.target, float) - robot.frame_pose(state, self.frame)[:3, 3]
 
-    def jacobian(self, robot: Any, state: State) -> Array:
+    def jacobian(self, robot: Robot, state: State) -> Array:
         """By which y takes the error away, (m, ny)."""
         return np.asarray(robot.jacobian(state, self.frame)[:3])
 
@@ -95,18 +98,18 @@ class OrientationTask:
     weight: float = 1.0
     soft: bool = False
 
-    def checked(self, robot: Any) -> None:
+    def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
         robot._inputs.frame(self.frame)
         _rotation(numbers("target", self.target))
 
-    def error(self, robot: Any, state: State) -> Array:
+    def error(self, robot: Robot, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
         pose = np.eye(4)
         pose[:3, :3] = self.target
         return pose_error(pose, robot.frame_pose(state, self.frame))[3:]
 
-    def jacobian(self, robot: Any, state: State) -> Array:
+    def jacobian(self, robot: Robot, state: State) -> Array:
         """By which y takes the error away, (m, ny)."""
         return np.asarray(robot.jacobian(state, self.frame)[3:])
 
@@ -127,7 +130,7 @@ class PoseTask:
     weight: float = 1.0
     soft: bool = False
 
-    def checked(self, robot: Any) -> None:
+    def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
         robot._inputs.frame(self.frame)
         goal = numbers("target", self.target)
@@ -135,11 +138,11 @@ class PoseTask:
             raise InputError("target: give a finite (4, 4) pose or (3,) position")
         _rotation(goal[:3, :3])
 
-    def error(self, robot: Any, state: State) -> Array:
+    def error(self, robot: Robot, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
         return pose_error(np.asarray(self.target, float), robot.frame_pose(state, self.frame))
 
-    def jacobian(self, robot: Any, state: State) -> Array:
+    def jacobian(self, robot: Robot, state: State) -> Array:
         """By which y takes the error away, (m, ny)."""
         return np.asarray(robot.jacobian(state, self.frame))
 
@@ -158,15 +161,15 @@ class CenterOfMassTask:
     weight: float = 1.0
     soft: bool = False
 
-    def checked(self, robot: Any) -> None:
+    def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
         _vector(self.target)
 
-    def error(self, robot: Any, state: State) -> Array:
+    def error(self, robot: Robot, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
         return np.asarray(np.asarray(self.target, float) - robot.center_of_mass(state))
 
-    def jacobian(self, robot: Any, state: State) -> Array:
+    def jacobian(self, robot: Robot, state: State) -> Array:
         """By which y takes the error away, (m, ny)."""
         return np.asarray(robot.center_of_mass_jacobian(state))
 
@@ -185,16 +188,16 @@ class PostureTask:
     weight: float = 1.0
     soft: bool = True
 
-    def checked(self, robot: Any) -> None:
+    def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
         robot._inputs.single("posture", self.target, robot.nq)
 
-    def error(self, robot: Any, state: State) -> Array:
+    def error(self, robot: Robot, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
         step = robot.difference(state, self.target)
         return np.asarray(step[list(robot.independent_coordinates)][robot.coordinates.base_nv :])
 
-    def jacobian(self, robot: Any, state: State) -> Array:
+    def jacobian(self, robot: Robot, state: State) -> Array:
         """By which y takes the error away, (m, ny)."""
         return np.eye(robot.ny)[robot.coordinates.base_nv :]
 
@@ -209,7 +212,7 @@ class StackedTasks:
         base_nv: how many coordinates of y, the first, shall not move.
     """
 
-    robot: Any
+    robot: Robot
     tasks: tuple[Task, ...]
     base_nv: int
 
@@ -235,7 +238,7 @@ class StackedTasks:
         return np.sqrt(np.repeat(weights, sizes))
 
 
-def checked_tasks(robot: Any, tasks: Sequence[Task]) -> tuple[Task, ...]:
+def checked_tasks(robot: Robot, tasks: Sequence[Task]) -> tuple[Task, ...]:
     """The same tasks; an `InputError` says what is wrong with one."""
     for task in tasks:
         if not hasattr(task, "checked"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,9 +27,12 @@ from rbda_ros.robot.kinematic_tasks import (
 from rbda_ros.robot.operations import Position
 from rbda_ros.spatial import Array
 
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
+
 
 def inverse_kinematics(
-    robot: Any,
+    robot: Robot,
     tasks: Task | Sequence[Task] | FrameName,
     target: ArrayLike | None = None,
     guess: ArrayLike | None = None,
@@ -73,7 +76,7 @@ def inverse_kinematics(
 
 
 def inverse_kinematics_step(
-    robot: Any,
+    robot: Robot,
     q: Position,
     tasks: Task | Sequence[Task],
     dt: float,
@@ -116,7 +119,7 @@ def inverse_kinematics_step(
     return limited_least_squares(J, error, damping, G, low, high)
 
 
-def _tasks(robot: Any, tasks: Any, target: ArrayLike | None) -> tuple[Task, ...]:
+def _tasks(robot: Robot, tasks: Any, target: ArrayLike | None) -> tuple[Task, ...]:
     """The tasks, checked; of a frame and its target, the task that they stand for."""
     if target is not None:
         goal = numbers("target", target)
@@ -129,7 +132,7 @@ def _tasks(robot: Any, tasks: Any, target: ArrayLike | None) -> tuple[Task, ...]
     return checked_tasks(robot, tasks)
 
 
-def _kinematics(robot: Any, base_nv: int) -> Kinematics:
+def _kinematics(robot: Robot, base_nv: int) -> Kinematics:
     layout = robot.coordinates
 
     def close(position: Array, near: Array) -> Array | None:
