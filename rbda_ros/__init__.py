@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from rbda_ros.robot.robot import Robot, load_robot
     from rbda_ros.robot.state import State
+    from rbda_ros.simulation.simulator import Simulator
 
 __all__ = [
     "Actuation",
@@ -77,6 +78,7 @@ __all__ = [
     "PostureTask",
     "Problem",
     "Robot",
+    "Simulator",
     "SingularityError",
     "State",
     "Wheel",
@@ -123,6 +125,7 @@ _HOMES = {
         "load_robot",
     ),
     "robot.state": ("State",),
+    "simulation.simulator": ("Simulator",),
 }
 """Where each of them is defined."""
 
