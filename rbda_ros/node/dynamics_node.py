@@ -169,7 +169,7 @@ class DynamicsNode(LifecycleNode):
             self._refuse(source, robot)
             return
         if self.robot is not None:
-            links = robot.tree.spanning.links
+            links = robot.spanning_tree.links
             carried = {n: load for n, load in self.robot.payloads.items() if load.link in links}
             if robot.payloads != carried:  # this build does not carry them, or others by now
                 self._await(source, self.builder.load(robot, carried, self.stream.prepare))

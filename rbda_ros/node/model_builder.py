@@ -185,7 +185,7 @@ def warm(robot: Robot) -> Robot:
     for kernel in WARM:
         robot.kernel(kernel)
     with suppress(InputError):  # where y has no position of its own
-        robot.close(robot.independent_position(robot.tree.home), guess=robot.tree.home)
+        robot.close(robot.independent_position(robot.neutral()), guess=robot.neutral())
     # Requests may be about the motors, as their encoders tell, where these are not y.
     motors = robot.actuated_joint_names
     if not set(robot.independent_joint_names) <= set(motors):

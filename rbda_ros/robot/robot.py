@@ -8,15 +8,18 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rbda_ros.algorithms.contact_rows import ContactFrame
-from rbda_ros.algorithms.kinematics import BodyFrame, NamedFrame
+from rbda_ros.algorithms.kinematics import BodyFrame, NamedFrame, body_poses
 from rbda_ros.cluster_tree.closing.tolerances import SINGULAR
+from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.coordinates import Coordinates
 from rbda_ros.cluster_tree.inertia_check import massless_motions
 from rbda_ros.cluster_tree.inertial_parameters import parameter_map
+from rbda_ros.cluster_tree.spanning_tree import SpanningTree
 from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
@@ -205,6 +208,37 @@ class Robot(Operations):
             tuple(self.independent_joint_names),
             dict(self.payloads),
         )
+
+    # The model: what tables, pictures and files are made of.
+
+    @property
+    def spanning_tree(self) -> SpanningTree:
+        """The bodies, with joints and inertias, and which body each link is on."""
+        return self.tree.spanning
+
+    @property
+    def cluster_nodes(self) -> tuple[ClusterNode, ...]:
+        """The clusters with their bodies, loops and coordinates; `clusters` has their names."""
+        return self.tree.clusters
+
+    @property
+    def cluster_positions(self) -> tuple[range, ...]:
+        """Which entries of q (nq,) are the positions of each cluster."""
+        return self.tree.position_ranges
+
+    @property
+    def idle_links(self) -> tuple[str, ...]:
+        """Links that would spin about themselves, which no joint determines; they are frozen."""
+        return tuple(freedom.link for freedom in self.tree.idle_freedoms)
+
+    def body_pose_function(self) -> ca.Function:
+        """Poses of all bodies at any spanning position (nq,), also off the loops.
+
+        ``q -> rotations (3n, 3), one below the other, origins (3n, 1)`` in the world [m], in the
+        order of the bodies of `spanning_tree`.
+        """
+        q = ca.SX.sym("q", self.nq)
+        return ca.Function("body_poses", [q], [*body_poses(self.tree, q)])
 
     @cached_property
     def limits(self) -> RobotLimits:
