@@ -62,7 +62,9 @@ def declare(node: Any) -> Settings:
 
 def read(node: Any) -> Settings:
     """Read the present values, checked."""
-    given = {name: node.get_parameter(name).value for name in DESCRIPTORS if node.has_parameter(name)}
+    given = {
+        name: node.get_parameter(name).value for name in DESCRIPTORS if node.has_parameter(name)
+    }
     return checked_settings(vars(Settings()) | given)
 
 
