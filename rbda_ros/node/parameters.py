@@ -141,7 +141,8 @@ def with_entries(settings: Settings, values: Mapping[str, Any], robot: Robot) ->
         entry.pop(joint, None)
         if value != neutral:
             entry[joint] = float(value)
-        settings = replace(settings, **{of: yaml.safe_dump(entry) if entry else ""})
+        texts: dict[str, Any] = {of: yaml.safe_dump(entry) if entry else ""}
+        settings = replace(settings, **texts)
     return settings
 
 
