@@ -1,4 +1,4 @@
-"""The command line: ``rbda_ros serve``, ``demo``, ``inspect``, ``export-c``, ``actuation``.
+"""The command line: ``rbda_ros serve``, ``simulate``, ``demo``, ``inspect``, ``export-c`` and more.
 
 Lives here: a module per command, and what commands draw and print.
 Comes in: everything; rclpy only once a command needs it.
@@ -52,6 +52,10 @@ def _program(arguments: Sequence[str]) -> Callable[[], int]:
         gc.freeze()
         gc.enable()
         return partial(serve_node, arguments[1:])
+    if arguments[:1] == ["simulate"]:
+        from rbda_ros.node.simulated_robot import main as simulate
+
+        return partial(simulate, arguments[1:])
     from rbda_ros.cli.commands import main as run_command
 
     return partial(run_command, arguments)

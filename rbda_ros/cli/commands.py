@@ -1,4 +1,4 @@
-"""The commands other than ``serve``: ``demo``, and one module for each of the rest."""
+"""The commands other than ``serve`` and ``simulate``: ``demo``, and one module for each of the rest."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rbda_ros {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("serve", help="run the ROS node `dynamics`", add_help=False)
+    commands.add_parser("simulate", help="simulate a robot as ROS hardware", add_help=False)
     demo = commands.add_parser("demo", help="run the node on a bundled robot that moves")
     demo.add_argument(
         "--seconds", type=_positive, metavar="N", help="end after N seconds (default: at Ctrl-C)"

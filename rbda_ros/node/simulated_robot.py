@@ -1,0 +1,351 @@
+"""A simulated robot as ROS 2 hardware: efforts in, joint states out. `rbda_ros simulate`.
+
+The state moves in `rbda_ros.Simulator`; here are topics, services and the pace. Messages have the
+forms of real drivers, so that a controller cannot tell the difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from nav_msgs.msg import Odometry
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.task import Future
+from rclpy.time import Time
+from rclpy.utilities import remove_ros_args
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
+
+from rbda_ros.errors import InputError, ModelError, one_line
+from rbda_ros.node.robot_file import urdf_and_loops
+from rbda_ros.node.spin import init, spin
+from rbda_ros.robot.robot import Robot, load_robot
+from rbda_ros.simulation.simulator import Simulator
+from rbda_ros.spatial import Array
+
+WORST_LAG = 0.1
+"""Time that the simulation may be late before it gives the rest up [s]."""
+MAX_DELAYED = 10_000
+"""Joint states that wait for their delay; older ones are lost."""
+
+PARAMETERS: dict[str, tuple[Any, str]] = {
+    "rate": (500.0, "joint states per second of simulated time [Hz]"),
+    "joints": ([""], "joints of joint_states, in this order; empty for all with one coordinate"),
+    "command_joints": ([""], "order of ~/effort_array; empty for the actuated joints"),
+    "effort_timeout": (0.1, "simulated time after which a motor without commands gives none [s]"),
+    "stiffness": (0.0, "of motors that are commanded a position [N m/rad, N/m]"),
+    "damping": (0.0, "of motors that are commanded a velocity [N m s/rad, N s/m]"),
+    "speed": (1.0, "simulated seconds per second; 0 for as fast as possible"),
+    "publish_clock": (False, "whether simulated time is published on /clock, and stamps are in it"),
+    "position_noise": (0.0, "standard deviation of measured positions [rad, m]"),
+    "velocity_noise": (0.0, "standard deviation of measured velocities [rad/s, m/s]"),
+    "seed": (0, "of noise and lost messages"),
+    "message_loss": (0.0, "share of joint states that are lost, 0 to 1"),
+    "delay": (0.0, "simulated time from measurement to publication of joint states [s]"),
+    "failed_motors": ([""], "actuated joints whose motors give no effort"),
+}
+FIXED = ("rate", "joints", "command_joints", "publish_clock", "seed")
+"""Parameters that cannot change while it runs."""
+
+
+class SimulatedRobot(Node):
+    """The robot's drivers and physics in one node.
+
+    Args:
+        simulator: the robot, at its initial state.
+        description: URDF text to publish.
+        options: of `rclpy.node.Node`.
+    """
+
+    def __init__(self, simulator: Simulator, description: str, **options: Any) -> None:
+        super().__init__("simulated_robot", **options)
+        self.simulator, self.robot = simulator, simulator.robot
+        motors = self.robot.actuated_joint_names
+        self._motor = {name: i for i, name in enumerate(motors)}
+        self._declare()
+        published = self._names("joints") or list(self.robot.coordinates.scalar_positions)
+        self._measured = _places(self.robot, published)
+        self._ordered = [self._motor[name] for name in self._names("command_joints") or motors]
+        self._of_motors = _places(self.robot, motors)
+        self._noise = np.random.default_rng(self._value("seed"))
+        self._start = simulator.checkpoint()
+        self._paused, self._told = False, ""
+        self._delayed: collections.deque[tuple[float, JointState]] = collections.deque(
+            maxlen=MAX_DELAYED
+        )
+        self._reset_commands()
+
+        self._state = JointState(name=published)
+        self._states = self.create_publisher(JointState, "joint_states", 10)
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._description = self.create_publisher(String, "robot_description", latched)
+        self._description.publish(String(data=description))
+        self._clock_topic = None
+        if self._value("publish_clock"):
+            self._clock_topic = self.create_publisher(ClockMessage, "/clock", 10)
+        self._odometry = None
+        if self.robot.floating_base:
+            self._odometry = self.create_publisher(Odometry, "odom", 10)
+        self.create_subscription(JointState, "~/motor_commands", self._on_commands, 10)
+        self.create_subscription(Float64MultiArray, "~/effort_array", self._on_array, 10)
+        self.create_service(SetBool, "~/pause", self._on_pause)
+        self.create_service(Trigger, "~/step", self._on_step)
+        self.create_service(Trigger, "~/reset", self._on_reset)
+        self.add_on_set_parameters_callback(self._on_parameters)
+
+        self._steps = max(round(1.0 / (self._value("rate") * simulator.dt)), 1)
+        self._origin = time.monotonic()
+        period = self._steps * simulator.dt / max(self._value("speed"), 1.0)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(min(period, 0.01), self._on_timer, clock=steady)
+
+    # Parameters.
+
+    def _declare(self) -> None:
+        for name, (value, text) in PARAMETERS.items():
+            descriptor = ParameterDescriptor(description=text, read_only=name in FIXED)
+            self.declare_parameter(name, value, descriptor)
+        given = [self.get_parameter(name) for name in PARAMETERS]
+        if problem := self._problem(given):
+            raise InputError(problem)
+
+    def _value(self, name: str) -> Any:
+        return self.get_parameter(name).value
+
+    def _names(self, name: str) -> list[str]:
+        return [each for each in self._value(name) if each]
+
+    def _problem(self, parameters: Sequence[Parameter]) -> str:
+        """Why some parameters cannot be used; empty where they can."""
+        for parameter in parameters:
+            name, value = parameter.name, parameter.value
+            if name == "joints":
+                known: Any = self.robot.coordinates.scalar_positions
+            elif name in ("command_joints", "failed_motors"):
+                known = self._motor
+            elif name == "rate" and not value > 0.0:
+                return f"rate is {value}; give a positive number"
+            elif name == "message_loss" and not 0.0 <= value <= 1.0:
+                return f"message_loss is {value}; give a share from 0 to 1"
+            elif isinstance(value, float) and not 0.0 <= value < float("inf"):
+                return f"{name} is {value}; give a finite number that is not negative"
+            else:
+                continue
+            if unknown := [each for each in value if each and each not in known]:
+                return f"{name}: {unknown[0]!r} is unknown; use some of {', '.join(known)}"
+        return ""
+
+    def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        reason = self._problem(parameters)
+        if any(parameter.name == "speed" for parameter in parameters):
+            self._rebase = True
+        return SetParametersResult(successful=not reason, reason=reason)
+
+    # Commands.
+
+    def _reset_commands(self) -> None:
+        count = len(self._motor)
+        self._effort = np.zeros(count)
+        self._position, self._velocity = np.full(count, np.nan), np.full(count, np.nan)
+        self._commanded_at = np.full(count, -np.inf)
+        self._rebase = True
+
+    def _on_commands(self, message: JointState) -> None:
+        """Efforts of motors by name; positions and velocities where the message has them."""
+        fields = [np.asarray(each) for each in (message.effort, message.position, message.velocity)]
+        names = list(message.name)
+        if any(len(each) not in (0, len(names)) for each in fields):
+            return self._reject("a command has arrays of different lengths")
+        if any(not np.isfinite(each).all() for each in fields):
+            return self._reject("a command has a number that is not finite")
+        places = [self._motor.get(name) for name in names]
+        if None in places:
+            unknown = names[places.index(None)]
+            return self._reject(f"{unknown!r} is no motor; they are {', '.join(self._motor)}")
+        own = (self._effort, 0.0), (self._position, np.nan), (self._velocity, np.nan)
+        for (target, absent), given in zip(own, fields, strict=True):
+            target[places] = given if len(given) else absent
+        self._commanded_at[places] = self.simulator.time
+
+    def _on_array(self, message: Float64MultiArray) -> None:
+        """Efforts in the order of ``command_joints``."""
+        data = np.asarray(message.data)
+        if len(data) != len(self._ordered):
+            return self._reject(f"~/effort_array has {len(data)} numbers, not {len(self._ordered)}")
+        if not np.isfinite(data).all():
+            return self._reject("~/effort_array has a number that is not finite")
+        self._effort[self._ordered] = data
+        self._position[self._ordered] = self._velocity[self._ordered] = np.nan
+        self._commanded_at[self._ordered] = self.simulator.time
+
+    def _reject(self, why: str) -> None:
+        if why != self._told:
+            self._told = why
+            self.get_logger().warning(f"rejected: {why}")
+
+    def _efforts(self) -> Array:
+        """Efforts (na,) that the motors give now: those commanded, and their own feedback."""
+        q, qd = self.simulator.q, self.simulator.qd
+        position, velocity = self._of_motors
+        spring = self._value("stiffness") * (self._position - q[position])
+        damper = self._value("damping") * (self._velocity - qd[velocity])
+        efforts = self._effort + np.nan_to_num(spring) + np.nan_to_num(damper)
+        efforts[self.simulator.time - self._commanded_at > self._value("effort_timeout")] = 0.0
+        efforts[[self._motor[name] for name in self._names("failed_motors")]] = 0.0
+        return efforts
+
+    # Motion.
+
+    def _on_timer(self) -> None:
+        if self._paused:
+            self._rebase = True
+            return
+        speed = self._value("speed")
+        now = time.monotonic()
+        if self._rebase or speed == 0.0:
+            self._origin, self._rebase = now - self.simulator.time / (speed or 1.0), False
+        wanted = (now - self._origin) * speed
+        if wanted - self.simulator.time > WORST_LAG * max(speed, 1.0):
+            self._rebase = True  # late: go on from here
+        deadline = now + 0.01
+        interval = self._steps * self.simulator.dt
+        while speed == 0.0 or self.simulator.time + interval <= wanted:
+            if not self._advance(self._steps) or time.monotonic() > deadline:
+                break
+
+    def _advance(self, steps: int) -> bool:
+        """Move on, and publish; whether that was possible."""
+        try:
+            for _ in range(steps):
+                self.simulator.step(self._efforts())
+        except (InputError, ModelError) as error:
+            self._paused = True
+            self.get_logger().error(f"paused: {one_line(error)}; ~/reset starts anew")
+            return False
+        self._publish()
+        return True
+
+    def _stamp(self) -> Any:
+        if self._clock_topic is None:
+            return self.get_clock().now().to_msg()
+        return Time(nanoseconds=round(self.simulator.time * 1e9)).to_msg()
+
+    def _publish(self) -> None:
+        stamp, now = self._stamp(), self.simulator.time
+        if self._clock_topic is not None:
+            self._clock_topic.publish(ClockMessage(clock=stamp))
+        q, qd = self.simulator.q, self.simulator.qd
+        if self._odometry is not None:
+            self._odometry.publish(_odometry(q, qd, stamp, self.robot.links[0]))
+        if self._noise.random() >= self._value("message_loss"):
+            positions, velocities = self._measured
+            message = JointState(name=self._state.name)
+            message.header.stamp = stamp
+            message.position = self._noisy(q[positions], "position_noise").tolist()
+            message.velocity = self._noisy(qd[velocities], "velocity_noise").tolist()
+            self._delayed.append((now + self._value("delay"), message))
+        while self._delayed and self._delayed[0][0] <= now:
+            self._states.publish(self._delayed.popleft()[1])
+
+    def _noisy(self, values: Array, parameter: str) -> Array:
+        size = self._value(parameter)
+        return values + self._noise.normal(scale=size, size=values.shape) if size else values
+
+    # Services.
+
+    def _on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self._paused = request.data
+        response.success = True
+        response.message = "paused" if request.data else "running"
+        return response
+
+    def _on_step(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        if not self._paused:
+            response.message = "it is running; pause it first"
+            return response
+        response.success = self._advance(self._steps)
+        response.message = f"at {self.simulator.time:.6g} s"
+        return response
+
+    def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        self.simulator.restore(self._start)
+        self._reset_commands()
+        self._delayed.clear()
+        self._paused = False
+        response.success, response.message = True, "at 0 s"
+        return response
+
+
+def _places(robot: Robot, joints: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Indices of joints with one coordinate, in q and in qd."""
+    layout = robot.coordinates
+    return (
+        [layout.scalar_positions[name] for name in joints],
+        [layout.velocities[name].start for name in joints],
+    )
+
+
+def _odometry(q: Array, qd: Array, stamp: Any, base: str) -> Odometry:
+    """Pose of the base in the world, and its twist in its own frame."""
+    message = Odometry()
+    message.header.stamp, message.header.frame_id, message.child_frame_id = stamp, "world", base
+    pose, twist = message.pose.pose, message.twist.twist
+    pose.position.x, pose.position.y, pose.position.z = map(float, q[:3])
+    turned = pose.orientation
+    turned.x, turned.y, turned.z, turned.w = map(float, q[3:7])
+    twist.linear.x, twist.linear.y, twist.linear.z = map(float, qd[:3])
+    twist.angular.x, twist.angular.y, twist.angular.z = map(float, qd[3:6])
+    return message
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the simulated robot until it is told to stop; returns the exit code."""
+    given = _parser().parse_args(remove_ros_args(["simulate", *argv])[1:])
+    signals = init(argv)
+    try:
+        robot = load_robot(given.robot, given.loops, floating_base=given.floating_base)
+        simulator = Simulator(robot, given.dt, integrator=given.integrator)
+        if given.seed is not None:
+            simulator.reset(seed=given.seed)
+        simulator.step()  # have it compiled before time begins
+        simulator.reset() if given.seed is None else simulator.reset(seed=given.seed)
+        description, _ = urdf_and_loops(given.robot, given.loops)
+        node = SimulatedRobot(simulator, description)
+    except (InputError, ModelError) as error:
+        print(f"rbda_ros simulate: {one_line(error)}", file=sys.stderr)
+        rclpy.try_shutdown()
+        return 1
+    spin(node, Future(), signals)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rbda_ros simulate",
+        usage="rbda_ros simulate ROBOT [--loops FILE] [options] [--ros-args ...]",
+        description="Simulate a robot as ROS 2 hardware: it takes efforts of its motors and"
+        " publishes joint_states.",
+    )
+    parser.add_argument(
+        "robot", metavar="ROBOT", type=Path, help="URDF, URDF+, xacro, MJCF, SDF or USD file"
+    )
+    parser.add_argument("--loops", metavar="FILE", type=Path, help="loop-constraint file (YAML)")
+    parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+    parser.add_argument("--dt", type=float, default=1e-3, help="length of a step [s]")
+    parser.add_argument("--integrator", default="euler", help="euler, rk4 or midpoint")
+    parser.add_argument("--seed", type=int, help="start at a random closed position inside limits")
+    return parser

@@ -1,0 +1,84 @@
+"""`rbda_ros simulate` as a process: efforts in, joint states out."""
+
+import numpy as np
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+
+from rbda_ros import load_robot
+
+URDF = """<robot name="arm"><link name="base"/>
+  <link name="rod"><inertial><origin xyz="0.5 0 0"/><mass value="1"/>
+    <inertia ixx="1e-9" iyy="1e-9" izz="1e-9" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/>
+    <axis xyz="0 -1 0"/><limit effort="100" velocity="100"/></joint></robot>"""
+HOLD = 9.81 * 0.5  # [N m] at zero
+
+
+def simulate(graph, *ros_args):
+    file = graph.folder / "arm.urdf"
+    file.write_text(URDF)
+    return graph.run("simulate", str(file), "--ros-args", *ros_args)
+
+
+def test_it_falls_holds_pauses_and_starts_anew(graph):
+    program = simulate(graph, "-p", "publish_clock:=true", "-p", "rate:=100.0")
+    client = graph.client()
+    states = client.listen(JointState, "joint_states")
+    client.until(lambda: len(states) > 20)
+    first = next(state for state in states if state.header.stamp.nanosec >= 20_000_000)
+    t = first.header.stamp.sec + 1e-9 * first.header.stamp.nanosec
+    # Falls freely from the horizontal: the angle is that of theta'' = -2 g cos(theta), nearly
+    # constant in the first moments.
+    np.testing.assert_allclose(first.position[0], -9.81 * t**2, rtol=0.15)
+
+    assert client.call(SetBool, "simulated_robot/pause", SetBool.Request(data=True)).success
+    client.spin(0.2)
+    count = len(states)
+    client.spin(0.3)
+    assert len(states) == count
+    assert client.call(Trigger, "simulated_robot/step").success
+    client.until(lambda: len(states) == count + 1)
+    assert client.call(Trigger, "simulated_robot/reset").success
+    assert not client.call(Trigger, "simulated_robot/step").success  # it runs again
+
+    efforts = client.publisher(Float64MultiArray, "simulated_robot/effort_array")
+    wrong = Float64MultiArray(data=[1.0, 2.0])
+    efforts.publish(wrong)
+
+    def stays_up():
+        """Efforts that hold it, from the moment it starts anew."""
+        efforts.publish(Float64MultiArray(data=[HOLD]))
+        return states and states[-1].header.stamp.sec >= 1
+
+    assert client.call(SetBool, "simulated_robot/pause", SetBool.Request(data=True)).success
+    assert client.call(Trigger, "simulated_robot/reset").success
+    client.until(stays_up)
+    assert abs(states[-1].position[0]) < 0.5
+    assert program.stop() == 0
+    assert "effort_array has 2 numbers, not 1" in graph.logs()
+
+
+def test_commands_of_motors_are_followed_and_failed_motors_are_not(graph):
+    simulate(graph, "-p", "stiffness:=200.0", "-p", "damping:=20.0")
+    client = graph.client()
+    states = client.listen(JointState, "joint_states")
+    commands = client.publisher(JointState, "simulated_robot/motor_commands")
+    command = JointState(name=["hinge"], position=[0.4], velocity=[0.0])
+    sag = HOLD * np.cos(0.4) / 200.0
+
+    def near():
+        commands.publish(command)
+        return states and abs(states[-1].position[0] - 0.4 + sag) < 1e-2
+
+    client.until(near)
+    robot = load_robot(URDF)
+    assert robot.actuated_joint_names == ("hinge",)
+    commands.publish(JointState(name=["elbow"], effort=[1.0]))
+    client.until(lambda: "'elbow' is no motor; they are hinge" in graph.logs())
+
+
+def test_wrong_parameters_end_it_with_a_reason(graph):
+    program = simulate(graph, "-p", "failed_motors:=[elbow]")
+    assert program.wait() == 1
+    assert "failed_motors: 'elbow' is unknown; use some of hinge" in graph.logs()
