@@ -27,6 +27,7 @@ from benchmark import (
     methods_picture,
     optimal_control,
     overhead,
+    real_time,
     start,
     stream,
 )
@@ -86,6 +87,14 @@ def _start() -> None:
     _show("Seconds from a robot's text to answers, with kernels stored on disk and without", rows)
     _write(DOCS / "start.csv", rows)
     write_block("start", table(rows))
+
+
+def _real_time() -> None:
+    with console.status(real_time.rows.__doc__ or ""):
+        rows = list(real_time.rows())
+    _show("Feedforward, call by call, in exported C and in Python (us)", rows)
+    _write(DOCS / "real_time.csv", rows)
+    write_block("real_time", real_time.table(rows), DOCS / "real_time.md")
 
 
 def _overhead() -> None:
@@ -208,6 +217,7 @@ def _optimal_control() -> None:
 SECTIONS = {
     "methods": _methods,
     "overhead": _overhead,
+    "real_time": _real_time,
     "start": _start,
     "batches": _batches,
     "kernels": _kernels,
