@@ -83,7 +83,7 @@ def solve(problem: Problem, start: Array, tolerance: float, most_iterations: int
 
 @dataclass(frozen=True, eq=False)
 class Kinematics:
-    """What the search asks of a robot.
+    """Functions of a robot that the search calls.
 
     Attributes:
         error: ``q -> (m,)`` target minus pose.
