@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,7 +71,7 @@ def _rows_of(
 
 def _robots() -> Iterator[tuple[str, Any, Any]]:
     yield "parallel_ankle", ROBOTS / "parallel_ankle.urdf", ROBOTS / "parallel_ankle.yaml"
-    yield "panda", example_urdf("panda"), None
+    yield "ur5", example_urdf("ur5_robot"), None
 
 
 def _torch(robot: Any, operation: str, given: list[Any]) -> Callable[[], None]:
@@ -104,11 +105,13 @@ def _jax(robot: Any, operation: str, given: list[Any]) -> Callable[[], None]:
 
 def _adam(urdf: Any, robot: Any, operation: str, given: list[Any]) -> Callable[[], None]:
     import torch
-    from adam.pytorch import KinDynComputationsBatch
+    from adam.pytorch import KinDynComputations
 
     torch.set_default_dtype(torch.float64)
-    adam = KinDynComputationsBatch(str(urdf), list(robot.joint_names))
-    adam.g = torch.tensor([0.0, 0.0, -9.81, 0.0, 0.0, 0.0])
+    with tempfile.NamedTemporaryFile("w", suffix=".urdf") as file:
+        file.write(urdf)
+        file.flush()
+        adam = KinDynComputations(file.name, list(robot.joint_names), dtype=torch.float64)
     base = torch.eye(4).repeat(STATES, 1, 1)
     still = torch.zeros(STATES, 6)
     n = robot.ny
