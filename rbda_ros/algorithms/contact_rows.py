@@ -7,7 +7,7 @@ those that act on the robot: the multipliers of the paper with the opposite sign
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -64,6 +64,19 @@ class ContactRows:
     k: Matrix
     linear: Matrix
     angular: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class JointRows:
+    """Rows ``K ydd = k`` on joint coordinates.
+
+    Attributes:
+        K: (m x ny) for each cluster that they touch.
+        k: (m) what K ydd should be.
+    """
+
+    K: Mapping[int, Matrix]
+    k: Matrix
 
 
 @dataclass(frozen=True)

@@ -160,8 +160,6 @@ model/frame: name attached_to
 model/frame/pose: relative_to rotation_format degrees; ignored frame
 model/include: merge
 model/include/*: ignored
-model/model: name
-model/model/*: ignored
 model/drake:ball_constraint:
 model/drake:ball_constraint/*: name
 model/drake:distance_constraint:
@@ -416,7 +414,7 @@ def _urdf_path(parent: str, tag: str) -> str:
 
 def _sdf_path(parent: str, tag: str) -> str:
     if parent in ("sdf/model", "sdf/world/model"):
-        return f"model/{tag}"
+        return "sdf/model" if tag == "model" else f"model/{tag}"
     return f"{parent}/{'axis' if tag == 'axis2' else tag}"
 
 
