@@ -531,4 +531,4 @@ REGISTRY: dict[str, Traceable] = {
 KERNELS: dict[str, Traceable] = {
     name: traceable for name, traceable in REGISTRY.items() if traceable.public
 }
-"""What `Robot.kernel` gives."""
+"""Kernels that `Robot.kernel` returns."""
