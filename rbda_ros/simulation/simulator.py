@@ -434,7 +434,7 @@ class _Chart:
         self._none = np.zeros(robot.ny)
 
     def code(self, wrenches: bool) -> tuple[int, int, int, int, Any]:
-        """What `Stepper.add_chart` takes: addresses of machine code, and what keeps it alive."""
+        """Arguments of `Stepper.add_chart`: addresses of machine code, and its owners."""
         name = "simulation_stage_with_wrenches" if wrenches else "simulation_stage"
         kernel = self._kernels.get(name, self._choice)
         if not kernel.compile(batch=True):
