@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from rbda_ros.robot.robot import Robot, load_robot
     from rbda_ros.robot.state import State
+    from rbda_ros.simulation.simulator import Simulator
 
 __all__ = [
     "Actuation",
@@ -65,6 +66,7 @@ __all__ = [
     "Payload",
     "Problem",
     "Robot",
+    "Simulator",
     "SingularityError",
     "State",
     "Wheel",
@@ -104,6 +106,7 @@ _HOMES = {
         "load_robot",
     ),
     "robot.state": ("State",),
+    "simulation.simulator": ("Simulator",),
 }
 """Where each of them is defined."""
 

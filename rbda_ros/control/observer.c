@@ -31,7 +31,6 @@ static code_t measured_efforts(machine_t *m, int64_t time, double *spanning)
     memset(spanning, 0, sizeof(double) * (size_t)s->nv);
     for (int k = 0; k < counts[choice]; k++) {
       const int joint = choices[choice][k];
-      if (!isfinite(s->effort[joint])) return NOT_FINITE;
       spanning[model->coordinates[joint]] = s->effort[joint];
     }
     return ACCEPTED;

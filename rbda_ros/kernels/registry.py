@@ -57,6 +57,7 @@ from rbda_ros.algorithms.position_manifold import difference, integrate
 from rbda_ros.algorithms.pv_osim import delassus_product, inverse_operational_space_inertia
 from rbda_ros.algorithms.regressor import regressor
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
+from rbda_ros.algorithms.simulation_stage import StageChoice, simulation_stage
 from rbda_ros.algorithms.transmission_maps import (
     completed_velocity,
     converted_efforts,
@@ -298,6 +299,14 @@ def _contact_bodies(contacts: Sequence[ContactFrame], *_: Any) -> list[int]:
     return [contact.body for contact in contacts]
 
 
+def _stage_shapes(choice: StageChoice) -> dict[str, Shape]:
+    return {"origin": (choice.nq, 1), "stepping": (3, 1)}
+
+
+STAGE = ("origin", "q", "yd", "slip", "efforts", "shift", "delta", "stepping")
+"""What a stage of the simulation reads."""
+
+
 REGISTRY: dict[str, Traceable] = {
     "inverse_dynamics": Traceable(("q", "yd", "ydd"), inverse_dynamics, ("tau",)),
     "inverse_dynamics_with_wrenches": Traceable(
@@ -472,6 +481,21 @@ REGISTRY: dict[str, Traceable] = {
         public=False,
         shapes=_contact_shapes,
         bodies=_contact_bodies,
+    ),
+    # Option: a StageChoice of forces.
+    "simulation_stage": Traceable(
+        STAGE,
+        simulation_stage,
+        ("ydd", "position", "health"),
+        public=False,
+        shapes=_stage_shapes,
+    ),
+    "simulation_stage_with_wrenches": Traceable(
+        (*STAGE, "wrenches"),
+        simulation_stage,
+        ("ydd", "position", "health"),
+        public=False,
+        shapes=_stage_shapes,
     ),
     "contact_response": Traceable(
         ("q", "yd", "tau", "axes", "points"),

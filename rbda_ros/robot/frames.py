@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,12 +11,14 @@ from numpy.typing import ArrayLike
 from rbda_ros.algorithms.inverse_kinematics import Kinematics, Reached, reach
 from rbda_ros.errors import ClosureError, InputError, SingularityError
 from rbda_ros.robot.inputs import MAX_TRACED_FRAMES, FrameName, numbers
-from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.robot.operations import Position, dispatched
 from rbda_ros.robot.poses import pose_error
 from rbda_ros.robot.results import OperationalSpace
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 ROTATION_TOLERANCE = 1e-3
 """Largest error of a target's rotation matrix; it is orthogonalized below, refused above."""
@@ -23,7 +26,7 @@ ROTATION_TOLERANCE = 1e-3
 
 @dispatched("f", 1)
 def operational_space_inertia(
-    robot: Mechanism,
+    robot: Robot,
     q: Position,
     frames: str | Sequence[FrameName],
     damping: float = 0.0,
@@ -60,7 +63,7 @@ def operational_space_inertia(
 
 
 def inverse_kinematics(
-    robot: Mechanism,
+    robot: Robot,
     frame: FrameName,
     target: ArrayLike,
     guess: ArrayLike | None = None,
@@ -110,7 +113,7 @@ def inverse_kinematics(
     return reach(kinematics, start, tolerance)
 
 
-def _dense_inverse_inertia(robot: Mechanism, state: State, J: Array) -> Array:
+def _dense_inverse_inertia(robot: Robot, state: State, J: Array) -> Array:
     """``J H^-1 J'`` (m, m) from the factor of ``H = L' L``."""
     L = robot.mass_matrix_factor(state)
     halves = np.linalg.solve(L.T, J.T)
