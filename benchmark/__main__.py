@@ -20,11 +20,14 @@ from benchmark import (
     derivative_counts,
     every_call,
     friction,
+    gradients,
     latency,
     loop_methods,
     methods,
     methods_picture,
+    optimal_control,
     overhead,
+    real_time,
     start,
     stream,
 )
@@ -84,6 +87,14 @@ def _start() -> None:
     _show("Seconds from a robot's text to answers, with kernels stored on disk and without", rows)
     _write(DOCS / "start.csv", rows)
     write_block("start", table(rows))
+
+
+def _real_time() -> None:
+    with console.status(real_time.rows.__doc__ or ""):
+        rows = list(real_time.rows())
+    _show("Feedforward, call by call, in exported C and in Python (us)", rows)
+    _write(DOCS / "real_time.csv", rows)
+    write_block("real_time", real_time.table(rows), DOCS / "real_time.md")
 
 
 def _overhead() -> None:
@@ -189,9 +200,24 @@ def _plot(rows: list[dict[str, object]]) -> None:
     figure.savefig(DOCS / "pictures" / "kernels.svg", metadata={"Date": None})
 
 
+def _gradients() -> None:
+    with console.status(gradients.rows.__doc__ or ""):
+        rows = list(gradients.rows())
+    _show("Value and gradient of 4,096 states; ratios to our own batch kernels", rows)
+    _write(DOCS / "gradients.csv", rows)
+
+
+def _optimal_control() -> None:
+    with console.status(optimal_control.rows.__doc__ or ""):
+        rows = list(optimal_control.rows())
+    _show("Optimal motions; ratios to the tree with loop constraints", rows)
+    _write(DOCS / "optimal_control.csv", rows)
+
+
 SECTIONS = {
     "methods": _methods,
     "overhead": _overhead,
+    "real_time": _real_time,
     "start": _start,
     "batches": _batches,
     "kernels": _kernels,
@@ -201,6 +227,8 @@ SECTIONS = {
     "latency": _latency,
     "loops": _loops,
     "contacts": _contacts,
+    "gradients": _gradients,
+    "optimal_control": _optimal_control,
 }
 
 if __name__ == "__main__":

@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from rbda_ros.robot.contacts import ConstrainedMotion, Contact, ContactEfforts, Impact, Wheel
     from rbda_ros.robot.conversion import JointMotion
     from rbda_ros.robot.friction_contacts import FrictionalEfforts, FrictionalStep, FrictionContact
+    from rbda_ros.robot.kinematic_tasks import (
+        CenterOfMassTask,
+        OrientationTask,
+        PoseTask,
+        PositionTask,
+        PostureTask,
+    )
     from rbda_ros.robot.momentum_observer import MomentumObserver
     from rbda_ros.robot.payloads import Payload
     from rbda_ros.robot.results import (
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Actuation",
+    "CenterOfMassTask",
     "ClosureError",
     "Cluster",
     "ConstrainedMotion",
@@ -63,7 +71,11 @@ __all__ = [
     "ModelError",
     "MomentumObserver",
     "OperationalSpace",
+    "OrientationTask",
     "Payload",
+    "PoseTask",
+    "PositionTask",
+    "PostureTask",
     "Problem",
     "Robot",
     "Simulator",
@@ -92,6 +104,13 @@ _HOMES = {
     ),
     "robot.conversion": ("JointMotion",),
     "robot.friction_contacts": ("FrictionContact", "FrictionalEfforts", "FrictionalStep"),
+    "robot.kinematic_tasks": (
+        "CenterOfMassTask",
+        "OrientationTask",
+        "PoseTask",
+        "PositionTask",
+        "PostureTask",
+    ),
     "robot.momentum_observer": ("MomentumObserver",),
     "robot.payloads": ("Payload",),
     "robot.results": (

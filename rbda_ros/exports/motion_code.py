@@ -1,4 +1,4 @@
-"""What a controller calls in every cycle, as C: feedforward, conversion, commands, the observer.
+"""Functions for every cycle of a controller, as C: feedforward, conversion, commands, the observer.
 
 Each is the same sequence of kernels and decisions as the class or method it is named after:
 `FeedforwardCall`, `Robot.convert`, `MotorCommandCall`, `MomentumObserver`.
@@ -377,6 +377,7 @@ def add_motor_command(builder: Builder) -> None:
         *_checked(builder, "p_health"),
         f"w->place = (int)first_beyond(p_missed, {ny}, {upper}_LEFT_OVER * p_health[7]);",
         f"if (w->place >= 0) return {upper}_CANNOT_GIVE;",
+        f"if (first_beyond(p_motors, {3 * na}, DBL_MAX) >= 0) return {upper}_NOT_FINITE;",
         *_copy("w->command_q", "p_q", nq),
         *(
             f"if ({each} != NULL) memcpy({each}, p_motors + {k * na}, {na} * sizeof(double));"
@@ -422,7 +423,7 @@ def add_observer(builder: Builder) -> None:
     memory = Memory(builder)
     for each, size in {"p_q": robot.nq, "p_yd": ny, "p_tau": ny, "p_friction": ny}.items():
         memory.take(each, size)
-    for each in ("p_momentum", "p_rate", "drive"):
+    for each in ("p_momentum", "p_rate", "drive", "next", "last", "external"):
         memory.take(each, ny)
     body = [
         *memory.lines,
@@ -440,10 +441,18 @@ def add_observer(builder: Builder) -> None:
         f"if (first_beyond(drive, {ny}, DBL_MAX) >= 0"
         f" || first_beyond(p_momentum, {ny}, DBL_MAX) >= 0)",
         f"  return {upper}_NOT_FINITE;",
+        *_copy("next", "observer->integral", ny),
+        *_copy("last", "observer->drive", ny),
+        *_copy("external", "observer->external", ny),
         f"observer_step({ny}, p_momentum, drive, (double)gain,"
         " observer->started ? (double)(time - observer->time) : 0.0,",
-        "              !observer->started, observer->integral, observer->drive,"
-        " observer->external);",
+        "              !observer->started, next, last, external);",
+        f"if (first_beyond(external, {ny}, DBL_MAX) >= 0"
+        f" || first_beyond(next, {ny}, DBL_MAX) >= 0)",
+        f"  return {upper}_NOT_FINITE;",
+        *_copy("observer->integral", "next", ny),
+        *_copy("observer->drive", "last", ny),
+        *_copy("observer->external", "external", ny),
         "observer->time = time;",
         "observer->started = 1;",
         f"return {upper}_OK;",

@@ -23,7 +23,7 @@ _PACKAGE_NAME = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
 
 @dataclass(frozen=True)
 class PackageReport:
-    """What was written.
+    """The package that was written.
 
     Attributes:
         folder: of the package.

@@ -29,7 +29,7 @@ from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
 from rbda_ros.algorithms.contact_response import contact_response
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.coriolis import coriolis_matrix
-from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
+from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor, mass_matrix_inverse
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.energy import energy
 from rbda_ros.algorithms.feedforward import feedforward
@@ -323,6 +323,7 @@ REGISTRY: dict[str, Traceable] = {
     ),
     "mass_matrix": Traceable(("q",), mass_matrix, ("mass_matrix",)),
     "mass_matrix_factor": Traceable(("q",), mass_matrix_factor, ("factor",)),
+    "mass_matrix_inverse": Traceable(("q",), mass_matrix_inverse, ("inverse",)),
     "bias_force": Traceable(("q", "yd"), bias_force, ("tau",)),
     "gravity_force": Traceable(("q",), gravity_force, ("tau",)),
     "friction_force": Traceable(("q", "yd"), friction_force, ("tau",), sees_inertia=False),
@@ -374,10 +375,10 @@ REGISTRY: dict[str, Traceable] = {
         ("q",), centroidal_momentum_matrix, ("momentum_matrix",), every_body=True
     ),
     "centroidal_momentum": Traceable(
-        ("q", "yd"), centroidal_momentum, ("momentum",), every_body=True
+        ("q", "yd"), centroidal_momentum, ("centroidal_momentum",), every_body=True
     ),
     "centroidal_momentum_rate": Traceable(
-        ("q", "yd", "ydd"), centroidal_momentum_rate, ("momentum_rate",), every_body=True
+        ("q", "yd", "ydd"), centroidal_momentum_rate, ("centroidal_momentum_rate",), every_body=True
     ),
     "energy": Traceable(("q", "yd"), energy, ("kinetic", "potential")),
     "coriolis_matrix": Traceable(("q", "yd"), coriolis_matrix, ("coriolis_matrix",)),
@@ -530,4 +531,4 @@ REGISTRY: dict[str, Traceable] = {
 KERNELS: dict[str, Traceable] = {
     name: traceable for name, traceable in REGISTRY.items() if traceable.public
 }
-"""What `Robot.kernel` gives."""
+"""Kernels that `Robot.kernel` returns."""

@@ -42,6 +42,7 @@ from rbda_ros.robot import (
     linear_dynamics,
     motor_command,
     random_states,
+    task_kinematics,
 )
 from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
@@ -112,7 +113,8 @@ class Robot(Operations):
     """
 
     operational_space_inertia = frames.operational_space_inertia
-    inverse_kinematics = frames.inverse_kinematics
+    inverse_kinematics = task_kinematics.inverse_kinematics
+    inverse_kinematics_step = task_kinematics.inverse_kinematics_step
     convert = conversion.convert
     actuation = actuation.actuation
     feedforward = feedforward_call.feedforward
@@ -537,7 +539,7 @@ class Robot(Operations):
         return given, option
 
     def _result(self, answer: Any) -> Any:
-        """What the engine returned of arguments that were read; its rejections are explained."""
+        """The engine's result for arguments that were read; explain its rejections."""
         if not isinstance(answer, core.Rejection):
             return answer
         if answer.status == core.LOOPS_MISSED:

@@ -122,19 +122,3 @@ def test_robots_that_cannot_be_controlled_so(tmp_path):
         export_ros2_control(MECHANISMS["tello_leg"].load(), tmp_path / "leg_control")
     with pytest.raises(InputError, match="neither a motor nor commanded"):
         export_ros2_control(MECHANISMS["planar_joint_loop"].load(), tmp_path / "loop_control")
-
-
-def test_rotors_are_gpio(tmp_path):
-    robot, loops = tmp_path / "arm.urdf", tmp_path / "arm.yaml"
-    robot.write_text(
-        '<robot name="arm"><link name="base"/><link name="arm"><inertial><mass value="1"/>'
-        '<origin xyz="0.2 0 0"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>'
-        '</inertial></link><joint name="hip" type="continuous"><parent link="base"/>'
-        '<child link="arm"/><axis xyz="0 1 0"/></joint></robot>'
-    )
-    loops.write_text(
-        "rotors:\n  - {joint: hip, ratio: 9.0, inertia: 1.0e-4}\nactuated_joints: [hip_rotor]\n"
-    )
-    output = tmp_path / "arm_control"
-    assert main(["export-ros2-control", str(robot), "--loops", str(loops), "-o", str(output)]) == 0
-    assert '<gpio name="hip_rotor">' in (output / "README.md").read_text()
