@@ -304,7 +304,7 @@ def _stage_shapes(choice: StageChoice) -> dict[str, Shape]:
 
 
 STAGE = ("origin", "q", "yd", "slip", "efforts", "shift", "delta", "stepping")
-"""What a stage of the simulation reads."""
+"""Inputs of a stage of the simulation."""
 
 
 REGISTRY: dict[str, Traceable] = {
