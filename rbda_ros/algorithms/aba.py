@@ -34,7 +34,7 @@ from rbda_ros.spatial import Matrix, mirrored
 
 @dataclass(frozen=True, eq=False)
 class Articulated:
-    """What the inward pass leaves of a cluster, at its tree joints.
+    """Results of the inward pass for a cluster, at its tree joints.
 
     Attributes:
         IA: articulated inertia (6n x 6n).

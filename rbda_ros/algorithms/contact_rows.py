@@ -94,7 +94,7 @@ class Proximal:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a proximal algorithm ends with.
+    """Result of a proximal algorithm.
 
     Attributes:
         ydd: (ny) acceleration.

@@ -336,7 +336,7 @@ _TABLES = {"robot": URDF, "sdf": SDF, "mujoco": MJCF}
 
 @dataclass(frozen=True)
 class Known:
-    """What becomes of an element: all inside it is ignored, or it is left out, or it is read."""
+    """How an element is treated: all inside it is ignored, or it is left out, or it is read."""
 
     attributes: frozenset[str]
     is_ignored: bool = False

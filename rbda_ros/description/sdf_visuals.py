@@ -1,4 +1,4 @@
-"""What an SDF model draws, as URDF's <visual> and <collision> elements."""
+"""Visuals of an SDF model, as URDF's <visual> and <collision> elements."""
 
 from __future__ import annotations
 
