@@ -18,6 +18,7 @@ PACKAGES = {
     "kernels": "Kernels",
     "robot": "Python API",
     "control": "The stream",
+    "simulation": "Simulation",
     "exports": "Exported C",
     "node": "The node",
     "recordings": "Recordings",

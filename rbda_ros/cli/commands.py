@@ -1,4 +1,4 @@
-"""The commands other than ``serve`` and ``simulate``: ``demo``, and one module for each of the rest."""
+"""The commands but ``serve`` and ``simulate``: ``demo``, and a module for each of the rest."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Have a robot follow a slow sine by computed torque, with the node's feedforward as its model.
+r"""Have a robot follow a slow sine by computed torque, with the node's feedforward as its model.
 
-    rbda_ros simulate robot.urdf --loops loops.yaml \\
+    rbda_ros simulate robot.urdf --loops loops.yaml \
       --ros-args -r simulated_robot/motor_commands:=dynamics/feedforward
     rbda_ros serve robot.urdf --loops loops.yaml --ros-args -p acceleration_source:=reference
     python -m rbda_ros.examples.track_trajectory robot.urdf --loops loops.yaml

@@ -182,7 +182,9 @@ def change(
     try:
         wrong = [name for name in MAPS if not isinstance(changed.get(name, ""), str)]
         if wrong:
-            raise ParameterError(f"{wrong[0]}: give YAML text, or set its nested parameters")
+            raise ParameterError(
+                f"{wrong[0]} is no text; give YAML text, or set its nested parameters"
+            )
         wanted = checked_settings(values | changed)
         if robot is not None:
             wanted = with_entries(wanted, nested, robot)

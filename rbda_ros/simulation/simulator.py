@@ -386,7 +386,9 @@ class Simulator:
                 raise InputError(f"external_wrenches: {self.robot.name} has no link {link!r}")
             given = np.asarray(wrench, float)
             if given.shape not in ((6,), (self._rows, 6)) or not np.isfinite(given).all():
-                raise InputError(f"external_wrenches: {link!r} needs 6 finite numbers")
+                raise InputError(
+                    f"external_wrenches: {link!r} has shape {given.shape}; give 6 finite numbers"
+                )
             if place.body:
                 R, p = np.asarray(place.frame.R, float), np.asarray(place.frame.p, float)
                 force, moment = given[..., :3] @ R.T, given[..., 3:] @ R.T
@@ -400,7 +402,8 @@ class Simulator:
         """For each motor its limits, the share of a command that arrives in a step, its delay."""
         robot = self.robot
         if unknown := sorted(set(actuators).difference(robot.actuated_joint_names)):
-            raise InputError(f"actuators: {unknown[0]!r} is no actuated joint of {robot.name}")
+            known = ", ".join(robot.actuated_joint_names)
+            raise InputError(f"actuators: {unknown[0]!r} is no actuated joint; use some of {known}")
         motors = []
         for name, j in zip(robot.actuated_joint_names, robot.actuated_coordinates, strict=True):
             motor = actuators.get(name, Actuator())
