@@ -21,6 +21,7 @@ PACKAGES = {
     "node": "The node",
     "recordings": "Recordings",
     "view": "The page in the browser",
+    "exports": "Files for other programs",
     "cli": "Command line",
     "demo": "Demo",
 }

@@ -36,6 +36,7 @@ class MjcfElements:
 
     Attributes:
         root: <mujoco>.
+        balance_inertia: whether inertias that MuJoCo rejects are made larger.
         bodies: <body>, or <worldbody>, by link.
         entries: by name of the MJCF joint.
         problems: why it cannot be written.
@@ -43,6 +44,7 @@ class MjcfElements:
     """
 
     root: etree._Element
+    balance_inertia: bool = False
     bodies: dict[str, etree._Element] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)

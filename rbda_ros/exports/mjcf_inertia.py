@@ -1,9 +1,9 @@
 """Inertias as MuJoCo takes them: positive, and obeying the triangle inequality, without a change.
 
 MuJoCo rejects principal moments A + B < C, which a rotor has that is described by the inertia
-about its axis alone. Inertia across a hinge's axis turns with the body that carries the hinge, so
-that ``delta (1 - a a')`` may be moved from that body to the rotor: the kinetic energy, and with it
-the dynamics, stays the same.
+about its axis alone. Mass that is spread along the axis a of a hinge may belong to either side:
+both move it alike. Its inertia ``delta (1 - a a')`` is therefore moved from the body on the other
+side to the one that lacks it: the kinetic energy, and with it the dynamics, stays the same.
 """
 
 from __future__ import annotations
@@ -70,10 +70,9 @@ class Inertias:
                 self.of[link.name] = LinkInertia(given.mass, origin.p, R @ I_com @ R.T)
         for payload in payloads:
             self._add_payload(payload)
-        self._joints = {joint.child: joint for joint in description.joints}
-        for joint in description.joints:
-            if joint.type in ("revolute", "continuous") and joint.child in self.of:
-                self._make_physical(joint)
+        for link in self.of:
+            if spanning.links[link].body and not _is_physical(self.of[link]):
+                self._make_physical(link, description.joints)
 
     def donor(self, link: str) -> str | None:
         """The heaviest link that is fixed to this one (or itself); None on the fixed base."""
@@ -107,31 +106,65 @@ class Inertias:
             total += about_com + m * (d @ d * np.eye(3) - np.outer(d, d))
         self.of[payload.link] = LinkInertia(mass, centre, total)
 
-    def _make_physical(self, joint: Joint) -> None:
-        """Move inertia across the joint's axis from its carrier, where the link lacks some."""
-        own = self.of[joint.child]
-        moments, axes = np.linalg.eigh(own.rotational)
-        lacking = moments[2] - moments[0] - moments[1]
-        axis = np.array(joint.axis) / np.linalg.norm(joint.axis)
-        if lacking <= ROUNDING * moments[2] or abs(axes[:, 2] @ axis) < 1.0 - 1e-9:
+    def _make_physical(self, link: str, joints: tuple[Joint, ...]) -> None:
+        """Take what a link lacks from a body on the other side of one of its hinges."""
+        places = self._spanning.links
+        for joint in joints:
+            if joint.type not in ("revolute", "continuous") or link not in (
+                joint.parent,
+                joint.child,
+            ):
+                continue
+            axis = np.array(joint.axis) / np.linalg.norm(joint.axis)
+            origin = frame_of(joint.origin)
+            sides = [(joint.child, axis), (joint.parent, origin.R @ axis)]
+            (_, own_axis), (other, other_axis) = sides if link == joint.child else sides[::-1]
+            second = second_moments(self.of[link].rotational)
+            if np.linalg.eigvalsh(second)[0] >= 0.0:
+                return
+            along = float(own_axis @ np.linalg.lstsq(second, own_axis, rcond=None)[0])
+            lacking = -1.0 / along * (1.0 + 1e-6) if along < 0.0 else 0.0
+            if np.linalg.eigvalsh(second + lacking * np.outer(own_axis, own_axis))[0] < 0.0:
+                continue
+            if places[other].body:
+                donor = self.donor(other)
+                if donor is None:
+                    continue
+                there = places[donor].frame.R.T @ places[other].frame.R @ other_axis
+                before = self.of[donor]
+                left = second_moments(before.rotational) - lacking * np.outer(there, there)
+                if np.linalg.eigvalsh(left)[0] < 0.0:
+                    continue
+                self.of[donor] = replace(
+                    before, rotational=before.rotational - lacking * _across(there)
+                )
+            own = self.of[link]
+            self.of[link] = replace(own, rotational=own.rotational + lacking * _across(own_axis))
             return
-        across = 0.5 * lacking * (1.0 + 1e-12) * (np.eye(3) - np.outer(axis, axis))
-        if self._spanning.links[joint.parent].body:
-            donor = self.donor(joint.parent)
-            if donor is None:
-                return  # principal_moments says so
-            places = self._spanning.links
-            parent = places[donor].frame.inverse() @ places[joint.parent].frame
-            R = parent.R @ frame_of(joint.origin).R
-            before = self.of[donor]
-            self.of[donor] = replace(before, rotational=before.rotational - R @ across @ R.T)
-        self.of[joint.child] = replace(own, rotational=own.rotational + across)
 
 
-def principal_moments(link: str, inertia: LinkInertia) -> tuple[Array, Array] | Problem:
+def _is_physical(inertia: LinkInertia) -> bool:
+    moments = np.linalg.eigvalsh(second_moments(inertia.rotational))
+    return bool(moments[0] >= -ROUNDING * moments[2])
+
+
+def second_moments(rotational: Array) -> Array:
+    """(3, 3) integral of r r' dm about the centre of mass, of an inertia (3, 3) about it."""
+    return np.asarray(0.5 * np.trace(rotational) * np.eye(3) - rotational)
+
+
+def _across(axis: Array) -> Array:
+    """Inertia of a unit second moment along an axis."""
+    return np.eye(3) - np.outer(axis, axis)
+
+
+def principal_moments(
+    link: str, inertia: LinkInertia, balance: bool = False
+) -> tuple[Array, Array] | Problem:
     """Principal moments (3,) that MuJoCo accepts, and their axes (3, 3) as columns.
 
-    Moments that break the triangle inequality by rounding alone are rounded.
+    Moments that break the triangle inequality by rounding alone are rounded; with ``balance``,
+    all that break it are made larger until they do not.
     """
     I_com = inertia.rotational
     if not np.any(I_com - np.diag(np.diag(I_com))):
@@ -144,13 +177,13 @@ def principal_moments(link: str, inertia: LinkInertia) -> tuple[Array, Array] | 
     others = [i for i in range(3) if i != largest]
     lacking = float(moments[largest] - moments[others].sum())
     rounding = ROUNDING * float(np.abs(moments).max())
-    if lacking > rounding or moments.min() < -rounding:
+    if not balance and (lacking > rounding or moments.min() < -rounding):
         small, middle, large = np.sort(moments)
         return Problem(
             f"link {link!r}",
             f"MuJoCo takes no body of principal moments {small:.3g}, {middle:.3g} and {large:.3g}"
             " kg m^2",
-            "give an inertia that a body can have: none negative, none above the sum of the others",
+            "give an inertia that a body can have, or let convert change it with --balance-inertia",
         )
     moments = np.maximum(moments, SMALLEST)
     lacking = float(moments[largest] - moments[others].sum())
@@ -167,11 +200,14 @@ def add_inertial(
     Principal moments, not ``fullinertia``: MuJoCo finds the axes of a small full inertia to 1e-12
     kg m^2 only.
     """
-    found = principal_moments(link, inertia)
+    found = principal_moments(link, inertia, elements.balance_inertia)
     if isinstance(found, Problem):
         elements.problems.append(found)
         return
     moments, axes = found
+    asked = np.trace(inertia.rotational)
+    if moments.sum() > asked + 10.0 * ROUNDING * abs(asked) + 10.0 * SMALLEST:
+        elements.notes.append(f"link {link!r}: its inertia is made larger, as MuJoCo demands")
     attributes = {
         "pos": numbers(inertia.com),
         "mass": repr(max(inertia.mass, SMALLEST)),

@@ -66,17 +66,22 @@ class MjcfExport:
         return np.concatenate(parts)
 
 
-def write_mjcf(robot: Robot) -> MjcfExport:
+def write_mjcf(robot: Robot, *, balance_inertia: bool = False) -> MjcfExport:
     """MJCF of a robot with its payloads; it has the same forward dynamics in MuJoCo.
 
     Velocity limits are left out, which MuJoCo lacks, and so is the friction-free spin of rods,
     which we hold and MuJoCo does not.
 
+    Args:
+        robot: to write.
+        balance_inertia: whether to make inertias larger that no body can have, and that MuJoCo
+            rejects; a note names each link.
+
     Raises:
         DescriptionError: constraints, inertias, springs or motors that MuJoCo cannot express; it
             names each, and what to change.
     """
-    return _Writer(robot).write()
+    return _Writer(robot, balance_inertia).write()
 
 
 def closed_poses(
@@ -102,10 +107,10 @@ def closed_poses(
 
 
 class _Writer:
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, balance_inertia: bool) -> None:
         self._robot, self._tree = robot, robot.tree.spanning
         self._description = robot.description
-        self._elements = MjcfElements(etree.Element("mujoco", model=robot.name))
+        self._elements = MjcfElements(etree.Element("mujoco", model=robot.name), balance_inertia)
         payloads = tuple(robot.payloads.values())
         self._inertias = Inertias(self._description, self._tree, payloads)
         self._places = robot.coordinates.positions
