@@ -135,7 +135,7 @@ class BuildWithCMake(build_py):
         shutil.copytree(
             package,
             Path(self.build_lib) / "rbda_ros",
-            ignore=shutil.ignore_patterns("__pycache__", "*.c", "*.h"),
+            ignore=shutil.ignore_patterns("__pycache__"),
         )
 
     def get_outputs(self, include_bytecode=True):

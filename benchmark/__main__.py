@@ -25,6 +25,7 @@ from benchmark import (
     methods,
     methods_picture,
     overhead,
+    real_time,
     start,
     stream,
 )
@@ -84,6 +85,14 @@ def _start() -> None:
     _show("Seconds from a robot's text to answers, with kernels stored on disk and without", rows)
     _write(DOCS / "start.csv", rows)
     write_block("start", table(rows))
+
+
+def _real_time() -> None:
+    with console.status(real_time.rows.__doc__ or ""):
+        rows = list(real_time.rows())
+    _show("Feedforward, call by call, in exported C and in Python (us)", rows)
+    _write(DOCS / "real_time.csv", rows)
+    write_block("real_time", real_time.table(rows), DOCS / "real_time.md")
 
 
 def _overhead() -> None:
@@ -192,6 +201,7 @@ def _plot(rows: list[dict[str, object]]) -> None:
 SECTIONS = {
     "methods": _methods,
     "overhead": _overhead,
+    "real_time": _real_time,
     "start": _start,
     "batches": _batches,
     "kernels": _kernels,

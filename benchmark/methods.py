@@ -27,6 +27,7 @@ Call = Callable[[], object]
 
 ROBOTS = {"ur5_robot": False, "panda": False, "solo12": True, "go2": True, "talos_reduced": True}
 STATES = 32
+DT = 1e-3
 COLD_CALLS = 40
 CACHES = np.zeros(8 << 20)  # 64 MB
 
@@ -107,7 +108,8 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
             3,
         ),
     ]
-    named = [{"q": q, "yd": yd, "x": x} for q, yd, x in mine]
+    work += _quantities(both, frame, data)
+    named = [{"q": q, "yd": yd, "x": x, "dt": DT, "q1": mine[0][0]} for q, yd, x in mine]
     mujoco = {} if robot.floating_base else mujoco_calls(example_urdf(both.name), STATES)
     for method, ours, peer, count in work:
         calls: dict[str, list[Call]] = {
@@ -117,6 +119,71 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
         if method in mujoco:
             calls["mujoco"] = mujoco[method]
         yield _row(method, both.name, calls, kernel_calls(robot, OPERATIONS[method], frame, named))
+
+
+def _quantities(
+    both: Pair, frame: str, data: pin.Data
+) -> list[tuple[str, Callable, Callable, int]]:
+    """Quantities of the whole robot, velocities and accelerations of frames, and positions."""
+    robot, model = both.robot, both.model
+    frame_id, axes = model.getFrameId(frame), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    first_ours, first_theirs = both.ours[0], both.theirs[0]
+
+    def velocity(q: np.ndarray, v: np.ndarray) -> object:
+        pin.forwardKinematics(model, data, q, v)
+        return pin.getFrameVelocity(model, data, frame_id, axes)
+
+    def acceleration(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> object:
+        pin.forwardKinematics(model, data, q, v, a)
+        return pin.getFrameClassicalAcceleration(model, data, frame_id, axes)
+
+    def bias(q: np.ndarray, v: np.ndarray) -> object:
+        pin.centerOfMass(model, data, q, v, np.zeros(model.nv))
+        return data.acom[0]
+
+    def energy(q: np.ndarray, v: np.ndarray) -> object:
+        return pin.computeKineticEnergy(model, data, q, v), pin.computePotentialEnergy(model, data)
+
+    theirs: dict[str, tuple[Callable, int]] = {
+        "center_of_mass": (partial(pin.centerOfMass, model, data), 1),
+        "center_of_mass_jacobian": (partial(pin.jacobianCenterOfMass, model, data), 1),
+        "center_of_mass_bias_acceleration": (bias, 2),
+        "centroidal_momentum_matrix": (partial(pin.computeCentroidalMap, model, data), 1),
+        "centroidal_momentum": (partial(pin.computeCentroidalMomentum, model, data), 2),
+        "centroidal_momentum_rate": (
+            partial(pin.computeCentroidalMomentumTimeVariation, model, data),
+            3,
+        ),
+        "energy": (energy, 2),
+        "coriolis_matrix": (partial(pin.computeCoriolisMatrix, model, data), 2),
+        "mass_matrix_inverse": (partial(pin.computeMinverse, model, data), 1),
+        "frame_poses": (partial(pin.framesForwardKinematics, model, data), 1),
+    }
+    work: list[tuple[str, Callable, Callable, int]] = [
+        (name, getattr(robot, name), peer, count) for name, (peer, count) in theirs.items()
+    ]
+    work += [
+        ("frame_velocity", lambda q, v: robot.frame_velocity(q, v, frame), velocity, 2),
+        (
+            "frame_acceleration",
+            lambda q, v, a: robot.frame_acceleration(q, v, a, frame),
+            acceleration,
+            3,
+        ),
+        (
+            "integrate",
+            lambda q, v: robot.integrate(q, v, DT),
+            lambda q, v: pin.integrate(model, q, DT * v),
+            2,
+        ),
+        (
+            "difference",
+            lambda q: robot.difference(q, first_ours),
+            lambda q: pin.difference(model, q, first_theirs),
+            1,
+        ),
+    ]
+    return work
 
 
 def _demo_leg_rows() -> Iterator[Row]:

@@ -20,13 +20,13 @@ GROUPS = {
 }  # fmt: skip
 
 
-def write_block(name: str, lines: Sequence[str]) -> None:
-    """Put lines between the two comments of that name."""
+def write_block(name: str, lines: Sequence[str], file: Path = PAGE) -> None:
+    """Put lines between the two comments of that name, of the page or another."""
     begin, end = (f"<!-- benchmark {name}: {side} -->" for side in ("begin", "end"))
-    page, text = PAGE.read_text(), "\n".join((begin, "", *lines, "", end))
+    page, text = file.read_text(), "\n".join((begin, "", *lines, "", end))
     pattern = f"{re.escape(begin)}.*?{re.escape(end)}"
-    assert re.search(pattern, page, re.DOTALL), f"{PAGE.name} has no block {name!r}"
-    PAGE.write_text(re.sub(pattern, lambda _: text, page, flags=re.DOTALL))
+    assert re.search(pattern, page, re.DOTALL), f"{file.name} has no block {name!r}"
+    file.write_text(re.sub(pattern, lambda _: text, page, flags=re.DOTALL))
 
 
 def methods_block(rows: Sequence[Row]) -> list[str]:

@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from rbda_ros.robot.contacts import ConstrainedMotion, Contact, ContactEfforts, Impact, Wheel
     from rbda_ros.robot.conversion import JointMotion
     from rbda_ros.robot.friction_contacts import FrictionalEfforts, FrictionalStep, FrictionContact
+    from rbda_ros.robot.kinematic_tasks import (
+        CenterOfMassTask,
+        OrientationTask,
+        PoseTask,
+        PositionTask,
+        PostureTask,
+    )
     from rbda_ros.robot.momentum_observer import MomentumObserver
     from rbda_ros.robot.payloads import Payload
     from rbda_ros.robot.results import (
@@ -41,9 +48,11 @@ if TYPE_CHECKING:
     )
     from rbda_ros.robot.robot import Robot, load_robot
     from rbda_ros.robot.state import State
+    from rbda_ros.simulation.simulator import Simulator
 
 __all__ = [
     "Actuation",
+    "CenterOfMassTask",
     "ClosureError",
     "Cluster",
     "ConstrainedMotion",
@@ -62,9 +71,14 @@ __all__ = [
     "ModelError",
     "MomentumObserver",
     "OperationalSpace",
+    "OrientationTask",
     "Payload",
+    "PoseTask",
+    "PositionTask",
+    "PostureTask",
     "Problem",
     "Robot",
+    "Simulator",
     "SingularityError",
     "State",
     "Wheel",
@@ -90,6 +104,13 @@ _HOMES = {
     ),
     "robot.conversion": ("JointMotion",),
     "robot.friction_contacts": ("FrictionContact", "FrictionalEfforts", "FrictionalStep"),
+    "robot.kinematic_tasks": (
+        "CenterOfMassTask",
+        "OrientationTask",
+        "PoseTask",
+        "PositionTask",
+        "PostureTask",
+    ),
     "robot.momentum_observer": ("MomentumObserver",),
     "robot.payloads": ("Payload",),
     "robot.results": (
@@ -104,6 +125,7 @@ _HOMES = {
         "load_robot",
     ),
     "robot.state": ("State",),
+    "simulation.simulator": ("Simulator",),
 }
 """Where each of them is defined."""
 

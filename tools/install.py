@@ -32,6 +32,9 @@ PYTHON = VENV / "bin" / "python"
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 STEP = "--step"
 """Has this program install the requirements: a step of its own, with a log."""
+TOO_LARGE = ("torch",)
+"""Extras that are left out: the registry's PyTorch brings gigabytes of CUDA. Its tests run where a
+build for the CPU was installed by hand, and are skipped elsewhere."""
 PACKAGE_SOURCES = ("CMakeLists.txt", "package.xml", "pyproject.toml", "setup.py")
 # Without bytecode of all that is installed, most of which is never imported: half the time. What
 # is imported gets its own from bytecode.py.
@@ -42,7 +45,8 @@ PACKAGE_FOLDERS = ("cmake", "config", "launch", "msg", "rbda_ros", "srv")
 def requirements(distro):
     """Everything that building, running, testing and checking needs with a ROS distribution."""
     project = SETTINGS["project"]
-    extras = project["optional-dependencies"].values()
+    offered = project["optional-dependencies"]
+    extras = [wanted for name, wanted in offered.items() if name not in TOO_LARGE]
     wanted = {*SETTINGS["build-system"]["requires"], *project["dependencies"]}.union(*extras)
     if distro != "jazzy":
         others = SETTINGS["tool"]["rbda_ros"]["distributions"]

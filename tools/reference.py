@@ -21,7 +21,7 @@ PACKAGES = {
     "node": "The node",
     "recordings": "Recordings",
     "view": "The page in the browser",
-    "exports": "Files for other programs",
+    "exports": "Files for other programs: C, MJCF",
     "cli": "Command line",
     "demo": "Demo",
 }

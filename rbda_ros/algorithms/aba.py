@@ -98,7 +98,13 @@ def _of_base_body(S: Matrix, articulated: Articulated, A: Matrix) -> Matrix:
 
 
 def forward_dynamics(
-    tree: ClusterTree, q: Matrix, yd: Matrix, tau: Matrix, wrenches: Matrix | None = None
+    tree: ClusterTree,
+    q: Matrix,
+    yd: Matrix,
+    tau: Matrix,
+    wrenches: Matrix | None = None,
+    *,
+    drag: Matrix | None = None,
 ) -> Matrix:
     """The acceleration ydd (ny) that the generalized force tau on y gives.
 
@@ -109,8 +115,13 @@ def forward_dynamics(
         tau: (ny) generalized force [N m, N].
         wrenches: (6 x bodies) external force on each body in its frame, angular first
             [N m, N]; None for none.
+        drag: (nv) force against the acceleration ``G ydd`` of each joint, as implicit integrators
+            have it [N m s^2, N s^2/m]; None for none.
     """
     joints = cluster_joints(tree, q, yd)
+    if drag is not None:
+        parts = zip(joints, tree.split_velocities(drag), strict=True)
+        joints = [replace(joint, drag=drag_k) for joint, drag_k in parts]
     v = velocities(tree, joints)
     c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]  # lines 15, 16
     pA = bias_forces(tree, v, wrenches)

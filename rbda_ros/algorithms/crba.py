@@ -98,6 +98,28 @@ def mass_matrix_factor(tree: ClusterTree, q: Matrix) -> Matrix:
     return branch_factor(tree, mass_matrix(tree, q))
 
 
+def mass_matrix_inverse(tree: ClusterTree, q: Matrix) -> Matrix:
+    """H^-1 (ny x ny): ``W W'`` with ``W = L^-1``, which has no entry that L has not.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+    """
+    L, above = mass_matrix_factor(tree, q), _coordinates_above(tree)
+    W: dict[tuple[int, int], Matrix] = {}
+    for k in range(tree.ny):
+        W[k, k] = 1 / L[k, k]
+        for i in above[k]:
+            between = above[k][: above[k].index(i)]
+            W[k, i] = -W[k, k] * sum((L[k, j] * W[j, i] for j in between), L[k, i] * W[i, i])
+    inverse = ca.SX(tree.ny, tree.ny)
+    for k in range(tree.ny):
+        for i in range(k, tree.ny):
+            common = [j for j in (k, *above[k]) if (i, j) in W]
+            inverse[k, i] = sum((W[k, j] * W[i, j] for j in common), ca.SX(0))
+    return mirrored(ca.densify(inverse))
+
+
 def branch_factor(tree: ClusterTree, H: Matrix) -> Matrix:
     """L of a mass matrix H (ny x ny) that is there already."""
     above = _coordinates_above(tree)

@@ -2,16 +2,18 @@
 
 The figure's Newton step ``J dy = error`` becomes a damped one (Levenberg and Marquardt), limited
 in length and by the joint limits, and a target out of reach ends in the nearest position found
-and says so.
+and says so. Tasks that give way to others are met in the null space of these (Siciliano 1990).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.spatial import Array
 
 LONGEST_STEP = 0.5
@@ -24,6 +26,16 @@ DRAWS = 20
 """Random positions tried for one that closes the loops with dependent joints in limits, too."""
 LIMIT_TOLERANCE = 1e-9
 """How far rounding may take a joint past its limit [rad, m]."""
+PATIENCE, STAGNATION = 10, 0.9
+"""A search ends where so many steps leave more than this share of the error."""
+SOFT_STEPS = 50
+"""Steps towards tasks that give way to others."""
+SOFT_ENOUGH = 1e-6
+"""Longest coordinate of such a step that is not worth taking [rad, m]."""
+HALVINGS = 6
+"""How often such a step is halved until it leads nearer."""
+RETURN_STEPS = 20
+"""Newton steps that lead back to the tasks that give way to none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +45,8 @@ class Reached:
     Attributes:
         q: (nq,) spanning position.
         reached: whether the target is met to the tolerance.
-        error: (6,) what is left: position [m], then rotation vector [rad], world axes.
+        error: (m,) what is left of the tasks that are not soft, in their order: positions [m],
+            then rotation vectors [rad], in world axes.
         iterations: how many steps it took.
     """
 
@@ -52,26 +65,70 @@ class Problem:
         jacobian: ``q -> (m, ny)`` of the pose.
         move: ``q, dy -> q`` along the constraint manifold and within the limits; None where the
             loops cannot follow.
+        scales: (m,) square roots of weights of the errors.
+        limits: ``q -> G, low, high``: steps dy have ``low <= G dy <= high``; None for no limits.
     """
 
     error: Callable[[Array], Array]
     jacobian: Callable[[Array], Array]
     move: Callable[[Array, Array], Array | None]
+    scales: Array | float = 1.0
+    limits: Callable[[Array], tuple[Array, Array, Array]] | None = None
 
 
-def solve(problem: Problem, start: Array, tolerance: float, most_iterations: int) -> Reached:
-    """Steps from ``start`` until the error is below ``tolerance`` or cannot be made smaller."""
+class Tasks(Protocol):
+    """Errors of tasks, one below the other, as functions of the spanning position."""
+
+    def error(self, q: Array) -> Array:
+        """(m,) target minus what is."""
+
+    def jacobian(self, q: Array) -> Array:
+        """(m, ny)."""
+
+    def scales(self, q: Array) -> Array:
+        """(m,) square roots of weights."""
+
+
+def solve(
+    problem: Problem,
+    start: Array,
+    tolerance: float,
+    most_iterations: int,
+    give_up: bool = False,
+) -> Reached:
+    """Steps from ``start`` until the error is below ``tolerance`` or cannot be made smaller.
+
+    Args:
+        problem: what to solve.
+        start: (nq,) where to begin.
+        tolerance: largest error.
+        most_iterations: steps, at most.
+        give_up: whether to end where steps gain little: another start may be nearer.
+    """
     q, error = start, problem.error(start)
-    damping = 1e-3
+    damping, earlier = 1e-3, np.inf
     for iteration in range(most_iterations):
+        check_cancelled()
+        if give_up and iteration % PATIENCE == 0:
+            if _length(problem, error) > STAGNATION * earlier:
+                break
+            earlier = _length(problem, error)
         if np.abs(error).max(initial=0.0) <= tolerance:
             return Reached(q, True, error, iteration)
-        J = problem.jacobian(q)
-        step = J.T @ np.linalg.solve(J @ J.T + damping * np.eye(len(error)), error)
+        J = np.reshape(problem.scales, (-1, 1)) * problem.jacobian(q)
+        wanted = problem.scales * error
+        step = J.T @ np.linalg.solve(J @ J.T + damping * np.eye(len(error)), wanted)
+        if problem.limits is not None:
+            G, low, high = problem.limits(q)
+            if np.any(G @ step < low) or np.any(G @ step > high):
+                step = limited_least_squares(J, wanted, max(damping, 1e-9), G, low, high)
         step *= min(1.0, LONGEST_STEP / np.abs(step).max(initial=LONGEST_STEP))
         trial = problem.move(q, step)
-        if trial is not None and np.linalg.norm(new := problem.error(trial)) < np.linalg.norm(
-            error
+        new = None if trial is None else problem.error(trial)
+        if (
+            new is not None
+            and trial is not None
+            and _length(problem, new) < _length(problem, error)
         ):
             q, error, damping = trial, new, max(damping / 10, 1e-12)
         elif damping < 1e6:
@@ -81,24 +138,25 @@ def solve(problem: Problem, start: Array, tolerance: float, most_iterations: int
     return Reached(q, bool(np.abs(error).max(initial=0.0) <= tolerance), error, most_iterations)
 
 
+def _length(problem: Problem, error: Array) -> float:
+    return float(np.linalg.norm(problem.scales * error))
+
+
 @dataclass(frozen=True, eq=False)
 class Kinematics:
     """What the search asks of a robot.
 
     Attributes:
-        error: ``q -> (m,)`` target minus pose.
-        jacobian: ``q -> (m, ny)`` of the pose.
         spanning_velocity: ``q, yd -> qd`` (nv,); of a batch of yd (N, ny) as well.
         integrate: ``q, step -> q`` (nq,) reached by moving with velocity ``step`` (nv,).
         close: ``q, near -> q`` (nq,) with loops closed, from near there; None where they do not.
         lower, upper: (nq,) limits of q; infinite where there is none.
         scalar_positions: entries of q of joints with one coordinate.
         scalar_velocities: entries of qd of the same joints.
-        base_nv: how many coordinates of y, the first, are a floating base's, which stays.
+        base_nv: how many coordinates of y, the first, are a floating base's that stays.
+        ny: how many coordinates y has.
     """
 
-    error: Callable[[Array], Array]
-    jacobian: Callable[[Array], Array]
     spanning_velocity: Callable[[Array, Array], Array]
     integrate: Callable[[Array, Array], Array]
     close: Callable[[Array, Array], Array | None]
@@ -107,29 +165,33 @@ class Kinematics:
     scalar_positions: tuple[int, ...]
     scalar_velocities: tuple[int, ...]
     base_nv: int
+    ny: int
 
-    def jacobian_of_joints(self, q: Array) -> Array:
-        """The Jacobian (m, ny) with a base that stays."""
-        J = self.jacobian(q).copy()
-        J[:, : self.base_nv] = 0.0
-        return J
+    def map_of(self, q: Array) -> Array:
+        """G (nv, ny)."""
+        return self.spanning_velocity(q, np.eye(self.ny)).T
+
+    def room(self, q: Array) -> tuple[Array, Array]:
+        """How far joints of one coordinate are from their lower and upper limits."""
+        positions = list(self.scalar_positions)
+        return self.lower[positions] - q[positions], self.upper[positions] - q[positions]
+
+    def limits(self, q: Array) -> tuple[Array, Array, Array]:
+        """Which steps of y stay within the limits: G, and bounds of ``G dy``."""
+        below, above = self.room(q)
+        rows = list(self.scalar_velocities)
+        return self.map_of(q)[rows], np.minimum(below, 0.0), np.maximum(above, 0.0)
 
     def move(self, q: Array, dy: Array) -> Array | None:
         """The closed position that ``dy`` (ny,) leads to, along the limits it meets; or None."""
-        positions, velocities = list(self.scalar_positions), list(self.scalar_velocities)
-        dq = self.spanning_velocity(q, dy)
-        below, above = self.lower[positions] - q[positions], self.upper[positions] - q[positions]
-        if np.any(dq[velocities] < below) or np.any(dq[velocities] > above):
-            G = self.spanning_velocity(q, np.eye(len(dy))).T
-            dq = G @ _along_limits(G[velocities], below, above, dy)
-        guess = self.integrate(q, dq)
+        guess = self.integrate(q, self.spanning_velocity(q, dy))
         moved = self.close(np.clip(guess, self.lower, self.upper), q)
         return moved if moved is not None and self.within(moved) else None
 
-    def random_start(self, start: Array, ny: int, rng: np.random.Generator) -> Array | None:
+    def random_start(self, start: Array, rng: np.random.Generator) -> Array | None:
         """A closed position with joints within their limits, anywhere within pi of ``start``."""
         for _ in range(DRAWS):
-            step = rng.uniform(-np.pi, np.pi, ny)
+            step = rng.uniform(-np.pi, np.pi, self.ny)
             step[: self.base_nv] = 0.0
             guess = self.integrate(start, self.spanning_velocity(start, step))
             low = np.maximum(self.lower, start - np.pi)
@@ -147,37 +209,109 @@ class Kinematics:
         return not (below.any() or above.any())
 
 
-def reach(kinematics: Kinematics, start: Array, tolerance: float) -> Reached:
-    """The best of a search from ``start`` (nq,), which is closed, and of some from elsewhere."""
-    problem = Problem(kinematics.error, kinematics.jacobian_of_joints, kinematics.move)
-    best = solve(problem, start, tolerance, ITERATIONS)
-    rng = np.random.default_rng(0)
-    ny = kinematics.jacobian(start).shape[1]
-    for _ in range(RESTARTS):
+def reach(
+    kinematics: Kinematics,
+    hard: Tasks,
+    soft: Tasks,
+    start: Array,
+    tolerance: float,
+    restarts: int,
+    seed: int,
+) -> Reached:
+    """The best of a search from ``start`` (nq,), which is closed, and of some from elsewhere.
+
+    Args:
+        kinematics: of the robot.
+        hard: tasks that give way to none.
+        soft: tasks that give way to those.
+        start: (nq,) where the first search begins.
+        tolerance: largest error of the tasks that give way to none.
+        restarts: how many searches begin at random positions, at most.
+        seed: of these.
+    """
+    rng = np.random.default_rng(seed)
+    if not kinematics.within(start):
+        inside = kinematics.move(start, np.zeros(kinematics.ny))
+        inside = kinematics.random_start(start, rng) if inside is None else inside
+        start = start if inside is None else inside
+    scales = hard.scales(start)
+    problem = Problem(hard.error, hard.jacobian, kinematics.move, scales, kinematics.limits)
+    best = solve(problem, start, tolerance, ITERATIONS, give_up=restarts > 0)
+    for _ in range(restarts):
         if best.reached:
             break
-        another = kinematics.random_start(start, ny, rng)
+        another = kinematics.random_start(start, rng)
         if another is not None:
-            found = solve(problem, another, tolerance, ITERATIONS)
-            best = min(best, found, key=lambda r: float(np.linalg.norm(r.error)))
+            found = solve(problem, another, tolerance, ITERATIONS, give_up=True)
+            best = min(best, found, key=lambda r: _length(problem, r.error))
+    if restarts and not best.reached:
+        best = solve(problem, best.q, tolerance, ITERATIONS)
+    yielding = Problem(soft.error, soft.jacobian, kinematics.move, soft.scales(start))
+    return _yield_to(problem, yielding, best, tolerance) if soft.error(start).size else best
+
+
+def _yield_to(problem: Problem, soft: Problem, best: Reached, tolerance: float) -> Reached:
+    """Steps towards soft tasks that keep the others, or leave them as near as they are."""
+    most = max(tolerance, float(np.abs(best.error).max(initial=0.0)))
+    for _ in range(SOFT_STEPS):
+        J, error = problem.jacobian(best.q), soft.error(best.q)
+        free = np.eye(J.shape[1]) - np.linalg.pinv(J, rcond=1e-8) @ J
+        A = np.reshape(soft.scales, (-1, 1)) * soft.jacobian(best.q) @ free
+        step = free @ np.linalg.lstsq(A, soft.scales * error, rcond=1e-8)[0]
+        longest = np.abs(step).max(initial=0.0)
+        if longest < SOFT_ENOUGH:
+            break
+        step *= min(1.0, LONGEST_STEP / longest)
+        for halving in range(HALVINGS):
+            moved = problem.move(best.q, step / 2**halving)
+            if moved is None:
+                continue
+            back = solve(problem, moved, most, RETURN_STEPS)
+            if back.reached and _length(soft, soft.error(back.q)) < _length(soft, error):
+                met = bool(np.abs(back.error).max(initial=0.0) <= tolerance)
+                best = Reached(back.q, met, back.error, best.iterations + 1 + back.iterations)
+                break
+        else:
+            break
     return best
 
 
-def _along_limits(G: Array, below: Array, above: Array, dy: Array) -> Array:
-    """The step nearest to dy that keeps ``below <= G dy <= above``, where one is found.
+def limited_least_squares(
+    J: Array, error: Array, damping: float, G: Array, low: Array, high: Array
+) -> Array:
+    """x (n,) with the least ``|J x - error|^2 + damping |x|^2`` and ``low <= G x <= high``.
 
-    Limits of dependent joints, such as rotors, are limits of y too: the step slides along them.
+    Least distance programming (Lawson and Hanson 1974, ch. 23): in coordinates in which the
+    objective is a distance, its dual is a least-squares problem with variables that are not
+    negative. Zero must be within the limits, so that there is a solution.
+
+    Args:
+        J, error: of the objective, (m, n) and (m,).
+        damping: of the objective.
+        G, low, high: limits; infinite ones do not count. What J does not see stays at zero.
     """
-    active: list[int] = []
-    stop = np.zeros(len(G))
-    step = dy
-    for _ in range(len(dy)):
-        excess = np.maximum(G @ step - above, below - G @ step)
-        worst = int(np.argmax(excess))
-        if excess[worst] <= LIMIT_TOLERANCE / 10:
-            break
-        stop[worst] = above[worst] if G[worst] @ step > above[worst] else below[worst]
-        active.append(worst)
-        A = G[active]
-        step = dy - np.linalg.lstsq(A, A @ dy - stop[active], rcond=1e-10)[0]
-    return step
+    from scipy.optimize import nnls  # not above: it takes 0.3 s to import
+
+    x = np.zeros(J.shape[1])
+    used = np.flatnonzero(np.abs(J).max(axis=0, initial=0.0) > 0.0)
+    J, G = J[:, used], G[:, used]
+    if not used.size:
+        return x
+    H = J.T @ J + damping * np.eye(len(used))
+    L = np.linalg.cholesky(H)  # with z = L' (x - free), the objective is |z|^2
+    free = np.linalg.solve(H, J.T @ error)
+    felt = np.abs(G).max(axis=1, initial=0.0) > 0.0
+    upper, lower = felt & np.isfinite(high), felt & np.isfinite(low)
+    A = np.vstack([-G[upper], G[lower]])
+    b = np.concatenate([-high[upper], low[lower]])
+    missing = b - A @ free  # A x >= b
+    if np.all(missing <= 0.0):
+        x[used] = free
+        return x
+    A_z = np.linalg.solve(L, A.T)
+    size = np.abs(missing).max()
+    E, f = np.vstack([A_z, missing / size]), np.append(np.zeros(len(used)), 1.0)
+    u, _ = nnls(E, f)
+    r = E @ u - f
+    x[used] = free + np.linalg.solve(L.T, -r[:-1] / r[-1] * size)
+    return x

@@ -187,13 +187,15 @@ def external_forces(tree: ClusterTree, k: int, wrenches: Matrix | None) -> Matri
 def armature_inertia(tree: ClusterTree, joints: list[ClusterJoint], k: int) -> Matrix:
     """A_k (ny x ny): inertia of cluster k's joints beside that of its bodies.
 
-    ``G' a G`` of the joints' own armatures a, and that of rotors that are armatures.
+    ``G' a G`` of the joints' own armatures a and drag, and that of rotors that are armatures.
     """
-    node = tree.clusters[k]
+    node, drag = tree.clusters[k], joints[k].drag
     A: Matrix = ca.DM(node.ny, node.ny)
     if node.joint_armature.any():
         G = joints[k].G
         A = mirrored(G.T @ (constant(np.diag(node.joint_armature)) @ G))
+    if drag is not None and drag.nnz():
+        A = A + mirrored(joints[k].G.T @ (ca.diag(drag) @ joints[k].G))
     return A if node.rotor_armature is None else A + constant(node.rotor_armature)
 
 

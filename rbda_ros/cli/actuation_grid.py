@@ -106,7 +106,7 @@ def grid(
     names = tuple(axes)
     poses = np.array(list(itertools.product(*axes.values())))
     given = _completed(robot, {**fixed, **dict.fromkeys(names, 0.0)})
-    first = robot.actuation(robot.tree.home, joints)
+    first = robot.actuation(robot.neutral(), joints)
     rows: dict[str, list[Array]] = {
         field: [] for field in ("W", "reflected_inertia", *PER_JOINT, "condition")
     }
@@ -188,7 +188,7 @@ def draw(file: str, axes: dict[str, Array], found: dict[str, Array]) -> None:
 
 def _completed(robot: Robot, given: dict[str, float]) -> dict[str, float]:
     """What is given, and of the independent joints where the assembly has them those it lacks."""
-    home = robot.independent_position(robot.tree.home)[robot.coordinates.base_nq :]
+    home = robot.independent_position(robot.neutral())[robot.coordinates.base_nq :]
     assembly = dict(zip(robot.independent_joint_names, home.tolist(), strict=True))
     every = {**assembly, **given}
     for name in assembly.keys() - given.keys():

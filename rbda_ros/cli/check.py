@@ -80,16 +80,16 @@ def verdicts(robot: Robot) -> Iterator[Verdict]:
 
 
 def _loops(robot: Robot) -> Iterator[Verdict]:
-    if not robot.tree.has_loops:
+    if not robot.has_loops:
         yield Verdict("ok", "loops", "none")
         return
-    residual = np.abs(robot.kernel("loop_state").call(robot.tree.home)[0]).max(initial=0.0)
+    residual = np.abs(robot.kernel("loop_state").call(robot.neutral())[0]).max(initial=0.0)
     yield Verdict("ok", "closes", f"to {residual:.1e} at the assembly")
-    facts = [fact for node in robot.tree.clusters for fact in constraint_facts(node)]
+    facts = [fact for node in robot.cluster_nodes for fact in constraint_facts(node)]
     redundant = {fact.name: fact.rows - fact.rows_kept for fact in facts}
     named = ", ".join(f"{name} {count}" for name, count in redundant.items() if count)
     yield Verdict("ok", "redundant", f"rows dropped: {named or 'none'}")
-    if idle := [freedom.link for freedom in robot.tree.idle_freedoms]:
+    if idle := robot.idle_links:
         yield Verdict(
             "ok",
             "idle",
@@ -137,8 +137,8 @@ def _meeting_frames(robot: Robot) -> list[CutJoint]:
     ]
     found = []
     for name, one, other in frames_by_pairs(frames):
-        bodies = [robot.tree.spanning.links[each].body for each in (one, other)]
-        T, U = (robot.frame_pose(robot.tree.home, each) for each in (one, other))
+        bodies = [robot.spanning_tree.links[each].body for each in (one, other)]
+        T, U = (robot.frame_pose(robot.neutral(), each) for each in (one, other))
         if bodies[0] != bodies[1] and np.linalg.norm(T[:3, 3] - U[:3, 3]) < NEAR:
             along = float(T[:3, 2] @ U[:3, 2]) > 1.0 - 1e-6
             kind: CutType = "revolute" if along else "spherical"
@@ -149,17 +149,17 @@ def _meeting_frames(robot: Robot) -> list[CutJoint]:
 
 def _motion(robot: Robot) -> Iterator[Verdict]:
     """How well y determines the other joints, along random directions from the assembly."""
-    if not robot.tree.has_loops:
+    if not robot.has_loops:
         return
     worst, stops = 1.0, 0
     for seed in range(4):
         rng = np.random.default_rng(seed)
         way = rng.normal(size=robot.ny)
         way *= STEP / np.abs(way).max(initial=1e-9)
-        q = robot.tree.home
+        q = robot.neutral()
         for _ in range(STEPS):
             try:
-                ahead = robot.tree.integrate(q, robot.spanning_velocity(q, way))
+                ahead = robot.integrate(q, way)
                 q = robot.close(ahead, ahead)
                 worst = min(worst, robot.state(q).conditioning)
             except (ClosureError, SingularityError):

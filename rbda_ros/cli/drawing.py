@@ -41,7 +41,7 @@ def graph(robot: Robot) -> str:
     """
     lines = [f"digraph {_text(robot.name)} {{", HEADER, f"label=<{_title(robot)}>"]
     lines.append(_body(robot, 0, "world"))
-    for k, node in enumerate(robot.tree.clusters):
+    for k, node in enumerate(robot.cluster_nodes):
         inside = [_body(robot, number, "") for number in node.numbers]
         inside += _constraints(k, node)
         if len(node.bodies) > 1 or node.loop is not None:
@@ -51,7 +51,7 @@ def graph(robot: Robot) -> str:
             inside = [f"subgraph cluster_{k} {{", f"graph [{look}, fontsize=10]", *inside, "}"]
         lines += inside
     # Outside the clusters: an edge in one would take both of its ends there.
-    for k, node in enumerate(robot.tree.clusters):
+    for k, node in enumerate(robot.cluster_nodes):
         lines += [*_joints(node), *_loop_edges(robot, k, node)]
     return "\n".join([*lines, "}", ""])
 
@@ -125,7 +125,7 @@ def _mark(dot: str) -> str:
 
 def _title(robot: Robot) -> str:
     facts = (
-        _count(len(robot.tree.spanning.bodies), "body"),
+        _count(len(robot.spanning_tree.bodies), "body"),
         _count(len(robot.clusters), "cluster"),
         f"{robot.nv} velocities, {robot.ny} independent",
         "floating base" if robot.floating_base else "fixed base",
@@ -143,12 +143,12 @@ def _title(robot: Robot) -> str:
 
 
 def _body(robot: Robot, number: int, otherwise: str) -> str:
-    links = [link for link, place in robot.tree.spanning.links.items() if place.body == number]
+    links = [link for link, place in robot.spanning_tree.links.items() if place.body == number]
     tooltip = f"body {number}: {', '.join(links) or otherwise}"
     name = links[0] if links else otherwise
     look = f'fillcolor="#dde3ec", tooltip={_text(tooltip)}'
     if number:
-        body = robot.tree.spanning.bodies[number - 1]
+        body = robot.spanning_tree.bodies[number - 1]
         name, look = body.name, f"tooltip={_text(f'{tooltip}, mass {body.mass:.4g} kg')}"
     return f"b{number} [label={_text(f'{number}  {shorten(name)}')}, {look}]"
 
@@ -179,7 +179,7 @@ def _constraints(k: int, node: ClusterNode) -> Iterator[str]:
 
 def _loop_edges(robot: Robot, k: int, node: ClusterNode) -> Iterator[str]:
     for place, constraint in enumerate(node.loop.constraints if node.loop else ()):
-        for number in joined_bodies(robot.tree.spanning, constraint):
+        for number in joined_bodies(robot.spanning_tree, constraint):
             yield f'b{number} -> c{k}_{place} [dir=none, style=dashed, color="{RED}"]'
 
 

@@ -1,4 +1,4 @@
-"""``rbda_ros export-c``: a robot's dynamics as C99 files."""
+"""``rbda_ros export-c``: a robot as a C99 library."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rbda_ros.cli.robot_arguments import add_robot_arguments, load
-
-if TYPE_CHECKING:
-    from rbda_ros.kernels.program import Program
-    from rbda_ros.robot.robot import Robot
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command ``export-c`` to a command line."""
     parser = subparsers.add_parser(
         "export-c",
-        help="write a robot's dynamics as dependency-free C99",
-        description="Writes NAME.c and NAME.h: the robot's dynamics as C99 functions that need "
-        "<math.h> only and allocate nothing, for use inside a real-time loop.",
+        help="write a robot as a dependency-free C99 library",
+        description="Writes NAME.h, NAME.c, example.c and CMakeLists.txt: functions that close the "
+        "robot's loops, check and compute as Python does, allocate nothing and need <math.h> only; "
+        "for use inside a real-time loop.",
         add_help=False,
     )
     parser.add_argument("-h", "--help", action=_Help, help="show this help, and every function")
@@ -33,14 +30,33 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what to export, separated by commas (default: %(default)s)",
     )
     parser.add_argument(
+        "--name", help="what every C name begins with (default: the directory's name)"
+    )
+    parser.add_argument(
+        "--measured",
+        metavar="JOINTS",
+        help="joints that are measured, separated by commas (default: the motors, where they "
+        "determine the robot)",
+    )
+    parser.add_argument(
+        "--joints",
+        metavar="JOINTS",
+        help="joints of convert and motor_command (default: joints without motors that determine "
+        "the robot)",
+    )
+    parser.add_argument(
+        "--terms",
+        default="gravity,coriolis,inertial",
+        help="what feedforward is made of: also friction (default: %(default)s)",
+    )
+    parser.add_argument(
         "--frames", default="", metavar="LINKS", help="links for functions that are about frames"
     )
     parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="NAME",
-        help="path without ending of the files; its last part begins the functions' names",
+        "--float32", action="store_true", help="single precision; the error is measured and printed"
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="DIR", help="directory of the files"
     )
 
 
@@ -52,13 +68,9 @@ class _Help(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Print it and end."""
-        from rbda_ros.kernels.registry import KERNELS
+        from rbda_ros.exports.c_library import function_names
 
-        about_frames = [name for name, kernel in KERNELS.items() if kernel.needs_frames]
-        parser.epilog = (
-            f"functions: {', '.join(name for name in KERNELS if name not in about_frames)}; "
-            f"with --frames: {', '.join(about_frames)}"
-        )
+        parser.epilog = f"functions: {', '.join(function_names())}"
         parser.print_help()
         parser.exit()
 
@@ -66,90 +78,47 @@ class _Help(argparse.Action):
 def run(args: argparse.Namespace) -> int:
     """Write the files; returns the exit code."""
     from rbda_ros.errors import InputError, ModelError
-    from rbda_ros.kernels.export import export_c
+    from rbda_ros.exports import export_robot
     from rbda_ros.kernels.program import UnsupportedOperationError
 
-    output = Path(args.output)
     try:
-        functions = _function_names(args.functions)
         robot = load(args)
-        frames = [frame for frame in args.frames.split(",") if frame]
-        programs = {name: _program(robot, name, frames) for name in functions}
-        output.parent.mkdir(parents=True, exist_ok=True)
-        written = export_c(
-            programs,
-            output.name,
-            output.parent,
-            about=[f"{robot.name}: dynamics, written by rbda_ros export-c."],
-            meanings=_meanings(robot),
+        report = export_robot(
+            robot,
+            Path(args.output),
+            name=args.name,
+            functions=_names(args.functions),
+            measured=_names(args.measured) if args.measured else None,
+            joints=_names(args.joints) if args.joints else None,
+            terms=_names(args.terms),
+            frames=_names(args.frames),
+            float32=args.float32,
         )
     except (InputError, ModelError, OSError, UnsupportedOperationError) as error:
         print(f"rbda_ros export-c: {error}", file=sys.stderr)
         return 2
-    print(f"wrote {written[0]} and {written[1]}: {', '.join(programs)}")
+    print(f"wrote {', '.join(str(path) for path in report.files)}")
+    print(f"functions: {', '.join(report.functions)}")
+    print(
+        f"workspace {report.workspace} bytes; work arrays on the stack {report.stack} at most;"
+        f" loops are closed by at most {report.evaluations} evaluations of a kernel"
+    )
+    if args.float32:
+        _print_error(robot, report)
     return 0
 
 
-def _function_names(text: str) -> list[str]:
-    from rbda_ros.errors import InputError
-    from rbda_ros.kernels.registry import KERNELS
+def _print_error(robot: Any, report: Any) -> None:
+    """The error of single precision, over random states."""
+    from rbda_ros.exports.single_precision import feedforward_error
 
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in KERNELS]
-    if unknown or not names:
-        wrong = f"there is no function {', '.join(unknown)}" if unknown else "name a function"
-        raise InputError(f"{wrong}; there are {', '.join(KERNELS)}")
-    return names
-
-
-def _program(robot: Robot, name: str, frames: list[str]) -> Program:
-    from rbda_ros.errors import InputError
-    from rbda_ros.kernels.registry import KERNELS
-
-    about_frames = KERNELS[name].needs_frames
-    if about_frames and not frames:
-        raise InputError(f"{name} is about frames: name links with --frames")
-    return robot.kernel(name, *(frames if about_frames else ())).program
+    error = feedforward_error(robot, report)
+    if error is None:
+        print("error of single precision: not measured; it needs a C compiler, and feedforward")
+    else:
+        print(f"error of single precision, feedforward at 100 random states: {error:.1e} of the")
+        print("largest effort")
 
 
-def _meanings(robot: Robot) -> dict[str, list[str]]:
-    """What the entries of inputs and outputs are, in the joints' own names."""
-    from rbda_ros.kernels.quantities import QUANTITIES
-
-    positions: list[str] = []
-    for body in robot.tree.spanning.bodies:
-        size = body.model.nq
-        joint = body.joint.name
-        if body.joint.type == "floating":
-            positions += [f"{joint} {part}" for part in ("x", "y", "z", "qx", "qy", "qz", "qw")]
-        elif size == 1:
-            positions.append(joint)
-        else:
-            positions += [f"{joint} {i}" for i in range(size)]
-    names = robot.coordinate_names
-    entries = {
-        "nq": _entries(positions),
-        "nv": _entries(names),
-        "ny": _entries([names[i] for i in robot.independent_coordinates]),
-        "na": _entries(robot.actuated_joint_names),
-    }
-    meanings = {}
-    for name, (shape, unit, meaning) in QUANTITIES.items():
-        rows = ", row by row" if len(shape) > 1 else ""
-        lines = [f"{meaning}{rows}{f' [{unit}]' if unit else ''}."]
-        meanings[name] = lines + [entries[str(each)] for each in shape[:1] if each in entries]
-    meanings["q"][0] = (
-        "spanning position [rad, m]: it must satisfy the loops, with unit quaternions."
-    )
-    bodies = [body.joint.name for body in robot.tree.spanning.bodies]
-    return meanings | {
-        "wrenches": [
-            "six numbers per body, moment then force that act on it [N m, N], in the frame of the",
-            "body: at the joint, turned as the joint's child, with z along the joint's axis.",
-            "Bodies by their joints: " + _entries(bodies),
-        ],
-    }
-
-
-def _entries(names: Sequence[str]) -> str:
-    return ", ".join(f"[{i}] {name}" for i, name in enumerate(names))
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

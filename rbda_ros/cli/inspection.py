@@ -22,7 +22,6 @@ from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.constraints import CUT_ROWS, CutFrames
 from rbda_ros.cluster_tree.spanning_tree import SpanningTree
-from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.description.model import Constraint, Coupling, CutJoint, constraint_type
 from rbda_ros.errors import ModelError
 from rbda_ros.robot.robot import Robot
@@ -121,9 +120,9 @@ def constraint_facts(node: ClusterNode) -> tuple[ConstraintFacts, ...]:
     return tuple(facts)
 
 
-def output_bodies(tree: ClusterTree, node: ClusterNode) -> tuple[int, ...]:
+def output_bodies(clusters: Sequence[ClusterNode], node: ClusterNode) -> tuple[int, ...]:
     """Numbers of the bodies of the parent cluster that a cluster hangs from; 0 is the base."""
-    outside = (0,) if node.parent is None else tree.clusters[node.parent].numbers
+    outside = (0,) if node.parent is None else clusters[node.parent].numbers
     return tuple(sorted({outside[j] for j in node.output if j is not None}))
 
 
@@ -181,15 +180,15 @@ def _marks(node: ClusterNode, chosen: Sequence[int]) -> list[str]:
 
 def _natural_widths(robot: Robot) -> list[int]:
     """Columns that the six cells of the widest rows need."""
-    spanning = robot.tree.spanning
+    spanning = robot.spanning_tree
     bodies = spanning.bodies
     columns: dict[str, list[str]] = {
         "body": [str(len(bodies))],
         "link": [line for links in links_of_bodies(spanning).values() for line in _stacked(links)],
         "joint": [body.joint.name for body in bodies],
         "type": [body.joint.type for body in bodies],
-        "y": [mark for node in robot.tree.clusters for mark in _marks(node, node.independent)],
-        "effort": [mark for node in robot.tree.clusters for mark in _marks(node, node.actuated)],
+        "y": [mark for node in robot.cluster_nodes for mark in _marks(node, node.independent)],
+        "effort": [mark for node in robot.cluster_nodes for mark in _marks(node, node.actuated)],
     }
     return [max(map(cell_len, [heading, *columns[heading]])) for heading in HEADINGS]
 
@@ -198,7 +197,7 @@ def _natural_width(robot: Robot) -> int:
     """Columns that nothing folds in."""
     widths = _natural_widths(robot)
     ties = [
-        cell_len(facts.ties) for node in robot.tree.clusters for facts in constraint_facts(node)
+        cell_len(facts.ties) for node in robot.cluster_nodes for facts in constraint_facts(node)
     ]
     return max(WIDTH, sum(widths) + 2 * len(widths), widths[0] + 4 + max(ties, default=0))
 
@@ -208,8 +207,7 @@ class _Writer:
 
     def __init__(self, robot: Robot, console: Console) -> None:
         self.robot = robot
-        self.tree = robot.tree
-        self.links = links_of_bodies(self.tree.spanning)
+        self.links = links_of_bodies(robot.spanning_tree)
         self.mark = "*" if console.options.ascii_only else MARK
         self.dot = "," if console.options.ascii_only else " ·"
         self.widths = self._fit(_natural_widths(robot), console.width)
@@ -227,11 +225,11 @@ class _Writer:
         """Name, mass and sizes; then what is odd about the robot."""
         robot = self.robot
         base = "floating base" if robot.floating_base else "fixed base"
-        bodies = _count(len(self.tree.spanning.bodies), "body").replace("bodys", "bodies")
+        bodies = _count(len(robot.spanning_tree.bodies), "body").replace("bodys", "bodies")
         facts = (
             f"moving mass {robot.mass:.4g} kg",
             base,
-            f"{bodies} in {_count(len(self.tree.clusters), 'cluster')}",
+            f"{bodies} in {_count(len(self.robot.cluster_nodes), 'cluster')}",
         )
         sizes = (
             f"nq {robot.nq}",
@@ -252,7 +250,7 @@ class _Writer:
         heading.add_row(*(Text(text, "dim") for text in HEADINGS))
         heading.add_row("0", self._links(self.links[0] or ["world"]), Text("fixed base", "dim"))
         yield heading
-        for node in self.tree.clusters:
+        for node in self.robot.cluster_nodes:
             yield self._title(node)
             rows = self._grid()
             marks = zip(_marks(node, node.independent), _marks(node, node.actuated), strict=True)
@@ -278,7 +276,7 @@ class _Writer:
             f"{self.mark} under y: the joint is an independent coordinate; under effort: an"
             " actuator acts on it. A link after + is fixed to the one above."
         )
-        if self.tree.has_loops:
+        if self.robot.has_loops:
             legend += (
                 " Rows that others imply are dropped; a constant constraint is solved once,"
                 " when the robot is loaded."
@@ -312,13 +310,13 @@ class _Writer:
     def _title(self, node: ClusterNode) -> Text:
         title = Text("cluster ", "cyan")
         title.append(node.name, "bold cyan")
-        outputs = output_bodies(self.tree, node)
+        outputs = output_bodies(self.robot.cluster_nodes, node)
         if node.parent is None:
             title.append(" on the fixed base", "cyan")
         else:
             bodies = "body" if len(outputs) == 1 else "bodies"
             numbers = " and ".join(str(number) for number in outputs)
-            parent = self.tree.clusters[node.parent].name
+            parent = self.robot.cluster_nodes[node.parent].name
             title.append(f" on {bodies} {numbers} of cluster {parent}", "cyan")
         return title
 

@@ -231,6 +231,7 @@ class ClusterJoint:
         ring_S_qd: stack of ring-S_i qd_i (6n).
         G: independent to spanning velocities (nv x ny).
         g: spanning acceleration at ydd = 0 (nv): qdd = G ydd + g (3).
+        drag: force against G ydd (nv), as implicit integrators have it; None for none.
 
     Algorithms work "at the tree joints" where they can: with I' = J' I J and S' = S G, the
     products of the paper come out the same, ``S_k' I S_k = S'' I' S'``, for less arithmetic.
@@ -244,6 +245,7 @@ class ClusterJoint:
     ring_S_qd: Matrix
     G: Matrix
     g: Matrix
+    drag: Matrix | None = None
 
     @property
     def SG(self) -> Matrix:

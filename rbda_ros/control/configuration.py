@@ -281,9 +281,9 @@ def indices(values: Any) -> Indices:
 
 def model_table(robot: Robot, prefix: str) -> ModelTable:
     """The model of a robot."""
-    tree, layout = robot.tree, robot.coordinates
+    layout = robot.coordinates
     place = {name: k for k, name in enumerate(robot.joint_names)}
-    links = tree.spanning.links
+    links = robot.spanning_tree.links
     frames = [np.concatenate([link.frame.R.ravel(), link.frame.p]) for link in links.values()]
     linear = {joint.name for joint in robot.description.joints if joint.type == "prismatic"}
     return ModelTable(
@@ -296,13 +296,13 @@ def model_table(robot: Robot, prefix: str) -> ModelTable:
         ny=robot.ny,
         base_nq=layout.base_nq,
         base_nv=layout.base_nv,
-        bodies=len(tree.spanning.bodies),
-        home=np.array(tree.home, float),
+        bodies=len(robot.spanning_tree.bodies),
+        home=robot.neutral(),
         actuated_joints=indices(place[name] for name in robot.actuated_joint_names),
         independent_joints=indices(
             place[name] for name in robot.independent_joint_names if name in place
         ),
-        y_coordinates=indices(tree.independent),
+        y_coordinates=indices(robot.independent_coordinates),
         link_names=tuple(links),
         link_bodies=indices(link.body - 1 if link.body else NOWHERE for link in links.values()),
         link_frames=np.concatenate([np.zeros(0), *frames]),
@@ -473,7 +473,7 @@ class RouteMaker:
         if not redundant:
             return np.zeros(0)
         call = self.robot.completion(joints)
-        call.q[:], call.base_twist[:] = self.robot.tree.home, 0.0
+        call.q[:], call.base_twist[:] = self.robot.neutral(), 0.0
         at = [self.robot.coordinates.velocities[name].start for name in redundant]
         fastest = np.ones(len(redundant))
         for k in range(len(joints)):
@@ -587,4 +587,4 @@ def wrench_point(robot: Robot, settings: Settings) -> Point | None:
     points = end_effectors(settings.end_effectors)
     if name in points:
         return points[name]
-    return (name, [0.0, 0.0, 0.0]) if name in robot.tree.spanning.links else None
+    return (name, [0.0, 0.0, 0.0]) if name in robot.spanning_tree.links else None

@@ -73,8 +73,9 @@ static void keep_efforts(machine_t *m, const layout_t *layout, const joint_state
   for (int k = 0; k < layout->count; k++) {
     const int joint = layout->joints[k];
     if (joint == NOWHERE) continue;
-    m->state->effort[joint] = number_at(state->effort, (size_t)k);
-    m->state->effort_time[joint] = time;
+    const double effort = number_at(state->effort, (size_t)k);
+    m->state->effort[joint] = effort;
+    m->state->effort_time[joint] = isfinite(effort) ? time : NEVER;
   }
 }
 
@@ -165,7 +166,7 @@ static code_t choose_route(machine_t *m, const uint8_t *said, const uint8_t *mov
   if (placed == NULL) return NOT_READY;
   if (placed->determined) {
     m->detail.value = m->config->settings.differentiate;
-    return finite ? NO_VELOCITY : NOT_FINITE;
+    return NO_VELOCITY;
   }
   *route = NULL;
   return finite ? PARTIAL : NOT_FINITE;
@@ -375,14 +376,13 @@ static code_t evaluate(machine_t *m, const route_t *route)
 
 /* Output. */
 
-/* Efforts of the message, if each of its joints has a finite one; zero for joints it does not name. */
+/* Whether the message has an effort of some joint; one that is not finite counts as absent. */
 static bool has_efforts(const layout_t *layout, const joint_state_t *state)
 {
   if (!has_all(state->effort, layout)) return false;
   for (int k = 0; k < layout->count; k++)
-    if (layout->joints[k] != NOWHERE && !isfinite(number_at(state->effort, (size_t)k)))
-      return false;
-  return true;
+    if (layout->joints[k] != NOWHERE && isfinite(number_at(state->effort, (size_t)k))) return true;
+  return false;
 }
 
 /* Velocities of every joint, into the state. */
@@ -396,7 +396,8 @@ static void complete_velocity(machine_t *m, const route_t *route)
   memcpy(s->qd, kernel->ports[2], sizeof(double) * (size_t)s->nv);
 }
 
-/* Publish every joint of one coordinate, with the stamp of the message. */
+/* Publish every joint of one coordinate, with the stamp of the message. Efforts are those of the
+ * message; zero for joints of which it has none. */
 static void send_completed(machine_t *m, const sink_t *sink, const route_t *route,
                            const layout_t *layout, const joint_state_t *state, bool moving)
 {
@@ -415,8 +416,9 @@ static void send_completed(machine_t *m, const sink_t *sink, const route_t *rout
   }
   for (int k = 0; efforts && k < layout->count; k++) {
     const int joint = layout->joints[k];
-    if (joint != NOWHERE && model->entries[joint] != NOWHERE)
-      put_number(message, 2, (size_t)config->scratch[joint], number_at(state->effort, (size_t)k));
+    const double effort = number_at(state->effort, (size_t)k);
+    if (joint != NOWHERE && model->entries[joint] != NOWHERE && isfinite(effort))
+      put_number(message, 2, (size_t)config->scratch[joint], effort);
   }
   put_stamp(message, state->stamp);
   sink->emit(sink->context, COMPLETED_STATES, message->data, message->size);
@@ -490,7 +492,7 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
   const route_t *route;
   code = choose_route(m, said, moves, moment.now, finite, &route);
   if (code != ACCEPTED) {
-    if (route != NULL && route->determined && (code == NO_VELOCITY || code == NOT_FINITE)) {
+    if (route != NULL && route->determined && code == NO_VELOCITY) {
       const double value = m->detail.value;
       send_positions(m, sink, route, layout, &state, false);
       m->detail.value = value;

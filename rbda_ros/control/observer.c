@@ -4,6 +4,7 @@
  *   r = gain (p - p0 - integral of (tau - friction + Hdot yd - C + r) dt),
  * by implicit steps, which are stable at any gain and interval. */
 #include "machine.h"
+#include "observer_step.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,7 +31,6 @@ static code_t measured_efforts(machine_t *m, int64_t time, double *spanning)
     memset(spanning, 0, sizeof(double) * (size_t)s->nv);
     for (int k = 0; k < counts[choice]; k++) {
       const int joint = choices[choice][k];
-      if (!isfinite(s->effort[joint])) return NOT_FINITE;
       spanning[model->coordinates[joint]] = s->effort[joint];
     }
     return ACCEPTED;
@@ -46,17 +46,8 @@ static void advance(machine_t *m, const double *p, const double *drive, int64_t 
   const int64_t pause = s->observer_time == NEVER ? 0 : time - s->observer_time;
   const bool gap =
       pause > LONGEST || (s->observer_period != 0 && pause > LONGER * s->observer_period + SLACK);
-  for (int k = 0; k < s->ny; k++) {
-    if (!s->observing || gap) {
-      s->integral[k] = p[k] - s->external[k] / gain; /* the estimate goes on where it was */
-    } else {
-      const double dt = (double)pause * 1e-9;
-      const double known = s->integral[k] + 0.5 * dt * (drive[k] + s->drive[k]);
-      s->external[k] = gain * (p[k] - known) / (1.0 + gain * dt);
-      s->integral[k] = known + dt * s->external[k];
-    }
-    s->drive[k] = drive[k];
-  }
+  observer_step((size_t)s->ny, p, drive, gain, (double)pause * 1e-9, !s->observing || gap,
+                s->integral, s->drive, s->external);
   if (s->observing && !gap) s->observer_period = pause;
   s->observing = true;
   s->observer_time = time;

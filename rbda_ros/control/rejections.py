@@ -185,8 +185,8 @@ class Explainer:
                     "for one time constant of velocity_cutoff"
                 )
             return (
-                "joint_states have no velocity; publish velocities, or set velocity_source to "
-                "differentiate"
+                f"joint_states have no velocity{self._without_velocity(rejection)}; publish "
+                "velocities, or set velocity_source to differentiate"
             )
         if reason is Reason.CONTRADICTION:
             return self._contradiction(rejection)
@@ -227,11 +227,18 @@ class Explainer:
         if reason is Reason.PARTIAL:
             return self._partial(rejection["mask"], topic)
         bad = [
-            name
-            for k, name in enumerate(names)
-            if any(k < len(numbers) and not np.isfinite(numbers[k]) for numbers in named.values())
+            f"{field} of {listed(absent)}"
+            for field, numbers in named.items()
+            if (absent := _not_finite(names, numbers))
         ]
-        return f"{topic} are not finite: {listed(bad) or 'numbers too large'}"
+        return f"{topic} are not finite: {'; '.join(bad) or 'numbers too large'}"
+
+    def _without_velocity(self, rejection: dict[str, Any]) -> str:
+        """Our joints whose velocity is not a number; drivers publish NaN for what they lack."""
+        names, _, _, velocity, _ = native.read_joint_state(rejection["data"])
+        ours = {self.joint(k) for k in range(len(self._robot.joint_names))}
+        absent = [name for name in _not_finite(names, np.frombuffer(velocity)) if name in ours]
+        return f" of {listed(absent)}" if absent else ""
 
     def _misnamed(self, names: list[str], topic: str) -> str:
         try:
@@ -320,6 +327,12 @@ class Explainer:
         if reason is Reason.NOT_FINITE:
             return "external_wrench is not finite, or has a number that is too large"
         return "external_wrench: the bytes are no WrenchStamped in plain CDR"
+
+
+def _not_finite(names: list[str], numbers: Array) -> list[str]:
+    """Joints whose number is NaN or infinite."""
+    pairs = zip(names, numbers.tolist(), strict=False)
+    return [name for name, number in pairs if not np.isfinite(number)]
 
 
 def check_once(names: Any) -> None:

@@ -55,6 +55,7 @@ class Settings:
     measurement_tolerance: float = 0.1
     self_check_period: float = 10.0
     command_joints: tuple[str, ...] = ()
+    command_controller: str = ""
     command_source: str = "feedforward"
     publish_joint_states: str = "auto"
     add_feedforward: bool = False
@@ -81,13 +82,13 @@ def check_model(settings: Settings, robot: Robot) -> None:
             f"{', '.join(robot.actuated_joint_names)}"
         )
     for name, (link, _) in _points(settings.end_effectors).items():
-        if link not in robot.tree.spanning.links:
+        if link not in robot.spanning_tree.links:
             raise ParameterError(
                 f"end_effectors: '{name}' is on '{link}', which is no link of '{robot.name}'"
             )
 
     at = settings.contact_end_effector
-    if at and at not in _points(settings.end_effectors) and at not in robot.tree.spanning.links:
+    if at and at not in _points(settings.end_effectors) and at not in robot.spanning_tree.links:
         raise ParameterError(
             f"contact_end_effector: '{at}' is none of end_effectors, and no link of '{robot.name}'"
         )
@@ -144,7 +145,7 @@ def joint_offsets(settings: Settings, joints: Sequence[str]) -> np.ndarray | Non
 def publishes_joint_states(settings: Settings, robot: Robot) -> bool:
     """Whether every joint is published: if asked for, or where joints follow from others."""
     wanted = settings.publish_joint_states
-    return wanted == "always" or (wanted == "auto" and robot.tree.has_loops)
+    return wanted == "always" or (wanted == "auto" and robot.has_loops)
 
 
 def _gains(settings: Settings, name: str) -> dict[str, float]:

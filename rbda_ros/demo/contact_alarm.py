@@ -22,7 +22,7 @@ def found_force(seconds: float = 2.0) -> Array:
     tau = np.zeros(robot.nv)
     for _ in range(round(seconds / PERIOD)):
         leg.push("foot", FORCE)  # where the foot is by now
-        efforts = tau[list(robot.tree.actuated)] = exact(leg, MIDDLE, none, none)
+        efforts = tau[list(robot.actuated_coordinates)] = exact(leg, MIDDLE, none, none)
         leg.step(efforts, PERIOD)
         observer.update(leg.time, leg.positions(joints), leg.velocities(joints), tau)
     return observer.wrench("foot", linear_only=True)[:3]
@@ -42,7 +42,7 @@ def false_alarms(seconds: float = 1.5) -> tuple[float, float]:
     ratio = 1.0 / np.array([per_torque[name] for name in motors])
     tau, largest = np.zeros(robot.nv), np.zeros(2)
     for k in range(round(seconds / PERIOD)):
-        efforts = tau[list(robot.tree.actuated)] = exact(leg, *wanted(k * PERIOD))
+        efforts = tau[list(robot.actuated_coordinates)] = exact(leg, *wanted(k * PERIOD))
         leg.step(efforts, PERIOD)
         state = leg.time, leg.positions(joints), leg.velocities(joints)
         for i, force in enumerate((tau, efforts * ratio)):

@@ -85,7 +85,7 @@ def mjcf(robot: Robot) -> str:
     description = robot.description
     root = etree.Element("mujoco", model=robot.name)
     etree.SubElement(root, "compiler", angle="radian", eulerseq="XYZ")
-    gravity = " ".join(f"{g:g}" for g in robot.tree.gravity)
+    gravity = " ".join(f"{g:g}" for g in robot.gravity)
     etree.SubElement(
         root, "option", timestep=f"{TIMESTEP:g}", gravity=gravity, integrator="implicitfast"
     )

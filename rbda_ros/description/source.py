@@ -157,3 +157,34 @@ def _decode(data: bytes, what: str, report: Report) -> str | None:
         place = f" (at byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
         report.problem(what, f"is not readable text{place}", "save it as UTF-8")
         return None
+
+
+_NAME = r"[\w./-]+"
+
+
+def loops_without_prefix(loops: str, description: str, prefix: str, largest: int) -> str:
+    """The text of a loop file whose names have a prefix that those of the description lack.
+
+    Names of the description stay as they are, also those that begin with the prefix.
+
+    Args:
+        loops: a path, or YAML text.
+        description: XML text of the robot.
+        prefix: what joint names in messages begin with, e.g. "left_"; empty for nothing.
+        largest: bytes of a file that are read.
+
+    Returns:
+        Text without the prefix; ``loops`` where there is nothing to take off or to read.
+    """
+    if not prefix or not loops.strip():
+        return loops
+    text = loop_text(loops, largest, Report())
+    if text is None:
+        return loops  # whoever reads it says why
+    known = set(re.findall(r"""\bname\s*=\s*["']([^"']*)["']""", description))
+
+    def taken_off(match: re.Match[str]) -> str:
+        return match[0] if match[0] in known else match[1]
+
+    changed = re.sub(rf"(?<![\w./-]){re.escape(prefix)}({_NAME})", taken_off, text)
+    return loops if changed == text else changed

@@ -14,9 +14,9 @@
 #include <numpy/arrayobject.h>
 #include <structmember.h>
 
-#include <math.h>
+#include "loop_rules.h"
+
 #include <stdatomic.h>
-#include <string.h>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__)      \
     && !defined(__SANITIZE_ADDRESS__)
@@ -30,19 +30,6 @@
 typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
 
 enum { MAX_PORTS = 16, MAX_SLOTS = 24, MAX_ARGUMENTS = 12, MAX_METHODS = 64, MAX_DIMENSIONS = 3 };
-
-/* Why an operation has no result. Python explains it (robot/explanations.py has the same list). */
-typedef enum {
-  GOOD = 0,
-  UNREAD,       /* an argument is not a float64 array of the right size with finite numbers */
-  NOT_CLOSED,   /* Newton steps do not close the loops from y */
-  OFF_LOOPS,    /* a spanning position does not satisfy the loops */
-  DEAD_POINT,   /* the independent joints hardly determine the others */
-  NOT_FINITE,   /* a result is infinite or not a number: the mass matrix is singular */
-  LOOPS_MISSED, /* loops that are closed by their forces stay open */
-  SINGULAR,     /* a matrix to be solved with is singular */
-  FAILED,       /* a Python exception is set */
-} Status;
 
 /* core.c: Rejection(status, row, value), what Python gets in the place of a result. */
 extern PyTypeObject *rejection_type;
@@ -258,17 +245,6 @@ int all_within(const double *numbers, npy_intp count, double largest);
 /* operation_call.c: an object of a plain class with these values in the place of its fields, as its
    own `__init__` would have made it. */
 PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values);
-
-/* Without the calls that fmax and fmin are where NaN matters. */
-static inline double larger(double a, double b)
-{
-  return a > b ? a : b;
-}
-
-static inline double smaller(double a, double b)
-{
-  return a < b ? a : b;
-}
 
 static inline PyObject *new_vector(npy_intp size)
 {

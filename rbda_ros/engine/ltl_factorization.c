@@ -61,20 +61,7 @@ LtlFactorization *new_ltl(PyObject *parents, npy_intp n, int matrices)
 
 int factor_ltl(const LtlFactorization *ltl, double *H)
 {
-  const npy_intp n = ltl->n;
-  for (npy_intp k = n - 1; k >= 0; k--) {
-    const npy_intp *above = ltl->above + ltl->start[k];
-    npy_intp count = ltl->start[k + 1] - ltl->start[k];
-    double *row = H + k * n;
-    if (!(row[k] > 0.0)) return 0;
-    row[k] = sqrt(row[k]);
-    for (npy_intp a = 0; a < count; a++) row[above[a]] /= row[k];
-    for (npy_intp a = 0; a < count; a++) {
-      double *other = H + above[a] * n, factor = row[above[a]];
-      for (npy_intp b = a; b < count; b++) other[above[b]] -= factor * row[above[b]];
-    }
-  }
-  return 1;
+  return factor_by_branches(ltl->start, ltl->above, ltl->n, H);
 }
 
 /* A row of columns, less multiples of others, times a number: its vectors stay in registers. */

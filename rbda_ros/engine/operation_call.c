@@ -1,8 +1,6 @@
 /* An operation at one state: its arguments validated, its kernels one after the other. */
 #include "operation_call.h"
 
-#include <float.h>
-
 static int read_damping(PyObject *given, double *damping)
 {
   *damping = 0.0;
@@ -59,16 +57,10 @@ static Status read_arguments(const OperationCall *call, LoopMemory *memory, PyOb
 Status check_results(const OperationCall *call, double *const *slots)
 {
   if (call->finite < 0) return GOOD;
-  const double *values = slots[call->finite];
-  npy_intp count = call->slot[call->finite].size;
-  if (!all_within(values, count, DBL_MAX)) return NOT_FINITE;
-  if (call->missed < 0) return GOOD;
-  double largest = 1.0;
-  for (npy_intp i = 0; i < count; i++) largest = larger(fabs(values[i]), largest);
-  return all_within(slots[call->missed], call->slot[call->missed].size,
-                    call->validator->on_loops * largest)
-             ? GOOD
-             : LOOPS_MISSED;
+  const int missed = call->missed;
+  return judge_results(slots[call->finite], call->slot[call->finite].size,
+                       missed < 0 ? NULL : slots[missed], missed < 0 ? 0 : call->slot[missed].size,
+                       call->validator->on_loops);
 }
 
 double loops_missed(const OperationCall *call, double *const *slots)

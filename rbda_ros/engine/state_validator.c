@@ -11,64 +11,39 @@ static Status on_loops(const StateValidator *validator, LoopMemory *memory, cons
   double *phi = memory->phi, *conditioning = memory->conditioning;
   double *ports[] = {(double *)q, phi, conditioning};
   if (!run_kernel(validator->loop_state, ports)) return FAILED;
-  int closed = 1, regular = 1;
-  for (npy_intp i = 0; i < size[1]; i++) {
-    closed &= fabs(phi[i]) <= validator->on_loops;
-    memory->residual = larger(fabs(phi[i]), memory->residual);
-  }
-  for (npy_intp i = 0; i < size[2]; i++) {
-    regular &= conditioning[i] >= validator->singular;
-    memory->worst = smaller(conditioning[i], memory->worst);
-  }
-  return !closed ? OFF_LOOPS : !regular ? DEAD_POINT : GOOD;
+  return judge_loops(phi, size[1], conditioning, size[2], validator->on_loops, validator->singular,
+                     &memory->residual, &memory->worst);
 }
 
 int normalize(const StateValidator *validator, double *q)
 {
-  for (npy_intp k = 0; k < validator->quaternions.count; k++) {
-    double *x = q + validator->quaternions.index[k];
-    double length = sqrt(((x[0] * x[0] + x[1] * x[1]) + x[2] * x[2]) + x[3] * x[3]);
-    if (!(fabs(length - 1.0) <= validator->quaternion_tolerance)) return 0;
-    if (fabs(length - 1.0) > validator->unit)
-      for (int i = 0; i < 4; i++) x[i] /= length;
-  }
-  return 1;
+  return normalize_quaternions(q, validator->quaternions.index, validator->quaternions.count,
+                               validator->quaternion_tolerance, validator->unit);
 }
 
-/* One closure kernel's step, from one position to the next: whether it arrived, and not far away. */
-static Status close_once(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
-                         const double *last, double *q)
+static int evaluate_closure(const void *kernel, double *const *ports)
 {
-  double *phi = memory->phi;
-  double *ports[] = {memory->known, (double *)last, q, phi};
-  if (!run_kernel(closure, ports)) return FAILED;
-  int good = 1;
-  for (npy_intp i = 0; i < closure->size[3]; i++) good &= fabs(phi[i]) <= validator->closed;
-  const npy_intp *curved = validator->curved.index;
-  for (npy_intp i = 0; i < validator->curved.count; i++)
-    good &= fabs(q[curved[i]] - last[curved[i]]) <= validator->nearby;
-  return good ? GOOD : NOT_CLOSED;
+  return run_kernel(kernel, ports);
 }
 
 Status close_loops(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
                    const Indices *entries, const double *values, const double *start, double *q)
 {
-  double *next = memory->next, *known = memory->known;
-  for (npy_intp k = 0; k < validator->parts.count; k++) {
-    npy_intp parts = validator->parts.index[k];
-    Status status = GOOD;
-    memcpy(q, start, validator->nq * sizeof *q);
-    for (npy_intp remaining = parts - 1; status == GOOD && remaining >= 0; remaining--) {
-      double share = (double)remaining / (double)parts;
-      for (npy_intp i = 0; i < entries->count; i++)
-        known[i] = values[i] - (values[i] - start[entries->index[i]]) * share;
-      status = close_once(validator, memory, closure, q, next);
-      memcpy(q, next, validator->nq * sizeof *q);
-    }
-    if (status == FAILED) return FAILED;
-    if (status == GOOD) return normalize(validator, q) ? GOOD : NOT_CLOSED;
-  }
-  return NOT_CLOSED;
+  const ClosureRules rules = {.evaluate = evaluate_closure,
+                              .kernel = closure,
+                              .entries = entries->index,
+                              .curved = validator->curved.index,
+                              .parts = validator->parts.index,
+                              .known = entries->count,
+                              .curves = validator->curved.count,
+                              .ways = validator->parts.count,
+                              .nq = validator->nq,
+                              .rows = closure->size[3],
+                              .closed = validator->closed,
+                              .nearby = validator->nearby};
+  Status status =
+      close_in_parts(&rules, values, start, memory->known, memory->next, memory->phi, q);
+  return status == GOOD && !normalize(validator, q) ? NOT_CLOSED : status;
 }
 
 npy_intp loop_numbers(const StateValidator *validator)

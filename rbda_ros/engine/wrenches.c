@@ -23,31 +23,6 @@ Status read_force(const StateValidator *validator, const Kernel *forces, PyObjec
   return run_kernel(forces, ports) ? GOOD : FAILED;
 }
 
-enum { BODY = 0, R = 1, P = 10, NUMBERS = 13 }; /* of a link: its body, and its place there */
-
-static double turned(const double *row, const double *x)
-{
-  return (row[0] * x[0] + row[1] * x[1]) + row[2] * x[2];
-}
-
-/* Add a wrench on a link, force then moment, to those on bodies, moment then force. */
-static void add_wrench(const double *link, const double *wrench, double *bodies)
-{
-  npy_intp body = (npy_intp)link[BODY];
-  if (body == 0) /* which does not move */
-    return;
-  const double *p = link + P;
-  double force[3], moment[3], *total = bodies + 6 * (body - 1);
-  for (int i = 0; i < 3; i++) {
-    force[i] = turned(link + R + 3 * i, wrench);
-    moment[i] = turned(link + R + 3 * i, wrench + 3);
-  }
-  total[0] += moment[0] + (p[1] * force[2] - p[2] * force[1]);
-  total[1] += moment[1] + (p[2] * force[0] - p[0] * force[2]);
-  total[2] += moment[2] + (p[0] * force[1] - p[1] * force[0]);
-  for (int i = 0; i < 3; i++) total[3 + i] += force[i];
-}
-
 PyObject *body_wrenches(const StateValidator *validator, PyObject *given)
 {
   if (Py_TYPE(given) != validator->wrenches_type) return NULL;
@@ -79,7 +54,7 @@ Status read_wrenches(const StateValidator *validator, PyObject *given, double *b
       PyErr_Clear();
       return UNREAD;
     }
-    add_wrench(links->numbers + NUMBERS * PyLong_AsSsize_t(place), wrench, bodies);
+    add_link_wrench(links->numbers + LINK_NUMBERS * PyLong_AsSsize_t(place), wrench, bodies);
   }
   return GOOD;
 }
@@ -87,15 +62,15 @@ Status read_wrenches(const StateValidator *validator, PyObject *given, double *b
 int set_links(Links *links, PyObject *names, PyObject *given, npy_intp bodies)
 {
   npy_intp count = PyTuple_GET_SIZE(names);
-  const double *numbers = vector_of(given, NUMBERS * count);
+  const double *numbers = vector_of(given, LINK_NUMBERS * count);
   int good = numbers != NULL;
   for (npy_intp k = 0; good && k < count; k++)
-    good = numbers[NUMBERS * k] >= 0.0 && numbers[NUMBERS * k] <= (double)bodies;
+    good = numbers[LINK_NUMBERS * k] >= 0.0 && numbers[LINK_NUMBERS * k] <= (double)bodies;
   if (!good) {
     PyErr_SetString(PyExc_ValueError, "links and numbers do not belong together");
     return 0;
   }
-  links->numbers = PyMem_Malloc((NUMBERS * count + 1) * sizeof *numbers);
+  links->numbers = PyMem_Malloc((LINK_NUMBERS * count + 1) * sizeof *numbers);
   links->place = PyDict_New();
   links->bodies = bodies;
   good = links->numbers != NULL && links->place != NULL;
@@ -108,7 +83,7 @@ int set_links(Links *links, PyObject *names, PyObject *given, npy_intp bodies)
     if (!PyErr_Occurred()) PyErr_NoMemory();
     return 0;
   }
-  memcpy(links->numbers, numbers, NUMBERS * count * sizeof *numbers);
+  memcpy(links->numbers, numbers, LINK_NUMBERS * count * sizeof *numbers);
   return 1;
 }
 

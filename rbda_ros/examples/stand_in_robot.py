@@ -70,7 +70,7 @@ def swings(robot: Robot, joints: Sequence[str] = ()) -> dict[str, tuple[float, f
     found = {}
     for name in joints or robot.independent_joint_names:
         if name in places:
-            home = float(robot.tree.home[places[name]])
+            home = float(robot.neutral()[places[name]])
             lower, upper = limits[name].lower, limits[name].upper
             swing = min(SWING, (upper - lower) / 2)
             found[name] = min(max(home, lower + swing), upper - swing), swing

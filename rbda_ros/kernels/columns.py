@@ -65,6 +65,14 @@ def _factor(H: Array) -> Array:
     return np.asarray(factor[::-1, ::-1].T, float)
 
 
+def _inverse(H: Array) -> Array:
+    """H^-1; NaN where H is singular."""
+    try:
+        return _symmetric(np.asarray(np.linalg.inv(_symmetric(H)), float))
+    except np.linalg.LinAlgError:
+        return np.full_like(H, np.nan)
+
+
 def _as_it_is(A: Array) -> Array:
     return A
 
@@ -73,6 +81,9 @@ MATRICES = {
     "mass_matrix": ByColumns(("q",), mass_matrix_times, lambda d: 18 * d.sum(), _symmetric),
     "mass_matrix_factor": ByColumns(
         ("q",), mass_matrix_times, lambda d: (18 * d + d * d).sum(), _factor
+    ),
+    "mass_matrix_inverse": ByColumns(
+        ("q",), mass_matrix_times, lambda d: (18 * d + 2 * d * d + d * len(d)).sum(), _inverse
     ),
     "inverse_dynamics_derivatives": ByColumns(
         ("q", "yd", "ydd"), inverse_dynamics_along, lambda d: 200 * d.sum(), _as_it_is

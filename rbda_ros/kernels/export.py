@@ -1,4 +1,9 @@
-"""Kernels as plain C99: no dependency but <math.h>, no memory but the stack."""
+"""Kernels as plain C99: no dependency but <math.h>, no memory but the stack.
+
+Sines, cosines, minima and maxima are written out as machine code has them (`sincos.py`,
+`writer.py`), so that compiled without contraction (``-ffp-contract=off``) the results are the same
+to the last bit as from machine code that fuses nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ from rbda_ros.errors import InputError
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.plan import Plan, make_plan
 from rbda_ros.kernels.program import OPERATIONS, Port, Program
+from rbda_ros.kernels.sincos import sincos_in_c
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _COMPARISONS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
@@ -24,17 +30,20 @@ _FORMS = {
     "not": "(double)({0} == 0.0)",
     "and": "(double)({0} != 0.0 && {1} != 0.0)",
     "or": "(double)({0} != 0.0 || {1} != 0.0)",
+    "fmin": "{1} < {0} || {0} != {0} ? {1} : {0}",
+    "fmax": "{1} > {0} || {0} != {0} ? {1} : {0}",
     "if_else_zero": "{0} != 0.0 ? {1} : 0.0",
 }
 # The word for arrays that do not overlap, which C++ has only with underscores.
-_RESTRICT = (
+RESTRICT = (
     "#if defined(__cplusplus)",
     "#define RBDA_RESTRICT __restrict",
     "#else",
     "#define RBDA_RESTRICT restrict",
     "#endif",
 )
-_LOCAL = re.compile(r"\bv\d+\b")
+INCLUDES = ("#include <math.h>", "#include <stdint.h>", "#include <string.h>", "")
+_LOCAL = re.compile(r"\b[vsc]\d+\b")
 # Words that a parameter must not be called, beside its own function's local names.
 _RESERVED = {"double", "const", "void", "static", "int", "if", "else", "return", "w", *OPERATIONS}
 
@@ -102,11 +111,11 @@ def _header(
     for port, lines in meanings.items():
         if port in used:
             top += ["", f"{port}:", *(f"  {line}" for line in lines)]
-    lines = [*_comment(top), f"#ifndef {guard}", f"#define {guard}", ""]
+    lines = [*comment(top), f"#ifndef {guard}", f"#define {guard}", ""]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for key, plan in plans.items():
         program = plan.program
-        ports = _names(program)
+        ports = port_names(program)
         sizes = [
             f"{port}: {size} {'entry' if size == 1 else 'entries'}, {way}"
             for (port, size), way in zip(
@@ -116,7 +125,7 @@ def _header(
             )
         ]
         steps = f"{len(program.instructions)} operations, {8 * plan.work} bytes of stack for work."
-        lines += _comment([f"{key.replace('_', ' ')}: {steps}", *sizes])
+        lines += comment([f"{key.replace('_', ' ')}: {steps}", *sizes])
         prefix = f"{name}_{key}".upper()
         lines += [f"#define {prefix}_{port.upper()} {size}" for port, size in ports]
         lines += [f"void {name}_{key}({_parameters(program)});", ""]
@@ -124,25 +133,41 @@ def _header(
 
 
 def _source(plans: Mapping[str, Plan], name: str) -> str:
-    lines = [f'#include "{name}.h"', "", "#include <math.h>", "", *_RESTRICT, ""]
+    lines = [f'#include "{name}.h"', "", *INCLUDES, *RESTRICT, ""]
+    if any(uses_sincos(plan.program) for plan in plans.values()):
+        lines += sincos_in_c(f"{name}_sincos")
     for key, plan in plans.items():
-        lines += _function(plan, f"{name}_{key}")
+        lines += function_source(plan, f"{name}_{key}", f"{name}_sincos")
     return "\n".join(lines)
 
 
-def _function(plan: Plan, name: str) -> list[str]:
-    """The parts of a kernel as static functions over a work array, and the one that calls them."""
+def uses_sincos(program: Program) -> bool:
+    """Whether a program takes sines or cosines."""
+    return any(each.operation in ("sin", "cos") for each in program.instructions)
+
+
+def function_source(plan: Plan, name: str, sincos: str, *, static: bool = False) -> list[str]:
+    """A program as a C function: its parts over a work array, and the function that calls them.
+
+    Args:
+        plan: of the program.
+        name: of the function; pointers to inputs, then to outputs, are its parameters.
+        sincos: name of the function that gives sine and cosine.
+        static: whether it is of its file alone.
+    """
     program = plan.program
-    ports = [port for port, _ in _names(program)]
+    ports = [port for port, _ in port_names(program)]
     parameters = _parameters(program, restrict="RBDA_RESTRICT ")
     unused = [f"  (void){port};" for port in (*ports, "w")]
-    parts = [_angles(plan)] if plan.angles else []
-    parts += [_chunk(plan, k) for k in range(len(plan.chunks))]
+    parts = [_angles(plan, sincos)] if plan.angles else []
+    parts += [_chunk(plan, k, sincos) for k in range(len(plan.chunks))]
     inner = ", ".join(part for part in (parameters, "double *RBDA_RESTRICT w") if part)
     lines = []
     for i, part in enumerate(parts):
         lines += [f"static void {name}_part{i}({inner})", "{", *unused, *_used(part), "}", ""]
-    lines += [f"void {name}({parameters or 'void'})", "{", f"  double w[{max(plan.work, 1)}];"]
+    scope = "static " if static else ""
+    lines += [f"{scope}void {name}({parameters or 'void'})", "{"]
+    lines += [f"  double w[{max(plan.work, 1)}];"]
     if not parts:
         lines += unused
     given = ", ".join([*ports, "w"])
@@ -155,6 +180,12 @@ def _used(lines: Sequence[str]) -> list[str]:
     read: set[str] = set()
     for line in reversed(lines):
         names = _LOCAL.findall(line)
+        if line.startswith("  double s"):  # sine and cosine of an angle
+            (angle,) = re.findall(r"double s(\d+)", line)
+            if {f"s{angle}", f"c{angle}"} & read:
+                read.update(names)
+                kept.append(line)
+            continue
         defined = names.pop(0) if line.startswith("  const double v") else None
         if defined is None or defined in read:
             read.update(names)
@@ -162,28 +193,29 @@ def _used(lines: Sequence[str]) -> list[str]:
     return kept[::-1]
 
 
-def _angles(plan: Plan) -> list[str]:
+def _angles(plan: Plan, sincos: str) -> list[str]:
     """Sines and cosines that the inputs alone determine."""
     program = plan.program
-    writer = _Writer(plan)
-    lines = [writer.statement(value) for value in plan.before]
+    writer = _Writer(plan, sincos)
+    lines = [line for value in plan.before for line in writer.statements(value)]
     for value, slot in plan.slots.items():
         operation, (angle, *_) = program.instructions[value - program.first_result]
         if angle in plan.angles and operation in ("sin", "cos"):
-            lines.append(f"  w[{slot}] = {operation}({writer.operand(angle)});")
+            lines += writer.sincos(angle)
+            lines.append(f"  w[{slot}] = {operation[0]}{angle};")
     return lines
 
 
-def _chunk(plan: Plan, k: int) -> list[str]:
-    writer = _Writer(plan)
+def _chunk(plan: Plan, k: int, sincos: str) -> list[str]:
+    writer = _Writer(plan, sincos)
     program, lines = plan.program, []
     for (value,) in plan.chunks[k]:
-        lines.append(writer.statement(value))
+        lines += writer.statements(value)
         if value in plan.slots:
             lines.append(f"  w[{plan.slots[value]}] = v{value};")
     here, last = {value for (value,) in plan.chunks[k]}, k == len(plan.chunks) - 1
     computed = {value for chunk in plan.chunks for (value,) in chunk}
-    names = _names(program)[len(program.inputs) :]
+    names = port_names(program)[len(program.inputs) :]
     for (port, _), results in zip(names, program.results, strict=True):
         for j, value in enumerate(results):
             if value in here or (last and value not in computed):
@@ -194,10 +226,11 @@ def _chunk(plan: Plan, k: int) -> list[str]:
 class _Writer:
     """Statements of one C function; a local variable per value that it computes."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.program = plan, plan.program
+    def __init__(self, plan: Plan, sincos: str) -> None:
+        self.plan, self.program, self._sincos = plan, plan.program, sincos
         self.local: set[int] = set()
-        names = _names(self.program)[: len(self.program.inputs)]
+        self._angles: set[int] = set()
+        names = port_names(self.program)[: len(self.program.inputs)]
         self.inputs = [f"{port}[{j}]" for port, size in names for j in range(size)]
 
     def operand(self, value: int) -> str:
@@ -206,25 +239,36 @@ class _Writer:
         if value < self.program.first_constant:
             return self.inputs[value]
         if value < self.program.first_result:
-            return _literal(self.program.constants[value - self.program.first_constant])
+            return literal(self.program.constants[value - self.program.first_constant])
         return f"w[{self.plan.slots[value]}]"
 
-    def statement(self, value: int) -> str:
+    def statements(self, value: int) -> list[str]:
         operation, arguments = self.program.instructions[value - self.program.first_result]
         x = [self.operand(argument) for argument in arguments]
+        before: list[str] = []
         if operation in _INFIX:
             text = f"{x[0]} {_INFIX[operation]} {x[1]}"
         elif operation in _COMPARISONS:
             text = f"(double)({x[0]} {_COMPARISONS[operation]} {x[1]})"
         elif operation in _FORMS:
             text = _FORMS[operation].format(*x)
+        elif operation in ("sin", "cos"):
+            before, text = self.sincos(arguments[0]), f"{operation[0]}{arguments[0]}"
         else:
             text = f"{operation}({', '.join(x)})"
         self.local.add(value)
-        return f"  const double v{value} = {text};"
+        return [*before, f"  const double v{value} = {text};"]
+
+    def sincos(self, angle: int) -> list[str]:
+        """Both of an angle, as ``s<angle>`` and ``c<angle>``, where they are not there yet."""
+        if angle in self._angles:
+            return []
+        self._angles.add(angle)
+        x = self.operand(angle)
+        return [f"  double s{angle}, c{angle}; {self._sincos}({x}, &s{angle}, &c{angle});"]
 
 
-def _literal(value: float) -> str:
+def literal(value: float) -> str:
     """A constant that a C compiler reads back to the last bit."""
     if math.isnan(value):
         return "NAN"
@@ -232,26 +276,26 @@ def _literal(value: float) -> str:
     return text if math.copysign(1.0, value) > 0 else f"(-{text})"
 
 
-def _names(program: Program) -> list[Port]:
+def port_names(program: Program) -> list[Port]:
     """Inputs and outputs under names that C takes, each different."""
     found: list[Port] = []
     for port in (*program.inputs, *program.outputs):
         name = re.sub(r"\W", "_", port.name, flags=re.ASCII)
         taken = {other.name for other in found} | _RESERVED
-        while name in taken or not re.match(r"[A-Za-z_]", name) or re.fullmatch(r"v\d+", name):
+        while name in taken or not re.match(r"[A-Za-z_]", name) or re.fullmatch(r"[vsc]\d+", name):
             name = f"x_{name}"
         found.append(Port(name, port.size))
     return found
 
 
 def _parameters(program: Program, restrict: str = "") -> str:
-    names = [port for port, _ in _names(program)]
+    names = [port for port, _ in port_names(program)]
     count = len(program.inputs)
     inputs = [f"const double *{restrict}{port}" for port in names[:count]]
     return ", ".join([*inputs, *(f"double *{restrict}{port}" for port in names[count:])])
 
 
-def _comment(lines: Sequence[str]) -> list[str]:
+def comment(lines: Sequence[str]) -> list[str]:
     """A C comment; nothing in the lines can end it early."""
     safe = [line.replace("*/", "* /").replace("/*", "/ *") for line in lines]
     wrapped = [part for line in safe for part in _wrap(line)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -115,7 +116,9 @@ def compile_batch(function: ca.Function, check: ca.Function | None = None) -> Ba
 
 
 def _key(form: str, *functions: ca.Function) -> str:
-    return fingerprint(form, versions(), processor(), *(each.serialize() for each in functions))
+    fused = os.environ.get("RBDA_ROS_FUSE", "1")
+    programs = [each.serialize() for each in functions]
+    return fingerprint(form, versions(), processor(), fused, *programs)
 
 
 def _aligned(values: Array) -> Array:

@@ -6,6 +6,7 @@ the instructions in their order. An instruction reads only values with smaller n
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -91,6 +92,14 @@ def is_smooth(program: Program) -> bool:
     """Whether it takes no roots and compares nothing; without what checks its inputs."""
     answered = program.instructions[: program.answered]
     return {instruction.operation for instruction in answered} <= _SMOOTH
+
+
+def may_fuse(program: Program) -> bool:
+    """Whether machine code may fuse products with sums: see `writer.py`.
+
+    With ``RBDA_ROS_FUSE=0`` in the environment it never does, and rounds as exported C does.
+    """
+    return os.environ.get("RBDA_ROS_FUSE", "1") != "0" and is_smooth(program)
 
 
 def read_program(function: ca.Function) -> Program:

@@ -50,8 +50,10 @@ QUANTITIES: dict[str, Quantity] = {
     "center_of_mass_jacobian": Quantity((3, "ny"), "", "Jacobian of the centre of mass"),
     "center_of_mass_acceleration": Quantity((3,), "m/s^2", "of the centre of mass at ydd = 0"),
     "momentum_matrix": Quantity((6, "ny"), "", "momentum as a linear map of yd, linear first"),
-    "momentum": Quantity((6,), "kg m/s, kg m^2/s", "linear, and angular about the centre of mass"),
-    "momentum_rate": Quantity((6,), "N, N m", "rate of the momentum"),
+    "centroidal_momentum": Quantity(
+        (6,), "kg m/s, kg m^2/s", "linear, and angular about the centre of mass"
+    ),
+    "centroidal_momentum_rate": Quantity((6,), "N, N m", "rate of the momentum"),
     "kinetic": Quantity((), "J", "kinetic energy"),
     "potential": Quantity((), "J", "potential energy of gravity and springs"),
     "coriolis_matrix": Quantity(("ny", "ny"), "", "C with C yd the Coriolis forces"),

@@ -29,7 +29,7 @@ from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
 from rbda_ros.algorithms.contact_response import contact_response
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.coriolis import coriolis_matrix
-from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor
+from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor, mass_matrix_inverse
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.energy import energy
 from rbda_ros.algorithms.feedforward import feedforward
@@ -57,6 +57,7 @@ from rbda_ros.algorithms.position_manifold import difference, integrate
 from rbda_ros.algorithms.pv_osim import delassus_product, inverse_operational_space_inertia
 from rbda_ros.algorithms.regressor import regressor
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
+from rbda_ros.algorithms.simulation_stage import StageChoice, simulation_stage
 from rbda_ros.algorithms.transmission_maps import (
     completed_velocity,
     converted_efforts,
@@ -298,6 +299,14 @@ def _contact_bodies(contacts: Sequence[ContactFrame], *_: Any) -> list[int]:
     return [contact.body for contact in contacts]
 
 
+def _stage_shapes(choice: StageChoice) -> dict[str, Shape]:
+    return {"origin": (choice.nq, 1), "stepping": (3, 1)}
+
+
+STAGE = ("origin", "q", "yd", "slip", "efforts", "shift", "delta", "stepping")
+"""What a stage of the simulation reads."""
+
+
 REGISTRY: dict[str, Traceable] = {
     "inverse_dynamics": Traceable(("q", "yd", "ydd"), inverse_dynamics, ("tau",)),
     "inverse_dynamics_with_wrenches": Traceable(
@@ -314,6 +323,7 @@ REGISTRY: dict[str, Traceable] = {
     ),
     "mass_matrix": Traceable(("q",), mass_matrix, ("mass_matrix",)),
     "mass_matrix_factor": Traceable(("q",), mass_matrix_factor, ("factor",)),
+    "mass_matrix_inverse": Traceable(("q",), mass_matrix_inverse, ("inverse",)),
     "bias_force": Traceable(("q", "yd"), bias_force, ("tau",)),
     "gravity_force": Traceable(("q",), gravity_force, ("tau",)),
     "friction_force": Traceable(("q", "yd"), friction_force, ("tau",), sees_inertia=False),
@@ -324,12 +334,12 @@ REGISTRY: dict[str, Traceable] = {
     "spanning_motion": Traceable(
         ("q", "yd", "ydd"), spanning_motion, ("qd", "qdd"), sees_inertia=False
     ),
-    "velocity_map": Traceable(("q",), velocity_map, sees_inertia=False),
-    "momentum": Traceable(("q", "yd"), momentum),
+    "velocity_map": Traceable(("q",), velocity_map, ("velocity_map",), sees_inertia=False),
+    "momentum": Traceable(("q", "yd"), momentum, ("momentum", "unforced_rate")),
     "regressor": Traceable(
         ("q", "yd", "ydd"), regressor, ("regressor",), sees_inertia=False, every_body=True
     ),
-    "loop_state": Traceable(("q",), loop_state, sees_inertia=False),
+    "loop_state": Traceable(("q",), loop_state, ("phi", "conditioning"), sees_inertia=False),
     "inverse_dynamics_derivatives": Traceable(
         ("q", "yd", "ydd"), inverse_dynamics_derivatives, ("dtau_dy", "dtau_dyd")
     ),
@@ -365,10 +375,10 @@ REGISTRY: dict[str, Traceable] = {
         ("q",), centroidal_momentum_matrix, ("momentum_matrix",), every_body=True
     ),
     "centroidal_momentum": Traceable(
-        ("q", "yd"), centroidal_momentum, ("momentum",), every_body=True
+        ("q", "yd"), centroidal_momentum, ("centroidal_momentum",), every_body=True
     ),
     "centroidal_momentum_rate": Traceable(
-        ("q", "yd", "ydd"), centroidal_momentum_rate, ("momentum_rate",), every_body=True
+        ("q", "yd", "ydd"), centroidal_momentum_rate, ("centroidal_momentum_rate",), every_body=True
     ),
     "energy": Traceable(("q", "yd"), energy, ("kinetic", "potential")),
     "coriolis_matrix": Traceable(("q", "yd"), coriolis_matrix, ("coriolis_matrix",)),
@@ -472,6 +482,21 @@ REGISTRY: dict[str, Traceable] = {
         public=False,
         shapes=_contact_shapes,
         bodies=_contact_bodies,
+    ),
+    # Option: a StageChoice of forces.
+    "simulation_stage": Traceable(
+        STAGE,
+        simulation_stage,
+        ("ydd", "position", "health"),
+        public=False,
+        shapes=_stage_shapes,
+    ),
+    "simulation_stage_with_wrenches": Traceable(
+        (*STAGE, "wrenches"),
+        simulation_stage,
+        ("ydd", "position", "health"),
+        public=False,
+        shapes=_stage_shapes,
     ),
     "contact_response": Traceable(
         ("q", "yd", "tau", "axes", "points"),

@@ -165,3 +165,47 @@ def _choose(ir: _Body, sine: str, cosine: str) -> list[str]:
         f"  ret {pair} %both",
     ]
     return lines
+
+
+def sincos_in_c(name: str) -> list[str]:
+    """The same as a C function ``void name(double x, double *sine, double *cosine)``: same bits."""
+    first, second, third = (repr(part) for part in _PI_OVER_2)
+    return [
+        f"static inline void {name}(double x, double *sine, double *cosine)",
+        "{",
+        f"  if (fabs(x) > {LARGEST!r}) {{",
+        "    *sine = sin(x);",
+        "    *cosine = cos(x);",
+        "    return;",
+        "  }",
+        f"  const double shifted = fma(x, {_TWO_OVER_PI!r}, {_ROUND!r});",
+        f"  const double m = {_ROUND!r} - shifted;",
+        f"  const double a = fma(m, {first}, x);",
+        f"  const double w = m * {second};",
+        "  const double r = a + w;",
+        "  const double lost = (a - r) + w;",
+        f"  const double t = lost + fma(m, {third}, fma(m, {second}, -w));",
+        "  const double z = r * r;",
+        "  const double minus_half = z * -0.5;",
+        f"  const double p = {_horner(_SIN)};",
+        f"  const double c = {_horner(_COS)};",
+        "  const double s1 = r + fma(z * r, p, fma(minus_half, t, t));",
+        "  const double near_one = 1.0 + minus_half;",
+        "  const double tail = fma(z * z, c, -r * t);",
+        "  const double c1 = near_one + (((1.0 - near_one) + minus_half) + tail);",
+        "  uint64_t bits;",
+        "  memcpy(&bits, &shifted, sizeof bits);",
+        "  const double s = (bits & 1u) != 0u ? c1 : s1;",
+        "  const double k = (bits & 1u) != 0u ? s1 : c1;",
+        "  *sine = x == 0.0 ? x : (bits & 2u) != 0u ? -s : s;",
+        "  *cosine = ((bits + 1u) & 2u) != 0u ? -k : k;",
+        "}",
+        "",
+    ]
+
+
+def _horner(coefficients: tuple[float, ...]) -> str:
+    text = repr(coefficients[-1])
+    for c in coefficients[-2::-1]:
+        text = f"fma({text}, z, {c!r})"
+    return text

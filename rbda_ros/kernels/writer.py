@@ -2,8 +2,9 @@
 
 The code rounds as CasADi's virtual machine does, but for one liberty: a product and the sum it
 goes into may be fused, with one rounding in place of two. A program that takes roots or compares
-does not use it, because a difference that is exactly zero must stay so. There is no other
-fast-math flag, and the floating-point state of the thread is never touched.
+does not use it, because a difference that is exactly zero must stay so; nor does any with
+``RBDA_ROS_FUSE=0`` in the environment, for the bits of exported C. There is no other fast-math
+flag, and the floating-point state of the thread is never touched.
 """
 
 from __future__ import annotations

@@ -61,6 +61,8 @@ class Diagnostics:
         if commands.answers:
             values["motor commands, rate [Hz]"] = f"{commands.rate:.1f}"
             values["motor commands, latency, median [us]"] = _microseconds(commands.latency[0])
+        if node.controller_check.finding:
+            values["joints of the controller"] = node.controller_check.finding
         if rejections.contradiction is not None:
             difference, joint = rejections.contradiction
             values["largest contradiction of measurements"] = f"{difference:.3g}: {joint}"
@@ -92,6 +94,8 @@ class Diagnostics:
             return DiagnosticStatus.ERROR, f"self-check: {node.self_check.failed}"
         if not node.active:
             return DiagnosticStatus.OK, "inactive"
+        if node.controller_check.problem:
+            return DiagnosticStatus.ERROR, node.controller_check.problem
         if reading.answers:
             refused -= {Reason.MISNAMED}  # others may share the topic
         if refused:

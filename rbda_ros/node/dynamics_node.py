@@ -18,6 +18,7 @@ from rbda_ros.cluster_tree.cancelling import CancelledWorkError
 from rbda_ros.errors import ModelError, one_line, readable, shown
 from rbda_ros.node import parameters
 from rbda_ros.node.change_state import guard_change_state
+from rbda_ros.node.controller_check import ControllerCheck
 from rbda_ros.node.diagnostics import Diagnostics
 from rbda_ros.node.model_builder import ModelBuilder, ModelSource
 from rbda_ros.node.self_check import SelfCheck
@@ -60,6 +61,7 @@ class DynamicsNode(LifecycleNode):
         builder: makes models and kernels beside its executor.
         slow_services: those that are answered beside it.
         self_check: compares machine code while it runs.
+        controller_check: compares the joints of a controller with ours.
         diagnostics: tells of all this.
         given_up: completes with a message if the node cannot start with its parameters.
         on_model: called when a model has come into use; for whoever owns the process.
@@ -91,6 +93,7 @@ class DynamicsNode(LifecycleNode):
         )
         self.slow_services = advertise(self)
         self.self_check = SelfCheck(self)
+        self.controller_check = ControllerCheck(self)
         self.diagnostics = Diagnostics(self)
         guard_change_state(self, self._prepare)
 
@@ -164,7 +167,7 @@ class DynamicsNode(LifecycleNode):
             self._refuse(source, robot)
             return
         if self.robot is not None:
-            links = robot.tree.spanning.links
+            links = robot.spanning_tree.links
             carried = {n: load for n, load in self.robot.payloads.items() if load.link in links}
             if robot.payloads != carried:  # this build does not carry them, or others by now
                 self._await(source, self.builder.load(robot, carried, self.stream.prepare))
@@ -270,6 +273,7 @@ class DynamicsNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to answer."""
         self.stream.open()
+        self.controller_check.begin(self.settings)
         result = super().on_activate(state)
         self.active = result == TransitionCallbackReturn.SUCCESS
         self.get_logger().info(f"active: efforts on {self.stream.topic}")
@@ -304,6 +308,7 @@ class DynamicsNode(LifecycleNode):
     def _stop(self) -> None:
         self.active = False
         self.stream.close()
+        self.controller_check.end()
 
     def _free(self) -> None:
         self.robot = self._built = None
@@ -316,8 +321,11 @@ class DynamicsNode(LifecycleNode):
         if result.successful:
             if settings.robot_description != self.settings.robot_description:
                 self._source = None  # the parameter is newer than what came by topic
-            self.settings = settings
+            before, self.settings = self.settings, settings
             self.stream.apply(settings)
+            compared = ("command_joints", "command_controller", "joint_prefix")
+            if self.active and any(getattr(settings, n) != getattr(before, n) for n in compared):
+                self.controller_check.begin(settings)
         return result
 
 

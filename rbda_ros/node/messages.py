@@ -58,15 +58,15 @@ def closed_position(
         base: (..., 7) pose of the floating base.
         guess: (nq,) where to start, e.g. the last position; None for the assembly.
     """
-    if robot.tree.has_loops and joints.exact:
+    if robot.has_loops and joints.exact:
         return robot.close(with_base(base, position[..., joints.independent]), guess)
-    if robot.tree.has_loops and position.ndim == 2:
+    if robot.has_loops and position.ndim == 2:
         q = np.empty((len(position), robot.nq))
         for k, row in enumerate(position):
             before, pose = q[k - 1] if k else guess, None if base is None else base[k]
             q[k] = closed_position(robot, joints, row, pose, before)
         return q
-    if robot.tree.has_loops:
+    if robot.has_loops:
         q = _closed_by_name(robot, {n: position[k] for n, k in joints.place.items()}, guess)
         q = q[robot.coordinates.base_nq :]
     else:
@@ -82,7 +82,7 @@ def _closed_by_name(robot: Robot, given: Mapping[str, float], guess: Vector | No
     """The spanning position (nq,) at named joints; more of them than needed choose the branch."""
     scalar = robot.coordinates.scalar_positions
     if guess is None and len(given) > len(robot.independent_joint_names):
-        near = robot.tree.home.copy()
+        near = robot.neutral()
         for name, position in given.items():
             if name in scalar:
                 near[scalar[name]] = position
@@ -105,7 +105,7 @@ def check_agreement(robot: Robot, given: Mapping[str, Vector], q: Vector, tolera
     """
     places = robot.coordinates.scalar_positions
     linear = {joint.name for joint in robot.description.joints if joint.type == "prismatic"}
-    for name, values in given.items() if tolerance and robot.tree.has_loops else ():
+    for name, values in given.items() if tolerance and robot.has_loops else ():
         if name not in places:
             continue
         apart = values - q[..., places[name]]

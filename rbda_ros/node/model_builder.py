@@ -14,7 +14,8 @@ from rbda_ros import load_robot
 from rbda_ros.cluster_tree.cancelling import CancelToken
 from rbda_ros.control.settings import Settings
 from rbda_ros.description import read_description
-from rbda_ros.description.source import is_yaml_text
+from rbda_ros.description.source import is_yaml_text, loops_without_prefix
+from rbda_ros.description.yaml_text import LARGEST_TEXT
 from rbda_ros.errors import DescriptionError, InputError, ModelError, Problem
 from rbda_ros.node.worker import Worker
 from rbda_ros.robot import Robot
@@ -53,11 +54,18 @@ class ModelSource:
     loop_constraints: str
     floating_base: bool
     gravity: tuple[float, float, float]
+    joint_prefix: str = ""
 
     @classmethod
     def of(cls, description: str, settings: Settings) -> ModelSource:
         """Put a description together with the settings that go with it."""
-        return cls(description, settings.loop_constraints, settings.floating_base, settings.gravity)
+        return cls(
+            description,
+            settings.loop_constraints,
+            settings.floating_base,
+            settings.gravity,
+            settings.joint_prefix if settings.loop_constraints.strip() else "",
+        )
 
 
 class ModelBuilder:
@@ -121,7 +129,10 @@ def _build(source: ModelSource) -> Robot:
     try:
         robot = load_robot(
             source.robot_description,
-            loops=source.loop_constraints or None,
+            loops=loops_without_prefix(
+                source.loop_constraints, source.robot_description, source.joint_prefix, LARGEST_TEXT
+            )
+            or None,
             floating_base=source.floating_base,
             gravity=source.gravity,
         )
@@ -174,7 +185,7 @@ def warm(robot: Robot) -> Robot:
     for kernel in WARM:
         robot.kernel(kernel)
     with suppress(InputError):  # where y has no position of its own
-        robot.close(robot.independent_position(robot.tree.home), guess=robot.tree.home)
+        robot.close(robot.independent_position(robot.neutral()), guess=robot.neutral())
     # Requests may be about the motors, as their encoders tell, where these are not y.
     motors = robot.actuated_joint_names
     if not set(robot.independent_joint_names) <= set(motors):

@@ -48,7 +48,8 @@ DESCRIPTORS = {
     ),
     "joint_prefix": ParameterDescriptor(
         description="What joint names in messages begin with and the model's do not: taken off "
-        "names that come in, and put before those that go out.",
+        "names that come in, and put before those that go out. Names in the loop file may have it, "
+        "too.",
     ),
     "joint_offsets": ParameterDescriptor(
         description="What is added to measured positions of joints, whose zeros are not the "
@@ -131,6 +132,11 @@ DESCRIPTORS = {
         description="Joints, by the model's names, whose efforts go to ~/effort_commands too, in "
         "this order, for forward_command_controller. [''] for none.",
         additional_constraints="Each actuated, and named once.",
+    ),
+    "command_controller": ParameterDescriptor(
+        description="Name of the controller that listens to ~/effort_commands, e.g. "
+        "/feedforward: at activation its parameter 'joints' is compared with command_joints, and "
+        "diagnostics tell of a difference. Empty: no comparison.",
     ),
     "command_source": ParameterDescriptor(
         description="What ~/effort_commands has: the 'feedforward', or what ~/joint_commands come "

@@ -101,7 +101,7 @@ class _Search:
         self._limits = _Limits.of(robot, effort_limits)
         independent = [robot.joint_names.index(name) for name in robot.independent_joint_names]
         lower, upper = self._limits.lower[independent], self._limits.upper[independent]
-        home = robot.independent_position(robot.tree.home)
+        home = robot.independent_position(robot.neutral())
         # Around the assembly, which closes the loops; moved inside the limits if it is not.
         inside = np.minimum(0.05 * RANGE, 0.25 * (upper - lower))
         self.center = np.clip(home, lower + inside, upper - inside)

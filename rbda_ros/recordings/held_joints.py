@@ -69,14 +69,14 @@ def joints_to_hold(
     names = set(given)
     if not set(recorded).isdisjoint(robot.joint_names):  # else it is another robot's recording
         first = 1 if robot.floating_base else 0
-        for node in robot.tree.clusters[first:]:
+        for node in robot.cluster_nodes[first:]:
             names.update(_undetermined(node, {*recorded, *given}))
     limits = {joint.name: joint.limits for joint in robot.description.joints}
     places = robot.coordinates.scalar_positions
     held = {}
     for name in robot.joint_names:
         if name in names and name in places:
-            position = given.get(name, float(robot.tree.home[places[name]]))
+            position = given.get(name, float(robot.neutral()[places[name]]))
             if name not in given and limits[name].lower <= limits[name].upper:
                 position = float(np.clip(position, limits[name].lower, limits[name].upper))
             held[name] = position
@@ -137,8 +137,8 @@ def with_held(robot: Robot, held: Mapping[str, float]) -> Robot:
         ),
         warnings=(),
     )
-    tree = robot.tree
-    return Robot(build_cluster_tree(description, tree.spanning.floating_base, tree.gravity))
+    x, y, z = robot.gravity.tolist()
+    return Robot(build_cluster_tree(description, robot.floating_base, (x, y, z)))
 
 
 def _fixed(joint: Joint, position: float) -> Joint:

@@ -7,13 +7,15 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rbda_ros.control.settings import Settings
+from rbda_ros.description.source import loops_without_prefix
+from rbda_ros.description.yaml_text import LARGEST_TEXT
 from rbda_ros.recordings.bags import (
     JOINT_STATE,
     LabelledBag,
@@ -46,7 +48,9 @@ class Model:
     def load(self, settings: Settings, held: Mapping[str, float] | None = None) -> Robot:
         """The robot, with some joints held; loaded, and its kernels compiled, once a process."""
         given = tuple(sorted((held or {}).items()))
-        return _robot(self, settings.floating_base, settings.gravity, given)
+        loops = loops_without_prefix(self.loops, self.urdf, settings.joint_prefix, LARGEST_TEXT)
+        model = replace(self, loops=loops)
+        return _robot(model, settings.floating_base, settings.gravity, given)
 
 
 @lru_cache(maxsize=8)

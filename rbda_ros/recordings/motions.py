@@ -88,7 +88,7 @@ def _motion(robot: Robot, samples: Sequence[Sample]) -> Iterator[Motion]:
     if base:
         of_base = np.array([sample.base for sample in samples])
         q[:, :7], qd[:, :6] = of_base[:, :7], of_base[:, 7:]
-    yd = qd[:, list(robot.tree.independent)]
+    yd = qd[:, list(robot.independent_coordinates)]
     efforts = np.array([sample.measured for sample in samples])
     start, joints = stamps[0] * 1e-9, samples[0].joints
     yield Motion.measured(times, q, yd, efforts, start=start, joints=joints)

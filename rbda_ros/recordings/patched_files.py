@@ -112,7 +112,7 @@ def _patch_body(links: dict[str, Any], robot: Robot, k: int, found: Identified) 
     if not is_body(own) and is_body(after):
         own = after
         for name, link in links.items():
-            if name != main and robot.tree.spanning.links[name].body == k + 1:
+            if name != main and robot.spanning_tree.links[name].body == k + 1:
                 for inertial in link.findall("inertial"):
                     link.remove(inertial)
     _write_inertial(links[main], own)

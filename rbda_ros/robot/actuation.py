@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rbda_ros.errors import InputError
-from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.robot.operations import Position
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 MOST_MOTORS = 10
 """Motors of one cluster up to which the corners of its limits are listed: there are 2^motors."""
@@ -92,7 +95,7 @@ class Actuation:
         return np.unique(corners[inside].round(12), axis=0)
 
 
-def actuation(robot: Mechanism, q: Position, joints: Sequence[str] | None = None) -> Actuation:
+def actuation(robot: Robot, q: Position, joints: Sequence[str] | None = None) -> Actuation:
     """W, the motors' inertia, and the limits of the joints that the motors' limits amount to.
 
     Args:
@@ -144,7 +147,7 @@ def actuation(robot: Mechanism, q: Position, joints: Sequence[str] | None = None
 
 
 def _serial_joints(
-    robot: Mechanism, joints: Sequence[str] | None, q: Array
+    robot: Robot, joints: Sequence[str] | None, q: Array
 ) -> tuple[tuple[str, ...], list[int]]:
     """Names of x, and their coordinates."""
     names = tuple(robot.independent_joint_names if joints is None else joints)
@@ -164,7 +167,7 @@ def _serial_joints(
     return names, [robot.coordinates.velocities[name].start for name in names]
 
 
-def _own_inertia(robot: Mechanism, coordinate: str) -> float:
+def _own_inertia(robot: Robot, coordinate: str) -> float:
     """Of the body on a joint, about the joint's axis; its mass on a slider."""
     for body in robot.tree.spanning.bodies:
         if coordinate in body.velocity_names and body.model.nv == 1:
@@ -174,7 +177,7 @@ def _own_inertia(robot: Mechanism, coordinate: str) -> float:
 
 
 def _groups(
-    robot: Mechanism, names: Sequence[str]
+    robot: Robot, names: Sequence[str]
 ) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
     """Places of joints and motors, cluster by cluster; clusters without joints are left out."""
     groups = []

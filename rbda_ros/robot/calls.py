@@ -20,6 +20,7 @@ from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.quantities import QUANTITIES, shape_of
 from rbda_ros.kernels.registry import robot_sizes
+from rbda_ros.robot.contact_dynamics import contact_call
 from rbda_ros.robot.contacts import STILL, ConstrainedMotion, Contact, Stop
 from rbda_ros.robot.damped_inverse import RANK_TOLERANCE
 from rbda_ros.robot.inputs import (
@@ -228,7 +229,7 @@ class RobotCalls:
             for each in contacts
         ):
             return None
-        kernel, each, constants = robot._contact_call(contacts, *(() if route is ... else (route,)))
+        kernel, each, constants = contact_call(robot, contacts, *(() if route is ... else (route,)))
         stop, names = Stop(), tuple(field.name for field in fields(ConstrainedMotion))
         return core.ContactCall(
             self.validator,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rbda_ros.kernels.kernel import BoundCall, Kernel
-from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 
 class CompletionCall:
@@ -45,7 +48,7 @@ class CompletionCall:
         return self.qd
 
 
-def completion(robot: Mechanism, joints: Collection[str]) -> CompletionCall:
+def completion(robot: Robot, joints: Collection[str]) -> CompletionCall:
     """Velocities of every joint, again and again, by one kernel.
 
     Args:

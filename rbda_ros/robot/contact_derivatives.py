@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rbda_ros.errors import InputError, SingularityError
+from rbda_ros.robot.contact_dynamics import contact_motions, read_contacts
 from rbda_ros.robot.contacts import Contact, ContactMotion
 from rbda_ros.robot.friction_contacts import BOX, CONE, RECOVERY, FrictionalStep, FrictionContact
-from rbda_ros.robot.friction_dynamics import FrictionDynamics
+from rbda_ros.robot.friction_dynamics import contact_place
 from rbda_ros.robot.operations import Position
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 SLIPS = 1e-9
 """Velocity above which a contact slides [m/s]."""
@@ -68,186 +73,186 @@ class _Changes:
     force_by_y: Array
 
 
-class ContactDerivatives(FrictionDynamics):
-    """Derivatives through contacts, for single states."""
+def constrained_forward_dynamics_derivatives(
+    robot: Robot, q: Position, qd: ArrayLike, tau: ArrayLike, contacts: Sequence[Contact]
+) -> ConstrainedMotionDerivatives:
+    """Derivatives of `constrained_forward_dynamics` with respect to y, yd and tau.
 
-    def constrained_forward_dynamics_derivatives(
-        self, q: Position, qd: ArrayLike, tau: ArrayLike, contacts: Sequence[Contact]
-    ) -> ConstrainedMotionDerivatives:
-        """Derivatives of `constrained_forward_dynamics` with respect to y, yd and tau.
+    Along the manifold of closed positions, as `forward_dynamics_derivatives` has them. From
+    ``H ydd + C - J' f = tau`` and ``J ydd + J-dot yd = a*``, differentiated.
 
-        Along the manifold of closed positions, as `forward_dynamics_derivatives` has them. From
-        ``H ydd + C - J' f = tau`` and ``J ydd + J-dot yd = a*``, differentiated.
+    Args:
+        q: (nq,) spanning position, or independent position; one state, not a batch.
+        qd: (nv,) spanning velocity, or (ny,) independent velocity.
+        tau: (ny,) force on y, or (nv,) forces on every joint of the spanning tree.
+        contacts: with the world; no wheels, and no orientation among targets.
 
-        Args:
-            q: (nq,) spanning position, or independent position; one state, not a batch.
-            qd: (nv,) spanning velocity, or (ny,) independent velocity.
-            tau: (ny,) force on y, or (nv,) forces on every joint of the spanning tree.
-            contacts: with the world; no wheels, and no orientation among targets.
+    Raises:
+        SingularityError: contacts contradict each other, or are near a singularity.
+    """
+    state = robot._single_state(q, qd)
+    motion = robot.constrained_forward_dynamics(state, state.yd, tau, contacts)
+    if not motion.converged or motion.residual > 1e-6:
+        raise SingularityError(
+            f"{robot.name}: contacts contradict each other here, or are near a singularity;"
+            " leave some out"
+        )
+    read = read_contacts(robot, contacts, state)
+    motions = contact_motions(robot, state, read)
+    forces = _derivable(robot, contacts, motion.forces)
+    changes = [_changes(robot, state, c, motion.ydd, f) for c, f in forces]
+    by_y, by_yd = _of_inverse_dynamics(robot, state, motion.ydd)
+    by_y = by_y - sum(each.force_by_y for each in changes)
+    pairs = list(zip(contacts, motions, changes, strict=True))
+    rows_by_y = [each.a_by_y - _wanted_by_y(c, m, each.v_by_y) for c, m, each in pairs]
+    rows_by_yd = [each.a_by_yd + c.damping * m.J for c, m, each in pairs]
+    J = read.along_axes([each.J for each in motions])
+    right = np.block(
+        [
+            [-by_y, -by_yd, np.eye(robot.ny)],
+            [
+                -read.along_axes(rows_by_y),
+                -read.along_axes(rows_by_yd),
+                np.zeros((len(J), robot.ny)),
+            ],
+        ]
+    )
+    H = robot.mass_matrix(state)
+    solved = _solved(np.block([[H, -J.T], [J, np.zeros((len(J), len(J)))]]), right)
+    ydd, along = np.split(solved, [robot.ny])
+    in_world = np.stack([read.in_world(column) for column in along.T], axis=-1)
+    return ConstrainedMotionDerivatives(*np.split(ydd, 3, axis=1), *np.split(in_world, 3, axis=-1))
 
-        Raises:
-            SingularityError: contacts contradict each other, or are near a singularity.
-        """
-        state = self._single_state(q, qd)
-        motion = self.constrained_forward_dynamics(state, state.yd, tau, contacts)
-        if not motion.converged or motion.residual > 1e-6:
-            raise SingularityError(
-                f"{self.name}: contacts contradict each other here, or are near a singularity;"
-                " leave some out"
-            )
-        read = self._read(contacts, state)
-        motions = self._motions(state, read)
-        forces = self._derivable(contacts, motion.forces)
-        changes = [self._changes(state, c, motion.ydd, f) for c, f in forces]
-        by_y, by_yd = self._of_inverse_dynamics(state, motion.ydd)
+
+def frictional_step_derivatives(
+    robot: Robot,
+    q: Position,
+    qd: ArrayLike,
+    tau: ArrayLike,
+    contacts: Sequence[FrictionContact],
+    dt: float,
+    *,
+    held: Sequence[Contact] = (),
+    joint_limits: bool = True,
+    joint_friction: bool = True,
+) -> FrictionalStepDerivatives:
+    """Derivatives of the velocity after `frictional_step`, with respect to y, yd and tau.
+
+    Distances change with the position, as those of points above fixed planes do. Where a
+    contact is just about to slide or to open, it is one of the two sides' derivative.
+
+    Args:
+        q: (nq,) spanning position, or independent position; one state, not a batch.
+        qd: (nv,) spanning velocity, or (ny,) independent velocity.
+        tau: (ny,) force on y, or (nv,) forces on every joint of the spanning tree.
+        contacts: points that may touch planes of the world.
+        dt: the step [s].
+        held, joint_limits, joint_friction: as for `frictional_step`.
+
+    Raises:
+        SingularityError: the step has not converged.
+    """
+    state = robot._single_state(q, qd)
+    step = robot.frictional_step(
+        state,
+        state.yd,
+        tau,
+        contacts,
+        dt,
+        held=held,
+        joint_limits=joint_limits,
+        joint_friction=joint_friction,
+    )
+    if not np.all(step.converged):
+        raise SingularityError(f"{robot.name}: the step has not converged; take a shorter one")
+    if any(contact.to is not None for contact in contacts):
+        raise InputError("contacts: derivatives are for planes of the world; leave out `to`")
+    ny, rows = robot.ny, step.rows
+    after = state.with_velocity(step.yd)
+    by_y, by_yd = (dt * each for each in _of_inverse_dynamics(robot, state, step.ydd))
+    c_by_y, c_by_yd = np.zeros((2, len(rows.b), ny))
+    # Contacts and held points: velocities along their rows, and forces of their impulses.
+    impulses = step.forces * dt
+    for c, (contact, place) in enumerate(zip(contacts, rows.places, strict=False)):
+        axes, _ = contact_place(robot, state, contact)
+        wrench = np.concatenate([impulses[c], np.zeros(3)])
+        change = _changes(robot, after, contact, step.ydd, wrench)
+        by_y = by_y - change.force_by_y
+        c_by_y[place] = axes.T @ change.v_by_y[:3]
+        before = _changes(robot, state, contact, step.ydd, wrench).v_by_y[:3]
+        gain, bounce = _gains(contact, dt, rows.b[place.start + 2], rows.J[place] @ state.yd)
+        c_by_y[place.start + 2] += gain * rows.J[place.start + 2]
+        c_by_y[place.start + 2] += bounce * (axes.T @ before)[2]
+        c_by_yd[place.start + 2] += bounce * rows.J[place.start + 2]
+    if held:
+        at = len(rows.b) - sum(key[0] == "held" for key in rows.keys)
+        read = read_contacts(robot, held, state)
+        wrenches = read.in_world(step.impulses[at:])
+        changes = [
+            _changes(robot, after, c, step.ydd, f) for c, f in _derivable(robot, held, wrenches)
+        ]
         by_y = by_y - sum(each.force_by_y for each in changes)
-        pairs = list(zip(contacts, motions, changes, strict=True))
-        rows_by_y = [each.a_by_y - _wanted_by_y(c, m, each.v_by_y) for c, m, each in pairs]
-        rows_by_yd = [each.a_by_yd + c.damping * m.J for c, m, each in pairs]
-        J = read.along_axes([each.J for each in motions])
-        right = np.block(
-            [
-                [-by_y, -by_yd, np.eye(self.ny)],
-                [
-                    -read.along_axes(rows_by_y),
-                    -read.along_axes(rows_by_yd),
-                    np.zeros((len(J), self.ny)),
-                ],
-            ]
-        )
-        H = self.mass_matrix(state)
-        solved = _solved(np.block([[H, -J.T], [J, np.zeros((len(J), len(J)))]]), right)
-        ydd, along = np.split(solved, [self.ny])
-        in_world = np.stack([read.in_world(column) for column in along.T], axis=-1)
-        return ConstrainedMotionDerivatives(
-            *np.split(ydd, 3, axis=1), *np.split(in_world, 3, axis=-1)
-        )
+        c_by_y[at:] = read.along_axes([each.v_by_y for each in changes])
+    # Joints: limits, dry friction and damping.
+    damping = robot._joint_resistance[0] * joint_friction
+    resisting = damping * robot.spanning_velocity(state, state.yd)
+    G = robot.spanning_velocity(state, np.eye(ny)).T
+    qd_by_y, force_by_y = _of_joints(robot, state, dt * (step.joint_forces - resisting))
+    by_y = by_y - force_by_y + dt * (G.T @ (damping[:, None] * qd_by_y))
+    by_yd = by_yd + dt * (G.T @ (damping[:, None] * G))
+    after_by_y, _ = _of_joints(robot, after, resisting)
+    for (what, j, side), place in zip(rows.keys, rows.places, strict=True):
+        if what == "limit":
+            gain = _recovery(rows.b[place.start]) / dt
+            c_by_y[place.start] = side * after_by_y[j] + gain * rows.J[place.start]
+        elif what == "friction":
+            c_by_y[place.start] = after_by_y[j]
+    H, J = robot.mass_matrix(state), rows.J
+    M, N = _modes(step)
+    # H dv - J' dp = H dyd - by_yd dyd - by_y dy + dt dtau;  M dp + N dc = 0
+    left = np.block([[H, -J.T], [N @ J, M + N * rows.compliance]])
+    right = np.block(
+        [
+            [-by_y, H - by_yd, dt * np.eye(ny)],
+            [-N @ c_by_y, -N @ c_by_yd, np.zeros((len(J), ny))],
+        ]
+    )
+    yd_by_y, yd_by_yd, yd_by_tau = np.split(_solved(left, right)[:ny], 3, axis=1)
+    return FrictionalStepDerivatives(yd_by_y, yd_by_yd, yd_by_tau, step)
 
-    def frictional_step_derivatives(
-        self,
-        q: Position,
-        qd: ArrayLike,
-        tau: ArrayLike,
-        contacts: Sequence[FrictionContact],
-        dt: float,
-        *,
-        held: Sequence[Contact] = (),
-        joint_limits: bool = True,
-        joint_friction: bool = True,
-    ) -> FrictionalStepDerivatives:
-        """Derivatives of the velocity after `frictional_step`, with respect to y, yd and tau.
 
-        Distances change with the position, as those of points above fixed planes do. Where a
-        contact is just about to slide or to open, it is one of the two sides' derivative.
+def _derivable(
+    robot: Robot, contacts: Sequence[Contact], forces: Array
+) -> list[tuple[Contact, Array]]:
+    for number, contact in enumerate(contacts):
+        where = f"contacts[{number}] on {contact.link!r}"
+        if not isinstance(contact, Contact) or contact.to is not None:
+            raise InputError(f"{where}: no derivatives of wheels, nor between links; leave it out")
+        if contact.stiffness and np.asarray(contact.target).shape != (3,):
+            raise InputError(f"{where}: no derivatives of orientations; give a target (3,)")
+    return list(zip(contacts, forces, strict=True))
 
-        Args:
-            q: (nq,) spanning position, or independent position; one state, not a batch.
-            qd: (nv,) spanning velocity, or (ny,) independent velocity.
-            tau: (ny,) force on y, or (nv,) forces on every joint of the spanning tree.
-            contacts: points that may touch planes of the world.
-            dt: the step [s].
-            held, joint_limits, joint_friction: as for `frictional_step`.
 
-        Raises:
-            SingularityError: the step has not converged.
-        """
-        state = self._single_state(q, qd)
-        step = self.frictional_step(
-            state,
-            state.yd,
-            tau,
-            contacts,
-            dt,
-            held=held,
-            joint_limits=joint_limits,
-            joint_friction=joint_friction,
-        )
-        if not np.all(step.converged):
-            raise SingularityError(f"{self.name}: the step has not converged; take a shorter one")
-        if any(contact.to is not None for contact in contacts):
-            raise InputError("contacts: derivatives are for planes of the world; leave out `to`")
-        ny, rows = self.ny, step.rows
-        after = state.with_velocity(step.yd)
-        by_y, by_yd = (dt * each for each in self._of_inverse_dynamics(state, step.ydd))
-        c_by_y, c_by_yd = np.zeros((2, len(rows.b), ny))
-        # Contacts and held points: velocities along their rows, and forces of their impulses.
-        impulses = step.forces * dt
-        for c, (contact, place) in enumerate(zip(contacts, rows.places, strict=False)):
-            axes, _ = self._contact_place(state, contact)
-            wrench = np.concatenate([impulses[c], np.zeros(3)])
-            change = self._changes(after, contact, step.ydd, wrench)
-            by_y = by_y - change.force_by_y
-            c_by_y[place] = axes.T @ change.v_by_y[:3]
-            before = self._changes(state, contact, step.ydd, wrench).v_by_y[:3]
-            gain, bounce = _gains(contact, dt, rows.b[place.start + 2], rows.J[place] @ state.yd)
-            c_by_y[place.start + 2] += gain * rows.J[place.start + 2]
-            c_by_y[place.start + 2] += bounce * (axes.T @ before)[2]
-            c_by_yd[place.start + 2] += bounce * rows.J[place.start + 2]
-        if held:
-            at = len(rows.b) - sum(key[0] == "held" for key in rows.keys)
-            read = self._read(held, state)
-            wrenches = read.in_world(step.impulses[at:])
-            changes = [
-                self._changes(after, c, step.ydd, f) for c, f in self._derivable(held, wrenches)
-            ]
-            by_y = by_y - sum(each.force_by_y for each in changes)
-            c_by_y[at:] = read.along_axes([each.v_by_y for each in changes])
-        # Joints: limits, dry friction and damping.
-        damping = self._joint_resistance[0] * joint_friction
-        resisting = damping * self.spanning_velocity(state, state.yd)
-        G = self.spanning_velocity(state, np.eye(ny)).T
-        qd_by_y, force_by_y = self._of_joints(state, dt * (step.joint_forces - resisting))
-        by_y = by_y - force_by_y + dt * (G.T @ (damping[:, None] * qd_by_y))
-        by_yd = by_yd + dt * (G.T @ (damping[:, None] * G))
-        after_by_y, _ = self._of_joints(after, resisting)
-        for (what, j, side), place in zip(rows.keys, rows.places, strict=True):
-            if what == "limit":
-                gain = _recovery(rows.b[place.start]) / dt
-                c_by_y[place.start] = side * after_by_y[j] + gain * rows.J[place.start]
-            elif what == "friction":
-                c_by_y[place.start] = after_by_y[j]
-        H, J = self.mass_matrix(state), rows.J
-        M, N = _modes(step)
-        # H dv - J' dp = H dyd - by_yd dyd - by_y dy + dt dtau;  M dp + N dc = 0
-        left = np.block([[H, -J.T], [N @ J, M + N * rows.compliance]])
-        right = np.block(
-            [
-                [-by_y, H - by_yd, dt * np.eye(ny)],
-                [-N @ c_by_y, -N @ c_by_yd, np.zeros((len(J), ny))],
-            ]
-        )
-        yd_by_y, yd_by_yd, yd_by_tau = np.split(_solved(left, right)[:ny], 3, axis=1)
-        return FrictionalStepDerivatives(yd_by_y, yd_by_yd, yd_by_tau, step)
+def _changes(
+    robot: Robot, state: State, contact: Contact | FrictionContact, ydd: Array, wrench: Array
+) -> _Changes:
+    kernel = robot._kernels.get("frame_changes", robot._inputs.frame(contact.link))
+    point = np.asarray(contact.xyz, dtype=float)
+    found = kernel.call(state.q, state.yd, ydd, wrench, point)
+    return _Changes(*(each.reshape(-1, robot.ny) for each in found))
 
-    def _derivable(self, contacts: Sequence[Contact], forces: Array) -> list[tuple[Contact, Array]]:
-        for number, contact in enumerate(contacts):
-            where = f"contacts[{number}] on {contact.link!r}"
-            if not isinstance(contact, Contact) or contact.to is not None:
-                raise InputError(
-                    f"{where}: no derivatives of wheels, nor between links; leave it out"
-                )
-            if contact.stiffness and np.asarray(contact.target).shape != (3,):
-                raise InputError(f"{where}: no derivatives of orientations; give a target (3,)")
-        return list(zip(contacts, forces, strict=True))
 
-    def _changes(
-        self, state: State, contact: Contact | FrictionContact, ydd: Array, wrench: Array
-    ) -> _Changes:
-        kernel = self._kernels.get("frame_changes", self._inputs.frame(contact.link))
-        point = np.asarray(contact.xyz, dtype=float)
-        found = kernel.call(state.q, state.yd, ydd, wrench, point)
-        return _Changes(*(each.reshape(-1, self.ny) for each in found))
+def _of_inverse_dynamics(robot: Robot, state: State, ydd: Array) -> tuple[Array, Array]:
+    found = robot._kernels.get("inverse_dynamics_derivatives").call(state.q, state.yd, ydd)
+    by_y, by_yd = (each.reshape(robot.ny, robot.ny) for each in found)
+    return by_y, by_yd
 
-    def _of_inverse_dynamics(self, state: State, ydd: Array) -> tuple[Array, Array]:
-        found = self._kernels.get("inverse_dynamics_derivatives").call(state.q, state.yd, ydd)
-        by_y, by_yd = (each.reshape(self.ny, self.ny) for each in found)
-        return by_y, by_yd
 
-    def _of_joints(self, state: State, tau: Array) -> tuple[Array, Array]:
-        """``G yd`` (nv, ny) and ``G' tau`` (ny, ny) by y."""
-        found = self._kernels.get("spanning_changes").call(state.q, state.yd, tau)
-        qd, force = (each.reshape(-1, self.ny) for each in found)
-        return qd, force
+def _of_joints(robot: Robot, state: State, tau: Array) -> tuple[Array, Array]:
+    """``G yd`` (nv, ny) and ``G' tau`` (ny, ny) by y."""
+    found = robot._kernels.get("spanning_changes").call(state.q, state.yd, tau)
+    qd, force = (each.reshape(-1, robot.ny) for each in found)
+    return qd, force
 
 
 def _solved(left: Array, right: Array) -> Array:

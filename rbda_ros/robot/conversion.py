@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.robot.inputs import numbers
-from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 CANNOT_GIVE = 1e-7
 """Share of a force that may be left over before joints count as unable to give it: rounding."""
@@ -40,7 +43,7 @@ class JointMotion:
 
 
 def convert(
-    robot: Mechanism,
+    robot: Robot,
     position: Mapping[str, ArrayLike],
     velocity: Mapping[str, ArrayLike] | None = None,
     acceleration: Mapping[str, ArrayLike] | None = None,
@@ -99,7 +102,7 @@ def convert(
     )
 
 
-def _targets(robot: Mechanism, targets: Sequence[str] | None) -> tuple[str, ...]:
+def _targets(robot: Robot, targets: Sequence[str] | None) -> tuple[str, ...]:
     """Names of joints of one coordinate each, checked."""
     single = robot.coordinates.scalar_positions
     if targets is None:
@@ -115,7 +118,7 @@ def _targets(robot: Mechanism, targets: Sequence[str] | None) -> tuple[str, ...]
     return names
 
 
-def _closed(robot: Mechanism, given: Mapping[str, Array], guess: ArrayLike | None) -> Array:
+def _closed(robot: Robot, given: Mapping[str, Array], guess: ArrayLike | None) -> Array:
     """Spanning positions (N, nq) of a motion."""
     for name, column in given.items():
         if name not in robot.coordinates.scalar_positions or column.ndim > 1:
@@ -131,7 +134,7 @@ def _closed(robot: Mechanism, given: Mapping[str, Array], guess: ArrayLike | Non
 
 
 def _target_efforts(
-    robot: Mechanism,
+    robot: Robot,
     state: State,
     effort: Mapping[str, ArrayLike],
     acting: Sequence[str],
@@ -157,7 +160,7 @@ def _target_efforts(
     return on_names[..., [of_names[name] for name in names]]
 
 
-def _spanning_efforts(robot: Mechanism, effort: Mapping[str, ArrayLike]) -> Array:
+def _spanning_efforts(robot: Robot, effort: Mapping[str, ArrayLike]) -> Array:
     """Efforts (..., nv) on every coordinate, from those on some joints by name."""
     given = _columns("effort", effort)
     robot._inputs.choices.check_names(given)
@@ -179,7 +182,7 @@ def _spanning_efforts(robot: Mechanism, effort: Mapping[str, ArrayLike]) -> Arra
     return spanning
 
 
-def _refuse_leftovers(robot: Mechanism, tau: Array, missed: Array, acting: Sequence[str]) -> None:
+def _refuse_leftovers(robot: Robot, tau: Array, missed: Array, acting: Sequence[str]) -> None:
     scale = np.abs(tau).max(axis=-1, keepdims=True, initial=0.0)
     left = ~(np.abs(missed) <= CANNOT_GIVE * scale)  # what is not a number is left too
     if not left.any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from rbda_ros.errors import (
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.closing_call import CONDITIONING, EFFORTS, INPUTS, RESIDUAL, ClosingCall
 from rbda_ros.robot.joint_choices import Measured
-from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 
 class FeedforwardCall(ClosingCall):
@@ -125,7 +128,7 @@ class FeedforwardCall(ClosingCall):
 
 
 def feedforward(
-    robot: Mechanism,
+    robot: Robot,
     joints: Collection[str],
     acceleration_joints: Collection[str] | None = None,
     *,

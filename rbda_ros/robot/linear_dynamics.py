@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from rbda_ros.cluster_tree.inertial_parameters import (
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import ClosureError, SingularityError
-from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 RANK_TOLERANCE = 1e-8
 """Share of the largest below which a direction of parameters counts as not felt: rounding of sums
@@ -62,7 +65,7 @@ class BaseParameters:
         return len(self.columns)
 
 
-def parameters(robot: Mechanism, *, payload: str | None = None) -> Parameters:
+def parameters(robot: Robot, *, payload: str | None = None) -> Parameters:
     """The model's own parameters, with which `regressor` gives `inverse_dynamics`.
 
     Payloads that the robot carries count to the bodies that carry them; those of ``payload``
@@ -93,7 +96,7 @@ def parameters(robot: Mechanism, *, payload: str | None = None) -> Parameters:
 
 
 def base_parameters(
-    robot: Mechanism, *, payload: str | None = None, preferred: Sequence[str] = (), seed: int = 0
+    robot: Robot, *, payload: str | None = None, preferred: Sequence[str] = (), seed: int = 0
 ) -> BaseParameters:
     """What forces can tell of the parameters, by the rank of Y over random motions.
 
@@ -115,7 +118,7 @@ def base_parameters(
 
 
 def random_positions(
-    robot: Mechanism, rng: np.random.Generator, count: int, spread: float = 0.6
+    robot: Robot, rng: np.random.Generator, count: int, spread: float = 0.6
 ) -> Array:
     """Closed spanning positions (count, nq) around the assembly.
 

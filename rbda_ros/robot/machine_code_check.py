@@ -8,6 +8,7 @@ compared with those that this process makes from the description.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from rbda_ros.errors import ModelError
 from rbda_ros.kernels.assembly_store import FEWEST, FUNCTIONS
 from rbda_ros.kernels.fingerprint import fingerprint
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.robot.robot import Robot
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 ROUNDING = 1e-6
 """Difference that counts, relative to the largest number of an output."""
@@ -30,7 +33,7 @@ class MachineCodeError(ModelError):
     """Machine code gives other numbers than the program that it was made from."""
 
 
-def check_machine_code(robot: Mechanism, seed: int) -> list[str]:
+def check_machine_code(robot: Robot, seed: int) -> list[str]:
     """Compare all machine code of a robot, at its home position, with the virtual machine.
 
     Programs that were read from disk are compared with fresh traces, compiled or not. Kernels that
@@ -98,7 +101,7 @@ def _loops(tree: ClusterTree) -> str:
     return fingerprint([[getattr(loop, name) for name in FUNCTIONS] for loop in loops])
 
 
-def _inputs(robot: Mechanism, kernel: Kernel, rng: np.random.Generator) -> list[Array] | None:
+def _inputs(robot: Robot, kernel: Kernel, rng: np.random.Generator) -> list[Array] | None:
     """Inputs to try; None where they cannot be guessed by their names."""
     inputs = []
     for name, size in kernel.input_sizes.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,8 +20,10 @@ from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.closing_call import INPUTS, ClosingCall
 from rbda_ros.robot.conversion import CANNOT_GIVE
 from rbda_ros.robot.joint_choices import Measured
-from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 
 class MotorCommandCall(ClosingCall):
@@ -109,7 +112,7 @@ class MotorCommandCall(ClosingCall):
 
 
 def motor_command(
-    robot: Mechanism,
+    robot: Robot,
     joints: Collection[str] | None,
     *,
     efforts: Collection[str] = (),

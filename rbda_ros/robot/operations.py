@@ -571,14 +571,14 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
         with all their spin; armature of joints has no momentum that could be seen from outside.
         """
 
-    @operation(returns="momentum", finite="momentum")
+    @operation(returns="centroidal_momentum", finite="centroidal_momentum")
     def centroidal_momentum(self, q: Position, qd: Velocity) -> Array:
         """Linear momentum, then angular momentum about the centre of mass (6,), in world axes.
 
         Units are kg m/s and kg m^2/s.
         """
 
-    @operation(returns="momentum_rate", finite="momentum_rate")
+    @operation(returns="centroidal_momentum_rate", finite="centroidal_momentum_rate")
     def centroidal_momentum_rate(self, q: Position, qd: Velocity, ydd: Independent) -> Array:
         """The rate ``A ydd + A-dot yd`` (6,) of `centroidal_momentum` [N, N m].
 
@@ -602,7 +602,7 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
         ``C yd + gravity_force`` is `bias_force` (Echeandia and Wensing 2021).
         """
 
-    @operation("mass_matrix", returns="inverse", solves=True)
+    @operation(returns="inverse", finite="inverse")
     def mass_matrix_inverse(self, q: Position) -> Array:
         """H^-1 (ny, ny), from the factorization of H along its branches.
 

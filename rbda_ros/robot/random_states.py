@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rbda_ros.errors import ClosureError, ModelError
-from rbda_ros.robot.mechanism import Mechanism
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.robot import Robot
 
 UNBOUNDED = np.pi
 """How far a joint without limits is moved from the assembly, at most [rad, m]."""
@@ -19,7 +23,7 @@ TRIALS = 40
 """Ways that are shortened until then: what is left is 1e-6 of the first."""
 
 
-def random_state(robot: Mechanism, seed: int | np.random.Generator | None = None) -> State:
+def random_state(robot: Robot, seed: int | np.random.Generator | None = None) -> State:
     """A random state: ``q`` on the loops and inside the limits, ``yd`` within those of velocities.
 
     Joints without limits move by up to half a turn; a floating base is turned anyhow, and up to
@@ -41,7 +45,7 @@ def random_state(robot: Mechanism, seed: int | np.random.Generator | None = None
     return robot.state(q, yd)
 
 
-def _with_random_base(robot: Mechanism, rng: np.random.Generator) -> Array:
+def _with_random_base(robot: Robot, rng: np.random.Generator) -> Array:
     home = robot.tree.home.copy()
     if robot.floating_base:
         home[:3] += rng.uniform(-1.0, 1.0, 3)
@@ -50,7 +54,7 @@ def _with_random_base(robot: Mechanism, rng: np.random.Generator) -> Array:
     return home
 
 
-def _random_way(robot: Mechanism, rng: np.random.Generator) -> Array:
+def _random_way(robot: Robot, rng: np.random.Generator) -> Array:
     """A change (ny,) of y from the assembly, inside the limits of its own joints."""
     layout, limits, home = robot.coordinates, robot.limits, robot.tree.home
     way = np.zeros(robot.ny)
@@ -67,7 +71,7 @@ def _random_way(robot: Mechanism, rng: np.random.Generator) -> Array:
     return way
 
 
-def _reached(robot: Mechanism, home: Array, way: Array) -> Array:
+def _reached(robot: Robot, home: Array, way: Array) -> Array:
     """A closed position as far along a way as limits and loops let it go."""
     step = robot.spanning_velocity(home, way)
     for trial in range(TRIALS):
@@ -83,5 +87,5 @@ def _reached(robot: Mechanism, home: Array, way: Array) -> Array:
     )
 
 
-def _is_inside(robot: Mechanism, q: Array) -> bool:
+def _is_inside(robot: Robot, q: Array) -> bool:
     return bool(((q >= robot.limits.lower) & (q <= robot.limits.upper)).all())

@@ -3,31 +3,64 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NoReturn
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rbda_ros.cluster_tree.tree import build_cluster_tree
+from rbda_ros.algorithms.contact_rows import ContactFrame
+from rbda_ros.algorithms.kinematics import BodyFrame, NamedFrame, body_poses
+from rbda_ros.cluster_tree.closing.tolerances import SINGULAR
+from rbda_ros.cluster_tree.cluster_joint import ClusterNode
+from rbda_ros.cluster_tree.coordinates import Coordinates
+from rbda_ros.cluster_tree.inertia_check import massless_motions
+from rbda_ros.cluster_tree.inertial_parameters import parameter_map
+from rbda_ros.cluster_tree.spanning_tree import SpanningTree
+from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
-from rbda_ros.errors import DescriptionError, Problem
+from rbda_ros.engine import core
+from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityError
 from rbda_ros.kernels.assembly_store import stored_assemblies
+from rbda_ros.kernels.cache import KernelCache, LruCache
+from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.methods import Methods
+from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.robot import (
     actuation,
     completion,
+    contact_derivatives,
+    contact_dynamics,
     conversion,
     feedforward_call,
     frames,
+    friction_dynamics,
     linear_dynamics,
     motor_command,
     random_states,
+    task_kinematics,
 )
-from rbda_ros.robot.contact_derivatives import ContactDerivatives
-from rbda_ros.robot.doors import casadi_functions
+from rbda_ros.robot.calls import RobotCalls
+from rbda_ros.robot.closer import Given, LoopCloser
+from rbda_ros.robot.doors import casadi_functions, jax_functions, torch_functions
+from rbda_ros.robot.friction_contacts import FrictionContact
 from rbda_ros.robot.independent_choice import with_independent_joints
+from rbda_ros.robot.inputs import BodyWrenches, FrameName, Inputs, contiguous
+from rbda_ros.robot.operations import (
+    OPERATIONS,
+    SIGNS,
+    Operation,
+    Operations,
+    Position,
+    dispatched,
+)
 from rbda_ros.robot.payloads import Payload, with_payloads
+from rbda_ros.robot.results import Cluster, RobotLimits, clusters_of, limits_of
+from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
 
@@ -65,7 +98,7 @@ def load_robot(
     return Robot(tree)
 
 
-class Robot(ContactDerivatives):
+class Robot(Operations):
     """The dynamics of one robot. Threads may share it.
 
     Positions and velocities may be spanning vectors (every joint) or independent ones (y); the
@@ -79,10 +112,9 @@ class Robot(ContactDerivatives):
     are not finite, or off the loops, and `SingularityError` at a dead point of a loop.
     """
 
-    _unloaded: Robot | None
-
     operational_space_inertia = frames.operational_space_inertia
-    inverse_kinematics = frames.inverse_kinematics
+    inverse_kinematics = task_kinematics.inverse_kinematics
+    inverse_kinematics_step = task_kinematics.inverse_kinematics_step
     convert = conversion.convert
     actuation = actuation.actuation
     feedforward = feedforward_call.feedforward
@@ -92,7 +124,72 @@ class Robot(ContactDerivatives):
     base_parameters = linear_dynamics.base_parameters
     random_positions = linear_dynamics.random_positions
     random_state = random_states.random_state
+    constrained_forward_dynamics = contact_dynamics.constrained_forward_dynamics
+    contact_kernel = contact_dynamics.contact_kernel
+    contact_forces = contact_dynamics.contact_forces
+    impact = contact_dynamics.impact
+    contact_inverse_dynamics = contact_dynamics.contact_inverse_dynamics
+    damped_delassus_inverse = contact_dynamics.damped_delassus_inverse
+    damped_delassus_inverse_product = contact_dynamics.damped_delassus_inverse_product
+    delassus_product = contact_dynamics.delassus_product
+    cut_joint_jacobian = contact_dynamics.cut_joint_jacobian
+    cut_joint_force = contact_dynamics.cut_joint_force
+    frictional_step = friction_dynamics.frictional_step
+    frictional_inverse_dynamics = friction_dynamics.frictional_inverse_dynamics
+    constrained_forward_dynamics_derivatives = (
+        contact_derivatives.constrained_forward_dynamics_derivatives
+    )
+    frictional_step_derivatives = contact_derivatives.frictional_step_derivatives
+    _scalar_limits = cached_property(friction_dynamics.scalar_limits)
+    _joint_resistance = cached_property(friction_dynamics.joint_resistance)
     casadi = casadi_functions.casadi
+    torch = torch_functions.torch
+    jax = jax_functions.jax
+
+    def __init__(
+        self,
+        tree: ClusterTree,
+        unloaded: Robot | None = None,
+        payloads: Mapping[str, Payload] | None = None,
+    ) -> None:
+        self._unloaded = unloaded  # the same robot without payloads; None if this is it
+        self._kernels: KernelCache = KernelCache(tree, unloaded._kernels if unloaded else None)
+        self._inputs = Inputs(tree)
+        self._identity: object = unloaded._identity if unloaded else object()
+        self._calls = RobotCalls(tree, self._inputs, self._kernels, self._identity)
+        self._closer = LoopCloser(tree, self._inputs, self._kernels, self._calls)
+
+        self.tree: ClusterTree = tree
+        self.coordinates: Coordinates = tree.coordinates
+        self.description: RobotDescription = tree.description
+        self.name: str = tree.description.name
+        self.warnings: tuple[str, ...] = (
+            unloaded.warnings if unloaded else (*tree.warnings, *massless_motions(tree))
+        )
+        self.floating_base: bool = tree.spanning.floating_base
+        self.nq, self.nv, self.ny = tree.nq, tree.nv, tree.ny
+        self.payloads: Mapping[str, Payload] = MappingProxyType(dict(payloads or {}))
+        self.mass: float = float(sum(body.mass for body in tree.spanning.bodies))
+        names = tree.velocity_names
+        self.joint_names: tuple[str, ...] = self.coordinates.joints
+        self.independent_joint_names: tuple[str, ...] = tuple(
+            names[j] for j in tree.independent[self.coordinates.base_nv :]
+        )
+        self.actuated_joint_names: tuple[str, ...] = tuple(names[j] for j in tree.actuated)
+        self.clusters: tuple[Cluster, ...] = clusters_of(tree)
+        self.links: tuple[str, ...] = tuple(tree.spanning.links)
+        self.frames: tuple[str, ...] = self.links
+        self.gravity: Array = np.array(tree.gravity)
+        self.has_loops: bool = tree.has_loops
+        self.independent_coordinates: tuple[int, ...] = tree.independent
+        self.actuated_coordinates: tuple[int, ...] = tree.actuated
+        self.coordinate_names: tuple[str, ...] = names
+        self._contact_places: LruCache[tuple[object, ...], tuple[ContactFrame, Array]] = LruCache(
+            contact_dynamics.MOST_PLACES
+        )
+        self._friction_contact_places: LruCache[FrictionContact, tuple[ContactFrame, Array]] = (
+            LruCache(contact_dynamics.MOST_PLACES)
+        )
 
     def __repr__(self) -> str:
         base = ", floating base" if self.floating_base else ""
@@ -113,6 +210,422 @@ class Robot(ContactDerivatives):
             tuple(self.independent_joint_names),
             dict(self.payloads),
         )
+
+    # The model: what tables, pictures and files are made of.
+
+    @property
+    def spanning_tree(self) -> SpanningTree:
+        """The bodies, with joints and inertias, and which body each link is on."""
+        return self.tree.spanning
+
+    @property
+    def cluster_nodes(self) -> tuple[ClusterNode, ...]:
+        """The clusters with their bodies, loops and coordinates; `clusters` has their names."""
+        return self.tree.clusters
+
+    @property
+    def cluster_positions(self) -> tuple[range, ...]:
+        """Which entries of q (nq,) are the positions of each cluster."""
+        return self.tree.position_ranges
+
+    @property
+    def idle_links(self) -> tuple[str, ...]:
+        """Links that would spin about themselves, which no joint determines; they are frozen."""
+        return tuple(freedom.link for freedom in self.tree.idle_freedoms)
+
+    def body_pose_function(self) -> ca.Function:
+        """Poses of all bodies at any spanning position (nq,), also off the loops.
+
+        ``q -> rotations (3n, 3), one below the other, origins (3n, 1)`` in the world [m], in the
+        order of the bodies of `spanning_tree`.
+        """
+        q = ca.SX.sym("q", self.nq)
+        return ca.Function("body_poses", [q], [*body_poses(self.tree, q)])
+
+    @cached_property
+    def limits(self) -> RobotLimits:
+        """Bounds of positions, velocities and efforts, as the description has them."""
+        return limits_of(self.tree)
+
+    # Kernels.
+
+    def kernel(self, name: str, *frames: FrameName, linear_only: bool = False) -> Kernel:
+        """The traced kernel of an algorithm, e.g. ``"inverse_dynamics"``; traced once.
+
+        Args:
+            name: one of ``rbda_ros.kernels.registry.KERNELS``.
+            frames: for the kernels that are about frames.
+            linear_only: for the inverse operational-space inertia.
+        """
+        if name not in KERNELS:
+            raise InputError(f"there is no kernel {name!r}; there are {', '.join(KERNELS)}")
+        if KERNELS[name].needs_frames != bool(frames):
+            raise InputError(f"kernel {name!r}: name its frames, and only for kernels about frames")
+        named = tuple(self._inputs.frame(frame) for frame in frames)
+        if name == "inverse_operational_space_inertia":
+            return self._kernels.get(name, named, linear_only)
+        return self._kernels.get(name, *named)
+
+    def prepare(self, *operations: str | tuple[str, FrameName], batch: bool = False) -> None:
+        """Wait until operations run at full speed: in machine code, from the next call on.
+
+        Without it they answer at once too, but are evaluated by CasADi's virtual machine for the
+        first second or so. With ``RBDA_ROS_COMPILE=0`` in the environment they stay so.
+
+        Args:
+            operations: names of operations, such as ``"inverse_dynamics"``; of those about a frame,
+                (name, frame). None for every operation, and for all that was used so far.
+            batch: whether batches shall run at full speed, too.
+
+        Raises:
+            InputError: there is no such operation, or no such frame.
+        """
+        wanted = [*operations] or [n for n, each in OPERATIONS.items() if not each.of_frame]
+        kernels = [] if operations else self.traced_kernels()
+        for each in wanted:
+            name, *frame = (each,) if isinstance(each, str) else each
+            kernels += self._kernels_of(str(name), *frame)
+        if self.tree.has_loops:
+            kernels.append(self._kernels.get("loop_state"))
+            if self._calls.use_closure():
+                positions = self._inputs.choices.newton_positions
+                kernels.append(self._kernels.get("closure", positions))
+        for kernel in kernels:
+            kernel.compile(batch=batch)
+
+    def _kernels_of(self, name: str, *frame: FrameName) -> list[Kernel]:
+        """Every kernel that an operation may take, whatever its options."""
+        record = OPERATIONS.get(name)
+        if record is None:
+            listed = ", ".join(OPERATIONS)
+            raise InputError(f"there is no operation {name!r}; there are {listed}")
+        if record.of_frame != bool(frame):
+            about = "is about a frame" if record.of_frame else "is about no frame"
+            raise InputError(f"{name} {about}; give its name, and a frame only to those about one")
+        options: tuple[Hashable, ...] = ()
+        if name == "jacobian":
+            kernel, options, _ = self._inputs.jacobian(*frame)
+            record = record.reading(jacobian=kernel)
+        elif frame:
+            options = (self._inputs.frame(*frame),)
+        variants = [record]
+        if record.wrenches:
+            variants = [record.with_options(bool(k & 1), bool(k & 2)) for k in range(4)]
+        names = {s.kernel for each in variants for s in each.steps if s.kernel not in SIGNS}
+        if any(argument.kind == "Force" for argument in record.arguments) and self.nv != self.ny:
+            names.add("generalized_force")
+        chosen: list[Any] = [*range(4)] if record.wrenches else [*frame] or [None]
+        for option in chosen:
+            self._calls.prepare(self, name, option)
+        return [self._kernels.get(each, *options) for each in sorted(names)]
+
+    def traced_kernels(self) -> list[Kernel]:
+        """Every kernel there is by now."""
+        shared = self._unloaded.traced_kernels() if self._unloaded else []
+        return list({id(k): k for k in (*shared, *self._kernels.kernels().values())}.values())
+
+    def body_frame(self, frame: FrameName) -> tuple[NamedFrame, BodyFrame]:
+        """A frame as its kernels are known by, and on its body."""
+        named = self._inputs.frame(frame)
+        return named, named.on_body(self.tree)
+
+    @property
+    def loop_methods(self) -> Methods:
+        """How forward dynamics closes each loop: what ``method`` in the loop file comes to."""
+        return self._kernels.loop_methods
+
+    # States.
+
+    def state(self, q: Position, qd: ArrayLike | None = None) -> State:
+        """Check a state once, for methods to trust it: each takes it in the place of ``q``.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m]; or a batch of them.
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s]; None for rest.
+
+        Raises:
+            InputError: wrong shapes, numbers that are not finite, or a position off the loops.
+            SingularityError: a loop is at a dead point.
+        """
+        if isinstance(q, State):
+            if q.of is not self._identity:
+                raise InputError(f"q is a state of another robot than {self.name}")
+            return q if qd is None or qd is q.yd else q.with_velocity(self._inputs.velocity(qd))
+        check = self._calls.validator.check
+        found = check(q, qd)
+        if isinstance(found, core.Rejection):
+            position = self._spanning_position(q)
+            found = check(contiguous(position), None)
+            if isinstance(found, core.Rejection):
+                self._reject_position(position)
+            yd = np.zeros(self.ny) if qd is None else self._inputs.velocity(qd)
+            found = found[0], contiguous(yd), *found[2:]
+        position, yd, residual, conditioning = found
+        return State(position, yd, residual, conditioning, self._identity)
+
+    def _spanning_position(self, q: ArrayLike) -> Array:
+        """A spanning position with unit quaternions, of that or an independent one."""
+        position = self._inputs.vector("q", q, self.nq, self._inputs.independent_size)
+        if position.shape[-1] == self.nq:
+            return self._inputs.normalized(position)
+        self._calls.use_closure()  # from the next time on the engine closes it at once
+        return self._closer.close(position, None)
+
+    def _single_state(self, q: Position, qd: ArrayLike | None = None) -> State:
+        state = self.state(q, qd)
+        if not state.single:
+            which = "qd: give one velocity" if state.q.ndim == 1 else "q: give one position"
+            raise InputError(f"{which}, not a batch")
+        return state
+
+    @dispatched("k", 1)
+    def close(self, y_or_partial: Given, guess: ArrayLike | None = None) -> Array:
+        """The spanning position (nq,) that satisfies every loop.
+
+        Of a batch (N, ...), taken as a motion, each is closed from near where one before it is.
+
+        Args:
+            y_or_partial: independent position, or spanning position to be closed, or joint names
+                to positions of any joints that determine the others [rad, m].
+            guess: (nq,) where to start, e.g. the last position; it also picks the branch of the
+                assembly, and gives the pose of a floating base where only joints are named.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+            ClosureError: the loops cannot be closed there; it names the loop and the gap.
+        """
+        return self._closer.close(y_or_partial, guess)
+
+    def determining_joints(self, joints: Collection[str]) -> tuple[str, ...]:
+        """Of joints that are measured, those that `feedforward` goes by: y, or what there is.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+        """
+        return self._inputs.choices.measured("position", joints).joints
+
+    # From coordinates to others.
+
+    def independent_position(self, q: ArrayLike) -> Array:
+        """The entries of a spanning position (nq,) that are the position of y."""
+        positions = self._inputs.choices.independent_positions
+        if positions is None:
+            raise InputError(f"{self.name}: y has only part of some joint, so it has no position")
+        return self._inputs.vector("q", q, self.nq)[..., list(positions)]
+
+    def independent_velocity(
+        self,
+        q: Position,
+        velocities: Mapping[str, ArrayLike],
+        base_twist: ArrayLike | None = None,
+    ) -> Array:
+        """The independent velocity yd (ny,) from those of any joints that determine the others.
+
+        ``qd = G_x xd`` (Chignoli 2024, Eq. 3) with the given joints x in the place of y. Where
+        more are given than needed, the independent joints go first and nothing is averaged.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            velocities: joint names to velocities [rad/s, m/s]; a number each, or one per
+                coordinate of a joint that has several.
+            base_twist: (6,) of a floating base, linear then angular, in its frame; None for zero.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+            SingularityError: the joints given, or y, are at a dead point of a loop.
+        """
+        position = self.state(q).q
+        given = self._inputs.known_rates("velocity", velocities, base_twist, position)
+        return self._independent_rates("independent_velocity", *given, position)
+
+    def independent_acceleration(
+        self,
+        q: Position,
+        qd: ArrayLike,
+        accelerations: Mapping[str, ArrayLike],
+        base_acceleration: ArrayLike | None = None,
+    ) -> Array:
+        """The independent acceleration ydd (ny,); as `independent_velocity`, one rate further.
+
+        ``qdd = G_x xdd + g_x`` (Chignoli 2024, Eq. 3) with the given joints x in the place of y.
+
+        Args:
+            q: (nq,) spanning position, or independent position [rad, m].
+            qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
+            accelerations: joint names to accelerations [rad/s^2, m/s^2].
+            base_acceleration: (6,) of a floating base, as its twist; None for zero.
+        """
+        state = self.state(q, qd)
+        given = self._inputs.known_rates("acceleration", accelerations, base_acceleration, state.q)
+        return self._independent_rates("independent_acceleration", *given, state.q, state.yd)
+
+    def trace_motion_of(self, joints: Collection[str]) -> None:
+        """Trace now what positions, velocities and accelerations of these joints will need.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+        """
+        choices = self._inputs.choices
+        coordinates = choices.coordinates("velocity", joints, self.tree.home)
+        self._kernels.get("independent_velocity", coordinates)
+        self._kernels.get("independent_acceleration", coordinates)
+        positions = choices.positions(tuple(joints))
+        if positions is not None:
+            self._kernels.get("closure", positions[1])
+
+    def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
+        """(6 * bodies,) wrenches on bodies, as kernels take them, from wrenches on links."""
+        return self._inputs.body_wrenches(wrenches)
+
+    # What the methods share.
+
+    def _evaluate_operation(self, record: Operation, arguments: Mapping[str, Any]) -> Any:
+        """An operation whose arguments the engine did not take as they are.
+
+        Args:
+            record: the operation.
+            arguments: by name, as they were given.
+
+        Raises:
+            InputError: arguments of wrong shapes, not finite, or off the loops.
+            SingularityError: a dead point, or a singular mass matrix.
+        """
+        given, option = self._read_arguments(record, arguments)
+        answer = self._result(self._calls.call(self, record.name, option)(*given))
+        wanted = [*arguments.values()][-1] if record.extend else None
+        return answer if wanted is None else getattr(self, str(record.extend))(answer, wanted)
+
+    def _read_arguments(
+        self, record: Operation, arguments: Mapping[str, Any]
+    ) -> tuple[list[Any], Any]:
+        """Arguments as the engine takes them, and the option of its call."""
+        velocity = next((a.name for a in record.arguments if a.kind == "Velocity"), None)
+        position, *others = record.arguments
+        state = self.state(arguments[position.name], arguments[velocity] if velocity else None)
+        given: list[Any] = [state]
+        arrays = [state.q]
+        for argument in others:
+            if argument.kind == "Number":
+                given.append(self._inputs.number(argument.name, arguments[argument.name]))
+                continue
+            if argument.kind == "Velocity":
+                array = state.yd
+            else:
+                sizes = {"Independent": (self.ny,), "Spanning": (self.nv,)}
+                sizes |= {"Coordinates": (self.nq,)}
+                wanted = sizes.get(argument.kind, (self.ny, self.nv))
+                array = self._inputs.vector(argument.name, arguments[argument.name], *wanted)
+            array = contiguous(array)
+            given.append(array)
+            arrays.append(array)
+        option: Any = None
+        if record.wrenches:
+            wrenches = arguments["external_wrenches"]
+            # An array is none, and the reader says so.
+            option = 1 if isinstance(wrenches, np.ndarray) or wrenches else 0
+            if option:
+                given.append(BodyWrenches(self._inputs.body_wrenches(wrenches)))
+                arrays.append(given[-1].values)
+            option += 2 if arguments["friction"] else 0
+        elif record.of_frame:
+            option = self._inputs.frame(arguments["frame"])
+        counts = {len(array) for array in arrays if array.ndim == 2}
+        if len(counts) > 1:
+            raise InputError(f"the batches have different lengths: {sorted(counts)}")
+        for count in counts:  # forces on all joints are turned into those on y row by row
+            for i, argument in enumerate(record.arguments):
+                if argument.kind == "Force" and given[i].shape == (self.nv,):
+                    given[i] = np.tile(given[i], (count, 1))
+        return given, option
+
+    def _result(self, answer: Any) -> Any:
+        """What the engine returned of arguments that were read; its rejections are explained."""
+        if not isinstance(answer, core.Rejection):
+            return answer
+        if answer.status == core.LOOPS_MISSED:
+            raise SingularityError(
+                f"{self.name}: the forces of the loops {', '.join(self.loop_methods.by_forces)}"
+                f" leave {answer.value:.3g} m/s^2 open; move away from their dead points,"
+                " or use 'method: embed'"
+            )
+        if answer.status in (core.NOT_FINITE, core.SINGULAR):
+            raise SingularityError(self._no_inertia())
+        raise AssertionError(f"{self.name}: the engine rejects what was read: {answer}")
+
+    def _reject_position(self, q: Array) -> NoReturn:
+        """Say why a spanning position (..., nq) is rejected: loops open, or at a dead point."""
+        phi, conditioning = self._evaluate("loop_state", q)
+        residual = float(np.abs(phi).max(initial=0.0))
+        if not residual <= self.tree.on_loops:  # nor where it is NaN
+            raise InputError(
+                f"q does not satisfy the loops: residual {residual:.3g}; close it with"
+                " close(), or give the independent positions"
+            )
+        self._reject_dead_point(conditioning, "independent")
+
+    def _with_payload(self, Y: Array, link: str) -> Array:
+        """Y (..., ny, parameters) with ten columns more, for what a link carries."""
+        body, into_body = self._payload_columns(link)
+        return np.concatenate([Y, Y[..., 10 * body : 10 * body + 10] @ into_body], axis=-1)
+
+    def _payload_columns(self, link: str) -> tuple[int, Array]:
+        """Which body carries a link, and the map of a payload's parameters onto the body's."""
+        links = self.tree.spanning.links
+        place = links.get(link)
+        if place is None:
+            raise InputError(f"payload: {self.name} has no link {link!r}")
+        if not place.body:
+            raise InputError(f"payload: link {link!r} does not move; name one that does")
+        own = links[self.tree.spanning.bodies[place.body - 1].name]
+        return place.body - 1, parameter_map(own.frame.inverse() @ place.frame)
+
+    def _no_inertia(self) -> str:
+        return f"{self.name}: the mass matrix is singular here; a movable link may have no inertia"
+
+    def _generalized(self, state: State, tau: Array) -> Array:
+        """A force on y (ny,), of one on y or on every joint (nv,)."""
+        if tau.shape[-1] == self.ny:
+            return tau
+        return self._evaluate("generalized_force", state.q, tau)[0]
+
+    def _independent_rates(
+        self, name: str, coordinates: tuple[int, ...], known: Array, *state: Array
+    ) -> Array:
+        kernel = self._kernels.get(name, coordinates)
+        rates, conditioning = self._evaluate(kernel, *state, known)
+        self._refuse_dead_points(conditioning, "given")
+        return rates
+
+    def _evaluate(
+        self, name: str | Kernel, *inputs: Array, frames: Sequence[FrameName] = ()
+    ) -> tuple[Array, ...]:
+        """Call a kernel at one state, or at each of a batch; inputs broadcast along the batch."""
+        kernel: Any = name
+        if isinstance(name, str):
+            kernel = self.kernel(name, *frames) if frames else self._kernels.get(name)
+        if all(array.ndim == 1 for array in inputs):
+            return kernel.call(*inputs)
+        sizes = {len(array) for array in inputs if array.ndim == 2}
+        if len(sizes) > 1:
+            raise InputError(f"the batches have different lengths: {sorted(sizes)}")
+        count = sizes.pop()
+        return kernel.batch(*(np.broadcast_to(a, (count, a.shape[-1])) for a in inputs))
+
+    def _refuse_dead_points(self, conditioning: Array, which: str) -> None:
+        """Raise where the joints given hardly determine the others."""
+        if conditioning.size and not conditioning.min() >= SINGULAR:
+            self._reject_dead_point(conditioning, which)
+
+    def _reject_dead_point(self, conditioning: Array, which: str) -> NoReturn:
+        varying = [n.loop for n in self.tree.clusters if n.loop and not n.loop.constant]
+        loop = varying[int(np.argmin(conditioning)) % len(varying)]
+        loops = ", ".join(constraint.name for constraint in loop.constraints)
+        raise SingularityError(
+            f"loop {loops} is at a dead point: its {which} joints do not determine its motion;"
+            f" move away from it, or choose other {which} joints"
+        )
+
+    # Positions, and robots made from this one.
 
     def neutral(self) -> Array:
         """The position (nq,) that the robot was assembled at; it satisfies every loop."""

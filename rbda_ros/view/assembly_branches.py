@@ -8,7 +8,6 @@ import yaml
 from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.closing.tolerances import SINGULAR
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
-from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 
@@ -32,9 +31,8 @@ def branches(robot: Robot, cluster: str, q: Array) -> list[Array]:
         cluster: name of a cluster that has loops.
         q: (nq,) closed position.
     """
-    tree = robot.tree
-    k = [node.name for node in tree.clusters].index(cluster)
-    node, place = tree.clusters[k], tree.position_ranges[k]
+    k = [node.name for node in robot.cluster_nodes].index(cluster)
+    node, place = robot.cluster_nodes[k], robot.cluster_positions[k]
     found = _cluster_branches(node, q[place.start : place.stop])
     whole = []
     for part in found:
@@ -95,10 +93,10 @@ def _outside(node: ClusterNode, q: Array) -> int:
     )
 
 
-def assembly_yaml(tree: ClusterTree, q: Array) -> str:
+def assembly_yaml(robot: Robot, q: Array) -> str:
     """The ``assembly`` of a loop file that picks the branch of a position (nq,)."""
     guess = {}
-    for node, place in zip(tree.clusters, tree.position_ranges, strict=True):
+    for node, place in zip(robot.cluster_nodes, robot.cluster_positions, strict=True):
         if node.loop is None or node.loop.constant:
             continue
         for body, inside in zip(node.bodies, node.position_ranges, strict=True):

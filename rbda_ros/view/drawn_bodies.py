@@ -153,7 +153,7 @@ class _Mesh:
 
 def _cluster_colours(robot: Robot, shapes: Sequence[Shape]) -> list[Colour]:
     """Of each shape: that of its body's cluster; the bar of a rotor has one of its own."""
-    clusters = enumerate(robot.tree.clusters)
+    clusters = enumerate(robot.cluster_nodes)
     cluster_of = {number: k for k, node in clusters for number in node.numbers}
     rotors = {shape.body for shape in shapes if shape.kind == "rotor"}
     found: list[Colour] = []

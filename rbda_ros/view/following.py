@@ -22,6 +22,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from rbda_ros.description.source import loops_without_prefix
+from rbda_ros.description.yaml_text import LARGEST_TEXT
 from rbda_ros.robot import Robot, load_robot
 from rbda_ros.spatial import Array
 
@@ -138,9 +140,12 @@ class Follower:
             source = self._text
         if stop.is_set():
             return None
+        constraints = "" if path else values["loop_constraints"]
+        if constraints and isinstance(source, str):
+            constraints = loops_without_prefix(constraints, source, self._prefix, LARGEST_TEXT)
         robot = load_robot(
             source,
-            loops or (None if path else values["loop_constraints"] or None),
+            loops or constraints or None,
             floating_base=floating_base or values["floating_base"],
             gravity=values["gravity"],
         )

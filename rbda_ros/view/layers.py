@@ -82,8 +82,8 @@ class Layers:
         return move, _visible([lines])
 
     def _frames(self) -> tuple[Move, Callable[[bool], None]]:
-        links = self._robot.tree.spanning.links
-        turned = np.array([links[body.name].frame.R for body in self._robot.tree.spanning.bodies])
+        links = self._robot.spanning_tree.links
+        turned = np.array([links[body.name].frame.R for body in self._robot.spanning_tree.bodies])
         origins, count = self._origins(), len(turned)
         axes = self._scene.add_batched_axes(
             "/layers/frames",
@@ -100,7 +100,7 @@ class Layers:
         return move, _visible([axes])
 
     def _names(self) -> tuple[Move, Callable[[bool], None]]:
-        bodies, origins = self._robot.tree.spanning.bodies, self._origins()
+        bodies, origins = self._robot.spanning_tree.bodies, self._origins()
         labels = [
             self._scene.add_label(f"/layers/names/{k}", body.name) for k, body in enumerate(bodies)
         ]
@@ -118,9 +118,9 @@ class Layers:
 
     def _origins(self) -> Array:
         """(n, 3) origin of each body's link, in the body's frame."""
-        links = self._robot.tree.spanning.links
+        links = self._robot.spanning_tree.links
         return np.array(
-            [links[body.name].frame.p for body in self._robot.tree.spanning.bodies]
+            [links[body.name].frame.p for body in self._robot.spanning_tree.bodies]
         ).reshape(-1, 3)
 
 
@@ -129,7 +129,7 @@ def masses_of(robot: Robot) -> tuple[Array, Array, Array]:
 
     The inertia (6, 6) of a body has its first moment in the corner: ``m c x``.
     """
-    found = [(k, body) for k, body in enumerate(robot.tree.spanning.bodies) if body.mass > 0.0]
+    found = [(k, body) for k, body in enumerate(robot.spanning_tree.bodies) if body.mass > 0.0]
     corners = [body.inertia[:3, 3:] for _, body in found]
     first = np.array([(m[2, 1], m[0, 2], m[1, 0]) for m in corners]).reshape(-1, 3)
     masses = np.array([body.mass for _, body in found])

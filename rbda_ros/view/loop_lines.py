@@ -80,7 +80,7 @@ class LoopLines:
 
 def loop_lines(robot: Robot, unclosed: Sequence[Constraint] = ()) -> tuple[LoopLine, ...]:
     """A line for every constraint of the robot; unclosed ones are a cluster each."""
-    nodes = [node for node in robot.tree.clusters if node.loop is not None]
+    nodes = [node for node in robot.cluster_nodes if node.loop is not None]
     found = [(node.name, c) for node in nodes if node.loop for c in node.loop.constraints]
     found += [(constraint.name, constraint) for constraint in unclosed]
     return tuple(
@@ -95,7 +95,7 @@ def loop_lines(robot: Robot, unclosed: Sequence[Constraint] = ()) -> tuple[LoopL
 
 
 def _corners(robot: Robot, constraint: Constraint) -> tuple[tuple[tuple[int, Array], ...], int]:
-    links = robot.tree.spanning.links
+    links = robot.spanning_tree.links
     if isinstance(constraint, CutJoint):
         ends = [links[end.link] for end in (constraint.predecessor, constraint.successor)]
         cuts = [
@@ -104,9 +104,9 @@ def _corners(robot: Robot, constraint: Constraint) -> tuple[tuple[tuple[int, Arr
         ]
         first, second = ((place.body, place.frame.p) for place in ends)
         return (first, *cuts, second), 1
-    body_of = robot.tree.spanning.body_of_joint
+    body_of = robot.spanning_tree.body_of_joint
     bodies = [body_of[name] for name in _tied(constraint)]
-    names = [robot.tree.spanning.bodies[number - 1].name for number in bodies]
+    names = [robot.spanning_tree.bodies[number - 1].name for number in bodies]
     corners = [(links[name].body, links[name].frame.p) for name in names]
     return tuple(corners if len(corners) > 1 else corners * 2), 0
 
@@ -125,7 +125,7 @@ def _axes(robot: Robot, constraint: Constraint) -> set[tuple[object, ...]]:
     found: set[tuple[object, ...]] = set()
     for name in _tied(constraint):
         joint = joints[name]
-        place = robot.tree.spanning.links[joint.parent]
+        place = robot.spanning_tree.links[joint.parent]
         point = (place.frame @ frame_of(joint.origin)).p
         turns = joint.type in ("revolute", "continuous")
         found.add((place.body, *point.round(9).tolist()) if turns else (name,))

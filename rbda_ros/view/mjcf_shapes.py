@@ -29,7 +29,7 @@ def mjcf_shapes(
         return [], ()
     names, shapes = Names(model), list[Shape]()
     for g in range(model.ngeom):
-        place = robot.tree.spanning.links.get(names.body(model.geom_bodyid[g]))
+        place = robot.spanning_tree.links.get(names.body(model.geom_bodyid[g]))
         if place is not None:
             at = place.frame @ Frame(_matrix(model.geom_quat[g]), np.array(model.geom_pos[g]))
             shape = _shape(model, g, place.body, at)

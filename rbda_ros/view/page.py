@@ -108,7 +108,7 @@ class Page:
         self._node: tuple[int, str, Mapping[str, str]] | None = None
         self._history = EffortHistory(robot)
         self._draw(poser.home)
-        self.panel.show_branch(assembly_yaml(robot.tree, poser.start))
+        self.panel.show_branch(assembly_yaml(robot, poser.start))
 
     @property
     def url(self) -> str:
@@ -198,7 +198,7 @@ class Page:
         self._poser.jump(q)
         self.panel.set_values(self.panel.drive, self._poser.values(self.panel.drive, q))
         self._draw(self._poser.at(q, self.panel.drive))
-        self.panel.show_branch(assembly_yaml(self._robot.tree, q))
+        self.panel.show_branch(assembly_yaml(self._robot, q))
 
     def _draw(self, posed: Posed) -> None:
         self._posed = posed

@@ -147,7 +147,7 @@ class Panel:
         """What is drawn: colours, layers over the robot, and the legend."""
         clusters = [
             (node.name, COLOURS[k % len(COLOURS)])
-            for k, node in enumerate(self._robot.tree.clusters)
+            for k, node in enumerate(self._robot.cluster_nodes)
             if node.loop is not None
         ]
         with self._gui.add_folder("show"):
@@ -163,8 +163,8 @@ class Panel:
     def _add_loops(self, moves: bool) -> None:
         self._loops = None
         self._plot: Any = None
-        varying = [n.name for n in self._robot.tree.clusters if n.loop and not n.loop.constant]
-        if not self._robot.tree.has_loops:
+        varying = [n.name for n in self._robot.cluster_nodes if n.loop and not n.loop.constant]
+        if not self._robot.has_loops:
             return
         with self._gui.add_folder("loops"):
             self._loops = self._gui.add_html("")
@@ -182,7 +182,7 @@ class Panel:
 
     def _add_frames(self) -> None:
         with self._gui.add_folder("frames", expand_by_default=False):
-            links = [body.name for body in self._robot.tree.spanning.bodies]
+            links = [body.name for body in self._robot.spanning_tree.bodies]
             self._link = self._gui.add_dropdown("link", tuple(links) or (NOTHING,))
             show = self._gui.add_button("show its inertia")
             clear = self._gui.add_button("hide all")
@@ -405,7 +405,7 @@ def _grouped(robot: Robot, sliders: Sequence[Slider]) -> dict[str, list[Slider]]
     """
     if len(sliders) <= FEW:
         return {"": list(sliders)}
-    bodies = robot.tree.spanning.bodies
+    bodies = robot.spanning_tree.bodies
     children: dict[int, int] = {}
     for body in bodies:
         if body.mass > 0.0:

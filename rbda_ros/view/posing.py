@@ -9,7 +9,6 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from rbda_ros.algorithms.kinematics import body_poses
 from rbda_ros.cluster_tree.closing.search import close_cluster
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.joints import integrate
@@ -82,10 +81,9 @@ class Poser:
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self.drives: Mapping[str, Drive] = drives(robot)
-        self.start: Array = robot.tree.home
+        self.start: Array = robot.neutral()
         self.q: Array = self.start.copy()  # the last position that closed
-        q = ca.SX.sym("q", robot.nq)
-        self._poses = ca.Function("body_poses", [q], [*body_poses(robot.tree, q)])
+        self._poses = robot.body_pose_function()
         self._speeds: dict[tuple[str, str], tuple[ca.Function, float]] = {}
 
     @cached_property
@@ -96,13 +94,13 @@ class Poser:
     def values(self, drive: str, q: Array) -> dict[str, float]:
         """Where the sliders of a drive stand at a position (nq,)."""
         found = {}
-        bodies = {body.joint.name: body for body in self.robot.tree.spanning.bodies}
+        bodies = {body.joint.name: body for body in self.robot.spanning_tree.bodies}
         for slider in self.drives[drive].sliders:
             place, body = self.robot.coordinates.positions[slider.joint], bodies[slider.joint]
             if len(place) == 1:
                 found[slider.name] = float(q[place.start])
             else:
-                home, at = (each[place.start : place.stop] for each in (self.robot.tree.home, q))
+                home, at = (each[place.start : place.stop] for each in (self.robot.neutral(), q))
                 step = _difference(body.joint.type, home, at)
                 found[slider.name] = float(step[body.velocity_names.index(slider.name)])
         return found
@@ -167,10 +165,10 @@ class Poser:
         self, q: Array, drive: str = "joints", troubles: Mapping[str, str] | None = None
     ) -> tuple[LoopHealth, ...]:
         """How the loops fare at a spanning position (nq,); troubles of clusters are passed on."""
-        tree = self.robot.tree
+        robot = self.robot
         return tuple(
             self._health(node, q[place.start : place.stop], drive, (troubles or {}).get(node.name))
-            for node, place in zip(tree.clusters, tree.position_ranges, strict=True)
+            for node, place in zip(robot.cluster_nodes, robot.cluster_positions, strict=True)
             if node.loop is not None
         )
 
@@ -191,17 +189,17 @@ class Poser:
                 given[slider.joint] = values[slider.name]
             else:
                 steps.setdefault(slider.joint, []).append(values[slider.name])
-        for body in self.robot.tree.spanning.bodies:
+        for body in self.robot.spanning_tree.bodies:
             if (step := steps.get(body.joint.name)) is not None:
                 place = self.robot.coordinates.positions[body.joint.name]
-                home = self.robot.tree.home[place.start : place.stop]
+                home = self.robot.neutral()[place.start : place.stop]
                 given[body.joint.name] = integrate(body.joint.type, home, np.array(step))
         return given
 
     def _close_each(self, given: Mapping[str, Array | float], troubles: dict[str, str]) -> Array:
         """Cluster by cluster, so that one loop out of reach leaves the others closed."""
-        tree, q = self.robot.tree, self.q.copy()
-        for node, place in zip(tree.clusters, tree.position_ranges, strict=True):
+        robot, q = self.robot, self.q.copy()
+        for node, place in zip(robot.cluster_nodes, robot.cluster_positions, strict=True):
             known = {
                 i: np.atleast_1d(np.asarray(given[body.joint.name], float))
                 for i, body in enumerate(node.bodies)

@@ -34,8 +34,8 @@ SMALLEST = 1e-3
 def robot_size(robot: Robot) -> float:
     """How far joints and cut points are from the root at the assembly [m]; 0.3 at least."""
     far = [0.3]
-    for body in robot.tree.spanning.bodies:
-        far.append(float(np.linalg.norm(robot.frame_pose(robot.tree.home, body.name)[:3, 3])))
+    for body in robot.spanning_tree.bodies:
+        far.append(float(np.linalg.norm(robot.frame_pose(robot.neutral(), body.name)[:3, 3])))
     return max(far)
 
 
@@ -71,7 +71,7 @@ def _visuals(
     shapes, notes = list[Shape](), list[str]()
     materials = {each.get("name", ""): _colour(each) for each in children(root, "material")}
     for name, elements in _by_link(root).items():
-        place = robot.tree.spanning.links.get(name)
+        place = robot.spanning_tree.links.get(name)
         for element in elements if place else ():
             assert place is not None
             kind: Kind = "collision" if element.tag == "collision" else "visual"
@@ -150,8 +150,8 @@ def _numbers(text: Any, count: int) -> list[float]:
 def _skeleton(robot: Robot, size: float) -> Iterator[Shape]:
     """Bones from each joint to what hangs from its body; inertias as boxes; rotors as discs."""
     ends = _ends(robot)
-    links = robot.tree.spanning.links
-    for number, body in enumerate(robot.tree.spanning.bodies, start=1):
+    links = robot.spanning_tree.links
+    for number, body in enumerate(robot.spanning_tree.bodies, start=1):
         origin = links[body.name].frame.p
         lengths = [float(np.linalg.norm(end - origin)) for end in ends.get(number, ())]
         if not any(length > 1e-6 for length in lengths) and body.mass < 1e-6:
@@ -167,7 +167,7 @@ def _skeleton(robot: Robot, size: float) -> Iterator[Shape]:
 
 def inertia_boxes(robot: Robot, size: float) -> list[Shape]:
     """Boxes with the mass and moments of the links that move, where they are not absurdly large."""
-    links = robot.tree.spanning.links
+    links = robot.spanning_tree.links
     found = []
     for link in robot.description.links:
         place = links[link.name]
@@ -188,8 +188,8 @@ def _rotor(number: int, frame: Frame, size: float) -> Iterator[Shape]:
 
 def _ends(robot: Robot) -> Mapping[int, list[Array]]:
     """Per body the points where joints and cuts are on it, in its frame."""
-    links, ends = robot.tree.spanning.links, dict[int, list[Array]]()
-    rotors = {body.joint.name for body in robot.tree.spanning.bodies if body.mass < 1e-6}
+    links, ends = robot.spanning_tree.links, dict[int, list[Array]]()
+    rotors = {body.joint.name for body in robot.spanning_tree.bodies if body.mass < 1e-6}
     for joint in robot.description.joints:
         if joint.type != "fixed" and joint.name not in rotors:
             place = links[joint.parent]

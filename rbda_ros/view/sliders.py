@@ -63,7 +63,7 @@ def _independent(robot: Robot) -> Drive:
     chosen = set(robot.independent_joint_names)
     left_out: list[str] = []
     sliders: list[Slider] = []
-    bodies = robot.tree.spanning.bodies[1 if robot.floating_base else 0 :]
+    bodies = robot.spanning_tree.bodies[1 if robot.floating_base else 0 :]
     for body in bodies:
         inside = [name in chosen for name in body.velocity_names]
         if all(inside):
@@ -87,7 +87,7 @@ def _sliders(robot: Robot, body: Body) -> Iterable[Slider]:
             way = FREE_TURN if turns else FREE_SLIDE
             yield Slider(name, joint.name, -way, way, "rad" if turns else "m")
         return
-    home = float(robot.tree.home[robot.coordinates.scalar_positions[joint.name]])
+    home = float(robot.neutral()[robot.coordinates.scalar_positions[joint.name]])
     slides = joint.type == "prismatic"
     lower, upper = joint.limits.lower, joint.limits.upper
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
@@ -122,11 +122,11 @@ def _motor_names(robot: Robot) -> tuple[tuple[str, ...], str]:
 def _motors(robot: Robot, joints: Drive, motors: Sequence[str]) -> tuple[Slider, ...]:
     """Their ranges are where the ranges of the independent joints take them, to first order."""
     own = {slider.name: slider for slider in joints.sliders}
-    G = robot.kernel("velocity_map").call(robot.tree.home)[0].reshape(robot.nv, robot.ny)
-    home, place = robot.tree.home, robot.coordinates.scalar_positions
-    names = [robot.tree.velocity_names[j] for j in robot.tree.independent]
+    G = robot.kernel("velocity_map").call(robot.neutral())[0].reshape(robot.nv, robot.ny)
+    home, place = robot.neutral(), robot.coordinates.scalar_positions
+    names = [robot.coordinate_names[j] for j in robot.independent_coordinates]
     sliders = []
-    for body in robot.tree.spanning.bodies:
+    for body in robot.spanning_tree.bodies:
         name = body.joint.name
         if name not in motors:
             continue

@@ -37,11 +37,11 @@ class OpenPoser(Poser):
     ) -> None:
         super().__init__(robot)
         self.unclosed = tuple(constraints)
-        spanning = robot.tree.spanning
+        spanning = robot.spanning_tree
         numbers = range(1, len(spanning.bodies) + 1)
         guessed = {
             number: guess.get(
-                body.joint.name, robot.tree.home[robot.coordinates.positions[body.joint.name]]
+                body.joint.name, robot.neutral()[robot.coordinates.positions[body.joint.name]]
             )
             for number, body in zip(numbers, spanning.bodies, strict=True)
         }

@@ -21,6 +21,7 @@ from reference_data import ANGULAR_FIRST, REFERENCE_ROBOTS, reference
 
 from rbda_ros import load_robot
 from rbda_ros.algorithms.pv_osim import delassus_product, inverse_operational_space_inertia
+from rbda_ros.robot.contact_dynamics import read_contacts
 
 ROBOTS = distinct_robots()
 MASSLESS_TIPS = {"romeo", "romeo_laas_small"}
@@ -147,7 +148,7 @@ def test_product_equals_dense(case):
     for state in contact_states(robot, 2):
         G, _ = oracle.explicit(state.q, np.zeros(robot.nv))
         H = G.T @ oracle.mass_matrix(state.q) @ G
-        read = robot._read(contacts)
+        read = read_contacts(robot, contacts)
         J = read.along_axes([robot.jacobian(state.q, (c.link, c.xyz)) for c in contacts])
         forces = np.random.default_rng(0).normal(size=len(J))
         expected = J @ np.linalg.solve(H, J.T @ forces)

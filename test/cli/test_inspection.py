@@ -92,7 +92,7 @@ def test_rows_and_names_of_mechanisms(name):
 
 def test_output_bodies():
     tree = MECHANISMS["two_parents"].tree()
-    numbers = [output_bodies(tree, node) for node in tree.clusters]
+    numbers = [output_bodies(tree.clusters, node) for node in tree.clusters]
     assert numbers == [(0,), (1, 2), (3,), (4,)]
     text = shown(MECHANISMS["two_parents"].load())
     assert "cluster left_forearm on bodies 1 and 2 of cluster left_arm" in text

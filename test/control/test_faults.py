@@ -327,3 +327,47 @@ def test_numbers_that_are_not_finite_are_absent():
     tau = robot.inverse_dynamics(q, np.zeros(robot.ny), np.zeros(robot.ny))
     expected = robot.actuator_efforts(q, tau)
     np.testing.assert_allclose(sent["feedforward"], expected, rtol=1e-7, atol=1e-9)
+
+
+def test_a_number_that_is_not_finite_is_absent_for_that_joint_and_field():
+    """joint_state_broadcaster publishes NaN for interfaces that a joint does not have."""
+    robot = load_robot(*LEG)
+    names = list(robot.joint_names)
+    q = robot.close(np.full(4, 0.2))
+    qd = robot.spanning_velocity(q, np.full(4, 0.1))
+    feed = Feed(robot)
+    wanted = feed.states(q, qd, names=names)["feedforward"]
+    motors = [names.index(name) for name in robot.actuated_joint_names]
+    for fields in ("position", "velocity", "both"):  # of all but the motors
+        position, velocity = np.full(len(names), np.nan), np.full(len(names), np.nan)
+        position[motors], velocity[motors] = q[motors], qd[motors]
+        position = q if fields == "velocity" else position
+        velocity = qd if fields == "position" else velocity
+        feed.wait(200)  # what came before is too old
+        found = feed.states(position, velocity, names=names)
+        if not found:  # its kernel had to be made
+            found = feed.states(position, velocity, names=names)
+        np.testing.assert_allclose(found["feedforward"], wanted, atol=1e-9)
+    feed.wait(200)
+    assert "feedforward" not in feed.states(q, np.full(len(names), np.nan), names=names)
+    assert feed.reason == "no velocity"
+    assert "velocity of hip_abduction" in feed.message and "differentiate" in feed.message
+    feed.wait(200)
+    assert not feed.states(np.full(len(names), np.nan), qd, names=names)
+    assert feed.reason == "not finite" and "position of hip_abduction" in feed.message
+
+
+def test_external_efforts_go_by_the_joints_whose_effort_is_a_number():
+    """NaN for the effort of a joint that is no motor changes nothing; of a motor, it is absent."""
+    robot = load_robot(*LEG)
+    names = list(robot.joint_names)
+    q = robot.close(np.full(4, 0.2))
+    still = np.zeros(len(names))
+    feed = Feed(robot, publish_external_effort=True)
+    effort = np.full(len(names), np.nan)
+    effort[[names.index(name) for name in robot.actuated_joint_names]] = 0.5
+    assert "external_effort" in feed.states(q, still, names=names, effort=effort)
+    effort[names.index(robot.actuated_joint_names[0])] = np.nan
+    feed.wait(5)
+    assert "external_effort" not in feed.states(q, still, names=names, effort=effort)
+    assert feed.reason == "no measured effort"

@@ -252,7 +252,7 @@ def test_methods_are_documented_as_they_are_written():
     method = Robot.inverse_dynamics
     assert method.__name__ == "inverse_dynamics"
     assert "constraint-embedding RNEA" in method.__doc__
-    assert Robot.close.__qualname__ == "Mechanism.close"
+    assert Robot.close.__qualname__ == "Robot.close"
 
 
 def test_without_the_engine_it_says_what_to_do():

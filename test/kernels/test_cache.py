@@ -61,7 +61,7 @@ def test_what_clients_name_is_bounded_and_plain_kernels_stay(name, monkeypatch):
         robot.constrained_forward_dynamics(q, still, still, [Contact(link, point)])
     optional = [key for key in robot._kernels.cached() if len(key) > 1]
     assert len(optional) == 3
-    assert len(robot._places) == 3
+    assert len(robot._contact_places) == 3
     assert robot.kernel("inverse_dynamics") is plain
 
 

@@ -66,8 +66,13 @@ def test_completes(leg, talk, names):
 
 @pytest.mark.parametrize(
     ("efforts", "known"),
-    [([1.5, -2.0, 0.25, 3.0], True), ([1.5, np.nan, 0.25, 3.0], False), ([], False)],
-    ids=["all", "one not finite", "none"],
+    [
+        ([1.5, -2.0, 0.25, 3.0], True),
+        ([1.5, np.nan, 0.25, 3.0], True),
+        ([np.nan] * 4, False),
+        ([], False),
+    ],
+    ids=["all", "one not finite", "none finite", "none"],
 )
 def test_efforts_are_those_of_the_message(leg, talk, efforts, known):
     """Whoever answers: Python the first message, the native thread those after it."""
@@ -76,7 +81,7 @@ def test_efforts_are_those_of_the_message(leg, talk, efforts, known):
     names = robot.independent_joint_names
     completed(talk, names, *of(robot, names))
     heard.clear()
-    wanted = dict(zip(names, efforts, strict=True)) if known else {}
+    wanted = dict(zip(names, np.nan_to_num(efforts).tolist(), strict=True)) if known else {}
 
     def told():
         message = client.joint_states(names, *of(robot, names))

@@ -1,5 +1,7 @@
 """What is made ready before messages ask for it."""
 
+import re
+
 import numpy as np
 import pytest
 from mechanism_table import MECHANISMS
@@ -95,3 +97,22 @@ def test_every_mechanism_can_be_made_ready(name, monkeypatch):
     """Also where motors do not determine the other joints, or have several coordinates."""
     monkeypatch.setenv("RBDA_ROS_COMPILE", "0")
     warm(MECHANISMS[name].load())
+
+
+def test_names_in_a_loop_file_may_have_the_prefix_of_messages(tmp_path):
+    """The same robot from names with and without it, as text and as a file."""
+    urdf = share_file("config/robots/demo_leg.urdf").read_text()
+    plain = share_file("config/robots/demo_leg_loops.yaml").read_text()
+    names = sorted(load_robot(urdf, plain).joint_names, key=len, reverse=True)
+    prefixed = re.sub(rf"\b({'|'.join(names)})\b", r"left_\1", plain)
+    assert prefixed.count("left_") > 10
+    (tmp_path / "loops.yaml").write_text(prefixed)
+    wanted = load_robot(urdf, plain)
+    for loops in (plain, prefixed, str(tmp_path / "loops.yaml")):
+        source = ModelSource(urdf, loops, False, (0.0, 0.0, -9.81), "left_")
+        robot = _build(source)
+        assert robot.joint_names == wanted.joint_names
+        assert robot.independent_joint_names == wanted.independent_joint_names
+    without = ModelSource(urdf, prefixed, False, (0.0, 0.0, -9.81), "")
+    with pytest.raises(ModelError, match="left_"):
+        _build(without)

@@ -174,7 +174,7 @@ def test_numbers_that_are_not_finite_are_counted(leg):
     bad = leg.client.joint_states(robot.independent_joint_names, [np.nan, *Y[1:]], YD)
     leg.publisher.publish(bad)
     leg.client.until(lambda: refusals.total == before + 1)
-    assert "not finite: hip_abduction" in refusals.last_message
+    assert "not finite: position of hip_abduction" in refusals.last_message
     leg.natively(*good(robot))
 
 

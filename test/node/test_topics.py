@@ -41,7 +41,7 @@ def bad(client, names):
 
     return [
         (states(names, [nan, *q[1:]], qd), "not finite"),
-        (states(names, q, [inf, *qd[1:]]), "not finite"),
+        (states(names, q, [inf, *qd[1:]]), "no velocity"),
         (states([f"left_{n}" for n in names], q, qd), "misnamed joints"),
         (states([*names, names[0]], [*q, 0.1], [*qd, 0.2]), "misnamed joints"),
         (states([], [], []), "misnamed joints"),
@@ -91,7 +91,7 @@ def test_diagnostics(arm, arm_talk):
     status, values = diagnoses.next()
     assert status.level == DiagnosticStatus.ERROR
     listed = ", ".join(robot.joint_names)
-    assert status.message == f"input refused: joint_states are not finite: {listed}"
+    assert status.message == f"input refused: joint_states are not finite: position of {listed}"
     assert int(values["refused: not finite"]) == refused + 3
 
     for _ in range(10):

@@ -8,6 +8,7 @@ from pinocchio_oracle import assert_close
 
 from rbda_ros import Contact, InputError, Wheel, load_robot
 from rbda_ros.description.model import CutJoint
+from rbda_ros.robot.contact_dynamics import read_contacts
 
 GRAVITY = 9.81
 SLOPE = 0.3
@@ -122,7 +123,7 @@ def test_a_leaning_wheel_keeps_rolling(rows):
         def held(t, q=state.q, yd=yd, ydd=motion.ydd):
             at = robot.tree.integrate(q, t * yd + 0.5 * t**2 * ydd)
             moved = robot.state(at, yd + t * ydd)
-            read = robot._read([wheel], moved)
+            read = read_contacts(robot, [wheel], moved)
             return read.along_axes([read.motions[0].velocity])
 
         rate = (held(1e-5) - held(-1e-5)) / 2e-5

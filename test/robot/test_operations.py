@@ -85,7 +85,7 @@ def fine(self, q: Position):
     ("kernels", "returns", "method", "words"),
     [
         (("nothing",), "tau", fine, "there is no kernel 'nothing'"),
-        (("momentum",), "tau", fine, "has no names of outputs"),
+        (("closure",), "tau", fine, "has no names of outputs"),
         (("gravity_force",), "tau", undocumented, "has no docstring"),
         (("gravity_force",), "tau", other, "its first argument is no Position"),
         (("gravity_force",), "tau", unread, "no kernel reads tau"),

@@ -1,5 +1,6 @@
 """Robot: batches, threads, and independence of ROS."""
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +12,10 @@ from loop_oracle import mechanism_states
 from mechanism_table import MECHANISMS
 from pinocchio_oracle import assert_close, example_robots
 
+import rbda_ros
 from rbda_ros import Derivatives, Robot, load_robot
 from rbda_ros.cluster_tree.tree import build_cluster_tree
+from rbda_ros.robot.operations import Operations
 
 METHODS = {
     "inverse_dynamics": lambda r, q, yd, x: r.inverse_dynamics(q, yd, x),
@@ -191,3 +194,39 @@ def test_any_point_of_a_link_needs_no_kernel_of_its_own():
         robot.operational_space_inertia(q, [point, link])
     by_points = [key[0] for key in robot._kernels.cached() if key[0].endswith("_at")]
     assert sorted(by_points) == ["jacobian_at", "operational_space_at"]
+
+
+ABOVE = ("control", "node", "recordings", "view", "demo", "examples", "cli")
+"""Packages that use a robot by its public members; ``exports`` traces programs of the tree."""
+
+
+@pytest.mark.parametrize("package", ABOVE)
+def test_packages_above_do_not_use_the_tree_of_a_robot(package):
+    folder = Path(rbda_ros.__file__).parent / package
+    inside = re.compile(r"\b_?robot\.tree\b")
+    found = [
+        f"{path.name}:{number}"
+        for path in sorted(folder.rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if inside.search(line)
+    ]
+    assert not found, "give Robot a public member for it"
+
+
+def test_robot_has_no_base_but_its_operations():
+    assert Robot.__bases__ == (Operations,)
+
+
+def test_poses_of_bodies_are_those_of_their_links():
+    for name in ("four_bar", "spherical_cut"):
+        robot = MECHANISMS[name].load()
+        q = robot.neutral()
+        R, p = (np.asarray(each) for each in robot.body_pose_function()(q))
+        for k, body in enumerate(robot.spanning_tree.bodies):
+            place = robot.spanning_tree.links[body.name]
+            pose = robot.frame_pose(q, body.name)
+            np.testing.assert_allclose(
+                R[3 * k : 3 * k + 3] @ place.frame.R, pose[:3, :3], atol=1e-12
+            )
+            origin = p[3 * k : 3 * k + 3, 0] + R[3 * k : 3 * k + 3] @ place.frame.p
+            np.testing.assert_allclose(origin, pose[:3, 3], atol=1e-12)

@@ -19,7 +19,7 @@ def test_a_four_bar_has_two_branches_and_each_loads_again():
     for q in found:
         assert robot.state(q).residual < 1e-9
         assert q[0] == found[0][0]  # the crank stays
-        picked = yaml.safe_load(assembly_yaml(robot.tree, q))
+        picked = yaml.safe_load(assembly_yaml(robot, q))
         again = load_robot(FILES[0], loops | picked)
         np.testing.assert_allclose(again.tree.home, q, atol=1e-3)
 
@@ -27,4 +27,4 @@ def test_a_four_bar_has_two_branches_and_each_loads_again():
 def test_gears_have_no_branches():
     robot = load_robot("docs/cookbook/gear.urdf", "docs/cookbook/gear.yaml")
     assert len(branches(robot, robot.tree.clusters[0].name, robot.tree.home)) == 1
-    assert yaml.safe_load(assembly_yaml(robot.tree, robot.tree.home)) is None
+    assert yaml.safe_load(assembly_yaml(robot, robot.neutral())) is None

@@ -175,6 +175,7 @@ def _services() -> list[tuple[Any, Any]]:
         srv.ConvertTrajectory: a.convert_trajectory,
         srv.DescribeActuation: a.describe_actuation,
         srv.DescribeModel: a.describe_model,
+        srv.InverseKinematics: a.inverse_kinematics,
     }
     return [(kind, a._answer(node, a.Service(kind, do))) for kind, do in handlers.items()]
 

@@ -45,7 +45,7 @@ def newton_steps(
     columns, q = list(free), ca.SX(target)
 
     def moved_by(at: Matrix, step: Matrix) -> Matrix:
-        return _moved(loop, at, columns, step)
+        return moved_along(loop, at, columns, step)
 
     if loop.constant or not columns:
         return moved_by(q, least_squares(loop.K(q)[:, columns], -loop.phi(q))), ca.DM(0.0)
@@ -86,7 +86,7 @@ def _positions_of(loop: Loop) -> dict[int, int]:
     return entries
 
 
-def _moved(loop: Loop, q: Matrix, columns: Sequence[int], step: Matrix) -> Matrix:
+def moved_along(loop: Loop, q: Matrix, columns: Sequence[int], step: Matrix) -> Matrix:
     """The position (nq) that a step of some velocity coordinates leads to from q.
 
     Quaternions go along their rate and are then made of length one again: the same as turning by

@@ -25,6 +25,7 @@ from rbda_ros.node.services.dynamics_services import (
 from rbda_ros.node.services.identify_payload_service import identify_payload
 from rbda_ros.node.services.in_place import for_service
 from rbda_ros.node.services.inverse_dynamics_service import InverseDynamicsService
+from rbda_ros.node.services.kinematics_service import inverse_kinematics
 from rbda_ros.node.services.payload_service import set_payload
 from rbda_ros.node.services.service_qos import SERVICE_QOS
 from rbda_ros.node.services.slow_services import SlowServices
@@ -39,6 +40,7 @@ from rbda_ros.srv import (
     ForwardDynamics,
     IdentifyPayload,
     InverseDynamics,
+    InverseKinematics,
     MassMatrix,
     OperationalSpaceInertia,
     SetPayload,
@@ -86,6 +88,7 @@ def advertise(node: Any) -> SlowServices:
         "convert_state": Service(ConvertState, convert_state),
         "convert_trajectory": Service(ConvertTrajectory, convert_trajectory),
         "describe_actuation": Service(DescribeActuation, describe_actuation),
+        "inverse_kinematics": Service(InverseKinematics, inverse_kinematics),
     }
     for name, service in in_place.items():
         kind, answer = for_service(service.kind), _answer(node, service)

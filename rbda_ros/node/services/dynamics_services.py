@@ -62,7 +62,7 @@ def operational_space_inertia(
 
 def _coordinates(robot: Robot) -> list[str]:
     """Names of the independent coordinates: the floating base's six, if any, then the joints."""
-    link = robot.tree.spanning.bodies[0].name if robot.floating_base else ""
+    link = robot.spanning_tree.bodies[0].name if robot.floating_base else ""
     base = [f"{link}.{axis}" for axis in AXES] if link else []
     return [*base, *robot.independent_joint_names]
 

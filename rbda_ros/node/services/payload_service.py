@@ -26,7 +26,7 @@ def set_payload(node: Any, robot: Robot, settings: Settings, request: Any, respo
             raise InputError("the node was cleaned up meanwhile; configure it, and call again")
         robot = in_use  # a new description has come meanwhile: the load is for that
     response.total_mass = loaded.mass
-    if request.inertia.m and not robot.tree.spanning.links[request.link].body:
+    if request.inertia.m and not robot.spanning_tree.links[request.link].body:
         response.message = f"link '{request.link}' is fixed to the world: the load changes nothing"
 
 

@@ -209,7 +209,7 @@ def _base_motion(robot: Robot, request: Any, count: int) -> tuple[Vector | None,
 
 
 def _of_actuated(robot: Robot, state: State, ydd: Vector, effort: Vector, tau: Vector) -> _Motion:
-    actuated = list(robot.tree.actuated)
+    actuated = list(robot.actuated_coordinates)
     in_q = robot.coordinates.scalar_positions
     names = robot.actuated_joint_names
     # A coordinate of a joint that has several has a velocity of its own, but no position.

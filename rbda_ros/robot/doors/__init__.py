@@ -1,9 +1,12 @@
-"""Operations as functions of other libraries: CasADi.
+"""Operations as functions of other libraries: CasADi, PyTorch and JAX.
 
-Lives here: `casadi_functions`, which adapts an operation to CasADi; `operation_program`, the
-operation as one CasADi function of flat vectors; `loop_closure`, the spanning position as a CasADi
-function of the independent one.
+Lives here: `casadi_functions`, `torch_functions` and `jax_functions`, which adapt an operation to
+one library each, the latter two with `torch_calls` and `jax_calls`, the only modules that import
+PyTorch and JAX; `operation_program`, the operation as one CasADi function of flat vectors;
+`loop_closure`, the spanning position as a CasADi function of the independent one;
+`batch_functions`, an operation and its derivatives over batches of numpy arrays, and
+`argument_layout`, the arguments of these as users give them.
 Comes in: everything that `robot` may import, and the records of `robot/operations.py`, from which
 all of it is made: a new operation needs nothing here.
-Used from outside: the method `casadi` of `Robot`.
+Used from outside: the methods `casadi`, `torch` and `jax` of `Robot`.
 """

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.kernels.trace import trace_check
 from rbda_ros.robot.doors.loop_closure import closing_function
-from rbda_ros.robot.doors.operation_program import Program, operation_program
+from rbda_ros.robot.doors.operation_program import Program, argument_sizes, operation_program
 from rbda_ros.robot.inputs import FrameName
 from rbda_ros.spatial import Matrix
 
@@ -114,15 +114,11 @@ def _assembled(
 def _shape(robot: Any, program: Program, kind: str, closing: ca.Function | None) -> tuple[int, int]:
     if kind == "Wrenches":
         return len(program.links), 6
-    spanning = closing is None
-    rows = {
-        "Position": robot.nq if closing is None else closing.numel_in(0),
-        "Velocity": robot.nv if spanning else robot.ny,
-        "Spanning": robot.nv,
-        "Coordinates": robot.nq,
-        "Number": 1,
-    }
-    return rows.get(kind, robot.ny), 1
+    if kind == "Position" and closing is not None:
+        return closing.numel_in(0), 1
+    if kind == "Velocity" and closing is None:
+        return robot.nv, 1
+    return argument_sizes(robot)[kind], 1
 
 
 def _read(robot: Any, kind: str, x: Matrix, closing: ca.Function | None) -> Matrix:

@@ -17,7 +17,7 @@ from rbda_ros.errors import InputError
 from rbda_ros.kernels.quantities import QUANTITIES, shape_of
 from rbda_ros.kernels.registry import robot_sizes
 from rbda_ros.robot.inputs import FrameName
-from rbda_ros.robot.operations import OPERATIONS, SIGNS, Operation
+from rbda_ros.robot.operations import KINDS, OPERATIONS, SIGNS, Operation
 from rbda_ros.spatial import Array, Matrix
 
 WRENCHES = "external_wrenches"
@@ -99,6 +99,12 @@ def operation_program(
     function = ca.Function(name, symbols, flat, list(names), list(record.results))
     kinds = tuple(argument.kind for argument in record.arguments)
     return Program(record, function, names, kinds, tuple(shapes), tuple(links))
+
+
+def argument_sizes(robot: Any) -> dict[str, int]:
+    """How many numbers kernels read of each kind of argument, but wrenches."""
+    sizes = {"Position": robot.nq, "Coordinates": robot.nq, "Spanning": robot.nv, "Number": 1}
+    return {kind: sizes.get(kind, robot.ny) for kind in KINDS}
 
 
 def _checked(name: str, frame: FrameName | None, links: Sequence[str], friction: bool) -> Operation:

@@ -8,15 +8,15 @@ import sys
 import casadi as ca
 import numpy as np
 import pytest
+from door_samples import arguments_of, frame_of, method_results, results_of
 from mechanism_table import MECHANISMS, closed_states
 
 from rbda_ros import InputError, Robot
 from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.robot.operations import OPERATIONS, Operation
 
-BY_DAY = ("differential", "four_bar", "ball_rod")
-"""Mechanisms on which every operation is compared by day: gears, a linkage, a quaternion; the
-first two with a floating base."""
+BY_DAY = ("four_bar", "ball_joint_loop", "slider_crank")
+"""Mechanisms on which every operation is compared by day; the first with a floating base."""
 ON_ALL = ("forward_dynamics", "frame_pose")
 PAIRS = [
     pytest.param(
@@ -27,21 +27,6 @@ PAIRS = [
     for mechanism in MECHANISMS
     for operation in OPERATIONS
 ]
-
-
-def frame_of(robot: Robot, record: Operation) -> str | None:
-    return robot.links[-1] if record.of_frame else None
-
-
-def sample(robot: Robot, record: Operation, q: np.ndarray, seed: int) -> list[np.ndarray]:
-    """Arguments of an operation as the engine reads them: q spanning, velocity independent."""
-    rng = np.random.default_rng(seed)
-    sizes = {"Spanning": robot.nv}
-    others = [rng.normal(size=sizes.get(each.kind, robot.ny)) for each in record.arguments[1:]]
-    special = {"Coordinates": robot.neutral(), "Number": 0.25}
-    kinds = [each.kind for each in record.arguments[1:]]
-    others = [special.get(kind, other) for kind, other in zip(kinds, others, strict=True)]
-    return [robot.state(q).q, *others]
 
 
 def as_coordinates(
@@ -55,12 +40,6 @@ def as_coordinates(
         robot.spanning_velocity(q, x) if argument.kind == "Velocity" else x
         for argument, x in zip(record.arguments, given, strict=True)
     ]
-
-
-def results_of(record: Operation, answer: object) -> list[np.ndarray]:
-    if record.make is not None:
-        return [np.asarray(getattr(answer, field)) for field in record.make.__dataclass_fields__]
-    return [np.asarray(each) for each in (answer if isinstance(answer, tuple) else (answer,))]
 
 
 def has_position(robot: Robot) -> bool:
@@ -78,16 +57,14 @@ def position_rates(robot: Robot, q: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("mechanism", "operation"), PAIRS)
 def test_values_are_those_of_the_method(mechanism: str, operation: str) -> None:
     robot, record = MECHANISMS[mechanism].load(), OPERATIONS[operation]
-    frame = frame_of(robot, record)
-    more = {"frame": frame} if frame else {}
+    frame = frame_of(robot, operation)
     kinds = ["spanning", *(["independent"] if has_position(robot) else [])]
     for coordinates in kinds:
         function = robot.casadi(operation, coordinates, frame=frame)
         assert function.name_in() == [argument.name for argument in record.arguments]
         assert function.name_out() == list(record.results)
-        for seed, q in enumerate(closed_states(MECHANISMS[mechanism], 2)):
-            given = sample(robot, record, q, seed)
-            answers = results_of(record, getattr(robot, operation)(*given, **more))
+        for given in zip(*arguments_of(mechanism, operation, 2), strict=True):
+            answers = method_results(robot, operation, given)
             results = function.call(as_coordinates(robot, record, given, coordinates))
             for result, answer in zip(results, answers, strict=True):
                 scale = max(1.0, np.abs(answer).max(initial=0.0))
@@ -104,11 +81,10 @@ def test_derivatives_follow_the_loops(mechanism: str, operation: str) -> None:
         pytest.skip("y has only part of a ball joint")
     if robot.floating_base:
         return  # a quaternion has four entries; see the next test
-    frame = frame_of(robot, record)
+    frame = frame_of(robot, operation)
     spanning = robot.casadi(operation, "spanning", frame=frame)
     independent = robot.casadi(operation, frame=frame)
-    (q,) = closed_states(MECHANISMS[mechanism], 1)
-    given = sample(robot, record, q, 0)
+    given = [each[0] for each in arguments_of(mechanism, operation, 1)]
     result = record.results[0]
     along = position_rates(robot, given[0])
     expected = jacobian(spanning, result, as_coordinates(robot, record, given, "spanning")) @ along

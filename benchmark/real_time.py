@@ -1,0 +1,187 @@
+"""Which interface for which deadline: feedforward in exported C and in Python, call by call.
+
+Motors move along sines; each call closes the loops from the last position. Calls are timed one by
+one by the clock of the system, so the maximum has everything that the machine did meanwhile. The
+column ``load`` is the load average at the end: above 1 on two cores, maxima are of other programs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from rbda_ros import Robot, load_robot
+from rbda_ros.errors import InputError
+from rbda_ros.exports import ExportReport, export_robot
+from rbda_ros.exports.compiled import FLAGS, compiler
+
+CALLS_IN_C = 1_000_000
+CALLS_IN_PYTHON = 100_000
+ROOT = Path(__file__).resolve().parents[1]
+Row = dict[str, object]
+
+_MAIN = """\
+#include "robot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {{ CALLS = {calls} }};
+static unsigned taken[CALLS];
+static robot_workspace w;
+
+static int by_size(const void *a, const void *b)
+{{
+  const unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+  return (x > y) - (x < y);
+}}
+
+int main(void)
+{{
+  static const int entry[] = {{{entries}}};
+  double position[ROBOT_MEASURED], velocity[ROBOT_MEASURED];
+  double acceleration[ROBOT_NY] = {{0}}, efforts[ROBOT_MOTORS + 1];
+  const double base[7] = {{0, 0, 0, 0, 0, 0, 1}}, still[6] = {{0}};
+  int failed = 0, most = 0;
+  (void)base;
+  (void)still;
+  robot_init(&w);
+  for (int k = 0; k < CALLS; k++) {{
+    const double t = 1e-3 * k;
+    for (int i = 0; i < ROBOT_MEASURED; i++) {{
+      const double start = robot_assembly[entry[i]] - {amplitude} * sin(i);
+      position[i] = start + {amplitude} * sin(3.0 * t + i);
+      velocity[i] = 3.0 * {amplitude} * cos(3.0 * t + i);
+    }}
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    const robot_status status =
+        robot_feedforward(&w, {base}position, velocity, acceleration, NULL, efforts);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    taken[k] = (unsigned)((to.tv_sec - from.tv_sec) * 1000000000L + (to.tv_nsec - from.tv_nsec));
+    failed += status != ROBOT_OK;
+    most = w.evaluations > most ? w.evaluations : most;
+  }}
+  qsort(taken, CALLS, sizeof *taken, by_size);
+  printf("%u %u %u %d %d\\n", taken[CALLS / 2], taken[(size_t)(CALLS * 0.999)], taken[CALLS - 1],
+         failed, most);
+  return 0;
+}}
+"""
+
+
+def robots() -> Iterator[tuple[str, Robot]]:
+    """A parallel ankle, a leg with differentials and four-bars, and humanoids with loops."""
+    mechanisms = ROOT / "test" / "mechanisms"
+    for name in ("parallel_ankle", "tello_leg"):
+        yield name, load_robot(mechanisms / f"{name}.urdf", mechanisms / f"{name}.yaml")
+    for name in ("mit_humanoid", "jvrc1_humanoid"):
+        path = ROOT.parent / "shared" / "robots" / f"{name}.urdf"
+        if path.exists():
+            yield name, load_robot(path, floating_base=True)
+
+
+def rows() -> Iterator[Row]:
+    """Microseconds of feedforward: median, 99.9th percentile, maximum."""
+    for name, robot in robots():
+        with TemporaryDirectory() as folder:
+            try:
+                report = export_robot(robot, folder, name="robot", functions=["feedforward"])
+            except InputError as error:
+                print(f"{name}: {error}")
+                continue
+            yield {"robot": name, "interface": "C", **_in_c(robot, report)}
+            yield {"robot": name, "interface": "Python", **_in_python(robot, report)}
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """Lines of the page, with the load that the machine had."""
+    loads = [float(str(row["load"])) for row in rows]
+    cores = os.cpu_count() or 1
+    busy = max(loads) > 1.3  # the benchmark itself is one
+    lines = [
+        f"Load average {min(loads):.1f} to {max(loads):.1f} on {cores} cores"
+        + (
+            ": **busy**. Medians are of the code, 99.9th percentiles and maxima of other programs."
+            if busy
+            else "."
+        ),
+        "",
+        "| robot | interface | median us | 99.9th percentile us | maximum us |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows:
+        numbers = " | ".join(str(row[key]) for key in ("median_us", "p99.9_us", "max_us"))
+        lines.append(f"| `{row['robot']}` | {row['interface']} | {numbers} |")
+    return lines
+
+
+def _entries(robot: Robot, report: ExportReport) -> list[int]:
+    return [robot.coordinates.scalar_positions[name] for name in report.measured]
+
+
+AMPLITUDE = 0.2
+
+
+def _in_c(robot: Robot, report: ExportReport) -> Row:
+    found = compiler()
+    if found is None:
+        raise InputError("there is no C compiler; install gcc or clang")
+    folder = report.source.parent
+    text = _MAIN.format(
+        calls=CALLS_IN_C,
+        entries=", ".join(map(str, _entries(robot, report))),
+        amplitude=AMPLITUDE,
+        base="base, still, still, " if robot.coordinates.base_nq else "",
+    )
+    (folder / "main.c").write_text(text)
+    fma = ["-mfma"] if os.uname().machine == "x86_64" else []
+    files = [str(folder / "main.c"), str(report.source)]
+    command = [found, *FLAGS, *fma, *files, "-o", str(folder / "main"), "-lm"]
+    subprocess.run(command, check=True)
+    done = subprocess.run([str(folder / "main")], check=True, capture_output=True, text=True)
+    median, late, worst, failed, most = map(int, done.stdout.split())
+    return _row(median, late, worst, CALLS_IN_C) | {"failed": failed, "evaluations": most}
+
+
+def _in_python(robot: Robot, report: ExportReport) -> Row:
+    call = robot.feedforward(report.measured)
+    call.kernel.compile()
+    call.searches = False
+    home = robot.tree.home[_entries(robot, report)]
+    order = [report.measured.index(name) for name in call.joints]
+    phase = np.arange(len(order), dtype=float)
+    taken = np.zeros(CALLS_IN_PYTHON, np.int64)
+    for k in range(CALLS_IN_PYTHON):
+        t = 1e-3 * k
+        position = home + AMPLITUDE * np.sin(3.0 * t + phase) - AMPLITUDE * np.sin(phase)
+        velocity = 3.0 * AMPLITUDE * np.cos(3.0 * t + phase)
+        begin = time.perf_counter_ns()
+        call.position[:] = position[order]
+        call.velocity[:] = velocity[order]
+        call()
+        taken[k] = time.perf_counter_ns() - begin
+    taken.sort()
+    median, late, worst = (taken[int(share * (CALLS_IN_PYTHON - 1))] for share in (0.5, 0.999, 1.0))
+    return _row(int(median), int(late), int(worst), CALLS_IN_PYTHON) | {
+        "failed": 0,
+        "evaluations": "",
+    }
+
+
+def _row(median: int, late: int, worst: int, calls: int) -> Row:
+    return {
+        "median_us": round(median / 1000, 2),
+        "p99.9_us": round(late / 1000, 2),
+        "max_us": round(worst / 1000, 1),
+        "calls": calls,
+        "load": round(os.getloadavg()[0], 1),
+    }

@@ -1,0 +1,179 @@
+/* What the engine decides about positions and results, as plain C without Python.
+ *
+ * The engine includes it, and `rbda_ros export-c` copies it into the code that it writes: so it
+ * compiles as C99 and as C++, allocates nothing, and warns of nothing with -Wconversion. */
+#ifndef RBDA_ROS_LOOP_RULES_H
+#define RBDA_ROS_LOOP_RULES_H
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Why an operation has no result. Python explains it (robot/explanations.py has the same list). */
+typedef enum {
+  GOOD = 0,
+  UNREAD,       /* an argument is not a float64 array of the right size with finite numbers */
+  NOT_CLOSED,   /* Newton steps do not close the loops from y */
+  OFF_LOOPS,    /* a spanning position does not satisfy the loops */
+  DEAD_POINT,   /* the independent joints hardly determine the others */
+  NOT_FINITE,   /* a result is infinite or not a number: the mass matrix is singular */
+  LOOPS_MISSED, /* loops that are closed by their forces stay open */
+  SINGULAR,     /* a matrix to be solved with is singular */
+  FAILED        /* a Python exception is set */
+} Status;
+
+/* Without the calls that fmax and fmin are where NaN matters. */
+static inline double larger(double a, double b)
+{
+  return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b)
+{
+  return a < b ? a : b;
+}
+
+/* The first of some numbers that is larger than allowed, or none (NaN); -1 where all are good. */
+static inline ptrdiff_t first_beyond(const double *numbers, ptrdiff_t count, double largest)
+{
+  for (ptrdiff_t i = 0; i < count; i++)
+    if (!(fabs(numbers[i]) <= largest)) return i;
+  return -1;
+}
+
+/* Unit quaternions, which begin at some entries of q; 0 where one is far from it. */
+static inline int normalize_quaternions(double *q, const ptrdiff_t *starts, ptrdiff_t count,
+                                        double tolerance, double unit)
+{
+  for (ptrdiff_t k = 0; k < count; k++) {
+    double *x = q + starts[k];
+    const double length = sqrt(((x[0] * x[0] + x[1] * x[1]) + x[2] * x[2]) + x[3] * x[3]);
+    if (!(fabs(length - 1.0) <= tolerance)) return 0;
+    if (fabs(length - 1.0) > unit)
+      for (int i = 0; i < 4; i++) x[i] /= length;
+  }
+  return 1;
+}
+
+/* Whether a position is on its loops and away from dead points; the largest residual and the worst
+   conditioning. */
+static inline Status judge_loops(const double *phi, ptrdiff_t rows, const double *conditioning,
+                                 ptrdiff_t loops, double on_loops, double singular,
+                                 double *residual, double *worst)
+{
+  int closed = 1, regular = 1;
+  *residual = 0.0;
+  *worst = 1.0;
+  for (ptrdiff_t i = 0; i < rows; i++) {
+    closed &= fabs(phi[i]) <= on_loops;
+    *residual = larger(fabs(phi[i]), *residual);
+  }
+  for (ptrdiff_t i = 0; i < loops; i++) {
+    regular &= conditioning[i] >= singular;
+    *worst = smaller(conditioning[i], *worst);
+  }
+  return !closed ? OFF_LOOPS : !regular ? DEAD_POINT : GOOD;
+}
+
+/* A closure kernel with what its steps are judged by. */
+typedef struct {
+  int (*evaluate)(const void *kernel, double *const *ports); /* known, guess, q, phi; 0: failed */
+  const void *kernel;
+  const ptrdiff_t *entries, *curved, *parts;
+  ptrdiff_t known, curves, ways; /* how many of these there are */
+  ptrdiff_t nq, rows;
+  double closed, nearby;
+} ClosureRules;
+
+/* One evaluation, from one position to the next: whether it arrived, and not far away. */
+static inline Status close_once(const ClosureRules *rules, double *known, double *last, double *q,
+                                double *phi)
+{
+  double *ports[4];
+  ports[0] = known;
+  ports[1] = last;
+  ports[2] = q;
+  ports[3] = phi;
+  if (!rules->evaluate(rules->kernel, ports)) return FAILED;
+  int good = 1;
+  for (ptrdiff_t i = 0; i < rules->rows; i++) good &= fabs(phi[i]) <= rules->closed;
+  for (ptrdiff_t i = 0; i < rules->curves; i++)
+    good &= fabs(q[rules->curved[i]] - last[rules->curved[i]]) <= rules->nearby;
+  return good ? GOOD : NOT_CLOSED;
+}
+
+/* Evaluations from `start` to where entries of q are `values`, in more and more parts. `known`
+   (known), `next` (nq) and `phi` (rows) are scratch. */
+static inline Status close_in_parts(const ClosureRules *rules, const double *values,
+                                    const double *start, double *known, double *next, double *phi,
+                                    double *q)
+{
+  for (ptrdiff_t k = 0; k < rules->ways; k++) {
+    const ptrdiff_t parts = rules->parts[k];
+    Status status = GOOD;
+    memcpy(q, start, (size_t)rules->nq * sizeof *q);
+    for (ptrdiff_t remaining = parts - 1; status == GOOD && remaining >= 0; remaining--) {
+      const double share = (double)remaining / (double)parts;
+      for (ptrdiff_t i = 0; i < rules->known; i++)
+        known[i] = values[i] - (values[i] - start[rules->entries[i]]) * share;
+      status = close_once(rules, known, q, next, phi);
+      memcpy(q, next, (size_t)rules->nq * sizeof *q);
+    }
+    if (status != NOT_CLOSED) return status;
+  }
+  return NOT_CLOSED;
+}
+
+/* Whether results are finite; and what loops that are closed by forces miss, beside them. */
+static inline Status judge_results(const double *values, ptrdiff_t count, const double *missed,
+                                   ptrdiff_t missed_count, double on_loops)
+{
+  if (first_beyond(values, count, DBL_MAX) >= 0) return NOT_FINITE;
+  double largest = 1.0;
+  for (ptrdiff_t i = 0; i < count; i++) largest = larger(fabs(values[i]), largest);
+  return first_beyond(missed, missed_count, on_loops * largest) < 0 ? GOOD : LOOPS_MISSED;
+}
+
+/* Add a wrench on a link, force then moment, to those on bodies, moment then force. `link` has its
+   body (0: it does not move), and R by rows and p of its frame there. */
+enum { LINK_BODY = 0, LINK_R = 1, LINK_P = 10, LINK_NUMBERS = 13 };
+
+static inline void add_link_wrench(const double *link, const double *wrench, double *bodies)
+{
+  const ptrdiff_t body = (ptrdiff_t)link[LINK_BODY];
+  if (body == 0) return;
+  const double *p = link + LINK_P;
+  double force[3], moment[3], *total = bodies + 6 * (body - 1);
+  for (int i = 0; i < 3; i++) {
+    const double *row = link + LINK_R + 3 * i;
+    force[i] = (row[0] * wrench[0] + row[1] * wrench[1]) + row[2] * wrench[2];
+    moment[i] = (row[0] * wrench[3] + row[1] * wrench[4]) + row[2] * wrench[5];
+  }
+  total[0] += moment[0] + (p[1] * force[2] - p[2] * force[1]);
+  total[1] += moment[1] + (p[2] * force[0] - p[0] * force[2]);
+  total[2] += moment[2] + (p[0] * force[1] - p[1] * force[0]);
+  for (int i = 0; i < 3; i++) total[3 + i] += force[i];
+}
+
+/* L with H = L' L, in the lower half of H (n x n). `start` (n + 1) and `above` have the coordinates
+   that carry each coordinate, the nearest first. 0 where H is singular. */
+static inline int factor_by_branches(const ptrdiff_t *start, const ptrdiff_t *above, ptrdiff_t n,
+                                     double *H)
+{
+  for (ptrdiff_t k = n - 1; k >= 0; k--) {
+    const ptrdiff_t *of_k = above + start[k];
+    const ptrdiff_t count = start[k + 1] - start[k];
+    double *row = H + k * n;
+    if (!(row[k] > 0.0)) return 0;
+    row[k] = sqrt(row[k]);
+    for (ptrdiff_t a = 0; a < count; a++) row[of_k[a]] /= row[k];
+    for (ptrdiff_t a = 0; a < count; a++) {
+      double *other = H + of_k[a] * n, factor = row[of_k[a]];
+      for (ptrdiff_t b = a; b < count; b++) other[of_k[b]] -= factor * row[of_k[b]];
+    }
+  }
+  return 1;
+}
+
+#endif

@@ -1,0 +1,178 @@
+"""What exported functions are put together from: kernels, memory, declarations, definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rbda_ros.exports.joint_spaces import JointSpace
+from rbda_ros.kernels.export import comment, literal
+from rbda_ros.kernels.plan import Plan, make_plan
+from rbda_ros.kernels.program import Program, UnsupportedOperationError, read_program
+from rbda_ros.kernels.registry import REGISTRY
+from rbda_ros.kernels.trace import trace_function
+from rbda_ros.robot.robot import Robot
+
+
+class Parameter(NamedTuple):
+    """An array that a function takes or gives.
+
+    Attributes:
+        name: in C.
+        size: how many numbers, or an expression of macros that is.
+        meaning: for the header.
+        output: whether the function writes it.
+        optional: whether it may be NULL.
+    """
+
+    name: str
+    size: int | str
+    meaning: str
+    output: bool = False
+    optional: bool = False
+
+
+class KernelCode(NamedTuple):
+    """A kernel as a static C function.
+
+    Attributes:
+        function: its name in C.
+        program: what it computes.
+    """
+
+    function: str
+    program: Program
+
+    def size(self, port: str) -> int:
+        """Numbers of an input or output."""
+        ports = (*self.program.inputs, *self.program.outputs)
+        return next(each.size for each in ports if each.name == port)
+
+
+@dataclass
+class Builder:
+    """Collects the parts of a C library.
+
+    Attributes:
+        robot: whose library it is.
+        name: what every public name begins with.
+        real: "double", or "float".
+        measured, joints: whose arrays are called so in the header.
+        plans: of the static kernels, by their C names.
+        public: of the kernels that are functions themselves.
+        header: declarations, in their order.
+        source: definitions, in their order.
+        memory: how many numbers a workspace needs.
+        uses: parts of the shared sources that some function needs.
+        evaluations: most evaluations of a closing kernel in one call.
+    """
+
+    robot: Robot
+    name: str
+    real: str
+    measured: JointSpace | None = None
+    joints: JointSpace | None = None
+    plans: dict[str, Plan] = field(default_factory=dict)
+    public: dict[str, Plan] = field(default_factory=dict)
+    header: list[str] = field(default_factory=list)
+    source: list[str] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
+    memory: int = 1
+    uses: set[str] = field(default_factory=set)
+    evaluations: int = 1
+
+    @property
+    def upper(self) -> str:
+        """What every macro begins with."""
+        return self.name.upper()
+
+    def kernel(self, name: str, *options: Hashable, label: str = "") -> KernelCode:
+        """A kernel of the robot, which becomes a static function.
+
+        Args:
+            name: one of `REGISTRY`.
+            options: of the kernel.
+            label: what its C name ends with, where there are several of this name.
+        """
+        function = f"{self.name}_kernel_{name}{label}"
+        if function not in self.plans:
+            self.plans[function] = make_plan(straight_program(self.robot, name, *options))
+        return KernelCode(function, self.plans[function].program)
+
+    def function(
+        self,
+        name: str,
+        about: Sequence[str],
+        parameters: Sequence[Parameter],
+        body: Sequence[str],
+        *,
+        first: str | None = None,
+    ) -> None:
+        """Add a public function that returns a status.
+
+        Args:
+            name: without the library's.
+            about: lines of its comment.
+            parameters: arrays, after the workspace.
+            body: statements.
+            first: other parameters before the arrays, as C; by default the workspace.
+        """
+        first = f"{self.name}_workspace *w" if first is None else first
+        arrays = [
+            f"{'' if each.output else 'const '}{self.name}_real *{each.name}" for each in parameters
+        ]
+        signature = f"{self.name}_status {self.name}_{name}({', '.join([first, *arrays])})"
+        sizes = [
+            f"{each.name} ({each.size}, {'out' if each.output else 'in'}"
+            f"{', or NULL' if each.optional else ''}): {each.meaning}"
+            for each in parameters
+        ]
+        self.header += [*comment([*about, *sizes]), f"{signature};", ""]
+        self.source += [signature, "{", *(f"  {line}" if line else "" for line in body), "}", ""]
+        self.functions.append(name)
+
+    def indices(self, name: str, values: Sequence[int], kind: str = "ptrdiff_t") -> str:
+        """A constant array of indices in the source; its name."""
+        full = f"{self.name}_{name}"
+        lines = ", ".join(str(value) for value in values) or "0"
+        text = f"static const {kind} {full}[] = {{{lines}}};"
+        if text not in self.source:
+            self.source.append(text)
+        return full
+
+    def numbers(self, name: str, values: Any) -> str:
+        """A constant array of numbers in the source; its name."""
+        full = f"{self.name}_{name}"
+        lines = ", ".join(literal(float(value)) for value in np.ravel(values)) or "0.0"
+        text = f"static const double {full}[] = {{{lines}}};"
+        if text not in self.source:
+            self.source.append(text)
+        return full
+
+
+class Memory:
+    """Places in the workspace of one function: names of C pointers into it."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder, self._used = builder, 0
+        self.lines: list[str] = []
+
+    def take(self, name: str, size: int) -> str:
+        """A pointer to some numbers; its name."""
+        self.lines.append(f"double *{name} = w->memory + {self._used};")
+        self._used += size
+        self._builder.memory = max(self._builder.memory, self._used)
+        return name
+
+
+def straight_program(robot: Robot, name: str, *options: Hashable) -> Program:
+    """The program of a kernel, also where Python evaluates it column by column."""
+    kernels = robot._kernels
+    try:
+        return kernels.get(name, *options).program
+    except UnsupportedOperationError:
+        loops = kernels.open_loops if REGISTRY[name].by_loop_forces else None
+        return read_program(trace_function(robot.tree, name, *options, loops=loops))

@@ -1,0 +1,622 @@
+"""The C library of a robot: header, source, example and build file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rbda_ros.algorithms.feedforward import TERMS
+from rbda_ros.cluster_tree.closing import tolerances
+from rbda_ros.errors import InputError
+from rbda_ros.exports.c_builder import Builder, straight_program
+from rbda_ros.exports.joint_spaces import commanded_space, measured_space
+from rbda_ros.exports.motion_code import (
+    add_close,
+    add_conversion,
+    add_feedforward,
+    add_motor_command,
+    add_observer,
+)
+from rbda_ros.exports.operation_code import add_operation, c_identifier, operation_names
+from rbda_ros.exports.project_files import cmake_text, example_text
+from rbda_ros.exports.real_type import as_float
+from rbda_ros.exports.shared_sources import closing_source, gate_source, shared_source
+from rbda_ros.kernels.export import (
+    RESTRICT,
+    comment,
+    function_source,
+    literal,
+    port_names,
+)
+from rbda_ros.kernels.plan import make_plan
+from rbda_ros.kernels.registry import KERNELS
+from rbda_ros.kernels.sincos import sincos_in_c
+from rbda_ros.robot.conversion import CANNOT_GIVE
+from rbda_ros.robot.inputs import LARGEST, LARGEST_POSITION, QUATERNION_TOLERANCE, UNIT
+from rbda_ros.robot.operations import OPERATIONS
+from rbda_ros.robot.robot import Robot
+
+MOTION = ("feedforward", "feedforward_with_wrenches", "convert", "motor_command", "observer")
+"""Functions beside operations and kernels; and ``gate``."""
+DEFAULT_TERMS = ("gravity", "coriolis", "inertial")
+MAX_CONDITION = 1e8
+STATUS = {
+    "OK": "no error",
+    "BAD_ARGUMENT": "a number is not finite or too large, or a quaternion is not of unit length",
+    "NOT_CLOSED": "Newton steps do not close the loops from here; command a pose within reach",
+    "OFF_LOOPS": "the spanning position does not satisfy the loops; close it first",
+    "DEAD_POINT": "a loop is at a dead point, or too near to one; move away from it",
+    "NOT_FINITE": "a result is not finite: the mass matrix is singular here",
+    "LOOPS_MISSED": "loops that are closed by their forces stay open",
+    "SINGULAR": "the mass matrix is singular here",
+    "CANNOT_GIVE": "these joints cannot give the effort",
+    "NOT_LATER": "the time is not later than the last",
+}
+"""Texts of the status codes; the first eight are those of the engine, in its order."""
+SINGLE = {"PRECISE": 1e-6, "CLOSED": 1e-5, "ON_LOOPS": 1e-4, "SINGULAR_LOOP": 1e-4} | {
+    "LARGEST_POSITION": 1e6,
+    "LARGEST": 1e12,
+    "LEFT_OVER": 1e-3,
+    "MAX_CONDITION": 1e4,
+}
+"""Tolerances in single precision, which has seven digits: those that double has would never be
+met."""
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What was written.
+
+    Attributes:
+        header, source, example, cmake: the files.
+        functions: names of the C functions, without the library's.
+        measured, joints, motors: joints of the arrays, in their order.
+        workspace: bytes of a workspace.
+        stack: bytes of the work arrays of the kernel that has most, which are on the stack.
+        evaluations: most evaluations of a closing kernel in one call.
+    """
+
+    header: Path
+    source: Path
+    example: Path
+    cmake: Path
+    functions: tuple[str, ...]
+    measured: tuple[str, ...]
+    joints: tuple[str, ...]
+    motors: tuple[str, ...]
+    workspace: int
+    stack: int
+    evaluations: int
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file."""
+        return self.header, self.source, self.example, self.cmake
+
+
+def function_names() -> list[str]:
+    """Everything that can be exported."""
+    kernels = [name for name in KERNELS if name not in operation_names()]
+    return [*MOTION, "gate", *operation_names(), *kernels]
+
+
+def export_robot(
+    robot: Robot,
+    directory: str | Path,
+    *,
+    name: str | None = None,
+    functions: Collection[str] = ("inverse_dynamics", "forward_dynamics"),
+    measured: Sequence[str] | None = None,
+    joints: Sequence[str] | None = None,
+    terms: Collection[str] = DEFAULT_TERMS,
+    frames: Sequence[str] = (),
+    float32: bool = False,
+) -> ExportReport:
+    """Write a robot as a C99 library that closes loops, checks and computes as Python does.
+
+    Args:
+        robot: the model.
+        directory: where the files go; it is made.
+        name: what every C name begins with; by default the directory's.
+        functions: some of `function_names`.
+        measured: joints that feedforward goes by; the motors if they determine the robot, else
+            the independent joints.
+        joints: of conversion and commands; joints without motors that determine the robot.
+        terms: what feedforward is made of.
+        frames: links, for operations that are about frames.
+        float32: whether numbers are ``float``; for processors without double precision.
+
+    Raises:
+        InputError: unknown names, or joints that do not determine the others.
+        UnsupportedOperationError: a kernel has an operation that C has not.
+    """
+    folder = Path(directory)
+    name = c_identifier(folder.resolve().name) if name is None else name
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise InputError(f"{name!r} is no C identifier; use letters, digits and _")
+    known = function_names()
+    unknown = [each for each in functions if each not in known]
+    if unknown or not functions:
+        wrong = f"there is no function {', '.join(unknown)}" if unknown else "name a function"
+        raise InputError(f"{wrong}; there are {', '.join(known)}")
+    about_frames = [each for each in functions if _is_about_frames(each)]
+    if about_frames and not frames:
+        raise InputError(f"{', '.join(about_frames)} is about frames: name links with --frames")
+    if unknown_terms := sorted(set(terms) - set(TERMS)):
+        raise InputError(f"terms: {', '.join(unknown_terms)}; there are {', '.join(TERMS)}")
+    builder = Builder(robot, name, "float" if float32 else "double")
+    _add_functions(builder, functions, measured, joints, terms, frames)
+    header, source = _header(builder), _source(builder)
+    if float32:
+        header, source = as_float(header), as_float(source)
+    header, source = (each.replace("TIME ", "double ") for each in (header, source))
+    folder.mkdir(parents=True, exist_ok=True)
+    size = 4 if float32 else 8
+    report = ExportReport(
+        folder / f"{name}.h",
+        folder / f"{name}.c",
+        folder / "example.c",
+        folder / "CMakeLists.txt",
+        tuple(builder.functions),
+        builder.measured.names if builder.measured else (),
+        builder.joints.names if builder.joints else (),
+        robot.actuated_joint_names,
+        size * (2 * robot.nq + 5 + builder.memory) + 16,
+        size * _largest_work(builder),
+        builder.evaluations,
+    )
+    example = example_text(builder)
+    for path, text in zip(report.files, (header, source, example, cmake_text(name)), strict=True):
+        path.write_text(text, encoding="utf-8")
+    return report
+
+
+def _is_about_frames(name: str) -> bool:
+    if name in OPERATIONS:
+        return OPERATIONS[name].of_frame
+    return name in KERNELS and KERNELS[name].needs_frames
+
+
+def _add_functions(
+    builder: Builder,
+    functions: Collection[str],
+    measured: Sequence[str] | None,
+    joints: Sequence[str] | None,
+    terms: Collection[str],
+    frames: Sequence[str],
+) -> None:
+    robot, chosen = builder.robot, set(functions)
+    if chosen & {"feedforward", "feedforward_with_wrenches", "motor_command"}:
+        builder.measured = measured_space(robot, measured)
+    if chosen & {"convert", "motor_command"}:
+        builder.joints = commanded_space(robot, joints)
+    if robot.tree.has_loops:
+        builder.kernel("loop_state")
+    add_close(builder)
+    for name in functions:
+        if name.startswith("feedforward"):
+            add_feedforward(builder, terms, name.endswith("wrenches"))
+        elif name == "convert":
+            add_conversion(builder)
+        elif name == "motor_command":
+            add_motor_command(builder)
+        elif name == "observer":
+            add_observer(builder)
+        elif name == "gate":
+            _add_gate(builder)
+        elif name in operation_names():
+            add_operation(builder, name, frames)
+        else:
+            _add_kernel(builder, name, frames)
+
+
+def _add_gate(builder: Builder) -> None:
+    builder.header += [gate_source(builder.name, "gate.h")]
+    builder.source += [gate_source(builder.name, "gate.c")]
+    builder.functions += ["gate_pass", "gate_end", "gate_restart"]
+
+
+def _add_kernel(builder: Builder, name: str, frames: Sequence[str]) -> None:
+    """A kernel that is no operation: a function without checks."""
+    options = tuple(builder.robot._inputs.frame(frame) for frame in frames)
+    if not KERNELS[name].needs_frames:
+        options = ()
+    plan = make_plan(straight_program(builder.robot, name, *options))
+    builder.public[f"{builder.name}_{name}"] = plan
+    builder.functions.append(name)
+    count = len(plan.program.inputs)
+    ports = port_names(plan.program)
+    arrays = ", ".join(
+        f"{'const ' if i < count else ''}{builder.name}_real *{port.name}"
+        for i, port in enumerate(ports)
+    )
+    sizes = [
+        f"{port.name} ({port.size}, {'in' if i < count else 'out'})" for i, port in enumerate(ports)
+    ]
+    builder.header += [
+        *comment([f"{name}, without checks: {'; '.join(sizes)}"]),
+        f"void {builder.name}_{name}({arrays});",
+        "",
+    ]
+
+
+def _largest_work(builder: Builder) -> int:
+    plans = (*builder.plans.values(), *builder.public.values())
+    return max((plan.work for plan in plans), default=0)
+
+
+def _header(builder: Builder) -> str:
+    robot, name, upper = builder.robot, builder.name, builder.upper
+    guard = f"{upper}_H"
+    real = builder.real
+    bits = 4 if real == "float" else 8
+    sizes = {"NQ": robot.nq, "NV": robot.nv, "NY": robot.ny}
+    sizes |= {"MOTORS": len(robot.actuated_joint_names)}
+    if builder.measured:
+        sizes["MEASURED"] = len(builder.measured.names)
+    if builder.joints:
+        sizes["JOINTS"] = len(builder.joints.names)
+    sizes |= {"BODIES": len(robot.tree.spanning.bodies), "LINKS": len(robot.tree.spanning.links)}
+    sizes |= {"MAX_EVALUATIONS": builder.evaluations}
+    top = [
+        f"{robot.name}: written by rbda_ros export-c.",
+        "",
+        "Functions allocate nothing, lock nothing and keep no state but in the workspace, which the"
+        " caller owns: one for each thread. They return a status, and write outputs only where it"
+        f" is {upper}_OK. Arrays of one call must not overlap; matrices are stored row by row.",
+        f"A workspace has {bits * (2 * robot.nq + 5 + builder.memory) + 16} bytes; work arrays on"
+        f" the stack have {bits * _largest_work(builder)} bytes at most, beside locals of the"
+        f" compiler's. Loops are closed by {builder.evaluations} evaluations of a kernel at most.",
+        "Compile with -ffp-contract=off for the same bits as Python's (see docs/real_time.md).",
+        "",
+        f"Positions q: {_entries(_position_names(robot))}.",
+        f"Coordinates of velocities: {_entries(robot.coordinate_names)}.",
+        "Independent coordinates y: "
+        + _entries([robot.coordinate_names[i] for i in robot.independent_coordinates])
+        + ".",
+        f"Motors: {_entries(robot.actuated_joint_names)}.",
+    ]
+    for title, space in (("Measured joints", builder.measured), ("Joints", builder.joints)):
+        top += [f"{title}: {_entries(space.names)}."] if space else []
+    lines = [*comment(top), f"#ifndef {guard}", f"#define {guard}", ""]
+    lines += ["#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>", ""]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines += [f"typedef {real} {name}_real;", ""]
+    lines += [f"#define {upper}_{key} {value}" for key, value in sizes.items()]
+    codes = [f"  {upper}_{code}," for code in STATUS]
+    lines += ["", "typedef enum {", *codes, f"  {upper}_STATUS_COUNT", f"}} {name}_status;"]
+    lines += [f"extern const char *const {name}_status_texts[{upper}_STATUS_COUNT];"]
+    for kind, size in _name_tables(builder):
+        lines.append(f"extern const char *const {name}_{kind}_names[{max(size, 1)}];")
+    lines += [
+        "/* A closed position to start from. */",
+        f"extern const {name}_real {name}_assembly[{upper}_NQ + 1];",
+        "/* Of the description; INFINITY where there is none. */",
+        f"extern const {name}_real {name}_effort_limits[{upper}_MOTORS + 1];",
+        "",
+        "typedef struct {",
+        f"  {name}_real q[{upper}_NQ + 1];         /* measured position that was closed last */",
+        f"  {name}_real command_q[{upper}_NQ + 1]; /* commanded position that was closed last */",
+        f"  {name}_real max_condition_number; /* from which on a loop is at a dead point */",
+        f"  {name}_real residual, conditioning; /* of the loops, in the last call */",
+        "  int limited;     /* efforts that the last call cut off at their limits */",
+        "  int evaluations; /* of a kernel that closes loops, in the last call */",
+        "  int place;       /* entry of the argument, or of y, that is at fault; or -1 */",
+        f"  {name}_real memory[{builder.memory}];",
+        f"}} {name}_workspace;",
+        "",
+        "/* Both positions at the assembly. */",
+        f"void {name}_init({name}_workspace *w);",
+        "/* Both positions at q (NQ), which is checked. */",
+        f"{name}_status {name}_start_from({name}_workspace *w, const {name}_real *q);",
+        "/* Add a wrench on a link (6: force, then moment, in its frame at its origin [N, N m]) to",
+        f"   those on the bodies (6 {upper}_BODIES), which are zero at first. */",
+        f"void {name}_add_wrench(int link, const {name}_real *wrench, {name}_real *wrenches);",
+        "",
+        *builder.header,
+    ]
+    return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""])
+
+
+def _name_tables(builder: Builder) -> list[tuple[str, int]]:
+    robot = builder.robot
+    tables = [("coordinate", robot.nv), ("motor", len(robot.actuated_joint_names))]
+    tables += [("measured", len(builder.measured.names))] if builder.measured else []
+    tables += [("joint", len(builder.joints.names))] if builder.joints else []
+    return [*tables, ("link", len(robot.tree.spanning.links))]
+
+
+def _source(builder: Builder) -> str:
+    robot, name, upper = builder.robot, builder.name, builder.upper
+    lines = [f'#include "{name}.h"', "", "#include <float.h>", "#include <math.h>"]
+    lines += ["#include <string.h>", "", *RESTRICT, ""]
+    lines += ["#if defined(__clang__)", '#pragma clang diagnostic ignored "-Wunused-function"']
+    lines += ["#endif", ""]
+    lines += [f"#define {upper}_{key} {literal(value)}" for key, value in _tolerances(builder)]
+    curved = np.flatnonzero(robot.tree.curved).tolist()
+    lines += [f"#define {upper}_CURVES {len(curved)}", ""]
+    lines += [shared_source("loop_rules.h")]
+    if "closing" in builder.uses:
+        lines += [closing_source(), *_bound(builder)]
+    if "observer" in builder.uses:
+        lines += [shared_source("observer_step.h")]
+    lines += _tables(builder, curved)
+    if builder.real == "float":
+        lines += [
+            f"static inline void {name}_sincos(double x, double *sine, double *cosine)",
+            "{",
+            "  *sine = sin(x);",
+            "  *cosine = cos(x);",
+            "}",
+            "",
+        ]
+    else:
+        lines += sincos_in_c(f"{name}_sincos")
+    for key, plan in builder.plans.items():
+        lines += function_source(plan, key, f"{name}_sincos", static=True)
+    for key, plan in builder.public.items():
+        lines += function_source(plan, key, f"{name}_sincos")
+    lines += _runtime(builder)
+    return "\n".join([*lines, *builder.source, ""])
+
+
+def _tolerances(builder: Builder) -> list[tuple[str, float]]:
+    double = {
+        "PRECISE": tolerances.PRECISE,
+        "CLOSED": tolerances.CLOSED,
+        "NEARBY": tolerances.NEARBY,
+        "ON_LOOPS": builder.robot.tree.on_loops,
+        "SINGULAR_LOOP": tolerances.SINGULAR,
+        "LARGEST_POSITION": LARGEST_POSITION,
+        "LARGEST": LARGEST,
+        "LEFT_OVER": CANNOT_GIVE,
+        "MAX_CONDITION": MAX_CONDITION,
+        "QUATERNION_TOLERANCE": QUATERNION_TOLERANCE,
+        "UNIT": UNIT,
+    }
+    return list((double | SINGLE if builder.real == "float" else double).items())
+
+
+def _bound(builder: Builder) -> list[str]:
+    name, upper = builder.name, builder.upper
+    parts = ", ".join(map(str, tolerances.STREAM_PARTS))
+    return [
+        "/* A kernel with its arrays, and a count of its evaluations. */",
+        "typedef struct {",
+        "  double *ports[MAX_PORTS];",
+        "  int *count;",
+        f"}} {name}_bound;",
+        "",
+        f"static const int64_t {name}_stream_parts[] = {{{parts}}};",
+        f"static const closing_rules_t {name}_rules = {{{upper}_PRECISE, {upper}_CLOSED,"
+        f" {upper}_NEARBY, {tolerances.STREAM_REPEATS}, {name}_stream_parts,"
+        f" {len(tolerances.STREAM_PARTS)}}};",
+        "",
+    ]
+
+
+def _tables(builder: Builder, curved: Sequence[int]) -> list[str]:
+    robot, name, upper = builder.robot, builder.name, builder.upper
+    names = {
+        "coordinate": robot.coordinate_names,
+        "motor": robot.actuated_joint_names,
+        "measured": builder.measured.names if builder.measured else (),
+        "joint": builder.joints.names if builder.joints else (),
+        "link": tuple(robot.tree.spanning.links),
+    }
+    lines = [
+        f"const char *const {name}_status_texts[{upper}_STATUS_COUNT] = {{",
+        *(f"    {_string(text)}," for text in STATUS.values()),
+        "};",
+    ]
+    for kind, size in _name_tables(builder):
+        lines.append(f"const char *const {name}_{kind}_names[{max(size, 1)}] = {{")
+        lines += [*(f"    {_string(each)}," for each in names[kind] or ("",)), "};"]
+    described = {joint.name: joint.limits for joint in robot.description.joints}
+    limits = [described.get(each.rsplit(".", 1)[0]) for each in robot.actuated_joint_names]
+    efforts = [float("inf") if each is None else each.effort for each in limits]
+    numbers = {"assembly": robot.tree.home.tolist(), "effort_limits": efforts}
+    for kind, values in numbers.items():
+        lines.append(f"const double {name}_{kind}[] = {{")
+        lines += [*(f"    {literal(float(value))}," for value in (*values, 0.0)), "};"]
+    lines += [f"static const double {name}_links[][LINK_NUMBERS] = {{"]
+    for place in robot.tree.spanning.links.values():
+        row = [float(place.body), *np.ravel(place.frame.R), *place.frame.p]
+        lines.append(f"    {{{', '.join(literal(float(value)) for value in row)}}},")
+    parts = tolerances.KERNEL_PARTS if "closure" in builder.uses else None
+    lines += ["};"]
+    for kind, indices in (("quaternions", robot._inputs.quaternions), ("curved", curved)):
+        if kind == "curved" and parts is None:
+            continue
+        text = ", ".join(map(str, indices)) or "0"
+        lines.append(f"static const ptrdiff_t {name}_{kind}[] = {{{text}}};")
+    if parts is not None:
+        lines.append(f"static const ptrdiff_t {name}_parts[] = {{{', '.join(map(str, parts))}}};")
+    return [*lines, ""]
+
+
+def _runtime(builder: Builder) -> list[str]:
+    """What every function shares: to begin, to check arguments, to judge a position."""
+    robot, name, upper = builder.robot, builder.name, builder.upper
+    quaternions = len(robot._inputs.quaternions)
+    judged = ["  (void)q;", "  w->residual = 0.0;", "  w->conditioning = 1.0;", "  return GOOD;"]
+    if robot.tree.has_loops:
+        kernel = builder.kernel("loop_state")
+        rows, loops = (port.size for port in kernel.program.outputs)
+        judged = [
+            f"  double phi[{max(rows, 1)}], conditioning[{max(loops, 1)}];",
+            f"  {kernel.function}(q, phi, conditioning);",
+            f"  return judge_loops(phi, {rows}, conditioning, {loops}, {upper}_ON_LOOPS,"
+            f" {upper}_SINGULAR_LOOP, &w->residual, &w->conditioning);",
+        ]
+    lines = [
+        f"static inline Status {name}_begin({name}_workspace *w)",
+        "{",
+        "  w->place = -1;",
+        "  w->evaluations = w->limited = 0;",
+        "  return GOOD;",
+        "}",
+        "",
+        f"static inline Status {name}_check_vector({name}_workspace *w, const double *x,"
+        " int count)",
+        "{",
+        f"  w->place = (int)first_beyond(x, count, {upper}_LARGEST);",
+        "  return w->place < 0 ? GOOD : UNREAD;",
+        "}",
+        "",
+        f"static inline Status {name}_check_position({name}_workspace *w, const double *x,"
+        " int count)",
+        "{",
+        f"  w->place = (int)first_beyond(x, count, {upper}_LARGEST_POSITION);",
+        "  return w->place < 0 ? GOOD : UNREAD;",
+        "}",
+        "",
+        f"static inline Status {name}_read_vector({name}_workspace *w, const double *x, int count,"
+        " double *into)",
+        "{",
+        "  memcpy(into, x, (size_t)count * sizeof *into);",
+        f"  return {name}_check_vector(w, into, count);",
+        "}",
+        "",
+        f"static inline int {name}_normalize(double *q)",
+        "{",
+        f"  return normalize_quaternions(q, {name}_quaternions, {quaternions},"
+        f" {upper}_QUATERNION_TOLERANCE, {upper}_UNIT);",
+        "}",
+        "",
+        f"static inline Status {name}_judge_position({name}_workspace *w, const double *q)",
+        "{",
+        *judged,
+        "}",
+        "",
+        f"static inline Status {name}_read_position({name}_workspace *w, const double *given,"
+        " double *q)",
+        "{",
+        f"  const Status status = {name}_check_position(w, given, {upper}_NQ);",
+        "  if (status != GOOD) return status;",
+        f"  memcpy(q, given, {upper}_NQ * sizeof *q);",
+        f"  if (!{name}_normalize(q)) return UNREAD;",
+        f"  return {name}_judge_position(w, q);",
+        "}",
+        "",
+        f"static inline int {name}_regular({name}_workspace *w, const double *conditioning,"
+        " int count)",
+        "{",
+        "  for (int k = 0; k < count; k++) {",
+        "    w->conditioning = smaller(conditioning[k], w->conditioning);",
+        f"    if (!(conditioning[k] >= {upper}_SINGULAR_LOOP)) return 0;",
+        "  }",
+        "  return 1;",
+        "}",
+        "",
+        f"void {name}_init({name}_workspace *w)",
+        "{",
+        "  memset(w, 0, sizeof *w);",
+        f"  memcpy(w->q, {name}_assembly, sizeof w->q);",
+        f"  memcpy(w->command_q, {name}_assembly, sizeof w->command_q);",
+        f"  w->max_condition_number = {upper}_MAX_CONDITION;",
+        "  w->place = -1;",
+        "}",
+        "",
+        f"{name}_status {name}_start_from({name}_workspace *w, const {name}_real *q)",
+        "{",
+        "  double *read = w->memory;",
+        f"  Status status = {name}_begin(w);",
+        f"  status = {name}_read_position(w, q, read);",
+        f"  if (status != GOOD) return ({name}_status)status;",
+        f"  memcpy(w->q, read, {upper}_NQ * sizeof *read);",
+        f"  memcpy(w->command_q, read, {upper}_NQ * sizeof *read);",
+        f"  return {upper}_OK;",
+        "}",
+        "",
+        f"void {name}_add_wrench(int link, const {name}_real *wrench, {name}_real *wrenches)",
+        "{",
+        f"  if (link >= 0 && link < {upper}_LINKS)",
+        f"    add_link_wrench({name}_links[link], wrench, wrenches);",
+        "}",
+        "",
+    ]
+    builder.memory = max(builder.memory, robot.nq)
+    return lines + (_solve(builder) if "solve" in builder.uses else [])
+
+
+def _solve(builder: Builder) -> list[str]:
+    """``-H^-1 B`` of some matrices and ``H^-1``, in the order of `engine/ltl_factorization.c`."""
+    name, n = builder.name, builder.robot.ny
+    tables = [line for line in builder.source if line.startswith("static const ptrdiff_t")]
+    branches = [line for line in tables if f"{name}_branch_" in line]
+    builder.source = [line for line in builder.source if line not in branches]
+    return [
+        *branches,
+        f"static void {name}_solve(const double *L, double *const *B, int matrices, double *work,",
+        "                        double *inverse)",
+        "{",
+        f"  enum {{ N = {n} }};",
+        "  const ptrdiff_t columns = (ptrdiff_t)(matrices + 1) * N;",
+        "  for (ptrdiff_t k = 0; k < N; k++) {",
+        "    double *row = work + k * columns;",
+        "    for (int m = 0; m < matrices; m++)",
+        "      memcpy(row + m * N, B[m] + k * N, N * sizeof *row);",
+        "    memset(row + matrices * N, 0, N * sizeof *row);",
+        "    row[matrices * N + k] = 1.0;",
+        "  }",
+        "  for (ptrdiff_t i = N - 1; i >= 0; i--) {",
+        "    double *own = work + i * columns;",
+        f"    for (ptrdiff_t a = {name}_branch_start_below[i];"
+        f" a < {name}_branch_start_below[i + 1]; a++) {{",
+        f"      const ptrdiff_t other = {name}_branch_below[a];",
+        "      const double times = L[other * N + i];",
+        "      const double *row = work + other * columns;",
+        "      for (ptrdiff_t c = 0; c < columns; c++) own[c] -= times * row[c];",
+        "    }",
+        "    const double factor = 1.0 / L[i * N + i];",
+        "    for (ptrdiff_t c = 0; c < columns; c++) own[c] *= factor;",
+        "  }",
+        "  for (ptrdiff_t k = 0; k < N; k++) {",
+        "    double *own = work + k * columns;",
+        f"    for (ptrdiff_t a = {name}_branch_start[k]; a < {name}_branch_start[k + 1]; a++) {{",
+        f"      const ptrdiff_t other = {name}_branch_above[a];",
+        "      const double times = L[k * N + other];",
+        "      const double *row = work + other * columns;",
+        "      for (ptrdiff_t c = 0; c < columns; c++) own[c] -= times * row[c];",
+        "    }",
+        "    const double factor = 1.0 / L[k * N + k];",
+        "    for (ptrdiff_t c = 0; c < columns; c++) own[c] *= factor;",
+        "  }",
+        "  for (ptrdiff_t k = 0; k < N; k++) {",
+        "    const double *row = work + k * columns;",
+        "    for (int m = 0; m < matrices; m++)",
+        "      for (ptrdiff_t j = 0; j < N; j++) B[m][k * N + j] = -1.0 * row[m * N + j];",
+        "    memcpy(inverse + k * N, row + matrices * N, N * sizeof *row);",
+        "  }",
+        "}",
+        "",
+    ]
+
+
+def _position_names(robot: Robot) -> list[str]:
+    names: list[str] = []
+    for body in robot.tree.spanning.bodies:
+        size, joint = body.model.nq, body.joint.name
+        if body.joint.type == "floating":
+            names += [f"{joint} {part}" for part in ("x", "y", "z", "qx", "qy", "qz", "qw")]
+        else:
+            names += [joint] if size == 1 else [f"{joint} {i}" for i in range(size)]
+    return names
+
+
+def _entries(names: Sequence[str]) -> str:
+    return ", ".join(f"[{i}] {name}" for i, name in enumerate(names)) or "none"
+
+
+def _string(text: str) -> str:
+    """A C string: every byte that is not plain is written as an octal number."""
+    plain = "".join(
+        chr(byte) if 32 <= byte < 127 and byte not in b'"\\?' else f"\\{byte:03o}"
+        for byte in text.encode()
+    )
+    return f'"{plain}"'

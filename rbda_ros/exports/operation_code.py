@@ -1,0 +1,167 @@
+"""The operations of a robot as C: each from its record in `robot/operations.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rbda_ros.algorithms.branches import parents
+from rbda_ros.exports.c_builder import Builder, KernelCode, Memory, Parameter
+from rbda_ros.kernels.quantities import QUANTITIES
+from rbda_ros.robot.operations import OPERATIONS, SIGNS, Operation, Step
+
+WITH = ("", "_with_wrenches", "_with_friction", "_with_wrenches_and_friction")
+"""Endings of functions that take wrenches, or count friction: the engine's variants."""
+
+
+def operation_names() -> list[str]:
+    """Every operation that can be exported, with its variants."""
+    names: list[str] = []
+    for name, record in OPERATIONS.items():
+        names += [f"{name}{ending}" for ending in (WITH if record.wrenches else ("",))]
+    return names
+
+
+def add_operation(builder: Builder, name: str, frames: Sequence[str]) -> None:
+    """Add the functions of an operation, one for each frame where it is about frames."""
+    record, variant = OPERATIONS.get(name), 0
+    for k, ending in enumerate(WITH[1:], start=1):
+        base = OPERATIONS.get(name.removesuffix(ending))
+        if name.endswith(ending) and base is not None and base.wrenches:
+            record, variant = base, k
+    assert record is not None
+    if record.wrenches:
+        record = record.with_options(bool(variant & 1), bool(variant & 2))
+    if not record.of_frame:
+        _add(builder, record, name)
+    for frame in frames if record.of_frame else ():
+        options: tuple[Any, ...] = (builder.robot._inputs.frame(frame),)
+        _add(builder, record, f"{name}_{c_identifier(frame)}", *options, label=f"_{frame}")
+
+
+def c_identifier(name: str) -> str:
+    """A name as part of a C identifier."""
+    return "".join(each if each.isascii() and each.isalnum() else "_" for each in name)
+
+
+def _add(builder: Builder, record: Operation, name: str, *options: Any, label: str = "") -> None:
+    steps = [_kernel(builder, step, options, c_identifier(label)) for step in record.steps]
+    sizes = _sizes(builder, record, steps)
+    memory = Memory(builder)
+    slot = {each: memory.take(f"s_{each}", size) for each, size in sizes.items()}
+    body = [*memory.lines, f"Status status = {builder.name}_begin(w);"]
+    given: list[Parameter] = []
+    for argument in record.arguments:
+        given.append(Parameter(*_described(argument.name, argument.read_as, sizes)))
+        call = f"{builder.name}_read_vector(w, {given[-1].name}, {sizes[argument.read_as]}, "
+        if argument.kind == "Position":
+            call = f"{builder.name}_read_position(w, {given[-1].name}, "
+        body.append(f"if (status == GOOD) status = {call}{slot[argument.read_as]});")
+    if "zero" in sizes:
+        body.append(f"memset({slot['zero']}, 0, {sizes['zero']} * sizeof(double));")
+    body.append("if (status == GOOD) {")
+    for step, kernel in zip(record.steps, steps, strict=True):
+        body += [f"  {line}" for line in _step(step, kernel, slot, builder.robot.ny)]
+    if record.finite is not None:
+        missed = slot.get("loop_residual", "NULL")
+        body.append(
+            f"  status = judge_results({slot[record.finite]}, {sizes[record.finite]}, {missed},"
+            f" {sizes.get('loop_residual', 0)}, {builder.upper}_ON_LOOPS);"
+        )
+    body.append("}")
+    if record.solves:
+        body += _solved(builder, record, slot)
+    outputs = [_output(each, sizes, [p.name for p in given]) for each in record.results]
+    body.append(f"if (status != GOOD) return ({builder.name}_status)status;")
+    body += [
+        f"memcpy({output.name}, {slot[each]}, {sizes[each]} * sizeof(double));"
+        for each, output in zip(record.results, outputs, strict=True)
+    ]
+    body.append(f"return {builder.upper}_OK;")
+    about = [f"{name}: {record.documentation.splitlines()[0]}"]
+    builder.function(name, about, [*given, *outputs], body)
+
+
+def _kernel(
+    builder: Builder, step: Step, options: tuple[Any, ...], label: str
+) -> KernelCode | None:
+    if step.kernel in SIGNS:
+        return None
+    return builder.kernel(step.kernel, *options, label=label)
+
+
+def _names(step: Step, kernel: KernelCode) -> list[str]:
+    ports = len(kernel.program.inputs) + len(kernel.program.outputs)
+    return [*step.inputs, *step.outputs, "loop_residual"][:ports]
+
+
+def _sizes(
+    builder: Builder, record: Operation, kernels: Sequence[KernelCode | None]
+) -> dict[str, int]:
+    sizes = {argument.read_as: 0 for argument in record.arguments}
+    for step, kernel in zip(record.steps, kernels, strict=True):
+        if kernel is None:
+            sizes |= dict.fromkeys((*step.inputs, *step.outputs), builder.robot.ny)
+            continue
+        ports = (*kernel.program.inputs, *kernel.program.outputs)
+        sizes |= dict(zip(_names(step, kernel), (port.size for port in ports), strict=True))
+    if record.solves:
+        sizes["inverse"] = sizes["mass_matrix"]
+        columns = len(record.results) * builder.robot.ny
+        sizes["columns"] = columns * builder.robot.ny
+    return sizes
+
+
+def _step(step: Step, kernel: KernelCode | None, slot: dict[str, str], ny: int) -> list[str]:
+    if kernel is not None:
+        arrays = ", ".join(slot[name] for name in _names(step, kernel))
+        return [f"{kernel.function}({arrays});"]
+    (one, other), (total,) = step.inputs, step.outputs
+    values = f"{slot[one]}[k] {step.kernel} {slot[other]}[k]"
+    return [f"for (int k = 0; k < {ny}; k++) {slot[total]}[k] = {values};"]
+
+
+def _solved(builder: Builder, record: Operation, slot: dict[str, str]) -> list[str]:
+    """``-H^-1`` times all results but the last, which is ``H^-1``."""
+    builder.uses.add("solve")
+    tree, ny = builder.robot.tree, builder.robot.ny
+    above: list[list[int]] = []
+    for parent in parents(tree):
+        above.append([parent, *above[parent]] if parent >= 0 else [])
+    start = [sum(map(len, above[:k])) for k in range(ny + 1)]
+    below = [[i for i in range(ny - 1, k, -1) if k in above[i]] for k in range(ny)]
+    start_below = [sum(map(len, below[:k])) for k in range(ny + 1)]
+    names = [
+        builder.indices("branch_start", start),
+        builder.indices("branch_above", [i for each in above for i in each]),
+        builder.indices("branch_start_below", start_below),
+        builder.indices("branch_below", [i for each in below for i in each]),
+    ]
+    matrices = [slot[each] for each in record.results[:-1]]
+    given = ["  double *const *B = NULL;"]
+    if matrices:
+        given = [f"  double *B[{len(matrices)}];"]
+        given += [f"  B[{i}] = {each};" for i, each in enumerate(matrices)]
+    return [
+        "if (status == GOOD) {",
+        *given,
+        f"  if (!factor_by_branches({names[0]}, {names[1]}, {ny}, {slot['mass_matrix']}))",
+        "    status = SINGULAR;",
+        "  else",
+        f"    {builder.name}_solve({slot['mass_matrix']}, B, {len(matrices)}, {slot['columns']},"
+        f" {slot['inverse']});",
+        "}",
+    ]
+
+
+def _described(name: str, quantity: str, sizes: dict[str, int]) -> tuple[str, int, str]:
+    known = QUANTITIES.get(quantity) or QUANTITIES.get(name)
+    meaning = f"{known.meaning}{f' [{known.unit}]' if known.unit else ''}" if known else quantity
+    return ("yd" if quantity == "yd" else name), sizes[quantity], meaning
+
+
+def _output(quantity: str, sizes: dict[str, int], taken: Sequence[str]) -> Parameter:
+    name, size, meaning = _described(quantity, quantity, sizes)
+    name = f"{name}_out" if name in taken else name
+    rows = ", row by row" if len(QUANTITIES[quantity].shape) > 1 else ""
+    return Parameter(name, size, meaning + rows, output=True)

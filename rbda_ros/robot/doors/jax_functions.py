@@ -1,0 +1,61 @@
+"""Operations as JAX functions: ``jit``, ``vmap``, ``grad`` and all that is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rbda_ros.errors import InputError
+from rbda_ros.robot.doors.argument_layout import ArgumentLayout
+from rbda_ros.robot.inputs import FrameName
+
+if TYPE_CHECKING:
+    from rbda_ros.robot.doors.jax_calls import JaxFunction
+
+
+def jax(
+    robot: Any,
+    name: str,
+    *,
+    frame: FrameName | None = None,
+    external_wrenches: Sequence[str] = (),
+    friction: bool = False,
+    parameters: bool = False,
+) -> JaxFunction:
+    """An operation as a function of JAX arrays, with exact derivatives.
+
+    The function takes the method's arguments as arrays of float64 (with ``jax_enable_x64``) or
+    float32, each with any leading batch axes, which are broadcast: ``q`` (..., nq) spanning or
+    independent, ``qd`` (..., ny) or (..., nv), forces likewise. It returns an array, or a tuple of
+    arrays, of the same type. It is computed on the CPU, in float64. Transformations may be nested:
+    ``jit``, ``vmap``, ``grad``, ``jacrev``, ``jacfwd``, ``hessian``.
+
+    Positions vary along the loops: of a spanning position the gradient has zeros in the dependent
+    entries, and tangents of these are not read. Values equal those of the method.
+
+    Args:
+        robot: the robot.
+        name: of the operation, e.g. ``"forward_dynamics"``.
+        frame: for operations about a frame: a link, (link, xyz) or (link, xyz, rpy).
+        external_wrenches: links that wrenches act on. The function has one more argument then,
+            (..., links, 6): force then moment on each, in the link's frame [N, N m].
+        friction: whether the URDF's joint friction and damping act.
+        parameters: of inverse and forward dynamics: take the robot's parameters as a last argument
+            (..., parameters), in the order of `Robot.parameters`, friction and damping included,
+            and give derivatives with respect to them: ``tau = Y(q, qd, ydd) parameters``.
+
+    Raises:
+        InputError: there is no such operation or frame, it does not take the option, or JAX is not
+            installed. The function raises it for arrays of wrong shape or type, at once or while
+            it is traced. Numbers that are not finite, positions off the loops and dead points are
+            only known when it is evaluated: `InputError` and `SingularityError` outside ``jit``;
+            under ``jit`` JAX raises its own ``JaxRuntimeError`` with the same text.
+    """
+    try:
+        from rbda_ros.robot.doors.jax_calls import JaxFunction
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("jax", "jaxlib"):
+            raise
+        raise InputError("JAX is not installed; install rbda_ros[jax]") from error
+    layout = ArgumentLayout(robot, name, frame, tuple(external_wrenches), friction, parameters)
+    return JaxFunction(layout)

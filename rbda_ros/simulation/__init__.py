@@ -1,0 +1,11 @@
+"""Simulation: robots that move with their loops closed, one or many at a time.
+
+Lives here: `Simulator`, and `stepper`, the C module that takes its steps.
+Comes in: the robot and its kernels.
+Used from outside: `simulator`.
+"""
+
+from pkgutil import extend_path
+
+# The compiled module lies in the installed package, also when this is the source tree.
+__path__ = extend_path(__path__, __name__)

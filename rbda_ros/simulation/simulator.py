@@ -1,0 +1,501 @@
+"""Simulator: a robot, or many, moving with its loops closed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rbda_ros.algorithms.simulation_stage import StageChoice, Stop, with_independent
+from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.errors import InputError, SingularityError
+from rbda_ros.kernels.cache import KernelCache
+from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.robot.independent_choice import with_independent_joints
+from rbda_ros.robot.robot import Robot
+from rbda_ros.spatial import Array
+
+INTEGRATORS = ("euler", "rk4", "midpoint")
+CHANGE = 0.1
+"""Conditioning of y below which other joints take over, where they are twice as good."""
+STICTION_SPEED = 1e-6
+"""Of Coulomb friction with implicit steps: below it joints count as sticking [rad/s, m/s]."""
+SMOOTH_SPEED = 0.01
+"""The same with explicit steps, as in `Robot.friction_force`, that friction be not too stiff."""
+FRICTION_ITERATIONS = 4
+"""Evaluations of a step with Coulomb friction: each has the friction of the velocity before."""
+STOP_TIME = 0.01
+"""Time constant of joint stops, critically damped [s]; at least five steps."""
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """A motor: what becomes of the effort that it is commanded.
+
+    Attributes:
+        effort: largest effort [N m, N]; None for that of the description.
+        corner_speed: up to which it is available [rad/s, m/s].
+        free_speed: at which none is left in that direction [rad/s, m/s].
+        time_constant: of a first-order lag [s].
+        delay: of commands [s], rounded to steps.
+    """
+
+    effort: float | None = None
+    corner_speed: float = 0.0
+    free_speed: float = np.inf
+    time_constant: float = 0.0
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """A motion: after every step q (steps, [N,] nq) and qd (steps, [N,] nv)."""
+
+    q: Array
+    qd: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """The state of a simulator, to be restored; see `Simulator.checkpoint`."""
+
+    arrays: Mapping[str, Array]
+    charts: tuple[tuple[int, ...], ...]
+
+
+class Simulator:
+    """Simulates one robot, or N of them side by side.
+
+    The state is in independent coordinates: loops are closed at every step, to 1e-10 m. Near a dead
+    point of these, other joints take over. Where a step does not succeed it is taken again in up to
+    128 parts. Results do not depend on the size of the batch or on the number of threads.
+
+    Args:
+        robot: what moves; with its payloads.
+        dt: length of a step [s].
+        batch: number of robots N, for arrays with a leading axis; None for one without.
+        integrator: ``"euler"``, semi-implicit, with implicit friction, damping and stops;
+            ``"rk4"``, of fourth order, explicit; ``"midpoint"``, implicit and symmetric in time, so
+            that energy does not drift.
+        friction: whether the joints' friction and damping act. With ``"euler"`` joints stick:
+            they creep with some 1e-6 rad/s or m/s.
+        limits: whether positions are limited, by stops that give way as a critically damped
+            spring of 10 ms does. Efforts are limited in any case.
+        actuators: motors by the names of actuated joints; others give what they are commanded, up
+            to the description's effort limit.
+        threads: most threads for a batch; None for as many as there are processors.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        dt: float = 1e-3,
+        batch: int | None = None,
+        *,
+        integrator: str = "euler",
+        friction: bool = True,
+        limits: bool = True,
+        actuators: Mapping[str, Actuator] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if not (np.isfinite(dt) and dt > 0.0):
+            raise InputError(f"dt is {dt!r}; give a positive number of seconds")
+        if batch is not None and batch < 1:
+            raise InputError(f"batch is {batch!r}; give at least 1, or None for one robot")
+        if integrator not in INTEGRATORS:
+            names = ", ".join(INTEGRATORS)
+            raise InputError(f"integrator {integrator!r} is unknown; use one of {names}")
+        self.robot, self.dt, self.batch = robot, float(dt), batch
+        self.integrator = integrator
+        self._rows = 1 if batch is None else int(batch)
+        self._threads = threads or len(os.sched_getaffinity(0))
+        self._changing = threading.RLock()
+        motors = self._motors(actuators or {})
+        self._choice = StageChoice(
+            robot.nq,
+            friction,
+            _stops(robot, max(STOP_TIME, 5.0 * dt)) if limits else (),
+            tuple(motor for motor, _, _ in motors),
+        )
+        self._lag = tuple(lag for _, lag, _ in motors)
+        self._delay = tuple(delay for _, _, delay in motors)
+        self._iterations = FRICTION_ITERATIONS if friction and _sticks(robot) else 1
+        self._charts: list[_Chart] = []
+        self._steppers: dict[bool, Any] = {}
+        self._error: Exception | None = None
+        self._chart_of(tuple(robot.independent_coordinates))
+        self.reset()
+
+    # The state.
+
+    @property
+    def time(self) -> float:
+        """Since `reset` [s]."""
+        return float(self._clock[0]) * self.dt
+
+    @property
+    def q(self) -> Array:
+        """Spanning position (nq,), (N, nq) of a batch; a copy [rad, m]."""
+        return self._shaped(self._q.copy())
+
+    @property
+    def qd(self) -> Array:
+        """Spanning velocity (nv,), (N, nv) of a batch [rad/s, m/s]."""
+        return self._shaped(self._spanning(self._q, self._yd, self._chart))
+
+    @property
+    def work(self) -> Any:
+        """Work that motors, friction and stops have done since `reset`; (N,) of a batch [J].
+
+        To the order of the integrator; with ``"euler"`` to first order.
+        """
+        return float(self._work[0]) if self.batch is None else self._work.copy()
+
+    def reset(
+        self, q: ArrayLike | None = None, qd: ArrayLike | None = None, seed: int | None = None
+    ) -> None:
+        """Start anew, at time zero.
+
+        Args:
+            q: (nq,) spanning or independent position, (N, ...) one for each; None for the
+                assembly, or with a seed for random closed positions inside the limits.
+            qd: (nv,) spanning or (ny,) independent velocity; None for zero.
+            seed: of random states; that of robot i does not depend on N.
+
+        Raises:
+            InputError, ClosureError: a position that is none, or cannot be closed.
+        """
+        robot, rows = self.robot, self._rows
+        self._yd = np.zeros((rows, robot.ny))
+        if q is None and seed is not None:
+            states = [robot.random_state(np.random.default_rng([seed, i])) for i in range(rows)]
+            self._q = np.array([state.q for state in states])
+            self._yd = np.array([state.yd for state in states])
+        else:
+            given = robot.neutral() if q is None else np.asarray(q, float)
+            closed = robot.state(given).q
+            self._q = np.broadcast_to(closed, (rows, robot.nq)).copy()
+        if qd is not None:
+            given = np.broadcast_to(np.asarray(qd, float), (rows, np.shape(qd)[-1]))
+            if given.shape[1] == robot.nv and robot.nv != robot.ny:
+                given = given[:, list(robot.independent_coordinates)]
+            if given.shape[1] != robot.ny or not np.isfinite(given).all():
+                raise InputError(f"qd has shape {np.shape(qd)}; give ({robot.nv},) finite numbers")
+            self._yd = given.copy()
+        self._chart = np.zeros(rows, np.int64)
+        self._limit = np.full(rows, CHANGE)
+        self._work = np.zeros(rows)
+        self._clock = np.zeros(rows, np.int64)
+        self._actual = np.zeros((rows, len(self._lag)))
+        self._pipe = np.zeros((rows, 1 + max(self._delay, default=0), len(self._lag)))
+
+    def checkpoint(self) -> Checkpoint:
+        """The whole state, for `restore`: motion goes on from there to the last bit."""
+        arrays = {name: getattr(self, name).copy() for name in _STATE}
+        return Checkpoint(arrays, tuple(chart.independent for chart in self._charts))
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a `checkpoint` of a simulator with the same robot, batch and options."""
+        for name in _STATE:
+            if checkpoint.arrays[name].shape != getattr(self, name).shape:
+                raise InputError("the checkpoint is of another robot or batch; restore it there")
+        numbers = [self._chart_of(independent) for independent in checkpoint.charts]
+        for name in _STATE:
+            setattr(self, name, checkpoint.arrays[name].copy())
+        self._chart = np.array(numbers, np.int64)[checkpoint.arrays["_chart"]]
+
+    # Motion.
+
+    def step(
+        self,
+        efforts: ArrayLike | None = None,
+        external_wrenches: Mapping[str, ArrayLike] | None = None,
+        *,
+        steps: int = 1,
+    ) -> None:
+        """Move on by a step, or by several with the same efforts.
+
+        Args:
+            efforts: (na,) on ``robot.actuated_joint_names``, (N, na) one for each robot; None for
+                zero [N m, N].
+            external_wrenches: link name to (6,) force then moment on the link, in its frame at its
+                origin; (N, 6) one for each robot [N, N m].
+            steps: how many.
+
+        Raises:
+            SingularityError: a robot cannot go on; the others may have.
+        """
+        na = len(self._lag)
+        given = np.zeros(na) if efforts is None else np.asarray(efforts, float)
+        if given.shape not in ((na,), (self._rows, na)) or not np.isfinite(given).all():
+            raise InputError(
+                f"efforts have shape {given.shape}; give finite numbers ({na},), or"
+                f" ({self._rows}, {na})"
+            )
+        held = np.ascontiguousarray(np.broadcast_to(given, (self._rows, na)))
+        self._run(steps, True, held, external_wrenches, (None, None, None))
+
+    def rollout(
+        self, efforts: ArrayLike, external_wrenches: Mapping[str, ArrayLike] | None = None
+    ) -> Rollout:
+        """Move on by many steps.
+
+        Args:
+            efforts: (steps, na), (steps, N, na) of a batch: as for `step`.
+            external_wrenches: as for `step`, the same at all steps.
+        """
+        rows, robot, na = self._rows, self.robot, len(self._lag)
+        given = np.asarray(efforts, float)
+        steps = len(given) if given.ndim else 0
+        if given.shape not in ((steps, na), (steps, rows, na)) or not np.isfinite(given).all():
+            raise InputError(
+                f"efforts have shape {given.shape}; give finite numbers (steps, {na}), or"
+                f" (steps, {rows}, {na})"
+            )
+        given = given[:, None, :] if given.ndim == 2 else given
+        each = np.ascontiguousarray(np.broadcast_to(given, (steps, rows, na)))
+        q, yd = np.empty((steps, rows, robot.nq)), np.empty((steps, rows, robot.ny))
+        chart = np.empty((steps, rows), np.int64)
+        self._run(steps, False, each, external_wrenches, (q, yd, chart))
+        flat = q.reshape(-1, robot.nq), yd.reshape(-1, robot.ny), chart.ravel()
+        qd = self._spanning(*flat).reshape(steps, rows, robot.nv)
+        return Rollout(q, qd) if self.batch is not None else Rollout(q[:, 0], qd[:, 0])
+
+    def _run(
+        self,
+        steps: int,
+        held: bool,
+        efforts: Array,
+        external_wrenches: Mapping[str, ArrayLike] | None,
+        outputs: tuple[Array | None, Array | None, Any],
+    ) -> None:
+        wrenches = None
+        if external_wrenches:
+            wrenches = self._body_wrenches(external_wrenches)
+        stepper = self._stepper(wrenches is not None)
+        state = self._q, self._yd, self._chart, self._limit, self._work, self._actual, self._pipe
+        arrays = (*state, self._clock, efforts, wrenches, *outputs)
+        failed, step, raised = stepper.run(
+            self._rows, steps, held, arrays, self._change, self._threads
+        )
+        if raised:
+            error, self._error = self._error, None
+            raise error if error is not None else AssertionError("no chart was found")
+        if failed >= 0:
+            where = "" if self.batch is None else f" {failed}"
+            raise SingularityError(
+                f"{self.robot.name}: robot{where} cannot be moved on at step {step} of this call:"
+                " its loops do not close, or its acceleration is not finite; reduce dt or the"
+                " efforts, or reset it"
+            )
+
+    # Charts: choices of independent joints.
+
+    def _chart_of(self, independent: tuple[int, ...]) -> int:
+        with self._changing:
+            for number, chart in enumerate(self._charts):
+                if chart.independent == independent:
+                    return number
+            chart = _Chart(self.robot, independent, self._choice)
+            for wrenches, stepper in self._steppers.items():
+                stepper.add_chart(*chart.code(wrenches))
+            self._charts.append(chart)
+            return len(self._charts) - 1
+
+    def _stepper(self, wrenches: bool) -> Any:
+        if wrenches not in self._steppers:
+            robot = self.robot
+            bodies = len(robot.tree.spanning.bodies)
+            stepper = import_module("rbda_ros.simulation.stepper").Stepper(
+                robot.nq,
+                robot.ny,
+                len(self._lag),
+                6 * bodies if wrenches else 0,
+                INTEGRATORS.index(self.integrator),
+                self._iterations,
+                self.dt,
+                STICTION_SPEED,
+                SMOOTH_SPEED,
+                _turns(robot.tree),
+                self._lag,
+                self._delay,
+            )
+            for chart in self._charts:
+                stepper.add_chart(*chart.code(wrenches))
+            self._steppers[wrenches] = stepper
+        return self._steppers[wrenches]
+
+    def _change(self, row: int) -> None:
+        """Let other joints of a robot be independent, where these are much better. From C."""
+        try:
+            with self._changing:
+                self._change_chart(row)
+        except Exception as error:
+            self._error = error
+            raise
+
+    def _change_chart(self, row: int) -> None:
+        q, chart = self._q[row], self._charts[self._chart[row]]
+        conditioning = chart.conditioning(q)
+        try:
+            best = with_independent_joints(self.robot.tree, q, None).independent
+        except InputError:
+            best = chart.independent
+        if best != chart.independent:
+            number = self._chart_of(best)
+            other = self._charts[number]
+            if other.conditioning(q) >= 2.0 * conditioning:
+                qd = chart.spanning_velocity(q, self._yd[row])
+                self._yd[row] = qd[list(best)]
+                self._chart[row], self._limit[row] = number, CHANGE
+                return
+        self._limit[row] = 0.5 * conditioning
+
+    # Names and shapes.
+
+    def _shaped(self, rows: Array) -> Array:
+        return rows[0] if self.batch is None else rows
+
+    def _spanning(self, q: Array, yd: Array, charts: Any) -> Array:
+        qd = np.empty((len(q), self.robot.nv))
+        for number in np.unique(charts):
+            mine = charts == number
+            qd[mine] = self._charts[number].spanning_velocity(q[mine], yd[mine])
+        return qd
+
+    def _body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
+        """(rows, 6 * bodies) in body frames, angular first, of wrenches on links."""
+        tree = self.robot.tree
+        values = np.zeros((self._rows, len(tree.spanning.bodies), 6))
+        for link, wrench in wrenches.items():
+            place = tree.spanning.links.get(link)
+            if place is None:
+                raise InputError(f"external_wrenches: {self.robot.name} has no link {link!r}")
+            given = np.asarray(wrench, float)
+            if given.shape not in ((6,), (self._rows, 6)) or not np.isfinite(given).all():
+                raise InputError(f"external_wrenches: {link!r} needs 6 finite numbers")
+            if place.body:
+                R, p = np.asarray(place.frame.R, float), np.asarray(place.frame.p, float)
+                force, moment = given[..., :3] @ R.T, given[..., 3:] @ R.T
+                values[:, place.body - 1, :3] += moment + np.cross(p.ravel(), force)
+                values[:, place.body - 1, 3:] += force
+        return values.reshape(self._rows, -1)
+
+    def _motors(
+        self, actuators: Mapping[str, Actuator]
+    ) -> list[tuple[tuple[float, float, float], float, int]]:
+        """For each motor its limits, the share of a command that arrives in a step, its delay."""
+        robot = self.robot
+        if unknown := sorted(set(actuators).difference(robot.actuated_joint_names)):
+            raise InputError(f"actuators: {unknown[0]!r} is no actuated joint of {robot.name}")
+        motors = []
+        for name, j in zip(robot.actuated_joint_names, robot.actuated_coordinates, strict=True):
+            motor = actuators.get(name, Actuator())
+            effort = float(robot.limits.effort[j] if motor.effort is None else motor.effort)
+            fine = effort >= 0.0 and 0.0 <= motor.corner_speed < motor.free_speed
+            if not (fine and motor.time_constant >= 0.0 and motor.delay >= 0.0):
+                raise InputError(
+                    f"actuators: {name!r} has a negative number, or a corner speed above its free"
+                    " speed; correct it"
+                )
+            lag = 1.0
+            if motor.time_constant:
+                lag = -float(np.expm1(-self.dt / motor.time_constant))
+            limits = effort, float(motor.corner_speed), float(motor.free_speed)
+            motors.append((limits, lag, round(motor.delay / self.dt)))
+        return motors
+
+
+_STATE = ("_q", "_yd", "_chart", "_limit", "_work", "_clock", "_actual", "_pipe")
+
+
+class _Chart:
+    """A choice of independent joints, and its kernels."""
+
+    def __init__(self, robot: Robot, independent: tuple[int, ...], choice: StageChoice) -> None:
+        own = tuple(robot.independent_coordinates)
+        self.independent, self._choice = independent, choice
+        self._nv = robot.nv
+        tree = robot.tree if independent == own else with_independent(robot.tree, independent)
+        self._kernels = robot._kernels if independent == own else KernelCache(tree)
+        self._none = np.zeros(robot.ny)
+
+    def code(self, wrenches: bool) -> tuple[int, int, int, int, Any]:
+        """What `Stepper.add_chart` takes: addresses of machine code, and what keeps it alive."""
+        name = "simulation_stage_with_wrenches" if wrenches else "simulation_stage"
+        kernel = self._kernels.get(name, self._choice)
+        if not kernel.compile(batch=True):
+            call = _trampoline(kernel)
+            return ctypes.cast(call, ctypes.c_void_p).value or 0, 0, 0, 0, (kernel, call)
+        batch = kernel._batch_machine.value
+        assert batch is not None and kernel.address is not None
+        address = batch.code.address("batch_ports")
+        return kernel.address, address, batch.constants.ctypes.data, batch.memory, kernel
+
+    def spanning_velocity(self, q: Array, yd: Array) -> Array:
+        """``G yd`` (nv,), or of rows."""
+        kernel = self._kernels.get("spanning_motion")
+        if q.ndim == 1:
+            return kernel.call(q, np.ascontiguousarray(yd), self._none)[0]
+        zero = np.zeros((len(q), self._none.size))
+        return kernel.batch(np.ascontiguousarray(q), np.ascontiguousarray(yd), zero)[0]
+
+    def conditioning(self, q: Array) -> float:
+        """How well y determines the loops: 0 at a dead point, else up to 1."""
+        _, conditioning = self._kernels.get("loop_state").call(np.ascontiguousarray(q))
+        return float(conditioning.min(initial=1.0))
+
+
+def _trampoline(kernel: Kernel) -> Any:
+    """A C function that evaluates a kernel by CasADi, where there is no machine code."""
+    sizes = [*kernel.input_sizes.values(), *kernel.output_sizes.values()]
+    count = len(kernel.input_sizes)
+
+    def evaluate(ports: Any) -> None:
+        arrays = [np.ctypeslib.as_array(ports[i], (n,)) for i, n in enumerate(sizes)]
+        for into, result in zip(arrays[count:], kernel.interpret(*arrays[:count]), strict=True):
+            into[:] = result
+
+    return ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.POINTER(ctypes.c_double)))(evaluate)
+
+
+def _sticks(robot: Robot) -> bool:
+    return any(body.joint.friction for body in robot.tree.spanning.bodies)
+
+
+def _turns(tree: ClusterTree) -> tuple[tuple[int, int], ...]:
+    """Where linear (or -1) and angular velocities of joints with quaternions are in y."""
+    place = {j: k for k, j in enumerate(tree.independent)}
+    turns, nv = [], 0
+    for body in tree.spanning.bodies:
+        own = range(nv, nv + body.model.nv)
+        nv += body.model.nv
+        if body.model.nq != body.model.nv and all(j in place for j in own):
+            first = place[own[0]]
+            turns.append((first, first + 3) if body.model.nv == 6 else (-1, first))
+    return tuple(turns)
+
+
+def _stops(robot: Robot, time: float) -> tuple[Stop, ...]:
+    """Stops of all joints with limits, critically damped for the inertia felt at the assembly."""
+    q, stops, at = robot.neutral(), [], 0
+    limits, j = robot.limits, 0
+    inverse: Array | None = None
+    for body in robot.tree.spanning.bodies:
+        lower, upper = float(limits.lower[at]), float(limits.upper[at])
+        if body.model.nq == 1 and (np.isfinite(lower) or np.isfinite(upper)):
+            if inverse is None:
+                G = np.array([robot.spanning_velocity(q, row) for row in np.eye(robot.ny)]).T
+                inverse = np.einsum("ij,ij->i", G, np.linalg.solve(robot.mass_matrix(q), G.T).T)
+            inertia = 1.0 / max(float(inverse[j]), 1e-12)
+            stop = Stop(at, j, lower, upper, inertia / time**2, 2.0 * inertia / time)
+            stops.append(stop)
+        at, j = at + body.model.nq, j + body.model.nv
+    return tuple(stops)

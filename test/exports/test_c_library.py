@@ -1,0 +1,442 @@
+"""Exported C against the robot: to the last bit, with the same status codes."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mechanism_table import MECHANISMS
+
+from rbda_ros import MomentumObserver, Robot, load_robot
+from rbda_ros.engine import core
+from rbda_ros.errors import ClosureError, InputError, ModelError, NotFiniteError, SingularityError
+from rbda_ros.exports import export_robot
+from rbda_ros.exports.c_library import STATUS, function_names
+from rbda_ros.exports.compiled import CompiledLibrary, compiler
+from rbda_ros.exports.operation_code import WITH, operation_names
+from rbda_ros.exports.single_precision import feedforward_error
+from rbda_ros.robot.operations import OPERATIONS
+
+pytestmark = pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+CODE = {name: k for k, name in enumerate(STATUS)}
+BY_DAY = {"parallel_ankle": 20, "rotors": 20}
+STRICT = ["-Wall", "-Wextra", "-Werror", "-Wconversion", "-O0", "-c"]
+SHARED = Path(__file__).parents[3] / "shared" / "robots"
+LONG = {"regressor", "inverse_dynamics_derivatives", "forward_dynamics_derivatives"}
+"""Operations whose code is long: compiled by night."""
+FLAGS = ["-O0", *(["-mfma"] if "fma" in Path("/proc/cpuinfo").read_text() else [])]
+
+
+@pytest.fixture
+def unfused(monkeypatch, tmp_path):
+    """Machine code that rounds as C does."""
+    monkeypatch.setenv("RBDA_ROS_FUSE", "0")
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
+    monkeypatch.setenv("RBDA_ROS_CACHE", str(tmp_path / "cache"))
+
+
+def compiled(robot):
+    """Have all kernels of a robot in machine code; whether some were not."""
+    waiting = [each for each in robot._kernels.kernels().values() if not each.compiled]
+    for kernel in waiting:
+        assert kernel.compile()
+    return bool(waiting)
+
+
+def evaluate(robot, function):
+    """What a function of the robot gives once its kernels are machine code."""
+    answer = function()
+    return function() if compiled(robot) else answer
+
+
+def closed_states(robot, count, seed=3):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        state = robot.random_state(rng)
+        yield state.q, rng.normal(size=robot.ny), rng
+
+
+def arguments(robot, record, q, yd, rng):
+    """Numbers for an operation, and the same as C takes them."""
+    sizes = {"Independent": robot.ny, "Force": robot.ny, "Spanning": robot.nv, "Number": 1}
+    given = [q]
+    for argument in record.arguments[1:]:
+        if argument.kind == "Velocity":
+            given.append(yd)
+        elif argument.kind == "Coordinates":
+            given.append(robot.random_state(rng).q)
+        else:
+            given.append(rng.normal(size=sizes[argument.kind]))
+    return given
+
+
+def compare_operation(robot, library, name, states):
+    record = OPERATIONS.get(name)
+    variant = 0
+    for k, ending in enumerate(WITH[1:], start=1):
+        if record is None and name.removesuffix(ending) in OPERATIONS:
+            record, variant = OPERATIONS[name.removesuffix(ending)], k
+    links = list(robot.tree.spanning.links)
+    for q, yd, rng in states:
+        given = arguments(robot, record, q, yd, rng)
+        options, in_c = {}, list(given)
+        if record.wrenches:
+            options["friction"] = bool(variant & 2)
+        if variant & 1:
+            wrenches = {links[-1]: rng.normal(size=6), links[0]: rng.normal(size=6)}
+            options["external_wrenches"] = wrenches
+            bodies = np.zeros(6 * len(robot.tree.spanning.bodies))
+            for link, wrench in wrenches.items():
+                library.library[f"{library.name}_add_wrench"](
+                    links.index(link), *(pointer(each) for each in (wrench, bodies))
+                )
+            in_c.append(bodies)
+        kinds = [argument.kind for argument in record.arguments]
+        plain = [
+            float(each[0]) if kind == "Number" else each
+            for kind, each in zip(kinds, given, strict=False)
+        ]
+        expected = evaluate(robot, partial(getattr(robot, record.name), *plain, **options))
+        many = expected if isinstance(expected, tuple) else (expected,)
+        if record.make is not None:
+            many = tuple(getattr(expected, field) for field in record.make.__dataclass_fields__)
+        outputs = [np.full(np.size(each), np.nan) for each in many]
+        assert library.call(name, *in_c, *outputs) == 0
+        for output, right in zip(outputs, many, strict=True):
+            assert np.array_equal(output, np.ravel(right)), name
+
+
+def pointer(array):
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def check_operations(robot, folder, names, count):
+    report = export_robot(robot, folder, name="r", functions=names)
+    library = CompiledLibrary(report, flags=FLAGS)
+    for name in names:
+        compare_operation(robot, library, name, closed_states(robot, count))
+    return library
+
+
+@pytest.mark.parametrize("mechanism", BY_DAY)
+def test_operations_to_the_last_bit(mechanism, tmp_path, unfused):
+    robot = Robot(MECHANISMS[mechanism].tree())
+    names = [n for n in operation_names() if n not in LONG and not is_about_frames(n)]
+    check_operations(robot, tmp_path, names, BY_DAY[mechanism])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_every_mechanism_to_the_last_bit(mechanism, tmp_path, unfused):
+    robot = Robot(MECHANISMS[mechanism].tree())
+    names = [n for n in operation_names() if not is_about_frames(n)]
+    check_operations(robot, tmp_path, names, 1000)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("file", sorted(SHARED.glob("*.urdf")) if SHARED.exists() else [])
+def test_shared_robots_to_the_last_bit(file, tmp_path, unfused):
+    try:
+        robot = load_robot(file)
+    except (InputError, ModelError) as error:
+        pytest.skip(f"needs a loop file: {error}")
+    names = ["inverse_dynamics", "forward_dynamics", "gravity_force", "actuator_efforts"]
+    check_operations(robot, tmp_path, names, 1000)
+
+
+def is_about_frames(name):
+    return name in OPERATIONS and OPERATIONS[name].of_frame
+
+
+def test_frames_have_functions_of_their_own(tmp_path, unfused):
+    robot = Robot(MECHANISMS["four_bar"].tree())
+    frame = list(robot.tree.spanning.links)[-1]
+    names = ["jacobian", "frame_pose", "frame_bias_acceleration", "loop_state", "velocity_map"]
+    report = export_robot(robot, tmp_path, name="r", functions=names, frames=[frame])
+    library = CompiledLibrary(report, flags=FLAGS)
+    header = report.header.read_text()
+    assert "phi (" in header and "conditioning (" in header and "o0" not in header
+    for q, _, _ in closed_states(robot, 5):
+        expected = evaluate(robot, lambda q=q: robot.jacobian(q, frame))
+        jacobian = np.zeros(expected.size)
+        assert library.call(f"jacobian_{frame}", q, jacobian) == 0
+        assert np.array_equal(jacobian, expected.ravel())
+        G = np.zeros(robot.nv * robot.ny)
+        library.kernel("velocity_map", q, G)
+        (right,) = evaluate(robot, lambda q=q: robot.kernel("velocity_map").call(q))
+        assert np.array_equal(G, right.ravel())
+
+
+class Feedforward:
+    """The same call in Python and in C."""
+
+    def __init__(self, robot, folder, **options):
+        self.robot = robot
+        self.report = export_robot(
+            robot, folder, name="r", functions=["feedforward", "motor_command"], **options
+        )
+        self.library = CompiledLibrary(self.report, flags=FLAGS)
+        self.call = robot.feedforward(self.report.measured)
+        self.call.searches = False
+        self.call.kernel.compile()
+        self.order = [self.report.measured.index(name) for name in self.call.joints]
+        self.efforts = np.zeros(len(self.report.motors))
+
+    def python(self, position, velocity, acceleration):
+        """Status code and efforts."""
+        self.call.position[:] = position[self.order]
+        self.call.velocity[:] = velocity[self.order]
+        self.call.acceleration[:] = acceleration
+        try:
+            self.call()
+        except NotFiniteError:
+            return CODE["BAD_ARGUMENT"]
+        except ClosureError:
+            return CODE["NOT_CLOSED"]
+        except SingularityError as error:
+            return CODE["NOT_FINITE" if "not finite" in str(error) else "DEAD_POINT"]
+        return 0
+
+    def c(self, position, velocity, acceleration):
+        return self.library.call(
+            "feedforward", *self.base(), position, velocity, acceleration, None, self.efforts
+        )
+
+    def base(self):
+        if not self.robot.coordinates.base_nq:
+            return ()
+        return self.call.base_position.copy(), np.zeros(6), np.zeros(6)
+
+    def follow(self, steps, seed=5):
+        """A motion with jumps and bad numbers; how often each status came."""
+        rng = np.random.default_rng(seed)
+        robot, seen = self.robot, {}
+        entries = [robot.coordinates.scalar_positions[name] for name in self.report.measured]
+        home = robot.tree.home[entries]
+        phase = rng.uniform(0, 6, len(entries))
+        for k in range(steps):
+            position = home + 0.5 * np.sin(0.01 * k + phase) - 0.5 * np.sin(phase)
+            if k % 97 == 50:
+                position = position + rng.normal(size=position.size)
+            if k % 501 == 100:
+                position = np.full_like(position, np.nan)
+            velocity = rng.normal(size=position.size)
+            acceleration = rng.normal(size=self.call.acceleration.size)
+            status = self.python(position, velocity, acceleration)
+            self.efforts[:] = np.nan
+            assert self.c(position, velocity, acceleration) == status, k
+            seen[status] = seen.get(status, 0) + 1
+            assert np.array_equal(self.library.position(robot.nq), self.call.guess), k
+            if status == 0:
+                assert np.array_equal(self.efforts, self.call.efforts), k
+            else:
+                assert np.isnan(self.efforts).all()
+        return seen
+
+
+@pytest.mark.parametrize("mechanism", ["parallel_ankle", "four_bar"])
+def test_feedforward_along_a_motion_to_the_last_bit(mechanism, tmp_path, unfused):
+    seen = Feedforward(Robot(MECHANISMS[mechanism].tree()), tmp_path).follow(600)
+    assert seen[0] > 500
+    assert seen[CODE["BAD_ARGUMENT"]] == 1
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_feedforward_along_ten_thousand_steps(mechanism, tmp_path, unfused):
+    robot = Robot(MECHANISMS[mechanism].tree())
+    try:
+        motion = Feedforward(robot, tmp_path)
+    except InputError as error:
+        pytest.skip(f"nothing to export: {error}")
+    motion.follow(10000)
+
+
+def test_feedforward_is_that_of_machine_code_that_fuses(tmp_path, monkeypatch):
+    """Kernels with roots or comparisons fuse nothing: the same bits without any setting."""
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
+    assert Feedforward(Robot(MECHANISMS["parallel_ankle"].tree()), tmp_path).follow(50)[0] > 40
+
+
+def test_conversion_in_both_directions_to_the_last_bit(tmp_path, unfused):
+    robot = Robot(MECHANISMS["parallel_ankle"].tree())
+    report = export_robot(robot, tmp_path, name="r", functions=["convert"])
+    library = CompiledLibrary(report, flags=FLAGS)
+    sides = {"motors_to_joints": (report.motors, report.joints)}
+    sides["joints_to_motors"] = (report.joints, report.motors)
+    guess = {name: robot.tree.home.copy() for name in sides}
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        q = robot.random_state(rng).q
+        for name, (given, targets) in sides.items():
+            position = np.array([q[robot.coordinates.scalar_positions[n]] for n in given])
+            position = robot.tree.home[[robot.coordinates.scalar_positions[n] for n in given]] + (
+                0.3 * (position - 0.0) / max(1.0, np.abs(position).max())
+            )
+            v, a, e = rng.normal(size=(3, len(given)))
+            fields = [dict(zip(given, each, strict=True)) for each in (position, v, a, e)]
+            right = evaluate(
+                robot,
+                lambda f=fields, t=targets, n=name: robot.convert(*f, targets=t, guess=guess[n]),
+            )
+            outputs = [np.full(len(targets), np.nan) for _ in range(4)]
+            assert library.call(name, position, v, a, e, *outputs) == 0
+            expected = (right.position, right.velocity, right.acceleration, right.effort)
+            for output, each in zip(outputs, expected, strict=True):
+                assert np.array_equal(output, each)
+            assert abs(e @ v - outputs[3] @ outputs[1]) < 1e-12 * (1 + abs(e @ v))
+            guess[name] = right.q
+    assert library.call("motors_to_joints", np.full(2, np.nan), *[None] * 7) == 1
+    assert library.call("joints_to_motors", np.full(2, 9.0), *[None] * 7) == CODE["NOT_CLOSED"]
+
+
+def test_motor_commands_to_the_last_bit(tmp_path, unfused):
+    both = Feedforward(Robot(MECHANISMS["parallel_ankle"].tree()), tmp_path)
+    robot, report = both.robot, both.report
+    call = robot.motor_command(
+        report.joints,
+        efforts=("commanded", "springs", "dampers", "feedforward"),
+        measured=report.measured,
+    )
+    call.kernel.compile()
+    rng = np.random.default_rng(6)
+    home = robot.tree.home
+    measured = home[[robot.coordinates.scalar_positions[n] for n in report.measured]]
+    joints = home[[robot.coordinates.scalar_positions[n] for n in report.joints]]
+    coordinates = [robot.coordinates.velocities[n].start for n in report.joints]
+    order = [report.joints.index(name) for name in call.joints]
+    damped = robot.determining_joints(report.measured)
+    rates = [report.measured.index(name) for name in damped]
+    for k in range(100):
+        at = measured + 0.2 * np.sin(0.1 * k)
+        velocity = rng.normal(size=at.size)
+        assert both.python(at, velocity, np.zeros(robot.ny)) == 0
+        assert both.c(at, velocity, np.zeros(robot.ny)) == 0
+        position = joints + 0.2 * np.cos(0.1 * k) - 0.2 + (5.0 if k == 50 else 0.0)
+        qd, effort, stiffness, damping = rng.normal(size=(4, joints.size))
+        call.position[:], call.velocity[:] = position[order], qd[order]
+        call.effort[coordinates] = effort
+        call.stiffness[coordinates], call.damping[coordinates] = stiffness, damping
+        call.measured_velocity[:], call.measured_q[:] = velocity[rates], both.call.guess
+        call.feedforward[:] = both.efforts
+        outputs = [np.full(len(report.motors), np.nan) for _ in range(3)]
+        limit = np.full(len(report.motors), 3.0)
+        call.limit[:] = limit
+        try:
+            call()
+            expected = 0
+        except ClosureError:
+            expected = CODE["NOT_CLOSED"]
+        status = both.library.call(
+            "motor_command", position, qd, effort, stiffness, damping, velocity, both.efforts,
+            limit, *outputs,
+        )  # fmt: skip
+        assert status == expected
+        if expected == 0:
+            parts = (call.motor_position, call.motor_velocity, call.motor_effort)
+            for output, right in zip(outputs, parts, strict=True):
+                assert np.array_equal(output, right)
+
+
+def test_observer_to_the_last_bit(tmp_path, unfused):
+    robot = Robot(MECHANISMS["parallel_ankle"].tree())
+    report = export_robot(robot, tmp_path, name="r", functions=["observer"])
+    library = CompiledLibrary(report, flags=FLAGS)
+    observer = MomentumObserver(robot, 50.0)
+    state = np.zeros(3 * robot.ny + 2)
+    rng = np.random.default_rng(7)
+    for name in ("momentum", "friction_force"):
+        robot.kernel(name).compile()
+    for k in range(30):
+        q, yd, tau = robot.random_state(rng).q, rng.normal(size=robot.ny), rng.normal(size=robot.ny)
+        expected = observer.update(0.001 * k, q, yd, tau)
+        first = (pointer(state), ctypes.c_double(50.0), ctypes.c_double(0.001 * k))
+        assert library.call("observer_update", q, yd, tau, first=first) == 0
+        assert np.array_equal(state[: robot.ny], expected), k
+    assert library.call("observer_update", q, yd, tau, first=first) == CODE["NOT_LATER"]
+
+
+def test_status_codes_are_the_engines(tmp_path):
+    robot = Robot(MECHANISMS["parallel_ankle"].tree())
+    report = export_robot(robot, tmp_path, name="r", functions=["gravity_force"])
+    library = CompiledLibrary(report, flags=FLAGS)
+    assert [core.UNREAD, core.NOT_CLOSED, core.OFF_LOOPS, core.DEAD_POINT] == [1, 2, 3, 4]
+    call = robot._calls.call(robot, "gravity_force")
+    rng, seen = np.random.default_rng(8), set()
+    out = np.zeros(robot.ny)
+    for _ in range(200):
+        q = robot.random_state(rng).q
+        if rng.random() < 0.5:
+            q = q + 10.0 ** rng.uniform(-12, 1) * rng.normal(size=q.size)
+        if rng.random() < 0.1:
+            q[rng.integers(q.size)] = rng.choice([np.nan, np.inf, 1e13])
+        answer = call(q)
+        status = answer.status if isinstance(answer, core.Rejection) else 0
+        assert library.call("gravity_force", q, out) == status
+        seen.add(status)
+    assert {0, core.UNREAD, core.OFF_LOOPS} <= seen
+
+
+@pytest.mark.parametrize("float32", [False, True], ids=["double", "float"])
+def test_compiles_as_c_and_as_cplusplus_without_warnings(tmp_path, float32):
+    robot = Robot(MECHANISMS["four_bar"].tree())
+    names = ["feedforward", "feedforward_with_wrenches", "convert", "motor_command", "observer"]
+    names += ["gate", "forward_dynamics_with_friction", "forward_dynamics_derivatives"]
+    report = export_robot(robot, tmp_path, name="r", functions=names, float32=float32)
+    out = ["-o", str(tmp_path / "r.o")]
+    commands = {"cc": ["-std=c99", "-pedantic"], "c++": ["-x", "c++"]}
+    for tool, options in commands.items():
+        if shutil.which(tool) is None:
+            pytest.skip(f"there is no {tool}")
+        for file in (report.source, report.example):
+            subprocess.run([tool, *options, *STRICT, str(file), *out], check=True)
+    text = report.source.read_text()
+    assert not re.search(r"\b(malloc|calloc|realloc|alloca|free)\s*\(", text)
+    assert not [line for line in text.splitlines() if line.startswith("static ") and "[]" in line
+                and "const" not in line]  # fmt: skip
+
+
+def test_build_file_and_example(tmp_path):
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("there is no cmake")
+    robot = Robot(MECHANISMS["parallel_ankle"].tree())
+    export_robot(robot, tmp_path / "ankle", functions=["feedforward"])
+    build = tmp_path / "build"
+    subprocess.run([cmake, "-S", tmp_path / "ankle", "-B", build], check=True, capture_output=True)
+    target = [cmake, "--build", build, "--target", "ankle_example"]
+    subprocess.run(target, check=True, capture_output=True)
+    done = subprocess.run([build / "ankle_example"], check=True, capture_output=True, text=True)
+    assert "left_motor: " in done.stdout and "right_motor: " in done.stdout
+
+
+def test_single_precision_is_near_double(tmp_path):
+    robot = Robot(MECHANISMS["parallel_ankle"].tree())
+    report = export_robot(robot, tmp_path, name="r", functions=["feedforward"], float32=True)
+    error = feedforward_error(robot, report)
+    assert error is not None and error < 1e-3
+
+
+def test_bad_choices_are_explained(tmp_path):
+    robot = Robot(MECHANISMS["parallel_ankle"].tree())
+    for options, words in (
+        ({"functions": ["nothing"]}, "no function nothing; there are feedforward"),
+        ({"functions": []}, "name a function"),
+        ({"functions": ["jacobian"]}, "--frames"),
+        ({"functions": ["feedforward"], "terms": ["luck"]}, "luck"),
+        ({"functions": ["feedforward"], "name": "9"}, "no C identifier"),
+        ({"functions": ["feedforward"], "measured": ["nobody"]}, "no moving joint nobody"),
+    ):
+        with pytest.raises(InputError, match=words):
+            export_robot(robot, tmp_path, **options)
+    assert {"feedforward", "convert", "gate", "loop_state"} <= set(function_names())
+
+
+def test_joints_of_several_coordinates_are_explained(tmp_path):
+    robot = Robot(MECHANISMS["ball_joint_loop"].tree())
+    with pytest.raises(InputError, match=r"ball\.w. is part of a joint with several coordinates"):
+        export_robot(robot, tmp_path, functions=["feedforward"])

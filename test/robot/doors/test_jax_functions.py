@@ -1,0 +1,143 @@
+"""Operations in JAX: values, jit, vmap, derivatives, precision, and rejected arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from door_samples import arguments_of, method_results, options_of
+from mechanism_table import MECHANISMS, closed_states
+
+from rbda_ros import InputError, Robot
+from rbda_ros.robot.operations import OPERATIONS
+
+jax = pytest.importorskip("jax", reason="JAX is not installed: pip install rbda_ros[jax]")
+import jax.numpy as jnp  # noqa: E402
+
+NAMES = ("differential", "four_bar", "parallel_ankle")
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+def sample(robot: Robot, name: str, count: int = 3, dtype: object = np.float64) -> list:
+    states = closed_states(MECHANISMS[name], count)
+    y = np.array([robot.independent_position(robot.state(q).q) for q in states])
+    rng = np.random.default_rng(0)
+    return [jnp.array(x, dtype) for x in (y, *rng.normal(size=(2, count, robot.ny)))]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_gives_the_values_of_its_method(operation: str) -> None:
+    robot = MECHANISMS["four_bar"].load()
+    given = [each[0] for each in arguments_of("four_bar", operation, 1)]
+    found = jax.jit(robot.jax(operation, **options_of(robot, operation)))(*given)
+    found = found if isinstance(found, tuple) else (found,)
+    for one, other in zip(found, method_results(robot, operation, given), strict=True):
+        scale = max(1.0, np.abs(other).max())
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives_are_those_of_the_method(name: str) -> None:
+    """With a floating base, those by the joints: its quaternion has another size than its twist."""
+    robot = MECHANISMS[name].load()
+    y, yd, tau = sample(robot, name)
+    function = robot.jax("forward_dynamics")
+    expected = robot.forward_dynamics_derivatives(*map(np.asarray, (y, yd, tau)))
+    base = 6 if robot.floating_base else 0
+    scale = np.abs(expected.position).max()
+    for derivative in (jax.jacrev, jax.jacfwd):
+        found = jax.jit(jax.vmap(derivative(function, argnums=(0, 1, 2))))(y, yd, tau)
+        joints = found[0][..., 7:] if base else found[0]
+        wanted = expected.position[..., base:], expected.velocity, expected.force
+        for one, other in zip((joints, *found[1:]), wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-9 * scale)
+
+
+def test_gradients_are_central_differences_and_second_derivatives_agree() -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    y, yd, tau = (x[0] for x in sample(robot, "parallel_ankle"))
+    function = robot.jax("inverse_dynamics")
+
+    def cost(y):
+        return (function(y, yd, tau) ** 2).sum()
+
+    step = 1e-5
+    differences = [(cost(y + d) - cost(y - d)) / (2 * step) for d in step * jnp.eye(robot.ny)]
+    scale = float(abs(cost(y)))
+    np.testing.assert_allclose(jax.grad(cost)(y), jnp.stack(differences), atol=1e-7 * scale)
+    hessians = [jax.hessian(cost)(y), jax.jacrev(jax.grad(cost))(y), jax.jacfwd(jax.grad(cost))(y)]
+    np.testing.assert_allclose(hessians[0], hessians[1], rtol=1e-9)
+    np.testing.assert_allclose(hessians[0], hessians[2], rtol=1e-9)
+    np.testing.assert_allclose(hessians[0], hessians[0].T, rtol=1e-9)
+
+
+def test_axes_are_mapped_and_broadcast() -> None:
+    robot = MECHANISMS["four_bar"].load()
+    y, yd, tau = sample(robot, "four_bar", 6)
+    function = robot.jax("forward_dynamics")
+    grid = function(y.reshape(2, 3, -1), yd[:3], tau[0])
+    assert grid.shape == (2, 3, robot.ny)
+    mapped = jax.vmap(function, in_axes=(0, None, 1))(y[:3], yd[1], tau[:3].T)
+    np.testing.assert_allclose(mapped, function(y[:3], yd[1], tau[:3]), rtol=1e-12)
+
+
+def test_single_precision_needs_no_double() -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    double = sample(robot, "parallel_ankle")
+    function = robot.jax("inverse_dynamics")
+
+    def cost(y, yd, ydd):
+        return function(y, yd, ydd).sum()
+
+    expected = jax.grad(cost)(*double)
+    jax.config.update("jax_enable_x64", False)
+    single = sample(robot, "parallel_ankle", dtype=np.float32)
+    found = jax.jit(jax.grad(cost))(*single)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    spanning = jnp.array(robot.neutral(), np.float32)
+    assert function(spanning, single[1][0], single[2][0]).dtype == np.float32
+
+
+def test_parameters_have_gradients() -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    y, yd, x = sample(robot, "parallel_ankle")
+    values = robot.parameters().values
+    forward = robot.jax("forward_dynamics", parameters=True)
+    expected = robot.forward_dynamics(*map(np.asarray, (y, yd, x)), friction=True)
+    np.testing.assert_allclose(forward(y, yd, x, values), expected, rtol=1e-9)
+    inverse = robot.jax("inverse_dynamics", parameters=True)
+    found = jax.jacrev(lambda p: inverse(y, yd, x, p))(jnp.array(values))
+    Y = robot.regressor(*map(np.asarray, (y, yd, x)))
+    np.testing.assert_allclose(found, Y, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: "text", "q is a str; give an array"),
+        (lambda x: x.astype(jnp.int32), "q is of int32; give float64 or float32"),
+        (lambda x: x[..., :1], "q has shape"),
+        (lambda x: x.astype(jnp.float32), "the arrays differ in type"),
+        (lambda x: jnp.concatenate([x, x])[:5], "cannot be broadcast"),
+        (lambda x: x * jnp.nan, "is not finite"),
+    ],
+)
+def test_bad_arrays_are_rejected(change, message: str) -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    y, yd, tau = sample(robot, "parallel_ankle")
+    with pytest.raises(InputError, match=message):
+        robot.jax("forward_dynamics")(change(y), yd, tau)
+
+
+def test_compiled_code_raises_with_the_same_text() -> None:
+    robot = MECHANISMS["slider_crank"].load()
+    function = jax.jit(robot.jax("mass_matrix"))
+    with pytest.raises(Exception, match="does not satisfy the loops"):
+        function(jnp.array(robot.neutral()) + 0.1).block_until_ready()
