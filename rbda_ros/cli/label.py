@@ -180,6 +180,18 @@ def _of_node(path: Path, given: Any) -> dict[str, Any]:
     if not found:
         raise ParameterError(f"{path}: no ros__parameters under 'dynamics' or '/**'")
     values.pop("use_sim_time", None)
+    return _maps_as_text(values)
+
+
+def _maps_as_text(values: dict[str, Any]) -> dict[str, Any]:
+    """Maps by joint, which a file has as nested parameters, as the settings have them."""
+    gains = values.pop("gains", {})
+    for joint, entry in gains.items() if isinstance(gains, Mapping) else ():
+        for name, gain in entry.items() if isinstance(entry, Mapping) else ():
+            values.setdefault(name, {})[joint] = gain
+    for name in ("effort_limits", "joint_offsets", "stiffness", "damping"):
+        if isinstance(values.get(name), Mapping):
+            values[name] = yaml.safe_dump(dict(values[name]))
     return values
 
 

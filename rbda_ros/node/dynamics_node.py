@@ -75,7 +75,9 @@ class DynamicsNode(LifecycleNode):
     def __init__(self, **kwargs: Any) -> None:
         self.builder = ModelBuilder()
         self._destroyed = False
-        super().__init__("dynamics", **kwargs)
+        self._declaring = False
+        # Maps by joint may be set in their old form, which is declared nowhere else.
+        super().__init__("dynamics", allow_undeclared_parameters=True, **kwargs)
         self.settings = parameters.declare(self)
         self.add_on_set_parameters_callback(self._on_parameters)
         self.robot: Robot | None = None
@@ -192,11 +194,17 @@ class DynamicsNode(LifecycleNode):
         """
         if (error := building.exception()) is not None:
             return error
+        robot = building.result()
+        self._declaring = True
         try:
-            parameters.check_model(self.settings, building.result())
+            settings = parameters.declare_joints(self, robot, self.settings)
+            parameters.check_model(settings, robot)
         except parameters.ParameterError as refused:
             return refused
-        return building.result()
+        finally:
+            self._declaring = False
+        self.settings = settings
+        return robot
 
     def _refuse(self, source: ModelSource, error: BaseException) -> None:
         if self._source == source:
@@ -228,6 +236,7 @@ class DynamicsNode(LifecycleNode):
     def _use(self, robot: Robot) -> None:
         """Swap the model in, between two messages."""
         self.robot = robot
+        parameters.undeclare_joints(self, robot)
         self.stream.use(robot, self.settings)
         self.on_model()
         for warning in robot.warnings:
@@ -316,8 +325,10 @@ class DynamicsNode(LifecycleNode):
         self.stream.free()
 
     def _on_parameters(self, changed: list[Any]) -> SetParametersResult:
+        if self._declaring:
+            return SetParametersResult(successful=True)  # read by whoever declares them
         configured = self.robot is not None or self._built is not None
-        settings, result = parameters.change(self.settings, changed, self.robot, configured)
+        settings, result = parameters.change(self, self.settings, changed, self.robot, configured)
         if result.successful:
             if settings.robot_description != self.settings.robot_description:
                 self._source = None  # the parameter is newer than what came by topic

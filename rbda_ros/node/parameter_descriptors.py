@@ -53,8 +53,8 @@ DESCRIPTORS = {
     ),
     "joint_offsets": ParameterDescriptor(
         description="What is added to measured positions of joints, whose zeros are not the "
-        f"model's, as YAML text: {GAIN_FORM} [rad, m]; `rbda_ros identify --what offset` finds "
-        "them. Position commands to motors have it taken off. Empty: nothing.",
+        "model's [rad, m]: set joint_offsets.<joint>; `rbda_ros identify --what offset` finds "
+        f"them. Position commands to motors have it taken off. Old form: YAML text, {GAIN_FORM}.",
     ),
     "velocity_source": ParameterDescriptor(
         description="Joint velocities: 'message' (of joint_states; refused without), or "
@@ -87,8 +87,9 @@ DESCRIPTORS = {
         description="Whether efforts are clipped at the URDF's effort limits.",
     ),
     "effort_limits": ParameterDescriptor(
-        description="Largest efforts of actuated joints, beside the URDF's, as YAML text: "
-        f"{GAIN_FORM} [N m, N]; efforts are clipped there. Empty: none.",
+        description="Largest efforts of actuated joints, beside the URDF's [N m, N]: set "
+        "effort_limits.<joint>; efforts are clipped there, and inf is none. Old form: YAML text, "
+        f"{GAIN_FORM}.",
     ),
     "effort_rate_limit": ParameterDescriptor(
         description="Fastest change of an effort from one message to the next [N m/s, N/s]. 0: "
@@ -153,11 +154,12 @@ DESCRIPTORS = {
     ),
     "stiffness": ParameterDescriptor(
         description="Springs between commanded and measured positions of joints, in the efforts of "
-        f"~/motor_commands, as YAML text: {GAIN_FORM} [N m/rad, N/m].",
+        "~/motor_commands [N m/rad, N/m]: set gains.<joint>.stiffness. Old form: YAML text, "
+        f"{GAIN_FORM}.",
     ),
     "damping": ParameterDescriptor(
-        description="Dampers between commanded and measured velocities of joints, likewise: "
-        f"{GAIN_FORM} [N m s/rad, N s/m].",
+        description="Dampers between commanded and measured velocities of joints, likewise "
+        f"[N m s/rad, N s/m]: set gains.<joint>.damping. Old form: YAML text, {GAIN_FORM}.",
     ),
     "publish_external_effort": ParameterDescriptor(
         description="Whether ~/external_effort has what acts on the robot beyond its motors, "
