@@ -19,7 +19,6 @@ from rbda_ros.description.urdf_writer import write_urdf
 from rbda_ros.description.xml_text import LARGEST_TEXT, children, parse_xml
 from rbda_ros.errors import ModelError
 
-
 MJCF_ENDINGS = (".xml", ".mjcf")
 """Of files that are written as MJCF."""
 
@@ -119,7 +118,7 @@ def _write_mjcf(args: argparse.Namespace) -> int:
         )
         if poses is not None:
             path = args.output.with_name(f"{args.output.stem}_poses.npz")
-            np.savez(path, **poses)
+            np.savez(path, allow_pickle=False, **poses)
             print(f"{path}: {args.poses} closed positions")
     except (ModelError, OSError) as error:
         print(error, file=sys.stderr)

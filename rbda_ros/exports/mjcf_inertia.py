@@ -70,9 +70,9 @@ class Inertias:
                 self.of[link.name] = LinkInertia(given.mass, origin.p, R @ I_com @ R.T)
         for payload in payloads:
             self._add_payload(payload)
-        for link in self.of:
-            if spanning.links[link].body and not _is_physical(self.of[link]):
-                self._make_physical(link, description.joints)
+        for name in self.of:
+            if spanning.links[name].body and not _is_physical(self.of[name]):
+                self._make_physical(name, description.joints)
 
     def donor(self, link: str) -> str | None:
         """The heaviest link that is fixed to this one (or itself); None on the fixed base."""

@@ -143,7 +143,9 @@ class _Writer:
         if frozen:
             names = ", ".join(repr(idle.link) for idle in robot.tree.idle_freedoms)
             elements.notes.append(f"links that spin about themselves are free to do so: {names}")
-        joints = tuple(str(each.get("name")) for each in root.find("worldbody").iter("joint"))
+        joints = tuple(
+            str(each.get("name")) for each in elements.section("worldbody").iter("joint")
+        )
         entries = tuple(elements.entries[name] for name in joints)
         export = MjcfExport(
             "", joints, tuple(elements.notes), entries, tuple(loops.chains), self._tree
@@ -212,9 +214,11 @@ class _Writer:
             elements.notes.append(f"link {link!r} is body {name!r}")
         if joint is not None and self._free is not None and joint.name == self._free.name:
             *p, x, y, z, w = self._drawn_base()
-            body.attrib.update({"pos": numbers(p), "quat": numbers([w, x, y, z])})
+            place = {"pos": numbers(p), "quat": numbers([w, x, y, z])}
         else:
-            body.attrib.update(placed(frame))
+            place = placed(frame)
+        for key, value in place.items():
+            body.set(key, value)
         if joint is not None and joint.type != "fixed":
             self._write_joint(body, joint)
 

@@ -118,7 +118,7 @@ LOOPS = {
         ]
     },
     "armature": {"joints": {"a": {"armature": 0.3}, "b": {"armature": 0.2}}},
-    "rotor": {"rotors": {"m": {"joint": "c", "ratio": 20.0, "inertia": 1e-4}}},
+    "rotor": {"rotors": {"c": {"ratio": 20.0, "inertia": 1e-4}}},
     "sum": {
         "constraints": [
             {"name": "h", "type": "coupling", "terms": {"a": 1, "b": 2, "c": 3}, "offset": 0.3}
