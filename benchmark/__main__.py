@@ -20,10 +20,12 @@ from benchmark import (
     derivative_counts,
     every_call,
     friction,
+    gradients,
     latency,
     loop_methods,
     methods,
     methods_picture,
+    optimal_control,
     overhead,
     real_time,
     start,
@@ -198,6 +200,20 @@ def _plot(rows: list[dict[str, object]]) -> None:
     figure.savefig(DOCS / "pictures" / "kernels.svg", metadata={"Date": None})
 
 
+def _gradients() -> None:
+    with console.status(gradients.rows.__doc__ or ""):
+        rows = list(gradients.rows())
+    _show("Value and gradient of 4,096 states; ratios to our own batch kernels", rows)
+    _write(DOCS / "gradients.csv", rows)
+
+
+def _optimal_control() -> None:
+    with console.status(optimal_control.rows.__doc__ or ""):
+        rows = list(optimal_control.rows())
+    _show("Optimal motions; ratios to the tree with loop constraints", rows)
+    _write(DOCS / "optimal_control.csv", rows)
+
+
 SECTIONS = {
     "methods": _methods,
     "overhead": _overhead,
@@ -211,6 +227,8 @@ SECTIONS = {
     "latency": _latency,
     "loops": _loops,
     "contacts": _contacts,
+    "gradients": _gradients,
+    "optimal_control": _optimal_control,
 }
 
 if __name__ == "__main__":

@@ -10,12 +10,6 @@ ROWS = (
         " algorithm stands in",
     ),
     (
-        "Chignoli 2024, Remark 1; Sathya 2024, Sec. I",
-        "elimination of loop forces at the nearest common ancestor (Brandl, Johanni, Otter)",
-        "loops are embedded in clusters, or proxPV carries their rows to the base, which costs more"
-        " for each limb the more limbs have loops",
-    ),
-    (
         "Chignoli 2024, Fig. 12",
         "the whole Tello humanoid",
         "its published URDF has no loops; one leg with the library's equations stands in",

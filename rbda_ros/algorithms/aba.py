@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import casadi as ca
 
@@ -33,7 +34,7 @@ from rbda_ros.spatial import Matrix, mirrored
 
 @dataclass(frozen=True, eq=False)
 class Articulated:
-    """What the inward pass leaves of a cluster, at its tree joints.
+    """Results of the inward pass for a cluster, at its tree joints.
 
     Attributes:
         IA: articulated inertia (6n x 6n).
@@ -49,8 +50,24 @@ class Articulated:
     Ia: Matrix | None = None
 
 
+class Loops(Protocol):
+    """Loops that are eliminated on the way inward, where the bodies between them have met."""
+
+    def inertia(self, k: int | None, articulated: Sequence[Articulated]) -> Matrix:
+        """Inertia (6n x 6n) that the loops which end at cluster k add to it."""
+
+    def bias(self, k: int | None, c: Sequence[Matrix], u: Sequence[Matrix]) -> Matrix:
+        """Bias force (6n) that they add to it."""
+
+    def drive(self, k: int | None, a: Matrix, u: list[Matrix]) -> None:
+        """Add their forces to u of the clusters that they act on, given a (6n) of cluster k."""
+
+
 def articulated_inertias(
-    tree: ClusterTree, joints: list[ClusterJoint], added: Mapping[int, Matrix] | None = None
+    tree: ClusterTree,
+    joints: list[ClusterJoint],
+    added: Mapping[int, Matrix] | None = None,
+    loops: Loops | None = None,
 ) -> list[Articulated]:
     """The part of the inward pass that depends on the position alone.
 
@@ -58,12 +75,15 @@ def articulated_inertias(
         tree: the cluster tree.
         joints: its cluster joints.
         added: what to add to the inertia (6n x 6n) of some clusters.
+        loops: loops to eliminate.
     """
     IA: Clustered = {k: node.inertia for k, node in enumerate(tree.clusters)} | {None: 0}
     IA |= {k: IA[k] + inertia for k, inertia in (added or {}).items()}
     articulated: list[Articulated] = [None] * len(tree.clusters)  # type: ignore[list-item]
     for k in tree.inward():
         l, joint = tree.clusters[k].parent, joints[k]
+        if loops is not None:
+            IA[k] = mirrored(IA[k] + loops.inertia(k, articulated))
         at_joints = joint.J.congruence(IA[k])
         U = at_joints @ joint.SG  # line 3
         A = armature_inertia(tree, joints, k)
@@ -78,6 +98,8 @@ def articulated_inertias(
         else:
             up = joint.E.congruence(at_joints)
             IA[l] = mirrored(IA[l] + up - D.quadratic((joint.E.T @ U).T))  # (55), (59)
+    if loops is not None:
+        loops.inertia(None, articulated)
     return articulated
 
 
@@ -154,6 +176,7 @@ def carry_inward(
     c: Sequence[Matrix],
     pA: Clustered,
     tau: Sequence[Matrix],
+    loops: Loops | None = None,
 ) -> list[Matrix]:
     """u_k (ny) of every cluster: force along y that remains to accelerate it.
 
@@ -164,17 +187,22 @@ def carry_inward(
         c: (6n) bias acceleration at the joints of each cluster.
         pA: (6n) bias force on each cluster; zero where it is missing.
         tau: (ny) generalized force on each cluster.
+        loops: loops to eliminate.
     """
     pA = {k: pA.get(k, ca.DM(tree.rows(k), 1)) for k in (None, *tree.outward())}
     u: list[Matrix] = [None] * len(tree.clusters)
     for k in tree.inward():
         l, joint = tree.clusters[k].parent, joints[k]
+        if loops is not None:
+            pA[k] = pA[k] + loops.bias(k, c, u)
         p = joint.J.T @ pA[k]
         u[k] = tau[k] - joint.SG.T @ p  # line 5
         if l is not None:
             A = armature_inertia(tree, joints, k)
             pa = _across_joint(joint.SG, articulated[k], A, c[k], p, u[k], tau[k])  # line 8
             pA[l] = pA[l] + joint.E.T @ pa  # line 10
+    if loops is not None:
+        loops.bias(None, c, u)
     return u
 
 
@@ -215,10 +243,13 @@ def accelerate_outward(
     c: Sequence[Matrix],
     u: Sequence[Matrix],
     base: Matrix,
+    loops: Loops | None = None,
 ) -> tuple[list[Matrix], Clustered]:
     """ydd_k (ny) and a_k (6n) of every cluster; ``base`` (6) is the fixed base's acceleration."""
     a: Clustered = {None: base}
-    ydd = []
+    ydd, u = [], list(u)
+    if loops is not None:
+        loops.drive(None, base, u)
     for k in tree.outward():
         joint, U, D = joints[k], articulated[k].U, articulated[k].D
         a_free = joint.E @ a[tree.clusters[k].parent] + c[k]  # line 3
@@ -227,6 +258,8 @@ def accelerate_outward(
         total = D.solve(u[k] - U.T @ across + A @ along)
         ydd.append(total - along)  # line 4
         a[k] = joint.J @ (across + joint.SG @ total)  # line 5
+        if loops is not None:
+            loops.drive(k, a[k], u)
     return ydd, a
 
 

@@ -21,12 +21,12 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
 EFFORTS = ("commanded", "springs", "dampers", "feedforward")
-"""What the effort of a motor may be made of."""
+"""Terms that the effort of a motor may have."""
 
 
 @dataclass(frozen=True)
 class CommandChoice:
-    """What a program goes by and adds up; another choice is another program.
+    """Inputs and terms of a program; another choice is another program.
 
     Attributes:
         positions: entries of q that are commanded, as `followed` takes them; None where the
@@ -84,7 +84,7 @@ def commanded_motors(
     offsets: Matrix,
     choice: CommandChoice,
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """What a command for joints means for the motors.
+    """Motor commands that follow from a command for joints.
 
     Positions and velocities are turned over where the robot should be; efforts where it is. With
     springs and dampers, ``tau = e + K (q - q_measured) + D (qd - qd_measured)`` on every joint.

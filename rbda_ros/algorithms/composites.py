@@ -1,4 +1,4 @@
-"""What a motion on top of a body's own takes, of the body and of all that it carries.
+"""Forces for a motion on top of a body's own, of the body and of all that it carries.
 
 Let a body get an angular velocity dw more, and an acceleration (dalpha, da) at its origin. All that
 it carries moves along, as one rigid motion on top of its own. A mass m at r with velocity u, both

@@ -4,7 +4,8 @@ The contacts' rows are added to the inertias of the bodies they hold, ``I + mu K
 forces, ``K'(f + mu k)``; one articulated-body pass then minimises the augmented Lagrangian (28).
 Each further iteration corrects the forces by what the rows still miss (27b), and only carries
 that correction through the tree: inertias and their factors stay. On the cluster tree, embedded
-loops take part without any change.
+loops take part without any change; others are eliminated at the nearest common ancestor of their
+bodies (see `loop_elimination`).
 
 The augmented inertia is always regular, so redundant rows change nothing. Rows that are nearly
 singular take many iterations, and with rows that contradict each other the forces grow without
@@ -25,7 +26,8 @@ from rbda_ros.algorithms.aba import (
     carry_inward,
     driving_forces,
 )
-from rbda_ros.algorithms.contact_rows import ContactRows, Proximal, Solution
+from rbda_ros.algorithms.contact_rows import ContactRows, JointRows, Proximal, Solution
+from rbda_ros.algorithms.loop_elimination import LoopElimination
 from rbda_ros.algorithms.motion import Clustered, bias_at_joints, gravity
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -40,6 +42,8 @@ def constrained_aba(
     rows: Sequence[ContactRows],
     start: Sequence[Matrix],
     proximal: Proximal,
+    loops: JointRows | None = None,
+    wrenches: Matrix | None = None,
 ) -> Solution:
     """The acceleration that forces and contacts give, and the forces of the contacts.
 
@@ -51,33 +55,38 @@ def constrained_aba(
         rows: the contacts.
         start: (m) forces of each contact to start from [N, N m].
         proximal: weight and number of iterations.
+        loops: loops that are not embedded; what they miss comes last in the solution.
+        wrenches: (6 x bodies) external force on each body; None for none.
     """
     c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]
     mu, f = proximal.mu, list(start)
+    internal = None if loops is None else LoopElimination(tree, joints, loops, proximal)
 
     # Three sweeps (Algorithm 1), with the rows in inertias and forces (29).
-    articulated = articulated_inertias(tree, joints, augmentation(rows, mu))
-    pA = bias_forces(tree, v)
+    articulated = articulated_inertias(tree, joints, augmentation(rows, mu), internal)
+    pA = bias_forces(tree, v, wrenches)
     for contact, f_i in zip(rows, f, strict=True):
         pA[contact.cluster] -= contact.K.T @ (f_i + mu * contact.k)
-    u = carry_inward(tree, joints, articulated, c, pA, driving_forces(tree, joints, tau))
-    ydd, a = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
+    u = carry_inward(tree, joints, articulated, c, pA, driving_forces(tree, joints, tau), internal)
+    ydd, a = accelerate_outward(tree, joints, articulated, c, u, gravity(tree), internal)
     missing, before = _missing(rows, a), ydd
     f = _corrected(f, missing, mu)
 
     # Two sweeps (Algorithm 2) for each further iteration: only forces change.
     still = [ca.DM(tree.rows(k), 1) for k in tree.outward()]
     idle = [ca.DM(node.ny, 1) for node in tree.clusters]
-    for _ in range(proximal.iterations - 1):
+    for _ in range(proximal.iterations - 1 if rows else 0):
         pA = {k: ca.DM(tree.rows(k), 1) for k in tree.outward()}
         for contact, gap in zip(rows, missing, strict=True):
             pA[contact.cluster] -= contact.K.T @ (mu * gap)
-        du = carry_inward(tree, joints, articulated, still, pA, idle)
+        du = carry_inward(tree, joints, articulated, still, pA, idle, internal)
         u = [u_k + du_k for u_k, du_k in zip(u, du, strict=True)]
         before = ydd
-        ydd, a = accelerate_outward(tree, joints, articulated, c, u, gravity(tree))
+        ydd, a = accelerate_outward(tree, joints, articulated, c, u, gravity(tree), internal)
         missing = _missing(rows, a)
         f = _corrected(f, missing, mu)  # (27b)
+    if internal is not None:
+        missing = [*missing, internal.missing(ydd)]
     found = ca.vertcat(ca.DM(0, 1), *ydd)
     return Solution(found, f, missing, found - ca.vertcat(ca.DM(0, 1), *before))
 

@@ -7,7 +7,7 @@ those that act on the robot: the multipliers of the paper with the opposite sign
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -66,6 +66,19 @@ class ContactRows:
     angular: Matrix
 
 
+@dataclass(frozen=True, eq=False)
+class JointRows:
+    """Rows ``K ydd = k`` on joint coordinates.
+
+    Attributes:
+        K: (m x ny) for each cluster that they touch.
+        k: (m) what K ydd should be.
+    """
+
+    K: Mapping[int, Matrix]
+    k: Matrix
+
+
 @dataclass(frozen=True)
 class Proximal:
     """How a proximal algorithm iterates.
@@ -81,7 +94,7 @@ class Proximal:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a proximal algorithm ends with.
+    """Result of a proximal algorithm.
 
     Attributes:
         ydd: (ny) acceleration.

@@ -85,7 +85,7 @@ def inverse_dynamics_derivatives(
 
 
 def _of_springs(tree: ClusterTree, q: Matrix, G: list[Matrix]) -> Matrix:
-    """What y changes of the force that holds the springs (ny x ny)."""
+    """Derivative by y of the force that holds the springs (ny x ny)."""
     by_q = ca.jacobian(spring_force(tree, q), q)
     moves = ca.diagcat(*G)
     rates = (tree.position_rate(q, moves[:, j]) for j in range(tree.ny))
@@ -120,7 +120,7 @@ class _Cluster:
     def by_coordinates(
         self, i: int, by_position: Matrix, by_velocity: Matrix, by_acceleration: Matrix
     ) -> tuple[Matrix, Matrix]:
-        """What y and yd of the cluster do by its joint i, from what that joint's coordinates do.
+        """Changes by y and yd of the cluster through its joint i, from those of that joint.
 
         Args:
             i: the joint.
@@ -208,7 +208,7 @@ class _Entries:
         self._add(l, k, *ca.horzsplit(along_y, F.columns() // 2))
 
     def _add_forms(self, k: int, l: int, i: int, forms: Matrix) -> None:
-        """What joint i of cluster l takes along y of cluster k, by its linear forms (9 x ny)."""
+        """Forces of joint i of cluster l along y of cluster k, by its linear forms (9 x ny)."""
         joint, forms = self.clusters[l].joints[i], forms.T
         changes = joint.by_position, joint.by_velocity, joint.by_acceleration
         self._add(k, l, *self.clusters[l].by_coordinates(i, *(forms @ each for each in changes)))
@@ -222,7 +222,7 @@ def _taken(cluster: _Cluster, i: int, composite: Composite) -> Matrix:
 
 
 def _of_loops(cluster: _Cluster, f: list[Matrix], qdd: Matrix) -> tuple[Matrix, Matrix]:
-    """What a cluster's own G, axes and armature change of its forces along y (ny x ny each)."""
+    """Changes of a cluster's forces along y by its own G, axes and armature (ny x ny each)."""
     node, loop = cluster.node, cluster.loop
     armature = constant(node.joint_armature)
     across = [joint.S.T @ f_i for joint, f_i in zip(cluster.joints, f, strict=True)]

@@ -22,12 +22,12 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
 TERMS = ("gravity", "coriolis", "inertial", "friction")
-"""What an effort may be made of."""
+"""Terms that an effort may have."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a feedforward program goes by and adds up; another choice is another program.
+    """Inputs and terms of a feedforward program; another choice is another program.
 
     Attributes:
         positions: entries of q that are measured, as `followed` takes them; None where the

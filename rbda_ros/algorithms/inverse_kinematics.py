@@ -144,7 +144,7 @@ def _length(problem: Problem, error: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Kinematics:
-    """What the search asks of a robot.
+    """Functions of a robot that the search calls.
 
     Attributes:
         spanning_velocity: ``q, yd -> qd`` (nv,); of a batch of yd (N, ny) as well.

@@ -1,4 +1,4 @@
-"""What a tree joint does to the body on it, and to all that this carries, when it changes.
+"""Motion that a change of a tree joint gives its body, and all bodies that this carries.
 
 In the velocities and accelerations of `algorithms.motion`, which are relative to the origin of each
 body. What changes is told in the body's own axes, and those of a joint that turns turn along.
@@ -136,7 +136,7 @@ def _joint(
 
 
 class _OwnChanges:
-    """What changes of a joint's own S and ring-S, of which only a planar joint's do.
+    """Changes of a joint's own S and ring-S; only those of a planar joint change.
 
     Args:
         body: on the joint.

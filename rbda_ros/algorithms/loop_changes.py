@@ -23,7 +23,7 @@ from rbda_ros.spatial import Matrix
 
 @dataclass(frozen=True, eq=False)
 class LoopChange:
-    """What unit changes of y and yd change of a cluster's spanning motion.
+    """Changes of a cluster's spanning motion by unit changes of y and yd.
 
     Attributes:
         G: (nv x ny) independent to spanning velocities.

@@ -1,8 +1,8 @@
 """Forward dynamics with some loops embedded and others closed by their forces.
 
 Constraint embedding is best for loops of few bodies. A loop of many makes one large cluster; it is
-cheaper to leave it open and to find the forces that hold it, as proxPV does for contacts. Both in
-one pass is what Chignoli 2024, Sec. VI-B, asks for.
+cheaper to leave it open and to find the forces that hold it, as constrainedABA does for contacts.
+Both in one pass is what Chignoli 2024, Sec. VI-B, asks for.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from rbda_ros.algorithms.contact_rows import Proximal, largest
+from rbda_ros.algorithms.constrained_aba import constrained_aba
+from rbda_ros.algorithms.contact_rows import JointRows, Proximal, largest
 from rbda_ros.algorithms.loop_motion import spring_force
 from rbda_ros.algorithms.motion import Clustered, cluster_joints, velocities
-from rbda_ros.algorithms.prox_pv import JointRows, prox_pv
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.spatial import Matrix
@@ -61,14 +61,15 @@ def forward_dynamics_by_loop_forces(
         ydd, and the largest acceleration that a row of an open loop misses (1).
     """
     state = open_state(loops, q, yd, tau)
-    solved = prox_pv(
+    solved = constrained_aba(
         loops.tree,
         state.joints,
         state.v,
         state.tau,
-        [state.rows],
-        [ca.DM(state.rows.k.rows(), 1)],
+        (),
+        (),
         proximal,
+        state.rows,
         None if wrenches is None else wrenches[:, [number - 1 for number in loops.bodies]],
     )
     return closed_acceleration(loops, state, solved.ydd), largest(solved.missing)

@@ -70,7 +70,7 @@ def jacobian_of(
 
 
 def without_motion(rows: ContactRows | JointRows, a: Clustered) -> Matrix:
-    """What J ydd should be (m): k, less the accelerations a that bodies have at ydd = 0."""
+    """Wanted J ydd (m): k, less the accelerations a that bodies have at ydd = 0."""
     return rows.k if isinstance(rows, JointRows) else rows.k - rows.K @ a[rows.cluster]
 
 

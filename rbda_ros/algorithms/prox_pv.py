@@ -12,8 +12,7 @@ forces instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import casadi as ca
 
@@ -26,6 +25,7 @@ from rbda_ros.algorithms.aba import (
 )
 from rbda_ros.algorithms.contact_rows import (
     ContactRows,
+    JointRows,
     Proximal,
     Solution,
     proximal_forces,
@@ -35,19 +35,6 @@ from rbda_ros.algorithms.motion import Clustered, bias_at_joints, gravity
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
-
-
-@dataclass(frozen=True, eq=False)
-class JointRows:
-    """Rows ``K ydd = k`` on joint coordinates.
-
-    Attributes:
-        K: (m x ny) for each cluster that they touch.
-        k: (m) what K ydd should be.
-    """
-
-    K: Mapping[int, Matrix]
-    k: Matrix
 
 
 def prox_pv(

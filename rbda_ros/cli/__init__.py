@@ -43,7 +43,7 @@ def serve() -> int:
 
 
 def _program(arguments: Sequence[str]) -> Callable[[], int]:
-    """What these arguments ask for, imported; the node starts sooner without the commands."""
+    """Command of these arguments, imported; the node starts sooner without the commands."""
     if arguments[:1] == ["serve"]:
         gc.disable()  # what imports make stays: the collector need not look through it
         # Everything that follows is ROS's: argparse must not look at it.

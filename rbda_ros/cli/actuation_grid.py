@@ -187,7 +187,7 @@ def draw(file: str, axes: dict[str, Array], found: dict[str, Array]) -> None:
 
 
 def _completed(robot: Robot, given: dict[str, float]) -> dict[str, float]:
-    """What is given, and of the independent joints where the assembly has them those it lacks."""
+    """Given positions; independent joints that are missing are where the assembly has them."""
     home = robot.independent_position(robot.neutral())[robot.coordinates.base_nq :]
     assembly = dict(zip(robot.independent_joint_names, home.tolist(), strict=True))
     every = {**assembly, **given}

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def verdicts(robot: Robot) -> Iterator[Verdict]:
-    """What can be said of a robot that loads."""
+    """Verdicts about a robot that loads."""
     joints = len(robot.joint_names)
     yield Verdict("ok", "mobility", f"{robot.ny} degrees of freedom, {joints} moving joints")
     yield from _loops(robot)

@@ -129,7 +129,7 @@ def _write_mjcf(args: argparse.Namespace) -> int:
 def _drawn(
     path: Path, xacro_arguments: Mapping[str, str]
 ) -> Mapping[str, Sequence[etree._Element]]:
-    """What the file draws, by link."""
+    """Visuals of the file, by link."""
     text = urdf_text(path, LARGEST_TEXT, Report(), xacro_arguments) or ""
     root = parse_xml(text, Report())
     if root is None:

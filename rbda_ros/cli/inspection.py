@@ -34,7 +34,7 @@ HEADINGS = ("body", "link", "joint", "type", "y", "effort")
 
 @dataclass(frozen=True)
 class ConstraintFacts:
-    """What the model made of one constraint.
+    """Facts of one constraint in the model.
 
     Attributes:
         name: of the constraint.
@@ -105,7 +105,7 @@ def table(robot: Robot, console: Console) -> RenderableType:
 
 
 def constraint_facts(node: ClusterNode) -> tuple[ConstraintFacts, ...]:
-    """What a cluster's constraints became; empty for a cluster without loops."""
+    """Facts of a cluster's constraints; empty for a cluster without loops."""
     if node.loop is None:
         return ()
     K = node.loop.K(node.loop.K.sx_in(0))
@@ -271,7 +271,7 @@ class _Writer:
                     yield Padding(Text(method, "dim"), (0, 0, 0, indent + 2))
 
     def footer(self) -> Iterator[RenderableType]:
-        """What the marks mean."""
+        """Legend of the marks."""
         legend = (
             f"{self.mark} under y: the joint is an independent coordinate; under effort: an"
             " actuator acts on it. A link after + is fixed to the one above."

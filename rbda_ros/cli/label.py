@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 FAILURES = ("failed", "no labels")
-"""What becomes of recordings that the exit code tells of."""
+"""Outcomes of recordings that the exit code reports."""
 
 
 def add_parser(subparsers: Any) -> None:

@@ -31,7 +31,7 @@ from rbda_ros.spatial import Array, Transform
 NEGLIGIBLE = 1e-14
 """Share of a body's inertia below which an entry is rounding left over from moving it."""
 _regrouped: WeakKeyDictionary[ClusterTree, ClusterTree] = WeakKeyDictionary()
-"""What trees came to where no body must turn: most kernels of a robot begin with it."""
+"""Regrouped trees where no body must turn: most kernels of a robot begin with it."""
 
 
 def regroup(tree: ClusterTree, turning: Collection[int] = ()) -> ClusterTree:

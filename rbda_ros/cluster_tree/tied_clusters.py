@@ -78,7 +78,7 @@ def _guess(description: RobotDescription, body: Body) -> Array:
 def _wishes(
     description: RobotDescription, bodies: Sequence[Body], has_floating_base: bool
 ) -> Wishes:
-    """What loop file and URDF+ say about a cluster's independent joints.
+    """Independent joints of a cluster as loop file and URDF+ name them.
 
     The floating base is always independent: no loop ties it, and no file can list it.
     """

@@ -132,7 +132,7 @@ class ClusterTree:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the description, or about its assembly, but usable."""
+        """Warnings about the description, or about its assembly."""
         of_clusters = (warning for node in self.clusters for warning in node.warnings)
         return (*self.description.warnings, *of_clusters)
 

@@ -1,4 +1,4 @@
-"""What the machine works by: a model, settings, and kernels bound to arrays.
+"""Configuration of the machine: a model, settings, and kernels bound to arrays.
 
 ``read_config.c`` reads these classes by the names of their fields. Everything in them is checked
 and converted here, so that the machine only has to look at sizes.

@@ -136,7 +136,7 @@ def _names_file(loop_constraints: str) -> bool:
 
 
 def joint_offsets(settings: Settings, joints: Sequence[str]) -> np.ndarray | None:
-    """What is added to measured positions of joints; None where nothing is to any [rad, m]."""
+    """Offsets added to measured positions of joints; None where there are none [rad, m]."""
     given = _gains(settings, "joint_offsets")
     offsets = np.array([given.get(name, 0.0) for name in joints])
     return offsets if offsets.any() else None

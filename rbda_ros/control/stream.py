@@ -62,7 +62,7 @@ class LastState(NamedTuple):
 
 @dataclass
 class Prepared:
-    """What was made for a robot before it comes into use."""
+    """Calls made for a robot before it comes into use."""
 
     maker: RouteMaker
     routes: OrderedDict[RouteKey, Route] = field(default_factory=OrderedDict)
@@ -198,7 +198,7 @@ class Stream:
         return [(Output(topic), data) for topic, data in messages]
 
     def tick(self, now: int, steady: int | None = None) -> tuple[Messages, int]:
-        """What goes out because nothing came; and when to ask again [ns, steady]."""
+        """Messages that are due because nothing came; and when to ask again [ns, steady]."""
         messages, due = self.machine.tick(now, now if steady is None else steady)
         return [(Output(topic), data) for topic, data in messages], due
 
@@ -224,7 +224,7 @@ class Stream:
         self.rejections.collect()
 
     def read_meters(self) -> tuple[Reading, Reading]:
-        """What was measured of states and of commands since the last reading."""
+        """Readings of states and of commands since the last reading."""
         self.collect()
         return self.states.read(), self.commands.read()
 

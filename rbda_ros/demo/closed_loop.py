@@ -169,7 +169,7 @@ class NodeController:
         return message
 
     def _answer(self, topic: str, publisher: Any, message: Any) -> Any:
-        """What answers a message, or None if it, or the answer, got lost."""
+        """The response to a message, or None if either got lost."""
         publisher.publish(message)
         end = time.monotonic() + 0.05
         while time.monotonic() < end:

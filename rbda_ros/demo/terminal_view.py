@@ -1,4 +1,4 @@
-"""What the demo shows: a live table on a terminal, a line a second elsewhere."""
+"""Output of the demo: a live table on a terminal, a line a second elsewhere."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class View:
 
 
 def _tables(state: Any, effort: Any, without_loops: Mapping[str, float]) -> Columns:
-    """What goes into the node beside what comes out of it; below it where there is no room."""
+    """Inputs of the node beside its outputs; below them where the terminal is narrow."""
     moving = zip(state.name, state.position, state.velocity, strict=True)
     driving = (
         (name, value, without_loops[name])

@@ -85,7 +85,7 @@ def _read_robot(
     loop_file: LoopFile,
     report: Report,
 ) -> ReadRobot | None:
-    """What the robot's own file says, by the reader of its format; None after noting why not."""
+    """Content of the robot's own file, by the reader of its format; None after noting why not."""
     if root is None:
         return read_usd(urdf, report) if text is None and is_usd(urdf) else None
     warn_of_unknown_elements(root, report)

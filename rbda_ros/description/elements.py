@@ -160,8 +160,6 @@ model/frame: name attached_to
 model/frame/pose: relative_to rotation_format degrees; ignored frame
 model/include: merge
 model/include/*: ignored
-model/model: name
-model/model/*: ignored
 model/drake:ball_constraint:
 model/drake:ball_constraint/*: name
 model/drake:distance_constraint:
@@ -338,7 +336,7 @@ _TABLES = {"robot": URDF, "sdf": SDF, "mujoco": MJCF}
 
 @dataclass(frozen=True)
 class Known:
-    """What becomes of an element: all inside it is ignored, or it is left out, or it is read."""
+    """How an element is treated: all inside it is ignored, or it is left out, or it is read."""
 
     attributes: frozenset[str]
     is_ignored: bool = False
@@ -416,7 +414,7 @@ def _urdf_path(parent: str, tag: str) -> str:
 
 def _sdf_path(parent: str, tag: str) -> str:
     if parent in ("sdf/model", "sdf/world/model"):
-        return f"model/{tag}"
+        return "sdf/model" if tag == "model" else f"model/{tag}"
     return f"{parent}/{'axis' if tag == 'axis2' else tag}"
 
 

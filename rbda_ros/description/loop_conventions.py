@@ -120,7 +120,7 @@ def drake_frames(robot: etree._Element, report: Report) -> Callable[[str], Attac
 
 
 class _Fields:
-    """What is nested in an element of Drake: attributes in a URDF, text in an SDF."""
+    """Values nested in an element of Drake: attributes in a URDF, text in an SDF."""
 
     def __init__(
         self, xml: etree._Element, name: str, place_of: Callable[[str], Attachment], report: Report

@@ -37,7 +37,7 @@ LARGEST_GUESS = 8
 
 @dataclass(frozen=True)
 class JointOverride:
-    """What the loop file sets of a joint.
+    """Properties of a joint that the loop file sets.
 
     Attributes:
         type: a joint type that URDF lacks, or fixed; None leaves the URDF's.
@@ -72,7 +72,7 @@ class RotorLine:
 
 @dataclass(frozen=True)
 class LoopFile:
-    """What a loop file says, names not yet resolved.
+    """Content of a loop file, names not yet resolved.
 
     ``method`` is for the constraints, of either file, that do not say their own. ``root`` is a link
     or joint of the tree to keep, of a file with several.

@@ -70,7 +70,7 @@ def read_mjcf(model: Any, report: Report) -> ReadRobot:
 
 @dataclass
 class _Drive:
-    """What actuators add to a joint or tendon: reflected inertia, damping, and a force limit."""
+    """Additions of actuators to a joint or tendon: reflected inertia, damping, a force limit."""
 
     actuators: list[int] = field(default_factory=list)
     armature: float = 0.0

@@ -1,4 +1,4 @@
-"""What an MJCF model draws, as <visual> elements: meshes by reference, and simple shapes."""
+"""Visuals of an MJCF model, as <visual> elements: meshes by reference, and simple shapes."""
 
 from __future__ import annotations
 

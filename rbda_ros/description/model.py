@@ -1,4 +1,4 @@
-"""What a URDF and a loop file say, as plain frozen data. Angles in rad, lengths in m, SI units."""
+"""Content of a URDF and a loop file as plain frozen data. Angles in rad, lengths in m, SI units."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ IdleChoice = Literal["frozen", "free"]
 
 
 def constraint_type(constraint: Constraint) -> str:
-    """What the loop file calls the type of a constraint."""
+    """Name of a constraint's type in the loop file."""
     if isinstance(constraint, CutJoint):
         return constraint.type
     return "coupling" if isinstance(constraint, Coupling) else "expression"

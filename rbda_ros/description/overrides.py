@@ -1,4 +1,4 @@
-"""What the loop file sets of joints: types that URDF lacks, and armature."""
+"""Properties of joints that the loop file sets: types that URDF lacks, and armature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a robot's own file says, whatever its format: the form in which every reader hands it on."""
+"""Content of a robot's own file, whatever its format: the form that every reader returns."""
 
 from __future__ import annotations
 

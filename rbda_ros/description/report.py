@@ -24,7 +24,7 @@ class Report:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd but usable, in the order found."""
+        """Warnings: odd but usable, in the order found."""
         return tuple(self._warnings)
 
     def problem(self, element: str, reason: str, remedy: str) -> None:

@@ -39,7 +39,7 @@ class Rotor:
 
 @dataclass(frozen=True)
 class RotorParts:
-    """What a rotor adds to the robot."""
+    """Parts that a rotor adds to the robot."""
 
     link: Link
     joint: Joint

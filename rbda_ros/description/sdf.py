@@ -17,6 +17,7 @@ from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 from rbda_ros.description.sdf_frames import WORLD, Frames, Placement, read_pose, relative
 from rbda_ros.description.sdf_joints import TWO_AXES, JointReader, Parts, grow_tree
+from rbda_ros.description.sdf_nesting import flatten_model
 from rbda_ros.description.urdf import bounded
 from rbda_ros.description.values import brief, to_number, to_vector
 from rbda_ros.description.xml_text import child, children, inner, line, required, text_of
@@ -135,13 +136,13 @@ def _model(root: etree._Element, report: Report, chosen: str | None) -> etree._E
         found = f" ({', '.join(map(brief, names[:5]))})" if names else ""
         report.problem("<sdf>", f"has {len(models)} models that move{found}", remedy)
         report.raise_problems()
-    for tag in ("include", "model"):
-        for element in children(models[0], tag):
-            report.problem(
-                f"<{tag}> ({line(element)})",
-                "models inside models are not read",
-                "write it out with 'gz sdf -p', and its links and joints into one <model>",
-            )
+    for element in models[0].iter("include"):
+        report.problem(
+            f"<include> ({line(element)})",
+            "models of other files are not read",
+            "write them out with 'gz sdf -p'",
+        )
+    flatten_model(models[0], report)
     return models[0]
 
 

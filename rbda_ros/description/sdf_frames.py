@@ -56,7 +56,10 @@ class Frames:
             on = text_of(child(element, "child")) or MODEL
             self._on.setdefault(element.get("name", ""), on)
             self._add(element.get("name", ""), element, on)
-        self._own.setdefault(WORLD, (MODEL, inverse(read_pose(child(model, "pose"), report))))
+        # The pose of a model is that of its placement frame.
+        placed_by = model.get("placement_frame") or MODEL
+        self._own.setdefault(WORLD, (placed_by, inverse(read_pose(child(model, "pose"), report))))
+        self._canonical = model.get("canonical_link") or next(iter(self.links), None)
 
     def _add(self, name: str, element: etree._Element, default: str) -> None:
         pose = child(element, "pose")
@@ -82,10 +85,10 @@ class Frames:
     def link_of(self, name: str, where: str) -> str:
         """The link that a link, frame or joint is on; itself where it is unknown."""
         for step in self._attachments(name):
+            if step == MODEL and self._canonical is not None:
+                step = self._canonical
             if step in self.links or step == WORLD:
                 return step
-            if step == MODEL and self.links:
-                return self.links[0]  # the model's frame is on its first link
         remedy = self._report.suggest(name, self.links, "name a link or a frame of the model")
         self._report.problem(where, f"{brief(name)} is on no link", remedy)
         return name

@@ -53,7 +53,7 @@ _CUT_TYPES: dict[str, CutType] = {
 }
 TWO_AXES = ("universal", "revolute2")
 _UNBOUNDED = 1e16
-"""What SDF writes for a bound that is none."""
+"""Number that SDF writes for a missing bound."""
 _NO_OFFSET = 1e-15
 """Frames this near [m, or of a rotation matrix] are the same."""
 _PARALLEL = 1.0 - 1e-6
@@ -62,7 +62,7 @@ _PARALLEL = 1.0 - 1e-6
 
 @dataclass
 class Parts:
-    """What has been read so far, and which joints have two axes."""
+    """Content read so far, and which joints have two axes."""
 
     links: list[Link] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What an SDF model draws, as URDF's <visual> and <collision> elements."""
+"""Visuals of an SDF model, as URDF's <visual> and <collision> elements."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from lxml import etree
 
 from rbda_ros.description.report import Report
 from rbda_ros.description.sdf_frames import Frames, read_pose, relative
+from rbda_ros.description.sdf_nesting import flatten_model
 from rbda_ros.description.urdf_writer import add_origin
 from rbda_ros.description.xml_text import child, children, text_of
 
@@ -15,7 +16,10 @@ _SHAPES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "leng
 def drawn_links(root: etree._Element) -> dict[str, list[etree._Element]]:
     """Elements by link: meshes by reference, and simple shapes; others are left out."""
     drawn: dict[str, list[etree._Element]] = {}
-    for model in root.iter("model"):
+    models = [*children(root, "model")]
+    models += [model for world in children(root, "world") for model in children(world, "model")]
+    for model in models:
+        flatten_model(model, Report())
         frames = Frames(model, Report())
         for link in children(model, "link"):
             name = link.get("name", "")

@@ -34,7 +34,7 @@ OFFSET_NAMES = ("offset",)
 
 @dataclass(frozen=True)
 class Transmissions:
-    """What a URDF's transmissions say.
+    """Content of a URDF's transmissions.
 
     Attributes:
         rotors: those whose inertia is known.

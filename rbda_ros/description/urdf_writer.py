@@ -10,7 +10,7 @@ from lxml import etree
 from rbda_ros.description.model import Joint, Link, Pose, RobotDescription
 
 UNBOUNDED = 1e9
-"""What is written for an effort or velocity without bound: URDF wants a number there."""
+"""Number written for an effort or velocity without bound: URDF wants a number there."""
 
 
 def write_urdf(

@@ -68,7 +68,7 @@ def read_usd(path: str | os.PathLike[str], report: Report) -> ReadRobot | None:
 
 
 def _text(error: Exception) -> str:
-    """What an error says, where it can be said: it quotes bytes of the file."""
+    """Text of an error, where it can be decoded: it quotes bytes of the file."""
     try:
         lines = str(error).strip().splitlines()
     except UnicodeError:

@@ -38,7 +38,7 @@ SETTINGS = Settings(acceleration_source="estimate", acceleration_cutoff=50.0)
 
 @dataclass(frozen=True)
 class Leg:
-    """What is true of one leg in one month, beyond the model.
+    """True values of one leg in one month, beyond the model.
 
     Attributes:
         bearing: Coulomb friction of the knee [N m].
@@ -53,7 +53,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class Finding:
-    """What has grown in a leg since the first month.
+    """Growth of a leg's values since the first month.
 
     Attributes:
         leg, motor: where.
@@ -145,7 +145,7 @@ def record(folder: Path, fates: dict[str, list[Leg]], seconds: float) -> None:
 
 
 def label(bags: Path, labelled: Path, workers: int) -> None:
-    """What `rbda_ros label bags -o labelled --robot ... --cutoff 10 --parquet` does."""
+    """The same as `rbda_ros label bags -o labelled --robot ... --cutoff 10 --parquet`."""
     options = Options(cutoff=10.0, parquet=True)
     reports = label_all(
         [str(bags)], str(labelled), Model(*_model_texts()), SETTINGS, options, workers=workers
@@ -172,7 +172,7 @@ def causes(table: dict[str, Array], motor: str) -> dict[str, float]:
 
 
 def find(labelled: Path, fates: dict[str, list[Leg]]) -> list[Finding]:
-    """What has grown, judged by how much the months of the whole fleet differ anyway."""
+    """Values that have grown, judged by how much the months of the whole fleet differ."""
     motors = robot_of(Leg()).actuated_joint_names
     trends: dict[tuple[str, str], dict[str, Array]] = {}
     for leg, months in fates.items():

@@ -1,4 +1,4 @@
-"""What motors must give to hold a leg still, and what they would without its loops.
+"""Efforts that hold a leg still, and the efforts for it without its loops.
 
     python -m rbda_ros.examples.hold_still
 

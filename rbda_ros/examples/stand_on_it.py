@@ -1,4 +1,4 @@
-"""What the ground pushes with while a leg stands on it, its motors off.
+"""Forces of the ground while a leg stands on it, its motors off.
 
     python -m rbda_ros.examples.stand_on_it
 

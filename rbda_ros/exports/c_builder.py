@@ -1,4 +1,4 @@
-"""What exported functions are put together from: kernels, memory, declarations, definitions."""
+"""Parts of exported functions: kernels, memory, declarations, definitions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Builder:
 
     @property
     def upper(self) -> str:
-        """What every macro begins with."""
+        """Prefix of every macro."""
         return self.name.upper()
 
     def kernel(self, name: str, *options: Hashable, label: str = "") -> KernelCode:

@@ -69,7 +69,7 @@ met."""
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What was written.
+    """Files that were written.
 
     Attributes:
         header, source, example, cmake: the files.
@@ -440,7 +440,7 @@ def _tables(builder: Builder, curved: Sequence[int]) -> list[str]:
 
 
 def _runtime(builder: Builder) -> list[str]:
-    """What every function shares: to begin, to check arguments, to judge a position."""
+    """Code that all functions share: to begin, to check arguments, to judge a position."""
     robot, name, upper = builder.robot, builder.name, builder.upper
     quaternions = len(robot._inputs.quaternions)
     judged = ["  (void)q;", "  w->residual = 0.0;", "  w->conditioning = 1.0;", "  return GOOD;"]

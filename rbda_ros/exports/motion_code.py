@@ -1,4 +1,4 @@
-"""What a controller calls in every cycle, as C: feedforward, conversion, commands, the observer.
+"""Functions for every cycle of a controller, as C: feedforward, conversion, commands, the observer.
 
 Each is the same sequence of kernels and decisions as the class or method it is named after:
 `FeedforwardCall`, `Robot.convert`, `MotorCommandCall`, `MomentumObserver`.

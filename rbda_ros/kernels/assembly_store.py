@@ -67,7 +67,7 @@ def _packed(assemblies: list[Assembly | None]) -> disk_cache.Stored:
 def _unpacked(
     members: TiedClusters, facts: dict[str, Any], blobs: list[bytes]
 ) -> list[Assembly | None] | None:
-    """What was packed; None where it does not close."""
+    """The unpacked assembly; None where it does not close."""
     functions = iter(ca.StringDeserializer(blobs[0].decode()).unpack())
     stored = zip(facts["clusters"], blobs[1:], strict=True)
     found: list[Assembly | None] = []

@@ -60,7 +60,7 @@ class LruCache(Generic[Key, Value]):
         return len(self._values)
 
     def keys(self) -> list[Key]:
-        """What is cached, the least recently used first."""
+        """Cached entries, the least recently used first."""
         with self._lock:
             return list(self._values)
 
@@ -169,7 +169,7 @@ class KernelCache:
         return self._optional.get((name, *options))
 
     def kernels(self) -> dict[tuple[Any, ...], Kernel]:
-        """What is traced now, by name and options."""
+        """Kernels that are traced now, by name and options."""
         plain: dict[tuple[Any, ...], Kernel] = {(name,): k for name, k in self._plain.items()}
         return plain | self._optional.snapshot()
 

@@ -80,7 +80,7 @@ def _context() -> Any:
 
 @cache
 def processor() -> str:
-    """What machine code depends on: this processor, and how code is made for it."""
+    """Inputs that machine code depends on: this processor, and how code is made for it."""
     triple = llvm.get_default_triple()
     llvm_version = ".".join(map(str, llvm.llvm_version_info))
     return f"{triple} {llvm.get_host_cpu_name()} {_features()} {llvm_version} {OPTIMIZATION}"

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MOST_BYTES = 256 * 1024 * 1024
-"""What all files may take; those used least recently go first."""
+"""Bytes that all files may take; those used least recently go first."""
 ENDING = ".kernel"
 SECRET = "secret"
 """The file with the key of the HMAC."""
@@ -43,7 +43,7 @@ Stored = tuple[dict[str, Any], list[bytes]]
 
 
 def load_or_make(key: str, make: Callable[[], Stored]) -> Stored:
-    """What is stored under a key: facts that JSON can tell, and blobs; made if it is not there."""
+    """Entry stored under a key: facts in JSON, and blobs; made if it is not there."""
     found = load(key)
     if found is None:
         found = make()
@@ -52,7 +52,7 @@ def load_or_make(key: str, make: Callable[[], Stored]) -> Stored:
 
 
 def load(key: str) -> Stored | None:
-    """What is stored under a key; None where nothing is, or nothing that can be trusted."""
+    """Entry stored under a key; None where there is none, or none that can be trusted."""
     place = _place()
     return None if place is None else _read(place, key)
 

@@ -16,7 +16,7 @@ Known = dict[int, tuple[Any, bytes]]
 """Values by their identity, which is theirs as long as they are held here, and their hashes."""
 SCALARS = frozenset({type(None), bool, int, float, complex, str, bytes, range})
 ROOMS = ("spatial.py", "description", "cluster_tree", "algorithms", "kernels")
-"""What of this package decides about programs and their machine code."""
+"""Files of this package that determine programs and their machine code."""
 
 
 class NoFingerprintError(Exception):

@@ -99,7 +99,7 @@ class _Packer:
         return self.instructions[value - self.first].arguments
 
     def summands(self, value: int) -> Iterator[int]:
-        """What a sum adds up, from the last: ``c, b, a`` of ``(a + b) - c``; each sum once."""
+        """Terms of a sum, from the last: ``c, b, a`` of ``(a + b) - c``; each sum once."""
         while self.operation(value) in _SUMS and not (value in self.packed or value in self.summed):
             self.summed.add(value)
             value, last = self.arguments(value)
@@ -137,7 +137,7 @@ class _Packer:
         )
 
     def operands(self, values: Pack) -> tuple[Operand, ...]:
-        """What packed values are computed from; factors and summands change places to be alike."""
+        """Operands of packed values; factors and summands change places to be alike."""
         rows, first = [], self.arguments(values[0])
         for value in values:
             arguments = self.arguments(value)

@@ -48,7 +48,7 @@ class Plan:
     answering: int
 
     def operands(self, pack: Pack) -> tuple[Operand, ...]:
-        """What an instruction reads."""
+        """Arguments that an instruction reads."""
         return self.packs.get(pack) or _alone(self.program, pack)
 
     @cached_property

@@ -14,7 +14,7 @@ Shape = tuple[int | str, ...]
 
 
 class Quantity(NamedTuple):
-    """What a name stands for."""
+    """Meaning of a name."""
 
     shape: Shape
     unit: str

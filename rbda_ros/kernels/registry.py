@@ -304,7 +304,7 @@ def _stage_shapes(choice: StageChoice) -> dict[str, Shape]:
 
 
 STAGE = ("origin", "q", "yd", "slip", "efforts", "shift", "delta", "stepping")
-"""What a stage of the simulation reads."""
+"""Inputs of a stage of the simulation."""
 
 
 REGISTRY: dict[str, Traceable] = {
@@ -531,4 +531,4 @@ REGISTRY: dict[str, Traceable] = {
 KERNELS: dict[str, Traceable] = {
     name: traceable for name, traceable in REGISTRY.items() if traceable.public
 }
-"""What `Robot.kernel` gives."""
+"""Kernels that `Robot.kernel` returns."""

@@ -70,7 +70,7 @@ def trace_function(
 
 
 def trace_check(tree: ClusterTree) -> ca.Function:
-    """What tells of a position whether kernels may be evaluated there: `loops_hold`."""
+    """Test whether kernels may be evaluated at a position: `loops_hold`."""
     q = ca.SX.sym("q", tree.nq)
     return ca.Function("loops_hold", [q], ca.cse([ca.SX(loops_hold(regroup(tree), q))]))
 

@@ -1,4 +1,4 @@
-"""What the node tells about its own health, once a second on /diagnostics."""
+"""Diagnostics of the node: its own health, once a second on /diagnostics."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _without_contents(error: DescriptionError, source: ModelSource) -> Descripti
 
 
 def _problems(description: str, loops: str | None) -> tuple[Problem, ...]:
-    """What reading these finds wrong."""
+    """Problems found on reading these."""
     try:
         read_description(description, loops)
     except DescriptionError as error:

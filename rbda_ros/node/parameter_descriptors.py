@@ -1,4 +1,4 @@
-"""What each parameter of the node means, in which range, as ROS tools show it."""
+"""Meaning and range of each parameter of the node, as ROS tools show them."""
 
 from __future__ import annotations
 

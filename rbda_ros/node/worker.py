@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def result_of(done: Future[T]) -> T:
-    """What a future that is done has come to; raises its error where that is one.
+    """Result of a future that is done; raises its error where that is one.
 
     For futures that are asked again and again: `Future.result` lengthens the traceback of the
     error each time, which holds on to every frame that it has passed.

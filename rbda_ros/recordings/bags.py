@@ -147,7 +147,7 @@ def new_bag(target: Path, made_from: str) -> Iterator[tuple[Writer, Path]]:
 
 
 def made_from(target: Path) -> str | None:
-    """What a bag was made from, as it was said to `new_bag`; None where there is no such bag."""
+    """Sources of a bag, as given to `new_bag`; None where there is no such bag."""
     import yaml
 
     try:

@@ -154,7 +154,7 @@ def _fixed(joint: Joint, position: float) -> Joint:
 
 
 def _stretched(spring: Spring, held: Mapping[str, float]) -> Spring | None:
-    """What is left of a spring; None where all of its joints are held."""
+    """The rest of a spring; None where all of its joints are held."""
     if not held.keys() & set(spring.terms):
         return spring
     terms = {name: c for name, c in spring.terms.items() if name not in held}
@@ -164,7 +164,7 @@ def _stretched(spring: Spring, held: Mapping[str, float]) -> Spring | None:
 
 
 def _remaining(constraint: Constraint, held: Mapping[str, float]) -> Constraint | None:
-    """What is left of a constraint; None where all of its joints are held."""
+    """The rest of a constraint; None where all of its joints are held."""
     if isinstance(constraint, CutJoint):
         return constraint
     if isinstance(constraint, Coupling):

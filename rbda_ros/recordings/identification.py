@@ -17,7 +17,7 @@ from rbda_ros.robot.payload_estimate import PAYLOAD_SPREAD, payload_chart
 from rbda_ros.spatial import Array
 
 WHAT = ("inertia", "friction", "offset", "effort_offset", "payload")
-"""What can be identified: offsets are of positions, and of measured efforts."""
+"""Quantities that can be identified: offsets are of positions, and of measured efforts."""
 FITTED = 0.7
 """Share of the time that is fitted; the rest judges."""
 LARGEST_OFFSET = 0.5
@@ -33,7 +33,7 @@ SPREAD = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Identified:
-    """What was found.
+    """Result of an identification.
 
     Attributes:
         what: some of `WHAT`.
@@ -62,7 +62,7 @@ class Identified:
 
     @property
     def offsets(self) -> dict[str, float]:
-        """What is to be added to positions of joints, of those that the motion tells of."""
+        """Offsets to add to positions of joints, for those that the motion determines."""
         names = self.parameters.names
         return {
             names[k].removesuffix(".offset"): float(self.fit.values[k])
@@ -231,7 +231,7 @@ def unknowns_of(
     payload: str | None,
     spread: float = SPREAD,
 ) -> Unknowns:
-    """What is asked for, and what is known of it before measuring.
+    """Unknowns that are asked for, and prior knowledge of them.
 
     Args:
         robot: the nominal model.

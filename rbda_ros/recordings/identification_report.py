@@ -1,4 +1,4 @@
-"""What identification found, for people: tables and plots in one HTML file."""
+"""Report of an identification: tables and plots in one HTML file."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Job:
 
 @dataclass(frozen=True)
 class FileReport:
-    """What became of one recording.
+    """Outcome for one recording.
 
     Attributes:
         source, target: the recording and its labelled twin.
@@ -168,7 +168,7 @@ def label_file(job: Job, progress: Progress = lambda share: None) -> FileReport:
 
 
 def fingerprint_of(job: Job) -> str:
-    """What the labelled twin depends on: not on when or where it is made."""
+    """Inputs that determine the labelled file, without time or place of its making."""
     files = [job.source]
     if job.source.is_dir():
         files = sorted(path for path in job.source.iterdir() if path.is_file())

@@ -35,7 +35,7 @@ INPUTS = {
 
 @dataclass(frozen=True)
 class Sample:
-    """What is known at one joint state, for a row of a table; None where it is not.
+    """Quantities known at one joint state, for a row of a table; None where it is not.
 
     Attributes:
         stamp: of the message [ns].

@@ -62,7 +62,7 @@ class Smoother:
             yield self._smoothed()
 
     def end(self) -> Iterator[Labelled]:
-        """What is left of an episode."""
+        """The rest of an episode."""
         while self._waiting:
             yield self._smoothed()
         self._known.clear()

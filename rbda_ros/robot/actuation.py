@@ -1,4 +1,4 @@
-"""What motors are to the joints of a serial model: their map, inertia and limits, in one pose."""
+"""Motors seen from the joints of a serial model: their map, inertia and limits, in one pose."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ def _operational_space(kernel: str) -> Operation:
 
 
 def _names(step: Step, kernel: Any) -> tuple[str, ...]:
-    """What a kernel reads and writes, in the order of its ports."""
+    """Names of the inputs and outputs of a kernel, in the order of its ports."""
     names = (*step.inputs, *step.outputs)
     if isinstance(kernel, float):
         return names

@@ -204,7 +204,7 @@ class LoopCloser:
 
 
 def _plain(given: Given) -> Array | dict[str, float] | None:
-    """What is known as the engine takes it; None where the search must look at it."""
+    """Known positions as the engine takes them; None where the search must read them."""
     try:
         if isinstance(given, Mapping):
             if any(np.ndim(value) for value in given.values()):

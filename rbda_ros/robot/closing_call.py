@@ -74,7 +74,7 @@ class ClosingCall:
 
     @property
     def inputs(self) -> tuple[Array, ...]:
-        """What the kernel was called with."""
+        """Arguments of the last call of the kernel."""
         return self._call.inputs
 
     def _evaluate(self) -> list[float]:

@@ -65,7 +65,7 @@ class FrictionalStepDerivatives:
 
 @dataclass(frozen=True, eq=False)
 class _Changes:
-    """What `frame_changes` gives of a contact's point."""
+    """Results of `frame_changes` for a contact's point."""
 
     a_by_y: Array
     a_by_yd: Array

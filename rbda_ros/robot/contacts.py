@@ -23,7 +23,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "surface": ("z", "rx", "ry"),
     "weld": ("x", "y", "z", "rx", "ry", "rz"),
 }
-"""What each kind of contact holds, along and about its own axes; z is the normal."""
+"""Directions that each kind of contact holds, along and about its own axes; z is the normal."""
 
 SETTINGS = {"constrained_aba": (1e3, 4), "prox_pv": (1e6, 3), "prox_ltl": (1e6, 3)}
 SETTINGS["prox_ltls"] = SETTINGS["constrained_aba"]
@@ -150,7 +150,7 @@ class ConstrainedMotion:
 
 @dataclass(frozen=True, eq=False)
 class Impact:
-    """What a plastic or elastic impact does.
+    """Result of a plastic or elastic impact.
 
     Attributes:
         yd: (ny) independent velocity after it.

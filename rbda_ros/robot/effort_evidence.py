@@ -1,4 +1,4 @@
-"""What identification goes by: regressors and measured efforts, averaged in blocks."""
+"""Evidence for identification: regressors and measured efforts, averaged in blocks."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Evidence:
 
 
 def effort_rows(robot: Robot) -> tuple[str, ...]:
-    """What efforts there are at every time: of a floating base, and of the actuators."""
+    """Efforts that are known at every time: of a floating base, and of the actuators."""
     return (*(BASE_ROWS if robot.floating_base else ()), *robot.actuated_joint_names)
 
 

@@ -92,7 +92,7 @@ class Uncertainty:
 
 
 def uncertainty_of(left: Array, B: Array, prior: Array, sigma: Array) -> Uncertainty:
-    """What the residuals of a fit by Huber's weights say of its unknowns.
+    """Uncertainty of the unknowns from the residuals of a fit by Huber's weights.
 
     The fit's error is ``H^-1 (sum_t b_t psi(e_t) - P d)``, with d the distance of the truth from
     what was known beforehand. Its covariance is ``H^-1 (M + P) H^-1``: M that of the sum, where

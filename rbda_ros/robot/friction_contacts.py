@@ -27,7 +27,7 @@ from rbda_ros.spatial import Array
 
 CONE, POSITIVE, BOX, EQUALITY = "c", "p", "b", "e"
 Key = tuple[str, int, float]
-"""What a block is of: a contact, a limit, friction or held; its number; the side of a limit."""
+"""Key of a block: a contact, a limit, friction or held; its number; the side of a limit."""
 RECOVERY = 0.2
 """Share of a penetration that one step takes back: all of it would throw the robot."""
 
@@ -138,7 +138,7 @@ def stacked(blocks: Sequence[Rows]) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class FrictionalStep:
-    """What contacts with friction, limits and dry friction make of a step.
+    """Result of a step with contacts with friction, limits and dry friction.
 
     Attributes:
         yd: (..., ny) independent velocity after it.

@@ -452,7 +452,7 @@ def _matched(rows: Rows, before: FrictionalStep | None) -> Array:
 
 
 def _determined(rows: Rows, c: Array) -> tuple[Array, str, Array, Array]:
-    """What contacts at velocities c (m) exert, and directions D (m, k) of what is not determined.
+    """Forces of contacts at velocities c (m), and directions D (m, k) of what is not determined.
 
     Returns:
         impulses (m) of compliant contacts; kinds and coefficients of the rest; D.

@@ -27,7 +27,7 @@ over random states leaves 1e-12, and what a robot feels is above 1e-5."""
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """What inverse dynamics is linear in, in the order of the columns of `Robot.regressor`.
+    """Parameters of linear inverse dynamics, in the order of the columns of `Robot.regressor`.
 
     Attributes:
         names: ``link.m``, ``link.mx`` ... ``link.Izz`` of every body, in the frame of its link and
@@ -98,7 +98,7 @@ def parameters(robot: Robot, *, payload: str | None = None) -> Parameters:
 def base_parameters(
     robot: Robot, *, payload: str | None = None, preferred: Sequence[str] = (), seed: int = 0
 ) -> BaseParameters:
-    """What forces can tell of the parameters, by the rank of Y over random motions.
+    """Combinations of parameters that forces determine, by the rank of Y over random motions.
 
     Args:
         payload: a link that carries something unknown.

@@ -1,4 +1,4 @@
-"""What acts on a robot beyond its motors, from measured motion and efforts: no accelerometer."""
+"""External forces on a robot, from measured motion and efforts, without accelerometer."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class MotorCommandCall(ClosingCall):
-    """What commands for certain joints mean for the motors. Fill the inputs, call, read the rest.
+    """Motor commands from commands for certain joints. Fill the inputs, call, read the rest.
 
     Each call closes the loops from where the last one ended, or else from where the robot is; and
     never searches: what is farther away than some steps is refused.
@@ -118,7 +118,7 @@ def motor_command(
     efforts: Collection[str] = (),
     measured: Collection[str] | None = None,
 ) -> MotorCommandCall:
-    """What commands for joints mean for the motors, again and again, by one kernel.
+    """Motor commands that follow from commands for joints, repeatedly, by one kernel.
 
     Args:
         joints: that will be commanded; of these, as many are used as determine the others. None

@@ -25,7 +25,7 @@ NOT_EXCITED = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """What is fitted: charts of bodies, and parameters that are just numbers.
+    """Unknowns of a fit: charts of bodies, and parameters that are just numbers.
 
     Attributes:
         charts: the first of ten columns, their chart, and the standard deviation of its
@@ -107,7 +107,7 @@ def fit_parameters(A: Array, efforts: Array, nominal: Array, unknowns: Unknowns)
 def expected_information(
     A: Array, nominal: Array, unknowns: Unknowns, noise: Array
 ) -> tuple[float, Array, Array]:
-    """What a motion would tell of the unknowns, before it is measured.
+    """Information of a motion about the unknowns, before it is measured.
 
     Args:
         A: (samples, rows, parameters) regressors in the units of the efforts.
@@ -187,7 +187,7 @@ class _Problem:
         return r, np.where(size <= HUBER, 1.0, HUBER / np.maximum(size, HUBER))
 
     def cost(self, theta: Array, sigma: Array) -> float:
-        """What is minimised."""
+        """The cost that is minimised."""
         r, _ = self.residuals(theta, sigma)
         size = np.abs(r)
         rho = np.where(size <= HUBER, size**2 / 2, HUBER * size - HUBER**2 / 2)
@@ -208,7 +208,7 @@ class _Problem:
         return self._A[..., fitted] @ D[fitted]
 
     def fit(self, theta: Array, sigma: Array) -> Fit:
-        """What was found, and how far it can be trusted."""
+        """The result, and its uncertainty."""
         found = uncertainty_of(self.left(theta), self.derivatives(theta), self.prior, sigma)
         D = self.jacobian(theta)
         covariance = D @ found.covariance @ D.T

@@ -1,4 +1,4 @@
-"""What a link carries that nobody told of: mass and centre of mass, with their uncertainty."""
+"""Estimate of an unknown payload of a link: mass and centre of mass, with their uncertainty."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PayloadEstimate:
 def estimate_payload(
     robot: Robot, motions: Sequence[Motion], link: str, cutoff: float = 10.0
 ) -> PayloadEstimate:
-    """What a link carries, from measured motions and efforts.
+    """Estimate the payload of a link from measured motions and efforts.
 
     Args:
         robot: the model, with the payloads that are known.

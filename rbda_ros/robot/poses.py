@@ -8,7 +8,7 @@ from rbda_ros.spatial import Array
 
 
 def pose_error(target: Array, pose: Array) -> Array:
-    """What leads from a pose to a target: (3,) for a position, (6,) for a pose (4, 4).
+    """Error from a pose to a target: (3,) for a position, (6,) for a pose (4, 4).
 
     Linear [m], then the rotation vector [rad], in world axes.
     """

@@ -1,4 +1,4 @@
-"""What a robot tells: its clusters, and answers of more than one array."""
+"""Results of a robot: its clusters, and results of more than one array."""
 
 from __future__ import annotations
 

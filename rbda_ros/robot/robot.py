@@ -539,7 +539,7 @@ class Robot(Operations):
         return given, option
 
     def _result(self, answer: Any) -> Any:
-        """What the engine returned of arguments that were read; its rejections are explained."""
+        """The engine's result for arguments that were read; explain its rejections."""
         if not isinstance(answer, core.Rejection):
             return answer
         if answer.status == core.LOOPS_MISSED:

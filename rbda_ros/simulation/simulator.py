@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
 from collections.abc import Mapping
@@ -115,7 +116,7 @@ class Simulator:
         self.robot, self.dt, self.batch = robot, float(dt), batch
         self.integrator = integrator
         self._rows = 1 if batch is None else int(batch)
-        self._threads = threads or len(os.sched_getaffinity(0))
+        self.threads: int = threads or len(os.sched_getaffinity(0))
         self._changing = threading.RLock()
         motors = self._motors(actuators or {})
         self._choice = StageChoice(
@@ -130,6 +131,7 @@ class Simulator:
         self._charts: list[_Chart] = []
         self._steppers: dict[bool, Any] = {}
         self._error: Exception | None = None
+        self._held = np.zeros((self._rows, len(self._lag)))
         self._chart_of(tuple(robot.independent_coordinates))
         self.reset()
 
@@ -232,14 +234,18 @@ class Simulator:
         Raises:
             SingularityError: a robot cannot go on; the others may have.
         """
-        na = len(self._lag)
-        given = np.zeros(na) if efforts is None else np.asarray(efforts, float)
-        if given.shape not in ((na,), (self._rows, na)) or not np.isfinite(given).all():
+        held = self._held
+        given: Any = np.zeros(held.shape[1]) if efforts is None else efforts
+        try:
+            held[...] = given
+            fine = math.isfinite(held.sum()) and np.ndim(given) > 0
+        except (TypeError, ValueError):
+            fine = False
+        if not fine:
             raise InputError(
-                f"efforts have shape {given.shape}; give finite numbers ({na},), or"
-                f" ({self._rows}, {na})"
+                f"efforts have shape {np.shape(given)}; give finite numbers ({held.shape[1]},),"
+                f" or {held.shape}"
             )
-        held = np.ascontiguousarray(np.broadcast_to(given, (self._rows, na)))
         self._run(steps, True, held, external_wrenches, (None, None, None))
 
     def rollout(
@@ -283,7 +289,7 @@ class Simulator:
         state = self._q, self._yd, self._chart, self._limit, self._work, self._actual, self._pipe
         arrays = (*state, self._clock, efforts, wrenches, *outputs)
         failed, step, raised = stepper.run(
-            self._rows, steps, held, arrays, self._change, self._threads
+            self._rows, steps, held, arrays, self._change, self.threads
         )
         if raised:
             error, self._error = self._error, None
@@ -428,7 +434,7 @@ class _Chart:
         self._none = np.zeros(robot.ny)
 
     def code(self, wrenches: bool) -> tuple[int, int, int, int, Any]:
-        """What `Stepper.add_chart` takes: addresses of machine code, and what keeps it alive."""
+        """Arguments of `Stepper.add_chart`: addresses of machine code, and its owners."""
         name = "simulation_stage_with_wrenches" if wrenches else "simulation_stage"
         kernel = self._kernels.get(name, self._choice)
         if not kernel.compile(batch=True):

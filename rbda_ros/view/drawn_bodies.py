@@ -26,7 +26,7 @@ BASE, BARE, PLAIN = (150, 150, 150), (70, 70, 75), (190, 192, 198)
 SEE_THROUGH: Mapping[str, float] = {"visual": 0.75, "inertia": 0.45, "collision": 0.35}
 """Opacity: rotors and cut points are inside the links."""
 STILL = 1e-7
-"""What moved by less is not sent again [1, m]."""
+"""Smallest motion that is sent again [1, m]."""
 LOOK: Mapping[str, Any] = {"cast_shadow": False, "receive_shadow": False}
 
 

@@ -152,7 +152,7 @@ class Follower:
         return Described(robot, source)
 
     def _parameters(self, stop: threading.Event) -> dict[str, Any] | None:
-        """What the model is made from, once the node is there."""
+        """Description of the model, once the node is there."""
         client = self._node.create_client(GetParameters, f"{self.name}/get_parameters")
         waiting = time.monotonic()
         future = None

@@ -1,4 +1,4 @@
-"""What shapes are made of: boxes, balls and cylinders of any size, or the triangles of a mesh."""
+"""Elements of shapes: boxes, balls and cylinders of any size, or the triangles of a mesh."""
 
 from __future__ import annotations
 

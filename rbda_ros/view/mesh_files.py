@@ -13,7 +13,7 @@ LARGEST_MESH = 64 * 1024 * 1024
 """Bytes of a mesh file that is drawn; a page of larger ones would not move."""
 
 LFS_POINTER = b"version https://git-lfs"
-"""What a file begins with that Git LFS has in the place of another."""
+"""First bytes of a pointer file of Git LFS."""
 
 
 class MeshError(Exception):

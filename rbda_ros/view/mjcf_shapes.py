@@ -1,4 +1,4 @@
-"""What an MJCF model draws, as MuJoCo compiled it: meshes are inside the compiled model."""
+"""Visuals of an MJCF model as MuJoCo compiled it: meshes are inside the compiled model."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from rbda_ros.view.sweep import Sweep
 Request = Literal[
     "pose", "drive", "home", "branch", "plot", "frames", "colours", "layers", "search"
 ]
-"""What a user asks for; asked for twice before it is answered, it is answered once."""
+"""Requests of a user; the same one twice before it is answered is answered once."""
 STEPS = 1000
 """Steps of a slider, at least."""
 FEW = 12
@@ -144,7 +144,7 @@ class Panel:
             self._joints = self._gui.add_html("")
 
     def _add_layers(self, materials: bool) -> None:
-        """What is drawn: colours, layers over the robot, and the legend."""
+        """Controls of the picture: colours, layers over the robot, and the legend."""
         clusters = [
             (node.name, COLOURS[k % len(COLOURS)])
             for k, node in enumerate(self._robot.cluster_nodes)
@@ -210,7 +210,7 @@ class Panel:
     # What is asked for.
 
     def requests(self, seconds: float) -> list[Request]:
-        """What was asked for since last time, each once; waits for it for a while."""
+        """Requests since the last call, each once; waits for them for a while."""
         asked: dict[Request, None] = {}
         try:
             asked[self._requests.get(timeout=seconds)] = None
@@ -221,7 +221,7 @@ class Panel:
 
     @property
     def drive(self) -> str:
-        """What the robot is moved by."""
+        """Name of the controls that move the robot."""
         return self._switch.value
 
     @property
@@ -251,7 +251,7 @@ class Panel:
 
     @property
     def layers(self) -> list[str]:
-        """What is shown over the robot."""
+        """Layers that are shown over the robot."""
         return [name for name, box in self._layers.items() if box.value]
 
     @property
@@ -309,7 +309,7 @@ class Panel:
         self._put(self._masses, readouts.felt_masses(ellipsoids))
 
     def show_node(self, content: str) -> None:
-        """What a running node says of itself."""
+        """Diagnostics of a running node."""
         self._node.visible = True
         self._put(self._node, content)
 

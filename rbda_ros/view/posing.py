@@ -263,7 +263,7 @@ class Poser:
 
 
 def _difference(joint_type: str, home: Array, q: Array) -> Array:
-    """What `integrate` takes from one position of a joint to another: for one time unit."""
+    """Velocity that `integrate` takes from one position of a joint to another in unit time."""
     if joint_type == "planar":
         return q - home
     from scipy.spatial.transform import Rotation

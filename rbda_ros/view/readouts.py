@@ -123,7 +123,7 @@ def human(value: float) -> str:
 
 
 def legend(clusters: Sequence[tuple[str, Colour]]) -> str:
-    """What colours and lines mean; the clusters that loops make have their names."""
+    """Legend of colours and lines; the clusters that loops make have their names."""
     rows = [_swatch(colour, f"cluster {escape(name)}") for name, colour in clusters]
     line = f'<span style="color:{RED}">&#9476;&#9476;</span>'
     rows += [
@@ -185,7 +185,7 @@ def copied(text: str) -> str:
 
 
 def node(level: int, message: str, values: Mapping[str, str]) -> str:
-    """What a node says of itself: rate, latency, refusals."""
+    """Diagnostics of a node: rate, latency, refusals."""
     rows = "".join(
         f'<tr data-key="{escape(key)}"><td>{escape(key)}</td><td>{escape(value)}</td></tr>'
         for key, value in values.items()
@@ -198,5 +198,5 @@ def node(level: int, message: str, values: Mapping[str, str]) -> str:
 
 
 def notes(lines: Sequence[str]) -> str:
-    """What to know about the page."""
+    """Notes on the page."""
     return f'<div style="{STYLE}">{"<br>".join(map(escape, lines))}</div>'

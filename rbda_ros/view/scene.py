@@ -34,7 +34,7 @@ FLAT = 0.02
 
 
 class Scene:
-    """What viser draws of one robot.
+    """Scene of one robot in viser.
 
     Args:
         server: a viser.ViserServer.

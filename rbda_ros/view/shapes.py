@@ -1,4 +1,4 @@
-"""What a robot looks like: its visuals, or bones between its joints and boxes for its inertias."""
+"""Appearance of a robot: its visuals, or bones between its joints and boxes for its inertias."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def robot_size(robot: Robot) -> float:
 def shapes_of(
     robot: Robot, source: str | os.PathLike[str] | None
 ) -> tuple[list[Shape], list[Shape], tuple[str, ...]]:
-    """What the robot looks like, its collision shapes, and notes on what could not be drawn.
+    """Appearance of the robot, its collision shapes, and notes on what could not be drawn.
 
     Args:
         robot: the robot.

@@ -1,4 +1,4 @@
-"""What a robot can be moved by: sliders for its independent joints, or for its motors."""
+"""Controls that move a robot: sliders for its independent joints, or for its motors."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from mechanism_table import MECHANISMS
 from pinocchio_oracle import assert_close
 from reference_data import REFERENCE_ROBOTS, reference
 
+from benchmark.limbs import PER_LIMB, limbs
 from benchmark.parallel_chains import parallel_chains
 from rbda_ros import Payload, Robot, load_robot
 
@@ -97,3 +98,20 @@ def test_loops_of_any_size_are_embedded_on_request():
     q = embedded.tree.home
     expected = by_forces.forward_dynamics(q, yd, tau)
     assert_close(embedded.forward_dynamics(q, yd, tau), expected, 1e-9)
+
+
+def test_loops_of_different_limbs_never_meet():
+    """Eliminated at their ancestor, loops cost no more per limb the more limbs there are."""
+    counts = []
+    for n in (1, 2, 4):
+        urdf, loops = limbs(PER_LIMB * n)
+        robot = load_robot(urdf, loops | {"method": "proximal"}, floating_base=True)
+        counts.append(robot.kernel("forward_dynamics").instructions)
+    # Limbs are placed differently, which is worth a few instructions.
+    assert counts[2] - counts[1] <= 1.01 * 2 * (counts[1] - counts[0])
+    embedded = load_robot(urdf, loops, floating_base=True)
+    state = embedded.random_state(0)
+    tau = np.random.default_rng(0).normal(size=robot.ny)
+    expected = embedded.forward_dynamics(state.q, state.yd, tau)
+    assert robot.independent_joint_names == embedded.independent_joint_names
+    assert_close(robot.forward_dynamics(state.q, state.yd, tau), expected, 1e-8)

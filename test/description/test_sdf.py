@@ -283,10 +283,67 @@ def test_a_world_with_a_ground_and_one_robot():
 
 
 HINGE = joint("a", "revolute", "base", "arm")
+
+
+def nested(name: str, attributes: str, *parts: str) -> str:
+    return f"<model name='{name}' {attributes}>{''.join(parts)}</model>"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "pose"),
+    [
+        ("", "<pose relative_to='arm'>.1 0 0 .3 .2 .1</pose>"),
+        ("placement_frame='grip'", "<pose relative_to='at_grip'/>"),
+        ("placement_frame='grip' canonical_link='tool'", "<pose relative_to='at_grip'/>"),
+    ],
+)
+def test_models_inside_models_are_the_model_written_out(attributes, pose):
+    """The inner model hangs from the outer arm; a loop joins its tool to the outer base."""
+    mimic = "<axis><xyz>0 1 0</xyz><mimic joint='{}'><multiplier>2</multiplier></mimic></axis>"
+    far = "<pose relative_to='{0}'>.2 0 .1 0 .4 0</pose>"
+    at_grip = "<frame name='at_grip' attached_to='{1}'><pose relative_to='{0}'>{2}</pose></frame>"
+    inner = nested(
+        "hand", attributes, pose,
+        link("palm"),
+        "<frame name='grip' attached_to='palm'><pose>0 0 .05 0 1 0</pose></frame>",
+        link("tool", far.format("__model__")),
+        nested("deep", "", "<pose relative_to='grip'>0 .1 0 0 0 0</pose>", link("tip")),
+        joint("wrist", "revolute", "palm", "tool"),
+        joint("end", "revolute", "tool", "deep::tip", mimic.format("wrist")),
+    )  # fmt: skip
+    outer = (*ARM, HINGE)
+    grip = at_grip.format("palm_frame", "arm", "0 0 .05 0 1 0")
+    frame = "<frame name='palm_frame' attached_to='arm'><pose>.1 0 0 .3 .2 .1</pose></frame>"
+    robot = load_robot(sdf(*outer, frame, grip, inner, joint("b", "revolute", "arm", "hand")))
+    on = "hand::tool" if "canonical" in attributes else "hand::palm"
+    flat = load_robot(
+        sdf(
+            *outer, frame,
+            link("hand::palm", "<pose relative_to='palm_frame'/>"),
+            link("hand::tool", far.format("palm_frame")),
+            at_grip.format("palm_frame", "hand::palm", "0 0 .05 0 1 0"),
+            link("hand::deep::tip", "<pose relative_to='at_grip'>0 .1 0 0 0 0</pose>"),
+            joint("b", "revolute", "arm", on, "<pose relative_to='palm_frame'/>" + Z),
+            joint("hand::wrist", "revolute", "hand::palm", "hand::tool"),
+            joint("hand::end", "revolute", "hand::tool", "hand::deep::tip",
+                  mimic.format("hand::wrist")),
+        )
+    )  # fmt: skip
+    assert robot.joint_names == flat.joint_names
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        y, yd, ydd = rng.normal(size=(3, robot.ny))
+        found, expected = (each.inverse_dynamics(y, yd, ydd) for each in (robot, flat))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
 NO_AXIS = "<axis><xyz>0 0 0</xyz></axis>"
 WRONG = {
     "has 0 models": "<sdf version='1.11'/>",
-    "models inside models": sdf(*ARM, HINGE, "<include><uri>model://x</uri></include>"),
+    "models of other files": sdf(*ARM, HINGE, "<include><uri>model://x</uri></include>"),
+    "inside a nested model": sdf(
+        *ARM, HINGE, "<model name='n'><drake:ball_constraint/></model>"
+    ),
     "unknown frame 'bse'; did you mean 'base'": sdf(
         link("base"), link("arm", "<pose relative_to='bse'/>"), HINGE
     ),

@@ -219,5 +219,7 @@ def test_bad_arguments_are_explained():
     sim = Simulator(robot)
     with pytest.raises(InputError, match="efforts"):
         sim.step([1.0, 2.0])
+    with pytest.raises(InputError, match="efforts"):
+        sim.step([np.nan])
     with pytest.raises(InputError, match="no link"):
         sim.step([1.0], {"x": np.zeros(6)})

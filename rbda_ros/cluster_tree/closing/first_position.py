@@ -95,7 +95,7 @@ def _agreeing(nearest: list[Approach]) -> int:
 
 
 def _failure(loop: Loop, nearest: list[Approach]) -> Problem:
-    """What is left at the nearest position, and whether a longer search might have helped."""
+    """Residual at the nearest position, and whether a longer search might have helped."""
     best = min(nearest, key=lambda near: near.gap)
     name, error = worst_constraint(loop, best.q)
     gaps = gaps_of(loop, best.q)

@@ -23,7 +23,7 @@ from rbda_ros.spatial import Array
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the files say about one cluster's independent joints, as velocity coordinates.
+    """Independent joints of one cluster as the files name them, as velocity coordinates.
 
     Attributes:
         required: must be independent.

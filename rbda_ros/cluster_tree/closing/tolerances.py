@@ -22,7 +22,7 @@ USABLE = 1e-4
 """Worst conditioning that a choice of independent joints may have near the assembly: motion takes
 them nearer to a dead point than the few positions that are looked at."""
 LEAST_USABLE = 1e-6
-"""What it may be where no choice does better: two digits from `SINGULAR`."""
+"""Bound where no choice does better: two digits from `SINGULAR`."""
 RANK_TOLERANCE = 1e-7
 """Singular values below this share of the largest are zero: twice the digits of `ON_LOOPS` are
 more than linkages built of rounded numbers have."""
@@ -101,7 +101,7 @@ digits: the same loop written exactly would have zeros."""
 ROUNDED_DIGITS = range(5, 10)
 """Significant digits of files whose rounding counts: with more it is below `CLOSED`."""
 LARGEST_ROUNDING = 1e-3
-"""What rounding may explain at most: a millimetre is a mistake."""
+"""Largest gap that rounding may explain: a millimetre is a mistake."""
 APPROACH_STEPS = 120
 """Levenberg-Marquardt steps from one start: most take twenty to forty."""
 AGREEING_STARTS = 3

@@ -1,4 +1,4 @@
-"""What the motors are to the joints, in one pose."""
+"""Motors seen from the joints, in one pose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model is made of, as messages."""
+"""The parts of the model, as messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the end effector carries, from the last seconds of the stream."""
+"""Estimate of the payload of the end effector, from the last seconds of the stream."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def identify_payload(
 
 
 def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion:
-    """What the newest joint states say: all that name the same joints, with rising stamps.
+    """The newest joint states: all that name the same joints, with rising stamps.
 
     Others may publish on the topic too: what names none of this robot's joints is not looked at.
     """

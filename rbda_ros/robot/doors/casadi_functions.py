@@ -50,7 +50,9 @@ def casadi(
     Args:
         robot: the robot.
         name: of the operation, e.g. ``"forward_dynamics"``; one of
-            ``rbda_ros.robot.operations.OPERATIONS``.
+            ``rbda_ros.robot.operations.OPERATIONS``. Also ``"close"``, the spanning position of an
+            independent one: where several operations are needed at one position, close it once
+            and give it to functions of spanning coordinates.
         coordinates: ``"independent"`` or ``"spanning"``.
         frame: for operations about a frame: a link, (link, xyz) or (link, xyz, rpy).
         external_wrenches: links that wrenches act on. The function has one more input of this name
@@ -71,10 +73,16 @@ def casadi(
     """
     if coordinates not in COORDINATES:
         raise InputError(f"coordinates: {coordinates!r}; give 'independent' or 'spanning'")
+    if name == "close":
+        return _closing(robot, near)
     program = operation_program(robot, name, frame, tuple(external_wrenches), friction)
     _check_inertia(robot, program)
-    if coordinates == "spanning":
-        return _assembled(robot, program, None, status)
+    closing = None if coordinates == "spanning" else _closing(robot, near)
+    return _assembled(robot, program, closing, status)
+
+
+def _closing(robot: Any, near: ArrayLike | None) -> ca.Function:
+    """``y -> q``, from a position that picks the branch."""
     positions = robot._inputs.choices.independent_positions
     if positions is None:
         raise InputError(
@@ -82,8 +90,7 @@ def casadi(
             " coordinates='spanning', or choose other independent joints"
         )
     start = robot.tree.home if near is None else robot._single_state(near).q
-    closing = closing_function(robot.tree, positions, start)
-    return _assembled(robot, program, closing, status)
+    return closing_function(robot.tree, positions, start)
 
 
 def _assembled(

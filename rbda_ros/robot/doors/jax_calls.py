@@ -142,7 +142,7 @@ def _on_host(function: BatchFunction, *given: Any) -> list[Any]:
 
 
 def _shapes(*given: Any, function: BatchFunction) -> list[Any]:
-    """What the primitive returns for arguments of these shapes."""
+    """Abstract results of the primitive for arguments of these shapes."""
     batch, dtype = given[0].shape[:-1], given[0].dtype
     return [jax.core.ShapedArray((*batch, *shape), dtype) for shape in function.shapes]
 

@@ -1,0 +1,50 @@
+"""``rbda_ros export-ros2-control``: a robot as a package of ros2_control plugins."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rbda_ros.cli.robot_arguments import add_robot_arguments, load
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command ``export-ros2-control`` to a command line."""
+    parser = subparsers.add_parser(
+        "export-ros2-control",
+        help="write a robot as a package of ros2_control plugins",
+        description="Writes a colcon package with the robot's exported C code, a transmission, a "
+        "chainable controller and an inverse-dynamics solver. Its README has the YAML to paste.",
+    )
+    add_robot_arguments(parser)
+    parser.add_argument("--name", help="the package is NAME_control (default: by the directory)")
+    parser.add_argument(
+        "--joints",
+        metavar="JOINTS",
+        help="joints that are commanded, separated by commas (default: joints without motors that "
+        "determine the robot)",
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="DIR", help="directory of the package"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the package; returns the exit code."""
+    from rbda_ros.errors import InputError, ModelError
+    from rbda_ros.exports import export_ros2_control
+    from rbda_ros.kernels.program import UnsupportedOperationError
+
+    joints = [name.strip() for name in (args.joints or "").split(",") if name.strip()]
+    try:
+        report = export_ros2_control(
+            load(args), Path(args.output), name=args.name, joints=tuple(joints) or None
+        )
+    except (InputError, ModelError, OSError, UnsupportedOperationError) as error:
+        print(f"rbda_ros export-ros2-control: {error}", file=sys.stderr)
+        return 2
+    print(f"wrote the package {report.name}_control to {report.folder}; read its README.md")
+    print(f"motors: {', '.join(report.library.motors)}")
+    print(f"joints: {', '.join(report.library.joints)}")
+    return 0

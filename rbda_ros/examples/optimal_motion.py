@@ -1,0 +1,459 @@
+"""Optimal motions of robots with loops by IPOPT or fatrop: a jump, and a swing of an ankle.
+
+    python -m rbda_ros.examples.optimal_motion jump
+    python -m rbda_ros.examples.optimal_motion swing --solver fatrop
+
+The idea: `Robot.casadi` closes the loops inside its functions, so the problem has the independent
+coordinates alone. The same problem on the open tree needs positions, velocities and accelerations
+of every joint, forces of the loops, and constraints for all of them: ``--formulation tree``.
+Between both is ``lifted``: positions of all joints, with the loops as constraints. All reach the
+same optimum. ``--compiled`` has CasADi compile the functions first, as a controller would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from rbda_ros import load_robot
+from rbda_ros.spatial import Array
+
+# A leg on a vertical rail with two geared motors. A crank at the hip moves the knee by a rod.
+LEG = """<robot name="jumping_leg">
+  <link name="rail"/>
+  <joint name="height" type="prismatic">
+    <parent link="rail"/><child link="body"/><axis xyz="0 0 1"/>
+    <limit lower="0" upper="1" effort="0" velocity="10"/>
+  </joint>
+  <link name="body"><inertial><mass value="4"/>
+    <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.02"/></inertial></link>
+  <joint name="hip" type="revolute">
+    <parent link="body"/><child link="thigh"/><axis xyz="0 1 0"/>
+    <limit lower="-1.5" upper="1.5" effort="35" velocity="30"/>
+  </joint>
+  <link name="thigh"><inertial><origin xyz="0 0 -0.1"/><mass value="0.8"/>
+    <inertia ixx="0.005" ixy="0" ixz="0" iyy="0.005" iyz="0" izz="0.001"/></inertial></link>
+  <joint name="knee" type="revolute">
+    <parent link="thigh"/><child link="shank"/><origin xyz="0 0 -0.25"/><axis xyz="0 1 0"/>
+    <limit lower="0.1" upper="2.4" effort="0" velocity="30"/>
+  </joint>
+  <link name="shank"><inertial><origin xyz="0 0 -0.1"/><mass value="0.4"/>
+    <inertia ixx="0.003" ixy="0" ixz="0" iyy="0.003" iyz="0" izz="0.0005"/></inertial></link>
+  <joint name="crank" type="revolute">
+    <parent link="thigh"/><child link="crank_link"/><axis xyz="0 1 0"/>
+    <limit lower="0.15" upper="2.2" effort="35" velocity="30"/>
+  </joint>
+  <link name="crank_link"><inertial><origin xyz="-0.02 0 0"/><mass value="0.2"/>
+    <inertia ixx="1e-4" ixy="0" ixz="0" iyy="2e-3" iyz="0" izz="1e-4"/></inertial></link>
+  <joint name="rod" type="revolute">
+    <parent link="crank_link"/><child link="rod_link"/><origin xyz="-0.05 0 0"/><axis xyz="0 1 0"/>
+    <limit lower="-3" upper="3" effort="0" velocity="30"/>
+  </joint>
+  <link name="rod_link"><inertial><origin xyz="0 0 -0.125"/><mass value="0.1"/>
+    <inertia ixx="5e-4" ixy="0" ixz="0" iyy="5e-4" iyz="0" izz="1e-5"/></inertial></link>
+  <joint name="hip_rotor" type="continuous">
+    <parent link="body"/><child link="hip_rotor_link"/><axis xyz="0 1 0"/>
+    <limit effort="4" velocity="300"/>
+  </joint>
+  <link name="hip_rotor_link"><inertial><mass value="0.1"/>
+    <inertia ixx="6e-5" ixy="0" ixz="0" iyy="6e-5" iyz="0" izz="6e-5"/></inertial></link>
+  <joint name="crank_rotor" type="continuous">
+    <parent link="thigh"/><child link="crank_rotor_link"/><axis xyz="0 1 0"/>
+    <limit effort="4" velocity="300"/>
+  </joint>
+  <link name="crank_rotor_link"><inertial><mass value="0.1"/>
+    <inertia ixx="6e-5" ixy="0" ixz="0" iyy="6e-5" iyz="0" izz="6e-5"/></inertial></link>
+</robot>"""
+LEG_LOOPS = {
+    "independent_joints": ["height", "hip", "crank"],
+    "actuated_joints": ["hip_rotor", "crank_rotor"],
+    "constraints": [
+        {
+            "name": "pin",
+            "type": "revolute",
+            "predecessor": {"link": "rod_link", "xyz": [0, 0, -0.25]},
+            "successor": {"link": "shank", "xyz": [-0.055, 0, 0]},
+            "axis": [0, 1, 0],
+        },
+        *(
+            {"name": f"{joint}_gear", "type": "coupling", "terms": {f"{joint}_rotor": 1, joint: -9}}
+            for joint in ("hip", "crank")
+        ),
+    ],
+    "assembly": {"hip": -0.7, "crank": 1.4, "knee": 1.1, "rod": -1.3},
+}
+SMOOTH = 1e-5
+"""Cost of an acceleration, beside the square of an effort: of like motions the smooth one."""
+FOOT = [0.0, 0.0, -0.25]
+
+# A foot on two cranks and rods, whose far ends are ball joints.
+ANKLE_LOOPS = {
+    "independent_joints": ["ankle_pitch", "ankle_roll"],
+    "actuated_joints": ["left_motor", "right_motor"],
+    "constraints": [
+        {
+            "name": f"{side}_ball",
+            "type": "spherical",
+            "predecessor": {"link": f"{side}_rod", "xyz": [0, 0, -0.27]},
+            "successor": {"link": "foot", "xyz": [-0.06, y, -0.02]},
+        }
+        for side, y in (("left", 0.05), ("right", -0.05))
+    ],
+}
+
+
+def _link(name: str, mass: float, z: float, inertia: float) -> str:
+    return (
+        f'<link name="{name}"><inertial><origin xyz="0.02 0 {z}"/><mass value="{mass}"/>'
+        f'<inertia ixx="{inertia}" ixy="0" ixz="0" iyy="{inertia}" iyz="0" izz="{inertia}"/>'
+        "</inertial></link>"
+    )
+
+
+def _joint(name: str, parent: str, child: str, xyz: str, axis: str, limit: float) -> str:
+    return (
+        f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="{xyz}"/><axis xyz="{axis}"/>'
+        f'<limit lower="-{limit}" upper="{limit}" effort="6" velocity="20"/></joint>'
+    )
+
+
+ANKLE = "".join(
+    [
+        '<robot name="swinging_ankle"><link name="shank"/>',
+        _joint("ankle_pitch", "shank", "cross", "0 0 -0.3", "0 1 0", 0.8),
+        _link("cross", 0.1, 0.0, 1e-4),
+        _joint("ankle_roll", "cross", "foot", "0 0 0", "1 0 0", 0.6),
+        _link("foot", 0.9, -0.04, 4e-3),
+        *(
+            part
+            for side, y in (("left", 0.05), ("right", -0.05))
+            for part in (
+                _joint(f"{side}_motor", "shank", f"{side}_crank", f"0 {y} -0.05", "0 1 0", 1.2),
+                _link(f"{side}_crank", 0.1, 0.0, 5e-4),
+                _joint(f"{side}_tilt", f"{side}_crank", f"{side}_pin", "-0.06 0 0", "0 1 0", 1.5),
+                _link(f"{side}_pin", 0.01, 0.0, 1e-6),
+                _joint(f"{side}_lean", f"{side}_pin", f"{side}_rod", "0 0 0", "1 0 0", 1.0),
+                _link(f"{side}_rod", 0.08, -0.13, 5e-4),
+            )
+        ),
+        "</robot>",
+    ]
+)
+
+
+@dataclass
+class Problem:
+    """A motion in steps of equal time, with the acceleration constant in each.
+
+    Attributes:
+        robot: with loops, for start and end.
+        time: [s]; steps: how many.
+        start, end: independent positions; the end is a guess where the robot takes off.
+        limit: largest effort of each motor [N m].
+        lower, upper: bounds of the independent position.
+        takeoff: velocity that the body has when the foot leaves the ground [m/s]; None for a
+            motion in the air.
+    """
+
+    robot: Any
+    time: float
+    steps: int
+    start: Array
+    end: Array
+    limit: float
+    lower: Array
+    upper: Array
+    takeoff: float | None
+
+    @property
+    def contact(self) -> bool:
+        """Whether the foot is on the ground."""
+        return self.takeoff is not None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The equations of one step: ``zero(y, yd, ydd, efforts, ground force, others) = 0``.
+
+    Attributes:
+        zero: a CasADi function.
+        guess: the first guess of the other numbers that the formulation has, at a position y.
+    """
+
+    zero: ca.Function
+    guess: Callable[[Array], Array]
+
+
+def jump(steps: int = 25) -> Problem:
+    """The leg pushes off the ground from a crouch, and leaves it at 1.5 m/s, with little effort."""
+    leg = load_robot(LEG, LEG_LOOPS)
+    crouch, stretched = np.array([0.0, -0.6, 1.4]), np.array([0.0, -0.4, 0.9])
+    for y in (crouch, stretched):
+        y[0] = -leg.frame_pose(y, ("shank", FOOT))[2, 3]
+    return Problem(
+        leg,
+        *(0.2, steps, crouch, stretched, 6.0),
+        np.array([0.0, -1.5, 0.3]),
+        np.array([1.0, 1.5, 2.2]),
+        takeoff=1.5,
+    )
+
+
+def swing(steps: int = 30) -> Problem:
+    """The foot goes from one corner of its range to another, with little effort."""
+    ankle = load_robot(ANKLE, ANKLE_LOOPS)
+    return Problem(
+        ankle,
+        *(0.2, steps, np.array([-0.4, -0.25]), np.array([0.4, 0.25]), 5.0),
+        np.array([-0.6, -0.4]),
+        np.array([0.6, 0.4]),
+        takeoff=None,
+    )
+
+
+def embedded(problem: Problem) -> Stage:
+    """The equations in independent coordinates: loops are closed inside, once for all functions."""
+    robot, n = problem.robot, problem.robot.ny
+    y, yd, ydd = (ca.MX.sym(name, n) for name in ("y", "yd", "ydd"))
+    u, f = ca.MX.sym("u", len(robot.actuated_joint_names)), ca.MX.sym("f", 2)
+    rows = spanning_rows(problem)
+    zero = rows(robot.casadi("close")(y), yd, ydd, u, f)
+    return Stage(
+        ca.Function("zero", [y, yd, ydd, u, f, ca.MX(0, 1)], [zero]), lambda y: np.zeros(0)
+    )
+
+
+def lifted(problem: Problem) -> Stage:
+    """The same with positions of dependent joints as variables, and the loops as constraints."""
+    robot, n = problem.robot, problem.robot.ny
+    y, yd, ydd = (ca.SX.sym(name, n) for name in ("y", "yd", "ydd"))
+    u, f = ca.SX.sym("u", len(robot.actuated_joint_names)), ca.SX.sym("f", 2)
+    first = list(robot.independent_coordinates)
+    rest = [i for i in range(robot.nq) if i not in first]
+    others, q = ca.SX.sym("others", len(rest)), ca.SX(robot.nq, 1)
+    q[first], q[rest] = y, others
+    phi = loop_rows(robot, q, LEG_LOOPS if problem.contact else ANKLE_LOOPS)
+    zero = ca.vertcat(spanning_rows(problem)(q, yd, ydd, u, f), phi)
+    stage = ca.Function("zero", [y, yd, ydd, u, f, others], [ca.cse(zero)])
+    return Stage(stage, lambda y: robot.close(y)[rest])
+
+
+def spanning_rows(problem: Problem) -> ca.Function:
+    """Equations of motion, and of a foot that stays in its place, at a closed position."""
+    robot = problem.robot
+    q, yd, ydd = ca.SX.sym("q", robot.nq), ca.SX.sym("yd", robot.ny), ca.SX.sym("ydd", robot.ny)
+    u, f = ca.SX.sym("u", len(robot.actuated_joint_names)), ca.SX.sym("f", 2)
+    qd, on_joints = ca.SX(robot.nv, 1), ca.SX(robot.nv, 1)
+    qd[list(robot.independent_coordinates)] = yd
+    on_joints[list(robot.actuated_coordinates)] = u
+    rows = []
+    if problem.contact:
+        dynamics = robot.casadi("inverse_dynamics", "spanning", external_wrenches=("shank",))
+        pose = robot.casadi("frame_pose", "spanning", frame="shank")(q)
+        needed = dynamics(q, qd, ydd, ground_wrench(pose, f))
+        foot = robot.casadi("frame_acceleration", "spanning", frame=("shank", FOOT))
+        rows.append(foot(q, qd, ydd)[[0, 2]])
+    else:
+        needed = robot.casadi("inverse_dynamics", "spanning")(q, qd, ydd)
+    tau = robot.casadi("generalized_force", "spanning")(q, on_joints)
+    zero = ca.cse(ca.vertcat(needed - tau, *rows))
+    return ca.Function("rows", [q, yd, ydd, u, f], [zero])
+
+
+def as_tree(problem: Problem) -> Stage:
+    """The same on the open tree, with constraints and forces for its loops."""
+    robot = problem.robot
+    jumping = problem.contact
+    urdf, loops = (LEG, LEG_LOOPS) if jumping else (ANKLE, ANKLE_LOOPS)
+    tree = load_robot(urdf)
+    places = {name: i for i, name in enumerate(tree.joint_names)}
+    first = [places[name] for name in robot.independent_joint_names]
+    rest = [i for i in range(tree.nv) if i not in first]
+    motors = [places[name] for name in robot.actuated_joint_names]
+    q, qd, qdd = (ca.SX.sym(name, tree.nv) for name in ("q", "qd", "qdd"))
+    phi = loop_rows(tree, q, loops)
+    K = ca.jacobian(phi, q)
+    rate = ca.jtimes(phi, q, qd)
+    forces, f = ca.SX.sym("forces", phi.rows()), ca.SX.sym("f", 2)
+    u = ca.SX.sym("u", len(motors))
+    on_joints = ca.SX(tree.nv, 1)
+    on_joints[motors] = u
+    rows = []
+    if jumping:
+        dynamics = tree.casadi("inverse_dynamics", external_wrenches=("shank",))
+        pose = tree.casadi("frame_pose", frame="shank")(q)
+        needed = dynamics(q, qd, qdd, ground_wrench(pose, f))
+        foot = tree.casadi("frame_acceleration", frame=("shank", FOOT))
+        rows.append(foot(q, qd, qdd)[[0, 2]])
+    else:
+        needed = tree.casadi("inverse_dynamics")(q, qd, qdd)
+    rows += [phi, rate, K @ qdd + ca.jtimes(rate, q, qd)]
+    zero = ca.vertcat(needed - on_joints - K.T @ forces, *rows)
+    given = [x[first] for x in (q, qd, qdd)]
+    others = ca.vertcat(*(x[rest] for x in (q, qd, qdd)), forces)
+    stage = ca.Function("zero", [*given, u, f, others], [ca.cse(zero)])
+    in_robot = [robot.joint_names.index(tree.joint_names[i]) for i in rest]
+    more = np.zeros(others.rows() - len(rest))
+    return Stage(stage, lambda y: np.concatenate([robot.close(y)[in_robot], more]))
+
+
+def loop_rows(tree: Any, q: Any, loops: dict[str, Any]) -> Any:
+    """phi (rows) of the cuts, zero where they are closed."""
+    rows = []
+    for cut in loops["constraints"]:
+        if cut["type"] == "coupling":
+            turns = [c * q[tree.joint_names.index(joint)] for joint, c in cut["terms"].items()]
+            rows.append(sum(turns) / 9)
+            continue
+        ends = [
+            tree.casadi("frame_pose", "spanning", frame=(cut[end]["link"], cut[end]["xyz"]))(q)
+            for end in ("predecessor", "successor")
+        ]
+        gap = ends[0][:3, 3] - ends[1][:3, 3]
+        rows.append(gap if cut["type"] == "spherical" else gap[[0, 2]])
+    return ca.vertcat(*rows)
+
+
+def ground_wrench(pose: Any, f: Any) -> Any:
+    """The ground's force (x, z) on the foot's point, as a wrench (1, 6) on the shank."""
+    force = pose[:3, :3].T @ ca.vertcat(f[0], 0, f[1])
+    return ca.horzcat(force.T, ca.cross(ca.DM(FOOT), force).T)
+
+
+@dataclass(frozen=True)
+class Motion:
+    """An optimal motion: its cost, positions (steps + 1, ny), and how it was found."""
+
+    cost: float
+    y: Array
+    iterations: int
+    seconds: float
+    solved: bool
+
+
+def solve(
+    problem: Problem, stage: Stage, solver: str = "ipopt", *, compiled: bool = False
+) -> Motion:
+    """The optimal motion. Variables and constraints are in the order of time, as fatrop needs.
+
+    Args:
+        problem: what to do.
+        stage: the equations of a step.
+        solver: ``"ipopt"`` or ``"fatrop"``.
+        compiled: whether CasADi compiles the problem's functions before, as a controller would
+            that solves it again and again; needs a C compiler and a folder to write to.
+    """
+    n, motors = problem.robot.ny, len(problem.robot.actuated_joint_names)
+    h, ground = problem.time / problem.steps, 2 if problem.contact else 0
+    variables, lower, upper, first = [], [], [], []
+    rows: list[Any] = []
+    least: list[float] = []
+    most: list[float] = []
+    equal: list[bool] = []
+
+    def variable(name: str, guess: Array, low: Any, high: Any) -> Any:
+        x = ca.MX.sym(name, len(guess))
+        variables.append(x)
+        first.append(np.asarray(guess, float))
+        lower.append(np.broadcast_to(low, len(guess)))
+        upper.append(np.broadcast_to(high, len(guess)))
+        return x
+
+    def constrain(row: Any, low: float = 0.0, high: float = 0.0) -> None:
+        rows.append(row)
+        least.extend([low] * row.rows())
+        most.extend([high] * row.rows())
+        equal.extend([low == high] * row.rows())
+
+    def guessed(k: int) -> Array:
+        return problem.start + k / problem.steps * (problem.end - problem.start)
+
+    def state(k: int) -> tuple[Any, Any]:
+        y = variable(f"y{k}", guessed(k), problem.lower, problem.upper)
+        return y, variable(f"yd{k}", np.zeros(n), -30.0, 30.0)
+
+    y, yd = state(0)
+    positions, cost, begin = [y], ca.MX(0), [y - problem.start, yd]
+    for k in range(problem.steps):
+        ydd = variable(f"ydd{k}", np.zeros(n), -5e3, 5e3)
+        u = variable(f"u{k}", np.zeros(motors), -problem.limit, problem.limit)
+        f = variable(f"f{k}", np.array([0.0, 50.0])[:ground], -2e3, 2e3)
+        others = variable(f"o{k}", stage.guess(guessed(k)), -1e4, 1e4)
+        reached = y + h * yd + h**2 / 2 * ydd, yd + h * ydd
+        zero = stage.zero(y, yd, ydd, u, f if ground else ca.MX(2, 1), others)
+        y, yd = state(k + 1)
+        constrain(ca.vertcat(y, yd) - ca.vertcat(*reached))
+        constrain(ca.vertcat(*begin, zero))
+        if ground:
+            constrain(ca.vertcat(0.6 * f[1] - f[0], 0.6 * f[1] + f[0], f[1]), 0.0, 4e3)
+        begin = []
+        positions.append(y)
+        cost += ca.sumsqr(u) + SMOOTH * ca.sumsqr(ydd)
+    if problem.takeoff is None:
+        constrain(ca.vertcat(y - problem.end, yd))
+    else:
+        constrain(yd[0] - problem.takeoff)
+    nlp = {
+        "x": ca.vertcat(*variables),
+        "f": cost,
+        "g": ca.vertcat(*rows),
+    }
+    options: dict[str, Any] = {"print_time": False}
+    if solver == "ipopt":
+        options["ipopt"] = {"print_level": 0, "sb": "yes", "tol": 1e-8}
+    else:
+        options |= {"structure_detection": "auto", "equality": equal}
+        options["fatrop"] = {"print_level": 0, "tolerance": 1e-8}
+    if compiled:
+        options |= {"jit": True, "compiler": "shell", "jit_options": {"flags": ["-O1"]}}
+    nlpsol = ca.nlpsol("motion", solver, nlp, options)
+    began = time.perf_counter()
+    found = nlpsol(
+        x0=np.concatenate(first),
+        lbx=np.concatenate(lower),
+        ubx=np.concatenate(upper),
+        lbg=least,
+        ubg=most,
+    )
+    seconds = time.perf_counter() - began
+    at = ca.Function("positions", [nlp["x"]], [ca.horzcat(*positions).T])
+    stats = nlpsol.stats()
+    return Motion(
+        float(found["f"]), np.array(at(found["x"])), stats["iter_count"], seconds, stats["success"]
+    )
+
+
+FORMULATIONS = {"embedded": embedded, "lifted": lifted, "tree": as_tree}
+PROBLEMS = {"jump": jump, "swing": swing}
+
+
+def main(args: Sequence[str] | None = None) -> Motion:
+    """Print how a motion was found; returns it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("motion", choices=PROBLEMS)
+    parser.add_argument("--formulation", choices=FORMULATIONS, default="embedded")
+    parser.add_argument("--solver", choices=("ipopt", "fatrop"), default="ipopt")
+    parser.add_argument("--compiled", action="store_true", help="compile the functions before")
+    given = parser.parse_args(args)
+    problem = PROBLEMS[given.motion]()
+    stage = FORMULATIONS[given.formulation](problem)
+    motion = solve(problem, stage, given.solver, compiled=given.compiled)
+    print(
+        f"{given.motion}, {given.formulation}, {given.solver}: cost {motion.cost:.6f} after"
+        f" {motion.iterations} iterations in {motion.seconds:.2f} s"
+    )
+    names = problem.robot.independent_joint_names
+    for name, begin, end in zip(names, motion.y[0], motion.y[-1], strict=True):
+        print(f"{name:>14} from {begin:+.3f} to {end:+.3f}")
+    return motion
+
+
+if __name__ == "__main__":
+    main()
