@@ -19,10 +19,10 @@ PACKAGES = {
     "robot": "Python API",
     "control": "The stream",
     "simulation": "Simulation",
-    "exports": "Exported C",
     "node": "The node",
     "recordings": "Recordings",
     "view": "The page in the browser",
+    "exports": "Files for other programs: C, MJCF",
     "cli": "Command line",
     "demo": "Demo",
 }

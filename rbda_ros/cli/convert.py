@@ -1,4 +1,4 @@
-"""``rbda_ros convert``: any robot that we read, as a URDF and our loop file."""
+"""``rbda_ros convert``: any robot that we read, as a URDF and our loop file, or as MJCF."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from lxml import etree
 
-from rbda_ros.cli.robot_arguments import add_xacro_argument
+from rbda_ros.cli.robot_arguments import add_xacro_argument, load
 from rbda_ros.description import read_description, sdf_visuals
 from rbda_ros.description.loop_writer import write_loop_file
 from rbda_ros.description.report import Report
@@ -19,20 +19,29 @@ from rbda_ros.description.urdf_writer import write_urdf
 from rbda_ros.description.xml_text import LARGEST_TEXT, children, parse_xml
 from rbda_ros.errors import ModelError
 
+MJCF_ENDINGS = (".xml", ".mjcf")
+"""Of files that are written as MJCF."""
+
 
 def add_parser(subparsers: Any) -> None:
     """Add the command ``convert`` to a parser of commands."""
     parser = subparsers.add_parser(
         "convert",
-        help="write a robot as a URDF and a loop file",
+        help="write a robot as a URDF and a loop file, or as MJCF",
         description="Writes any robot that rbda_ros reads (MJCF, SDF, URDF with loops, Gepetto's "
-        "YAML) as a URDF for robot_state_publisher and a loop file: the same dynamics.",
+        "YAML) as a URDF for robot_state_publisher and a loop file, or as MJCF for MuJoCo with "
+        "its loops as equality constraints: the same dynamics.",
     )
     parser.add_argument("robot", type=Path, help="MJCF, SDF, USD, xacro, URDF or URDF+ file")
     add_xacro_argument(parser)
     parser.add_argument("--loops", type=Path, metavar="FILE", help="its loop file (YAML), if any")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="the URDF to write"
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the URDF to write, or the MJCF where it ends in .xml or .mjcf",
     )
     parser.add_argument(
         "--output-loops",
@@ -40,10 +49,35 @@ def add_parser(subparsers: Any) -> None:
         metavar="FILE",
         help="the loop file to write (default: beside the URDF, as NAME_loops.yaml)",
     )
+    mjcf = parser.add_argument_group("with MJCF")
+    mjcf.add_argument("--floating-base", action="store_true", help="the root link moves freely")
+    mjcf.add_argument(
+        "--poses",
+        type=int,
+        metavar="N",
+        help="write N random closed positions beside it, as NAME_poses.npz",
+    )
+    mjcf.add_argument(
+        "--seed", type=int, default=0, help="of the random positions (default: %(default)s)"
+    )
+    mjcf.add_argument(
+        "--balance-inertia",
+        action="store_true",
+        help="make inertias larger that no body can have, and that MuJoCo rejects",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files; returns the exit code."""
+    if args.output.suffix in MJCF_ENDINGS:
+        return _write_mjcf(args)
+    if args.floating_base or args.poses is not None or args.balance_inertia:
+        print(
+            "--floating-base, --poses and --balance-inertia are for MJCF: name an output that"
+            " ends in .xml",
+            file=sys.stderr,
+        )
+        return 1
     loops = args.output_loops or args.output.with_name(f"{args.output.stem}_loops.yaml")
     try:
         given = dict(args.xacro or ())
@@ -58,6 +92,37 @@ def run(args: argparse.Namespace) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     print(f"{args.output}: {len(description.links)} links, {len(description.joints)} joints")
     print(f"{loops}: {len(description.constraints)} constraints")
+    return 0
+
+
+def _write_mjcf(args: argparse.Namespace) -> int:
+    """Write MJCF, and closed positions where they are asked for; returns the exit code."""
+    import numpy as np
+
+    from rbda_ros.exports import closed_poses, write_mjcf
+
+    if args.poses is not None and args.poses < 1:
+        print("--poses: give how many, 1 or more", file=sys.stderr)
+        return 1
+    try:
+        robot = load(args)
+        export = write_mjcf(robot, balance_inertia=args.balance_inertia)
+        poses = None if args.poses is None else closed_poses(robot, export, args.poses, args.seed)
+        args.output.write_text(export.text, encoding="utf-8")
+        for note in (*robot.warnings, *export.notes):
+            print(f"warning: {note}", file=sys.stderr)
+        print(
+            f"{args.output}: {len(robot.links)} links, {len(export.joints)} joints,"
+            f" {len(robot.description.constraints)} constraints,"
+            f" {len(robot.actuated_coordinates)} motors"
+        )
+        if poses is not None:
+            path = args.output.with_name(f"{args.output.stem}_poses.npz")
+            np.savez(path, allow_pickle=False, **poses)
+            print(f"{path}: {args.poses} closed positions")
+    except (ModelError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

@@ -18,6 +18,7 @@ from ros_graph import own_domain
 
 from rbda_ros.cli import commands
 from rbda_ros.node.robot_file import _parser as serve_parser
+from rbda_ros.node.simulated_robot import _parser as simulate_parser
 
 PAGES = [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]
 QUICK = ("README.md", "docs/clusters.md")  # the others wait for processes, or compute for long
@@ -65,7 +66,7 @@ def _without_padding(text):
 
 def our_parsers():
     (subparsers,) = commands._parser()._subparsers._group_actions
-    return {**subparsers.choices, "serve": serve_parser()}
+    return {**subparsers.choices, "serve": serve_parser(), "simulate": simulate_parser()}
 
 
 def our_commands():
