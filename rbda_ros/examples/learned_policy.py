@@ -49,7 +49,7 @@ def main(iterations: int = 150, batch: int = 64) -> tuple[float, float]:
     for name, model in (("reflected inertia", reflected), ("parallel ankle", true)):
         policy = _trained(model, iterations, batch)
         error = float(jnp.sqrt(jnp.mean(_errors(policy, true, *tested) ** 2)))
-        print(f"trained on the model with {name}: {error:.4f} rad off on the true ankle")
+        print(f"trained on the model with {name}: error {error:.4f} on the true ankle")
         errors.append(error)
     return errors[1], errors[0]
 
