@@ -172,10 +172,9 @@ class SimulatedRobot(Node):
             return self._reject("a command has arrays of different lengths")
         if any(not np.isfinite(each).all() for each in fields):
             return self._reject("a command has a number that is not finite")
-        places = [self._motor.get(name) for name in names]
-        if None in places:
-            unknown = names[places.index(None)]
-            return self._reject(f"{unknown!r} is no motor; they are {', '.join(self._motor)}")
+        if unknown := [name for name in names if name not in self._motor]:
+            return self._reject(f"{unknown[0]!r} is no motor; they are {', '.join(self._motor)}")
+        places = [self._motor[name] for name in names]
         own = (self._effort, 0.0), (self._position, np.nan), (self._velocity, np.nan)
         for (target, absent), given in zip(own, fields, strict=True):
             target[places] = given if len(given) else absent
