@@ -194,6 +194,12 @@ int factor_ltl(const LtlFactorization *ltl, double *H);
 void solve_ltl(const LtlFactorization *ltl, const double *L, double *const *B, int matrices,
                double sign, double *inverse);
 
+/* Functions of the module. */
+PyObject *solve_cones(PyObject *self, PyObject *arguments);      /* cones.c */
+PyObject *frictional_steps(PyObject *self, PyObject *arguments); /* frictional_step.c */
+PyObject *contact_biases(PyObject *self, PyObject *arguments);
+PyObject *near_limits(PyObject *self, PyObject *arguments);
+
 extern PyTypeObject OperationCallType;  /* operation_call.c */
 extern PyTypeObject ClosureCallType;    /* closure_call.c */
 extern PyTypeObject ContactCallType;    /* contact_call.c */
