@@ -1,4 +1,4 @@
-/* What the parts of rbda_ros.engine.core worker. The interpreter lock is held everywhere but where
+/* Types and functions that the parts of rbda_ros.engine.core share. The interpreter lock is held everywhere but where
    rows of batches are at work. */
 #ifndef RBDA_ROS_ENGINE_H
 #define RBDA_ROS_ENGINE_H
@@ -40,6 +40,12 @@ static inline int is_rejection(PyObject *answer)
 {
   return Py_TYPE(answer) == rejection_type;
 }
+
+/* frictional_step.c: functions of the module, described in core.c. */
+PyObject *solve_cones(PyObject *self, PyObject *arguments);
+PyObject *frictional_steps(PyObject *self, PyObject *arguments);
+PyObject *contact_biases(PyObject *self, PyObject *arguments);
+PyObject *near_limits(PyObject *self, PyObject *arguments);
 
 /* A compiled program: pointers to its inputs, then to its outputs. */
 typedef void (*Evaluate)(double *const *ports);
@@ -193,12 +199,6 @@ int factor_ltl(const LtlFactorization *ltl, double *H);
 /* sign H^-1 B in the place of some B (n x n), and H^-1. */
 void solve_ltl(const LtlFactorization *ltl, const double *L, double *const *B, int matrices,
                double sign, double *inverse);
-
-/* Functions of the module. */
-PyObject *solve_cones(PyObject *self, PyObject *arguments);      /* cones.c */
-PyObject *frictional_steps(PyObject *self, PyObject *arguments); /* frictional_step.c */
-PyObject *contact_biases(PyObject *self, PyObject *arguments);
-PyObject *near_limits(PyObject *self, PyObject *arguments);
 
 extern PyTypeObject OperationCallType;  /* operation_call.c */
 extern PyTypeObject ClosureCallType;    /* closure_call.c */

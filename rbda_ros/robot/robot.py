@@ -184,10 +184,10 @@ class Robot(Operations):
         self.actuated_coordinates: tuple[int, ...] = tree.actuated
         self.coordinate_names: tuple[str, ...] = names
         self._contact_places: LruCache[tuple[object, ...], tuple[ContactFrame, Array]] = LruCache(
-            contact_dynamics.MOST_PLACES
+            contact_dynamics.MAX_PLACES
         )
         self._friction_sets: LruCache[tuple[int, ...], friction_dynamics.ContactSet] = LruCache(
-            contact_dynamics.MOST_PLACES
+            contact_dynamics.MAX_PLACES
         )
 
     def __repr__(self) -> str:
