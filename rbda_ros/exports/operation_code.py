@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rbda_ros.algorithms.branches import parents
 from rbda_ros.exports.c_builder import PAYLOAD, Builder, KernelCode, Memory, Parameter
 from rbda_ros.kernels.quantities import QUANTITIES
 from rbda_ros.robot.operations import OPERATIONS, SIGNS, Operation, Step
@@ -128,7 +127,7 @@ def _solved(builder: Builder, record: Operation, slot: dict[str, str]) -> list[s
     builder.uses.add("solve")
     tree, ny = builder.robot.tree, builder.robot.ny
     above: list[list[int]] = []
-    for parent in parents(tree):
+    for parent in tree.independent_parents:
         above.append([parent, *above[parent]] if parent >= 0 else [])
     start = [sum(map(len, above[:k])) for k in range(ny + 1)]
     below = [[i for i in range(ny - 1, k, -1) if k in above[i]] for k in range(ny)]
