@@ -282,7 +282,8 @@ def _response(
     """ydd (..., ny) without contacts; J of contacts; ``H^-1 J'`` and ``J H^-1 J'`` if known."""
     if touching.kernel is not None:
         given = state.q, state.yd, force, touching.flat_axes, touching.points
-        return robot._evaluate(touching.kernel, *given)
+        ydd, J, X, A = robot._evaluate(touching.kernel, *given)
+        return ydd, J, X, A
     ydd = robot.forward_dynamics(state, state.yd, force)
     J = _jacobian_of(robot, state, touching.contacts)
     return ydd, _of_all(J, ydd.shape[:-1], 3 * len(touching.keys), robot.ny), None, None
