@@ -126,6 +126,21 @@ def claims(rows: list[Row]) -> list[Claim]:
             + shown("ours_proximal"),
         ),
         Claim(
+            "Brandl's method (Remark 1) is favorable for large loops, embedding for small ones",
+            "expected",
+            shown("ours_proximal"),
+            f"first body at which constrainedABA, which eliminates as Brandl does, takes fewer,"
+            f" {chains}",
+            judge(
+                all(
+                    not x.startswith(">") and int(x) > 1
+                    for found in crossings["ours_proximal"].values()
+                    for x in found
+                )
+            ),
+            "reproduced",
+        ),
+        Claim(
             "one method for small and large loops (the paper's future work), each system",
             "1 (the library itself)",
             f"{min(ratios):.3f} to {max(ratios):.2f};"
