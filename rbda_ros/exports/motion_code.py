@@ -591,7 +591,7 @@ def _close(
     builder: Builder,
     code: KernelCode,
     ports: list[str],
-    positions: list[int],
+    positions: tuple[int, ...],
     other: str,
     name: str,
     base_nq: int,
