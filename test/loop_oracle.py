@@ -34,9 +34,13 @@ ALLOWED = {  # linear directions, then angular ones, that a cut along z leaves f
 
 
 class LoopOracle(PinocchioOracle):
-    """The spanning tree by Pinocchio, the loops by the functions here; vectors in our order."""
+    """The spanning tree by Pinocchio, the loops by the functions here; vectors in our order.
 
-    def __init__(self, robot: Robot) -> None:
+    Singular values of K below ``rank_tolerance`` times the largest count as zero.
+    """
+
+    def __init__(self, robot: Robot, rank_tolerance: float = RANK_TOLERANCE) -> None:
+        self.rank_tolerance = rank_tolerance
         floating_base_is_described = any(j.type == "floating" for j in robot.description.joints)
         floating = robot.floating_base and not floating_base_is_described
         super().__init__(spanning_model(robot.description, floating), robot)
@@ -81,9 +85,9 @@ class LoopOracle(PinocchioOracle):
     def _solutions(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Null space (nv, ny) of K, and one solution (nv,) of K qdd = k."""
         K = self.K(q)
-        particular = np.linalg.pinv(K, rcond=RANK_TOLERANCE) @ self.k(q, qd)
+        particular = np.linalg.pinv(K, rcond=self.rank_tolerance) @ self.k(q, qd)
         _, sizes, rows = np.linalg.svd(K)
-        rank = int(np.sum(sizes > RANK_TOLERANCE * sizes.max(initial=0.0)))
+        rank = int(np.sum(sizes > self.rank_tolerance * sizes.max(initial=0.0)))
         return rows[rank:].T, particular
 
     def _K(self, theirs: np.ndarray) -> np.ndarray:
