@@ -50,9 +50,7 @@ def read_links(xml: etree._Element, report: Report) -> tuple[Link, ...]:
     """Read all links, in the order of the file."""
     weightless = _weightless(xml)
     links = (_link(element, report) for element in bounded(xml, "link", report))
-    return tuple(
-        replace(link, weight=0.0) if link.name in weightless else link for link in links
-    )
+    return tuple(replace(link, weight=0.0) if link.name in weightless else link for link in links)
 
 
 def _weightless(xml: etree._Element) -> set[str]:

@@ -144,8 +144,8 @@ MODELS = {
     "gravity compensation": mjcf(
         f"<body name='trunk' pos='0 0 1' gravcomp='.3'><freejoint/>{OF}<body pos='.2 0 0'"
         f" gravcomp='1'><joint name='knee' axis='0 1 0'/>{OF}<body pos='.1 0 0' gravcomp='1.2'>{OF}"
-        f"</body><body pos='.1 .1 0'><joint axis='1 0 0' actuatorgravcomp='true'/>{OF}</body></body>"
-        "</body>"
+        f"</body><body pos='.1 .1 0'><joint axis='1 0 0' actuatorgravcomp='true'/>{OF}</body>"
+        "</body></body>"
     ),
     "gravity compensation in a loop": four_bar(
         "<equality><connect body1='coupler' body2='rocker' anchor='.15 0 0'/></equality>"

@@ -81,7 +81,7 @@ class Ankle:
 
 
 def _x1(side: float, height: float, zero: float) -> Crank:
-    """AgiBot X1: levers of 25 mm in the plane of y and z, with rods as long as the motor is high."""
+    """AgiBot X1: levers of 25 mm in the plane of y and z; rods are as long as motors are high."""
     tip = np.array([0.0, -np.sin(zero), np.cos(zero)]) * 0.025 + (-0.041, 0.0, height)
     return Crank((-0.041, 0.0, height), X, tuple(tip), (-0.041, side * 0.025, 0.009), height)
 
@@ -138,9 +138,7 @@ def crank_parts(cranks, to: str, below) -> tuple[list[str], dict]:
         way = np.subtract(crank.point, crank.tip)
         rod = crank.length * way / np.linalg.norm(way)
         parts.append(body(f"arm_{k}", 0.05, lever / 2))
-        parts.append(
-            joint(f"motor_{k}", "continuous", "base", f"arm_{k}", crank.motor, crank.axis)
-        )
+        parts.append(joint(f"motor_{k}", "continuous", "base", f"arm_{k}", crank.motor, crank.axis))
         parts.append(body(f"rod_{k}", 0.04, rod / 2))
         parts.append(joint(f"ball_{k}", "continuous", f"arm_{k}", f"rod_{k}", lever))
         loops["joints"][f"ball_{k}"] = {"type": "spherical"}
