@@ -25,7 +25,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     LARGEST_RATE,
     LOCKED,
-    MOST_HELD,
+    MAX_FIXED,
     NEARLY_CLOSED,
     NEARLY_REDUNDANT,
     RANK_TOLERANCE,
@@ -177,7 +177,7 @@ def _check_freedom(loop: Loop, locked: Collection[int], home: Array, names: Sequ
         return
     held = sorted(set().union(*(tied[i] for i in rigid)))
     places = loop.scalar_positions
-    listed = len(held) <= MOST_HELD and places.keys() >= set(held)
+    listed = len(held) <= MAX_FIXED and places.keys() >= set(held)
     fixed = ", ".join(
         f"{names[j]}: {{type: fixed, position: {round(float(home[places[j]]), 9) + 0.0}}}"
         for j in (held if listed else ())
