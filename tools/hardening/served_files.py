@@ -3,8 +3,8 @@
     ROS_DOMAIN_ID=30 python -m tools.hardening.served_files robot.xml robot.urdf=loops.yaml ...
 
 The motors of each robot swing around its assembly, as far as its loops close. Every effort that is
-heard is compared with that of `Robot`. How many states were answered and rejected is what the node's
-diagnostics say; the rest was lost on the way to the node, or back, as both topics are best-effort.
+heard is compared with that of `Robot`. How many states were answered and rejected is what the
+node's diagnostics say; the others were lost on their way, as both topics are best-effort.
 """
 
 from __future__ import annotations
