@@ -9,6 +9,7 @@ from rbda_ros.control.parameter_maps import GAIN_FORM
 from rbda_ros.control.parameter_maps import POINT_FORM as FORM
 from rbda_ros.control.settings import (
     ACCELERATION_SOURCES,
+    COMMAND_RELIABILITY,
     COMMAND_SOURCES,
     LARGEST_GRAVITY,
     ON_REFUSAL,
@@ -33,7 +34,7 @@ DESCRIPTORS = {
     "model_folders": ParameterDescriptor(
         description="Folders that a loop file may be in, and below, when loop_constraints changes "
         "while the node runs. The folder of the file that the node is started with is one of them "
-        "always. [''] for no others.",
+        "always.",
         read_only=True,
     ),
     "floating_base": ParameterDescriptor(
@@ -131,7 +132,7 @@ DESCRIPTORS = {
     ),
     "command_joints": ParameterDescriptor(
         description="Joints, by the model's names, whose efforts go to ~/effort_commands too, in "
-        "this order, for forward_command_controller. [''] for none.",
+        "this order, for forward_command_controller. [] for none.",
         additional_constraints="Each actuated, and named once.",
     ),
     "command_controller": ParameterDescriptor(
@@ -143,6 +144,12 @@ DESCRIPTORS = {
         description="What ~/effort_commands has: the 'feedforward', or what ~/joint_commands come "
         "to ('joint_commands'; then there are ~/position_commands and ~/velocity_commands too).",
         additional_constraints=f"One of: {', '.join(COMMAND_SOURCES)}.",
+    ),
+    "command_reliability": ParameterDescriptor(
+        description="Reliability that the node asks for on ~/reference and ~/joint_commands: "
+        "'best_effort' (a lost message is not sent again), or 'reliable' (publishers must be "
+        "reliable too). Takes effect when the node is activated.",
+        additional_constraints=f"One of: {', '.join(COMMAND_RELIABILITY)}.",
     ),
     "publish_joint_states": ParameterDescriptor(
         description="Whether ~/joint_states has every joint, completed from those measured: "
@@ -199,8 +206,9 @@ DESCRIPTORS = {
         integer_range=[IntegerRange(from_value=-1, to_value=99)],
     ),
     "end_effectors": ParameterDescriptor(
-        description="Points on links that ~/operational_space_inertia knows by name, as YAML text: "
-        f"{FORM}, in the frame of the link [m].",
+        description="Points on links that services know by name: set end_effectors.<name>.link "
+        "and end_effectors.<name>.xyz [m, in the frame of the link; the origin unless given]. "
+        f"Old form: YAML text, {FORM}.",
     ),
     "autostart": ParameterDescriptor(
         description="Whether the node configures and activates itself once it has a "

@@ -11,6 +11,7 @@ from rbda_ros.control.parameter_maps import end_effectors
 from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError
 from rbda_ros.node import messages
+from rbda_ros.node.messages import LatestState
 from rbda_ros.robot import Robot
 from rbda_ros.robot.kinematic_tasks import (
     CenterOfMassTask,
@@ -28,10 +29,12 @@ TOLERANCE = 1e-8
 """Largest error [m, rad] where the request has none."""
 
 
-def inverse_kinematics(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+def inverse_kinematics(
+    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
     """Answer with a position that brings frames to their targets."""
     messages.check_count("frames", request.frames, MOST_TARGETS)
-    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
     tasks = _frame_tasks(request, settings)
     if request.center_of_mass_weight:
         target = messages.xyz(request.center_of_mass)
