@@ -1,4 +1,4 @@
-/* rbda_ros._native.cones: impulses of contacts with friction, of limits and of dry friction.
+/* Impulses of contacts with friction, of limits and of dry friction.
 
    Finds x with c = A x + g and, for each block of rows,
 
@@ -13,18 +13,16 @@
    of multipliers (ADMM; Carpentier, Le Lidec and Montaut 2024) has come: that finds which contacts
    stick, slide and open from anywhere, the former has all digits a few steps later. A may be
    singular: contacts may be redundant. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#include <numpy/arrayobject.h>
+#include "engine.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_ROWS = 768, ROUND = 10, NEWTON_STEPS = 20, HALVINGS = 6 };
+enum { MAX_CONE_ROWS = 768, ROUND = 10, NEWTON_STEPS = 20, HALVINGS = 6 };
 
-static const double SINGULAR = 1e-11; /* added to the diagonal of what Newton factors, over it */
-static const double DAMPING = 1e-6;   /* of the ADMM: keeps forces that are not determined */
+static const double REGULARIZATION =
+    1e-11;                          /* added to the diagonal of what Newton factors, over it */
+static const double DAMPING = 1e-6; /* of the ADMM: keeps forces that are not determined */
 
 typedef struct {
   int m, blocks, coulomb;
@@ -133,7 +131,7 @@ static void newton_rows(Work *work, const double *x, const double *c)
       double *row = work->lu + (size_t)k * m;
       if (side > 0) { /* c = 0 */
         memcpy(row, work->A + (size_t)k * m, m * sizeof(double));
-        row[k] += SINGULAR;
+        row[k] += REGULARIZATION;
         work->right[k] = -c[k];
       } else if (side < 0) { /* x at the end of its range */
         row[k] = 1.0;
@@ -161,7 +159,7 @@ static void newton_rows(Work *work, const double *x, const double *c)
       for (int l = 0; l < 3; l++) {
         const double *of_A = work->A + (size_t)(i + l) * m;
         for (int j = 0; j < m; j++) row[j] += weight[l] * of_A[j];
-        row[i + l] += (k == l) - DP[k][l] + (k == l) * SINGULAR;
+        row[i + l] += (k == l) - DP[k][l] + (k == l) * REGULARIZATION;
       }
       work->right[i + k] = -work->F[i + k];
     }
@@ -398,7 +396,7 @@ static int read_blocks(const char *kinds, Py_ssize_t blocks, int *first)
     if (strchr("epbc", kinds[b]) == NULL) return -1;
     first[b] = m;
     m += kinds[b] == 'c' ? 3 : 1;
-    if (m > MOST_ROWS) return -1;
+    if (m > MAX_CONE_ROWS) return -1;
   }
   first[blocks] = m;
   return m;
@@ -411,20 +409,20 @@ static int has_shape(PyArrayObject *array, int dimensions, const npy_intp *shape
          && memcmp(PyArray_DIMS(array), shape, dimensions * sizeof *shape) == 0;
 }
 
-static PyObject *solve_many(PyObject *self, PyObject *arguments)
+PyObject *solve_cones(PyObject *self, PyObject *arguments)
 {
   (void)self;
   const char *kinds;
   Py_ssize_t blocks;
   PyArrayObject *A, *g, *parameters, *x;
-  int coulomb, first[MOST_ROWS + 1];
+  int coulomb, first[MAX_CONE_ROWS + 1];
   double tolerance;
   long most;
   if (!PyArg_ParseTuple(arguments, "s#O!O!O!O!pdl", &kinds, &blocks, &PyArray_Type, &A,
                         &PyArray_Type, &g, &PyArray_Type, &parameters, &PyArray_Type, &x, &coulomb,
                         &tolerance, &most))
     return NULL;
-  int m = blocks > MOST_ROWS ? -1 : read_blocks(kinds, blocks, first);
+  int m = blocks > MAX_CONE_ROWS ? -1 : read_blocks(kinds, blocks, first);
   npy_intp count = PyArray_NDIM(A) > 0 ? PyArray_DIM(A, 0) : 0;
   npy_intp square[] = {count, m, m}, rows[] = {count, m}, each[] = {count, blocks};
   if (m < 0 || !has_shape(A, 3, square) || !has_shape(g, 2, rows) || !has_shape(x, 2, rows)
@@ -451,26 +449,4 @@ static PyObject *solve_many(PyObject *self, PyObject *arguments)
   Py_END_ALLOW_THREADS;
   PyMem_Free(work.A);
   return Py_BuildValue("NN", missed, taken);
-}
-
-static PyMethodDef methods[] = {
-    {"solve", solve_many, METH_VARARGS,
-     "solve(kinds, A (n, m, m), g (n, m), parameters (n, blocks), x (n, m), coulomb, tolerance, "
-     "max_iterations) -> what velocities miss (n), iterations (n). x is where to start, and the "
-     "solution then."},
-    {NULL, NULL, 0, NULL},
-};
-
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "rbda_ros._native.cones",
-    .m_doc = "Impulses of contacts with friction, of limits and of dry friction.",
-    .m_size = -1,
-    .m_methods = methods,
-};
-
-PyMODINIT_FUNC PyInit_cones(void)
-{
-  import_array();
-  return PyModule_Create(&definition);
 }
