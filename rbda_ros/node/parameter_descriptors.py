@@ -168,7 +168,8 @@ DESCRIPTORS = {
     ),
     "damping": ParameterDescriptor(
         description="Dampers between commanded and measured velocities of joints, in the efforts "
-        f"of ~/motor_commands [N m s/rad, N s/m]: set gains.<joint>.damping. Old form: YAML text, {GAIN_FORM}.",
+        "of ~/motor_commands [N m s/rad, N s/m]: set gains.<joint>.damping. "
+        f"Old form: YAML text, {GAIN_FORM}.",
     ),
     "publish_external_effort": ParameterDescriptor(
         description="Whether ~/external_effort is published. It is estimated from measured efforts "
