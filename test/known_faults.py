@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +143,7 @@ class Driver:
 def steps(heard: list[Any]) -> list[float]:
     """Largest change of an effort from each message to the next."""
     rows = [np.array(each.effort if hasattr(each, "effort") else each.data) for each in heard]
-    pairs = zip(rows[:-1], rows[1:], strict=True)
-    return [float(np.abs(b - a).max()) for a, b in pairs if a.shape == b.shape]
+    return [float(np.abs(b - a).max()) for a, b in pairwise(rows) if a.shape == b.shape]
 
 
 def frozen_state(graph: Graph) -> Finding:
@@ -312,8 +312,8 @@ def hold_here(graph: Graph) -> Finding:
 
         first = held()
         q = here
-        for angle in np.arange(1.0, angle, 0.02):  # the robot moves there, and is measured
-            q = closed(robot, angle, q)
+        for passed in np.arange(1.0, angle, 0.02):  # the robot moves there, and is measured
+            q = closed(robot, passed, q)
             driver.position = [float(q[crank])]
             driver.client.spin(0.005)
         driver.position = [float(there[crank])]

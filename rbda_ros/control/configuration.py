@@ -467,7 +467,7 @@ class RouteMaker:
         return self._completions[joints]
 
     def _redundant(self, measured: bytes, joints: Joints) -> tuple[list[str], list[str], list[str]]:
-        """Measured joints that no kernel takes; all measured, and all other ones of their clusters."""
+        """Measured joints that no kernel takes; of their clusters all measured, and all others."""
         scalar = self.robot.coordinates.scalar_positions
         known = {name for name in names_in(self.robot, measured) if name in scalar}
         redundant: list[str] = []

@@ -39,6 +39,8 @@ SHARE_OF_TIME = "elapsed < rules->ramp ? (double)elapsed / (double)rules->ramp :
 STEP = "(pause < LONGEST_STEP ? pause : LONGEST_STEP)"
 CLAMP = "fmax(low, fmin(value, high))"
 
+RESTART = "gate->started = false;"
+PASS_SHAPES = "const size_t limited = shape(gate, rules, steady, efforts);"
 PASS_TRACKS = "track(gate, steady, efforts);\n  gate->started = true;"
 HOLD_TRACKS = "if (changed) track(gate, steady, efforts);\n  gate->started = false;"
 END_TRACKS = "track(gate, steady, NULL);\n  gate->started = false;"
@@ -80,8 +82,8 @@ MUTANTS: dict[str, tuple[str, str]] = {
         PASS_TRACKS.replace("track", "if (rules->rate > 0.0) track"),
     ),
     "what was asked for counts as sent": (
-        "const size_t limited = shape(gate, rules, steady, efforts);\n  track(gate, steady, efforts);",
-        "track(gate, steady, efforts);\n  const size_t limited = shape(gate, rules, steady, efforts);",
+        f"{PASS_SHAPES}\n  track(gate, steady, efforts);",
+        f"track(gate, steady, efforts);\n  {PASS_SHAPES}",
     ),
     "the time of what was sent is not known": (
         "gate->time = steady;\n  gate->sent = true;",
@@ -89,11 +91,11 @@ MUTANTS: dict[str, tuple[str, str]] = {
     ),
     "nothing was ever sent": ("gate->time = steady;\n  gate->sent = true;", "gate->time = steady;"),
     "every effort is a start": (PASS_TRACKS, PASS_TRACKS.replace("true", "false")),
-    "an end is no end": (END_TRACKS, END_TRACKS.replace("gate->started = false;", "")),
+    "an end is no end": (END_TRACKS, END_TRACKS.removesuffix(RESTART)),
     "an end is not known": (END_TRACKS, "(void)steady;\n  gate->started = false;"),
     "efforts that stand are not shaped": ("(void)shape(gate, rules, steady, efforts);", ""),
     "efforts that stand are not known": (HOLD_TRACKS, "gate->started = false;"),
-    "efforts that stand are no end": (HOLD_TRACKS, HOLD_TRACKS.replace("gate->started = false;", "")),
+    "efforts that stand are no end": (HOLD_TRACKS, HOLD_TRACKS.removesuffix(RESTART)),
     "efforts that stand are sent where they differ alone": (
         "bool changed = gate->started;", "bool changed = false;"
     ),
