@@ -378,25 +378,28 @@ def standing_torque(graph: Graph) -> Finding:
 
 
 def unfiltered_difference(graph: Graph) -> Finding:
-    """9: a robot at rest whose encoder flips by one count after a gap."""
+    """9: a robot at rest whose encoder flips by one count at the start."""
     worst = {}
     options = dict(velocity_source="differentiate", acceleration_source="estimate")
-    with Driver(graph, ["hip"], [0.0], robot_description=ARM, timeout=2.0, **options) as driver:
+    with Driver(graph, ["hip"], [0.0], robot_description=ARM, timeout=10.0, **options) as driver:
         driver.quiet.set()
         for case, apart, one in (("1 ms", 1_000_000, 1e-5), ("20 us", 20_000, 1e-6)):
-            driver.client.spin(2.5)
+            for transition in (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVATE):
+                assert driver.client.change_state(transition)
+            driver.client.spin(0.5)  # the topics are connected again
             driver.efforts.clear()
             stamp = time.time_ns()
-            for k in range(40_000_000 // apart):
+            for k in range(20_000_000 // apart):
                 driver.position = [0.0 if k else one]
                 driver.publish(stamp)
                 stamp += apart
-                driver.client.spin(max((stamp - time.time_ns()) * 1e-9, 1e-4))
-            driver.client.spin(0.2)
+                if k % 10 == 0:
+                    driver.client.spin(1e-3)
+            driver.client.spin(0.5)
             errors = [abs(abs(e.effort[0]) - TORQUE) for e in driver.efforts if any(e.effort)]
             worst[case] = max(errors, default=math.inf)
     told = ", ".join(f"{error:.3g} with stamps {case} apart" for case, error in worst.items())
-    return Finding(max(worst.values()), 0.5, f"wrong at rest, after a gap, by [N m] {told}")
+    return Finding(max(worst.values()), 0.5, f"wrong at rest, at the start, by [N m] {told}")
 
 
 def observer_after_a_gap(graph: Graph) -> Finding:
