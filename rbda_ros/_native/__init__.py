@@ -1,7 +1,8 @@
 """C beside the engine; compiled by the build (CMakeLists.txt).
 
 Lives here: `cones`, which finds the impulses of contacts with friction, for
-`robot/friction_dynamics.py`; `c_messages`, which converts messages of services for `node/services`.
+`robot/friction_dynamics.py`; its solver, `cone_solver.c`, which the simulator has as well;
+`c_messages`, which converts messages of services for `node/services`.
 Their sources and headers.
 Comes in: nothing of ours; Python and numpy, rosidl for messages.
 Used from outside: `cones`.
