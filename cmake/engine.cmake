@@ -11,14 +11,3 @@ target_compile_options(rbda_ros_engine PRIVATE
   -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
   -ffp-contract=off $<$<NOT:$<CONFIG:Debug>>:-O3>)
 install(TARGETS rbda_ros_engine DESTINATION "${PYTHON_INSTALL_DIR}/${PROJECT_NAME}/engine")
-
-# rbda_ros._native.cones: impulses of contacts with friction.
-Python3_add_library(rbda_ros_cones MODULE WITH_SOABI
-  "${CMAKE_CURRENT_SOURCE_DIR}/rbda_ros/_native/cones.c"
-  "${CMAKE_CURRENT_SOURCE_DIR}/rbda_ros/_native/cone_solver.c")
-set_target_properties(rbda_ros_cones PROPERTIES
-  OUTPUT_NAME cones C_STANDARD 11 C_VISIBILITY_PRESET hidden)
-target_link_libraries(rbda_ros_cones PRIVATE Python3::NumPy m)
-target_compile_options(rbda_ros_cones PRIVATE -Wall -Wextra -Wno-missing-field-initializers
-  -ffp-contract=off $<$<NOT:$<CONFIG:Debug>>:-O3>)
-install(TARGETS rbda_ros_cones DESTINATION "${PYTHON_INSTALL_DIR}/${PROJECT_NAME}/_native")

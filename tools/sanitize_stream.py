@@ -18,7 +18,7 @@ COMPILER = os.environ.get("CC", "cc")
 SOURCES = {
     "control/native": sorted(path.name for path in (ROOT / "rbda_ros/control").glob("*.c")),
     "node/rcl_stream": ["rcl_stream.c", "slice.c"],
-    "_native/c_messages": ["c_messages.c"],
+    "node/services/c_messages": ["c_messages.c"],
 }
 """Files of each module, in its package."""
 TESTS = (

@@ -12,7 +12,6 @@ import casadi as ca
 import numpy as np
 
 from rbda_ros import Contact, Robot, load_robot
-from rbda_ros.algorithms.branches import parents
 from rbda_ros.algorithms.constrained_dynamics import constrained_forward_dynamics
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import composite_inertia
@@ -175,7 +174,7 @@ def _by_factor(tree: ClusterTree, q: Matrix, at: Sequence[BodyFrame]) -> Matrix:
     Joint-Space Inertia Matrix for Branched Kinematic Trees", 2005).
     """
     H = composite_inertia(tree, cluster_joints(tree, q))
-    parent = parents(tree)
+    parent = tree.independent_parents
     above: list[list[int]] = []
     for before in parent:
         above.append([] if before < 0 else [before, *above[before]])

@@ -36,11 +36,20 @@ PyObject *reject_value(Status status, npy_intp row, double value)
   return rejection;
 }
 
+static PyMethodDef functions[] = {
+    {"solve_cones", solve_cones, METH_VARARGS,
+     "solve_cones(kinds, A (n, m, m), g (n, m), parameters (n, blocks), x (n, m), coulomb, "
+     "tolerance, max_iterations) -> residual velocities (n), iterations (n). x is where to start, "
+     "and the solution then."},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "rbda_ros.engine.core",
     .m_doc = "Kernels, and operations of robots that validate, close loops, evaluate and check.",
     .m_size = -1,
+    .m_methods = functions,
 };
 
 static int add_codes(PyObject *module)

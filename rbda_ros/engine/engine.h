@@ -1,4 +1,4 @@
-/* What the parts of rbda_ros.engine.core worker. The interpreter lock is held everywhere but where
+/* Types and functions that the parts of rbda_ros.engine.core share. The interpreter lock is held everywhere but where
    rows of batches are at work. */
 #ifndef RBDA_ROS_ENGINE_H
 #define RBDA_ROS_ENGINE_H
@@ -40,6 +40,9 @@ static inline int is_rejection(PyObject *answer)
 {
   return Py_TYPE(answer) == rejection_type;
 }
+
+/* cones.c: solve_cones(kinds, A, g, parameters, x, coulomb, tolerance, max_iterations). */
+PyObject *solve_cones(PyObject *self, PyObject *arguments);
 
 /* A compiled program: pointers to its inputs, then to its outputs. */
 typedef void (*Evaluate)(double *const *ports);

@@ -9,11 +9,14 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import Accel, Pose, Twist, Vector3, WrenchStamped
+from geometry_msgs.msg import Point as Point3
 
 from rbda_ros.control.joint_map import JointMap, Vector, map_joints
 from rbda_ros.control.parameter_maps import Point
 from rbda_ros.control.rejections import Reason, RefusalError
-from rbda_ros.errors import MOST_LISTED, ClosureError, InputError, listed
+from rbda_ros.errors import MAX_LISTED, ClosureError, InputError, listed
+from rbda_ros.msg import State as StateMessage
 from rbda_ros.robot import Robot
 from rbda_ros.robot.inputs import LARGEST, FrameName, unit
 from rbda_ros.robot.state import State
@@ -21,7 +24,7 @@ from rbda_ros.robot.state import State
 NOT_FINITE_ANSWER = "the answer is not finite: the state or the forces given are too large"
 
 
-def read_state(robot: Robot, message: Any, tolerance: float) -> tuple[State, JointMap]:
+def read_state(robot: Robot, message: StateMessage, tolerance: float) -> tuple[State, JointMap]:
     """The state of a ``rbda_ros/State``, checked and closed; and where the joints stand.
 
     Args:
@@ -175,7 +178,7 @@ def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vec
     return tau
 
 
-def wrench_vectors(robot: Robot, wrenches: Sequence[Any]) -> dict[str, Vector] | None:
+def wrench_vectors(robot: Robot, wrenches: Sequence[WrenchStamped]) -> dict[str, Vector] | None:
     """Wrench on each link, linear then angular, in the link's frame; several on one link add."""
     if not len(wrenches):
         return None
@@ -197,7 +200,7 @@ def wrench_vectors(robot: Robot, wrenches: Sequence[Any]) -> dict[str, Vector] |
 
 
 def frames(
-    names: Sequence[str], offsets: Sequence[Any], points: Mapping[str, Point]
+    names: Sequence[str], offsets: Sequence[Point3], points: Mapping[str, Point]
 ) -> list[FrameName]:
     """Frames by name, shifted by Points in the frame of their link.
 
@@ -257,7 +260,7 @@ def numbers_or_zero(what: str, values: Any, size: int) -> Vector:
     return numbers(what, values, size) if len(values) else np.zeros(size)
 
 
-def base_position(what: str, pose: Any) -> Vector:
+def base_position(what: str, pose: Pose) -> Vector:
     """``x y z qx qy qz qw`` of a Pose, the quaternion normalized."""
     position, q = xyz(pose.position), pose.orientation
     quaternion = np.array([q.x, q.y, q.z, q.w])
@@ -271,7 +274,7 @@ def base_position(what: str, pose: Any) -> Vector:
     return np.concatenate([position, unit(quaternion, length)])
 
 
-def six(what: str, twist: Any) -> Vector:
+def six(what: str, twist: Twist | Accel) -> Vector:
     """Read the six numbers of a Twist or Accel, linear then angular."""
     vector = np.array([*xyz(twist.linear), *xyz(twist.angular)])
     _must_be_finite(what, vector)
@@ -287,21 +290,21 @@ def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
     response.acceleration = sequence(of_joints)
 
 
-def fill(linear: Any, angular: Any, vector: Vector) -> None:
+def fill(linear: Vector3, angular: Vector3, vector: Vector) -> None:
     """Write six numbers into the two halves of a Wrench, Twist or Accel; finite ones."""
     if not np.isfinite(vector).all():
         raise InputError(NOT_FINITE_ANSWER)
     linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = vector.tolist()
 
 
-def xyz(vector: Any) -> tuple[float, float, float]:
+def xyz(vector: Point3 | Vector3) -> tuple[float, float, float]:
     """Read the three numbers of a Point or Vector3."""
     return vector.x, vector.y, vector.z
 
 
 def _must_be_finite(what: str, vector: Vector) -> None:
     if not (np.abs(vector) <= LARGEST).all():  # which no NaN is
-        shown = vector[:MOST_LISTED].tolist()
+        shown = vector[:MAX_LISTED].tolist()
         if np.isfinite(vector).all():
             raise RefusalError(Reason.NOT_FINITE, f"{what} has a number above {LARGEST:g}: {shown}")
         raise RefusalError(Reason.NOT_FINITE, f"{what} is not finite: {shown}")

@@ -19,12 +19,12 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
 from rbda_ros.control.configuration import wrench_point
+from rbda_ros.control.model_builder import ModelBuilder
 from rbda_ros.control.rejections import Rejections
 from rbda_ros.control.settings import Settings, publishes_joint_states
 from rbda_ros.control.stream import LastState, Prepared, Stream
 from rbda_ros.control.topics import Input, Output
 from rbda_ros.node import rcl_stream
-from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.recent_states import RecentStates
 from rbda_ros.node.thread_priority import StreamPriority
 from rbda_ros.robot import Robot

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.algorithms.branches import parents
 from rbda_ros.cluster_tree.closing import tolerances
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.engine import core
@@ -173,7 +172,7 @@ class RobotCalls:
             for name in record.results
         ]
         attributes = () if record.make is None else tuple(f.name for f in fields(record.make))
-        coupled: Sequence[int] = parents(self._tree)
+        coupled: Sequence[int] = self._tree.independent_parents
         if record.inverts:
             attributes = ("inertia", *attributes)
             coupled = range(-1, isqrt(size["inertia"]) - 1)

@@ -48,7 +48,7 @@ CUT_COORDINATES = {
     "spherical": ("turn",),
 }
 """Coordinates of the cut joints that an actuator may drive."""
-MOST_PLACES = 256
+MAX_PLACES = 256
 """Places of contacts that are cached; clients may name any point."""
 
 

@@ -149,6 +149,23 @@ def feedforward(
     Raises:
         InputError: unknown names or terms, or joints that do not determine the others.
     """
+    measured, wanted, choice = feedforward_choice(robot, joints, acceleration_joints, terms)
+    name = "feedforward_with_wrenches" if wrenches else "feedforward"
+    kernel = robot._kernels.get(name, choice)
+    return FeedforwardCall(kernel, robot.tree, measured, wanted, robot._closer.close_on_any_branch)
+
+
+def feedforward_choice(
+    robot: Robot,
+    joints: Collection[str],
+    acceleration_joints: Collection[str] | None,
+    terms: Collection[str],
+) -> tuple[Measured, tuple[str, ...], Choice]:
+    """Joints that are measured, those that accelerations are for, and the kernel's option.
+
+    Raises:
+        InputError: unknown names or terms, or joints that do not determine the others.
+    """
     unknown = sorted(set(terms) - set(TERMS))
     if unknown:
         raise InputError(f"terms: {', '.join(unknown)}; there are {', '.join(TERMS)}")
@@ -158,6 +175,4 @@ def feedforward(
     if acceleration_joints is not None:
         wanted, coordinates, _ = choices.measured("acceleration", acceleration_joints)
     choice = Choice(measured.positions, measured.coordinates, coordinates, frozenset(terms))
-    name = "feedforward_with_wrenches" if wrenches else "feedforward"
-    kernel = robot._kernels.get(name, choice)
-    return FeedforwardCall(kernel, robot.tree, measured, wanted, robot._closer.close_on_any_branch)
+    return measured, wanted, choice

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros import _native
+from rbda_ros.engine import core
 from rbda_ros.errors import InputError
 from rbda_ros.robot.inputs import numbers
 from rbda_ros.spatial import Array
@@ -243,7 +243,7 @@ def solve_cones(
     *,
     coulomb: bool = True,
 ) -> tuple[Array, Array, Array]:
-    """Impulses p with ``c = A p + g`` that satisfy every block; see ``_native/cones.c``.
+    """Impulses p with ``c = A p + g`` that satisfy every block; see ``engine/cones.c``.
 
     Args:
         kinds: one letter for each block.
@@ -266,5 +266,5 @@ def solve_cones(
     shapes = (A, (flat, m, m)), (g, (flat, m)), (parameters, (flat, len(kinds)))
     given = [np.ascontiguousarray(each, dtype=float).reshape(shape) for each, shape in shapes]
     limits = bool(coulomb), settings.tolerance, settings.iterations
-    missed, iterations = _native.cones.solve(kinds, *given, p, *limits)
+    missed, iterations = core.solve_cones(kinds, *given, p, *limits)
     return p.reshape(*batch, m), missed.reshape(batch), iterations.reshape(batch)

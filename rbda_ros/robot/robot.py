@@ -185,10 +185,10 @@ class Robot(Operations):
         self.actuated_coordinates: tuple[int, ...] = tree.actuated
         self.coordinate_names: tuple[str, ...] = names
         self._contact_places: LruCache[tuple[object, ...], tuple[ContactFrame, Array]] = LruCache(
-            contact_dynamics.MOST_PLACES
+            contact_dynamics.MAX_PLACES
         )
         self._friction_contact_places: LruCache[FrictionContact, tuple[ContactFrame, Array]] = (
-            LruCache(contact_dynamics.MOST_PLACES)
+            LruCache(contact_dynamics.MAX_PLACES)
         )
 
     def __repr__(self) -> str:

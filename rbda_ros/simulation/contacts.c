@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../_native/cone_solver.h"
+#include "../engine/cone_solver.h"
 
 /* Of a penetration one step takes back this share, with no more than this velocity [m/s]. */
 static const double RECOVERY = 0.2, MAX_RECOVERY = 0.3;

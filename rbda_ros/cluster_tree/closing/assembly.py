@@ -25,7 +25,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     LARGEST_RATE,
     LOCKED,
-    MOST_HELD,
+    MAX_FIXED,
     NEARLY_CLOSED,
     NEARLY_REDUNDANT,
     RANK_TOLERANCE,
@@ -174,7 +174,7 @@ def _check_freedom(loop: Loop, locked: Collection[int], home: Array, names: Sequ
     if not rigid:
         return
     held = sorted(set().union(*(tied[i] for i in rigid)))
-    short = held[:MOST_HELD]
+    short = held[:MAX_FIXED]
     fixed = ", ".join(
         f"{names[j]}: {{type: fixed, position: {round(float(home[j]), 9) + 0.0}}}" for j in short
     )

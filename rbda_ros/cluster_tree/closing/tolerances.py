@@ -64,7 +64,7 @@ LONGEST_STEP = 0.5
 SEARCH_RESTARTS = 24
 """Searches from random positions near the target, where no branch can be followed to it."""
 
-MOST_EXPLAINED = 4.0
+MAX_EXPLAINED = 4.0
 """How many times farther than their rates say joints may end up from a guess."""
 
 # Following a branch in small steps.
@@ -79,7 +79,7 @@ MEETING = 1e-3
 other are not told apart."""
 LONGEST_FOLLOW = 100.0
 """Joints that have farther to go are not followed there: it would take seconds."""
-MOST_FOLLOW_STEPS = 500
+MAX_FOLLOW_STEPS = 500
 """Steps along one branch; a bound on time."""
 
 # Assembling at load.
@@ -112,9 +112,9 @@ MORE_FOR_LIMITS = 8
 """Further starts where the first closed position is outside joint limits."""
 LOCKED = 1e-9
 """Joints that move less than this share of the loop's motion, wherever it is judged, are locked."""
-MOST_HELD = 6
+MAX_FIXED = 6
 """Where more joints are locked than these, a message does not list their positions."""
-MOST_CHOICES = 3000
+MAX_CHOICES = 3000
 """Choices of independent joints that are all compared; above it, a pivoted QR decides."""
 
 # Rods that spin about themselves.

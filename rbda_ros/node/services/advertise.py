@@ -27,8 +27,7 @@ from rbda_ros.node.services.in_place import for_service
 from rbda_ros.node.services.inverse_dynamics_service import InverseDynamicsService
 from rbda_ros.node.services.kinematics_service import inverse_kinematics
 from rbda_ros.node.services.payload_service import set_payload
-from rbda_ros.node.services.service_qos import SERVICE_QOS
-from rbda_ros.node.services.slow_services import SlowServices
+from rbda_ros.node.services.slow_services import SERVICE_QOS, SlowServices
 from rbda_ros.node.services.trajectory_service import trajectory_inverse_dynamics
 from rbda_ros.robot import Robot
 from rbda_ros.srv import (

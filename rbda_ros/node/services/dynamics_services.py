@@ -10,7 +10,7 @@ from rbda_ros.msg import Matrix
 from rbda_ros.node import messages
 from rbda_ros.robot import Robot
 
-MOST_FRAMES = 64
+MAX_FRAMES = 64
 """Frames of one request: for more, the kernels of their Jacobians would push out all others."""
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 
@@ -42,7 +42,7 @@ def operational_space_inertia(
     robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
     """Answer with the inertia that frames show to an outside force."""
-    messages.check_count("frames", request.frames, MOST_FRAMES)
+    messages.check_count("frames", request.frames, MAX_FRAMES)
     state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
     points = end_effectors(settings.end_effectors)
     frames = messages.frames(request.frames, request.offsets, points)

@@ -6,8 +6,6 @@ a few steps. All others, and those that must be refused, go the general way. Bot
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rbda_ros.control.joint_map import Vector
@@ -15,6 +13,7 @@ from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import messages
 from rbda_ros.robot import Robot
+from rbda_ros.srv import InverseDynamics
 
 NO_WRENCH: Vector = np.zeros(6)
 
@@ -26,7 +25,13 @@ class InverseDynamicsService:
         self._robot: Robot | None = None  # that the last answer was for
         self._motion: tuple[Vector, ...] = ()  # position, velocity and acceleration of its y
 
-    def __call__(self, robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+    def __call__(
+        self,
+        robot: Robot,
+        settings: Settings,
+        request: InverseDynamics.Request,
+        response: InverseDynamics.Response,
+    ) -> None:
         """Answer with the efforts on the actuated joints that give an acceleration."""
         friction = "friction" in settings.terms
         if robot is not self._robot:
@@ -42,7 +47,9 @@ class InverseDynamicsService:
         base = response.base_wrench
         messages.fill(base.force, base.torque, tau[:6] if robot.floating_base else NO_WRENCH)
 
-    def _of_independent_joints(self, robot: Robot, request: Any) -> tuple[Vector, Vector] | None:
+    def _of_independent_joints(
+        self, robot: Robot, request: InverseDynamics.Request
+    ) -> tuple[Vector, Vector] | None:
         """Efforts and force on y for most requests; None where one takes the general way."""
         state = request.state
         if request.external_wrenches:
@@ -66,7 +73,9 @@ class InverseDynamicsService:
             return None  # for its words
 
 
-def _inverse_dynamics(robot: Robot, settings: Settings, request: Any) -> tuple[Vector, Vector]:
+def _inverse_dynamics(
+    robot: Robot, settings: Settings, request: InverseDynamics.Request
+) -> tuple[Vector, Vector]:
     """Efforts (actuated,) and force on y (ny,) for any request."""
     state, joints = messages.read_state(robot, request.state, settings.measurement_tolerance)
     wanted = messages.numbers_or_zero("acceleration", request.acceleration, joints.size)

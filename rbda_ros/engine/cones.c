@@ -1,14 +1,11 @@
-/* rbda_ros._native.cones: the solver of cone_solver.c over numpy arrays. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#include <numpy/arrayobject.h>
+/* The solver of cone_solver.c over numpy arrays. */
+#include "cone_solver.h"
 
 #include <string.h>
 
-#include "cone_solver.h"
+#include "engine.h"
 
-enum { MOST_ROWS = 768 };
+enum { MAX_CONE_ROWS = 768 };
 
 /* The first row of each block, and their number of rows in all; -1 for an unknown kind. */
 static int read_blocks(const char *kinds, Py_ssize_t blocks, int *first)
@@ -18,7 +15,7 @@ static int read_blocks(const char *kinds, Py_ssize_t blocks, int *first)
     if (strchr("epbc", kinds[b]) == NULL) return -1;
     first[b] = m;
     m += kinds[b] == 'c' ? 3 : 1;
-    if (m > MOST_ROWS) return -1;
+    if (m > MAX_CONE_ROWS) return -1;
   }
   first[blocks] = m;
   return m;
@@ -31,20 +28,20 @@ static int has_shape(PyArrayObject *array, int dimensions, const npy_intp *shape
          && memcmp(PyArray_DIMS(array), shape, dimensions * sizeof *shape) == 0;
 }
 
-static PyObject *solve_many(PyObject *self, PyObject *arguments)
+PyObject *solve_cones(PyObject *self, PyObject *arguments)
 {
   (void)self;
   const char *kinds;
   Py_ssize_t blocks;
   PyArrayObject *A, *g, *parameters, *x;
-  int coulomb, first[MOST_ROWS + 1];
+  int coulomb, first[MAX_CONE_ROWS + 1];
   double tolerance;
   long most;
   if (!PyArg_ParseTuple(arguments, "s#O!O!O!O!pdl", &kinds, &blocks, &PyArray_Type, &A,
                         &PyArray_Type, &g, &PyArray_Type, &parameters, &PyArray_Type, &x, &coulomb,
                         &tolerance, &most))
     return NULL;
-  int m = blocks > MOST_ROWS ? -1 : read_blocks(kinds, blocks, first);
+  int m = blocks > MAX_CONE_ROWS ? -1 : read_blocks(kinds, blocks, first);
   npy_intp count = PyArray_NDIM(A) > 0 ? PyArray_DIM(A, 0) : 0;
   npy_intp square[] = {count, m, m}, rows[] = {count, m}, each[] = {count, blocks};
   if (m < 0 || !has_shape(A, 3, square) || !has_shape(g, 2, rows) || !has_shape(x, 2, rows)
@@ -72,26 +69,4 @@ static PyObject *solve_many(PyObject *self, PyObject *arguments)
   Py_END_ALLOW_THREADS;
   PyMem_Free(memory);
   return Py_BuildValue("NN", missed, taken);
-}
-
-static PyMethodDef methods[] = {
-    {"solve", solve_many, METH_VARARGS,
-     "solve(kinds, A (n, m, m), g (n, m), parameters (n, blocks), x (n, m), coulomb, tolerance, "
-     "max_iterations) -> what velocities miss (n), iterations (n). x is where to start, and the "
-     "solution then."},
-    {NULL, NULL, 0, NULL},
-};
-
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "rbda_ros._native.cones",
-    .m_doc = "Impulses of contacts with friction, of limits and of dry friction.",
-    .m_size = -1,
-    .m_methods = methods,
-};
-
-PyMODINIT_FUNC PyInit_cones(void)
-{
-  import_array();
-  return PyModule_Create(&definition);
 }

@@ -20,8 +20,9 @@
 
 enum { ROUND = 10, NEWTON_STEPS = 20, HALVINGS = 6 };
 
-static const double SINGULAR = 1e-11; /* added to the diagonal of what Newton factors, over it */
-static const double DAMPING = 1e-6;   /* of the ADMM: keeps forces that are not determined */
+/* Added to the diagonal of what Newton factors, over it. */
+static const double REGULARIZATION = 1e-11;
+static const double DAMPING = 1e-6; /* of the ADMM: keeps forces that are not determined */
 
 /* One problem, scaled so that the diagonal of A is one on average in each block. */
 typedef struct {
@@ -122,7 +123,7 @@ static void newton_rows(Work *work, const double *x, const double *c)
       double *row = work->lu + (size_t)k * m;
       if (side > 0) { /* c = 0 */
         memcpy(row, work->A + (size_t)k * m, m * sizeof(double));
-        row[k] += SINGULAR;
+        row[k] += REGULARIZATION;
         work->right[k] = -c[k];
       } else if (side < 0) { /* x at the end of its range */
         row[k] = 1.0;
@@ -150,7 +151,7 @@ static void newton_rows(Work *work, const double *x, const double *c)
       for (int l = 0; l < 3; l++) {
         const double *of_A = work->A + (size_t)(i + l) * m;
         for (int j = 0; j < m; j++) row[j] += weight[l] * of_A[j];
-        row[i + l] += (k == l) - DP[k][l] + (k == l) * SINGULAR;
+        row[i + l] += (k == l) - DP[k][l] + (k == l) * REGULARIZATION;
       }
       work->right[i + k] = -work->F[i + k];
     }
