@@ -41,6 +41,15 @@ static PyMethodDef functions[] = {
      "solve_cones(kinds, A (n, m, m), g (n, m), parameters (n, blocks), x (n, m), coulomb, "
      "tolerance, max_iterations) -> residual velocities (n), iterations (n). x is where to start, "
      "and the solution then."},
+    {"frictional_steps", frictional_steps, METH_VARARGS,
+     "frictional_steps(kinds, dt, recovery, tolerance, max_iterations, contact, parameters, start, "
+     "yd, ydd, gaps, axes, J, X, A, J of other rows, b of other rows, inverse) -> yd, ydd, forces, "
+     "impulses, b, velocities, J, residuals, iterations, compliance; None where the mass matrix is "
+     "singular. See frictional_step.c."},
+    {"contact_biases", contact_biases, METH_VARARGS,
+     "contact_biases(dt, recovery, contact (c, 4), gaps (c), approach (c)) -> b (3c), R (3c)."},
+    {"near_limits", near_limits, METH_VARARGS,
+     "near_limits(dt, near, q, yd, ydd, G, places, rates, bounds) -> (2, limits) or None."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -41,8 +41,11 @@ static inline int is_rejection(PyObject *answer)
   return Py_TYPE(answer) == rejection_type;
 }
 
-/* cones.c: solve_cones(kinds, A, g, parameters, x, coulomb, tolerance, max_iterations). */
+/* frictional_step.c: functions of the module, described in core.c. */
 PyObject *solve_cones(PyObject *self, PyObject *arguments);
+PyObject *frictional_steps(PyObject *self, PyObject *arguments);
+PyObject *contact_biases(PyObject *self, PyObject *arguments);
+PyObject *near_limits(PyObject *self, PyObject *arguments);
 
 /* A compiled program: pointers to its inputs, then to its outputs. */
 typedef void (*Evaluate)(double *const *ports);

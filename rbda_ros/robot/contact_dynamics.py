@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -224,19 +224,30 @@ def damped_delassus_inverse(
 
 
 def damped_delassus_inverse_product(
-    robot: Robot, q: Position, contacts: Sequence[Contact], mu: float, x: ArrayLike
+    robot: Robot,
+    q: Position,
+    contacts: Sequence[Contact],
+    mu: float,
+    x: ArrayLike,
+    *,
+    route: Literal["caba_osim", "pv_osim"] = "caba_osim",
 ) -> Array:
-    """``(J H^-1 J' + I/mu)^-1 x`` (m,) without the matrix, in O(n + m): cABA-OSIMf.
+    """``(J H^-1 J' + I/mu)^-1 x`` (m,) without the matrix (Sathya 2024, Sec. VI-B).
 
     Args:
         q: (nq,) spanning position, or independent position; one state, not a batch.
         contacts: rows are along and about their own axes, contact by contact, linear first.
         mu: inverse of the damping [kg].
         x: (m,) accelerations along the rows [m/s^2, rad/s^2]; the result is forces [N, N m].
+        route: ``"caba_osim"``, cABA-OSIMf, in O(n + m); or ``"pv_osim"``, PV-OSIMf, which factors
+            the rows of each limb, and keeps its digits where mu is large.
     """
+    if route not in ("caba_osim", "pv_osim"):
+        raise InputError(f"route {route!r} is unknown; use caba_osim or pv_osim")
     state, read = robot._single_state(q), read_contacts(robot, contacts)
     x = robot._inputs.single("x", x, read.rows)
-    kernel = robot._kernels.get("damped_delassus_inverse_product", read.frames, _weight(mu))
+    name = "damped_delassus_inverse_product"
+    kernel = robot._kernels.get(name, read.frames, _weight(mu), route)
     return kernel.call(state.q, read.flat_axes, x)[0]
 
 

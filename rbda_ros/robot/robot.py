@@ -47,7 +47,6 @@ from rbda_ros.robot import (
 from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
 from rbda_ros.robot.doors import casadi_functions, jax_functions, torch_functions
-from rbda_ros.robot.friction_contacts import FrictionContact
 from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.inputs import BodyWrenches, FrameName, Inputs, contiguous
 from rbda_ros.robot.operations import (
@@ -187,8 +186,8 @@ class Robot(Operations):
         self._contact_places: LruCache[tuple[object, ...], tuple[ContactFrame, Array]] = LruCache(
             contact_dynamics.MAX_PLACES
         )
-        self._friction_contact_places: LruCache[FrictionContact, tuple[ContactFrame, Array]] = (
-            LruCache(contact_dynamics.MAX_PLACES)
+        self._friction_sets: LruCache[tuple[int, ...], friction_dynamics.ContactSet] = LruCache(
+            contact_dynamics.MAX_PLACES
         )
 
     def __repr__(self) -> str:

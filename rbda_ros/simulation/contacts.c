@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../engine/cone_solver.h"
+#include "../engine/cones.h"
 
 /* Of a penetration one step takes back this share, with no more than this velocity [m/s]. */
 static const double RECOVERY = 0.2, MAX_RECOVERY = 0.3;
@@ -119,7 +119,7 @@ static void find_place(const Contacts *contacts, const TouchingBodies *bodies, i
 int64_t contact_memory(const Contacts *contacts)
 {
   int64_t m = 3 * contacts->points, n = 6 * contacts->bodies;
-  return (int64_t)cone_memory((int)m, contacts->points) + m * m + m * n + 2 * m + n
+  return (int64_t)cone_numbers((int)m, contacts->points) + m * m + m * n + 2 * m + n
          + contacts->points;
 }
 
@@ -180,7 +180,8 @@ bool contact_impulses(const Contacts *contacts, const TouchingBodies *bodies, do
     first[active] = m;
     ConeProblem problem = {m, active, 1, kind, first, TOLERANCE, MAX_ITERATIONS};
     long iterations;
-    if (!(cone_solve(&problem, A, g, friction, x, rest, &iterations) <= UNSOLVED)) return false;
+    double missed = solve_cone_problem(&problem, A, g, friction, x, &iterations, rest);
+    if (!(missed <= UNSOLVED)) return false;
     memcpy(velocities, bodies->after, n * sizeof(double));
     for (int k = 0; k < m; k++)
       for (int i = 0; i < n; i++) velocities[i] += x[k] * Y[k * n + i];
