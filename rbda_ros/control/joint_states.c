@@ -1,4 +1,5 @@
 /* Joint states to efforts. */
+#include "../engine/agreement.h"
 #include "machine.h"
 
 #include <math.h>
@@ -292,12 +293,6 @@ static code_t close_route(machine_t *m, const route_t *route)
   return closing->health[RESIDUAL] <= config->settings.closing.closed ? ACCEPTED : NOT_CLOSING;
 }
 
-static double difference(const machine_t *m, int joint, double measured, double computed)
-{
-  const double plain = measured - computed;
-  return m->config->model.angular[joint] ? remainder(plain, 2.0 * M_PI) : plain;
-}
-
 /* Redundant measurements have to agree with the position that was computed. */
 static code_t check_agreement(machine_t *m, const route_t *route)
 {
@@ -308,7 +303,8 @@ static code_t check_agreement(machine_t *m, const route_t *route)
     const int joint = route->redundant[k];
     const double computed = route->closing.q[m->config->model.entries[joint]];
     const double measured = measured_position(m, joint);
-    const double apart = fabs(difference(m, joint, measured, computed)) / route->scales[k];
+    const double apart =
+        disagreement(measured, computed, m->config->model.angular[joint], route->scales[k]);
     if (apart <= largest) continue;
     largest = apart;
     m->detail.joint = joint;

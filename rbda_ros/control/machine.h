@@ -8,7 +8,7 @@
 #define RBDA_ROS_MACHINE_H
 
 #include "cdr.h"
-#include "closing.h"
+#include "../engine/closing.h"
 #include "gate.h"
 
 #include <pthread.h>

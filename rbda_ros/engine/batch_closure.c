@@ -47,8 +47,8 @@ static Status close_anchor(const StateValidator *validator, const BatchClosure *
   npy_intp nq = validator->nq;
   const double *known = known_of(closing, closing->rows + row * closing->size, numbers);
   LoopMemory memory = loop_memory(validator, numbers + nq);
-  return close_loops(validator, &memory, closing->closure.kernel, closing->entries, known, last,
-                     closing->q + closing->anchor[row] * nq);
+  return close_position(validator, &memory, closing->closure.kernel, closing->entries, known, last,
+                        closing->q + closing->anchor[row] * nq);
 }
 
 Status close_anchors(const StateValidator *validator, BatchClosure *closing, double *q,

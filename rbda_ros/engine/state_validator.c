@@ -26,8 +26,8 @@ static int evaluate_closure(const void *kernel, double *const *ports)
   return run_kernel(kernel, ports);
 }
 
-Status close_loops(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
-                   const Indices *entries, const double *values, const double *start, double *q)
+Status close_position(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
+                      const Indices *entries, const double *values, const double *start, double *q)
 {
   const ClosureRules rules = {.evaluate = evaluate_closure,
                               .kernel = closure,
@@ -93,8 +93,8 @@ Status read_position(const StateValidator *validator, LoopMemory *memory, PyObje
   } else if (size != validator->known.count || validator->closure == NULL)
     return UNREAD;
   else {
-    Status status = close_loops(validator, memory, validator->closure, &validator->known, numbers,
-                                validator->home, into);
+    Status status = close_position(validator, memory, validator->closure, &validator->known,
+                                   numbers, validator->home, into);
     if (status != GOOD) return status;
   }
   return on_loops(validator, memory, *q);

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-_PACKAGES = {"loop_rules": "engine", "closing": "control", "gate": "control"} | {
-    "observer_step": "control"
+_PACKAGES = {"loop_rules": "engine", "closing": "engine", "gate": "control"} | {
+    "observer_step": "engine"
 }
 _INSTALLED = Path(__file__).parent / "sources"
 _GUARD = re.compile(r"^#(ifndef|define|endif).*\n", re.MULTILINE)

@@ -15,6 +15,7 @@ from geometry_msgs.msg import Point as Point3
 from rbda_ros.control.joint_map import JointMap, Vector, map_joints
 from rbda_ros.control.parameter_maps import Point
 from rbda_ros.control.rejections import Reason, RefusalError
+from rbda_ros.engine import core
 from rbda_ros.errors import MAX_LISTED, ClosureError, InputError, listed
 from rbda_ros.msg import State as StateMessage
 from rbda_ros.robot import Robot
@@ -111,16 +112,17 @@ def check_agreement(robot: Robot, given: Mapping[str, Vector], q: Vector, tolera
     for name, values in given.items() if tolerance and robot.has_loops else ():
         if name not in places:
             continue
-        apart = values - q[..., places[name]]
-        if name not in linear:
-            apart = np.remainder(apart + np.pi, 2.0 * np.pi) - np.pi
-        worst = int(np.argmax(np.abs(apart)))
-        largest = float(np.abs(apart).flat[worst])
-        if largest > tolerance and largest > tolerance * _scale(robot, name, q, worst):
+        measured, computed = np.array(values, float).ravel(), q[..., places[name]].ravel()
+        both = measured, np.ascontiguousarray(computed), name not in linear
+        worst, largest = core.largest_disagreement(*both, 1.0)
+        if largest <= tolerance:
+            continue
+        worst, largest = core.largest_disagreement(*both, _scale(robot, name, q, worst))
+        if largest > tolerance:
             raise RefusalError(
                 Reason.CONTRADICTION,
-                f"position: '{name}' is given at {np.ravel(values)[worst]:.4g}, but follows from "
-                f"the other joints to be at {np.ravel(q[..., places[name]])[worst]:.4g}; give "
+                f"position: '{name}' is given at {measured[worst]:.4g}, but follows from "
+                f"the other joints to be at {computed[worst]:.4g}; give "
                 "positions that belong together, or fewer, or raise measurement_tolerance",
             )
 

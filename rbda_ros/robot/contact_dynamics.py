@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from rbda_ros.algorithms.contact_rows import ALL, ContactFrame, Proximal
 from rbda_ros.algorithms.least_squares_motion import least_squares_motion
 from rbda_ros.description.model import CutJoint
+from rbda_ros.engine import core
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.contacts import (
@@ -329,16 +330,15 @@ def _iterate(
     Unlike line 6 of Algorithm 3, which stops at the smaller of both, contacts must be satisfied
     and the acceleration at rest: near a singularity either alone comes long before the motion.
     """
-    iterations, converged = 0, False
-    while not converged and iterations < stop.iterations:
-        given = (*inputs, read.flat_axes, desired.ravel(), along, *read.points)
-        ydd, forces, along, (residual, change) = kernel.call(*given)
-        if not (np.isfinite(ydd).all() and np.isfinite(forces).all()):
-            raise SingularityError(singular_message(robot))
-        iterations += each
-        still = STILL * np.abs(ydd).max(initial=1.0)
-        converged = bool(residual <= stop.tolerance and change <= still)
-    return ConstrainedMotion(ydd, forces.reshape(-1, 6), float(residual), iterations, converged)
+    given = (*inputs, read.flat_axes, desired.ravel(), along.copy(), *read.points)
+    ydd, forces, _, health = outputs = tuple(map(np.empty, kernel.output_sizes.values()))
+    arrays = *(np.require(array, float, ["C", "A"]) for array in given), *outputs
+    limits = stop.tolerance, STILL, each, stop.iterations
+    found = core.iterate_contacts(kernel.native, arrays, *limits)
+    if isinstance(found, core.Rejection):
+        raise SingularityError(singular_message(robot))
+    iterations, converged = found
+    return ConstrainedMotion(ydd, forces.reshape(-1, 6), float(health[0]), iterations, converged)
 
 
 def _least_squares(
