@@ -21,7 +21,7 @@ from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.robot import Robot
-from rbda_ros.simulation.contacts import Ground, Plane, Shape, contact_points
+from rbda_ros.simulation.ground_contacts import Ground, Plane, Shape, contact_points
 from rbda_ros.spatial import Array
 
 INTEGRATORS = ("euler", "rk4", "midpoint")
@@ -108,7 +108,7 @@ class Simulator:
         actuators: motors by the names of actuated joints; others give what they are commanded, up
             to the description's effort limit.
         contacts: shapes on links that touch the ground, with ``"euler"`` alone: Coulomb's law
-            holds exactly at the end of every step; see `rbda_ros.simulation.contacts`.
+            holds exactly at the end of every step; see `rbda_ros.simulation.ground_contacts`.
         ground: what they touch; a horizontal plane through the world's origin if not given.
         noise: of `measure`.
         threads: most threads for a batch; None for as many as there are processors.

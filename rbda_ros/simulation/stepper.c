@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "contacts.h"
+#include "ground_contacts.h"
 
 typedef void (*Evaluate)(double *const *ports);
 typedef void (*EvaluateRows)(double *const *ports, const double *constants, double *memory,

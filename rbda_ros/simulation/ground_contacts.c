@@ -1,5 +1,5 @@
-/* Points of bodies that may touch the ground, and the impulses there: see contacts.h. */
-#include "contacts.h"
+/* Points of bodies that may touch the ground, and the impulses there: see ground_contacts.h. */
+#include "ground_contacts.h"
 
 #include <math.h>
 #include <string.h>

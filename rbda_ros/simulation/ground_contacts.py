@@ -20,7 +20,7 @@ from rbda_ros.robot.robot import Robot
 from rbda_ros.spatial import Array, rpy_matrix
 
 MAX_POINTS, MAX_BODIES = 64, 32
-"""As in ``contacts.h``."""
+"""As in ``ground_contacts.h``."""
 
 
 @dataclass(frozen=True)

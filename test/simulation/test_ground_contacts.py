@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rbda_ros import FrictionContact, InputError, Simulator, load_robot
-from rbda_ros.simulation.contacts import Box, Capsule, HeightField, Plane, Point, Sphere
+from rbda_ros.simulation.ground_contacts import Box, Capsule, HeightField, Plane, Point, Sphere
 
 MECHANISMS = Path(__file__).parent.parent / "mechanisms"
 G = 9.81

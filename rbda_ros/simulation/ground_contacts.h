@@ -1,6 +1,6 @@
 /* Points of bodies that may touch the ground, and the impulses there. */
-#ifndef RBDA_ROS_CONTACTS_H
-#define RBDA_ROS_CONTACTS_H
+#ifndef RBDA_ROS_GROUND_CONTACTS_H
+#define RBDA_ROS_GROUND_CONTACTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
