@@ -47,11 +47,11 @@ typedef struct stream {
   rcl_serialized_message_t message;
   bool ready, open;
   pthread_t thread;
-  pthread_mutex_t arrivals_lock; /* of the next four */
+  pthread_mutex_t arrivals_lock; /* of the next five */
   pthread_cond_t arrived;
   uint8_t arrivals[MAX_ARRIVALS];
   size_t first, waiting;
-  bool stopping;
+  bool stopping, renewed; /* `renewed`: what is due may be something else */
   pthread_mutex_t timing; /* of the next six */
   bool timed, was_simulated, knows_time;
   int64_t simulated_time; /* of the last message on the clock's topic, if there was one */
@@ -180,7 +180,7 @@ static void call_wake(Stream *self)
 /* The next arrival; NOWHERE where nothing came until a time of the steady clock. With the lock. */
 static int next_arrival(Stream *self, int64_t due)
 {
-  while (self->waiting == 0 && !self->stopping) {
+  while (self->waiting == 0 && !self->stopping && !self->renewed) {
     if (due == INT64_MAX) {
       pthread_cond_wait(&self->arrived, &self->arrivals_lock);
       continue;
@@ -188,6 +188,7 @@ static int next_arrival(Stream *self, int64_t due)
     const struct timespec until = {due / 1000000000, due % 1000000000};
     if (pthread_cond_timedwait(&self->arrived, &self->arrivals_lock, &until) == ETIMEDOUT) break;
   }
+  self->renewed = false;
   if (self->waiting == 0 || self->stopping) return NOWHERE;
   const int topic = self->arrivals[self->first];
   self->first = (self->first + 1) % MAX_ARRIVALS;
@@ -388,12 +389,18 @@ static void Stream_dealloc(Stream *self)
   Py_TYPE(self)->tp_free(self);
 }
 
-/* End the topics of motors, for a robot that is being replaced by another; the thread goes on. */
-static PyObject *Stream_end_topics(Stream *self, PyObject *Py_UNUSED(none))
+/* Publish what a new configuration makes due, and have the thread look when something else is. */
+static PyObject *Stream_renew(Stream *self, PyObject *Py_UNUSED(none))
 {
   Py_BEGIN_ALLOW_THREADS const sink_t sink = {self, emit, is_listened};
   moment_t moment;
-  if (self->open && present(self, &moment)) self->api->stop(self->api->machine, &sink, moment);
+  if (self->open && present(self, &moment)) {
+    (void)self->api->tick(self->api->machine, &sink, moment);
+    pthread_mutex_lock(&self->arrivals_lock);
+    self->renewed = true;
+    pthread_cond_signal(&self->arrived);
+    pthread_mutex_unlock(&self->arrivals_lock);
+  }
   Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
@@ -419,8 +426,8 @@ static PyObject *Stream_set_publishers(Stream *self, PyObject *addresses)
 static PyMethodDef methods[] = {
     {"set_publishers", (PyCFunction)Stream_set_publishers, METH_O,
      "Addresses of the rcl publishers of all outputs, 0 for none. Keep what they belong to."},
-    {"end_topics", (PyCFunction)Stream_end_topics, METH_NOARGS,
-     "Publish what ends the topics of motors, and forget all inputs; the thread goes on."},
+    {"renew", (PyCFunction)Stream_renew, METH_NOARGS,
+     "Publish what a new configuration makes due; call it after each."},
     {"close", (PyCFunction)Stream_close, METH_NOARGS,
      "End the thread, publish what ends the topics of motors, and stop listening."},
     {NULL, NULL, 0, NULL},

@@ -112,16 +112,12 @@ class Topics:
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
-        before, self._robot = self._robot, robot
+        self._robot = robot
         prepared = next((made for of, made in list(self._prepared) if of is robot), None)
         self._prepared = deque((e for e in self._prepared if e[0] is not robot), MAX_PREPARED)
-        other_motors = (
-            before is not None and before.actuated_joint_names != robot.actuated_joint_names
-        )
-        if self._thread is not None and other_motors:
-            self._thread.end_topics()  # nobody sends to these motors any more
         self._offer(robot, settings)
         self.stream.use(robot, settings, prepared)
+        self._renew()
         self._withdraw(robot, settings)
 
     def apply(self, settings: Settings) -> None:
@@ -130,11 +126,17 @@ class Topics:
         if robot is not None:
             self._offer(robot, settings)
         self.stream.apply(settings)
+        self._renew()
         if robot is not None:
             self._withdraw(robot, settings)
         if self._thread is not None:
             self.recent.begin(settings.payload_window, NEWEST)
             self._priority.set(settings.realtime_priority)
+
+    def _renew(self) -> None:
+        """Publish at once what another configuration makes due, on the topics of the one before."""
+        if self._thread is not None:
+            self._thread.renew()
 
     def free(self) -> None:
         """Forget the model."""

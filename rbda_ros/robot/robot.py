@@ -117,6 +117,7 @@ class Robot(Operations):
     convert = conversion.convert
     actuation = actuation.actuation
     feedforward = feedforward_call.feedforward
+    closure_kernel = completion.closure_kernel
     completion = completion.completion
     motor_command = motor_command.motor_command
     parameters = linear_dynamics.parameters
