@@ -218,7 +218,12 @@ class Simulator:
         return self._shaped(q), self._shaped(qd)
 
     def reset(
-        self, q: ArrayLike | None = None, qd: ArrayLike | None = None, seed: int | None = None
+        self,
+        q: ArrayLike | None = None,
+        qd: ArrayLike | None = None,
+        seed: int | None = None,
+        *,
+        rows: ArrayLike | None = None,
     ) -> None:
         """Start anew, at time zero.
 
@@ -227,34 +232,50 @@ class Simulator:
                 assembly, or with a seed for random closed positions inside the limits.
             qd: (nv,) spanning or (ny,) independent velocity; None for zero.
             seed: of random states; that of robot i does not depend on N.
+            rows: numbers of the robots of a batch that start anew, or a mask (N,); the others
+                stay as they are. None for all.
 
         Raises:
             InputError, ClosureError: a position that is none, or cannot be closed.
         """
-        robot, rows = self.robot, self._rows
-        self._yd = np.zeros((rows, robot.ny))
+        which = np.arange(self._rows)[slice(None) if rows is None else np.asarray(rows)]
+        new_q, new_yd = self._initial_state(which, q, qd, seed)
+        if rows is None:
+            self._allocate()
+        for name in _STATE:
+            getattr(self, name)[which] = 0
+        self._q[which], self._yd[which], self._limit[which] = new_q, new_yd, CHANGE
+
+    def _allocate(self) -> None:
+        count, motors = self._rows, len(self._lag)
+        self._q, self._yd = np.zeros((count, self.robot.nq)), np.zeros((count, self.robot.ny))
+        self._chart, self._clock = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._limit, self._work = np.zeros(count), np.zeros(count)
+        self._actual = np.zeros((count, motors))
+        self._pipe = np.zeros((count, 1 + max(self._delay, default=0), motors))
+        self._forces = np.zeros((count, len(self._points.body), 3))
+
+    def _initial_state(
+        self, which: Any, q: ArrayLike | None, qd: ArrayLike | None, seed: int | None
+    ) -> tuple[Array, Array]:
+        """q (n, nq) and yd (n, ny) that some robots start from."""
+        robot, count = self.robot, len(which)
+        yd = np.zeros((count, robot.ny))
         if q is None and seed is not None:
-            states = [robot.random_state(np.random.default_rng([seed, i])) for i in range(rows)]
-            self._q = np.array([state.q for state in states])
-            self._yd = np.array([state.yd for state in states])
+            states = [robot.random_state(np.random.default_rng([seed, int(i)])) for i in which]
+            closed = np.array([state.q for state in states]).reshape(count, robot.nq)
+            yd = np.array([state.yd for state in states]).reshape(count, robot.ny)
         else:
             given = robot.neutral() if q is None else np.asarray(q, float)
-            closed = robot.state(given).q
-            self._q = np.broadcast_to(closed, (rows, robot.nq)).copy()
+            closed = np.broadcast_to(robot.state(given).q, (count, robot.nq))
         if qd is not None:
-            given = np.broadcast_to(np.asarray(qd, float), (rows, np.shape(qd)[-1]))
+            given = np.broadcast_to(np.asarray(qd, float), (count, np.shape(qd)[-1]))
             if given.shape[1] == robot.nv and robot.nv != robot.ny:
                 given = given[:, list(robot.independent_coordinates)]
             if given.shape[1] != robot.ny or not np.isfinite(given).all():
                 raise InputError(f"qd has shape {np.shape(qd)}; give ({robot.nv},) finite numbers")
-            self._yd = given.copy()
-        self._chart = np.zeros(rows, np.int64)
-        self._limit = np.full(rows, CHANGE)
-        self._work = np.zeros(rows)
-        self._clock = np.zeros(rows, np.int64)
-        self._actual = np.zeros((rows, len(self._lag)))
-        self._pipe = np.zeros((rows, 1 + max(self._delay, default=0), len(self._lag)))
-        self._forces = np.zeros((rows, len(self._points.body), 3))
+            yd = given
+        return closed, yd
 
     def checkpoint(self) -> Checkpoint:
         """The whole state, for `restore`: motion goes on from there to the last bit."""
