@@ -81,6 +81,7 @@ public:
   {
     if (!read_parameters()) return CallbackReturn::ERROR;
     myrobot_init(&workspace_);
+    workspace_.max_condition_number = parameters_.max_condition_number;
     gate_ = myrobot_gate{};
     gate_.last = last_.data();
     gate_.count = kMotors;
