@@ -254,7 +254,7 @@ def build_cluster_tree(
     idle = tuple(freedom for each in assemblies if each for freedom in each.idle)
     locks = tuple(freedom.lock for freedom in idle)
     description = replace(description, constraints=(*description.constraints, *locks))
-    springs = build_springs(tree, description.springs)
+    springs = build_springs(tree, description.springs, description.links, gravity)
     return ClusterTree(description, tree, nodes, gravity, idle, springs)
 
 

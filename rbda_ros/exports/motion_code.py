@@ -21,7 +21,7 @@ from rbda_ros.robot.feedforward_call import feedforward, feedforward_choice
 from rbda_ros.robot.motor_command import motor_command
 
 STREAM_EVALUATIONS = (1 + STREAM_REPEATS) * (1 + 2 * sum(STREAM_PARTS))
-"""Most evaluations of a kernel of the stream in one call; see `control/closing.c`."""
+"""Most evaluations of a kernel of the stream in one call; see `engine/closing.c`."""
 CLOSURE_EVALUATIONS = sum(KERNEL_PARTS) + 1
 """The same of the closure kernel, and one to refine; see `engine/loop_rules.h`."""
 
@@ -88,7 +88,7 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
             builder,
             code,
             ports,
-            call._positions,
+            call.positions or (),
             f"{builder.name}_assembly",
             "feedforward",
             base_nq,
@@ -376,7 +376,7 @@ def add_motor_command(builder: Builder) -> None:
         f" {na} * sizeof(double));",
         *_set_limit(upper, na),
         *_copy("p_guess", "w->command_q", nq),
-        *_close(builder, code, ports, call._positions, "w->q", "command", call._base_nq),
+        *_close(builder, code, ports, call.positions or (), "w->q", "command", call._base_nq),
         *_checked(builder, "p_health"),
         f"w->place = (int)first_beyond(p_missed, {ny}, {upper}_LEFT_OVER * p_health[7]);",
         f"if (w->place >= 0) return {upper}_CANNOT_GIVE;",
@@ -591,7 +591,7 @@ def _close(
     builder: Builder,
     code: KernelCode,
     ports: list[str],
-    positions: list[int],
+    positions: tuple[int, ...],
     other: str,
     name: str,
     base_nq: int,

@@ -20,7 +20,14 @@ from rbda_ros.errors import (
     SingularityError,
 )
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.closing_call import CONDITIONING, EFFORTS, INPUTS, RESIDUAL, ClosingCall
+from rbda_ros.robot.closing_call import (
+    CONDITIONING,
+    EFFORTS,
+    INPUTS,
+    RESIDUAL,
+    TOO_FAR,
+    ClosingCall,
+)
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
@@ -82,10 +89,12 @@ class FeedforwardCall(ClosingCall):
                 false it is a `FarError` if they might, when searched for.
             SingularityError: a loop is at a dead point, or too near to one.
         """
-        health = self._evaluate() if self.closes_itself else self._from(self.find()())
+        found = self._close_from_guess(self._home) if self.closes_itself else TOO_FAR
+        health = self._search() if found == TOO_FAR else self._health.tolist()
         if not health[INPUTS] < inf:
             raise NotFiniteError("the measured motion, or the acceleration, is not finite")
-        health = self._go_on(health, self._home) or self._search()
+        if not health[RESIDUAL] <= CLOSED:
+            raise ClosureError(f"the loops do not close: {health[RESIDUAL]:.3g} is left")
         conditioning = health[CONDITIONING]
         if not conditioning * self.max_condition_number >= 1.0:
             raise SingularityError(
@@ -119,12 +128,9 @@ class FeedforwardCall(ClosingCall):
         return partial(self._close, known, self.guess.copy())
 
     def _search(self) -> list[float]:
-        if not self.searches:
+        if self.closes_itself and not self.searches:
             raise FarError("the loops do not close near the last position, or the assembly")
-        closed = self._from(self.find()())
-        if not closed[RESIDUAL] <= CLOSED:
-            raise ClosureError(f"the loops do not close: {closed[RESIDUAL]:.3g} is left")
-        return closed
+        return self._evaluate_from(self.find()())
 
 
 def feedforward(

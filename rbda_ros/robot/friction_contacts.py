@@ -88,8 +88,8 @@ class Rows:
         kinds: one letter for each block.
         J: (..., m, ny) rows.
         b: (..., m) velocities that they are short of, or ahead.
-        compliance: (..., m) R, velocity per impulse.
-        parameters: (..., blocks) coefficient of friction, or bound of the impulse.
+        compliance: (m,) R, velocity per impulse.
+        parameters: (blocks,) coefficient of friction, or bound of the impulse.
     """
 
     keys: tuple[Key, ...]
@@ -107,13 +107,11 @@ class Rows:
 
     def expanded(self, batch: tuple[int, ...], ny: int) -> Rows:
         """The same rows for every state of a batch."""
-        m, blocks = self.J.shape[-2], len(self.kinds)
+        m = self.J.shape[-2]
         return replace(
             self,
             J=np.broadcast_to(self.J, (*batch, m, ny)),
             b=np.broadcast_to(self.b, (*batch, m)),
-            compliance=np.broadcast_to(self.compliance, (*batch, m)),
-            parameters=np.broadcast_to(self.parameters, (*batch, blocks)),
         )
 
 

@@ -86,6 +86,11 @@ MAX_FOLLOW_STEPS = 500
 
 SAMPLES = 8
 """Closed positions at which rows and choices are judged, as one may be singular."""
+REACH = 0.05
+"""Standard deviation of the joints at the first of these; twice that at the second, and so on."""
+SHORT_REACH = 0.02
+"""The same where rows are compared: a row that says something of its own shows it at once, and
+farther away more of the positions are on another branch."""
 ASSEMBLY_RESTARTS = 40
 """Searches from ever farther around the guess before a loop is said not to close."""
 NEAR_STARTS = 4
