@@ -148,10 +148,15 @@ def _forward_dynamics_with_wrenches(
 def _by_loop_forces(
     loops: OpenLoops, q: Matrix, yd: Matrix, tau: Matrix, *wrenches: Matrix
 ) -> tuple[Matrix, ...]:
-    mass = sum(body.mass for body in loops.closed.spanning.bodies)
-    proximal = Proximal(LOOP_WEIGHT * (mass or 1.0), LOOP_ITERATIONS)
     columns = [each.T for each in wrenches]
+    proximal = _proximal_of(loops)
     return forward_dynamics_by_loop_forces(loops, q, yd, tau, *columns, proximal=proximal)
+
+
+def _proximal_of(loops: OpenLoops) -> Proximal:
+    """Weight and iterations of loops that are closed by their forces."""
+    mass = sum(body.mass for body in loops.closed.spanning.bodies)
+    return Proximal(LOOP_WEIGHT * (mass or 1.0), LOOP_ITERATIONS)
 
 
 def _feedforward(tree: ClusterTree, *inputs: Any) -> tuple[Matrix, ...]:
@@ -238,7 +243,9 @@ def _constrained_forward_dynamics_by_loop_forces(
             loops, closed=loops.closed.without_potential, tree=loops.tree.without_potential
         )
     moved = [replace(contact, body=loops.opened_body(contact.body)) for contact in contacts]
-    return constrained_forward_dynamics_by_loop_forces(loops, *_columns(*inputs), moved, proximal)
+    return constrained_forward_dynamics_by_loop_forces(
+        loops, *_columns(*inputs), moved, proximal, _proximal_of(loops)
+    )
 
 
 def _at_points(algorithm: Callable[..., tuple[Matrix, ...]]) -> Callable[..., tuple[Matrix, ...]]:
