@@ -164,28 +164,50 @@ static bool read_model(PyObject *of, model_t *model)
          && copy_numbers(of, "link_frames", 12 * (int64_t)model->links.count, &model->link_frames);
 }
 
+static bool get_seconds(PyObject *of, const char *name, int64_t *value)
+{
+  double seconds;
+  if (!get_number(of, name, &seconds)) return false;
+  *value = (int64_t)(seconds * 1e9);
+  return true;
+}
+
+#define READ_NUMBER(parameter, rule)                                                               \
+  if (!get_number(of, #parameter, &s->gate.rule)) return false;
+#define READ_TIME(parameter, rule)                                                                 \
+  if (!get_seconds(of, #parameter, &s->gate.rule)) return false;
+
+/* Parameters of the node that the machine takes as they are. */
+static bool read_parameters(PyObject *of, settings_t *s)
+{
+  GATE_PARAMETERS(READ_NUMBER, READ_TIME)
+  return get_seconds(of, "joint_state_timeout", &s->timeout)
+         && get_seconds(of, "stale_hold_time", &s->stale_hold)
+         && get_flag(of, "external_wrench", &s->wrenches)
+         && get_number(of, "velocity_cutoff", &s->velocity_cutoff)
+         && get_number(of, "acceleration_cutoff", &s->acceleration_cutoff)
+         && get_number(of, "max_condition_number", &s->max_condition)
+         && get_number(of, "observer_gain", &s->observer_gain);
+}
+
 static bool read_settings(PyObject *of, const model_t *model, settings_t *s)
 {
+  PyObject *parameters = PyObject_GetAttrString(of, "parameters");
+  const bool plain = parameters != NULL && read_parameters(parameters, s);
+  Py_XDECREF(parameters);
   int part_count;
-  if (!get_integer(of, "timeout", &s->timeout) || !get_flag(of, "differentiate", &s->differentiate)
-      || !get_flag(of, "wrenches", &s->wrenches)
+  if (!plain || !get_flag(of, "differentiate", &s->differentiate)
       || !get_flag(of, "zero_on_rejection", &s->zero_on_rejection)
       || !get_flag(of, "commands_from_joints", &s->commands_from_joints)
       || !get_flag(of, "dampers", &s->dampers) || !get_flag(of, "complete", &s->complete)
       || !get_count(of, "acceleration_source", &s->acceleration_source)
       || !get_count(of, "on_stale", &s->on_stale)
-      || !get_number(of, "velocity_cutoff", &s->velocity_cutoff)
-      || !get_number(of, "acceleration_cutoff", &s->acceleration_cutoff)
-      || !get_number(of, "max_condition_number", &s->max_condition)
       || !get_number(of, "measurement_tolerance", &s->tolerance)
-      || !get_number(of, "observer_gain", &s->observer_gain)
       || !get_number(of, "cannot_give", &s->cannot_give) || !get_number(of, "largest", &s->largest)
-      || !get_integer(of, "terms", &s->terms) || !get_integer(of, "stale_hold", &s->stale_hold)
+      || !get_integer(of, "terms", &s->terms)
       || !copy_numbers(of, "offsets", model->joints.count, &s->offsets)
       || !copy_numbers(of, "damping", model->actuated, &s->damping)
       || !copy_numbers(of, "limits", model->actuated, &s->limits)
-      || !get_number(of, "effort_rate_limit", &s->gate.rate)
-      || !get_integer(of, "ramp_in", &s->gate.ramp)
       || !copy_places(of, "command_order", -1, 0, model->actuated, &s->command_order,
                       &s->command_count)
       || !get_number(of, "precise", &s->closing.precise)
@@ -337,6 +359,23 @@ static bool read_route_kernel(PyObject *of, config_t *config, route_t *route)
   return good;
 }
 
+/* The kernel that closes loops by other measured joints, if there is one. */
+static bool read_settling(PyObject *of, const model_t *model, route_t *route)
+{
+  PyObject *kernel = PyObject_GetAttrString(of, "settling");
+  if (kernel == NULL) return false;
+  const bool none = kernel == Py_None;
+  const int64_t sizes[] = {-1, model->nq, model->nq, -1};
+  const bool good =
+      none
+      || (copy_places(of, "settling_joints", -1, 0, model->joints.count, &route->settling_joints,
+                      &route->settling_count)
+          && read_kernel(kernel, 4, sizes, &route->settling)
+          && fits(route->settling.sizes[0] == (size_t)route->settling_count, "joints that settle"));
+  Py_DECREF(kernel);
+  return good;
+}
+
 static bool read_route(PyObject *of, config_t *config, route_t *route)
 {
   const model_t *model = &config->model;
@@ -354,9 +393,10 @@ static bool read_route(PyObject *of, config_t *config, route_t *route)
       || !copy_places(of, "wanted_joints", -1, 0, joints, &route->wanted_joints,
                       &route->wanted_count)
       || !copy_places(of, "seeds", -1, 0, joints, &route->seeds, &route->seed_count)
+      || !copy_places(of, "followers", -1, 0, model->nq, &route->followers, &route->follower_count)
       || !copy_places(of, "redundant", -1, 0, joints, &route->redundant, &route->redundant_count)
       || !copy_numbers(of, "scales", route->redundant_count, &route->scales)
-      || !read_route_kernel(of, config, route))
+      || !read_route_kernel(of, config, route) || !read_settling(of, model, route))
     return false;
   route->chosen = calloc((size_t)joints + 1, 1);
   if (route->chosen == NULL) return PyErr_NoMemory() != NULL;
@@ -580,6 +620,8 @@ static void free_route(route_t *route)
   free(route->wanted_joints);
   free(route->chosen);
   free(route->seeds);
+  free(route->followers);
+  free(route->settling_joints);
   free(route->redundant);
   free(route->scales);
   free((void *)route->closing.entries);

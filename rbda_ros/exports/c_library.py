@@ -225,7 +225,7 @@ def _add_functions(
 def _add_gate(builder: Builder) -> None:
     builder.header += [gate_source(builder.name, "gate.h")]
     builder.source += [gate_source(builder.name, "gate.c")]
-    builder.functions += ["gate_pass", "gate_end", "gate_restart"]
+    builder.functions += ["gate_pass", "gate_hold", "gate_end", "gate_restart"]
 
 
 def _add_kernel(builder: Builder, name: str, frames: Sequence[str]) -> None:
