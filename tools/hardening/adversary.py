@@ -109,9 +109,10 @@ class Adversary:
         self.efforts = efforts[0]
         self.names = list(self.robot.joint_names)
         self.motors = tuple(self.robot.actuated_joint_names)
-        self.settings = self.before = GateSettings(timeout=int(TIMEOUT * 1e9), tolerance=TOLERANCE)
+        self.settings = GateSettings(timeout=int(TIMEOUT * 1e9), tolerance=TOLERANCE)
+        # Settings that were in force, and until when; this process may hear of efforts late.
+        self.former: deque[tuple[int, GateSettings]] = deque(maxlen=100)
         self.pending: GateSettings | None = None  # asked for, and not yet accepted
-        self.changed = 0  # when the last change was accepted
         self.checkers = {name: PromiseChecker(name, SLACK, CLOSE) for name in (TOPIC, MOTORS)}
         self.sim_time, self.sim_now, self.sim_runs = sim_time, 1_000_000_000_000, True
         self.sim_steady = self.sim_now  # the same without jumps back
@@ -241,11 +242,7 @@ class Adversary:
         self.recent.append(efforts)
         found = self.sent.pop(stamp, None)  # a state is answered once
         is_end = not efforts.any() and (found is None or bool(found.fault))
-        settings = self.settings
-        if self.pending is not None:
-            settings = loosest(settings, self.pending)
-        elif found is not None and found.time < self.changed:
-            settings = loosest(settings, self.before)
+        settings = self.settings_since(now if found is None else found.time)
         if found is not None:
             if now - found.time > SLACK // 2:
                 self.be_unsure(now)  # somebody was held up: the node, or this process
@@ -281,11 +278,7 @@ class Adversary:
         age = sent - self.last_good
         if efforts.any() and age > TIMEOUT * 1e9 + SLACK:
             self.report(f"fresh: {efforts} on {MOTORS}, {age * 1e-9:.2f} s after the last state")
-        settings = self.settings
-        if self.pending is not None:
-            settings = loosest(settings, self.pending)
-        elif sent < self.changed:
-            settings = loosest(settings, self.before)
+        settings = self.settings_since(sent)
         event = "effort" if efforts.any() or found is not None else "end"
         self.take(Sent(now, MOTORS, tuple(message.name), efforts, settings, event))
 
@@ -324,6 +317,14 @@ class Adversary:
     def happened(self, event: str) -> None:
         self.take(Happened(self.steady(), event, self.settings))
 
+    def settings_since(self, time: int) -> GateSettings:
+        """The loosest of all settings that may have been in force since then."""
+        found = self.settings if self.pending is None else loosest(self.settings, self.pending)
+        for until, settings in self.former:
+            if until >= time:
+                found = loosest(found, settings)
+        return found
+
     # What is done.
 
     def run(self, seconds: float) -> None:
@@ -349,15 +350,16 @@ class Adversary:
 
     def change(self, name: str, value: Any, settings: GateSettings) -> None:
         """Set a parameter while states come."""
-        self.before, self.pending = self.settings, settings
+        self.pending = settings
         answer = self.client.set_parameter(name, value)
-        self.changed = self.steady()
+        now = self.steady()
         if answer.successful:
+            self.former.append((now, self.settings))
             self.settings = settings
         else:
             self.report(f"settings: {name} = {value!r} is rejected: {answer.reason}")
         self.pending = None
-        self.be_unsure(self.changed)
+        self.be_unsure(now)
 
     def change_rate(self) -> None:
         rate = 0.0 if self.settings.rate else float(self.rng.choice([0.2, 1.0]))
@@ -389,15 +391,26 @@ class Adversary:
         self.quiet.set()
         self.bad.extend([kind] * 200)
         self.client.spin(1.0)
-        self.happened("tick")
+        self.judge_silence()
         self.bad.clear()
         self.quiet.clear()
 
     def silence(self, seconds: float) -> None:
         self.quiet.set()
         self.client.spin(seconds)
-        self.happened("tick")
+        self.judge_silence()
         self.quiet.clear()
+
+    def judge_silence(self) -> None:
+        """The watchdog had its turn; on a loaded machine this process may still have to hear it."""
+        now, heard = self.steady(), -1
+        for _ in range(100):
+            before = heard
+            heard = sum(self.counts[name] for name in ("efforts", "ends", "motor commands"))
+            if heard == before:
+                break
+            self.client.spin(0.2)
+        self.take(Happened(now, "tick", self.settings))
 
     def swap(self) -> None:
         """The same robot under another name: nobody outside knows when it comes into use."""
@@ -414,6 +427,7 @@ class Adversary:
         self.quiet.set()
         self.cycling = True
         self.client.spin(0.1)
+        self.judge_silence()
         self.happened("deactivate")
         if not self.client.change_state(Transition.TRANSITION_DEACTIVATE):
             self.report("lifecycle: deactivate is rejected")
