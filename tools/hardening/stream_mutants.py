@@ -40,10 +40,14 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "old stamps are fresh": ("machine.c", "now - time > timeout || ", ""),
     "stamps of the future are fresh": ("machine.c", " || time - now > timeout", ""),
     "stale joint states": (
-        "joint_states.c", "if (is_stale(state.stamp, moment.now, settings->timeout)) return STALE;", ""
+        "joint_states.c",
+        "if (is_stale(state.stamp, moment.now, settings->timeout)) return STALE;",
+        "",
     ),
     "joint states out of order": (
-        "joint_states.c", "if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;", ""
+        "joint_states.c",
+        "if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;",
+        "",
     ),
     "stale commands": (
         "joint_commands.c",
@@ -52,17 +56,28 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "commands out of order": ("joint_commands.c", "return OUT_OF_ORDER;", ";"),
     "commands without a fresh state": (
-        "joint_commands.c", "if (route->needs_state && !fresh) return NO_STATE;", ""
+        "joint_commands.c",
+        "if (route->needs_state && !fresh) return NO_STATE;",
+        "",
     ),
     "a state that was answered once is fresh": (
         "joint_commands.c",
         "s->answered && !is_stale(s->state_time, now, m->config->settings.timeout)",
         "s->answered",
     ),
-    "stale references": ("auxiliary_inputs.c", "if (is_stale(*time, moment.now, timeout)) return STALE;", ""),
-    "base states out of order": ("auxiliary_inputs.c", "? OUT_OF_ORDER : ACCEPTED", "? ACCEPTED : ACCEPTED"),
+    "stale references": (
+        "auxiliary_inputs.c",
+        "if (is_stale(*time, moment.now, timeout)) return STALE;",
+        "",
+    ),
+    "base states out of order": (
+        "auxiliary_inputs.c",
+        "? OUT_OF_ORDER : ACCEPTED",
+        "? ACCEPTED : ACCEPTED",
+    ),
     "references by their arrival": (
-        "auxiliary_inputs.c", "*time = stamp != 0 || (needed && timeout != 0) ? stamp : moment.now;",
+        "auxiliary_inputs.c",
+        "*time = stamp != 0 || (needed && timeout != 0) ? stamp : moment.now;",
         "*time = needed ? stamp : moment.now;",
     ),
     "a reference lasts for ever": (
@@ -71,48 +86,82 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "s->reference_time == NEVER",
     ),
     "commands begin at the last command": (
-        "joint_commands.c", "if (fresh) return s->state + s->ny;", ""
+        "joint_commands.c",
+        "if (fresh) return s->state + s->ny;",
+        "",
     ),
     "a rejected command is the newest": (
         "joint_commands.c",
         "code_t code = check_command(layout, &command);",
         "s->last_command_stamp = command.stamp;\n  code_t code = check_command(layout, &command);",
     ),
-    "time that jumps back forgets nothing": ("machine.c", "if (moment.now < s->latest - JUMP) {", "if (0) {"),
+    "time that jumps back forgets nothing": (
+        "machine.c",
+        "if (moment.now < s->latest - JUMP) {",
+        "if (0) {",
+    ),
     "steady time goes back": (
-        "machine.c", "if (moment.steady + s->steady_shift < s->latest_steady)", "if (0)"
+        "machine.c",
+        "if (moment.steady + s->steady_shift < s->latest_steady)",
+        "if (0)",
     ),
     # Agreement.
-    "contradictions are accepted": ("joint_states.c", "if (apart > tolerance) code = CONTRADICTION;", ""),
-    "agreement is rejected": ("joint_states.c", "if (apart > tolerance) code", "if (apart <= tolerance) code"),
+    "contradictions are accepted": (
+        "joint_states.c",
+        "if (apart > tolerance) code = CONTRADICTION;",
+        "",
+    ),
+    "agreement is rejected": (
+        "joint_states.c",
+        "if (apart > tolerance) code",
+        "if (apart <= tolerance) code",
+    ),
     "measurements choose no branch": (
-        "joint_states.c", "give_guess(m, route, start != AT_LAST);", "give_guess(m, route, false);"
+        "joint_states.c",
+        "give_guess(m, route, start != AT_LAST);",
+        "give_guess(m, route, false);",
     ),
     "no settling": ("joint_states.c", "if (start == AT_SETTLED) settle(m, route);", ""),
     "the first branch within the tolerance": (
-        "joint_states.c", "static const double CERTAIN = 1e-3;", "static const double CERTAIN = 1.0;"
+        "joint_states.c",
+        "static const double CERTAIN = 1e-3;",
+        "static const double CERTAIN = 1.0;",
     ),
     "the assembly beside measurements": (
-        "joint_states.c", "close_route(m, route, start == AT_LAST)", "close_route(m, route, true)"
+        "joint_states.c",
+        "close_route(m, route, start == AT_LAST)",
+        "close_route(m, route, true)",
     ),
     "the contradiction is not told": ("joint_states.c", "m->contradicting = m->detail.joint;", ""),
     # Whole.
-    "names twice": ("joint_states.c", "layout->repeated || layout->known == 0", "layout->known == 0"),
-    "names of others": ("joint_states.c", "layout->repeated || layout->known == 0", "layout->repeated"),
-    "numbers that are not finite": (
-        "joint_states.c", "if (!isfinite(position)) {", "if (0) {"
+    "names twice": (
+        "joint_states.c",
+        "layout->repeated || layout->known == 0",
+        "layout->known == 0",
     ),
+    "names of others": (
+        "joint_states.c",
+        "layout->repeated || layout->known == 0",
+        "layout->repeated",
+    ),
+    "numbers that are not finite": ("joint_states.c", "if (!isfinite(position)) {", "if (0) {"),
     "velocities that are not finite": (
-        "joint_states.c", "s->moving[joint] = isfinite(velocity) != 0;", "s->moving[joint] = true;"
+        "joint_states.c",
+        "s->moving[joint] = isfinite(velocity) != 0;",
+        "s->moving[joint] = true;",
     ),
     "commands name any joint": ("joint_commands.c", "|| layout->known < layout->count", ""),
     "commands are as long as they like": (
-        "joint_commands.c", "fields[k].count != 0 && fields[k].count != (size_t)layout->count", "0"
+        "joint_commands.c",
+        "fields[k].count != 0 && fields[k].count != (size_t)layout->count",
+        "0",
     ),
     # Ends.
     "no watchdog": ("machine.c", "if (!of->standing) return INT64_MAX;", "return INT64_MAX;"),
     "zeros although inputs come": (
-        "machine.c", "if (moment.steady - of->time <= settings->timeout)", "if (0)"
+        "machine.c",
+        "if (moment.steady - of->time <= settings->timeout)",
+        "if (0)",
     ),
     "on_stale nothing sends zeros": (
         "machine.c",
@@ -130,9 +179,15 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "",
     ),
     "efforts stand without a state": ("machine.c", "if (!s->answered) return NULL;", ""),
-    "damping by any velocity": ("machine.c", "== STALE_DAMPING && s->completed", "== STALE_DAMPING"),
+    "damping by any velocity": (
+        "machine.c",
+        "== STALE_DAMPING && s->completed",
+        "== STALE_DAMPING",
+    ),
     "damping pushes": (
-        "machine.c", "-config->settings.damping[k] * s->qd[at]", "config->settings.damping[k] * s->qd[at]"
+        "machine.c",
+        "-config->settings.damping[k] * s->qd[at]",
+        "config->settings.damping[k] * s->qd[at]",
     ),
     "no zeros at the stop": (
         "machine.c",
@@ -145,22 +200,34 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if (0)",
     ),
     "zeros after another's state": (
-        "machine.c", "if (drives && code != MISNAMED &&", "if (drives &&"
+        "machine.c",
+        "if (drives && code != MISNAMED &&",
+        "if (drives &&",
     ),
     "the array is not ended after a rejection": (
-        "machine.c", "if (drives_array && m->state->gates[ARRAY_GATE].standing)", "if (0)"
+        "machine.c",
+        "if (drives_array && m->state->gates[ARRAY_GATE].standing)",
+        "if (0)",
     ),
     "motors that are gone keep their effort": (
-        "machine.c", "if (before != NULL && config != NULL) end_replaced(machine, config);", ""
+        "machine.c",
+        "if (before != NULL && config != NULL) end_replaced(machine, config);",
+        "",
     ),
     "an array of another order has its old effort": (
-        "machine.c", "motors && same_array(&before->settings, &config->settings)", "motors"
+        "machine.c",
+        "motors && same_array(&before->settings, &config->settings)",
+        "motors",
     ),
     "all end where one array changes": (
-        "machine.c", "!(g == ARRAY_GATE ? array : motors)", "!array"
+        "machine.c",
+        "!(g == ARRAY_GATE ? array : motors)",
+        "!array",
     ),
     "no ramp after another description": (
-        "machine.c", "for (int g = 0; g < GATES; g++) gate_restart(&old->gates[g]);", ""
+        "machine.c",
+        "for (int g = 0; g < GATES; g++) gate_restart(&old->gates[g]);",
+        "",
     ),
     "another description with the old states": ("machine.c", "forget_inputs(old);", ""),
     "another assembly on the old branch": ("machine.c", "start_at(old, config->model.home);", ";"),
@@ -177,7 +244,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     # Differences.
     "the first difference counts": ("state.c", "elapsed >= 1.0 ?", "elapsed >= 0.0 ?"),
     "differences over gaps": ("state.c", "gap > 0 && gap <= longest", "gap > 0"),
-}  # fmt: skip
+}
 
 
 def compiled(folder: Path, compiler: str) -> Path:
