@@ -11,6 +11,7 @@ in `gate_mutants.py`.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -19,22 +20,15 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+import casadi  # noqa: F401  for all processes at once
+import pytest
+
+import rbda_ros  # noqa: F401
 from tools.hardening.verdicts import Verdict, conclude
 
 ROOT = Path(__file__).resolve().parents[2]
-CONTROL, ENGINE = ROOT / "rbda_ros" / "control", ROOT / "rbda_ros" / "engine"
-TESTS = ("test/control/test_faults.py", "test/control/test_attacks.py")
-RUN = """
-import importlib.util, sys
-import rbda_ros.control
-spec = importlib.util.spec_from_file_location("rbda_ros.control.native", sys.argv[1])
-native = importlib.util.module_from_spec(spec)
-sys.modules["rbda_ros.control.native"] = rbda_ros.control.native = native
-spec.loader.exec_module(native)
-import pytest
-sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *sys.argv[2:]]))
-"""
-
+CONTROL = ROOT / "rbda_ros" / "control"
+TESTS = ("test/control/test_attacks.py", "test/control/test_faults.py")  # the quick ones first
 MUTANTS: dict[str, tuple[str, str, str]] = {
     # Freshness.
     "old stamps are fresh": ("machine.c", "now - time > timeout || ", ""),
@@ -247,36 +241,38 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
 }
 
 
-def compiled(folder: Path, compiler: str) -> Path:
-    """The extension module of the sources in a folder."""
-    library = folder / f"native{sysconfig.get_config_var('EXT_SUFFIX')}"
-    sources = [*map(str, sorted((folder / "control").glob("*.c")))]
-    closing = folder / "engine" / "closing.c"
-    sources += [str(closing)] if closing.exists() else []
-    include = sysconfig.get_paths()["include"]
-    options = ["-shared", "-fPIC", "-O1", "-w", "-ffp-contract=off", "-fvisibility=hidden"]
-    options += ["-I", include, "-I", str(folder / "control"), "-I", str(folder / "engine")]
-    options += ["-I", str(folder)]
-    subprocess.run(
-        [compiler, *options, "-o", str(library), *sources, "-lm", "-lpthread"], check=True
-    )
-    return library
+def compile_object(source: Path, into: Path, compiler: str) -> Path:
+    """One file of the module, as an object."""
+    include = ["-I", sysconfig.get_paths()["include"], "-I", str(CONTROL)]
+    options = ["-c", "-fPIC", "-O1", "-w", "-ffp-contract=off", "-fvisibility=hidden"]
+    subprocess.run([compiler, *options, *include, "-o", str(into), str(source)], check=True)
+    return into
 
 
-def notices(library: Path, tests: list[str]) -> str:
-    """The first test that fails with such a module; empty where all pass."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(library), *tests],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        timeout=900,
-    )
-    if done.returncode == 0:
+def notices(library: Path) -> str:
+    """The first test that fails with a module; empty where all pass. In a process of its own."""
+    report = library.with_suffix(".txt")
+    child = os.fork()
+    if child == 0:
+        with report.open("w") as output:
+            os.dup2(output.fileno(), 1)
+            os.dup2(output.fileno(), 2)
+            os._exit(_test(library))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == 0:
         return ""
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0].split("::")[-1].split(" ")[0] if failed else f"exit code {done.returncode}"
+    lines = report.read_text().splitlines()
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].split("::")[-1].split(" ")[0] if failed else f"exit code {code}"
+
+
+def _test(library: Path) -> int:
+    spec = importlib.util.spec_from_file_location("rbda_ros.control.native", library)
+    assert spec is not None and spec.loader is not None
+    native = importlib.util.module_from_spec(spec)
+    sys.modules["rbda_ros.control.native"] = native
+    spec.loader.exec_module(native)
+    return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *TESTS]))
 
 
 def main() -> None:
@@ -287,23 +283,34 @@ def main() -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     assert compiler is not None, "there is no C compiler"
     verdicts = []
+    os.chdir(ROOT)
+    sources = [*sorted(CONTROL.glob("*.c")), ROOT / "rbda_ros" / "engine" / "closing.c"]
     with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "rbda_ros" / "control"
+        folder.mkdir(parents=True)
+        (folder.parent / "engine").symlink_to(CONTROL.parent / "engine")
+        objects = {
+            source.name: compile_object(source, folder / f"{source.stem}.o", compiler)
+            for source in sources
+        }
         names = {"as it is": ("machine.c", "", "")} | MUTANTS
         for number, (name, (file, clause, instead)) in enumerate(names.items()):
             if asked.only not in name:
                 continue
-            folder = Path(temporary) / str(number)
-            shutil.copytree(CONTROL, folder / "control")
-            shutil.copytree(ENGINE, folder / "engine")
-            path = folder / "control" / file
-            source = path.read_text()
+            source = (CONTROL / file).read_text()
             assert not clause or source.count(clause) == 1, f"{name}: {file} has changed"
-            path.write_text(source.replace(clause, instead) if clause else source)
-            found = notices(compiled(folder, compiler), list(TESTS))
+            changed = folder / file
+            changed.write_text(source.replace(clause, instead) if clause else source)
+            other = compile_object(changed, folder / f"mutant_{number}.o", compiler)
+            library = folder / f"native_{number}.so"
+            linked = [str(other if key == file else each) for key, each in objects.items()]
+            subprocess.run(
+                [compiler, "-shared", "-o", str(library), *linked, "-lm", "-lpthread"], check=True
+            )
+            found = notices(library)
             ok = bool(found) == bool(clause)
             verdicts.append(Verdict(name, ok, found or "nothing found"))
             print(f"{verdicts[-1].word:<9} {name}: {verdicts[-1].found}", flush=True)
-            shutil.rmtree(folder)
     conclude("stream mutants", "each clause removed or inverted", verdicts, asked.write)
 
 
