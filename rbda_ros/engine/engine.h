@@ -155,6 +155,7 @@ Status read_velocity(const StateValidator *validator, PyObject *given, double *i
                      const double **yd);
 /* 1, with unit quaternions in q; 0 where they are far from it. */
 int normalize(const StateValidator *validator, double *q);
+int known_units(const StateValidator *validator, const Indices *entries, const double *values);
 /* Newton steps from `start` to where entries of q are `values`. */
 Status close_position(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
                       const Indices *entries, const double *values, const double *start, double *q);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,8 @@ from geometry_msgs.msg import Point as Point3
 from rbda_ros.control.joint_map import JointMap, Vector, map_joints
 from rbda_ros.control.parameter_maps import Point
 from rbda_ros.control.rejections import Reason, RefusalError
+from rbda_ros.control.settings import Settings
+from rbda_ros.control.stream import LastState
 from rbda_ros.engine import core
 from rbda_ros.errors import MAX_LISTED, ClosureError, InputError, listed
 from rbda_ros.msg import State as StateMessage
@@ -24,26 +26,57 @@ from rbda_ros.robot.state import State
 
 NOT_FINITE_ANSWER = "the answer is not finite: the state or the forces given are too large"
 
+LatestState = Callable[[Robot], LastState]
+"""The latest state of a robot; raises InputError where there is no fresh one."""
 
-def read_state(robot: Robot, message: StateMessage, tolerance: float) -> tuple[State, JointMap]:
+
+def read_state(
+    robot: Robot, settings: Settings, message: StateMessage, latest: LatestState
+) -> tuple[State, JointMap]:
     """The state of a ``rbda_ros/State``, checked and closed; and where the joints stand.
 
     Args:
         robot: the model.
-        message: the state.
-        tolerance: how far a position may be from the one that the others lead to; 0 for any.
+        settings: of the node; how far a position may be from the one that the others lead to.
+        message: the state; one without joints, positions and velocities is the latest.
+        latest: the latest state of the robot; called only for such a message.
 
     Raises:
         RefusalError, InputError, ClosureError: the message does not say a state of this robot.
     """
     joints = map_joints(robot, message.joint_names)
+    if joints.size and not (
+        len(message.joint_names) or len(message.position) or len(message.velocity)
+    ):
+        _check_base_left_alone(message)
+        return _latest_state(robot, latest(robot)), joints
     pose = base_position("base_pose", message.base_pose) if robot.floating_base else None
     twist = six("base_twist", message.base_twist) if robot.floating_base else None
     position = numbers("position", message.position, joints.size)
     state = robot.state(closed_position(robot, joints, position, pose))
-    check_agreement(robot, joints.by_name(position), state.q, tolerance)
+    check_agreement(robot, joints.by_name(position), state.q, settings.measurement_tolerance)
     velocity = numbers_or_zero("velocity", message.velocity, joints.size)
     return moving(robot, joints, state, velocity, twist), joints
+
+
+def _latest_state(robot: Robot, last: LastState) -> State:
+    """The state that the stream answered last."""
+    base, of_joints = np.split(last.velocity, [robot.coordinates.base_nv])
+    joints = map_joints(robot, last.joints)
+    twist = base if robot.floating_base else None
+    return moving(robot, joints, robot.state(last.q), of_joints, twist)
+
+
+def _check_base_left_alone(message: Any) -> None:
+    """Reject a base without joints: nobody can tell which of the two is meant."""
+    pose, twist = message.base_pose, message.base_twist
+    q = pose.orientation
+    at = [*xyz(pose.position), q.x, q.y, q.z, q.w, *xyz(twist.linear), *xyz(twist.angular)]
+    if at != [0.0] * 6 + [1.0] + [0.0] * 6:
+        raise InputError(
+            "state has a base_pose or a base_twist, but no positions; give positions too, or "
+            "leave the whole state empty for the latest joint states and ~/base_state"
+        )
 
 
 def closed_position(

@@ -235,11 +235,12 @@ static void *run(void *argument)
 /* In Python. */
 
 static bool open_input(Stream *self, input_t *input, const rosidl_message_type_support_t *type,
-                       const char *topic, size_t depth)
+                       const char *topic, size_t depth, bool reliable)
 {
   rcl_subscription_options_t options = rcl_subscription_get_default_options();
   options.qos.depth = depth;
-  options.qos.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
+  options.qos.reliability =
+      reliable ? RMW_QOS_POLICY_RELIABILITY_RELIABLE : RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
   input->subscription = rcl_get_zero_initialized_subscription();
   if (rcl_subscription_init(&input->subscription, self->node, type, topic, &options) != RCL_RET_OK)
     return false;
@@ -261,7 +262,8 @@ static void close_inputs(Stream *self)
   for (int k = 0; k < ALL_INPUTS; k++) close_input(self, &self->inputs[k]);
 }
 
-static bool open_inputs(Stream *self, PyObject *topics, PyObject *types, size_t depth)
+static bool open_inputs(Stream *self, PyObject *topics, PyObject *types, PyObject *reliable,
+                        size_t depth)
 {
   for (int k = 0; k < ALL_INPUTS; k++) {
     const char *topic = PyUnicode_AsUTF8(PyTuple_GET_ITEM(topics, k));
@@ -269,7 +271,8 @@ static bool open_inputs(Stream *self, PyObject *topics, PyObject *types, size_t 
     const rosidl_message_type_support_t *type =
         topic == NULL ? NULL : PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
     if (type == NULL) return false;
-    if (!open_input(self, &self->inputs[k], type, topic, depth)) {
+    const bool resent = PyObject_IsTrue(PyTuple_GET_ITEM(reliable, k)) == 1;
+    if (!open_input(self, &self->inputs[k], type, topic, depth, resent)) {
       PyErr_Format(PyExc_RuntimeError, "cannot listen to %s: %s", topic,
                    rcl_get_error_string().str);
       rcl_reset_error();
@@ -314,19 +317,23 @@ static void init_locks(Stream *self)
 
 static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
 {
-  static char *names[] = {"node", "clock", "machine", "topics", "types", "depth", "wake", NULL};
+  static char *names[] = {"node",     "clock", "machine", "topics", "types",
+                          "reliable", "depth", "wake",    NULL};
   unsigned long long node, clock;
-  PyObject *machine, *topics, *types, *wake;
+  PyObject *machine, *topics, *types, *reliable, *wake;
   Py_ssize_t depth;
   if (self->ready) {
     PyErr_SetString(PyExc_RuntimeError, "it is open already");
     return -1;
   }
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOO!O!nO", names, &node, &clock, &machine,
-                                   &PyTuple_Type, &topics, &PyTuple_Type, &types, &depth, &wake))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOO!O!O!nO", names, &node, &clock, &machine,
+                                   &PyTuple_Type, &topics, &PyTuple_Type, &types, &PyTuple_Type,
+                                   &reliable, &depth, &wake))
     return -1;
-  if (PyTuple_GET_SIZE(topics) != ALL_INPUTS || PyTuple_GET_SIZE(types) != ALL_INPUTS) {
-    PyErr_SetString(PyExc_ValueError, "give one topic and type for each input, and for the clock");
+  if (PyTuple_GET_SIZE(topics) != ALL_INPUTS || PyTuple_GET_SIZE(types) != ALL_INPUTS
+      || PyTuple_GET_SIZE(reliable) != ALL_INPUTS) {
+    PyErr_SetString(PyExc_ValueError,
+                    "give one topic, type and reliability for each input, and for the clock");
     return -1;
   }
   PyObject *api = PyObject_GetAttrString(machine, "api");
@@ -349,7 +356,7 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
   }
   init_locks(self);
   self->ready = true;
-  self->open = open_inputs(self, topics, types, (size_t)depth) && start_thread(self);
+  self->open = open_inputs(self, topics, types, reliable, (size_t)depth) && start_thread(self);
   if (!self->open) close_inputs(self);
   return self->open ? 0 : -1;
 }

@@ -10,6 +10,7 @@ class RclStream:
         machine: Any,
         topics: tuple[str, ...],
         types: tuple[Any, ...],
+        reliable: tuple[bool, ...],
         depth: int,
         wake: Callable[[], Any],
     ) -> None: ...

@@ -24,6 +24,7 @@ from rbda_ros.control.rejections import Rejections
 from rbda_ros.control.settings import Settings, publishes_joint_states
 from rbda_ros.control.stream import LastState, Prepared, Stream
 from rbda_ros.control.topics import Input, Output
+from rbda_ros.errors import InputError
 from rbda_ros.node import rcl_stream
 from rbda_ros.node.recent_states import RecentStates
 from rbda_ros.node.thread_priority import StreamPriority
@@ -39,6 +40,8 @@ INPUTS = {
     Input.EXTERNAL_WRENCH: ("~/external_wrench", WrenchStamped),
     Input.JOINT_COMMANDS: ("~/joint_commands", JointState),
 }
+COMMANDS = ("~/reference", "~/joint_commands")
+"""Inputs that follow the parameter ``command_reliability``; the others are best effort."""
 CLOCK = ("/clock", Clock)
 """Simulated time, in the order of arrival with the inputs."""
 OUTPUTS = {
@@ -96,9 +99,27 @@ class Topics:
         """How efforts are computed: by machine code, or not yet."""
         return "none" if self._robot is None else self.stream.kernel_state
 
-    def last_state(self) -> LastState | None:
-        """The joint state that was answered last."""
-        return self.stream.last_state()
+    def latest_state(self, robot: Robot) -> LastState:
+        """The joint state that was answered last, if it is fresh and of this robot.
+
+        Raises:
+            InputError: there is none.
+        """
+        last, timeout = self.stream.last_state(), self._node.settings.joint_state_timeout
+        if last is None or len(last.q) != robot.nq:
+            raise InputError(
+                "state is empty, and the node has answered no joint states yet; publish them on "
+                f"{self._node.resolve_topic_name('joint_states')} (diagnostics say why some are "
+                "rejected), or give positions in the request"
+            )
+        age = (self._node.get_clock().now().nanoseconds - last.time) * 1e-9
+        if timeout and abs(age) > timeout:
+            raise InputError(
+                f"state is empty, and the last joint states that were answered are {age:.3g} s "
+                f"old (joint_state_timeout is {timeout:g} s); publish them, or give positions in "
+                "the request"
+            )
+        return last
 
     def in_use(self) -> Any:
         """The kernel that answers joint states now, and a copy of what it was given last."""
@@ -162,6 +183,7 @@ class Topics:
         inputs = [*(INPUTS[each] for each in Input), CLOCK]
         for _, kind in inputs:
             check_for_type_support(kind)
+        resent = node.settings.command_reliability == "reliable"
         try:
             self._thread = rcl_stream.RclStream(
                 node=node.handle.pointer,
@@ -169,6 +191,7 @@ class Topics:
                 machine=self.stream.machine,
                 topics=tuple(node.resolve_topic_name(topic) for topic, _ in inputs),
                 types=tuple(type(kind)._TYPE_SUPPORT for _, kind in inputs),
+                reliable=tuple(topic in COMMANDS and resent for topic, _ in inputs),
                 depth=NEWEST.depth,
                 wake=self._timer.reset,
             )

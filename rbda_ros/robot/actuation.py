@@ -24,7 +24,7 @@ DRIVES = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Actuation:
-    """The motors of a robot seen from its joints x, at one position or at each of N.
+    """Transmission between the motors of a robot and joints x, at one position or at N.
 
     ``motor velocity = W xd`` and ``tau_x = W' motor effort`` (Chignoli 2024, footnotes 3 and 5).
     The sets of torques and speeds are symmetric about zero, so that one number bounds them.
@@ -96,7 +96,7 @@ class Actuation:
 
 
 def actuation(robot: Robot, q: Position, joints: Sequence[str] | None = None) -> Actuation:
-    """W, the motors' inertia, and the limits of the joints that the motors' limits amount to.
+    """W, reflected inertia of the motors, and joint limits that follow from the motor limits.
 
     Args:
         q: (nq,) spanning position, or independent position [rad, m]; or a batch of them.

@@ -116,6 +116,7 @@ class Adversary:
         self.checkers = {name: PromiseChecker(name, SLACK, CLOSE) for name in (TOPIC, MOTORS)}
         self.sim_time, self.sim_now, self.sim_runs = sim_time, 1_000_000_000_000, True
         self.sim_steady = self.sim_now  # the same without jumps back
+        self.serial = 0  # of a stamp
         self.node = graph.serve(
             robot_description=self.text,
             loop_constraints=str(share_file(LOOPS)),
@@ -191,7 +192,8 @@ class Adversary:
                 return time.time_ns()
             self.sim_now += 1000
             self.sim_steady += 1000
-            return self.sim_now
+            self.serial = (self.serial + 1) % 1000  # time that jumped back comes by again
+            return self.sim_now - self.sim_now % 1000 + self.serial
 
     def steady(self) -> int:
         """Time that decides about rates, ramps and ends, as the node's [ns]."""

@@ -8,10 +8,12 @@ import struct
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 ROBOTS = ROOT / "config" / "robots"
@@ -215,19 +217,27 @@ def _services() -> list[tuple[Any, Any]]:
     quiet = SimpleNamespace(error=lambda *_, **__: None)
     node = SimpleNamespace(robot=_leg(), active=True, settings=Settings(), get_logger=lambda: quiet)
     handlers = {
-        srv.InverseDynamics: a.InverseDynamicsService(),
-        srv.ForwardDynamics: a.forward_dynamics,
-        srv.MassMatrix: a.mass_matrix,
-        srv.OperationalSpaceInertia: a.operational_space_inertia,
-        srv.ConstrainedForwardDynamics: a.constrained_forward_dynamics,
+        srv.InverseDynamics: a.InverseDynamicsService(_latest),
+        srv.ForwardDynamics: partial(a.forward_dynamics, _latest),
+        srv.MassMatrix: partial(a.mass_matrix, _latest),
+        srv.OperationalSpaceInertia: partial(a.operational_space_inertia, _latest),
+        srv.ConstrainedForwardDynamics: partial(a.constrained_forward_dynamics, _latest),
         srv.TrajectoryInverseDynamics: a.trajectory_inverse_dynamics,
         srv.ConvertState: a.convert_state,
         srv.ConvertTrajectory: a.convert_trajectory,
-        srv.DescribeActuation: a.describe_actuation,
+        srv.DescribeActuation: partial(a.describe_actuation, _latest),
         srv.DescribeModel: a.describe_model,
-        srv.InverseKinematics: a.inverse_kinematics,
+        srv.InverseKinematics: partial(a.inverse_kinematics, _latest),
     }
     return [(kind, a._answer(node, a.Service(kind, do))) for kind, do in handlers.items()]
+
+
+def _latest(robot: Any) -> Any:
+    """The latest state, for requests with an empty one: the robot at rest."""
+    from rbda_ros.control.stream import LastState
+
+    names = robot.independent_joint_names
+    return LastState(0, robot.neutral(), np.zeros(robot.ny), np.zeros(0), names)
 
 
 def random_message(kind: Any, rng: random.Random) -> Any:

@@ -8,6 +8,7 @@ from geometry_msgs.msg import Wrench
 
 from rbda_ros.control.settings import Settings
 from rbda_ros.node import messages
+from rbda_ros.node.messages import LatestState
 from rbda_ros.robot import Robot
 from rbda_ros.robot.contacts import Contact, Stop, Wheel
 from rbda_ros.robot.poses import pose_matrix
@@ -19,11 +20,11 @@ MAX_ITERATIONS = 1000
 
 
 def constrained_forward_dynamics(
-    robot: Robot, settings: Settings, request: Any, response: Any
+    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
     """Answer with accelerations, and with what the contacts exert."""
     messages.check_count("contacts", request.contacts, MAX_CONTACTS)
-    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
     names = request.effort_joint_names or robot.actuated_joint_names
     efforts = messages.numbers_or_zero("effort", request.effort, len(names))
     tau = robot.generalized_force(state, messages.spanning_efforts(robot, names, efforts))

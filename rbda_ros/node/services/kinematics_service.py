@@ -11,6 +11,7 @@ from rbda_ros.control.parameter_maps import end_effectors
 from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError
 from rbda_ros.node import messages
+from rbda_ros.node.messages import LatestState
 from rbda_ros.robot import Robot
 from rbda_ros.robot.kinematic_tasks import (
     CenterOfMassTask,
@@ -30,6 +31,7 @@ TOLERANCE = 1e-8
 
 
 def inverse_kinematics(
+    latest: LatestState,
     robot: Robot,
     settings: Settings,
     request: InverseKinematics.Request,
@@ -37,7 +39,7 @@ def inverse_kinematics(
 ) -> None:
     """Answer with a position that brings frames to their targets."""
     messages.check_count("frames", request.frames, MAX_TARGETS)
-    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
     tasks = _frame_tasks(request, settings)
     if request.center_of_mass_weight:
         target = messages.xyz(request.center_of_mass)
