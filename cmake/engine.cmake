@@ -12,6 +12,14 @@ target_compile_options(rbda_ros_engine PRIVATE
   -ffp-contract=off $<$<NOT:$<CONFIG:Debug>>:-O3>)
 install(TARGETS rbda_ros_engine DESTINATION "${PYTHON_INSTALL_DIR}/${PROJECT_NAME}/engine")
 
+# rbda_ros._native.xla_call: what compiled JAX code calls. JAX is not needed to build it.
+Python3_add_library(rbda_ros_xla_call MODULE WITH_SOABI
+  "${CMAKE_CURRENT_SOURCE_DIR}/rbda_ros/_native/xla_call.c")
+set_target_properties(rbda_ros_xla_call PROPERTIES
+  OUTPUT_NAME xla_call C_STANDARD 11 C_VISIBILITY_PRESET hidden)
+target_compile_options(rbda_ros_xla_call PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
+install(TARGETS rbda_ros_xla_call DESTINATION "${PYTHON_INSTALL_DIR}/${PROJECT_NAME}/_native")
+
 # rbda_ros._native.cones: impulses of contacts with friction.
 Python3_add_library(rbda_ros_cones MODULE WITH_SOABI
   "${CMAKE_CURRENT_SOURCE_DIR}/rbda_ros/_native/cones.c")

@@ -1,10 +1,10 @@
 """C beside the engine; compiled by the build (CMakeLists.txt).
 
 Lives here: `cones`, which finds the impulses of contacts with friction, for
-`robot/friction_dynamics.py`; `c_messages`, which converts messages of services for `node/services`.
-Their sources and headers.
+`robot/friction_dynamics.py`; `xla_call`, which compiled JAX code calls; `c_messages`, which converts
+messages of services for `node/services`. Their sources and headers.
 Comes in: nothing of ours; Python and numpy, rosidl for messages.
-Used from outside: `cones`.
+Used from outside: `cones`, `xla_call`.
 """
 
 from __future__ import annotations
@@ -17,3 +17,4 @@ from typing import Any
 __path__ = extend_path(__path__, __name__)
 
 cones: Any = import_module(f"{__name__}.cones")
+xla_call: Any = import_module(f"{__name__}.xla_call")
