@@ -1,8 +1,9 @@
 """C beside the engine; compiled by the build (CMakeLists.txt).
 
 Lives here: `cones`, which finds the impulses of contacts with friction, for
-`robot/friction_dynamics.py`; `xla_call`, which compiled JAX code calls; `c_messages`, which converts
-messages of services for `node/services`. Their sources and headers.
+`robot/friction_dynamics.py`; `xla_call`, which compiled JAX code calls, for
+`robot/doors/jax_calls.py`; `c_messages`, which converts messages of services for `node/services`.
+Their sources and headers.
 Comes in: nothing of ours; Python and numpy, rosidl for messages.
 Used from outside: `cones`, `xla_call`.
 """
@@ -17,4 +18,3 @@ from typing import Any
 __path__ = extend_path(__path__, __name__)
 
 cones: Any = import_module(f"{__name__}.cones")
-xla_call: Any = import_module(f"{__name__}.xla_call")

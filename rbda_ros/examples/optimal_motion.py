@@ -430,9 +430,7 @@ def solve(problem: Problem, stage: Stage, solver: str = "ipopt") -> Motion:
     constrain(whole[: 2 * n, 0])
     constrain(ca.vertcat(y[:, 0] - problem.start, yd[:, 0]))
     constrain(whole[2 * n :, 0], low_step[2 * n :], high_step[2 * n :])
-    constrain(
-        ca.vec(whole[:, 1:]), np.tile(low_step, steps - 1), np.tile(high_step, steps - 1)
-    )
+    constrain(ca.vec(whole[:, 1:]), np.tile(low_step, steps - 1), np.tile(high_step, steps - 1))
     if problem.takeoff is None:
         constrain(end - np.concatenate([problem.end, np.zeros(n)]))
     else:

@@ -12,6 +12,7 @@ needs no other thread of JAX's.
 from __future__ import annotations
 
 import secrets
+from importlib import import_module
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -21,7 +22,6 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from rbda_ros._native import xla_call
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.robot.doors.argument_layout import ArgumentLayout
 from rbda_ros.robot.doors.batch_functions import BatchFunction, Jvp, closed_from_single
@@ -45,8 +45,7 @@ class JaxFunction:
         self.__doc__ = layout.program.record.documentation
 
     def __repr__(self) -> str:
-        layout = self._layout
-        return f"<{layout.operation}({', '.join(layout.names)}) of {layout.robot.name!r}>"
+        return f"<JAX: {self._layout}>"
 
     def prepare(self) -> None:
         """Wait until value and first derivatives run at full speed."""
@@ -81,8 +80,13 @@ class JaxFunction:
         rest = jnp.zeros(ny, q.dtype)
         still = force(rest, rest)
         H = jnp.stack([force(rest, axis) - still for axis in jnp.eye(ny, dtype=q.dtype)], axis=-1)
-        right = third - force(qd, rest)
-        return jnp.linalg.solve(H, right[..., None])[..., 0]
+        ydd = _solved(H, third - force(qd, rest))
+        # A step of refinement, which also rejects an acceleration that is not finite.
+        return ydd + _solved(H, third - force(qd, ydd))
+
+
+def _solved(H: Any, right: Any) -> Any:
+    return jnp.linalg.solve(H, right[..., None])[..., 0]
 
 
 def _evaluate(layout: ArgumentLayout, given: list[Any]) -> list[Any]:
@@ -249,6 +253,7 @@ def _mapped(given: Any, axes: Any, *, function: BatchFunction) -> Any:
 
 CALL.def_abstract_eval(_shapes)
 mlir.register_lowering(CALL, mlir.lower_fun(_traced, multiple_results=True))
+xla_call: Any = import_module("rbda_ros._native.xla_call")
 jax.ffi.register_ffi_target(TARGET, xla_call.handler(_evaluate_buffers), platform="cpu")
 mlir.register_lowering(CALL, _lowered, platform="cpu")
 ad.primitive_jvps[CALL] = _tangents

@@ -100,8 +100,8 @@ def _closed(node: ClusterNode, known: Sequence[int], start: Array, y: ca.MX) -> 
     # The implicit function theorem: dg/dx dx/dp = -dg/dp, at the position that was found.
     slope = -ca.solve(ca.densify(ca.jacobian(g, x)), ca.densify(ca.jacobian(g, p)))
     name = f"follow_{node.name}"
-    names = [f"jac_{name}", ["p", "out_x"], ["jac_x_p"]]
-    by_p = ca.Function(names[0], [p, x], [ca.densify(ca.cse(slope))], *names[1:])
+    slope = ca.densify(ca.cse(slope))
+    by_p = ca.Function(f"jac_{name}", [p, x], [slope], ["p", "out_x"], ["jac_x_p"])
     options = {"custom_jacobian": by_p, "enable_forward": False, "enable_reverse": False}
     follow = ca.Function(name, [wanted], [at], ["p"], ["x"], options | {"never_inline": True})
     at = follow(y)
