@@ -36,7 +36,7 @@ LOOPS = share_file("config/robots/demo_leg_loops.yaml")
 RATE = 200.0  # calls [1/s]
 PER_LOAD, PER_DESCRIPTION, PER_SETTING = 50, 200, 20  # calls between two swaps of each
 ROUNDS = 12  # turns of each contender
-MOST_WAITING = 50  # calls that are not answered yet
+MAX_WAITING = 50  # calls that are not answered yet
 Y = [0.1, 0.3, 0.9, -0.2]
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -163,7 +163,7 @@ class Caller:
         if name not in self._clients:
             self._clients[name] = self._node.create_client(kind, f"/ours/dynamics/{name}")
             self._clients[name].wait_for_service(10.0)
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_WAITING:
             self.left_out += 1
             return
         self.asked += 1

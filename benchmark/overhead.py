@@ -16,7 +16,6 @@ import numpy as np
 from benchmark.methods import ROBOTS, STATES, chosen, compile_methods, kernel_calls, medians
 from benchmark.robots import demo_leg, example_urdf
 from rbda_ros import Contact, Robot, load_robot
-from rbda_ros.algorithms.branches import parents
 from rbda_ros.engine import core
 from rbda_ros.robot.operations import OPERATIONS
 
@@ -111,7 +110,7 @@ def _solving_us(robot: Robot, method: str, q: np.ndarray, link: str) -> float:
     that does not solve.
     """
     if method == "forward_dynamics_derivatives":
-        A, count, parent = robot.mass_matrix(q), 3, parents(robot.tree)
+        A, count, parent = robot.mass_matrix(q), 3, robot.tree.independent_parents
     elif method == "operational_space_inertia":
         A = robot.operational_space_inertia(q, (link,)).inverse_inertia
         count, parent = 1, [*range(-1, len(A) - 1)]

@@ -2,7 +2,8 @@
 find_package(Threads REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter Development.Module)
 file(GLOB control_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/rbda_ros/control/*.c")
-Python3_add_library(rbda_ros_control MODULE WITH_SOABI ${control_sources})
+Python3_add_library(rbda_ros_control MODULE WITH_SOABI
+  ${control_sources} "${CMAKE_CURRENT_SOURCE_DIR}/rbda_ros/engine/closing.c")
 set_target_properties(rbda_ros_control PROPERTIES
   OUTPUT_NAME native C_STANDARD 11 C_VISIBILITY_PRESET hidden)
 target_link_libraries(rbda_ros_control PRIVATE Threads::Threads m)

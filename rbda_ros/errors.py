@@ -56,7 +56,7 @@ class SingularityError(InputError):
     """A loop is at, or too close to, a dead point, where its velocities are not determined."""
 
 
-MOST_LISTED = 100
+MAX_LISTED = 100
 """Names that a message lists; nobody reads more, and clients may send any number."""
 LONGEST_NAME = 100
 """Characters of a name that a message shows."""
@@ -67,8 +67,8 @@ LONGEST_MESSAGE = 10_000
 def listed(names: Iterable[str]) -> str:
     """Names as a sentence has them; however many and long they are, it is a line one can read."""
     every = list(names)
-    more = len(every) - MOST_LISTED
-    return ", ".join(map(shown, every[:MOST_LISTED])) + (f" and {more} more" if more > 0 else "")
+    more = len(every) - MAX_LISTED
+    return ", ".join(map(shown, every[:MAX_LISTED])) + (f" and {more} more" if more > 0 else "")
 
 
 def shown(name: str) -> str:

@@ -102,7 +102,7 @@ def parameters(client, **values):
     """Other parameters for a while."""
     defaults = {
         "acceleration_source": "zero",
-        "command_joints": [""],
+        "command_joints": [],
         "external_wrench": False,
         "effort_limits": "",
         "effort_rate_limit": 0.0,

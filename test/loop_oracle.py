@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -67,21 +68,26 @@ class LoopOracle(PinocchioOracle):
         G = null @ np.linalg.inv(null[self.independent])
         return G, particular - G @ particular[self.independent]
 
-    def forward_dynamics(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    def forward_dynamics(
+        self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray, chosen: Any = slice(None)
+    ) -> np.ndarray:
         """Spanning acceleration (nv,) under forces tau (nv,) on every joint.
 
         Solves H qdd + C = tau + K' lambda, K qdd = k, in the null space of K: rows may be
-        redundant, so the KKT matrix itself need not be regular.
+        redundant, so the KKT matrix itself need not be regular. With ``chosen``, only these rows
+        hold.
         """
-        null, particular = self._solutions(q, qd)
+        null, particular = self._solutions(q, qd, chosen)
         H = self.mass_matrix(q)
         force = tau - self.bias(q, qd) - H @ particular
         return particular + null @ np.linalg.solve(null.T @ H @ null, null.T @ force)
 
-    def _solutions(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _solutions(
+        self, q: np.ndarray, qd: np.ndarray, chosen: Any = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Null space (nv, ny) of K, and one solution (nv,) of K qdd = k."""
-        K = self.K(q)
-        particular = np.linalg.pinv(K, rcond=RANK_TOLERANCE) @ self.k(q, qd)
+        K = self.K(q)[chosen]
+        particular = np.linalg.pinv(K, rcond=RANK_TOLERANCE) @ self.k(q, qd)[chosen]
         _, sizes, rows = np.linalg.svd(K)
         rank = int(np.sum(sizes > RANK_TOLERANCE * sizes.max(initial=0.0)))
         return rows[rank:].T, particular

@@ -70,7 +70,7 @@ class MjcfOracle(MujocoOracle):
         qvel[~known] = others
         self.unheld = float(np.abs(J @ qvel).max(initial=0.0))
         J = self._rows(qpos, qvel)
-        bias = data.qfrc_bias - data.qfrc_spring
+        bias = data.qfrc_bias - data.qfrc_spring - data.qfrc_gravcomp
         M = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, M)
         rate = np.zeros_like(J)

@@ -18,8 +18,8 @@ class MujocoOracle:
     """The compiled model beside our robot.
 
     Args:
-        model: mujoco.MjModel; contacts and gravity compensation are switched off; of its passive
-            forces, those of springs count.
+        model: mujoco.MjModel; contacts are switched off; of its passive forces, those of springs
+            and of gravity compensation count.
         robot: the same, loaded by us.
     """
 
@@ -29,7 +29,6 @@ class MujocoOracle:
         self._idle = robot.tree.idle_freedoms
         model.opt.gravity[:] = robot.tree.gravity
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
-        model.body_gravcomp[:] = 0.0
 
     def rows_at(self, q, qd) -> np.ndarray:
         """MuJoCo's equality Jacobian at our spanning position and velocity."""
@@ -44,7 +43,7 @@ class MujocoOracle:
         P = self.velocity_map(q)
         qpos, qvel = self.positions(q), P @ qd
         J = self._rows(qpos, qvel)[rows]
-        bias = data.qfrc_bias - data.qfrc_spring
+        bias = data.qfrc_bias - data.qfrc_spring - data.qfrc_gravcomp
         M = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, M)
         h = 1e-5

@@ -6,10 +6,10 @@ The engine must give the same numbers to the last bit, and rejects what this ref
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import ltl_oracle
 import numpy as np
 
 from rbda_ros import InputError, Robot, SingularityError
-from rbda_ros.algorithms import branches
 from rbda_ros.cluster_tree.closing.tolerances import (
     BATCH_BLOCK,
     BATCH_NEAR,
@@ -122,12 +122,12 @@ class Model:
         results = []
         if record.solves:
             H = self._matrix(slots["mass_matrix"], "mass_matrix")
-            parent = branches.parents(robot.tree)
-            L = branches.factor(parent, H)
+            parent = list(robot.tree.independent_parents)
+            L = ltl_oracle.factor(parent, H)
             one = np.broadcast_to(np.eye(robot.ny), H.shape)
             others = [self._matrix(slots[n], n) for n in record.results[:-1]]
-            results = [-branches.solve(parent, L, each) for each in others]
-            results.append(branches.solve(parent, L, one))
+            results = [-ltl_oracle.solve(parent, L, each) for each in others]
+            results.append(ltl_oracle.solve(parent, L, one))
         else:
             results = [self._matrix(slots[name], name) for name in record.results]
         if count:

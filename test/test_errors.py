@@ -1,6 +1,6 @@
 """Messages stay readable whatever names a client sends."""
 
-from rbda_ros.errors import LONGEST_NAME, MOST_LISTED, listed
+from rbda_ros.errors import LONGEST_NAME, MAX_LISTED, listed
 
 
 def test_names_are_listed_as_they_are():
@@ -9,7 +9,7 @@ def test_names_are_listed_as_they_are():
 
 
 def test_many_and_long_names_are_cut():
-    said = listed([f"joint_{k}" for k in range(MOST_LISTED + 7)])
+    said = listed([f"joint_{k}" for k in range(MAX_LISTED + 7)])
     assert said.endswith("and 7 more")
     assert len(listed(["x" * 1_000_000])) <= LONGEST_NAME + 3
 

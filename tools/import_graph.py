@@ -58,17 +58,11 @@ def imported(path):
 
 def generated_part():
     """The picture and the table, as Markdown."""
-    lines, count, edges = Counter(), Counter(), set()
+    edges = set()
     for name, path in modules().items():
         if name:
             package = package_of(name)
-            lines[package] += len(path.read_text().splitlines())
-            count[package] += path.name != "__init__.py"
             edges |= {(package, other) for other in imported(path) if other != package}
-    for path in (*PACKAGE.rglob("*.c"), *PACKAGE.rglob("*.h")):
-        package = path.relative_to(PACKAGE).parts[0]
-        lines[package] += len(path.read_text().splitlines())
-        count[package] += path.suffix == ".c"
     # Arrows that follow from others are not drawn.
     drawn = {
         (a, b) for a, b in edges if not any((a, c) in edges and (c, b) in edges for c in PACKAGES)
@@ -77,12 +71,10 @@ def generated_part():
     picture = ["```mermaid", "graph BT"]
     for a, b in sorted(drawn, key=lambda edge: (order[edge[0]], order[edge[1]])):
         picture.append(f"  {a} --> {b}")
-    table = ["| package | modules | lines | imports |", "|---|---|---|---|"]
+    table = ["| package | imports |", "|---|---|"]
     for package in PACKAGES:
         to = sorted((b for a, b in edges if a == package), key=order.__getitem__)
-        table.append(
-            f"| `{package}` | {count[package]} | {lines[package]} | {', '.join(to) or '-'} |"
-        )
+        table.append(f"| `{package}` | {', '.join(to) or '-'} |")
     return "\n".join([BEGIN, "", *picture, "```", "", *table, "", END])
 
 

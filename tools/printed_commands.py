@@ -5,7 +5,10 @@ from pathlib import Path
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DONE_ALREADY = ("make ", "git clone")  # by whoever runs these commands
-UNTIL_CTRL_C = re.compile(r"^\.venv/bin/rbda_ros (?:view|serve)\b[^&\n]*$", re.MULTILINE)
+UNTIL_CTRL_C = re.compile(
+    r"^\.venv/bin/(?:rbda_ros (?:view|serve)|python -m \S+\.computed_torque)\b[^&\n]*$",
+    re.MULTILINE,
+)
 
 
 def blocks(page: Path):

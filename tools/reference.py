@@ -112,7 +112,7 @@ def _typed(default):
     names = {bool: "bool", int: "integer", float: "double", str: "string"}
     if isinstance(default, tuple):
         inner = names[type(default[0])] if default else "string"
-        return f"{inner}[]", yaml.safe_dump(list(default) or [""], default_flow_style=True).strip()
+        return f"{inner}[]", yaml.safe_dump(list(default), default_flow_style=True).strip()
     if isinstance(default, bool):
         return "bool", str(default).lower()
     return names[type(default)], f'"{default}"' if isinstance(default, str) else repr(default)

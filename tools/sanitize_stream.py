@@ -16,9 +16,12 @@ import numpy
 ROOT = Path(__file__).resolve().parents[1]
 COMPILER = os.environ.get("CC", "cc")
 SOURCES = {
-    "control/native": sorted(path.name for path in (ROOT / "rbda_ros/control").glob("*.c")),
+    "control/native": [
+        *sorted(path.name for path in (ROOT / "rbda_ros/control").glob("*.c")),
+        "../engine/closing.c",
+    ],
     "node/rcl_stream": ["rcl_stream.c", "slice.c"],
-    "_native/c_messages": ["c_messages.c"],
+    "node/services/c_messages": ["c_messages.c"],
 }
 """Files of each module, in its package."""
 TESTS = (

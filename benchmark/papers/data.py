@@ -47,8 +47,13 @@ def _value(text: str) -> object:
     return text
 
 
-def stamp(seconds: float) -> dict[str, object]:
-    """When, by which sources and versions, and on how busy a machine a figure was run."""
+def stamp(seconds: float, processor: float) -> dict[str, object]:
+    """When, by which sources and versions, and on how busy a machine a figure was run.
+
+    Args:
+        seconds: how long it took.
+        processor: how much processor time, of all threads.
+    """
     load = os.getloadavg()[1] / (os.cpu_count() or 1)
     versions = {"Python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     return {
@@ -56,6 +61,7 @@ def stamp(seconds: float) -> dict[str, object]:
         "counted": commit(),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "seconds": round(seconds),
+        "processor": round(processor),
         "load": round(load, 1),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),

@@ -12,7 +12,6 @@ import casadi as ca
 import numpy as np
 
 from rbda_ros import Contact, Robot, load_robot
-from rbda_ros.algorithms.branches import parents
 from rbda_ros.algorithms.constrained_dynamics import constrained_forward_dynamics
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.crba import composite_inertia
@@ -31,7 +30,7 @@ from rbda_ros.spatial import Matrix, mirrored
 
 ROUTES = {"cABA": "constrained_aba", "PV": "prox_pv", "LTLs": "prox_ltls", "LTL": "prox_ltl"}
 """Sathya 2024's names of the algorithms: ours."""
-DELASSUS = ("cABA", "cABA-f", "PV", "EFPA", "LTL")
+DELASSUS = ("cABA", "cABA-f", "PV", "PV-f", "EFPA", "LTL")
 """Algorithms for the damped inverse of the Delassus matrix."""
 
 
@@ -144,18 +143,20 @@ def delassus_kernel(robot: Robot, contacts: Sequence[Contact], method: str, mu: 
         robot: the robot.
         contacts: where it is held.
         method: one of `DELASSUS`: cABA (cABA-OSIM), cABA-f (its product with a vector), PV
-            (PV-OSIMr) or EFPA, followed by a dense inverse, LTL (LTDL factors of the mass matrix,
-            followed by a dense inverse).
+            (PV-OSIMr) or EFPA, followed by a dense inverse, PV-f (PV-OSIMf, times a vector), LTL
+            (LTDL factors of the mass matrix, followed by a dense inverse).
         mu: inverse of the damping [kg].
 
     Returns:
-        A kernel of q, for cABA also of the contacts' axes, for cABA-f also of the vector.
+        A kernel of q, for cABA also of the contacts' axes, for cABA-f and PV-f also of the vector.
     """
     frames = _frames(robot, contacts)
     if method == "cABA":
         return trace(robot.tree, "damped_delassus_inverse", frames, mu)
     if method == "cABA-f":
         return trace(robot.tree, "damped_delassus_inverse_product", frames, mu)
+    if method == "PV-f":
+        return trace(robot.tree, "damped_delassus_inverse_product", frames, mu, "pv_osim")
     tree = regroup(robot.tree, range(len(robot.tree.spanning.bodies) + 1))
     q = ca.SX.sym("q", tree.nq)
     at = [robot.body_frame((contact.link, contact.xyz))[1] for contact in contacts]
@@ -175,7 +176,7 @@ def _by_factor(tree: ClusterTree, q: Matrix, at: Sequence[BodyFrame]) -> Matrix:
     Joint-Space Inertia Matrix for Branched Kinematic Trees", 2005).
     """
     H = composite_inertia(tree, cluster_joints(tree, q))
-    parent = parents(tree)
+    parent = tree.independent_parents
     above: list[list[int]] = []
     for before in parent:
         above.append([] if before < 0 else [before, *above[before]])

@@ -35,12 +35,6 @@ ROWS = (
         "cABA-OSIM computes the inverse, so LTL-inv is the one to compare with",
     ),
     (
-        "Sathya 2024, Fig. 5",
-        "PV-OSIMf: the damped Delassus matrix of a floating base inverted by blocks of limbs",
-        "cABA-OSIMf has the lower order and inverts nothing; `Robot.delassus_product` multiplies"
-        " with the matrix itself",
-    ),
-    (
         "Sathya 2024, Sec. VII",
         "PV-soft and PV-early as algorithms of their own",
         "PV-soft is one iteration of constrainedABA; PV-early needs a singular value decomposition"

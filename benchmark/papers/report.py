@@ -114,19 +114,26 @@ def _section(name: str) -> str:
 def _stamps() -> str:
     """When each figure was run."""
     stamps = read_stamps()
-    keys = ("commit", "counted", "date", "seconds", "load")
+    keys = ("commit", "counted", "date", "seconds", "processor", "load")
     lines = [
         "## Runs\n",
         "Commit and date are those of the run with times, *counted* is the commit of the last run"
-        " of the counts. Load is the number of processes for each core, averaged over five minutes:"
-        " above 1 the machine was busy, and of the times only ratios within one row count.\n",
+        " of the counts. *processor* is processor time of all threads [s]. Load is the number of"
+        " processes for each core, averaged over five minutes: above 1 the machine was busy, and of"
+        " the times only ratios within one row count.\n",
         "| figure | " + " | ".join(keys) + " |",
-        "|---|---|---|---|---:|---:|",
+        "|---|---|---|---|---:|---:|---:|",
     ]
     for name in MODULES:
         cells = (str(stamps.get(name, {}).get(key, "")) for key in keys)
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    total = sum(int(str(s.get("seconds", 0))) for s in stamps.values())
+    total, worked = (
+        sum(int(str(s.get(key, 0))) for s in stamps.values()) / 60
+        for key in ("seconds", "processor")
+    )
     machines = dict.fromkeys(f"{s['machine']}; {s['versions']}" for s in stamps.values())
-    lines.append(f"\nIn all {total / 60:.0f} minutes, on {' and '.join(machines)}.")
+    lines.append(
+        f"\nIn all {total:.0f} minutes, of which {worked:.0f} of processor time, on"
+        f" {' and '.join(machines)}."
+    )
     return "\n".join(lines) + "\n"

@@ -107,7 +107,8 @@ def _center(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
 
 def _mass(tree: ClusterTree) -> float:
     """Of all that moves [kg]; not a number where there is none, and so is what is divided by it."""
-    return float(sum(body.mass for body in tree.spanning.bodies)) or float("nan")
+    mass = sum(body.mass for body in tree.spanning.bodies)
+    return mass if isinstance(mass, ca.SX) else float(mass) or float("nan")
 
 
 def _about_center(wrench: Matrix, c: Matrix) -> Matrix:

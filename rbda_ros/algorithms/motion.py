@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 
-from rbda_ros.cluster_tree.cancelling import while_wanted
+from rbda_ros.cluster_tree.cancelling import cancellable
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, ClusterNode, cluster_joint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, constant, cross_force, mirrored
@@ -35,7 +35,7 @@ def cluster_joints(tree: ClusterTree, q: Matrix, yd: Matrix | None = None) -> li
     parts = zip(tree.clusters, tree.split_positions(q), tree.split_independent(yd), strict=True)
     return [
         cluster_joint(node, tree.rows(node.parent), q_k, yd_k)
-        for node, q_k, yd_k in while_wanted(parts)
+        for node, q_k, yd_k in cancellable(parts)
     ]
 
 

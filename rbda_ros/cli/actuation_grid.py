@@ -16,7 +16,7 @@ from rbda_ros.errors import InputError, ModelError
 from rbda_ros.spatial import Array
 
 PER_JOINT = ("torque_limit", "torque_limit_alone", "velocity_limit", "velocity_limit_alone")
-MOST_POSES = 1_000_000
+MAX_POSES = 1_000_000
 
 
 def add_parser(commands: Any) -> None:
@@ -101,8 +101,8 @@ def grid(
         of `Actuation` with a leading axis N, and the names of joints and motors.
     """
     count = int(np.prod([len(values) for values in axes.values()]))
-    if count > MOST_POSES:
-        raise InputError(f"--grid: {count} poses; at most {MOST_POSES}")
+    if count > MAX_POSES:
+        raise InputError(f"--grid: {count} poses; at most {MAX_POSES}")
     names = tuple(axes)
     poses = np.array(list(itertools.product(*axes.values())))
     given = _completed(robot, {**fixed, **dict.fromkeys(names, 0.0)})

@@ -53,6 +53,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--frames", default="", metavar="LINKS", help="links for functions that are about frames"
     )
     parser.add_argument(
+        "--payload",
+        metavar="LINK",
+        help="a link whose payload is set while the program runs, by set_payload",
+    )
+    parser.add_argument(
         "--float32", action="store_true", help="single precision; the error is measured and printed"
     )
     parser.add_argument(
@@ -92,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
             joints=_names(args.joints) if args.joints else None,
             terms=_names(args.terms),
             frames=_names(args.frames),
+            payload=args.payload,
             float32=args.float32,
         )
     except (InputError, ModelError, OSError, UnsupportedOperationError) as error:

@@ -189,7 +189,7 @@ def _maps_as_text(values: dict[str, Any]) -> dict[str, Any]:
     for joint, entry in gains.items() if isinstance(gains, Mapping) else ():
         for name, gain in entry.items() if isinstance(entry, Mapping) else ():
             values.setdefault(name, {})[joint] = gain
-    for name in ("effort_limits", "joint_offsets", "stiffness", "damping"):
+    for name in ("effort_limits", "joint_offsets", "stiffness", "damping", "end_effectors"):
         if isinstance(values.get(name), Mapping):
             values[name] = yaml.safe_dump(dict(values[name]))
     return values

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.errors import ModelError
+from rbda_ros.node.stop_signals import StopSignals
 from rbda_ros.view.page import Page, ViewError
 
 NODE_PERIOD = 1.0 / 60.0
@@ -42,14 +41,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the page until Ctrl-C; returns the exit code."""
     stop = threading.Event()
-
-    def on_signal(*_: object) -> None:
-        if stop.is_set():
-            os._exit(0)  # a second one, while something does not end
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, on_signal)
+    StopSignals().then(stop.set)
     try:
         if args.node is not None:
             return _follow(args, stop)

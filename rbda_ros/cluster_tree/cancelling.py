@@ -54,7 +54,7 @@ def check_cancelled() -> None:
             raise CancelledWorkError("no longer wanted")
 
 
-def while_wanted(steps: Iterable[T]) -> Iterator[T]:
+def cancellable(steps: Iterable[T]) -> Iterator[T]:
     """The same steps, and `check_cancelled` before each."""
     for step in steps:
         check_cancelled()

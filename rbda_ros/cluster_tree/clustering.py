@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 Bodies = frozenset[int]
 Partition = frozenset[Bodies]
 
-MOST_VISITS = 100_000
+MAX_VISITS = 100_000
 """Bodies visited in the search of one region before the best partition so far is taken. Robots
 need a few hundred; the bound keeps loading quick where a file asks for the impossible."""
 
@@ -81,13 +81,13 @@ def _cheapest(start: Partition, parent: Mapping[int, int]) -> Partition:
     """The cheapest coarsening of ``start`` whose quotient is a tree.
 
     Whenever two parents P and Q of a cluster C differ, every valid clustering merges P with Q, C
-    with P, or C with Q: the search branches over these three and is exact until MOST_VISITS.
+    with P, or C with Q: the search branches over these three and is exact until MAX_VISITS.
     """
     best: Partition | None = None
     best_cost, visits = float("inf"), 0
     seen: set[Partition] = set()
     pending = [start]
-    while pending and (best is None or visits < MOST_VISITS):
+    while pending and (best is None or visits < MAX_VISITS):
         partition = pending.pop()
         if partition in seen or _cost(partition) >= best_cost:
             continue

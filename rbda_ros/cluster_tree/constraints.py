@@ -124,6 +124,12 @@ def cut_frames(tree: SpanningTree, cut: CutJoint, q: Positions) -> CutFrames:
     return CutFrames(Rp, pp, Rs, ps)
 
 
+def point_in_world(tree: SpanningTree, place: Attachment, q: Positions) -> Matrix:
+    """(3) where a point of a link is [m]; q has the joints from there to the base."""
+    path = frozenset(tree.path(tree.links[place.link].body))
+    return _follow(tree, place, path, q, IDENTITY, IDENTITY)[1]
+
+
 def second_axis(cut: CutJoint) -> tuple[float, float, float]:
     """The axis on the successor, of universal and perpendicular cuts.
 

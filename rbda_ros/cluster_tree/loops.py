@@ -69,6 +69,16 @@ class Loop:
             nq, nv = nq + body.model.nq, nv + body.model.nv
         return curved
 
+    @cached_property
+    def scalar_positions(self) -> dict[int, int]:
+        """Entry of q of each velocity coordinate that is the rate of one entry."""
+        places, nq, nv = {}, 0, 0
+        for body in self.bodies:
+            if body.model.nq == body.model.nv:
+                places.update({nv + i: nq + i for i in range(body.model.nv)})
+            nq, nv = nq + body.model.nq, nv + body.model.nv
+        return places
+
     def velocity_map(self, q: Matrix, independent: Sequence[int]) -> Matrix:
         """G (nv x ny), with qd = G yd (3).
 

@@ -1,8 +1,12 @@
-"""Springs: forces that depend on the position alone, on every tree joint.
+"""Springs and lacking weight: forces that depend on the position alone, on every tree joint.
 
 A spring pulls its ends together with the tension ``f = pretension + stiffness s``, where s is how
 far its length l is beyond its rest. Its force on the joints is ``f dl/dq``, which is ``dV/dq`` of
 its potential energy V(q). Loops leave it so, and what y has to give is ``G' dV/dq``.
+
+All algorithms give every link its weight. Where only a share w of it acts, a force takes the rest
+back; its potential is ``V = (1 - w) m g . c``, with the centre of mass c and the acceleration of
+gravity g.
 """
 
 from __future__ import annotations
@@ -13,11 +17,16 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from rbda_ros.cluster_tree.constraints import Positions, bodies_tied, cut_frames
+from rbda_ros.cluster_tree.constraints import (
+    Positions,
+    bodies_tied,
+    cut_frames,
+    point_in_world,
+)
 from rbda_ros.cluster_tree.coordinates import ranges
 from rbda_ros.cluster_tree.joints import rotation_from_quaternion
 from rbda_ros.cluster_tree.spanning_tree import SpanningTree
-from rbda_ros.description.model import CutJoint, Spring
+from rbda_ros.description.model import Attachment, CutJoint, Link, Pose, Spring
 from rbda_ros.errors import DescriptionError, Problem
 from rbda_ros.spatial import Array, Matrix, constant
 
@@ -29,14 +38,15 @@ SMALL_TURN = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Springs:
-    """The springs of one robot, as functions of its spanning position.
+    """The springs and the lacking weights of one robot, as functions of its spanning position.
 
     Attributes:
         columns: ``q -> (nv x parameters)``: times the parameters, the force on the tree joints
             that holds the springs.
         energy: ``q -> V`` [J].
-        names: of the parameters, ``spring.stiffness`` and ``spring.pretension``.
-        values: theirs [N m/rad, N/m; N m, N].
+        names: of the parameters, ``spring.stiffness``, ``spring.pretension`` and
+            ``link.lacking_weight``.
+        values: theirs [N m/rad, N/m; N m, N; 1].
     """
 
     columns: ca.Function
@@ -49,17 +59,25 @@ class Springs:
         return self.columns(q) @ constant(self.values)
 
 
-def build_springs(tree: SpanningTree, springs: Sequence[Spring]) -> Springs | None:
-    """Trace all springs of a robot; None where there are none.
+def build_springs(
+    tree: SpanningTree,
+    springs: Sequence[Spring],
+    links: Sequence[Link] = (),
+    gravity: tuple[float, float, float] = (0.0, 0.0, 0.0),
+) -> Springs | None:
+    """Trace all springs and lacking weights of a robot; None where there are none.
 
     Args:
         tree: the spanning tree, in the numbering of the robot's vectors.
         springs: as described.
+        links: of which those count that lack some of their weight.
+        gravity: acceleration of gravity in world axes [m/s^2].
 
     Raises:
         DescriptionError: springs whose ends are on one body.
     """
-    if not springs:
+    light = [link for link in links if _lacks_weight(tree, link, gravity)]
+    if not springs and not light:
         return None
     bodies = tree.bodies
     in_q, in_qd = ranges(b.model.nq for b in bodies), ranges(b.model.nv for b in bodies)
@@ -97,6 +115,14 @@ def build_springs(tree: SpanningTree, springs: Sequence[Spring]) -> Springs | No
             columns.append(pull)
             names.append(f"{spring.name}.pretension")
             values.append(spring.pretension)
+    for link in light:
+        assert link.inertia is not None
+        place = Attachment(link.name, Pose(link.inertia.origin.xyz))
+        height = ca.dot(ca.DM(list(gravity)), point_in_world(tree, place, position))
+        columns.append(link.inertia.mass * ca.jacobian(ca.jtimes(height, q, q_rate), qd).T)
+        names.append(f"{link.name}.lacking_weight")
+        values.append(1.0 - link.weight)
+        energy += (1.0 - link.weight) * link.inertia.mass * height
     if problems:
         raise DescriptionError(problems)
     stacked = ca.cse(ca.horzcat(*columns))
@@ -106,6 +132,13 @@ def build_springs(tree: SpanningTree, springs: Sequence[Spring]) -> Springs | No
         tuple(names),
         np.array(values),
     )
+
+
+def _lacks_weight(tree: SpanningTree, link: Link, gravity: tuple[float, float, float]) -> bool:
+    """Whether gravity pulls at a link, that moves, by less or more than its weight."""
+    if link.inertia is None or link.weight == 1.0 or not any(gravity):
+        return False
+    return link.inertia.mass > 0.0 and tree.links[link.name].body > 0
 
 
 def _between(spring: Spring) -> CutJoint:

@@ -10,13 +10,14 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.cluster_tree.cancelling import while_wanted
+from rbda_ros.cluster_tree.cancelling import cancellable
 from rbda_ros.cluster_tree.closing.assembly import Assembly
 from rbda_ros.cluster_tree.closing.idle import IdleFreedom
 from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, rounding_of
+from rbda_ros.cluster_tree.cluster_assembly import ClusterAssembly
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
-from rbda_ros.cluster_tree.constraint_places import by_cluster, ties_base, without_held
+from rbda_ros.cluster_tree.constraint_assignment import by_cluster, ties_base, without_fixed
 from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
 from rbda_ros.cluster_tree.effort_map import driven_coordinates
@@ -28,7 +29,6 @@ from rbda_ros.cluster_tree.spanning_tree import (
     integrate_bodies,
 )
 from rbda_ros.cluster_tree.springs import Springs, build_springs
-from rbda_ros.cluster_tree.tied_clusters import TiedClusters
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.spatial import Matrix
 
@@ -57,11 +57,11 @@ class ClusterTree:
 
     def outward(self) -> Iterator[int]:
         """Cluster indices from the base to the tips."""
-        return while_wanted(range(len(self.clusters)))
+        return cancellable(range(len(self.clusters)))
 
     def inward(self) -> Iterator[int]:
         """Cluster indices from the tips to the base."""
-        return while_wanted(reversed(range(len(self.clusters))))
+        return cancellable(reversed(range(len(self.clusters))))
 
     @cached_property
     def nq(self) -> int:
@@ -87,6 +87,24 @@ class ClusterTree:
     def independent(self) -> tuple[int, ...]:
         """Which spanning velocity coordinates are y."""
         return self._in_tree(lambda node: node.independent)
+
+    @cached_property
+    def independent_parents(self) -> tuple[int, ...]:
+        """For each coordinate of y the one before it on the path to the base; -1 for the first.
+
+        The mass matrix couples a coordinate only with those on its path, and so does its factor
+        (Featherstone, "Efficient Factorization of the Joint-Space Inertia Matrix for Branched
+        Kinematic Trees", 2005).
+        """
+        found: list[int] = []
+        last: dict[int | None, int] = {None: -1}
+        for k, node in enumerate(self.clusters):
+            before = last[node.parent]
+            for _ in range(node.ny):
+                found.append(before)
+                before = len(found) - 1
+            last[k] = before
+        return tuple(found)
 
     @cached_property
     def actuated(self) -> tuple[int, ...]:
@@ -206,7 +224,9 @@ def build_cluster_tree(
     description: RobotDescription,
     floating_base: bool = False,
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81),
-    assemble_clusters: Callable[[TiedClusters], list[Assembly | None]] = TiedClusters.assemble,
+    assemble_clusters: Callable[
+        [ClusterAssembly], list[Assembly | None]
+    ] = ClusterAssembly.assemble,
 ) -> ClusterTree:
     """Spanning tree, clusters and loops of a checked description.
 
@@ -223,23 +243,23 @@ def build_cluster_tree(
     tree = build_spanning_tree(description, floating_base)
     if tree.floating_base and not floating_base and ties_base(tree, description.constraints):
         tree = replace(tree, floating_base=False)  # a described floating joint like any other
-    description = without_held(tree, description)
+    description = without_fixed(tree, description)
     tied = [bodies_tied(tree, constraint) for constraint in description.constraints]
     tree, clusters = renumber(tree, find_clusters([body.parent for body in tree.bodies], tied))
     constraints = by_cluster(tree, clusters, description.constraints)
-    members = TiedClusters(description, tree, clusters, constraints)
+    members = ClusterAssembly(description, tree, clusters, constraints)
     above = parent_clusters(clusters, [body.parent for body in tree.bodies])
     assemblies = assemble_clusters(members)
     nodes = tuple(_node(members, k, above[k], each) for k, each in enumerate(assemblies))
     idle = tuple(freedom for each in assemblies if each for freedom in each.idle)
     locks = tuple(freedom.lock for freedom in idle)
     description = replace(description, constraints=(*description.constraints, *locks))
-    springs = build_springs(tree, description.springs)
+    springs = build_springs(tree, description.springs, description.links, gravity)
     return ClusterTree(description, tree, nodes, gravity, idle, springs)
 
 
 def _node(
-    members: TiedClusters, k: int, parent: int | None, assembly: Assembly | None
+    members: ClusterAssembly, k: int, parent: int | None, assembly: Assembly | None
 ) -> ClusterNode:
     """One cluster, with its assembly if it has constraints."""
     numbers, bodies = members.clusters[k], members.bodies(k)

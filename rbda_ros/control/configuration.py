@@ -10,7 +10,9 @@ import itertools
 import math
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,8 @@ POSITION, VELOCITY, EFFORT = 1, 2, 4
 """Fields of a JointState, as bits."""
 NOWHERE = -1
 LONGEST_SCALE = 1e6
+SAMPLES = 4
+"""Positions at which the ratios of linkages are looked at, beside the assembly."""
 
 _numbers = itertools.count(1)
 _identities: dict[int, tuple[weakref.ref[Any], int]] = {}
@@ -169,6 +173,9 @@ class Route:
         joints, entries: that the kernel goes by, and their entries of q.
         wanted_joints: whose acceleration it takes.
         seeds: measured joints of loops in which more is measured than needed.
+        followers: entries of q of the other joints of these loops.
+        settling, settling_joints: closes the loops by other measured joints; None where there are
+            too few.
         redundant, scales: measured joints that the kernel does not go by, and how fast each moves
             beside those it goes by, at least 1.
         closer: closes the loops where no kernel does; takes positions and a guess as bytes.
@@ -188,6 +195,9 @@ class Route:
     entries: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     wanted_joints: Indices = field(default_factory=lambda: indices(()))
     seeds: Indices = field(default_factory=lambda: indices(()))
+    followers: Indices = field(default_factory=lambda: indices(()))
+    settling: BoundKernel | None = None
+    settling_joints: Indices = field(default_factory=lambda: indices(()))
     redundant: Indices = field(default_factory=lambda: indices(()))
     scales: Array = field(default_factory=lambda: np.zeros(0))
     closer: Any = None
@@ -400,6 +410,7 @@ class RouteMaker:
         self._place = {name: k for k, name in enumerate(robot.joint_names)}
         self._calls: dict[tuple[Any, ...], FeedforwardCall] = {}
         self._completions: dict[Joints, BoundKernel] = {}
+        self._settlings: dict[Joints, BoundKernel] = {}
 
     def route(self, measured: bytes, wanted: bytes | None, settings: Settings) -> Route:
         """The route for known joints, compiled; in any thread but not in two at once."""
@@ -420,7 +431,8 @@ class RouteMaker:
             except InputError as error:
                 reference_problem = str(error)
         call = self._call(joints, wanted_joints, settings)
-        redundant, seeds = self._redundant(measured, call.joints)
+        redundant, seeds, followers = self._redundant(measured, call.joints)
+        others = self._others(measured, call.joints, redundant)
         layout = robot.coordinates
         return Route(
             *key,
@@ -431,6 +443,9 @@ class RouteMaker:
             entries=np.array([layout.scalar_positions[n] for n in call.joints], np.int64),
             wanted_joints=indices(self._place[name] for name in call.acceleration_joints),
             seeds=indices(self._place[name] for name in seeds),
+            followers=indices(place for name in followers for place in layout.positions[name]),
+            settling=self._settling(others) if followers else None,
+            settling_joints=indices(self._place[name] for name in others),
             redundant=indices(self._place[name] for name in redundant),
             scales=self._scales(call.joints, redundant),
             closer=None if call.closes_itself else self._closer(call),
@@ -451,37 +466,69 @@ class RouteMaker:
             self._completions[joints] = BoundKernel.of(call.kernel, call.bound)
         return self._completions[joints]
 
-    def _redundant(self, measured: bytes, joints: Joints) -> tuple[list[str], list[str]]:
-        """Measured joints that nothing goes by; and all measured ones of the same clusters."""
+    def _redundant(self, measured: bytes, joints: Joints) -> tuple[list[str], list[str], list[str]]:
+        """Measured joints that no kernel takes; of their clusters all measured, and all others."""
         scalar = self.robot.coordinates.scalar_positions
         known = {name for name in names_in(self.robot, measured) if name in scalar}
         redundant: list[str] = []
         seeds: list[str] = []
+        followers: list[str] = []
         for cluster in self.robot.clusters:
             here = [name for name in cluster.joints if name in known]
             more = [name for name in here if name not in joints]
             if more:
                 redundant += more
                 seeds += here
-        return redundant, seeds
+                followers += [name for name in cluster.joints if name not in known]
+        return redundant, seeds, followers
+
+    def _others(self, measured: bytes, joints: Joints, redundant: Sequence[str]) -> Joints:
+        """Joints that determine the others, with as many redundant ones among them as can be."""
+        if not redundant:
+            return ()
+        names = [name for name in names_in(self.robot, measured) if name not in joints]
+        for more in (*joints, ""):
+            try:
+                return self.robot.determining_joints(names)
+            except InputError:
+                names = [*names, more]
+        return joints
+
+    def _settling(self, joints: Joints) -> BoundKernel:
+        if joints not in self._settlings:
+            self._settlings[joints] = BoundKernel.made(self.robot.closure_kernel(joints))
+        return self._settlings[joints]
 
     def _scales(self, joints: Joints, redundant: Sequence[str]) -> Array:
-        """How fast joints move per motion of those that are gone by, at the assembly; at least 1.
+        """How fast joints move at least per motion of the joints that the kernel takes; 1 or more.
 
-        A difference is judged on the slower side of a gear.
+        A difference is judged on the slower side of a gear. The ratio of a linkage changes with its
+        position, and has no bound near a dead point: the least of some positions counts.
         """
         if not redundant:
             return np.zeros(0)
         call = self.robot.completion(joints)
-        call.q[:], call.base_twist[:] = self.robot.neutral(), 0.0
         at = [self.robot.coordinates.velocities[name].start for name in redundant]
-        fastest = np.ones(len(redundant))
-        for k in range(len(joints)):
-            call.velocity[:] = 0.0
-            call.velocity[k] = 1.0
-            rates = np.abs(call()[at])
-            fastest = np.where(rates < LONGEST_SCALE, np.maximum(fastest, rates), fastest)
-        return fastest
+        least = np.full(len(redundant), LONGEST_SCALE)
+        for q in self._positions:
+            call.q[:], call.base_twist[:] = q, 0.0
+            fastest = np.zeros(len(redundant))
+            for k in range(len(joints)):
+                call.velocity[:] = 0.0
+                call.velocity[k] = 1.0
+                rates = np.abs(call()[at])
+                fastest = np.where(rates < LONGEST_SCALE, np.maximum(fastest, rates), fastest)
+            least = np.minimum(least, fastest)
+        return np.maximum(least, 1.0)
+
+    @cached_property
+    def _positions(self) -> list[Array]:
+        """Closed positions: the assembly, and some others."""
+        found = [self.robot.neutral()]
+        for seed in range(SAMPLES):
+            with suppress(ClosureError):
+                found.append(self.robot.random_state(seed).q)
+        return found
 
     def _closer(self, call: FeedforwardCall) -> Any:
         """Closes the loops that no Newton steps in a kernel close."""

@@ -34,8 +34,12 @@ typedef struct {
 /* Make efforts (count) what may be sent at a steady time [ns], in place; how many were above their
  * limit. They count as sent. */
 size_t gate_pass(gate_t *gate, const gate_rules_t *rules, int64_t steady, double *efforts);
-/* Zeros, or other efforts that end the stream, were sent: the next effort begins a ramp. */
-void gate_end(gate_t *gate, int64_t steady, const double *efforts);
+/* The same for efforts that stand for a while after the inputs stopped: the ramp goes on as it was,
+ * and the next effort begins another. Whether to send them: the first, and those that differ from
+ * the last. */
+bool gate_hold(gate_t *gate, const gate_rules_t *rules, int64_t steady, double *efforts);
+/* Zeros were sent, which end the stream: the next effort begins a ramp. */
+void gate_end(gate_t *gate, int64_t steady);
 /* Have the next effort begin a ramp. */
 void gate_restart(gate_t *gate);
 

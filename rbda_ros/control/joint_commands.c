@@ -95,14 +95,12 @@ static void give_command(machine_t *m, const command_route_t *route, const layou
     route->effort[model->coordinates[layout->joints[k]]] = number_at(command->effort, (size_t)k);
 }
 
-static code_t compute_command(machine_t *m, const command_route_t *route)
+static code_t compute_command(machine_t *m, const command_route_t *route, const double *start)
 {
   const config_t *config = m->config;
   const double *health = route->closing.health;
   if (route->moves) {
-    const double *measured = route->state + m->state->ny;
-    const closing_result_t result =
-        close_loops(&route->closing, &config->settings.closing, measured);
+    const closing_result_t result = close_loops(&route->closing, &config->settings.closing, start);
     if (result == INPUT_NOT_FINITE) return NOT_FINITE;
     if (result == TOO_FAR) return NOT_CLOSING;
   } else {
@@ -152,10 +150,10 @@ code_t feed_command(machine_t *m, const sink_t *sink, const uint8_t *data, size_
   if (layout == NULL) return command.name_count > MAX_NAMES ? WRONG_SIZE : UNREADABLE;
   m->detail.value = (double)(moment.now - command.stamp);
   if (is_stale(command.stamp, moment.now, settings->timeout)) return STALE;
-  if (settings->timeout != 0 && command.stamp < s->last_command_stamp) return OUT_OF_ORDER;
-  s->last_command_stamp = command.stamp;
   code_t code = check_command(layout, &command);
   if (code != ACCEPTED) return code;
+  if (settings->timeout != 0 && command.stamp < s->last_command_stamp) return OUT_OF_ORDER;
+  s->last_command_stamp = command.stamp;
   uint8_t *named = m->detail.mask;
   memset(named, 0, (size_t)s->joints);
   for (int k = 0; k < layout->count; k++) named[layout->joints[k]] = 1;
@@ -167,8 +165,9 @@ code_t feed_command(machine_t *m, const sink_t *sink, const uint8_t *data, size_
   if (!route->determined) return PARTIAL;
   const bool fresh = is_state_fresh(m, moment.now);
   if (route->needs_state && !fresh) return NO_STATE;
-  give_command(m, route, layout, &command, start_of(m, fresh, moment), fresh);
-  code = compute_command(m, route);
+  const double *start = start_of(m, fresh, moment);
+  give_command(m, route, layout, &command, start, fresh);
+  code = compute_command(m, route, start);
   if (code != ACCEPTED) return code;
   memcpy(s->command_q, route->closing.q, sizeof(double) * (size_t)s->nq);
   s->command_stamp = command.stamp;

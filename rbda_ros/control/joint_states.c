@@ -1,4 +1,5 @@
 /* Joint states to efforts. */
+#include "../engine/agreement.h"
 #include "machine.h"
 
 #include <math.h>
@@ -233,8 +234,12 @@ static double measured_position(const machine_t *m, int joint)
   return m->state->position[joint] + m->config->settings.offsets[joint];
 }
 
-/* Where closing begins: at the last position; with `seeded`, where more is measured than needed, at
- * what is measured, so that the measurements choose the branch. */
+/* Where closing begins: where redundant measurements are; there, with the joints that nobody measures
+ * where they follow from these; or at the last position. */
+enum { AT_MEASURED, AT_SETTLED, AT_LAST };
+
+/* Begin at the last position; with `seeded`, where more is measured than needed, at what is measured,
+ * so that the measurements choose the branch. */
 static void give_guess(machine_t *m, const route_t *route, bool seeded)
 {
   const state_t *s = m->state;
@@ -245,6 +250,31 @@ static void give_guess(machine_t *m, const route_t *route, bool seeded)
     const int joint = route->seeds[k];
     guess[m->config->model.entries[joint]] = measured_position(m, joint);
   }
+}
+
+/* Begin where the loops close by the other measured joints: near a dead point of those that the
+ * efforts follow from, these still tell on which branch the joints are that nobody measures. */
+static void settle(machine_t *m, const route_t *route)
+{
+  const kernel_t *kernel = &route->settling;
+  const closing_rules_t *rules = &m->config->settings.closing;
+  const size_t nq = (size_t)m->config->model.nq;
+  double *position = kernel->ports[0], *guess = kernel->ports[1], *q = kernel->ports[2];
+  double residual = INFINITY;
+  for (int k = 0; k < route->settling_count; k++)
+    position[k] = measured_position(m, route->settling_joints[k]);
+  memcpy(guess, route->closing.guess, sizeof(double) * nq);
+  for (int k = 0; k < rules->repeats && !(residual <= rules->precise); k++) {
+    run_kernel(kernel);
+    memcpy(guess, q, sizeof(double) * nq);
+    residual = 0.0;
+    for (size_t row = 0; row < kernel->sizes[3]; row++)
+      residual = fmax(residual, fabs(kernel->ports[3][row]));
+  }
+  for (size_t k = 0; k < nq; k++)
+    if (!isfinite(q[k])) return;
+  for (int k = 0; residual <= rules->closed && k < route->follower_count; k++)
+    route->closing.guess[route->followers[k]] = q[route->followers[k]];
 }
 
 /* Where the robot is and how it moves, and nothing that should accelerate it. */
@@ -265,15 +295,17 @@ static void give_motion(machine_t *m, const route_t *route, bool moving)
 /* Time between two searches that are asked for [ns]: they take what others need. */
 static const int64_t SEARCH_PAUSE = 500000000;
 
-static code_t close_route(machine_t *m, const route_t *route)
+/* Close the loops; with `home`, from the assembly too, and by a search where nothing else helps. */
+static code_t close_route(machine_t *m, const route_t *route, bool home)
 {
   const config_t *config = m->config;
   const closing_t *closing = &route->closing;
   if (route->by_newton) {
     const closing_result_t result =
-        close_loops(closing, &config->settings.closing, config->model.home);
+        close_loops(closing, &config->settings.closing, home ? config->model.home : NULL);
     if (result == INPUT_NOT_FINITE) return NOT_FINITE;
     if (result == CLOSED) return ACCEPTED;
+    if (!home) return NOT_CLOSING;
     request_t *request = &m->request;
     const int64_t steady = m->state->latest_steady;
     if (!request->search && steady - request->search_time > SEARCH_PAUSE) {
@@ -292,12 +324,6 @@ static code_t close_route(machine_t *m, const route_t *route)
   return closing->health[RESIDUAL] <= config->settings.closing.closed ? ACCEPTED : NOT_CLOSING;
 }
 
-static double difference(const machine_t *m, int joint, double measured, double computed)
-{
-  const double plain = measured - computed;
-  return m->config->model.angular[joint] ? remainder(plain, 2.0 * M_PI) : plain;
-}
-
 /* Redundant measurements have to agree with the position that was computed. */
 static code_t check_agreement(machine_t *m, const route_t *route)
 {
@@ -308,7 +334,8 @@ static code_t check_agreement(machine_t *m, const route_t *route)
     const int joint = route->redundant[k];
     const double computed = route->closing.q[m->config->model.entries[joint]];
     const double measured = measured_position(m, joint);
-    const double apart = fabs(difference(m, joint, measured, computed)) / route->scales[k];
+    const double apart =
+        disagreement(measured, computed, m->config->model.angular[joint], route->scales[k]);
     if (apart <= largest) continue;
     largest = apart;
     m->detail.joint = joint;
@@ -332,37 +359,47 @@ static code_t check_health(machine_t *m, const route_t *route)
   return ACCEPTED;
 }
 
+/* Share of the tolerance within which no other branch is looked for: two may be near a dead point. */
+static const double CERTAIN = 1e-3;
+
 /* Evaluate from one guess. */
-static code_t evaluate_from(machine_t *m, const route_t *route, bool seeded)
+static code_t evaluate_from(machine_t *m, const route_t *route, int start)
 {
-  give_guess(m, route, seeded);
-  code_t code = close_route(m, route);
+  m->apart = 0.0;
+  give_guess(m, route, start != AT_LAST);
+  if (start == AT_SETTLED) settle(m, route);
+  code_t code = close_route(m, route, start == AT_LAST);
   if (code == ACCEPTED) code = check_health(m, route);
   if (code == ACCEPTED) code = check_agreement(m, route);
   return code;
 }
 
-/* Evaluate with the loops closed on the branch that agrees with the measurements: that of the
- * measured joints, or that of the last position. Where neither agrees, the one that is nearer says
+/* Evaluate with the loops closed on the branch that agrees best with the measurements: that of the
+ * measured joints, or else that of the last position. Where none agrees, the one that is nearest says
  * which joint is wrong. */
 static code_t evaluate(machine_t *m, const route_t *route)
 {
-  m->apart = 0.0;
   const request_t before = m->request;
-  code_t code = evaluate_from(m, route, true);
-  if (code != ACCEPTED && route->seed_count > 0) {
-    const detail_t first = m->detail;
-    const double apart = m->apart;
-    const code_t second = evaluate_from(m, route, false);
-    const bool better = second == ACCEPTED || code != CONTRADICTION
-                        || (second == CONTRADICTION && m->apart < apart);
-    if (better) {
-      code = second;
-    } else {
-      m->detail = first;
-      m->apart = apart;
+  const double close = CERTAIN * m->config->settings.tolerance;
+  detail_t detail = m->detail;
+  double apart = INFINITY;
+  code_t code = NOT_CLOSING;
+  for (int start = route->seed_count > 0 ? AT_MEASURED : AT_LAST; start <= AT_LAST; start++) {
+    if (start == AT_SETTLED && route->settling.count == 0) continue;
+    if (start == AT_LAST && code == ACCEPTED) break;
+    code_t found = evaluate_from(m, route, start);
+    if (code == ACCEPTED && (found != ACCEPTED || m->apart > apart + close))
+      found = evaluate_from(m, route, AT_MEASURED); /* it was better */
+    if (code != CONTRADICTION || (found == CONTRADICTION && m->apart < apart)
+        || found == ACCEPTED) {
+      code = found;
+      detail = m->detail;
+      apart = m->apart;
     }
+    if (found == ACCEPTED && apart <= close) break;
   }
+  m->detail = detail;
+  m->apart = apart;
   if (code == ACCEPTED) { /* nothing has to be searched for */
     m->request.search = before.search;
     m->request.search_time = before.search_time;
@@ -442,7 +479,7 @@ static void send_positions(machine_t *m, const sink_t *sink, const route_t *rout
   send_completed(m, sink, route, layout, state, moving);
 }
 
-static void keep_answer(machine_t *m, const route_t *route, int64_t time, moment_t moment)
+static void keep_answer(machine_t *m, const route_t *route, int64_t time)
 {
   state_t *s = m->state;
   const size_t ny = (size_t)s->ny, nq = (size_t)s->nq;
@@ -452,7 +489,6 @@ static void keep_answer(machine_t *m, const route_t *route, int64_t time, moment
   memcpy(s->state + ny + nq, route->efforts, sizeof(double) * (size_t)s->actuated);
   memcpy(s->state_joints, route->chosen, (size_t)s->joints);
   s->state_time = time;
-  s->state_steady = moment.steady;
   s->answered = true;
   m->route = route;
 }
@@ -506,13 +542,14 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
     if (placed) send_positions(m, sink, route, layout, &state, true);
     return code;
   }
-  keep_answer(m, route, time, moment);
+  keep_answer(m, route, time);
   const size_t limited = pass_gate(m, FEEDFORWARD_GATE, route->efforts, moment, config->scratch);
   emit_efforts(sink, FEEDFORWARD, &config->outputs.feedforward, config->scratch, state.stamp);
   send_effort_array(m, sink, false, route->efforts, moment);
   const bool listened = settings->complete && sink->listened(sink->context, COMPLETED_STATES);
   const bool damping = settings->on_stale == STALE_DAMPING;
-  if (listened || damping || config->observer != NULL) complete_velocity(m, route);
+  s->completed = listened || damping || config->observer != NULL;
+  if (s->completed) complete_velocity(m, route);
   if (listened) send_completed(m, sink, route, layout, &state, true);
   if (config->observer != NULL) {
     code = observe(m, sink, layout, &state, time);

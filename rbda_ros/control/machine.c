@@ -31,6 +31,27 @@ bool machine_init(machine_t *machine)
          && machine->asked != NULL;
 }
 
+/* Messages that are sent with the next input, or when nothing came. */
+static void queue(void *context, int topic, const uint8_t *data, size_t size)
+{
+  message_t **end = context, *message = malloc(sizeof *message + size);
+  if (message == NULL) return;
+  *message = (message_t){NULL, topic, size};
+  memcpy(message->data, data, size);
+  while (*end != NULL) end = &(*end)->next;
+  *end = message;
+}
+
+static void send_pending(machine_t *m, const sink_t *sink)
+{
+  while (m->pending != NULL) {
+    message_t *message = m->pending;
+    if (sink != NULL) sink->emit(sink->context, message->topic, message->data, message->size);
+    m->pending = message->next;
+    free(message);
+  }
+}
+
 static void free_request(machine_t *machine)
 {
   free(machine->request.measured);
@@ -45,6 +66,7 @@ void machine_free(machine_t *machine)
 {
   free_state(machine->state);
   free_request(machine);
+  send_pending(machine, NULL);
   free(machine->rejection.data);
   free(machine->states.records);
   free(machine->commands.records);
@@ -72,67 +94,6 @@ static bool make_request(machine_t *machine, const model_t *model)
   request->guess = request->position + joints;
   request->search_time = NEVER;
   return true;
-}
-
-/* What was last sent on a topic, by the names of the motors. */
-static void carry_gates(const config_t *before, const state_t *old, const config_t *config,
-                        state_t *state)
-{
-  const model_t *from = &before->model, *to = &config->model;
-  state->latest_steady = old->latest_steady;
-  state->steady_shift = old->steady_shift;
-  for (int g = 0; g < 3; g++) {
-    gate_t *gate = &state->gates[g];
-    const gate_t *last = &old->gates[g];
-    gate->time = last->time;
-    gate->sent = last->sent;
-    gate->standing = last->standing;
-    state->gate_end_time[g] = old->gate_end_time[g];
-    for (int k = 0; k < to->actuated; k++)
-      for (int j = 0; j < from->actuated; j++)
-        if (strcmp(to->joints.names[to->actuated_joints[k]],
-                   from->joints.names[from->actuated_joints[j]])
-            == 0)
-          gate->last[k] = last->last[j];
-  }
-}
-
-config_t *machine_configure(machine_t *machine, config_t *config)
-{
-  config_t *before = machine->config;
-  state_t *old = machine->state;
-  machine->config = config;
-  machine->route = NULL;
-  memset(machine->asked, 0, sizeof(uint64_t) * (MAX_ASKED + 1));
-  if (config == NULL) {
-    free_state(old);
-    machine->state = NULL;
-    free_request(machine);
-    return before;
-  }
-  if (before == NULL || !same_joints(&before->model, &config->model)) {
-    machine->state = NULL;
-    if (!make_state(machine, config) || !make_request(machine, &config->model)) {
-      free_state(machine->state);
-      free_state(old);
-      machine->state = NULL;
-      machine->config = NULL;
-      return before == NULL ? config : before; /* no memory: there is no model any more */
-    }
-    if (old != NULL) carry_gates(before, old, config, machine->state);
-    free_state(old);
-    return before;
-  }
-  if (before->model.version != config->model.version) old->observing = false;
-  if (before->model.description != config->model.description) {
-    /* What was measured may mean something else; what was sent is still standing. */
-    forget_inputs(old);
-    for (int k = 0; k < 3; k++) gate_restart(&old->gates[k]);
-  } else if (before->settings.differentiate != config->settings.differentiate
-             || before->settings.acceleration_source != config->settings.acceleration_source) {
-    forget_differences(old);
-  }
-  return before;
 }
 
 /* Rejections and requests. */
@@ -195,10 +156,7 @@ void begin_moment(machine_t *m, moment_t moment)
 {
   state_t *s = m->state;
   if (moment.now < s->latest - JUMP) {
-    const int64_t state_steady = s->state_steady, command_steady = s->command_steady;
     forget_inputs(s);
-    s->state_steady = state_steady; /* for whoever watches that inputs come */
-    s->command_steady = command_steady;
   }
   s->latest = moment.now;
 }
@@ -211,6 +169,7 @@ static moment_t follow_steady(state_t *s, moment_t moment)
     s->steady_shift = s->latest_steady - moment.steady;
   moment.steady += s->steady_shift;
   s->latest_steady = moment.steady;
+  s->present = moment.now;
   return moment;
 }
 
@@ -236,7 +195,7 @@ void emit_efforts(const sink_t *sink, int topic, template_t *message, const doub
 size_t pass_gate(machine_t *m, int gate, const double *efforts, moment_t moment, double *out)
 {
   memcpy(out, efforts, sizeof(double) * (size_t)m->config->model.actuated);
-  m->state->gate_end_time[gate] = NEVER;
+  m->state->hold_began[gate] = NEVER;
   const size_t limited =
       gate_pass(&m->state->gates[gate], &m->config->settings.gate, moment.steady, out);
   m->limited += limited > 0 && gate != ARRAY_GATE;
@@ -253,25 +212,129 @@ void send_effort_array(machine_t *m, const sink_t *sink, bool from_joints, const
   send_array(m, sink, EFFORT_COMMANDS, out);
 }
 
-/* End one topic with efforts (actuated), or NULL for zeros. */
-static void end_topic(machine_t *m, const sink_t *sink, int gate, const double *efforts,
-                      moment_t moment)
+/* Publish efforts (actuated) that answer no input. */
+static void send_unasked(machine_t *m, const sink_t *sink, int gate, const double *efforts,
+                         moment_t moment)
 {
-  config_t *config = m->config;
-  const size_t actuated = (size_t)config->model.actuated;
-  double *out = config->scratch;
-  for (size_t k = 0; k < actuated; k++) {
-    const double limit = config->settings.limits[k];
-    out[k] = efforts == NULL ? 0.0 : fmax(-limit, fmin(efforts[k], limit));
-  }
-  gate_end(&m->state->gates[gate], moment.steady, out);
+  outputs_t *outputs = &m->config->outputs;
   if (gate == FEEDFORWARD_GATE)
-    emit_efforts(sink, FEEDFORWARD, &config->outputs.feedforward, out, moment.now);
+    emit_efforts(sink, FEEDFORWARD, &outputs->feedforward, efforts, moment.now);
   else if (gate == MOTOR_GATE)
-    emit_efforts(sink, MOTOR_COMMANDS, &config->outputs.motors[EFFORT_FIELD], out, moment.now);
-  else if (config->settings.command_count > 0)
-    send_array(m, sink, EFFORT_COMMANDS, out);
+    emit_efforts(sink, MOTOR_COMMANDS, &outputs->motors[EFFORT_FIELD], efforts, moment.now);
+  else if (m->config->settings.command_count > 0)
+    send_array(m, sink, EFFORT_COMMANDS, efforts);
 }
+
+/* End one topic with zeros. */
+static void end_topic(machine_t *m, const sink_t *sink, int gate, moment_t moment)
+{
+  double *zeros = m->config->scratch;
+  memset(zeros, 0, sizeof(double) * (size_t)m->config->model.actuated);
+  gate_end(&m->state->gates[gate], moment.steady);
+  m->state->hold_began[gate] = NEVER;
+  send_unasked(m, sink, gate, zeros, moment);
+}
+
+/* Configurations. */
+
+static const char *motor_name(const model_t *model, int motor)
+{
+  return model->joints.names[model->actuated_joints[motor]];
+}
+
+static bool same_motors(const model_t *one, const model_t *other)
+{
+  bool same = one->actuated == other->actuated;
+  for (int k = 0; same && k < one->actuated; k++)
+    same = strcmp(motor_name(one, k), motor_name(other, k)) == 0;
+  return same;
+}
+
+static bool same_array(const settings_t *one, const settings_t *other)
+{
+  bool same = one->command_count == other->command_count;
+  for (int k = 0; same && k < one->command_count; k++)
+    same = one->command_order[k] == other->command_order[k];
+  return same;
+}
+
+/* Nobody will send to motors that another configuration does not have, nor with the same order of
+ * the array: zeros for these, with the next message. */
+static void end_replaced(machine_t *m, const config_t *config)
+{
+  const config_t *before = m->config;
+  const bool motors = same_motors(&before->model, &config->model);
+  const bool array = motors && same_array(&before->settings, &config->settings);
+  const sink_t sink = {&m->pending, queue, NULL};
+  if (before->settings.on_stale == STALE_NOTHING) return;
+  for (int g = 0; g < GATES; g++)
+    if (m->state->gates[g].standing && !(g == ARRAY_GATE ? array : motors))
+      end_topic(m, &sink, g, (moment_t){m->state->present, m->state->latest_steady});
+}
+
+/* What was last sent on a topic, by the names of the motors. */
+static void carry_gates(const config_t *before, const state_t *old, const config_t *config,
+                        state_t *state)
+{
+  const model_t *from = &before->model, *to = &config->model;
+  state->latest_steady = old->latest_steady;
+  state->present = old->present;
+  state->steady_shift = old->steady_shift;
+  for (int g = 0; g < GATES; g++) {
+    gate_t *gate = &state->gates[g];
+    const gate_t *last = &old->gates[g];
+    gate->time = last->time;
+    gate->sent = last->sent;
+    gate->standing = last->standing;
+    state->hold_began[g] = old->hold_began[g];
+    for (int k = 0; k < to->actuated; k++)
+      for (int j = 0; j < from->actuated; j++)
+        if (strcmp(motor_name(to, k), motor_name(from, j)) == 0) gate->last[k] = last->last[j];
+  }
+}
+
+config_t *machine_configure(machine_t *machine, config_t *config)
+{
+  config_t *before = machine->config;
+  if (before != NULL && config != NULL) end_replaced(machine, config);
+  state_t *old = machine->state;
+  machine->config = config;
+  machine->route = NULL;
+  memset(machine->asked, 0, sizeof(uint64_t) * (MAX_ASKED + 1));
+  if (config == NULL) {
+    free_state(old);
+    machine->state = NULL;
+    free_request(machine);
+    return before;
+  }
+  if (before == NULL || !same_joints(&before->model, &config->model)) {
+    machine->state = NULL;
+    if (!make_state(machine, config) || !make_request(machine, &config->model)) {
+      free_state(machine->state);
+      free_state(old);
+      machine->state = NULL;
+      machine->config = NULL;
+      return before == NULL ? config : before; /* no memory: there is no model any more */
+    }
+    if (old != NULL) carry_gates(before, old, config, machine->state);
+    free_state(old);
+    return before;
+  }
+  if (before->model.version != config->model.version) old->observing = false;
+  if (before->model.description != config->model.description) {
+    /* What was measured may mean something else; what was sent is still standing. */
+    forget_inputs(old);
+    if (memcmp(before->model.home, config->model.home, sizeof(double) * (size_t)old->nq) != 0)
+      start_at(old, config->model.home); /* another assembly may mean another branch */
+    for (int g = 0; g < GATES; g++) gate_restart(&old->gates[g]);
+  } else if (before->settings.differentiate != config->settings.differentiate
+             || before->settings.acceleration_source != config->settings.acceleration_source) {
+    forget_differences(old);
+  }
+  return before;
+}
+
+/* Ends. */
 
 /* Efforts that stand for a limited time after the inputs stopped; NULL for zeros. */
 static const double *standing_efforts(machine_t *m, double *out)
@@ -281,53 +344,74 @@ static const double *standing_efforts(machine_t *m, double *out)
   const model_t *model = &config->model;
   const hold_t *hold = config->hold;
   if (!s->answered) return NULL;
-  if (config->settings.on_stale == STALE_DAMPING) {
+  if (config->settings.on_stale == STALE_DAMPING && s->completed) {
     for (int k = 0; k < model->actuated; k++) {
       const int32_t at = model->coordinates[model->actuated_joints[k]];
       out[k] = -config->settings.damping[k] * s->qd[at];
     }
-    return out;
+  } else if (config->settings.on_stale == STALE_GRAVITY && hold != NULL) {
+    memcpy(hold->gravity.ports[0], s->state + s->ny, sizeof(double) * (size_t)s->nq);
+    run_kernel(&hold->gravity);
+    memcpy(hold->efforts.ports[0], s->state + s->ny, sizeof(double) * (size_t)s->nq);
+    memcpy(hold->efforts.ports[1], hold->gravity.ports[1], sizeof(double) * (size_t)s->ny);
+    run_kernel(&hold->efforts);
+    memcpy(out, hold->efforts.ports[2], sizeof(double) * (size_t)s->actuated);
+  } else {
+    return NULL;
   }
-  if (config->settings.on_stale != STALE_GRAVITY || hold == NULL) return NULL;
-  memcpy(hold->gravity.ports[0], s->state + s->ny, sizeof(double) * (size_t)s->nq);
-  run_kernel(&hold->gravity);
-  memcpy(hold->efforts.ports[0], s->state + s->ny, sizeof(double) * (size_t)s->nq);
-  memcpy(hold->efforts.ports[1], hold->gravity.ports[1], sizeof(double) * (size_t)s->ny);
-  run_kernel(&hold->efforts);
-  memcpy(out, hold->efforts.ports[2], sizeof(double) * (size_t)s->actuated);
   for (int k = 0; k < s->actuated; k++)
     if (!isfinite(out[k])) return NULL;
   return out;
 }
 
-/* When the inputs of a gate came last, by the steady clock. */
-static int64_t last_input(const machine_t *m, int gate)
+/* How often efforts that stand pass the gate again: limits may be others by then [ns]. */
+static const int64_t HOLD_PERIOD = 10000000;
+
+/* Efforts that stand after the inputs of a topic stopped, through its gate; false where there are
+ * none, or not any more. */
+static bool hold_topic(machine_t *m, const sink_t *sink, int gate, moment_t moment)
 {
-  const bool commands =
-      gate == MOTOR_GATE || (gate == ARRAY_GATE && m->config->settings.commands_from_joints);
-  return commands ? m->state->command_steady : m->state->state_steady;
+  const settings_t *settings = &m->config->settings;
+  int64_t *began = &m->state->hold_began[gate];
+  if (*began != NEVER && moment.steady - *began > settings->stale_hold) return false;
+  if (*began != NEVER && settings->on_stale == STALE_NOTHING) return true; /* until it is over */
+  double *out = m->config->scratch + m->config->model.actuated;
+  if (standing_efforts(m, out) == NULL) return false;
+  if (*began == NEVER) *began = moment.steady;
+  if (gate_hold(&m->state->gates[gate], &settings->gate, moment.steady, out))
+    send_unasked(m, sink, gate, out, moment);
+  return true;
+}
+
+/* End a topic if its inputs have stopped; when to look again [ns, steady]. */
+static int64_t watch_topic(machine_t *m, const sink_t *sink, int gate, moment_t moment)
+{
+  const settings_t *settings = &m->config->settings;
+  const gate_t *of = &m->state->gates[gate];
+  const bool holds = m->state->hold_began[gate] != NEVER;
+  if (!of->standing) return INT64_MAX;
+  if (!holds) {
+    if (settings->timeout == 0 || settings->on_stale == STALE_NOTHING) return INT64_MAX;
+    if (moment.steady - of->time <= settings->timeout) return of->time + settings->timeout;
+  }
+  if (hold_topic(m, sink, gate, moment)) {
+    const int64_t end = m->state->hold_began[gate] + settings->stale_hold;
+    const int64_t again = moment.steady + HOLD_PERIOD;
+    return end < again ? end : again;
+  }
+  end_topic(m, sink, gate, moment);
+  return INT64_MAX;
 }
 
 int64_t machine_tick(machine_t *m, const sink_t *sink, moment_t moment)
 {
   int64_t next = INT64_MAX;
+  send_pending(m, sink);
   if (m->config == NULL) return next;
   moment = follow_steady(m->state, moment);
-  const settings_t *settings = &m->config->settings;
-  double *out = m->config->scratch + m->config->model.actuated;
-  for (int g = 0; g < 3 && settings->timeout != 0 && settings->on_stale != STALE_NOTHING; g++) {
-    if (!m->state->gates[g].standing) continue;
-    int64_t *end = &m->state->gate_end_time[g];
-    const bool holding = *end != NEVER;
-    const int64_t due = holding ? *end : last_input(m, g) + settings->timeout;
-    if (moment.steady <= due) {
-      next = due < next ? due : next;
-      continue;
-    }
-    const double *efforts = holding ? NULL : standing_efforts(m, out);
-    end_topic(m, sink, g, efforts, moment);
-    *end = efforts == NULL ? NEVER : moment.steady + settings->stale_hold;
-    if (efforts != NULL && *end < next) next = *end;
+  for (int g = 0; g < GATES; g++) {
+    const int64_t due = watch_topic(m, sink, g, moment);
+    next = due < next ? due : next;
   }
   return next == INT64_MAX ? next : next - m->state->steady_shift;
 }
@@ -337,20 +421,20 @@ static void zero_after_rejection(machine_t *m, const sink_t *sink, int topic, mo
 {
   const bool from_joints = m->config->settings.commands_from_joints;
   const int gate = topic == JOINT_COMMANDS ? MOTOR_GATE : FEEDFORWARD_GATE;
-  if (m->state->gates[gate].standing) end_topic(m, sink, gate, NULL, moment);
+  if (m->state->gates[gate].standing) end_topic(m, sink, gate, moment);
   const bool drives_array = from_joints == (topic == JOINT_COMMANDS);
-  if (drives_array && m->state->gates[ARRAY_GATE].standing)
-    end_topic(m, sink, ARRAY_GATE, NULL, moment);
+  if (drives_array && m->state->gates[ARRAY_GATE].standing) end_topic(m, sink, ARRAY_GATE, moment);
 }
 
 void machine_stop(machine_t *m, const sink_t *sink, moment_t moment)
 {
+  send_pending(m, sink);
   if (m->config == NULL) return;
   moment = follow_steady(m->state, moment);
-  for (int g = 0; g < 3; g++) {
+  for (int g = 0; g < GATES; g++) {
     if (m->state->gates[g].standing && m->config->settings.on_stale != STALE_NOTHING)
-      end_topic(m, sink, g, NULL, moment);
-    m->state->gate_end_time[g] = NEVER;
+      end_topic(m, sink, g, moment);
+    m->state->hold_began[g] = NEVER;
     gate_restart(&m->state->gates[g]);
   }
   forget_inputs(m->state);
@@ -359,6 +443,7 @@ void machine_stop(machine_t *m, const sink_t *sink, moment_t moment)
 bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *data, size_t size,
                   moment_t moment)
 {
+  send_pending(m, sink);
   if (m->config == NULL) return false;
   const request_t before = m->request;
   moment = follow_steady(m->state, moment);

@@ -8,7 +8,7 @@
 #define RBDA_ROS_MACHINE_H
 
 #include "cdr.h"
-#include "closing.h"
+#include "../engine/closing.h"
 #include "gate.h"
 
 #include <pthread.h>
@@ -31,6 +31,9 @@ enum {
   ESTIMATED_WRENCH,
   OUTPUT_TOPICS
 };
+
+/* Gates, one for each topic of efforts. */
+enum { FEEDFORWARD_GATE, MOTOR_GATE, ARRAY_GATE, GATES };
 
 /* Why an input gives no answer; `control/rejections.py` has the same order. */
 typedef enum {
@@ -129,8 +132,12 @@ typedef struct {
   int32_t *joints;        /* (known) joints that the kernel goes by */
   int32_t *wanted_joints; /* (wanted_count) joints of the accelerations */
   uint8_t *chosen;        /* (joints) the same as `joints` */
-  int seed_count, redundant_count;
-  int32_t *seeds;      /* measured joints of loops with redundant measurements */
+  int seed_count, follower_count, redundant_count;
+  int32_t *seeds;     /* measured joints of loops with redundant measurements */
+  int32_t *followers; /* entries of q of the other joints of these loops */
+  kernel_t settling;  /* (positions of other measured joints, guess) -> q, phi; 0 ports for none */
+  int settling_count; /* of these joints */
+  int32_t *settling_joints;
   int32_t *redundant;  /* measured joints that the kernel does not go by */
   double *scales;      /* (redundant) change of each per change of the others, at least 1 */
   kernel_t completion; /* (q, velocity) -> qd */
@@ -218,10 +225,11 @@ typedef struct {
   rates_t velocity_rates, acceleration_rates, base_rates;
   double *q;     /* (nq) where the last state was closed */
   bool answered; /* whether there is a state that was answered; it is: */
-  int64_t state_time, state_steady;
+  int64_t state_time;
   double *state;         /* (ny + nq + actuated) velocity, position, feedforward */
   uint8_t *state_joints; /* (joints) that it went by */
-  double *qd;            /* (nv) its completed velocity */
+  double *qd;            /* (nv) its completed velocity; */
+  bool completed;        /* whether that is known */
   double *reference;     /* (joints) */
   uint8_t *referenced;
   int64_t reference_time;
@@ -236,10 +244,11 @@ typedef struct {
   int64_t observer_time, observer_period; /* of the last state, and between two */
   bool observing;
   double largest_external;
-  gate_t gates[3];
-  int64_t gate_end_time[3]; /* when efforts that stand after the end become zeros; NEVER */
+  gate_t gates[GATES];
+  int64_t hold_began[GATES]; /* since when efforts stand after the inputs stopped; NEVER */
   layouts_t state_layouts, command_layouts;
   int64_t latest, latest_steady; /* times that were seen last */
+  int64_t present;               /* the last by the clock of stamps, inputs or not */
   int64_t steady_shift;          /* added to the steady clock, which may have started over */
 } state_t;
 
@@ -269,6 +278,14 @@ typedef struct {
   size_t size, capacity;
 } rejection_t;
 
+/* A message that is still to be sent. */
+typedef struct message {
+  struct message *next;
+  int topic;
+  size_t size;
+  uint8_t data[];
+} message_t;
+
 /* What Python should prepare. */
 typedef struct {
   bool route, command, search; /* which of these is asked for */
@@ -297,6 +314,7 @@ typedef struct {
   double contradiction; /* largest since it was read; and whose */
   int contradicting;
   const route_t *route; /* that answered last */
+  message_t *pending;   /* zeros for motors that the configuration does not have any more */
 } machine_t;
 
 /* Where messages go. */
@@ -332,6 +350,8 @@ void reject(machine_t *m, code_t code, int topic, const uint8_t *data, size_t si
 bool make_state(machine_t *m, config_t *config);
 void free_state(state_t *state);
 void forget_inputs(state_t *state);
+/* Close loops from a position (nq) the next time. */
+void start_at(state_t *state, const double *q);
 void forget_differences(state_t *state);
 bool same_joints(const model_t *one, const model_t *other);
 int64_t longest_gap(const settings_t *settings);
@@ -351,8 +371,6 @@ code_t observe(machine_t *m, const sink_t *sink, const layout_t *layout, const j
                int64_t time);
 bool is_stale(int64_t time, int64_t now, int64_t timeout);
 record_t *next_record(records_t *records);
-/* Gates, one for each topic of efforts. */
-enum { FEEDFORWARD_GATE, MOTOR_GATE, ARRAY_GATE };
 /* Efforts (actuated) that may be sent now, into `out`; how many were above their limit. */
 size_t pass_gate(machine_t *m, int gate, const double *efforts, moment_t moment, double *out);
 void emit_efforts(const sink_t *sink, int topic, template_t *message, const double *efforts,

@@ -45,12 +45,14 @@ class Meter:
 
     def __init__(self) -> None:
         self.limited = 0  # ever
+        self.total = 0  # answers, ever
         self._since = perf_counter()
         self._more = 0  # answers without further numbers
         self._answers: list[tuple[float, float, list[float]]] = []
 
     def add(self, count: int, rows: NDArray[np.float64]) -> None:
         """Answers, and of some of them the numbers (few or all of them, ROW)."""
+        self.total += count
         self._more += count - len(rows)
         self._answers += [(duration, age, health) for duration, age, *health in rows.tolist()]
 

@@ -459,7 +459,8 @@ static bool has_size(const Py_buffer *view, size_t count)
   return false;
 }
 
-static PyObject *Gate_send(Gate *self, PyObject *args, PyObject *kwargs)
+/* Take efforts through the gate, or with `holds` as ones that stand after the inputs stopped. */
+static PyObject *pass_efforts(Gate *self, PyObject *args, PyObject *kwargs, bool holds)
 {
   static char *names[] = {"efforts", "steady", "limit", "rate", "ramp", "gap", NULL};
   Py_buffer efforts, limit;
@@ -471,18 +472,29 @@ static PyObject *Gate_send(Gate *self, PyObject *args, PyObject *kwargs)
   PyObject *result = NULL;
   if (has_size(&efforts, self->gate.count) && has_size(&limit, self->gate.count)) {
     const gate_rules_t rules = {limit.buf, rate, ramp, gap};
-    result = PyLong_FromSize_t(gate_pass(&self->gate, &rules, steady, efforts.buf));
+    result = holds ? PyBool_FromLong(gate_hold(&self->gate, &rules, steady, efforts.buf))
+                   : PyLong_FromSize_t(gate_pass(&self->gate, &rules, steady, efforts.buf));
   }
   PyBuffer_Release(&efforts);
   PyBuffer_Release(&limit);
   return result;
 }
 
+static PyObject *Gate_send(Gate *self, PyObject *args, PyObject *kwargs)
+{
+  return pass_efforts(self, args, kwargs, false);
+}
+
+static PyObject *Gate_hold(Gate *self, PyObject *args, PyObject *kwargs)
+{
+  return pass_efforts(self, args, kwargs, true);
+}
+
 static PyObject *Gate_end(Gate *self, PyObject *args)
 {
   long long steady;
   if (!PyArg_ParseTuple(args, "L", &steady)) return NULL;
-  gate_end(&self->gate, steady, NULL);
+  gate_end(&self->gate, steady);
   Py_RETURN_NONE;
 }
 
@@ -496,6 +508,9 @@ static PyMethodDef gate_methods[] = {
     {"send", (PyCFunction)(void (*)(void))Gate_send, METH_VARARGS | METH_KEYWORDS,
      "send(efforts, steady, limit, rate, ramp, gap): make efforts what may be sent, in place; how\n"
      "many were above their limit."},
+    {"hold", (PyCFunction)(void (*)(void))Gate_hold, METH_VARARGS | METH_KEYWORDS,
+     "hold(efforts, steady, limit, rate, ramp, gap): the same for efforts that stand after the\n"
+     "inputs stopped; whether to send them."},
     {"end", (PyCFunction)Gate_end, METH_VARARGS, "end(steady): zeros were sent."},
     {"restart", (PyCFunction)Gate_restart, METH_NOARGS, "Begin a ramp with the next efforts."},
     {NULL, NULL, 0, NULL},

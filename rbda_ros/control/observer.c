@@ -3,8 +3,8 @@
  * With p = H yd the estimate r follows dr/dt = gain (external - r):
  *   r = gain (p - p0 - integral of (tau - friction + Hdot yd - C + r) dt),
  * by implicit steps, which are stable at any gain and interval. */
+#include "../engine/observer_step.h"
 #include "machine.h"
-#include "observer_step.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,58 +53,6 @@ static void advance(machine_t *m, const double *p, const double *drive, int64_t 
   s->observer_time = time;
 }
 
-/* Least squares of J' w = external with the smallest w, by one-sided Jacobi rotations of the columns
- * of J'. J has `rows` rows of `ny` numbers; `A` (rows x ny) is scratch. */
-static void solve_wrench(const double *J, int rows, int ny, const double *external, double *A,
-                         double *w)
-{
-  double V[36] = {0};
-  memcpy(A, J, sizeof(double) * (size_t)(rows * ny));
-  for (int i = 0; i < rows; i++) V[7 * i] = 1.0;
-  for (int sweep = 0; sweep < 30; sweep++) {
-    bool rotated = false;
-    for (int i = 0; i < rows; i++) {
-      for (int j = i + 1; j < rows; j++) {
-        double *a = A + i * ny, *b = A + j * ny, aa = 0.0, bb = 0.0, ab = 0.0;
-        for (int k = 0; k < ny; k++) {
-          aa += a[k] * a[k];
-          bb += b[k] * b[k];
-          ab += a[k] * b[k];
-        }
-        if (ab == 0.0 || fabs(ab) <= 1e-16 * sqrt(aa * bb)) continue;
-        rotated = true;
-        const double zeta = (bb - aa) / (2.0 * ab);
-        const double t = (zeta >= 0.0 ? 1.0 : -1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
-        const double c = 1.0 / sqrt(1.0 + t * t), sine = c * t;
-        for (int k = 0; k < ny; k++) {
-          const double x = a[k];
-          a[k] = c * x - sine * b[k];
-          b[k] = sine * x + c * b[k];
-        }
-        for (int k = 0; k < rows; k++) {
-          const double x = V[6 * k + i];
-          V[6 * k + i] = c * x - sine * V[6 * k + j];
-          V[6 * k + j] = sine * x + c * V[6 * k + j];
-        }
-      }
-    }
-    if (!rotated) break;
-  }
-  double largest = 0.0, squared[6], along[6];
-  for (int i = 0; i < rows; i++) {
-    squared[i] = along[i] = 0.0;
-    for (int k = 0; k < ny; k++) {
-      squared[i] += A[i * ny + k] * A[i * ny + k];
-      along[i] += A[i * ny + k] * external[k];
-    }
-    largest = fmax(largest, squared[i]);
-  }
-  memset(w, 0, 6 * sizeof(double));
-  for (int i = 0; i < rows; i++)
-    if (squared[i] > 1e-12 * largest) /* singular values below 1e-6 of the largest are zero */
-      for (int k = 0; k < rows; k++) w[k] += V[6 * k + i] * along[i] / squared[i];
-}
-
 /* The wrench on a link that explains the estimate best, in its frame and at its origin. */
 static void send_wrench(machine_t *m, const sink_t *sink, int64_t stamp)
 {
@@ -118,7 +66,7 @@ static void send_wrench(machine_t *m, const sink_t *sink, int64_t stamp)
   run_kernel(pose);
   double world[6], link[6];
   const int rows = s->ny < 6 ? 3 : 6;
-  solve_wrench(jacobian->ports[1], rows, s->ny, s->external, m->config->scratch, world);
+  observer_wrench(jacobian->ports[1], rows, s->ny, s->external, m->config->scratch, world);
   const double *T = pose->ports[1], *p = observer->point;
   for (int i = 0; i < 3; i++) {
     link[i] = link[3 + i] = 0.0;

@@ -337,6 +337,23 @@ static bool read_route_kernel(PyObject *of, config_t *config, route_t *route)
   return good;
 }
 
+/* The kernel that closes loops by other measured joints, if there is one. */
+static bool read_settling(PyObject *of, const model_t *model, route_t *route)
+{
+  PyObject *kernel = PyObject_GetAttrString(of, "settling");
+  if (kernel == NULL) return false;
+  const bool none = kernel == Py_None;
+  const int64_t sizes[] = {-1, model->nq, model->nq, -1};
+  const bool good =
+      none
+      || (copy_places(of, "settling_joints", -1, 0, model->joints.count, &route->settling_joints,
+                      &route->settling_count)
+          && read_kernel(kernel, 4, sizes, &route->settling)
+          && fits(route->settling.sizes[0] == (size_t)route->settling_count, "joints that settle"));
+  Py_DECREF(kernel);
+  return good;
+}
+
 static bool read_route(PyObject *of, config_t *config, route_t *route)
 {
   const model_t *model = &config->model;
@@ -354,9 +371,10 @@ static bool read_route(PyObject *of, config_t *config, route_t *route)
       || !copy_places(of, "wanted_joints", -1, 0, joints, &route->wanted_joints,
                       &route->wanted_count)
       || !copy_places(of, "seeds", -1, 0, joints, &route->seeds, &route->seed_count)
+      || !copy_places(of, "followers", -1, 0, model->nq, &route->followers, &route->follower_count)
       || !copy_places(of, "redundant", -1, 0, joints, &route->redundant, &route->redundant_count)
       || !copy_numbers(of, "scales", route->redundant_count, &route->scales)
-      || !read_route_kernel(of, config, route))
+      || !read_route_kernel(of, config, route) || !read_settling(of, model, route))
     return false;
   route->chosen = calloc((size_t)joints + 1, 1);
   if (route->chosen == NULL) return PyErr_NoMemory() != NULL;
@@ -580,6 +598,8 @@ static void free_route(route_t *route)
   free(route->wanted_joints);
   free(route->chosen);
   free(route->seeds);
+  free(route->followers);
+  free(route->settling_joints);
   free(route->redundant);
   free(route->scales);
   free((void *)route->closing.entries);

@@ -162,6 +162,13 @@ class Explainer:
         topic = Input(rejection["topic"])
         if topic in (Input.JOINT_STATES, Input.JOINT_COMMANDS):
             return self._of_joints(reason, rejection, topic.name.lower())
+        if reason is Reason.STALE:
+            return (
+                f"{topic.name.lower()} is {rejection['value'] * 1e-9:.3g} s old by its stamp; "
+                "check the clocks, or publish it without a stamp to have its arrival count"
+            )
+        if reason is Reason.OUT_OF_ORDER:
+            return f"{topic.name.lower()} is older than the last one; check the stamps"
         explain: dict[Input, Callable[[Reason, dict[str, Any]], str]] = {
             Input.REFERENCE: self._of_reference,
             Input.BASE_STATE: self._of_base_state,

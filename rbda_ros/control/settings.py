@@ -17,6 +17,7 @@ from rbda_ros.robot import Robot
 
 ACCELERATION_SOURCES = ("zero", "reference", "estimate")
 VELOCITY_SOURCES = ("message", "differentiate")
+COMMAND_RELIABILITY = ("best_effort", "reliable")
 COMMAND_SOURCES = ("feedforward", "joint_commands")
 PUBLISH = ("auto", "always", "never")
 ON_REFUSAL = ("silence", "zero")
@@ -57,6 +58,7 @@ class Settings:
     command_joints: tuple[str, ...] = ()
     command_controller: str = ""
     command_source: str = "feedforward"
+    command_reliability: str = "best_effort"
     publish_joint_states: str = "auto"
     add_feedforward: bool = False
     stiffness: str = ""
@@ -109,7 +111,7 @@ def check_model(settings: Settings, robot: Robot) -> None:
 
 def with_start_folder(settings: Settings) -> Settings:
     """Settings at start-up: folders resolved, and that of the loop file among them."""
-    folders = [Path(folder).resolve() for folder in settings.model_folders if folder]
+    folders = [Path(folder).resolve() for folder in settings.model_folders]
     if _names_file(settings.loop_constraints):
         folders.append(Path(settings.loop_constraints).resolve().parent)
     return replace(settings, model_folders=tuple(map(str, folders)))
@@ -169,7 +171,9 @@ def checked_settings(values: Mapping[str, Any]) -> Settings:
         ParameterError: one of them cannot be used.
     """
     converted = dict(values)
-    for name in ("gravity", "terms", "command_joints", "model_folders"):
+    for name in ("command_joints", "model_folders"):
+        converted[name] = _texts(name, values[name])
+    for name in ("gravity", "terms"):
         converted[name] = tuple(values[name])
     settings = Settings(**converted)
     gravity = settings.gravity
@@ -183,6 +187,7 @@ def checked_settings(values: Mapping[str, Any]) -> Settings:
         ("velocity_source", VELOCITY_SOURCES),
         ("publish_joint_states", PUBLISH),
         ("command_source", COMMAND_SOURCES),
+        ("command_reliability", COMMAND_RELIABILITY),
         ("on_refusal", ON_REFUSAL),
         ("on_stale", ON_STALE),
     ):
@@ -196,12 +201,20 @@ def checked_settings(values: Mapping[str, Any]) -> Settings:
     _points(settings.end_effectors)
     for name in ("joint_offsets", "stiffness", "damping", "effort_limits"):
         _gains(settings, name)
-    commands = tuple(name for name in settings.command_joints if name)
     _check_list("terms", settings.terms, TERMS)
-    _check_list("command_joints", commands, commands)
+    _check_list("command_joints", settings.command_joints, settings.command_joints)
     if not settings.terms:
         raise ParameterError(f"terms: none; name some of {', '.join(TERMS)}")
-    return replace(settings, command_joints=commands)
+    return settings
+
+
+def _texts(name: str, values: Any) -> tuple[str, ...]:
+    """The entries of a list of texts. ``[""]``, the old way to write an empty list, has none."""
+    given = values if isinstance(values, list | tuple) else () if not values else [values]
+    wrong = [value for value in given if not isinstance(value, str)]
+    if wrong or isinstance(values, str | bytes):
+        raise ParameterError(f"{name}: '{values}' is no list of names; give one, or [] for none")
+    return tuple(value for value in given if value)
 
 
 def _check_list(name: str, values: Sequence[str], allowed: Sequence[str]) -> None:

@@ -116,12 +116,11 @@ bool make_state(machine_t *m, config_t *config)
   s->wrench_time = s->effort_time + joints;
   s->state_joints = s->moving + joints;
   s->referenced = s->state_joints + joints;
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < GATES; k++) {
     s->gates[k].count = actuated;
-    s->gate_end_time[k] = NEVER;
+    s->hold_began[k] = NEVER;
   }
-  memcpy(s->q, model->home, sizeof(double) * nq);
-  memcpy(s->command_q, model->home, sizeof(double) * nq);
+  start_at(s, model->home);
   s->latest_steady = NEVER;
   forget_inputs(s);
   m->state = s;
@@ -143,6 +142,12 @@ void free_state(state_t *state)
   free(state);
 }
 
+void start_at(state_t *s, const double *q)
+{
+  memcpy(s->q, q, sizeof(double) * (size_t)s->nq);
+  memcpy(s->command_q, q, sizeof(double) * (size_t)s->nq);
+}
+
 void forget_differences(state_t *s)
 {
   forget_rates(&s->velocity_rates, (size_t)s->joints);
@@ -155,10 +160,10 @@ void forget_inputs(state_t *s)
 {
   fill_times(s->time, (size_t)(2 * s->joints + s->links));
   forget_differences(s);
-  s->answered = s->observing = false;
+  s->answered = s->completed = s->observing = false;
   s->reference_time = s->base_time = NEVER;
   s->command_steady = s->command_stamp = s->last_command_stamp = NEVER;
-  s->state_time = s->state_steady = s->observer_time = NEVER;
+  s->state_time = s->observer_time = NEVER;
   s->latest = NEVER;
   s->largest_external = NAN;
   fill(s->external, (size_t)s->ny, 0.0);

@@ -30,6 +30,7 @@ from sensor_msgs.msg import JointState
 from rbda_ros.demo.open_chain import DEMO_LOOPS, DEMO_ROBOT, OpenChain
 from rbda_ros.demo.resources import share_file
 from rbda_ros.demo.terminal_view import Pace, View
+from rbda_ros.node.stop_signals import StopSignals
 from rbda_ros.srv import InverseDynamics
 
 PATIENCE = 30.0  # [s] until the first effort, on a slow machine
@@ -100,11 +101,8 @@ def run(seconds: float | None = None, once: bool = False) -> int:
     # A domain of its own, on this machine only: the demo must not stir a robot in the lab.
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    # Both end it cleanly, and not in the midst of a message; a shell starts background jobs with
-    # SIGINT ignored.
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    StopSignals().then(stop.set)
     try:
         with tempfile.TemporaryDirectory(prefix="rbda_ros_demo_") as folder:
             logs = Path(folder)

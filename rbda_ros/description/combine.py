@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rbda_ros.description import expression
@@ -17,6 +17,7 @@ from rbda_ros.description.model import (
     CutJoint,
     Guess,
     Joint,
+    Link,
     RobotDescription,
 )
 from rbda_ros.description.overrides import halves_of, override_joints
@@ -43,7 +44,7 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
     """
     overrides = {**robot.retyped, **loop_file.joints}
     joints, crosses = override_joints(robot.joints, overrides, report)
-    links = (*robot.links, *crosses)
+    links = (*_weighed(robot.links, loop_file.weights, report), *crosses)
     named, tree = joints_by_name(joints), Tree(joints)
     check_tree(links, joints, report)
     check_inertias(links, report)
@@ -98,6 +99,30 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
     )
     _check(description, report)
     return replace(description, warnings=report.warnings)
+
+
+def _weighed(
+    links: Sequence[Link], weights: Mapping[str, float], report: Report
+) -> tuple[Link, ...]:
+    """The links with the share of their weight that acts; the loop file's word is the last."""
+    known = {link.name for link in links}
+    for name in weights:
+        if name not in known:
+            remedy = report.suggest(name, known, "name an existing link")
+            report.problem(f"weights: {brief(name)}", "unknown link", remedy)
+    odd = [
+        link.name
+        for link in links
+        if link.weight != 1.0 and link.inertia is not None and link.name not in weights
+    ]
+    if odd:
+        shown = ", ".join(map(brief, odd[:5])) + (f" and {len(odd) - 5} more" if odd[5:] else "")
+        report.warn(
+            f"link {shown}",
+            "the file takes weight from them, so that efforts hold less than they weigh;"
+            f" 'weights: {{{odd[0]}: 1.0}}' in the loop file gives it back",
+        )
+    return tuple(replace(link, weight=weights.get(link.name, link.weight)) for link in links)
 
 
 def _still_valid(

@@ -76,6 +76,8 @@ robot/ros2_control/transmission/actuator/*: value name
 robot/gazebo: reference
 robot/gazebo/joint: name type
 robot/gazebo/joint/*:
+robot/gazebo/gravity:
+robot/gazebo/turnGravityOff:
 robot/gazebo/springStiffness: left out
 robot/gazebo/*: ignored
 robot/material: ignored
@@ -173,7 +175,7 @@ model/drake:joint: left out
 model/drake:collision_filter_group: ignored
 model/link: name
 model/link/pose: relative_to rotation_format degrees; ignored frame
-model/link/gravity: warned
+model/link/gravity:
 model/link/kinematic: warned
 model/link/must_be_base_link: ignored
 model/link/self_collide: ignored
@@ -256,6 +258,7 @@ _TENDON = (
     " springlength; warned damping frictionloss springyield; ignored group margin material rgba"
     " width user solimpfriction solimplimit solreffriction solreflimit"
 )
+_SPATIAL = _TENDON.replace(" limited range", "").replace("warned", "warned limited range", 1)
 _EQUALITY = "name class active; ignored solimp solref"
 
 MJCF = f"""
@@ -290,7 +293,7 @@ mujoco/keyframe/key: qpos; ignored name time qvel act ctrl mpos mquat plastic
 mujoco/tendon:
 mujoco/tendon/fixed: {_TENDON}
 mujoco/tendon/fixed/joint: joint coef
-mujoco/tendon/spatial: {_TENDON}
+mujoco/tendon/spatial: {_SPATIAL}
 mujoco/tendon/spatial/site: site
 mujoco/tendon/spatial/geom: geom sidesite
 mujoco/tendon/spatial/pulley: divisor
@@ -305,7 +308,7 @@ mujoco/equality/flexstrain: warned flex cell {_EQUALITY}
 mujoco/actuator:
 mujoco/actuator/*: {_ACTUATOR}
 mujoco/actuator/plugin/config: ignored
-body: name pos quat axisangle euler xyaxes zaxis childclass; warned gravcomp mocap; ignored fuse
+body: name pos quat axisangle euler xyaxes zaxis childclass gravcomp; warned mocap; ignored fuse
   simple sleep user
 body/inertial: pos quat axisangle euler xyaxes zaxis mass diaginertia fullinertia
 body/joint: name class type axis pos ref range limited armature damping frictionloss

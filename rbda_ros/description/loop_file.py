@@ -29,6 +29,7 @@ KEYS = (
     "joints",
     "rotors",
     "springs",
+    "weights",
 )
 LARGEST_COUNT = 10_000
 LARGEST_GUESS = 8
@@ -87,6 +88,7 @@ class LoopFile:
     joints: Mapping[str, JointOverride] = field(default_factory=dict)
     rotors: tuple[RotorLine, ...] = ()
     springs: tuple[Spring, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
     root: str | None = None
 
 
@@ -112,6 +114,7 @@ def read_loop_file(value: object, report: Report) -> LoopFile:
         joints=_joints(fields),
         rotors=_rotors(fields),
         springs=_springs(fields),
+        weights=_weights(fields),
         root=fields.get("root", to_name, None),
     )
 
@@ -136,6 +139,19 @@ def _idle_freedoms(fields: Fields) -> dict[str, IdleChoice]:
                 f"idle_freedoms: {brief(link)}", f"{brief(value)} is unknown", "use frozen or free"
             )
     return chosen
+
+
+def _weights(fields: Fields) -> dict[str, float]:
+    """Shares of the weight of links."""
+    weights: dict[str, float] = {}
+    for link, value in fields.get("weights", to_mapping, {}).items():
+        try:
+            weights[link] = to_number(value)
+        except ValueError as error:
+            fields.report.problem(
+                f"weights: {brief(link)}", str(error), "give the share of its weight that acts"
+            )
+    return weights
 
 
 def _to_guess(value: object) -> Guess:

@@ -41,6 +41,9 @@ def write_loop_file(description: RobotDescription) -> str:
     springs = [_spring(spring) for spring in description.springs if spring.joint is None]
     if springs:
         contents["springs"] = springs
+    weights = {link.name: link.weight for link in description.links if link.weight != 1.0}
+    if weights:
+        contents["weights"] = weights
     return yaml.safe_dump(contents, sort_keys=False, default_flow_style=None, width=100)
 
 

@@ -57,6 +57,7 @@ def read_mjcf(model: Any, report: Report) -> ReadRobot:
     constraints = list(read_equalities(model, names, report))
     motors = _motors(model, names, links, joints, constraints, drives, report)
     _warn_of_what_is_left_out(model, names, report)
+    _warn_of_tendon_limits(model, names, drives, report)
     return ReadRobot(
         name=names.model(),
         links=tuple(links),
@@ -153,11 +154,9 @@ def _add_body(
     if parent != name:
         fixed = names.unique_joint(f"{name}_fixed")
         joints.append(Joint(fixed, "fixed", parent, name, to_pose(frame.R, frame.p)))
-    links.append(Link(name, _inertia(model, body)))
+    links.append(Link(name, _inertia(model, body), 1.0 - float(model.body_gravcomp[body])))
     if model.body_mocapid[body] >= 0:
         report.warn(f"body {name!r}", "is moved by motion capture; it is fixed here")
-    if model.body_gravcomp[body]:
-        report.warn(f"body {name!r}", "gravcomp is a force of the simulator's, and is left out")
 
 
 def _joint(
@@ -405,6 +404,29 @@ def _warn_of_what_is_left_out(model: Any, names: Names, report: Report) -> None:
         if np.any(getattr(model, f"{kind}_dampingpoly", 0.0)):
             report.warn("damping", f"of {_KINDS[kind]}s is not linear: only its first term is read")
     _warn_of_options(model, report)
+
+
+def _warn_of_tendon_limits(model: Any, names: Names, drives: _Drives, report: Report) -> None:
+    """Name tendons that keep a length within limits: gears with play, or ropes."""
+    ropes = []
+    for t in range(model.ntendon):
+        terms = names.fixed_tendon(t)
+        has_joint = len(terms) > 1 and (("tendon", t) in drives or model.tendon_armature[t])
+        if not model.tendon_limited[t] or has_joint:
+            continue  # a joint that stands for a tendon has its limits
+        if not terms:
+            ropes.append(names.tendon(t))
+            continue
+        lower, upper = (float(bound) for bound in model.tendon_range[t])
+        sums = ", ".join(f"{name}: {coefficient:g}" for name, coefficient in terms.items())
+        gear = f"{{type: coupling, terms: {{{sums}}}, offset: {(lower + upper) / 2:g}}}"
+        report.warn(
+            f"tendon {names.tendon(t)!r}",
+            f"it keeps a sum of joints between {lower:g} and {upper:g}, which is left out; where"
+            f" that is a gear with play, write 'constraints: [{gear}]' into the loop file",
+        )
+    if ropes:
+        report.warn(f"{len(ropes)} tendon(s)", f"{_some(ropes)}: limits of lengths are left out")
 
 
 _KINDS = {"dof": "joint", "actuator": "actuator", "tendon": "tendon"}

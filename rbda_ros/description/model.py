@@ -63,10 +63,14 @@ class Inertia:
 
 @dataclass(frozen=True)
 class Link:
-    """A rigid link; ``inertia`` is None where the URDF gives none."""
+    """A rigid link; ``inertia`` is None where the URDF gives none.
+
+    ``weight`` is the share of its weight that acts on it: 0 where a file switches its gravity off.
+    """
 
     name: str
     inertia: Inertia | None = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)

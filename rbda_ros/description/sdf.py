@@ -169,8 +169,7 @@ def _link(xml: etree._Element, report: Report) -> Link:
     where = f"link {brief(xml.get('name', ''))}"
     name = required(xml, "name", where, report)
     inertial = child(xml, "inertial")
-    if (text_of(child(xml, "gravity")) or "true").lower() in ("false", "0"):
-        report.warn(where, "<gravity> is false, which is the simulator's: it has weight here")
+    has_weight = (text_of(child(xml, "gravity")) or "true").lower() not in ("false", "0")
     if (text_of(child(xml, "kinematic")) or "false").lower() in ("true", "1"):
         report.warn(where, "<kinematic> is true, so that no force moves it; forces do here")
     if inertial is None:
@@ -199,4 +198,5 @@ def _link(xml: etree._Element, report: Report) -> Link:
             iyz=moment("iyz"),
             izz=moment("izz"),
         ),
+        weight=float(has_weight),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast, get_args
 
 from lxml import etree
@@ -13,7 +13,15 @@ from lxml import etree
 from rbda_ros.description.model import Inertia, Joint, JointType, Limits, Link, Pose, Vector3
 from rbda_ros.description.report import Report
 from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector, to_vector
-from rbda_ros.description.xml_text import attribute, child, children, line, local_name, required
+from rbda_ros.description.xml_text import (
+    attribute,
+    child,
+    children,
+    line,
+    local_name,
+    required,
+    text_of,
+)
 
 URDF_TYPES = tuple(t for t in get_args(JointType) if t not in ("helical", "spherical"))
 ZERO = (0.0, 0.0, 0.0)
@@ -40,7 +48,20 @@ def read_name(xml: etree._Element, report: Report) -> str:
 
 def read_links(xml: etree._Element, report: Report) -> tuple[Link, ...]:
     """Read all links, in the order of the file."""
-    return tuple(_link(element, report) for element in bounded(xml, "link", report))
+    weightless = _weightless(xml)
+    links = (_link(element, report) for element in bounded(xml, "link", report))
+    return tuple(replace(link, weight=0.0) if link.name in weightless else link for link in links)
+
+
+def _weightless(xml: etree._Element) -> set[str]:
+    """Links whose gravity <gazebo> switches off."""
+    found = set()
+    for gazebo in children(xml, "gazebo"):
+        off = (text_of(child(gazebo, "turnGravityOff")) or "").lower() in ("true", "1")
+        on = (text_of(child(gazebo, "gravity")) or "true").lower() not in ("false", "0")
+        if off or not on:
+            found.add(gazebo.get("reference", ""))
+    return found
 
 
 def read_joints(xml: etree._Element, report: Report) -> tuple[Joint, ...]:

@@ -213,10 +213,6 @@ class _Reader:
         where = f"link {brief(name)}"
         if _value(prim, "physics:rigidBodyEnabled", True) is False:
             self.report.warn(where, "is not enabled as a rigid body; it is read as one")
-        if _value(prim, "physxRigidBody:disableGravity", False):
-            self.report.warn(
-                where, "its gravity is disabled, which is the simulator's: it has weight here"
-            )
         mass = self.kilograms * self._number(prim, "physics:mass", 0.0)
         moments = self._vector(prim, "physics:diagonalInertia")
         centre = self._vector(prim, "physics:centerOfMass", (-math.inf, -math.inf, -math.inf))
@@ -245,6 +241,7 @@ class _Reader:
                 iyy=float(moments[1]),
                 izz=float(moments[2]),
             ),
+            weight=0.0 if _value(prim, "physxRigidBody:disableGravity", False) else 1.0,
         )
 
     def _joint_prims(self) -> Iterator[_JointPrim]:

@@ -10,7 +10,7 @@ from lxml import etree
 from rbda_ros.description.report import Report
 
 LARGEST_TEXT = 16 * 1024 * 1024
-MOST_ELEMENTS = 200_000
+MAX_ELEMENTS = 200_000
 """Elements of a description; parsed, each takes some 300 bytes. Large robots have 5,000."""
 T = TypeVar("T")
 
@@ -26,9 +26,9 @@ def parse_xml(text: str, report: Report) -> etree._Element | None:
             "URDF", f"has more than {LARGEST_TEXT} characters", "give the description of one robot"
         )
         return None
-    if text.count("<") > 2 * MOST_ELEMENTS:  # each begins and may end
+    if text.count("<") > 2 * MAX_ELEMENTS:  # each begins and may end
         report.problem(
-            "URDF", f"has more than {MOST_ELEMENTS} elements", "give the description of one robot"
+            "URDF", f"has more than {MAX_ELEMENTS} elements", "give the description of one robot"
         )
         return None
     if "<!DOCTYPE" in text:

@@ -27,7 +27,7 @@ static int is_unchanged(PyObject *object, int dimensions, const npy_intp *shape)
 
 PyObject *take_array(ArrayPool *pool, int dimensions, const npy_intp *shape)
 {
-  for (int i = 0; i < MAX_SPARE; i++) {
+  for (int i = 0; i < MAX_POOLED; i++) {
     PyObject *array = pool->array[i];
     if (array == NULL || Py_REFCNT(array) != 1) continue; /* somebody has it */
     if (is_unchanged(array, dimensions, shape)) return Py_NewRef(array);
@@ -36,14 +36,14 @@ PyObject *take_array(ArrayPool *pool, int dimensions, const npy_intp *shape)
   PyObject *array = PyArray_SimpleNew(dimensions, shape, NPY_DOUBLE);
   if (array != NULL) {
     Py_XSETREF(pool->array[pool->oldest], Py_NewRef(array));
-    pool->oldest = (pool->oldest + 1) % MAX_SPARE;
+    pool->oldest = (pool->oldest + 1) % MAX_POOLED;
   }
   return array;
 }
 
 void clear_pool(ArrayPool *pool)
 {
-  for (int i = 0; i < MAX_SPARE; i++) Py_CLEAR(pool->array[i]);
+  for (int i = 0; i < MAX_POOLED; i++) Py_CLEAR(pool->array[i]);
 }
 
 /* An array in the front, in the place of another; those before that are one further now. */
@@ -56,7 +56,7 @@ static void put_in_front(LargeArrayPool *pool, int from, PyObject *array)
 static void drop_too_much(LargeArrayPool *pool)
 {
   npy_intp bytes = 0;
-  for (int i = 0; i < MAX_LARGE; i++) {
+  for (int i = 0; i < MAX_POOLED; i++) {
     bytes += pool->array[i] ? PyArray_NBYTES((PyArrayObject *)pool->array[i]) : 0;
     if (bytes > MAX_BYTES) Py_CLEAR(pool->array[i]);
   }
@@ -64,7 +64,7 @@ static void drop_too_much(LargeArrayPool *pool)
 
 PyObject *take_large(LargeArrayPool *pool, int dimensions, const npy_intp *shape)
 {
-  for (int i = 0; i < MAX_LARGE; i++) {
+  for (int i = 0; i < MAX_POOLED; i++) {
     PyObject *array = pool->array[i];
     if (array == NULL || Py_REFCNT(array) != 1) continue; /* somebody has it */
     if (is_unchanged(array, dimensions, shape)) {
@@ -76,8 +76,8 @@ PyObject *take_large(LargeArrayPool *pool, int dimensions, const npy_intp *shape
   PyObject *array = PyArray_SimpleNew(dimensions, shape, NPY_DOUBLE);
   npy_intp bytes = array == NULL ? 0 : PyArray_NBYTES((PyArrayObject *)array);
   if (bytes >= LARGE && bytes <= MAX_BYTES) {
-    PyObject *last = pool->array[MAX_LARGE - 1];
-    put_in_front(pool, MAX_LARGE - 1, Py_NewRef(array));
+    PyObject *last = pool->array[MAX_POOLED - 1];
+    put_in_front(pool, MAX_POOLED - 1, Py_NewRef(array));
     Py_XDECREF(last);
     drop_too_much(pool);
   }
@@ -86,5 +86,5 @@ PyObject *take_large(LargeArrayPool *pool, int dimensions, const npy_intp *shape
 
 void clear_large_pool(LargeArrayPool *pool)
 {
-  for (int i = 0; i < MAX_LARGE; i++) Py_CLEAR(pool->array[i]);
+  for (int i = 0; i < MAX_POOLED; i++) Py_CLEAR(pool->array[i]);
 }

@@ -5,10 +5,10 @@
 #include "engine.h"
 
 /* A program that looks at one answer while it asks for the next has two at a time. */
-enum { MAX_SPARE = 2 };
+enum { MAX_POOLED = 2 };
 
 typedef struct {
-  PyObject *array[MAX_SPARE];
+  PyObject *array[MAX_POOLED];
   int oldest;
 } ArrayPool;
 

@@ -47,8 +47,8 @@ static Status close_anchor(const StateValidator *validator, const BatchClosure *
   npy_intp nq = validator->nq;
   const double *known = known_of(closing, closing->rows + row * closing->size, numbers);
   LoopMemory memory = loop_memory(validator, numbers + nq);
-  return close_loops(validator, &memory, closing->closure.kernel, closing->entries, known, last,
-                     closing->q + closing->anchor[row] * nq);
+  return close_position(validator, &memory, closing->closure.kernel, closing->entries, known, last,
+                        closing->q + closing->anchor[row] * nq);
 }
 
 Status close_anchors(const StateValidator *validator, BatchClosure *closing, double *q,
@@ -148,9 +148,14 @@ Status close_rows(const StateValidator *validator, const BatchClosure *closing, 
   for (npy_intp k = 0; k < count; k++) {
     if (is_anchor(closing, first + k)) memcpy(q + k * nq, worker->start + k * nq, nq * sizeof *q);
     if (closing->missed != NULL && closing->missed[first + k]) continue;
-    if (!normalize(validator, q + k * nq)) {
+    const int units = known_units(validator, closing->entries, given + k * known);
+    if (!units && closing->missed != NULL) {
+      closing->missed[first + k] = 1;
+      continue;
+    }
+    if (!units || !normalize(validator, q + k * nq)) {
       worker->row = first + k;
-      return NOT_CLOSED;
+      return units ? NOT_CLOSED : UNREAD;
     }
   }
   return GOOD;

@@ -64,8 +64,8 @@ static Status close_one(const ClosureCall *call, const Workspace *work, PyObject
     return UNREAD;
   if (call->closure != NULL) {
     LoopMemory memory = loop_memory(validator, work->loops);
-    return close_loops(validator, &memory, call->closure, &call->entries, work->values,
-                       guess == NULL ? start : guess, q);
+    return close_position(validator, &memory, call->closure, &call->entries, work->values,
+                          guess == NULL ? start : guess, q);
   }
   memcpy(q, work->values, validator->nq * sizeof *q);
   return normalize(validator, q) ? GOOD : UNREAD;

@@ -3,7 +3,7 @@
 
 #include <float.h>
 
-enum { INPUTS = 6, YDD = 0, FORCES = 1, ALONG = 2, HEALTH = 3, OUTPUTS = 4 };
+enum { INPUTS = 6, START = 5, YDD = 0, FORCES = 1, ALONG = 2, HEALTH = 3, OUTPUTS = 4 };
 
 typedef struct {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -37,28 +37,62 @@ static int read_stop(PyObject *const *given, Py_ssize_t count, double *tolerance
   return *tolerance > 0.0 && *most >= 1;
 }
 
-/* Call the kernel, each time from the forces of the last, until contacts are satisfied: how many
-   iterations that took; 0 where they are not, or the mass matrix is singular, -1 with an
-   exception. */
-static long iterate(const ContactCall *call, double **ports, double tolerance, long most)
+/* When iterations end. */
+typedef struct {
+  double tolerance, change; /* what contacts may miss; how much ydd may change, over its size */
+  long each, most;          /* iterations of a call of the kernel, and in all */
+} Iterations;
+
+/* Call the kernel, each time from the forces of the last, until contacts are satisfied and ydd is
+   at rest: either alone comes long before the motion near a singularity. `start` is where the first
+   call begins, and is overwritten. NOT_FINITE where the mass matrix is singular. */
+static Status iterate(const Kernel *kernel, double **ports, const Iterations *until, long *taken,
+                      int *converged)
 {
-  const Kernel *kernel = call->kernel;
   int first = kernel->inputs;
   const npy_intp *size = kernel->size + first;
   double **out = ports + first;
-  memset(ports[INPUTS - 1], 0, size[ALONG] * sizeof(double));
-  for (long iterations = 0; iterations < most;) {
-    if (!run_kernel(kernel, ports)) return -1;
+  *taken = *converged = 0;
+  while (!*converged && *taken < until->most) {
+    if (*taken > 0) memcpy(ports[START], out[ALONG], size[ALONG] * sizeof(double));
+    if (!run_kernel(kernel, ports)) return FAILED;
     if (!all_within(out[YDD], size[YDD], DBL_MAX)
         || !all_within(out[FORCES], size[FORCES], DBL_MAX))
-      return 0;
+      return NOT_FINITE;
     double largest = 1.0;
     for (npy_intp i = 0; i < size[YDD]; i++) largest = larger(fabs(out[YDD][i]), largest);
-    iterations += call->each;
-    if (out[HEALTH][0] <= tolerance && out[HEALTH][1] <= call->change * largest) return iterations;
-    memcpy(ports[INPUTS - 1], out[ALONG], size[ALONG] * sizeof(double));
+    *taken += until->each;
+    *converged = out[HEALTH][0] <= until->tolerance && out[HEALTH][1] <= until->change * largest;
   }
-  return 0;
+  return GOOD;
+}
+
+/* The same for arrays of Python: inputs, then outputs. */
+PyObject *iterate_contacts(PyObject *self, PyObject *arguments)
+{
+  PyObject *given, *arrays;
+  Iterations until;
+  double *ports[MAX_PORTS];
+  long taken;
+  int converged;
+  if (!PyArg_ParseTuple(arguments, "O!O!ddll:iterate_contacts", &KernelType, &given, &PyTuple_Type,
+                        &arrays, &until.tolerance, &until.change, &until.each, &until.most))
+    return NULL;
+  const Kernel *kernel = (Kernel *)given;
+  int fit = PyTuple_GET_SIZE(arrays) == kernel->ports && kernel->inputs >= INPUTS
+            && kernel->ports == kernel->inputs + OUTPUTS && until.each > 0
+            && kernel->size[START] == kernel->size[kernel->inputs + ALONG]
+            && kernel->size[kernel->inputs + HEALTH] == 2;
+  for (int i = 0; fit && i < kernel->ports; i++) {
+    PyObject *array = PyTuple_GET_ITEM(arrays, i);
+    ports[i] = vector_of(array, kernel->size[i]);
+    fit = ports[i] != NULL
+          && ((i < kernel->inputs && i != START) || PyArray_ISWRITEABLE((PyArrayObject *)array));
+  }
+  if (!fit) return PyErr_Format(PyExc_ValueError, "kernel and arrays do not belong together");
+  const Status status = iterate(kernel, ports, &until, &taken, &converged);
+  if (status != GOOD) return reject(status, -1);
+  return Py_BuildValue("lO", taken, converged ? Py_True : Py_False);
 }
 
 static PyObject *motion_of(const ContactCall *call, PyObject *ydd, PyObject *forces,
@@ -93,9 +127,13 @@ static PyObject *evaluate_contacts(ContactCall *call, PyObject *const *given, do
   ports[0] = (double *)q;
   ports[1] = (double *)yd;
   ports[2] = (double *)tau;
-  long iterations = iterate(call, ports, tolerance, most);
-  if (iterations < 0) return NULL;
-  if (iterations == 0) return reject(NOT_FINITE, -1);
+  const Iterations until = {tolerance, call->change, call->each, most};
+  long iterations;
+  int converged;
+  memset(ports[START], 0, kernel->size[START] * sizeof(double));
+  status = iterate(kernel, ports, &until, &iterations, &converged);
+  if (status == GOOD && !converged) status = NOT_FINITE; /* Python goes on otherwise */
+  if (status != GOOD) return reject(status, -1);
   return motion_of(call, ydd, forces, ports[first + HEALTH][0], iterations);
 }
 

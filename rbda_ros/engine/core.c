@@ -2,6 +2,8 @@
 #define RBDA_ROS_IMPORTS_NUMPY
 #include "engine.h"
 
+#include "agreement.h"
+
 Numpy numpy;
 PyTypeObject *rejection_type;
 
@@ -36,11 +38,65 @@ PyObject *reject_value(Status status, npy_intp row, double value)
   return rejection;
 }
 
+static PyObject *largest_disagreement(PyObject *self, PyObject *arguments)
+{
+  PyObject *measured, *computed;
+  int angular;
+  double scale, largest = 0.0;
+  npy_intp row = 0;
+  if (!PyArg_ParseTuple(arguments, "OOpd:largest_disagreement", &measured, &computed, &angular,
+                        &scale))
+    return NULL;
+  const npy_intp count = length_of(measured);
+  const double *one = vector_of(measured, count), *other = vector_of(computed, count);
+  if (one == NULL || other == NULL)
+    return PyErr_Format(PyExc_ValueError, "give two float64 vectors of one length");
+  for (npy_intp k = 0; k < count; k++) {
+    const double apart = disagreement(one[k], other[k], angular, scale);
+    if (!(apart > largest)) continue;
+    largest = apart;
+    row = k;
+  }
+  return Py_BuildValue("nd", row, largest);
+}
+
+static PyMethodDef functions[] = {
+    {"solve_cones", solve_cones, METH_VARARGS,
+     "solve_cones(kinds, A (n, m, m), g (n, m), parameters (n, blocks), x (n, m), coulomb, "
+     "tolerance, max_iterations) -> residual velocities (n), iterations (n). x is where to start, "
+     "and the solution then."},
+    {"step_observer", step_observer, METH_VARARGS,
+     "step_observer(p, drive, gain, dt, begins, integral, last drive, external), each (ny,): one\n"
+     "step of the momentum observer, into the last three."},
+    {"observed_wrench", observed_wrench, METH_VARARGS,
+     "observed_wrench(J (rows, ny), external (ny,)) -> (6,): smallest least squares of J' w."},
+    {"iterate_contacts", iterate_contacts, METH_VARARGS,
+     "iterate_contacts(kernel, arrays, tolerance, change, each, most) -> (iterations, converged):\n"
+     "call a kernel of contacts on its arrays until they are satisfied; or a Rejection."},
+    {"largest_disagreement", largest_disagreement, METH_VARARGS,
+     "largest_disagreement(measured (n,), computed (n,), angular, scale) -> (row, difference)."},
+    {"frictional_steps", frictional_steps, METH_VARARGS,
+     "frictional_steps(kinds, dt, recovery, tolerance, max_iterations, contact, parameters, start, "
+     "yd, ydd, gaps, axes, J, X, A, J of other rows, b of other rows, inverse) -> yd, ydd, forces, "
+     "impulses, b, velocities, J, residuals, iterations, compliance; None where the mass matrix is "
+     "singular. See frictional_step.c."},
+    {"contact_biases", contact_biases, METH_VARARGS,
+     "contact_biases(dt, recovery, contact (c, 4), gaps (c), approach (c)) -> b (3c), R (3c)."},
+    {"xla_handler", xla_handler, METH_O,
+     "xla_handler(function)\n--\n\nA capsule of the target that compiled JAX code calls; its calls "
+     "go"
+     " to the function."},
+    {"near_limits", near_limits, METH_VARARGS,
+     "near_limits(dt, near, q, yd, ydd, G, places, rates, bounds) -> (2, limits) or None."},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "rbda_ros.engine.core",
     .m_doc = "Kernels, and operations of robots that validate, close loops, evaluate and check.",
     .m_size = -1,
+    .m_methods = functions,
 };
 
 static int add_codes(PyObject *module)
@@ -63,7 +119,7 @@ PyMODINIT_FUNC PyInit_core(void)
   numpy = (Numpy){&PyArray_Type, PyArray_DescrFromType(NPY_DOUBLE)};
   PyTypeObject *types[] = {&KernelType,      &StateValidatorType, &OperationCallType,
                            &ClosureCallType, &ContactCallType,    &MethodDispatchType,
-                           &MethodTableType};
+                           &MethodTableType, &LoopCloserType};
   PyObject *module = PyModule_Create(&definition);
   if (module == NULL) return NULL;
   rejection_type = PyStructSequence_NewType(&rejection_description);

@@ -1,4 +1,4 @@
-/* What the parts of rbda_ros.engine.core worker. The interpreter lock is held everywhere but where
+/* Types and functions that the parts of rbda_ros.engine.core share. The interpreter lock is held everywhere but where
    rows of batches are at work. */
 #ifndef RBDA_ROS_ENGINE_H
 #define RBDA_ROS_ENGINE_H
@@ -40,6 +40,14 @@ static inline int is_rejection(PyObject *answer)
 {
   return Py_TYPE(answer) == rejection_type;
 }
+
+/* frictional_step.c: functions of the module, described in core.c. */
+PyObject *solve_cones(PyObject *self, PyObject *arguments);
+PyObject *frictional_steps(PyObject *self, PyObject *arguments);
+PyObject *contact_biases(PyObject *self, PyObject *arguments);
+PyObject *near_limits(PyObject *self, PyObject *arguments);
+/* (key, arguments, results) -> None or (code, text) is what calls of compiled JAX code go to. */
+PyObject *xla_handler(PyObject *module, PyObject *function);
 
 /* A compiled program: pointers to its inputs, then to its outputs. */
 typedef void (*Evaluate)(double *const *ports);
@@ -149,9 +157,10 @@ Status read_velocity(const StateValidator *validator, PyObject *given, double *i
                      const double **yd);
 /* 1, with unit quaternions in q; 0 where they are far from it. */
 int normalize(const StateValidator *validator, double *q);
+int known_units(const StateValidator *validator, const Indices *entries, const double *values);
 /* Newton steps from `start` to where entries of q are `values`. */
-Status close_loops(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
-                   const Indices *entries, const double *values, const double *start, double *q);
+Status close_position(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
+                      const Indices *entries, const double *values, const double *start, double *q);
 /* Numbers that such memory has, and how they are shared out. */
 npy_intp loop_numbers(const StateValidator *validator);
 LoopMemory loop_memory(const StateValidator *validator, double *numbers);
@@ -198,6 +207,14 @@ extern PyTypeObject OperationCallType;  /* operation_call.c */
 extern PyTypeObject ClosureCallType;    /* closure_call.c */
 extern PyTypeObject ContactCallType;    /* contact_call.c */
 extern PyTypeObject MethodDispatchType; /* method_dispatch.c */
+extern PyTypeObject LoopCloserType;     /* loop_closer.c */
+
+/* observer_call.c: for `robot/momentum_observer.py`. */
+PyObject *step_observer(PyObject *self, PyObject *arguments);
+PyObject *observed_wrench(PyObject *self, PyObject *arguments);
+
+/* contact_call.c: for contacts whose wanted accelerations depend on the state. */
+PyObject *iterate_contacts(PyObject *self, PyObject *arguments);
 
 /* method_dispatch.c: an object that has such methods. */
 typedef struct {

@@ -21,13 +21,28 @@ int normalize(const StateValidator *validator, double *q)
                                validator->quaternion_tolerance, validator->unit);
 }
 
+/* Quaternions among known entries of q, which kernels may normalize, have to be units as well. */
+int known_units(const StateValidator *validator, const Indices *entries, const double *values)
+{
+  for (npy_intp k = 0; k < validator->quaternions.count; k++) {
+    const npy_intp start = validator->quaternions.index[k];
+    npy_intp at = 0;
+    while (at < entries->count && entries->index[at] != start) at++;
+    if (at + 3 >= entries->count || entries->index[at + 3] != start + 3) continue;
+    const double *x = values + at;
+    const double length = sqrt(((x[0] * x[0] + x[1] * x[1]) + x[2] * x[2]) + x[3] * x[3]);
+    if (!(fabs(length - 1.0) <= validator->quaternion_tolerance)) return 0;
+  }
+  return 1;
+}
+
 static int evaluate_closure(const void *kernel, double *const *ports)
 {
   return run_kernel(kernel, ports);
 }
 
-Status close_loops(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
-                   const Indices *entries, const double *values, const double *start, double *q)
+Status close_position(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
+                      const Indices *entries, const double *values, const double *start, double *q)
 {
   const ClosureRules rules = {.evaluate = evaluate_closure,
                               .kernel = closure,
@@ -41,6 +56,7 @@ Status close_loops(const StateValidator *validator, LoopMemory *memory, const Ke
                               .rows = closure->size[3],
                               .closed = validator->closed,
                               .nearby = validator->nearby};
+  if (!known_units(validator, entries, values)) return UNREAD;
   Status status =
       close_in_parts(&rules, values, start, memory->known, memory->next, memory->phi, q);
   return status == GOOD && !normalize(validator, q) ? NOT_CLOSED : status;
@@ -93,8 +109,8 @@ Status read_position(const StateValidator *validator, LoopMemory *memory, PyObje
   } else if (size != validator->known.count || validator->closure == NULL)
     return UNREAD;
   else {
-    Status status = close_loops(validator, memory, validator->closure, &validator->known, numbers,
-                                validator->home, into);
+    Status status = close_position(validator, memory, validator->closure, &validator->known,
+                                   numbers, validator->home, into);
     if (status != GOOD) return status;
   }
   return on_loops(validator, memory, *q);

@@ -15,13 +15,12 @@ import sys
 import time
 from typing import Any
 
-import rclpy
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
+from rbda_ros.node.spin import init, spin
 from rbda_ros.srv import InverseDynamics
 
 
@@ -84,13 +83,8 @@ class ComputedTorque(Node):
 
 def main() -> int:
     """Run until Ctrl-C."""
-    rclpy.init()
-    try:
-        rclpy.spin(ComputedTorque())
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        rclpy.try_shutdown()
+    signals = init(sys.argv[1:])
+    spin(ComputedTorque(), Future(), signals)
     return 0
 
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 import time
 
 import rclpy
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from rclpy.utilities import remove_ros_args
 from sensor_msgs.msg import JointState
+
+from rbda_ros.node.spin import init
 
 PATIENCE = 30.0  # [s] until the first efforts
 
@@ -42,21 +44,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=5)
     given = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    rclpy.init()
+    stop = threading.Event()
+    init(sys.argv[1:]).then(stop.set)
     try:
-        return _watch(Watch(), given.seconds)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        return 0
+        return _watch(Watch(), given.seconds, stop)
     finally:
         rclpy.try_shutdown()
 
 
-def _watch(watch: Watch, seconds: int) -> int:
+def _watch(watch: Watch, seconds: int, stop: threading.Event) -> int:
     topic = watch.resolve_topic_name("dynamics/feedforward")
     print(f"waiting for efforts on {topic}", flush=True)
     end = time.monotonic() + PATIENCE
-    while watch.newest is None and time.monotonic() < end:
+    while watch.newest is None and time.monotonic() < end and not stop.is_set():
         rclpy.spin_once(watch, timeout_sec=0.2)
+    if stop.is_set():
+        return 0
     if watch.newest is None:
         publishers = watch.count_publishers(topic)
         why = (
@@ -68,8 +71,10 @@ def _watch(watch: Watch, seconds: int) -> int:
         return 1
     for _ in range(seconds):
         before, end = watch.count, time.monotonic() + 1.0
-        while (left := end - time.monotonic()) > 0.0:
-            rclpy.spin_once(watch, timeout_sec=left)
+        while (left := end - time.monotonic()) > 0.0 and not stop.is_set():
+            rclpy.spin_once(watch, timeout_sec=min(left, 0.2))
+        if stop.is_set():
+            return 0
         efforts = zip(watch.newest.name, watch.newest.effort, strict=True)
         listed = ", ".join(f"{name} {effort:+.4f} N m" for name, effort in efforts)
         print(f"{watch.count - before:4d} Hz: {listed}", flush=True)

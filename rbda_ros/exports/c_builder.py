@@ -13,8 +13,11 @@ from rbda_ros.kernels.export import comment, literal
 from rbda_ros.kernels.plan import Plan, make_plan
 from rbda_ros.kernels.program import Program, UnsupportedOperationError, read_program
 from rbda_ros.kernels.registry import REGISTRY
-from rbda_ros.kernels.trace import trace_function
+from rbda_ros.kernels.trace import Load, trace_function
 from rbda_ros.robot.robot import Robot
+
+PAYLOAD = "payload"
+"""The input of kernels, and the array of the workspace, that has a payload's ten parameters."""
 
 
 class Parameter(NamedTuple):
@@ -51,6 +54,11 @@ class KernelCode(NamedTuple):
         ports = (*self.program.inputs, *self.program.outputs)
         return next(each.size for each in ports if each.name == port)
 
+    @property
+    def takes_payload(self) -> bool:
+        """Whether its last input is a payload."""
+        return self.program.inputs[-1].name == PAYLOAD
+
 
 @dataclass
 class Builder:
@@ -60,6 +68,7 @@ class Builder:
         robot: whose library it is.
         name: what every public name begins with.
         real: "double", or "float".
+        load: the link whose payload functions take from the workspace; None for none.
         measured, joints: whose arrays are called so in the header.
         plans: of the static kernels, by their C names.
         public: of the kernels that are functions themselves.
@@ -73,6 +82,7 @@ class Builder:
     robot: Robot
     name: str
     real: str
+    load: Load | None = None
     measured: JointSpace | None = None
     joints: JointSpace | None = None
     plans: dict[str, Plan] = field(default_factory=dict)
@@ -99,8 +109,16 @@ class Builder:
         """
         function = f"{self.name}_kernel_{name}{label}"
         if function not in self.plans:
-            self.plans[function] = make_plan(straight_program(self.robot, name, *options))
+            self.plans[function] = make_plan(self.program(name, *options))
         return KernelCode(function, self.plans[function].program)
+
+    def program(self, name: str, *options: Hashable) -> Program:
+        """The program of a kernel; where inertia matters, with the payload as its last input."""
+        if self.load is None or not REGISTRY[name].sees_inertia:
+            return straight_program(self.robot, name, *options)
+        loops = self.robot._kernels.open_loops if REGISTRY[name].by_loop_forces else None
+        traced = trace_function(self.robot.tree, name, *options, loops=loops, load=self.load)
+        return read_program(traced)
 
     def function(
         self,

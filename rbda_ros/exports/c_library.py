@@ -11,8 +11,9 @@ import numpy as np
 
 from rbda_ros.algorithms.feedforward import TERMS
 from rbda_ros.cluster_tree.closing import tolerances
+from rbda_ros.cluster_tree.inertial_parameters import parameter_map
 from rbda_ros.errors import InputError
-from rbda_ros.exports.c_builder import Builder, straight_program
+from rbda_ros.exports.c_builder import Builder
 from rbda_ros.exports.joint_spaces import commanded_space, measured_space
 from rbda_ros.exports.motion_code import (
     add_close,
@@ -20,6 +21,7 @@ from rbda_ros.exports.motion_code import (
     add_feedforward,
     add_motor_command,
     add_observer,
+    add_payload,
 )
 from rbda_ros.exports.operation_code import add_operation, c_identifier, operation_names
 from rbda_ros.exports.project_files import cmake_text, example_text
@@ -35,6 +37,7 @@ from rbda_ros.kernels.export import (
 from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.kernels.sincos import sincos_in_c
+from rbda_ros.kernels.trace import Load
 from rbda_ros.robot.conversion import CANNOT_GIVE
 from rbda_ros.robot.inputs import LARGEST, LARGEST_POSITION, QUATERNION_TOLERANCE, UNIT
 from rbda_ros.robot.operations import OPERATIONS
@@ -114,6 +117,7 @@ def export_robot(
     joints: Sequence[str] | None = None,
     terms: Collection[str] = DEFAULT_TERMS,
     frames: Sequence[str] = (),
+    payload: str | None = None,
     float32: bool = False,
 ) -> ExportReport:
     """Write a robot as a C99 library that closes loops, checks and computes as Python does.
@@ -128,6 +132,7 @@ def export_robot(
         joints: of conversion and commands; joints without motors that determine the robot.
         terms: what feedforward is made of.
         frames: links, for operations that are about frames.
+        payload: a link; what it carries is set while the program runs, by ``set_payload``.
         float32: whether numbers are ``float``; for processors without double precision.
 
     Raises:
@@ -148,7 +153,8 @@ def export_robot(
         raise InputError(f"{', '.join(about_frames)} is about frames: name links with --frames")
     if unknown_terms := sorted(set(terms) - set(TERMS)):
         raise InputError(f"terms: {', '.join(unknown_terms)}; there are {', '.join(TERMS)}")
-    builder = Builder(robot, name, "float" if float32 else "double")
+    load = None if payload is None else _load(robot, payload)
+    builder = Builder(robot, name, "float" if float32 else "double", load)
     _add_functions(builder, functions, measured, joints, terms, frames)
     header, source = _header(builder), _source(builder)
     if float32:
@@ -165,7 +171,7 @@ def export_robot(
         builder.measured.names if builder.measured else (),
         builder.joints.names if builder.joints else (),
         robot.actuated_joint_names,
-        size * (2 * robot.nq + 5 + builder.memory) + 16,
+        _workspace_size(builder),
         size * _largest_work(builder),
         builder.evaluations,
     )
@@ -197,6 +203,8 @@ def _add_functions(
     if robot.tree.has_loops:
         builder.kernel("loop_state")
     add_close(builder)
+    if builder.load is not None:
+        add_payload(builder)
     for name in functions:
         if name.startswith("feedforward"):
             add_feedforward(builder, terms, name.endswith("wrenches"))
@@ -217,7 +225,7 @@ def _add_functions(
 def _add_gate(builder: Builder) -> None:
     builder.header += [gate_source(builder.name, "gate.h")]
     builder.source += [gate_source(builder.name, "gate.c")]
-    builder.functions += ["gate_pass", "gate_end", "gate_restart"]
+    builder.functions += ["gate_pass", "gate_hold", "gate_end", "gate_restart"]
 
 
 def _add_kernel(builder: Builder, name: str, frames: Sequence[str]) -> None:
@@ -225,7 +233,7 @@ def _add_kernel(builder: Builder, name: str, frames: Sequence[str]) -> None:
     options = tuple(builder.robot._inputs.frame(frame) for frame in frames)
     if not KERNELS[name].needs_frames:
         options = ()
-    plan = make_plan(straight_program(builder.robot, name, *options))
+    plan = make_plan(builder.program(name, *options))
     builder.public[f"{builder.name}_{name}"] = plan
     builder.functions.append(name)
     count = len(plan.program.inputs)
@@ -242,6 +250,23 @@ def _add_kernel(builder: Builder, name: str, frames: Sequence[str]) -> None:
         f"void {builder.name}_{name}({arrays});",
         "",
     ]
+
+
+def _load(robot: Robot, link: str) -> Load:
+    """The body that carries a link, and the map of a payload's parameters onto the body's."""
+    place = robot.tree.spanning.links.get(link)
+    if place is None:
+        raise InputError(f"payload: {robot.name} has no link {link!r}")
+    if not place.body:
+        raise InputError(f"payload: link {link!r} does not move; name one that does")
+    return Load(place.body, parameter_map(place.frame))
+
+
+def _workspace_size(builder: Builder) -> int:
+    """Bytes."""
+    payload = 10 if builder.load else 0
+    size = 4 if builder.real == "float" else 8
+    return size * (2 * builder.robot.nq + 5 + payload + builder.memory) + 16
 
 
 def _largest_work(builder: Builder) -> int:
@@ -268,7 +293,7 @@ def _header(builder: Builder) -> str:
         "Functions allocate nothing, lock nothing and keep no state but in the workspace, which the"
         " caller owns: one for each thread. They return a status, and write outputs only where it"
         f" is {upper}_OK. Arrays of one call must not overlap; matrices are stored row by row.",
-        f"A workspace has {bits * (2 * robot.nq + 5 + builder.memory) + 16} bytes; work arrays on"
+        f"A workspace has {_workspace_size(builder)} bytes; work arrays on"
         f" the stack have {bits * _largest_work(builder)} bytes at most, beside locals of the"
         f" compiler's. Loops are closed by {builder.evaluations} evaluations of a kernel at most.",
         "Compile with -ffp-contract=off for the same bits as Python's (see docs/real_time.md).",
@@ -306,6 +331,7 @@ def _header(builder: Builder) -> str:
         "  int limited;     /* efforts that the last call cut off at their limits */",
         "  int evaluations; /* of a kernel that closes loops, in the last call */",
         "  int place;       /* entry of the argument, or of y, that is at fault; or -1 */",
+        *([f"  {name}_real payload[10]; /* from set_payload */"] if builder.load else []),
         f"  {name}_real memory[{builder.memory}];",
         f"}} {name}_workspace;",
         "",

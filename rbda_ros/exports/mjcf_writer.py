@@ -116,6 +116,7 @@ class _Writer:
         self._places = robot.coordinates.positions
         self._single: dict[str, tuple[float, float]] = {}
         self._springs: list[Spring] = []
+        self._weights = {link.name: link.weight for link in self._description.links}
         self._free = self._free_joint()
 
     def write(self) -> MjcfExport:
@@ -210,6 +211,8 @@ class _Writer:
         name = elements.unused("body", link)
         body = add(parent, "body", {"name": name})
         elements.bodies[link] = body
+        if (weight := self._weights[link]) != 1.0:
+            body.set("gravcomp", repr(1.0 - weight))
         if name != link:
             elements.notes.append(f"link {link!r} is body {name!r}")
         if joint is not None and self._free is not None and joint.name == self._free.name:

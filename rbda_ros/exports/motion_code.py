@@ -12,16 +12,16 @@ from dataclasses import replace
 from rbda_ros.algorithms.commanded_motors import EFFORTS
 from rbda_ros.cluster_tree.closing.tolerances import KERNEL_PARTS, STREAM_PARTS, STREAM_REPEATS
 from rbda_ros.errors import InputError
-from rbda_ros.exports.c_builder import Builder, KernelCode, Memory, Parameter
+from rbda_ros.exports.c_builder import PAYLOAD, Builder, KernelCode, Memory, Parameter
 from rbda_ros.exports.joint_spaces import JointSpace
-from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.export import comment
 from rbda_ros.kernels.plan import make_plan
-from rbda_ros.kernels.program import Port
-from rbda_ros.robot.feedforward_call import feedforward
+from rbda_ros.kernels.program import Port, Program
+from rbda_ros.robot.feedforward_call import feedforward, feedforward_choice
 from rbda_ros.robot.motor_command import motor_command
 
 STREAM_EVALUATIONS = (1 + STREAM_REPEATS) * (1 + 2 * sum(STREAM_PARTS))
-"""Most evaluations of a kernel of the stream in one call; see `control/closing.c`."""
+"""Most evaluations of a kernel of the stream in one call; see `engine/closing.c`."""
 CLOSURE_EVALUATIONS = sum(KERNEL_PARTS) + 1
 """The same of the closure kernel, and one to refine; see `engine/loop_rules.h`."""
 
@@ -32,7 +32,9 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
     call = feedforward(robot, space.names, terms=terms, wrenches=wrenches)
     order = [space.names.index(name) for name in call.joints]
     label = "_with_wrenches" if wrenches else ""
-    code = _stream_kernel(builder, call.kernel, f"feedforward{label}")
+    _, _, choice = feedforward_choice(robot, space.names, None, terms)
+    program = builder.program(f"feedforward{label}", choice)
+    code = _stream_kernel(builder, program, f"feedforward{label}")
     memory, tree = Memory(builder), robot.tree
     base_nq, base_nv = tree.coordinates.base_nq, tree.coordinates.base_nv
     ports = [memory.take(f"p_{p.name}", p.size) for p in _ports(code)]
@@ -81,11 +83,12 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
         *_copy(f"p_acceleration + {base_nv}", "acceleration", accelerated),
         *_set_limit(builder.upper, len(robot.actuated_joint_names)),
         *(_copy("p_wrenches", "wrenches", code.size("wrenches")) if wrenches else ()),
+        *(_copy("p_payload", f"w->{PAYLOAD}", 10) if code.takes_payload else ()),
         *_close(
             builder,
             code,
             ports,
-            call._positions,
+            call.positions or (),
             f"{builder.name}_assembly",
             "feedforward",
             base_nq,
@@ -335,7 +338,7 @@ def add_motor_command(builder: Builder) -> None:
     robot, lib, upper = builder.robot, builder.name, builder.upper
     joints, measured = _joints(builder), _measured(builder)
     call = motor_command(robot, joints.names, efforts=EFFORTS, measured=measured.names)
-    code = _stream_kernel(builder, call.kernel, "motor_command")
+    code = _stream_kernel(builder, call.kernel.program, "motor_command")
     nq, nv, ny, na = robot.nq, robot.nv, robot.ny, len(robot.actuated_joint_names)
     base_nv = robot.coordinates.base_nv
     memory = Memory(builder)
@@ -373,7 +376,7 @@ def add_motor_command(builder: Builder) -> None:
         f" {na} * sizeof(double));",
         *_set_limit(upper, na),
         *_copy("p_guess", "w->command_q", nq),
-        *_close(builder, code, ports, call._positions, "w->q", "command", call._base_nq),
+        *_close(builder, code, ports, call.positions or (), "w->q", "command", call._base_nq),
         *_checked(builder, "p_health"),
         f"w->place = (int)first_beyond(p_missed, {ny}, {upper}_LEFT_OVER * p_health[7]);",
         f"if (w->place >= 0) return {upper}_CANNOT_GIVE;",
@@ -420,6 +423,7 @@ def add_observer(builder: Builder) -> None:
     robot, lib, upper, ny = builder.robot, builder.name, builder.upper, builder.robot.ny
     builder.uses.add("observer")
     friction, momentum = builder.kernel("friction_force"), builder.kernel("momentum")
+    load = f"w->{PAYLOAD}, " if momentum.takes_payload else ""
     memory = Memory(builder)
     for each, size in {"p_q": robot.nq, "p_yd": ny, "p_tau": ny, "p_friction": ny}.items():
         memory.take(each, size)
@@ -436,7 +440,7 @@ def add_observer(builder: Builder) -> None:
         f"if (status != GOOD) return ({lib}_status)status;",
         f"if (observer->started && !(time > observer->time)) return {upper}_NOT_LATER;",
         f"{friction.function}(p_q, p_yd, p_friction);",
-        f"{momentum.function}(p_q, p_yd, p_momentum, p_rate);",
+        f"{momentum.function}(p_q, p_yd, {load}p_momentum, p_rate);",
         f"for (int k = 0; k < {ny}; k++) drive[k] = (p_tau[k] - p_friction[k]) + p_rate[k];",
         f"if (first_beyond(drive, {ny}, DBL_MAX) >= 0"
         f" || first_beyond(p_momentum, {ny}, DBL_MAX) >= 0)",
@@ -487,6 +491,64 @@ def add_observer(builder: Builder) -> None:
     builder.function("observer_update", about, parameters, body, first=first)
 
 
+def add_payload(builder: Builder) -> None:
+    """Set what a link carries, for all functions that follow: `Robot.with_payloads`."""
+    lib, upper = builder.name, builder.upper
+    builder.header += comment(
+        [
+            "set_payload: what the link carries, for all later calls with this workspace; at first"
+            " nothing.",
+            "mass: [kg]; 0 takes the payload off.",
+            "com (3, in): centre of mass in the link's frame [m].",
+            "inertia (6, in, or NULL): ixx, ixy, ixz, iyy, iyz, izz about the centre of mass, in"
+            " the link's axes [kg m^2]; NULL for a point mass.",
+            f"{upper}_BAD_ARGUMENT, and nothing is changed, where no body has these.",
+        ]
+    )
+    signature = (
+        f"{lib}_status {lib}_set_payload({lib}_workspace *w, {lib}_real mass,"
+        f" const {lib}_real *com, const {lib}_real *inertia)"
+    )
+    builder.header += [f"{signature};", ""]
+    builder.source += [signature, "{", *_SET_PAYLOAD.replace("UPPER", upper).splitlines(), "}", ""]
+    builder.functions.append("set_payload")
+
+
+_SET_PAYLOAD = """\
+  double given[10] = {0.0};
+  if (mass == 0.0) {
+    memcpy(w->payload, given, sizeof given);
+    return UPPER_OK;
+  }
+  given[0] = mass;
+  memcpy(given + 1, com, 3 * sizeof(double));
+  if (inertia != NULL) memcpy(given + 4, inertia, 6 * sizeof(double));
+  w->place = (int)first_beyond(given, 10, 1e9);
+  if (w->place >= 0 || mass < 0.0) return UPPER_BAD_ARGUMENT;
+  const double xx = given[4], xy = given[5], xz = given[6];
+  const double yy = given[7], yz = given[8], zz = given[9];
+  /* Moments that a body has: half the trace less the inertia is positive, pivot by pivot. */
+  const double half = 0.5 * (xx + yy + zz), slack = 1e-3 * fabs(half) + 1e-12;
+  const double a = half - xx + slack, b = half - yy + slack, c = half - zz + slack;
+  const double second = b - xy * xy / a;
+  const double coupling = yz + xy * xz / a;
+  const double third = c - xz * xz / a - coupling * coupling / second;
+  if (!(a > 0.0 && second > 0.0 && third > 0.0)) return UPPER_BAD_ARGUMENT;
+  const double x = com[0], y = com[1], z = com[2];
+  w->payload[0] = mass;
+  w->payload[1] = mass * x;
+  w->payload[2] = mass * y;
+  w->payload[3] = mass * z;
+  w->payload[4] = xx + mass * (y * y + z * z);
+  w->payload[5] = xy - mass * (x * y);
+  w->payload[6] = yy + mass * (x * x + z * z);
+  w->payload[7] = xz - mass * (x * z);
+  w->payload[8] = yz - mass * (y * z);
+  w->payload[9] = zz + mass * (x * x + y * y);
+  return UPPER_OK;"""
+"""Body of ``set_payload``: checks of `check_payload`, parameters as in `inertial_parameters`."""
+
+
 def _measured(builder: Builder) -> JointSpace:
     assert builder.measured is not None
     return builder.measured
@@ -497,13 +559,12 @@ def _joints(builder: Builder) -> JointSpace:
     return builder.joints
 
 
-def _stream_kernel(builder: Builder, kernel: Kernel, name: str) -> KernelCode:
+def _stream_kernel(builder: Builder, program: Program, name: str) -> KernelCode:
     """A kernel of the stream, with the function that evaluates it where arrays are bound."""
     builder.uses.add("closing")
     outputs = {"feedforward": ("efforts", "q", "health")}.get(
         name.removesuffix("_with_wrenches"), ("missed", "motors", "q", "health")
     )
-    program = kernel.program
     ports = tuple(Port(n, p.size) for n, p in zip(outputs, program.outputs, strict=True))
     program = replace(program, outputs=ports)
     function = f"{builder.name}_kernel_{name}"
@@ -530,7 +591,7 @@ def _close(
     builder: Builder,
     code: KernelCode,
     ports: list[str],
-    positions: list[int],
+    positions: tuple[int, ...],
     other: str,
     name: str,
     base_nq: int,

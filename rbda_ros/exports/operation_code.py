@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rbda_ros.algorithms.branches import parents
-from rbda_ros.exports.c_builder import Builder, KernelCode, Memory, Parameter
+from rbda_ros.exports.c_builder import PAYLOAD, Builder, KernelCode, Memory, Parameter
 from rbda_ros.kernels.quantities import QUANTITIES
 from rbda_ros.robot.operations import OPERATIONS, SIGNS, Operation, Step
 
@@ -48,7 +47,8 @@ def _add(builder: Builder, record: Operation, name: str, *options: Any, label: s
     steps = [_kernel(builder, step, options, c_identifier(label)) for step in record.steps]
     sizes = _sizes(builder, record, steps)
     memory = Memory(builder)
-    slot = {each: memory.take(f"s_{each}", size) for each, size in sizes.items()}
+    slot = {each: memory.take(f"s_{each}", n) for each, n in sizes.items() if each != PAYLOAD}
+    slot[PAYLOAD] = f"w->{PAYLOAD}"
     body = [*memory.lines, f"Status status = {builder.name}_begin(w);"]
     given: list[Parameter] = []
     for argument in record.arguments:
@@ -92,7 +92,8 @@ def _kernel(
 
 def _names(step: Step, kernel: KernelCode) -> list[str]:
     ports = len(kernel.program.inputs) + len(kernel.program.outputs)
-    return [*step.inputs, *step.outputs, "loop_residual"][:ports]
+    payload = [PAYLOAD] if kernel.takes_payload else []
+    return [*step.inputs, *payload, *step.outputs, "loop_residual"][:ports]
 
 
 def _sizes(
@@ -126,7 +127,7 @@ def _solved(builder: Builder, record: Operation, slot: dict[str, str]) -> list[s
     builder.uses.add("solve")
     tree, ny = builder.robot.tree, builder.robot.ny
     above: list[list[int]] = []
-    for parent in parents(tree):
+    for parent in tree.independent_parents:
         above.append([parent, *above[parent]] if parent >= 0 else [])
     start = [sum(map(len, above[:k])) for k in range(ny + 1)]
     below = [[i for i in range(ny - 1, k, -1) if k in above[i]] for k in range(ny)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-_PACKAGES = {"loop_rules": "engine", "closing": "control", "gate": "control"} | {
-    "observer_step": "control"
+_PACKAGES = {"loop_rules": "engine", "closing": "engine", "gate": "control"} | {
+    "observer_step": "engine"
 }
 _INSTALLED = Path(__file__).parent / "sources"
 _GUARD = re.compile(r"^#(ifndef|define|endif).*\n", re.MULTILINE)
 _INCLUDE = re.compile(r"^#include.*\n", re.MULTILINE)
 _EXPORTED = re.compile(r"^(void|closing_result_t) (run_kernel|close_loops)\(", re.MULTILINE)
-_PUBLIC = re.compile(r"\bgate_(t|rules_t|pass|end|restart)\b")
+_PUBLIC = re.compile(r"\bgate_(t|rules_t|pass|hold|end|restart)\b")
 
 
 def shared_source(file: str) -> str:

@@ -16,8 +16,8 @@ from rbda_ros.cluster_tree.closing.assembly import Assembly
 from rbda_ros.cluster_tree.closing.idle import IdleFreedom
 from rbda_ros.cluster_tree.closing.independent import singular_values, unit_rows
 from rbda_ros.cluster_tree.closing.tolerances import CLOSED, RANK_TOLERANCE
+from rbda_ros.cluster_tree.cluster_assembly import ClusterAssembly
 from rbda_ros.cluster_tree.loops import Loop
-from rbda_ros.cluster_tree.tied_clusters import TiedClusters
 from rbda_ros.description.model import Attachment, CutJoint, Pose
 from rbda_ros.kernels import disk_cache
 from rbda_ros.kernels.fingerprint import fingerprint, versions
@@ -28,11 +28,11 @@ FUNCTIONS = ("phi", "K", "k", "alignment", "whole")
 """Fields of a loop that are functions."""
 
 
-def stored_assemblies(members: TiedClusters) -> list[Assembly | None]:
+def stored_assemblies(members: ClusterAssembly) -> list[Assembly | None]:
     """The assembly of each cluster as the disk has it, or assembled and put there.
 
     Raises:
-        DescriptionError: as `TiedClusters.assemble`.
+        DescriptionError: as `ClusterAssembly.assemble`.
     """
     if sum(map(bool, members.constraints)) < FEWEST or not disk_cache.in_use():
         return members.assemble()
@@ -65,7 +65,7 @@ def _packed(assemblies: list[Assembly | None]) -> disk_cache.Stored:
 
 
 def _unpacked(
-    members: TiedClusters, facts: dict[str, Any], blobs: list[bytes]
+    members: ClusterAssembly, facts: dict[str, Any], blobs: list[bytes]
 ) -> list[Assembly | None] | None:
     """The unpacked assembly; None where it does not close."""
     functions = iter(ca.StringDeserializer(blobs[0].decode()).unpack())

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-MOST_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 """Bytes that all files may take; those used least recently go first."""
 ENDING = ".kernel"
 SECRET = "secret"
@@ -163,7 +163,7 @@ def _content(path: Path, forbidden: int) -> bytes | None:
         raise
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
-        regular = stat.S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES
+        regular = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES
         if not regular or not _is_ours(status, forbidden):
             return None
         return file.read()
@@ -236,12 +236,12 @@ def _bound(folder: Path, written: int) -> None:
             status = path.stat()
             files.append((status.st_mtime, status.st_size, path))
     total = sum(size for _, size, _ in files)
-    if total > MOST_BYTES * 31 // 32:
+    if total > MAX_BYTES * 31 // 32:
         for _, size, path in sorted(files):
-            if total <= MOST_BYTES * 7 // 8:
+            if total <= MAX_BYTES * 7 // 8:
                 break
             if path.suffix in (ENDING, ".new"):
                 with contextlib.suppress(OSError):
                     path.unlink()
                     total -= size
-    _unscanned[folder] = max(MOST_BYTES - total, 0) // 4
+    _unscanned[folder] = max(MAX_BYTES - total, 0) // 4

@@ -6,7 +6,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Mapping
 
-from rbda_ros.cluster_tree.cancelling import while_wanted
+from rbda_ros.cluster_tree.cancelling import cancellable
 from rbda_ros.kernels.llvm_text import Lanes, literal
 from rbda_ros.kernels.plan import Plan, padded_count
 from rbda_ros.kernels.program import Program, may_fuse
@@ -24,7 +24,7 @@ def functions(plan: Plan, lanes: Lanes, together: int) -> dict[str, str]:
     found = {}
     if plan.angles:
         found["angles"] = _angles(plan, lanes, together)
-    for k in while_wanted(range(len(plan.chunks))):
+    for k in cancellable(range(len(plan.chunks))):
         found[f"chunk{k}"] = _chunk(plan, k, lanes)
     return found
 

@@ -19,7 +19,7 @@ from rbda_ros.kernels.writer import declaration, parameters
 
 CACHE = 192 * 1024
 """Bytes that a block of tiles may take: what fits the second-level cache of small processors."""
-MOST_TILES = 16
+MAX_TILES = 16
 """Tiles in a block: more win nothing."""
 
 
@@ -62,7 +62,7 @@ def make_tiling(plan: Plan, lanes: Lanes) -> Tiling:
         ),
         work=end,
         size=size,
-        tiles=max(1, min(MOST_TILES, CACHE // (8 * lanes.count * max(size, 1)))),
+        tiles=max(1, min(MAX_TILES, CACHE // (8 * lanes.count * max(size, 1)))),
         spare=max((port.size for port in plan.program.outputs), default=0),
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rbda_ros.cluster_tree.cancelling import while_wanted
+from rbda_ros.cluster_tree.cancelling import cancellable
 from rbda_ros.kernels.program import Program
 
 Pack = tuple[int, ...]
@@ -43,7 +43,7 @@ def find_packs(program: Program, widest: int) -> Packs:
     packer = _Packer(program)
     for seeds in _alike(packer.shapes, (v for results in program.results for v in results)):
         packer.pack_all(seeds, widest)
-    for at in while_wanted(reversed(range(len(program.instructions)))):
+    for at in cancellable(reversed(range(len(program.instructions)))):
         for seeds in _alike(packer.shapes, packer.summands(program.first_result + at)):
             packer.pack_all(seeds, widest)
     return packer.packs

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from rbda_ros.cluster_tree.cancelling import while_wanted
+from rbda_ros.cluster_tree.cancelling import cancellable
 from rbda_ros.kernels.packing import Operand, Pack, Packs, find_packs
 from rbda_ros.kernels.program import Program
 
@@ -148,7 +148,7 @@ def _in_order(
 
     def trace(starts: Iterable[int]) -> list[Pack]:
         order: dict[Pack, None] = {}
-        for start in while_wanted(starts):
+        for start in cancellable(starts):
             waiting = [start] if start >= first else []
             while waiting:
                 value = waiting[-1]

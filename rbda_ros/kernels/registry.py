@@ -54,7 +54,11 @@ from rbda_ros.algorithms.loop_motion import (
 )
 from rbda_ros.algorithms.momentum import momentum
 from rbda_ros.algorithms.position_manifold import difference, integrate
-from rbda_ros.algorithms.pv_osim import delassus_product, inverse_operational_space_inertia
+from rbda_ros.algorithms.pv_osim import (
+    damped_inverse_product,
+    delassus_product,
+    inverse_operational_space_inertia,
+)
 from rbda_ros.algorithms.regressor import regressor
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
 from rbda_ros.algorithms.simulation_stage import StageChoice, simulation_stage
@@ -279,8 +283,10 @@ def _damped_delassus_inverse_product(
     x: Matrix,
     contacts: Sequence[ContactFrame],
     mu: float,
+    route: str = "caba_osim",
 ) -> Matrix:
-    return caba_osim_product(tree, q, axes.T, x, contacts, mu)
+    product = damped_inverse_product if route == "pv_osim" else caba_osim_product
+    return product(tree, q, axes.T, x, contacts, mu)
 
 
 def _delassus_product(

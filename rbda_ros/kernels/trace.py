@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 
@@ -16,7 +16,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.kernels.columns import is_long, trace_columns
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.registry import REGISTRY, Traceable, input_shape
-from rbda_ros.spatial import Matrix
+from rbda_ros.spatial import Array, Matrix, constant
 
 
 def trace(
@@ -44,29 +44,76 @@ def trace(
     return Kernel(trace_function(tree, name, *options, loops=loops), check=check)
 
 
+class Load(NamedTuple):
+    """A link whose payload is an input of a program, beside its other inputs.
+
+    Attributes:
+        body: number of the body that the link is fixed to.
+        into_body: (10, 10) the payload's parameters in the link's frame to those in the body's, as
+            `parameter_map` gives it.
+    """
+
+    body: int
+    into_body: Array
+
+
 def trace_function(
-    tree: ClusterTree, name: str, *options: Any, loops: OpenLoops | None = None
+    tree: ClusterTree,
+    name: str,
+    *options: Any,
+    loops: OpenLoops | None = None,
+    load: Load | None = None,
 ) -> ca.Function:
-    """The program of `trace` as a CasADi function, where it is one straight line."""
+    """The program of `trace` as a CasADi function, where it is one straight line.
+
+    With a load, the last input is ``payload``: (10) the parameters of what the link carries, as in
+    `inertial_parameters`; zeros for nothing.
+    """
     traceable = REGISTRY[name]
     shapes = dict(traceable.shapes(*options)) if traceable.shapes else {}
     shapes = {i: shapes.get(i) or input_shape(tree, i) for i in traceable.inputs}
     symbols = [ca.SX.sym(symbol, rows * columns) for symbol, (rows, columns) in shapes.items()]
     inputs = [_matrix(s, *shape) for s, shape in zip(symbols, shapes.values(), strict=True)]
     turning = _turning(tree, traceable, options)
+    payload = ca.SX.sym("payload", 10)
+    if load is not None:
+        turning = {*turning, load.body}
     outputs: Matrix | tuple[Matrix, ...]
     if loops is not None and traceable.by_loop_forces is not None:
         in_open_tree = [loops.opened_body(body) for body in turning]
         opened = replace(loops, tree=regroup(loops.tree, in_open_tree))
+        if load is not None:
+            body = loops.opened_body(load.body)
+            opened = replace(opened, tree=_loaded(opened.tree, body, load.into_body @ payload))
         outputs = traceable.by_loop_forces(opened, *inputs, *options)
     else:
-        outputs = traceable.algorithm(regroup(tree, turning), *inputs, *options)
+        regrouped = regroup(tree, turning)
+        if load is not None:
+            regrouped = _loaded(regrouped, load.body, load.into_body @ payload)
+        outputs = traceable.algorithm(regrouped, *inputs, *options)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     check_cancelled()
     flat = [ca.vec(ca.densify(ca.SX(output)).T) for output in outputs]
     named = (*traceable.outputs, "loop_residual")[: len(flat)] if traceable.outputs else ()
-    names = list(traceable.inputs), list(named) or [f"o{i}" for i in range(len(flat))]
+    given = [*traceable.inputs, *(["payload"] if load is not None else [])]
+    symbols = [*symbols, *([payload] if load is not None else [])]
+    names = given, list(named) or [f"o{i}" for i in range(len(flat))]
     return ca.Function(name, symbols, ca.cse(flat), *names)
+
+
+def _loaded(tree: ClusterTree, number: int, parameters: ca.SX) -> ClusterTree:
+    """The tree with parameters (10) added to the inertia of one of its bodies."""
+    m, x, y, z, xx, xy, yy, xz, yz, zz = ca.vertsplit(parameters)
+    rotational = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
+    moment = ca.skew(ca.vertcat(x, y, z))
+    linear = ca.diag(ca.vertcat(m, m, m))
+    added = ca.blockcat([[rotational, moment], [moment.T, linear]])
+    bodies = list(tree.spanning.bodies)
+    body = bodies[number - 1]
+    inertia: Any = constant(body.inertia) + added
+    mass: Any = body.mass + m
+    bodies[number - 1] = replace(body, inertia=inertia, mass=mass)
+    return tree.with_bodies(bodies)
 
 
 def trace_check(tree: ClusterTree) -> ca.Function:

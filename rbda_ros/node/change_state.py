@@ -9,7 +9,7 @@ from typing import Any
 from lifecycle_msgs.msg import Transition
 
 from rbda_ros.errors import one_line
-from rbda_ros.node.later_response import LaterResponse, allow_later_responses
+from rbda_ros.node.deferred_response import DeferredResponse, allow_deferred_responses
 
 
 def guard_change_state(node: Any, prepare: Callable[[], Future[Any] | None]) -> None:
@@ -39,8 +39,10 @@ def guard_change_state(node: Any, prepare: Callable[[], Future[Any] | None]) -> 
         if wanted.id == Transition.TRANSITION_CONFIGURE or wanted.label == "configure":
             prepared = prepare()
             if prepared is not None:
-                return LaterResponse(prepared, lambda _: guarded(request, response))
+                return DeferredResponse(prepared, lambda _: guarded(request, response))
         return guarded(request, response)
 
     service.callback = prepared_first
-    allow_later_responses(service, lambda task: node.executor and node.executor.create_task(task))
+    allow_deferred_responses(
+        service, lambda task: node.executor and node.executor.create_task(task)
+    )

@@ -55,6 +55,7 @@ class Diagnostics:
             "loop residual": _number(reading.residual, ".1e"),
             "condition number": _number(reading.condition, ".3g"),
             "saturated": str(stream.stream.states.limited + stream.stream.commands.limited),
+            "answered": str(stream.stream.states.total),
             "refused": str(rejections.total),
             **node.slow_services.progress(),
         }

@@ -18,6 +18,7 @@ import rclpy
 from rclpy.parameter import Parameter
 from rclpy.utilities import remove_ros_args
 
+from rbda_ros.control.worker import lower_priority
 from rbda_ros.errors import ModelError, one_line
 from rbda_ros.kernels import background
 from rbda_ros.node import thread_priority
@@ -125,7 +126,7 @@ def tune_process(node: DynamicsNode) -> None:
 
     A node that shares its process leaves all of it as it is.
     """
-    background.begin_thread = thread_priority.step_back
+    background.begin_thread = lower_priority
     thread_priority.own_process = True
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.set_threshold(*GARBAGE_THRESHOLDS)

@@ -4,42 +4,79 @@ from __future__ import annotations
 
 import array
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import Accel, Pose, Twist, Vector3, WrenchStamped
+from geometry_msgs.msg import Point as Point3
 
 from rbda_ros.control.joint_map import JointMap, Vector, map_joints
 from rbda_ros.control.parameter_maps import Point
 from rbda_ros.control.rejections import Reason, RefusalError
-from rbda_ros.errors import MOST_LISTED, ClosureError, InputError, listed
+from rbda_ros.control.settings import Settings
+from rbda_ros.control.stream import LastState
+from rbda_ros.engine import core
+from rbda_ros.errors import MAX_LISTED, ClosureError, InputError, listed
+from rbda_ros.msg import State as StateMessage
 from rbda_ros.robot import Robot
 from rbda_ros.robot.inputs import LARGEST, FrameName, unit
 from rbda_ros.robot.state import State
 
 NOT_FINITE_ANSWER = "the answer is not finite: the state or the forces given are too large"
 
+LatestState = Callable[[Robot], LastState]
+"""The latest state of a robot; raises InputError where there is no fresh one."""
 
-def read_state(robot: Robot, message: Any, tolerance: float) -> tuple[State, JointMap]:
+
+def read_state(
+    robot: Robot, settings: Settings, message: StateMessage, latest: LatestState
+) -> tuple[State, JointMap]:
     """The state of a ``rbda_ros/State``, checked and closed; and where the joints stand.
 
     Args:
         robot: the model.
-        message: the state.
-        tolerance: how far a position may be from the one that the others lead to; 0 for any.
+        settings: of the node; how far a position may be from the one that the others lead to.
+        message: the state; one without joints, positions and velocities is the latest.
+        latest: the latest state of the robot; called only for such a message.
 
     Raises:
         RefusalError, InputError, ClosureError: the message does not say a state of this robot.
     """
     joints = map_joints(robot, message.joint_names)
+    if joints.size and not (
+        len(message.joint_names) or len(message.position) or len(message.velocity)
+    ):
+        _check_base_left_alone(message)
+        return _latest_state(robot, latest(robot)), joints
     pose = base_position("base_pose", message.base_pose) if robot.floating_base else None
     twist = six("base_twist", message.base_twist) if robot.floating_base else None
     position = numbers("position", message.position, joints.size)
     state = robot.state(closed_position(robot, joints, position, pose))
-    check_agreement(robot, joints.by_name(position), state.q, tolerance)
+    check_agreement(robot, joints.by_name(position), state.q, settings.measurement_tolerance)
     velocity = numbers_or_zero("velocity", message.velocity, joints.size)
     return moving(robot, joints, state, velocity, twist), joints
+
+
+def _latest_state(robot: Robot, last: LastState) -> State:
+    """The state that the stream answered last."""
+    base, of_joints = np.split(last.velocity, [robot.coordinates.base_nv])
+    joints = map_joints(robot, last.joints)
+    twist = base if robot.floating_base else None
+    return moving(robot, joints, robot.state(last.q), of_joints, twist)
+
+
+def _check_base_left_alone(message: Any) -> None:
+    """Reject a base without joints: nobody can tell which of the two is meant."""
+    pose, twist = message.base_pose, message.base_twist
+    q = pose.orientation
+    at = [*xyz(pose.position), q.x, q.y, q.z, q.w, *xyz(twist.linear), *xyz(twist.angular)]
+    if at != [0.0] * 6 + [1.0] + [0.0] * 6:
+        raise InputError(
+            "state has a base_pose or a base_twist, but no positions; give positions too, or "
+            "leave the whole state empty for the latest joint states and ~/base_state"
+        )
 
 
 def closed_position(
@@ -108,16 +145,17 @@ def check_agreement(robot: Robot, given: Mapping[str, Vector], q: Vector, tolera
     for name, values in given.items() if tolerance and robot.has_loops else ():
         if name not in places:
             continue
-        apart = values - q[..., places[name]]
-        if name not in linear:
-            apart = np.remainder(apart + np.pi, 2.0 * np.pi) - np.pi
-        worst = int(np.argmax(np.abs(apart)))
-        largest = float(np.abs(apart).flat[worst])
-        if largest > tolerance and largest > tolerance * _scale(robot, name, q, worst):
+        measured, computed = np.array(values, float).ravel(), q[..., places[name]].ravel()
+        both = measured, np.ascontiguousarray(computed), name not in linear
+        worst, largest = core.largest_disagreement(*both, 1.0)
+        if largest <= tolerance:
+            continue
+        worst, largest = core.largest_disagreement(*both, _scale(robot, name, q, worst))
+        if largest > tolerance:
             raise RefusalError(
                 Reason.CONTRADICTION,
-                f"position: '{name}' is given at {np.ravel(values)[worst]:.4g}, but follows from "
-                f"the other joints to be at {np.ravel(q[..., places[name]])[worst]:.4g}; give "
+                f"position: '{name}' is given at {measured[worst]:.4g}, but follows from "
+                f"the other joints to be at {computed[worst]:.4g}; give "
                 "positions that belong together, or fewer, or raise measurement_tolerance",
             )
 
@@ -175,7 +213,7 @@ def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vec
     return tau
 
 
-def wrench_vectors(robot: Robot, wrenches: Sequence[Any]) -> dict[str, Vector] | None:
+def wrench_vectors(robot: Robot, wrenches: Sequence[WrenchStamped]) -> dict[str, Vector] | None:
     """Wrench on each link, linear then angular, in the link's frame; several on one link add."""
     if not len(wrenches):
         return None
@@ -197,7 +235,7 @@ def wrench_vectors(robot: Robot, wrenches: Sequence[Any]) -> dict[str, Vector] |
 
 
 def frames(
-    names: Sequence[str], offsets: Sequence[Any], points: Mapping[str, Point]
+    names: Sequence[str], offsets: Sequence[Point3], points: Mapping[str, Point]
 ) -> list[FrameName]:
     """Frames by name, shifted by Points in the frame of their link.
 
@@ -257,7 +295,7 @@ def numbers_or_zero(what: str, values: Any, size: int) -> Vector:
     return numbers(what, values, size) if len(values) else np.zeros(size)
 
 
-def base_position(what: str, pose: Any) -> Vector:
+def base_position(what: str, pose: Pose) -> Vector:
     """``x y z qx qy qz qw`` of a Pose, the quaternion normalized."""
     position, q = xyz(pose.position), pose.orientation
     quaternion = np.array([q.x, q.y, q.z, q.w])
@@ -271,7 +309,7 @@ def base_position(what: str, pose: Any) -> Vector:
     return np.concatenate([position, unit(quaternion, length)])
 
 
-def six(what: str, twist: Any) -> Vector:
+def six(what: str, twist: Twist | Accel) -> Vector:
     """Read the six numbers of a Twist or Accel, linear then angular."""
     vector = np.array([*xyz(twist.linear), *xyz(twist.angular)])
     _must_be_finite(what, vector)
@@ -287,21 +325,21 @@ def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
     response.acceleration = sequence(of_joints)
 
 
-def fill(linear: Any, angular: Any, vector: Vector) -> None:
+def fill(linear: Vector3, angular: Vector3, vector: Vector) -> None:
     """Write six numbers into the two halves of a Wrench, Twist or Accel; finite ones."""
     if not np.isfinite(vector).all():
         raise InputError(NOT_FINITE_ANSWER)
     linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = vector.tolist()
 
 
-def xyz(vector: Any) -> tuple[float, float, float]:
+def xyz(vector: Point3 | Vector3) -> tuple[float, float, float]:
     """Read the three numbers of a Point or Vector3."""
     return vector.x, vector.y, vector.z
 
 
 def _must_be_finite(what: str, vector: Vector) -> None:
     if not (np.abs(vector) <= LARGEST).all():  # which no NaN is
-        shown = vector[:MOST_LISTED].tolist()
+        shown = vector[:MAX_LISTED].tolist()
         if np.isfinite(vector).all():
             raise RefusalError(Reason.NOT_FINITE, f"{what} has a number above {LARGEST:g}: {shown}")
         raise RefusalError(Reason.NOT_FINITE, f"{what} is not finite: {shown}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -10,8 +12,9 @@ from typing import Any
 import yaml
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import ParameterException
+from rclpy.parameter import Parameter
 
-from rbda_ros.control.parameter_maps import joint_gains
+from rbda_ros.control.parameter_maps import end_effectors, joint_gains
 from rbda_ros.control.settings import (
     ParameterError,
     Settings,
@@ -35,7 +38,10 @@ MAPS = {
 The name of the map itself is a parameter that holds all of it as YAML text: the old form. It is
 declared only where it is given, because tools write ``map`` and ``map.joint`` into one YAML key.
 """
-# What the model is made from: these wait for the next configuration.
+POINT = re.compile(r"end_effectors\.(?P<name>.+)\.(?P<field>link|xyz)")
+"""Nested parameters of ``end_effectors``: points may have any names."""
+POINT_TEXT = "Link of an end effector, or its point in the frame of that link [m]."
+# These change at the next configuration.
 MODEL_PARAMETERS = frozenset({"robot_description", "loop_constraints", "floating_base", "gravity"})
 
 
@@ -49,15 +55,19 @@ def declare(node: Any) -> Settings:
     try:
         for name, descriptor in DESCRIPTORS.items():
             default = getattr(defaults, name)
-            if name in MAPS:
+            if name in MAPS or name == "end_effectors":
                 _declare_text(node, name, default, descriptor)
-                continue
-            if isinstance(default, tuple):
-                default = list(default) or [""]  # an empty list has no type in ROS
-            node.declare_parameter(name, default, descriptor)
+            elif default == ():
+                _declare_list(node, name, descriptor)
+            else:
+                default = list(default) if isinstance(default, tuple) else default
+                node.declare_parameter(name, default, descriptor)
+        points = {n: p.value for n, p in node._parameter_overrides.items() if POINT.fullmatch(n)}
+        for name in points:
+            node.declare_parameter(name, points[name], ParameterDescriptor(description=POINT_TEXT))
     except ParameterException as error:
-        raise ParameterError(f"parameter refused: {error}") from error
-    return with_start_folder(read(node))
+        raise ParameterError(f"parameter rejected: {error}") from error
+    return with_points(with_start_folder(read(node)), points)
 
 
 def read(node: Any) -> Settings:
@@ -66,6 +76,17 @@ def read(node: Any) -> Settings:
         name: node.get_parameter(name).value for name in DESCRIPTORS if node.has_parameter(name)
     }
     return checked_settings(vars(Settings()) | given)
+
+
+def _declare_list(node: Any, name: str, descriptor: ParameterDescriptor) -> None:
+    """Declare a list of texts that may be empty.
+
+    ROS tools give an empty list the type of any array, or none; so its type may change, and
+    `checked_settings` looks at the entries.
+    """
+    descriptor.dynamic_typing = True
+    if not node.declare_parameter(name, [], descriptor).value:
+        node._parameters[name] = Parameter(name, Parameter.Type.STRING_ARRAY, [])
 
 
 def _declare_text(node: Any, name: str, default: str, descriptor: Any) -> None:
@@ -77,8 +98,11 @@ def _declare_text(node: Any, name: str, default: str, descriptor: Any) -> None:
 
 
 def _old_form(name: str) -> str:
-    nested = MAPS[name][0].format("<joint>")
-    return f"{name} as YAML text is an old form; set {nested} for each joint"
+    if name in MAPS:
+        nested = f"{MAPS[name][0].format('<joint>')} for each joint"
+    else:
+        nested = "end_effectors.<name>.link and end_effectors.<name>.xyz"
+    return f"{name} as YAML text is an old form; set {nested}"
 
 
 def _entries(robot: Robot) -> dict[str, tuple[str, str]]:
@@ -146,6 +170,28 @@ def with_entries(settings: Settings, values: Mapping[str, Any], robot: Robot) ->
     return settings
 
 
+def with_points(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """Settings in which points have other values, by the names of nested parameters.
+
+    A point whose link is set to "" is removed.
+    """
+    if not values:
+        return settings
+    points: dict[str, dict[str, Any]] = {
+        name: {"link": link, "xyz": xyz}
+        for name, (link, xyz) in end_effectors(settings.end_effectors).items()
+    }
+    for parameter, value in values.items():
+        match = POINT.fullmatch(parameter)
+        assert match is not None
+        listed_value = list(value) if isinstance(value, list | tuple | array.array) else value
+        points.setdefault(match["name"], {})[match["field"]] = listed_value
+    kept = {name: entry for name, entry in points.items() if entry.get("link") != ""}
+    return checked_settings(
+        vars(settings) | {"end_effectors": yaml.safe_dump(kept) if kept else ""}
+    )
+
+
 def change(
     node: Any,
     settings: Settings,
@@ -164,7 +210,12 @@ def change(
     """
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     parameters = list(parameters)
-    unknown = [p.name for p in parameters if p.name not in MAPS and not node.has_parameter(p.name)]
+    texts = {*MAPS, "end_effectors"}
+    unknown = [
+        p.name
+        for p in parameters
+        if p.name not in texts and not POINT.fullmatch(p.name) and not node.has_parameter(p.name)
+    ]
     if unknown:
         reason = f"{listed(unknown)}: no such parameter of this node; see `ros2 param list`"
         return settings, SetParametersResult(successful=False, reason=reason)
@@ -180,12 +231,14 @@ def change(
         )
         return settings, SetParametersResult(successful=False, reason=reason)
     try:
-        wrong = [name for name in MAPS if not isinstance(changed.get(name, ""), str)]
+        wrong = [name for name in texts if not isinstance(changed.get(name, ""), str)]
         if wrong:
             raise ParameterError(
                 f"{wrong[0]} is no text; give YAML text, or set its nested parameters"
             )
         wanted = checked_settings(values | changed)
+        points = {p.name: p.value for p in parameters if POINT.fullmatch(p.name)}
+        wanted = with_points(wanted, points)
         if robot is not None:
             wanted = with_entries(wanted, nested, robot)
         if "loop_constraints" in changed:
@@ -194,7 +247,7 @@ def change(
             check_model(wanted, robot)
     except ParameterError as error:
         return settings, SetParametersResult(successful=False, reason=str(error))
-    for name in MAPS:
+    for name in texts:
         if changed.get(name):
             node.get_logger().warning(_old_form(name), once=True)
     return wanted, SetParametersResult(successful=True)

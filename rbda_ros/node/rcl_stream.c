@@ -47,11 +47,11 @@ typedef struct stream {
   rcl_serialized_message_t message;
   bool ready, open;
   pthread_t thread;
-  pthread_mutex_t arrivals_lock; /* of the next four */
+  pthread_mutex_t arrivals_lock; /* of the next five */
   pthread_cond_t arrived;
   uint8_t arrivals[MAX_ARRIVALS];
   size_t first, waiting;
-  bool stopping;
+  bool stopping, renewed; /* `renewed`: what is due may be something else */
   pthread_mutex_t timing; /* of the next six */
   bool timed, was_simulated, knows_time;
   int64_t simulated_time; /* of the last message on the clock's topic, if there was one */
@@ -180,7 +180,7 @@ static void call_wake(Stream *self)
 /* The next arrival; NOWHERE where nothing came until a time of the steady clock. With the lock. */
 static int next_arrival(Stream *self, int64_t due)
 {
-  while (self->waiting == 0 && !self->stopping) {
+  while (self->waiting == 0 && !self->stopping && !self->renewed) {
     if (due == INT64_MAX) {
       pthread_cond_wait(&self->arrived, &self->arrivals_lock);
       continue;
@@ -188,6 +188,7 @@ static int next_arrival(Stream *self, int64_t due)
     const struct timespec until = {due / 1000000000, due % 1000000000};
     if (pthread_cond_timedwait(&self->arrived, &self->arrivals_lock, &until) == ETIMEDOUT) break;
   }
+  self->renewed = false;
   if (self->waiting == 0 || self->stopping) return NOWHERE;
   const int topic = self->arrivals[self->first];
   self->first = (self->first + 1) % MAX_ARRIVALS;
@@ -234,11 +235,12 @@ static void *run(void *argument)
 /* In Python. */
 
 static bool open_input(Stream *self, input_t *input, const rosidl_message_type_support_t *type,
-                       const char *topic, size_t depth)
+                       const char *topic, size_t depth, bool reliable)
 {
   rcl_subscription_options_t options = rcl_subscription_get_default_options();
   options.qos.depth = depth;
-  options.qos.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
+  options.qos.reliability =
+      reliable ? RMW_QOS_POLICY_RELIABILITY_RELIABLE : RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
   input->subscription = rcl_get_zero_initialized_subscription();
   if (rcl_subscription_init(&input->subscription, self->node, type, topic, &options) != RCL_RET_OK)
     return false;
@@ -260,7 +262,8 @@ static void close_inputs(Stream *self)
   for (int k = 0; k < ALL_INPUTS; k++) close_input(self, &self->inputs[k]);
 }
 
-static bool open_inputs(Stream *self, PyObject *topics, PyObject *types, size_t depth)
+static bool open_inputs(Stream *self, PyObject *topics, PyObject *types, PyObject *reliable,
+                        size_t depth)
 {
   for (int k = 0; k < ALL_INPUTS; k++) {
     const char *topic = PyUnicode_AsUTF8(PyTuple_GET_ITEM(topics, k));
@@ -268,7 +271,8 @@ static bool open_inputs(Stream *self, PyObject *topics, PyObject *types, size_t 
     const rosidl_message_type_support_t *type =
         topic == NULL ? NULL : PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
     if (type == NULL) return false;
-    if (!open_input(self, &self->inputs[k], type, topic, depth)) {
+    const bool resent = PyObject_IsTrue(PyTuple_GET_ITEM(reliable, k)) == 1;
+    if (!open_input(self, &self->inputs[k], type, topic, depth, resent)) {
       PyErr_Format(PyExc_RuntimeError, "cannot listen to %s: %s", topic,
                    rcl_get_error_string().str);
       rcl_reset_error();
@@ -313,19 +317,23 @@ static void init_locks(Stream *self)
 
 static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
 {
-  static char *names[] = {"node", "clock", "machine", "topics", "types", "depth", "wake", NULL};
+  static char *names[] = {"node",     "clock", "machine", "topics", "types",
+                          "reliable", "depth", "wake",    NULL};
   unsigned long long node, clock;
-  PyObject *machine, *topics, *types, *wake;
+  PyObject *machine, *topics, *types, *reliable, *wake;
   Py_ssize_t depth;
   if (self->ready) {
     PyErr_SetString(PyExc_RuntimeError, "it is open already");
     return -1;
   }
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOO!O!nO", names, &node, &clock, &machine,
-                                   &PyTuple_Type, &topics, &PyTuple_Type, &types, &depth, &wake))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KKOO!O!O!nO", names, &node, &clock, &machine,
+                                   &PyTuple_Type, &topics, &PyTuple_Type, &types, &PyTuple_Type,
+                                   &reliable, &depth, &wake))
     return -1;
-  if (PyTuple_GET_SIZE(topics) != ALL_INPUTS || PyTuple_GET_SIZE(types) != ALL_INPUTS) {
-    PyErr_SetString(PyExc_ValueError, "give one topic and type for each input, and for the clock");
+  if (PyTuple_GET_SIZE(topics) != ALL_INPUTS || PyTuple_GET_SIZE(types) != ALL_INPUTS
+      || PyTuple_GET_SIZE(reliable) != ALL_INPUTS) {
+    PyErr_SetString(PyExc_ValueError,
+                    "give one topic, type and reliability for each input, and for the clock");
     return -1;
   }
   PyObject *api = PyObject_GetAttrString(machine, "api");
@@ -348,7 +356,7 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
   }
   init_locks(self);
   self->ready = true;
-  self->open = open_inputs(self, topics, types, (size_t)depth) && start_thread(self);
+  self->open = open_inputs(self, topics, types, reliable, (size_t)depth) && start_thread(self);
   if (!self->open) close_inputs(self);
   return self->open ? 0 : -1;
 }
@@ -388,12 +396,18 @@ static void Stream_dealloc(Stream *self)
   Py_TYPE(self)->tp_free(self);
 }
 
-/* End the topics of motors, for a robot that is being replaced by another; the thread goes on. */
-static PyObject *Stream_end_topics(Stream *self, PyObject *Py_UNUSED(none))
+/* Publish what a new configuration makes due, and have the thread look when something else is. */
+static PyObject *Stream_renew(Stream *self, PyObject *Py_UNUSED(none))
 {
   Py_BEGIN_ALLOW_THREADS const sink_t sink = {self, emit, is_listened};
   moment_t moment;
-  if (self->open && present(self, &moment)) self->api->stop(self->api->machine, &sink, moment);
+  if (self->open && present(self, &moment)) {
+    (void)self->api->tick(self->api->machine, &sink, moment);
+    pthread_mutex_lock(&self->arrivals_lock);
+    self->renewed = true;
+    pthread_cond_signal(&self->arrived);
+    pthread_mutex_unlock(&self->arrivals_lock);
+  }
   Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
@@ -419,8 +433,8 @@ static PyObject *Stream_set_publishers(Stream *self, PyObject *addresses)
 static PyMethodDef methods[] = {
     {"set_publishers", (PyCFunction)Stream_set_publishers, METH_O,
      "Addresses of the rcl publishers of all outputs, 0 for none. Keep what they belong to."},
-    {"end_topics", (PyCFunction)Stream_end_topics, METH_NOARGS,
-     "Publish what ends the topics of motors, and forget all inputs; the thread goes on."},
+    {"renew", (PyCFunction)Stream_renew, METH_NOARGS,
+     "Publish what a new configuration makes due; call it after each."},
     {"close", (PyCFunction)Stream_close, METH_NOARGS,
      "End the thread, publish what ends the topics of motors, and stop listening."},
     {NULL, NULL, 0, NULL},

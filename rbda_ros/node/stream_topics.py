@@ -19,12 +19,13 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
 from rbda_ros.control.configuration import wrench_point
+from rbda_ros.control.model_builder import ModelBuilder
 from rbda_ros.control.rejections import Rejections
 from rbda_ros.control.settings import Settings, publishes_joint_states
 from rbda_ros.control.stream import LastState, Prepared, Stream
 from rbda_ros.control.topics import Input, Output
+from rbda_ros.errors import InputError
 from rbda_ros.node import rcl_stream
-from rbda_ros.node.model_builder import ModelBuilder
 from rbda_ros.node.recent_states import RecentStates
 from rbda_ros.node.thread_priority import StreamPriority
 from rbda_ros.robot import Robot
@@ -39,6 +40,8 @@ INPUTS = {
     Input.EXTERNAL_WRENCH: ("~/external_wrench", WrenchStamped),
     Input.JOINT_COMMANDS: ("~/joint_commands", JointState),
 }
+COMMANDS = ("~/reference", "~/joint_commands")
+"""Inputs that follow the parameter ``command_reliability``; the others are best effort."""
 CLOCK = ("/clock", Clock)
 """Simulated time, in the order of arrival with the inputs."""
 OUTPUTS = {
@@ -96,9 +99,27 @@ class Topics:
         """How efforts are computed: by machine code, or not yet."""
         return "none" if self._robot is None else self.stream.kernel_state
 
-    def last_state(self) -> LastState | None:
-        """The joint state that was answered last."""
-        return self.stream.last_state()
+    def latest_state(self, robot: Robot) -> LastState:
+        """The joint state that was answered last, if it is fresh and of this robot.
+
+        Raises:
+            InputError: there is none.
+        """
+        last, timeout = self.stream.last_state(), self._node.settings.joint_state_timeout
+        if last is None or len(last.q) != robot.nq:
+            raise InputError(
+                "state is empty, and the node has answered no joint states yet; publish them on "
+                f"{self._node.resolve_topic_name('joint_states')} (diagnostics say why some are "
+                "rejected), or give positions in the request"
+            )
+        age = (self._node.get_clock().now().nanoseconds - last.time) * 1e-9
+        if timeout and abs(age) > timeout:
+            raise InputError(
+                f"state is empty, and the last joint states that were answered are {age:.3g} s "
+                f"old (joint_state_timeout is {timeout:g} s); publish them, or give positions in "
+                "the request"
+            )
+        return last
 
     def in_use(self) -> Any:
         """The kernel that answers joint states now, and a copy of what it was given last."""
@@ -112,16 +133,12 @@ class Topics:
 
     def use(self, robot: Robot, settings: Settings) -> None:
         """Put a model in the place of the one before, between two messages."""
-        before, self._robot = self._robot, robot
+        self._robot = robot
         prepared = next((made for of, made in list(self._prepared) if of is robot), None)
         self._prepared = deque((e for e in self._prepared if e[0] is not robot), MAX_PREPARED)
-        other_motors = (
-            before is not None and before.actuated_joint_names != robot.actuated_joint_names
-        )
-        if self._thread is not None and other_motors:
-            self._thread.end_topics()  # nobody sends to these motors any more
         self._offer(robot, settings)
         self.stream.use(robot, settings, prepared)
+        self._renew()
         self._withdraw(robot, settings)
 
     def apply(self, settings: Settings) -> None:
@@ -130,11 +147,17 @@ class Topics:
         if robot is not None:
             self._offer(robot, settings)
         self.stream.apply(settings)
+        self._renew()
         if robot is not None:
             self._withdraw(robot, settings)
         if self._thread is not None:
             self.recent.begin(settings.payload_window, NEWEST)
             self._priority.set(settings.realtime_priority)
+
+    def _renew(self) -> None:
+        """Publish at once what another configuration makes due, on the topics of the one before."""
+        if self._thread is not None:
+            self._thread.renew()
 
     def free(self) -> None:
         """Forget the model."""
@@ -160,6 +183,7 @@ class Topics:
         inputs = [*(INPUTS[each] for each in Input), CLOCK]
         for _, kind in inputs:
             check_for_type_support(kind)
+        resent = node.settings.command_reliability == "reliable"
         try:
             self._thread = rcl_stream.RclStream(
                 node=node.handle.pointer,
@@ -167,6 +191,7 @@ class Topics:
                 machine=self.stream.machine,
                 topics=tuple(node.resolve_topic_name(topic) for topic, _ in inputs),
                 types=tuple(type(kind)._TYPE_SUPPORT for _, kind in inputs),
+                reliable=tuple(topic in COMMANDS and resent for topic, _ in inputs),
                 depth=NEWEST.depth,
                 wake=self._timer.reset,
             )

@@ -1,7 +1,7 @@
 """Which threads of the node go first where there are more than processors.
 
-Long work steps back, which every user may have it do. The threads of the stream ask for short
-turns, for which they need not wait until others have had theirs; that is every user's too. With a
+Long work lowers its priority (`control/worker.py`). The threads of the stream ask for short time
+slices, for which they need not wait until others have had theirs; every user may do both. With a
 real-time priority they go ahead of all else, other processes too, where the system permits it, and
 as long as they leave enough to the others.
 """
@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-STEPS_BACK = 5
-"""Niceness of threads that do long work, beyond that of the main thread. With more, those that wait
-for the interpreter would wait longer while one of these has it."""
+from rbda_ros.node.rcl_stream import set_slice
+
 STREAM = "stream", "dds.shm.", "dds.udp."
 """How the names begin of the threads that a state passes: ours, and those of Fast DDS."""
 SLICE = 100_000
@@ -27,23 +25,13 @@ SLICE = 100_000
 twice what a state needs. Others have up to 3 ms."""
 AUTOMATIC, USUAL = -1, 40
 """A priority of our choice, in a process of our own; and which: ros2_control takes 50."""
-MOST_WORK = 0.5
+MAX_WORK = 0.5
 """Processors that they may keep busy with a priority, all together: ten times what 1 kHz needs."""
 LEAST_WINDOW = 0.5
 """Over which this is measured [s]."""
 
 own_process = False
 """Whether there is nothing in this process but the node, so that Fast DDS works for it alone."""
-
-
-def step_back() -> None:
-    """Have the system run this thread, and those it starts, rather after others.
-
-    Where niceness belongs to threads, as on Linux.
-    """
-    if sys.platform == "linux":
-        niceness = os.getpriority(os.PRIO_PROCESS, os.getpid()) + STEPS_BACK
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(niceness, 19))
 
 
 class StreamPriority:
@@ -78,13 +66,13 @@ class StreamPriority:
         work = _work()
         share = (work - self._work) / (now - self._time)
         self._time, self._work = now, work
-        if share > MOST_WORK and not self._too_much:
+        if share > MAX_WORK and not self._too_much:
             self._too_much = not _give_stream(0)
             self._logger.warning(
                 f"messages keep {share:.1f} processors busy: no real-time priority until there are "
                 "fewer; look for a publisher that never rests"
             )
-        elif share < 0.5 * MOST_WORK and self._too_much:
+        elif share < 0.5 * MAX_WORK and self._too_much:
             self._too_much = bool(_give_stream(self._priority))
 
     def end(self) -> None:
@@ -114,9 +102,7 @@ def _give_thread(thread: int, priority: int) -> None:
     policy = os.SCHED_FIFO if priority else os.SCHED_OTHER
     os.sched_setscheduler(thread, policy, os.sched_param(priority))
     if not priority:
-        with suppress(ImportError, OSError):  # it was not built, or the system knows no slices
-            from rbda_ros.node.rcl_stream import set_slice  # which needs rclpy, unlike the rest
-
+        with suppress(OSError):  # the system knows no slices
             set_slice(thread, SLICE)
 
 

@@ -16,7 +16,7 @@ from rbda_ros.spatial import Array
 if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot
 
-MOST_MOTORS = 10
+MAX_MOTORS = 10
 """Motors of one cluster up to which the corners of its limits are listed: there are 2^motors."""
 DRIVES = 1e-12
 """Share of the largest entry of W below which a motor does not move with a joint."""
@@ -24,7 +24,7 @@ DRIVES = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Actuation:
-    """The motors of a robot seen from its joints x, at one position or at each of N.
+    """Transmission between the motors of a robot and joints x, at one position or at N.
 
     ``motor velocity = W xd`` and ``tau_x = W' motor effort`` (Chignoli 2024, footnotes 3 and 5).
     The sets of torques and speeds are symmetric about zero, so that one number bounds them.
@@ -64,11 +64,11 @@ class Actuation:
     def torque_vertices(self, group: int) -> Array:
         """Corners (k, joints of the group) of the torques that its motors can give [N m, N].
 
-        Of one position. Empty where a motor has no limit, or there are more than `MOST_MOTORS`.
+        Of one position. Empty where a motor has no limit, or there are more than `MAX_MOTORS`.
         """
         joints, motors = self.groups[group]
         limit = self.motor_effort_limit[list(motors)]
-        if self.W.ndim != 2 or not motors or len(motors) > MOST_MOTORS or np.isinf(limit).any():
+        if self.W.ndim != 2 or not motors or len(motors) > MAX_MOTORS or np.isinf(limit).any():
             return np.zeros((0, len(joints)))
         points = _corners(limit) @ self.W[np.ix_(motors, joints)]
         return _hull(points)
@@ -76,11 +76,11 @@ class Actuation:
     def velocity_vertices(self, group: int) -> Array:
         """Corners (k, joints of the group) of the velocities that its motors allow [rad/s, m/s].
 
-        Of one position. Empty where they are not bounded, or there are more than `MOST_MOTORS`.
+        Of one position. Empty where they are not bounded, or there are more than `MAX_MOTORS`.
         """
         joints, motors = self.groups[group]
         limit = self.motor_velocity_limit[list(motors)]
-        if self.W.ndim != 2 or len(motors) > MOST_MOTORS or np.isinf(limit).any():
+        if self.W.ndim != 2 or len(motors) > MAX_MOTORS or np.isinf(limit).any():
             return np.zeros((0, len(joints)))
         W = self.W[np.ix_(motors, joints)]
         if np.linalg.matrix_rank(W) < len(joints):
@@ -96,7 +96,7 @@ class Actuation:
 
 
 def actuation(robot: Robot, q: Position, joints: Sequence[str] | None = None) -> Actuation:
-    """W, the motors' inertia, and the limits of the joints that the motors' limits amount to.
+    """W, reflected inertia of the motors, and joint limits that follow from the motor limits.
 
     Args:
         q: (nq,) spanning position, or independent position [rad, m]; or a batch of them.

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.algorithms.branches import parents
 from rbda_ros.cluster_tree.closing import tolerances
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.engine import core
@@ -173,7 +172,7 @@ class RobotCalls:
             for name in record.results
         ]
         attributes = () if record.make is None else tuple(f.name for f in fields(record.make))
-        coupled: Sequence[int] = parents(self._tree)
+        coupled: Sequence[int] = self._tree.independent_parents
         if record.inverts:
             attributes = ("inertia", *attributes)
             coupled = range(-1, isqrt(size["inertia"]) - 1)
@@ -243,7 +242,8 @@ class RobotCalls:
     def closure_call(self, names: tuple[str, ...] | None) -> Any:
         """The call of `close` for a vector (None), or for joints by name; None if there is none.
 
-        There is none where Newton steps do not close the loops from these joints.
+        There is none where Newton steps do not close the loops from these joints, or where some
+        have several coordinates.
         """
         tree, choices = self._tree, self._inputs.choices
         everything = _indices(range(tree.nq))
@@ -255,8 +255,8 @@ class RobotCalls:
         entries = choices.newton_positions
         if names is not None:
             chosen = choices.positions(names)
-            if chosen is None:
-                return None
+            if chosen is None or not tree.coordinates.scalar_positions.keys() >= set(names):
+                return None  # a ball joint's position is no number
             joints, entries = chosen
             names = (*joints, *(name for name in names if name not in joints))
         if entries is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     STREAM_REPEATS,
 )
 from rbda_ros.cluster_tree.tree import ClusterTree
+from rbda_ros.engine import core
 from rbda_ros.kernels.kernel import BoundCall, Kernel
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
 INPUTS, MOVED, RESIDUAL, CONDITIONING, EFFORTS = range(5)
 """Numbers that the health of every such kernel begins with: see `feedforward.Health`."""
+IS_CLOSED, INPUT_NOT_FINITE, TOO_FAR = range(3)
+"""What `engine/closing.c` says of closing."""
 
 
 class ClosingCall:
@@ -30,13 +33,14 @@ class ClosingCall:
 
     Attributes:
         kernel: that is called.
-        joints: whose positions it goes by, in the order of ``position`` and ``velocity``.
+        joints: whose positions it takes, in the order of ``position`` and ``velocity``.
         position, velocity: (joints,) of these [rad, m, s].
         q: (nq,) the spanning position that was found.
         max_condition_number: from which on a loop counts as being at a dead point.
         closes_itself: whether the kernel closes the loops, or gets them closed.
-        arrays: the kernel's inputs and outputs, for whoever calls it from C; and
-        guess: the one of them where loops are closed from, at ``guess_at``.
+        positions: entries of q of the joints; None where the kernel gets the loops closed.
+        arrays: the kernel's inputs and outputs.
+        guess: the one of them where loops are closed from.
     """
 
     def __init__(self, kernel: Kernel, tree: ClusterTree, known: Measured) -> None:
@@ -44,19 +48,19 @@ class ClosingCall:
         self.joints = known.joints
         self.max_condition_number = 1e8
         self.closes_itself = known.positions is not None
-        self._positions = list(known.positions or ())
+        self.positions = known.positions
         self._home = tree.home
         self._call = kernel.bind()
         self._named = dict(zip(kernel.input_sizes, self._call.inputs, strict=True))
         self.arrays: tuple[Array, ...] = (*self._call.inputs, *self._call.outputs)
         *_, self.q, self._health = self._call.outputs
         self.guess: Array = self._named["guess"]
-        self.guess_at = list(kernel.input_sizes).index("guess")
         self._base_nq = tree.coordinates.base_nq
         self.position: Array = (
             self._named["position"] if self.closes_itself else np.zeros(len(self.joints))
         )
         self.velocity: Array = self._named["velocity"][tree.coordinates.base_nv :]
+        self._closer: Any = None
         self.forget()
 
     def start_from(self, q: Array) -> None:
@@ -77,62 +81,31 @@ class ClosingCall:
         """Arguments of the last call of the kernel."""
         return self._call.inputs
 
-    def _evaluate(self) -> list[float]:
-        self._call()
-        return self._health.tolist()
-
-    def _from(self, q: Array) -> list[float]:
-        self.guess[:] = q
-        return self._evaluate()
-
-    def _go_on(self, health: list[float], *starts: Array) -> list[float] | None:
-        """Where the kernel's Newton steps did not arrive: more of them, and smaller ones.
-
-        Args:
-            health: of the first evaluation, from the guess.
-            starts: closed positions to move to the known ones from, beside the guess.
+    def _close_from_guess(self, other: Array) -> int:
+        """Evaluate with the loops closed, from the guess or else from another closed position.
 
         Returns:
-            How it went; None, and the guess as it was, where it led nowhere.
+            `IS_CLOSED`; `INPUT_NOT_FINITE`; or `TOO_FAR`, and the guess as it was.
         """
-        if health[RESIDUAL] <= PRECISE and health[MOVED] <= NEARBY:
-            return health
-        start = self.guess.copy()
-        closed = self._newton(health)
-        for begin in (start, *starts):
-            closed = closed or self._follow(begin)
-        if closed is None:
-            self.guess[:] = start
-        return closed
+        if self._closer is None:
+            assert self.positions is not None
+            self._closer = core.LoopCloser(
+                kernel=self.kernel.native,
+                arrays=self.arrays,
+                position=list(self.kernel.input_sizes).index("position"),
+                guess=list(self.kernel.input_sizes).index("guess"),
+                entries=np.array(self.positions, np.int64),
+                base_nq=self._base_nq,
+                precise=PRECISE,
+                closed=CLOSED,
+                nearby=NEARBY,
+                repeats=STREAM_REPEATS,
+                parts=np.array(STREAM_PARTS, np.int64),
+            )
+        return int(self._closer(other))
 
-    def _newton(self, health: list[float]) -> list[float] | None:
-        """More Newton steps, while they lead nowhere far."""
-        way = 0.0
-        for _ in range(STREAM_REPEATS):
-            way += health[MOVED]
-            if not (way <= NEARBY and health[RESIDUAL] < inf):
-                return None
-            if health[RESIDUAL] <= PRECISE:
-                return health
-            health = self._from(self.q)
-        return health if health[RESIDUAL] <= CLOSED else None
-
-    def _follow(self, start: Array) -> list[float] | None:
-        """Move the known joints from a closed position to where they are, step by step."""
-        target = self.position.copy()
-        base = self.guess[: self._base_nq].copy()
-        way = target - start[self._positions]
-        health: list[float] | None = None
-        for parts in STREAM_PARTS:
-            self.guess[:] = start
-            for remaining in range(parts - 1, -1, -1):
-                self.guess[: len(base)] = base
-                self.position[:] = target - way * (remaining / parts)
-                health = self._newton(self._evaluate())
-                if health is None:
-                    break
-                self.guess[:] = self.q
-            else:
-                return health
-        self.position[:] = target
-        return None
+    def _evaluate_from(self, q: Array) -> list[float]:
+        """Evaluate once, from a guess (nq,); how it went."""
+        self.guess[:] = q
+        self._call()
+        return self._health.tolist()

@@ -1,4 +1,4 @@
-"""Velocities of every joint from those that are measured, over and over: bound to arrays."""
+"""Positions and velocities of every joint from those that are measured, over and over."""
 
 from __future__ import annotations
 
@@ -60,3 +60,13 @@ def completion(robot: Robot, joints: Collection[str]) -> CompletionCall:
     measured = robot._inputs.choices.measured("velocity", joints)
     kernel = robot._kernels.get("completed_velocity", measured.coordinates)
     return CompletionCall(kernel, robot.coordinates.base_nv)
+
+
+def closure_kernel(robot: Robot, joints: Collection[str]) -> Kernel:
+    """The kernel ``(known, guess) -> (q, phi)`` of `algorithms.closure` for known joints.
+
+    Args:
+        joints: as `Robot.determining_joints` gives them; ``known`` has their order.
+    """
+    places = robot.coordinates.scalar_positions
+    return robot._kernels.get("closure", tuple(places[name] for name in joints))

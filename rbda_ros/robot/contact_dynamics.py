@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from rbda_ros.algorithms.contact_rows import ALL, ContactFrame, Proximal
 from rbda_ros.algorithms.least_squares_motion import least_squares_motion
 from rbda_ros.description.model import CutJoint
+from rbda_ros.engine import core
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.contacts import (
@@ -48,7 +49,7 @@ CUT_COORDINATES = {
     "spherical": ("turn",),
 }
 """Coordinates of the cut joints that an actuator may drive."""
-MOST_PLACES = 256
+MAX_PLACES = 256
 """Places of contacts that are cached; clients may name any point."""
 
 
@@ -224,19 +225,30 @@ def damped_delassus_inverse(
 
 
 def damped_delassus_inverse_product(
-    robot: Robot, q: Position, contacts: Sequence[Contact], mu: float, x: ArrayLike
+    robot: Robot,
+    q: Position,
+    contacts: Sequence[Contact],
+    mu: float,
+    x: ArrayLike,
+    *,
+    route: Literal["caba_osim", "pv_osim"] = "caba_osim",
 ) -> Array:
-    """``(J H^-1 J' + I/mu)^-1 x`` (m,) without the matrix, in O(n + m): cABA-OSIMf.
+    """``(J H^-1 J' + I/mu)^-1 x`` (m,) without the matrix (Sathya 2024, Sec. VI-B).
 
     Args:
         q: (nq,) spanning position, or independent position; one state, not a batch.
         contacts: rows are along and about their own axes, contact by contact, linear first.
         mu: inverse of the damping [kg].
         x: (m,) accelerations along the rows [m/s^2, rad/s^2]; the result is forces [N, N m].
+        route: ``"caba_osim"``, cABA-OSIMf, in O(n + m); or ``"pv_osim"``, PV-OSIMf, which factors
+            the rows of each limb, and keeps its digits where mu is large.
     """
+    if route not in ("caba_osim", "pv_osim"):
+        raise InputError(f"route {route!r} is unknown; use caba_osim or pv_osim")
     state, read = robot._single_state(q), read_contacts(robot, contacts)
     x = robot._inputs.single("x", x, read.rows)
-    kernel = robot._kernels.get("damped_delassus_inverse_product", read.frames, _weight(mu))
+    name = "damped_delassus_inverse_product"
+    kernel = robot._kernels.get(name, read.frames, _weight(mu), route)
     return kernel.call(state.q, read.flat_axes, x)[0]
 
 
@@ -318,16 +330,15 @@ def _iterate(
     Unlike line 6 of Algorithm 3, which stops at the smaller of both, contacts must be satisfied
     and the acceleration at rest: near a singularity either alone comes long before the motion.
     """
-    iterations, converged = 0, False
-    while not converged and iterations < stop.iterations:
-        given = (*inputs, read.flat_axes, desired.ravel(), along, *read.points)
-        ydd, forces, along, (residual, change) = kernel.call(*given)
-        if not (np.isfinite(ydd).all() and np.isfinite(forces).all()):
-            raise SingularityError(singular_message(robot))
-        iterations += each
-        still = STILL * np.abs(ydd).max(initial=1.0)
-        converged = bool(residual <= stop.tolerance and change <= still)
-    return ConstrainedMotion(ydd, forces.reshape(-1, 6), float(residual), iterations, converged)
+    given = (*inputs, read.flat_axes, desired.ravel(), along.copy(), *read.points)
+    ydd, forces, _, health = outputs = tuple(map(np.empty, kernel.output_sizes.values()))
+    arrays = *(np.require(array, float, ["C", "A"]) for array in given), *outputs
+    limits = stop.tolerance, STILL, each, stop.iterations
+    found = core.iterate_contacts(kernel.native, arrays, *limits)
+    if isinstance(found, core.Rejection):
+        raise SingularityError(singular_message(robot))
+    iterations, converged = found
+    return ConstrainedMotion(ydd, forces.reshape(-1, 6), float(health[0]), iterations, converged)
 
 
 def _least_squares(

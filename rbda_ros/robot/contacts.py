@@ -132,9 +132,9 @@ class ConstrainedMotion:
     Attributes:
         ydd: (ny) independent acceleration.
         forces: (c, 6) force then moment that each contact exerts on the robot, at its point, in
-            world axes [N, N m]. Of contacts that are redundant, or contradict each other, many
-            forces give the same motion: from a cold start these are the ones of least norm.
-        residual: most that a contact's acceleration misses of the wanted one [m/s^2, rad/s^2];
+            world axes [N, N m]. If contacts are redundant or contradict each other, many
+            forces give the same motion; without a warm start these are the ones of least norm.
+        residual: largest error of a contact acceleration [m/s^2, rad/s^2];
             not zero where contacts contradict each other, and least in squares then.
         iterations: of the proximal algorithm.
         converged: whether ydd is right to seven digits: the iterations came to rest with contacts

@@ -30,8 +30,7 @@ def damped_inverse(A: Array, damping: float) -> Array:
 def _by_factor(M: Array) -> Array | None:
     """``M^-1``; None where it is not positive definite.
 
-    `algorithms/branches.py` for one branch, many numbers at a time, in the same order: native
-    code has the one for both.
+    The factorization of `engine/ltl_factorization.c` for one branch, in the same order.
     """
     L, X, n = M.copy(), np.eye(len(M)), len(M)
     for k in reversed(range(n)):

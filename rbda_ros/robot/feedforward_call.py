@@ -20,7 +20,14 @@ from rbda_ros.errors import (
     SingularityError,
 )
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.closing_call import CONDITIONING, EFFORTS, INPUTS, RESIDUAL, ClosingCall
+from rbda_ros.robot.closing_call import (
+    CONDITIONING,
+    EFFORTS,
+    INPUTS,
+    RESIDUAL,
+    TOO_FAR,
+    ClosingCall,
+)
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
@@ -82,10 +89,12 @@ class FeedforwardCall(ClosingCall):
                 false it is a `FarError` if they might, when searched for.
             SingularityError: a loop is at a dead point, or too near to one.
         """
-        health = self._evaluate() if self.closes_itself else self._from(self.find()())
+        found = self._close_from_guess(self._home) if self.closes_itself else TOO_FAR
+        health = self._search() if found == TOO_FAR else self._health.tolist()
         if not health[INPUTS] < inf:
             raise NotFiniteError("the measured motion, or the acceleration, is not finite")
-        health = self._go_on(health, self._home) or self._search()
+        if not health[RESIDUAL] <= CLOSED:
+            raise ClosureError(f"the loops do not close: {health[RESIDUAL]:.3g} is left")
         conditioning = health[CONDITIONING]
         if not conditioning * self.max_condition_number >= 1.0:
             raise SingularityError(
@@ -119,12 +128,9 @@ class FeedforwardCall(ClosingCall):
         return partial(self._close, known, self.guess.copy())
 
     def _search(self) -> list[float]:
-        if not self.searches:
+        if self.closes_itself and not self.searches:
             raise FarError("the loops do not close near the last position, or the assembly")
-        closed = self._from(self.find()())
-        if not closed[RESIDUAL] <= CLOSED:
-            raise ClosureError(f"the loops do not close: {closed[RESIDUAL]:.3g} is left")
-        return closed
+        return self._evaluate_from(self.find()())
 
 
 def feedforward(
@@ -149,6 +155,23 @@ def feedforward(
     Raises:
         InputError: unknown names or terms, or joints that do not determine the others.
     """
+    measured, wanted, choice = feedforward_choice(robot, joints, acceleration_joints, terms)
+    name = "feedforward_with_wrenches" if wrenches else "feedforward"
+    kernel = robot._kernels.get(name, choice)
+    return FeedforwardCall(kernel, robot.tree, measured, wanted, robot._closer.close_on_any_branch)
+
+
+def feedforward_choice(
+    robot: Robot,
+    joints: Collection[str],
+    acceleration_joints: Collection[str] | None,
+    terms: Collection[str],
+) -> tuple[Measured, tuple[str, ...], Choice]:
+    """Joints that are measured, those that accelerations are for, and the kernel's option.
+
+    Raises:
+        InputError: unknown names or terms, or joints that do not determine the others.
+    """
     unknown = sorted(set(terms) - set(TERMS))
     if unknown:
         raise InputError(f"terms: {', '.join(unknown)}; there are {', '.join(TERMS)}")
@@ -158,6 +181,4 @@ def feedforward(
     if acceleration_joints is not None:
         wanted, coordinates, _ = choices.measured("acceleration", acceleration_joints)
     choice = Choice(measured.positions, measured.coordinates, coordinates, frozenset(terms))
-    name = "feedforward_with_wrenches" if wrenches else "feedforward"
-    kernel = robot._kernels.get(name, choice)
-    return FeedforwardCall(kernel, robot.tree, measured, wanted, robot._closer.close_on_any_branch)
+    return measured, wanted, choice

@@ -29,7 +29,7 @@ DRAWS = 4000
 """Parameters that might be the true ones, by whose quantiles intervals are told."""
 CORRECTIONS = 3
 """Steps by which these are moved."""
-MOST_CORRELATED = 0.99
+MAX_CORRELATED = 0.99
 MOMENT_STEPS = 6
 """In which noise and its correlation are found that leave what was left."""
 
@@ -137,7 +137,7 @@ def _left_by(left: Array, B: Array, P: Array, sigma: Array) -> tuple[Array, Arra
         clipped = np.clip(left / noise, -HUBER, HUBER)
         size = np.maximum((clipped**2).sum(axis=0), 1e-12)
         correlation += (clipped[1:] * clipped[:-1]).sum(axis=0) / size - neighbours / squares
-        correlation = np.clip(correlation, -MOST_CORRELATED, MOST_CORRELATED)
+        correlation = np.clip(correlation, -MAX_CORRELATED, MAX_CORRELATED)
     return noise, correlation, squares
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros import _native
+from rbda_ros.engine import core
 from rbda_ros.errors import InputError
 from rbda_ros.robot.inputs import numbers
 from rbda_ros.spatial import Array
@@ -88,8 +88,8 @@ class Rows:
         kinds: one letter for each block.
         J: (..., m, ny) rows.
         b: (..., m) velocities that they are short of, or ahead.
-        compliance: (..., m) R, velocity per impulse.
-        parameters: (..., blocks) coefficient of friction, or bound of the impulse.
+        compliance: (m,) R, velocity per impulse.
+        parameters: (blocks,) coefficient of friction, or bound of the impulse.
     """
 
     keys: tuple[Key, ...]
@@ -107,13 +107,11 @@ class Rows:
 
     def expanded(self, batch: tuple[int, ...], ny: int) -> Rows:
         """The same rows for every state of a batch."""
-        m, blocks = self.J.shape[-2], len(self.kinds)
+        m = self.J.shape[-2]
         return replace(
             self,
             J=np.broadcast_to(self.J, (*batch, m, ny)),
             b=np.broadcast_to(self.b, (*batch, m)),
-            compliance=np.broadcast_to(self.compliance, (*batch, m)),
-            parameters=np.broadcast_to(self.parameters, (*batch, blocks)),
         )
 
 
@@ -243,7 +241,7 @@ def solve_cones(
     *,
     coulomb: bool = True,
 ) -> tuple[Array, Array, Array]:
-    """Impulses p with ``c = A p + g`` that satisfy every block; see ``_native/cones.c``.
+    """Impulses p with ``c = A p + g`` that satisfy every block; see ``engine/cones.c``.
 
     Args:
         kinds: one letter for each block.
@@ -266,5 +264,5 @@ def solve_cones(
     shapes = (A, (flat, m, m)), (g, (flat, m)), (parameters, (flat, len(kinds)))
     given = [np.ascontiguousarray(each, dtype=float).reshape(shape) for each, shape in shapes]
     limits = bool(coulomb), settings.tolerance, settings.iterations
-    missed, iterations = _native.cones.solve(kinds, *given, p, *limits)
+    missed, iterations = core.solve_cones(kinds, *given, p, *limits)
     return p.reshape(*batch, m), missed.reshape(batch), iterations.reshape(batch)

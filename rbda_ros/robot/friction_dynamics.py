@@ -7,15 +7,16 @@ Forward and inverse, for one state or many. The impulses are found on the Delass
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rbda_ros.algorithms.contact_rows import ALL, ContactFrame
+from rbda_ros.engine import core
 from rbda_ros.errors import InputError, SingularityError
+from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.contact_dynamics import contact_motions, read_contacts, singular_message
 from rbda_ros.robot.contacts import Contact, Wheel
 from rbda_ros.robot.friction_contacts import (
@@ -28,6 +29,7 @@ from rbda_ros.robot.friction_contacts import (
     FrictionalEfforts,
     FrictionalStep,
     FrictionContact,
+    Key,
     Rows,
     SolverSettings,
     solve_cones,
@@ -91,44 +93,50 @@ def frictional_step(
         SingularityError: the mass matrix is singular.
     """
     state, force, settings = _step_arguments(robot, q, qd, tau, dt, tolerance, max_iterations)
-    if joint_friction:
-        damping = robot._joint_resistance[0]
-        if damping.any():
-            resisting = damping * robot.spanning_velocity(state, state.yd)
-            force = force - robot.generalized_force(state, resisting)
-    ydd, J, response = _response(robot, state, force, contacts)
-    free = state.yd + dt * ydd
-    parts = [_contact_rows(robot, state, contacts, J, dt, distances)]
-    if joint_limits:
-        parts.append(_limit_rows(robot, state, free, dt))
-    if joint_friction:
-        parts.append(_friction_rows(robot, state, dt))
-    if held:
-        if free.ndim > 1:
-            raise InputError("held: only for single states; leave it out for a batch")
-        parts.append(_held_rows(robot, state, held))
-    batch = free.shape[:-1]
-    present = [rows for rows in parts if rows.kinds] or [NO_ROWS]
-    rows = stacked([rows.expanded(batch, robot.ny) for rows in present])
-    response = _responses(robot, state, rows, response)
-    A = rows.J @ response + rows.compliance[..., None] * np.eye(rows.b.shape[-1])
-    g = _times(rows.J, free) + rows.b
-    start = _matched(rows, warm_start)
-    p, missed, iterations = solve_cones(rows.kinds, A, g, rows.parameters, start, settings)
-    yd = free + _times(response, p)
-    if not np.isfinite(yd).all():
-        raise SingularityError(singular_message(robot))
-    return FrictionalStep(
+    if joint_friction and robot._joint_resistance[0].any():
+        resisting = robot._joint_resistance[0] * robot.spanning_velocity(state, state.yd)
+        force = force - robot.generalized_force(state, resisting)
+    touching = _contact_set(robot, contacts)
+    ydd, J, X, A = _response(robot, state, force, touching)
+    batch, ny = ydd.shape[:-1], robot.ny
+    yd = _of_all(state.yd, batch, ny)
+    others = _other_rows(robot, state, yd, ydd, dt, joint_limits, joint_friction, held)
+    inverse = None
+    if others.kinds or X is None:
+        inverse = robot._evaluate("mass_matrix_inverse", state.q)[0]
+        inverse = _of_all(inverse, batch, inverse.shape[-1])
+    gaps = touching.distances if distances is None else _heights(touching, distances)
+    keys, kinds = (*touching.keys, *others.keys), touching.kinds + others.kinds
+    parameters = np.concatenate([touching.numbers[:, 0], others.parameters])
+    m = 3 * len(touching.keys) + len(others.kinds)
+    solved = core.frictional_steps(
+        kinds,
+        dt,
+        RECOVERY,
+        settings.tolerance,
+        settings.iterations,
+        touching.numbers,
+        parameters,
+        None if warm_start is None else _matched(keys, (*batch, m), warm_start),
         yd,
-        (yd - state.yd) / dt,
-        _contact_forces(robot, state, contacts, p / dt),
-        _joint_forces(robot, rows, p / dt),
-        p,
-        rows,
-        _times(A, p) + g,
-        missed,
-        iterations,
-        np.asarray(missed <= settings.tolerance),
+        ydd,
+        _of_all(gaps, batch, len(touching.keys)),
+        touching.axes if touching.places else _world_axes(robot, state, contacts),
+        J,
+        X,
+        A,
+        _of_all(others.J, batch, len(others.kinds), ny),
+        _of_all(others.b, batch, len(others.kinds)),
+        inverse,
+    )
+    if solved is None:
+        raise SingularityError(singular_message(robot))
+    after, mean, forces, p, b, velocities, J, missed, iterations, R = solved
+    rows = Rows(keys, kinds, J, b, R, parameters)
+    along = _joint_forces(robot, rows, p / dt) if others.keys else np.zeros((*batch, robot.nv))
+    converged = np.asarray(missed <= settings.tolerance)
+    return FrictionalStep(
+        after, mean, forces, along, p, rows, velocities, missed, iterations, converged
     )
 
 
@@ -156,7 +164,12 @@ def frictional_inverse_dynamics(
     state = robot._single_state(q, qd)
     ydd = robot._inputs.single("ydd", ydd, robot.ny)
     _check_step(dt)
-    rows = _contact_rows(robot, state, contacts, _jacobian_of(robot, state, contacts), dt, None)
+    touching = _contact_set(robot, contacts)
+    J = _jacobian_of(robot, state, contacts)
+    b, R = core.contact_biases(
+        dt, RECOVERY, touching.numbers, touching.distances, J[2::3] @ state.yd
+    )
+    rows = Rows(touching.keys, touching.kinds, J, b, R, touching.numbers[:, 0])
     needed = robot.inverse_dynamics(state, state.yd, ydd)
     c = rows.J @ (state.yd + dt * ydd) + rows.b
     W = robot.spanning_velocity(state, np.eye(robot.ny)).T[list(robot.tree.actuated)]
@@ -175,7 +188,7 @@ def frictional_inverse_dynamics(
     residual = across @ tau
     return FrictionalEfforts(
         tau - residual,
-        _contact_forces(robot, state, contacts, p),
+        (_world_axes(robot, state, contacts) @ p.reshape(-1, 3, 1))[..., 0],
         float(np.abs(residual).max(initial=0.0)),
     )
 
@@ -195,89 +208,132 @@ def _step_arguments(
     return state, force, SolverSettings(tolerance, max_iterations)
 
 
-def _response(
-    robot: Robot, state: State, force: Array, contacts: Sequence[FrictionContact]
-) -> tuple[Array, Array, Array | None]:
-    """ydd (..., ny) without contacts, J (..., m, ny) of contacts, and ``H^-1 J'`` if known."""
-    places = _friction_places(robot, contacts)
-    if not contacts or any(contact.to is not None for contact in contacts):
-        parts = [contact_place(robot, state, contact)[1] for contact in contacts]
-        none = np.zeros((*state.q.shape[:-1], 0, robot.ny))
-        J = np.concatenate([none, *parts], axis=-2)
-        return robot.forward_dynamics(state, state.yd, force), J, None
-    frames = tuple(replace(frame, point=NOWHERE) for frame, _ in places)
-    kernel = robot._kernels.get("contact_response", frames)
-    axes = np.concatenate([axes.T.ravel() for _, axes in places])
-    points = np.concatenate([frame.point for frame, _ in places])
-    ydd, J, response, _ = robot._evaluate(kernel, state.q, state.yd, force, axes, points)
-    J = J.reshape(*J.shape[:-1], -1, robot.ny)
-    return ydd, J, response.reshape(*J.shape[:-2], robot.ny, J.shape[-2])
+@dataclass(frozen=True, eq=False)
+class ContactSet:
+    """Contacts, and what of them is the same at every state.
+
+    Attributes:
+        contacts: themselves; their identity is the key by which this is found.
+        keys, kinds: of their rows.
+        numbers: (c, 4) friction, stiffness, damping and restitution of each.
+        distances: (c,) above their planes.
+        places: where each is on its body; empty where a plane is on another link.
+        kernel: of their responses; None likewise.
+        axes: (c, 3, 3) of each, as columns in world axes.
+        points: (3c,) on their bodies.
+        flat_axes: (9c,) for the kernel.
+    """
+
+    contacts: tuple[FrictionContact, ...]
+    keys: tuple[Key, ...]
+    kinds: str
+    numbers: Array
+    distances: Array
+    places: tuple[ContactFrame, ...]
+    kernel: Kernel | None
+    axes: Array
+    points: Array
+    flat_axes: Array
 
 
-def _jacobian_of(robot: Robot, state: State, contacts: Sequence[FrictionContact]) -> Array:
-    """J (3c, ny) of contacts at one state."""
-    _friction_places(robot, contacts)
-    parts = [contact_place(robot, state, contact)[1] for contact in contacts]
-    return np.concatenate([np.zeros((0, robot.ny)), *parts])
-
-
-def _responses(robot: Robot, state: State, rows: Rows, known: Array | None) -> Array:
-    """``H^-1 J'`` (..., ny, m) of all rows, of which the first may be known."""
-    count = 0 if known is None else known.shape[-1]
-    if known is not None and count == rows.J.shape[-2]:
-        return known
-    L, others = robot.mass_matrix_factor(state), np.swapaxes(rows.J[..., count:, :], -1, -2)
-    found = np.linalg.solve(L, np.linalg.solve(np.swapaxes(L, -1, -2), others))
-    if known is None:
-        return found
-    found = np.broadcast_to(found, (*known.shape[:-1], found.shape[-1]))
-    return np.concatenate([known, found], axis=-1)
-
-
-def _contact_rows(
-    robot: Robot,
-    state: State,
-    contacts: Sequence[FrictionContact],
-    J: Array,
-    dt: float,
-    distances: ArrayLike | None,
-) -> Rows:
-    """Cones: two tangents and the normal of each contact, with Jacobian J (..., 3c, ny)."""
-    batch = np.broadcast_shapes(state.q.shape[:-1], state.yd.shape[:-1])
-    gaps = _heights(robot, contacts, distances, batch)
-    b, R = np.zeros((*batch, 3 * len(contacts))), np.zeros(3 * len(contacts))
-    b[..., 2::3] = _recovered(gaps, dt)
-    for c, contact in enumerate(contacts):
-        n, gap = 3 * c + 2, gaps[..., c]
-        if np.isfinite(contact.stiffness):
-            # p = -dt (k (gap + dt v) + d v): R = 1/(dt (dt k + d)), b = k gap / (dt k + d)
-            both = dt * contact.stiffness + contact.damping
-            R[3 * c : n + 1], b[..., n] = 1.0 / (dt * both), contact.stiffness * gap / both
-        elif contact.restitution:
-            approach = _times(J[..., n : n + 1, :], state.yd)[..., 0]
-            hits = (gap <= 0.0) & (approach < 0.0)
-            b[..., n] = np.where(hits, contact.restitution * approach, b[..., n])
-    keys = tuple(("contact", c, 0.0) for c in range(len(contacts)))
-    friction = np.array([contact.friction for contact in contacts], dtype=float)
-    return Rows(keys, CONE * len(contacts), J, b, R, friction)
-
-
-def _friction_places(
-    robot: Robot, contacts: Sequence[FrictionContact]
-) -> list[tuple[ContactFrame, Array]]:
-    """Where contacts are on their bodies, and their axes (3, 3); checked."""
+def _contact_set(robot: Robot, contacts: Sequence[FrictionContact]) -> ContactSet:
     if not isinstance(contacts, Sequence):
         raise InputError(f"contacts: {contacts!r} is no list; give one of FrictionContact")
-    found = []
+    key = tuple(map(id, contacts))
+    found = robot._friction_sets.get(key)
+    if found is not None:
+        return found
     for c, contact in enumerate(contacts):
         if not isinstance(contact, FrictionContact):
             raise InputError(f"contacts[{c}] is {contact!r}; give a FrictionContact")
-        plain = isinstance(contact.xyz, tuple) and isinstance(contact.normal, tuple)
-        own = contact if plain else _hashable(contact)
-        found.append(
-            robot._friction_contact_places.get_or_make(own, partial(_place, robot, c, own))
-        )
+    found = _new_contact_set(robot, tuple(contacts))
+    # Contacts with lists or arrays in them may change: they are read again each time.
+    if all(isinstance(c.xyz, tuple) and isinstance(c.normal, tuple) for c in contacts):
+        robot._friction_sets.put(key, found)
     return found
+
+
+def _new_contact_set(robot: Robot, contacts: tuple[FrictionContact, ...]) -> ContactSet:
+    placed = [_place(robot, c, contact) for c, contact in enumerate(contacts)]
+    axes = np.array([axes for _, axes in placed]).reshape(-1, 3, 3)
+    numbers = [(c.friction, c.stiffness, c.damping, c.restitution) for c in contacts]
+    frames: tuple[ContactFrame, ...] = ()
+    kernel = None
+    if contacts and all(contact.to is None for contact in contacts):
+        frames = tuple(replace(frame, point=NOWHERE) for frame, _ in placed)
+        kernel = robot._kernels.get("contact_response", frames)
+    return ContactSet(
+        contacts,
+        tuple(("contact", c, 0.0) for c in range(len(contacts))),
+        CONE * len(contacts),
+        np.array(numbers, dtype=float).reshape(-1, 4),
+        np.array([contact.distance for contact in contacts], dtype=float),
+        frames,
+        kernel,
+        np.ascontiguousarray(axes),
+        np.concatenate([np.zeros(0), *(frame.point for frame, _ in placed)]),
+        np.concatenate([np.zeros(0), *(each.T.ravel() for each in axes)]),
+    )
+
+
+def _response(
+    robot: Robot, state: State, force: Array, touching: ContactSet
+) -> tuple[Array, Array, Array | None, Array | None]:
+    """ydd (..., ny) without contacts; J of contacts; ``H^-1 J'`` and ``J H^-1 J'`` if known."""
+    if touching.kernel is not None:
+        given = state.q, state.yd, force, touching.flat_axes, touching.points
+        ydd, J, X, A = robot._evaluate(touching.kernel, *given)
+        return ydd, J, X, A
+    ydd = robot.forward_dynamics(state, state.yd, force)
+    J = _jacobian_of(robot, state, touching.contacts)
+    return ydd, _of_all(J, ydd.shape[:-1], 3 * len(touching.keys), robot.ny), None, None
+
+
+def _jacobian_of(robot: Robot, state: State, contacts: Sequence[FrictionContact]) -> Array:
+    """J (..., 3c, ny) of contacts."""
+    parts = [contact_place(robot, state, contact)[1] for contact in contacts]
+    return np.concatenate([np.zeros((*state.q.shape[:-1], 0, robot.ny)), *parts], axis=-2)
+
+
+def _world_axes(robot: Robot, state: State, contacts: Sequence[FrictionContact]) -> Array:
+    """(..., c, 3, 3) axes of contacts."""
+    parts = [contact_place(robot, state, contact)[0] for contact in contacts]
+    return np.ascontiguousarray(np.stack(parts, axis=-3)) if parts else np.zeros((0, 3, 3))
+
+
+def _of_all(array: Array, batch: tuple[int, ...], *shape: int) -> Array:
+    """An array of one state for all states of a batch; one of all states as it is."""
+    if array.shape == (*batch, *shape):
+        return np.ascontiguousarray(array)
+    return np.ascontiguousarray(np.broadcast_to(array, (*batch, *shape)))
+
+
+def _other_rows(
+    robot: Robot,
+    state: State,
+    yd: Array,
+    ydd: Array,
+    dt: float,
+    joint_limits: bool,
+    joint_friction: bool,
+    held: Sequence[Contact | Wheel],
+) -> Rows:
+    """Rows of limits, of dry friction and of what is held."""
+    parts = []
+    limited = joint_limits and len(robot._scalar_limits[0]) > 0
+    rubbing = joint_friction and bool(robot._joint_resistance[1].any())
+    if limited or rubbing:
+        G = _joint_map(robot, state, yd.shape[:-1])
+        if limited:
+            parts.append(_limit_rows(robot, state, yd, ydd, G, dt))
+        if rubbing:
+            parts.append(_friction_rows(robot, G, dt))
+    if held:
+        if yd.ndim > 1:
+            raise InputError("held: only for single states; leave it out for a batch")
+        parts.append(_held_rows(robot, state, held))
+    parts = [rows for rows in parts if rows.kinds]
+    return stacked([rows.expanded(yd.shape[:-1], robot.ny) for rows in parts]) if parts else NO_ROWS
 
 
 def _place(robot: Robot, number: int, contact: FrictionContact) -> tuple[ContactFrame, Array]:
@@ -306,46 +362,38 @@ def contact_place(robot: Robot, state: State, contact: FrictionContact) -> tuple
     return axes, np.swapaxes(axes, -1, -2) @ linear
 
 
-def _heights(
-    robot: Robot,
-    contacts: Sequence[FrictionContact],
-    distances: ArrayLike | None,
-    batch: tuple[int, ...],
-) -> Array:
-    if distances is None:
-        distances = [contact.distance for contact in contacts]
+def _heights(touching: ContactSet, distances: ArrayLike) -> Array:
     heights = np.asarray(distances, dtype=float)
-    if heights.shape[-1:] != (len(contacts),) or not np.isfinite(heights).all():
+    if heights.shape[-1:] != (len(touching.keys),) or not np.isfinite(heights).all():
         raise InputError(
-            f"distances: shape {heights.shape}; give {len(contacts)} numbers for each state [m]"
+            f"distances: shape {heights.shape}; give {len(touching.keys)} numbers for each state"
+            " [m]"
         )
-    return np.broadcast_to(heights, (*batch, len(contacts)))
+    return heights
 
 
-def _joint_map(robot: Robot, state: State) -> Array:
-    """G (..., nv, ny)."""
+def _joint_map(robot: Robot, state: State, batch: tuple[int, ...]) -> Array | None:
+    """G (..., nv, ny); None for the identity."""
     if not robot.tree.has_loops:
-        return np.eye(robot.ny)
+        return None
     G = robot._evaluate("velocity_map", state.q)[0]
-    return G.reshape(*G.shape[:-1], -1, robot.ny)
+    return _of_all(G.reshape(*G.shape[:-1], -1, robot.ny), batch, robot.nv, robot.ny)
 
 
-def _limit_rows(robot: Robot, state: State, free: Array, dt: float) -> Rows:
+def _limit_rows(
+    robot: Robot, state: State, yd: Array, ydd: Array, G: Array | None, dt: float
+) -> Rows:
     """Limits of joints of one coordinate that some state is near, seen from inside."""
     places, rates, bounds = robot._scalar_limits
-    if not len(places):
+    q = _of_all(state.q, yd.shape[:-1], robot.nq)
+    near = core.near_limits(dt, NEAR_LIMIT, q, yd, ydd, G, places, rates, bounds)
+    if near is None:
         return NO_ROWS
-    gaps = np.stack([state.q[..., places] - bounds[0], bounds[1] - state.q[..., places]])
-    G = _joint_map(robot, state)
-    velocity = _times(G, free)[..., rates]
-    near = gaps < np.maximum(NEAR_LIMIT, 2.0 * dt * np.abs(velocity))
-    chosen = np.argwhere(near.reshape(2, -1, len(places)).any(axis=1))
-    if not len(chosen):
-        return NO_ROWS
+    chosen = np.argwhere(near)
     sides = np.array([1.0, -1.0])[chosen[:, 0]]
-    joints = rates[chosen[:, 1]]
-    J = sides[:, None] * G[..., joints, :]
-    b = _recovered(np.moveaxis(gaps[chosen[:, 0], ..., chosen[:, 1]], 0, -1), dt)
+    joints, bound = rates[chosen[:, 1]], bounds[chosen[:, 0], chosen[:, 1]]
+    J = sides[:, None] * (np.eye(robot.ny) if G is None else G)[..., joints, :]
+    b = _recovered(sides * (q[..., places[chosen[:, 1]]] - bound), dt)
     keys = [("limit", int(j), float(side)) for j, side in zip(joints, sides, strict=True)]
     none = np.zeros(len(keys))
     return Rows(tuple(keys), POSITIVE * len(keys), J, b, none, none)
@@ -359,18 +407,17 @@ def scalar_limits(robot: Robot) -> tuple[NDArray[np.intp], NDArray[np.intp], Arr
     return (
         places,
         np.array(rates, dtype=np.intp),
-        np.stack([robot.limits.lower, robot.limits.upper])[:, places],
+        np.ascontiguousarray(np.stack([robot.limits.lower, robot.limits.upper])[:, places]),
     )
 
 
-def _friction_rows(robot: Robot, state: State, dt: float) -> Rows:
+def _friction_rows(robot: Robot, G: Array | None, dt: float) -> Rows:
     """Dry friction of joints."""
     friction = robot._joint_resistance[1]
     joints = np.flatnonzero(friction)
-    if not len(joints):
-        return NO_ROWS
     keys = tuple(("friction", int(j), 0.0) for j in joints)
-    none, J = np.zeros(len(joints)), _joint_map(robot, state)[..., joints, :]
+    J = (np.eye(robot.ny) if G is None else G)[..., joints, :]
+    none = np.zeros(len(joints))
     return Rows(keys, BOX * len(joints), J, none, none, dt * friction[joints])
 
 
@@ -387,20 +434,6 @@ def _held_rows(robot: Robot, state: State, held: Sequence[Contact | Wheel]) -> R
     none = np.zeros(len(J))
     keys = tuple(("held", row, 0.0) for row in range(len(J)))
     return Rows(keys, EQUALITY * len(J), J, none, none, none)
-
-
-def _contact_forces(
-    robot: Robot, state: State, contacts: Sequence[FrictionContact], along: Array
-) -> Array:
-    """(..., c, 3) in world axes, of those along the rows (..., m)."""
-    forces = along[..., : 3 * len(contacts)].reshape(*along.shape[:-1], len(contacts), 3)
-    if not contacts:
-        return forces
-    if any(contact.to is not None for contact in contacts):
-        axes = np.stack([contact_place(robot, state, c)[0] for c in contacts], axis=-3)
-    else:
-        axes = np.stack([axes for _, axes in _friction_places(robot, contacts)])
-    return _times(axes, forces)
 
 
 def _joint_forces(robot: Robot, rows: Rows, along: Array) -> Array:
@@ -434,20 +467,18 @@ def _recovered(gap: Array, dt: float) -> Array:
     return np.where(gap > 0.0, gap, RECOVERY * gap) / dt
 
 
-def _hashable(contact: FrictionContact) -> FrictionContact:
-    """A contact by whose numbers others like it are found."""
-    xyz, normal = (tuple(np.ravel(each).tolist()) for each in (contact.xyz, contact.normal))
-    return replace(contact, xyz=xyz, normal=normal)
-
-
-def _matched(rows: Rows, before: FrictionalStep | None) -> Array:
+def _matched(keys: Sequence[Key], shape: tuple[int, ...], before: FrictionalStep) -> Array:
     """Impulses (..., m) of the last step, of the blocks that were in it; zero for the others."""
-    start = np.zeros(rows.b.shape)
-    if before is not None and before.impulses.shape[:-1] == rows.b.shape[:-1]:
-        known = dict(zip(before.rows.keys, before.rows.places, strict=True))
-        for key, place in zip(rows.keys, rows.places, strict=True):
+    if before.rows.keys == tuple(keys) and before.impulses.shape == shape:
+        return before.impulses
+    start = np.zeros(shape)
+    if before.impulses.shape[:-1] == shape[:-1]:
+        known, at = dict(zip(before.rows.keys, before.rows.places, strict=True)), 0
+        for key in keys:
+            size = 3 if key[0] == "contact" else 1
             if key in known:
-                start[..., place] = before.impulses[..., known[key]]
+                start[..., at : at + size] = before.impulses[..., known[key]]
+            at += size
     return start
 
 

@@ -14,7 +14,7 @@ from rbda_ros.errors import InputError, listed
 from rbda_ros.kernels.cache import LruCache
 from rbda_ros.spatial import Array
 
-MOST_CHOICES = 256
+MAX_CHOICES = 256
 """Sets of names whose choice is cached; callers mostly use a few."""
 
 Positions = tuple[tuple[str, ...], tuple[int, ...]]
@@ -56,8 +56,8 @@ class JointChoices:
         self.independent_positions = independent_positions(tree)
         by_newton = closes_by_newton(tree, tree.independent)
         self.newton_positions = self.independent_positions if by_newton else None
-        self._positions: LruCache[tuple[str, ...], tuple[Positions | None]] = LruCache(MOST_CHOICES)
-        self._coordinates: LruCache[frozenset[str], tuple[int, ...]] = LruCache(MOST_CHOICES)
+        self._positions: LruCache[tuple[str, ...], tuple[Positions | None]] = LruCache(MAX_CHOICES)
+        self._coordinates: LruCache[frozenset[str], tuple[int, ...]] = LruCache(MAX_CHOICES)
 
     def check_names(self, names: Collection[str]) -> None:
         """Refuse names that are no moving joints."""

@@ -66,10 +66,10 @@ class BaseParameters:
 
 
 def parameters(robot: Robot, *, payload: str | None = None) -> Parameters:
-    """The model's own parameters, with which `regressor` gives `inverse_dynamics`.
+    """Parameters of the model: `regressor` times these is `inverse_dynamics`.
 
-    Payloads that the robot carries count to the bodies that carry them; those of ``payload``
-    come on top, and are zero.
+    Payloads of the robot are part of the bodies that carry them. The parameters of ``payload``
+    are additional, and zero.
     """
     tree = robot.tree
     bodies = [body.name for body in tree.spanning.bodies]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rbda_ros.engine import core
 from rbda_ros.errors import InputError
 from rbda_ros.robot.inputs import FrameName
 from rbda_ros.robot.operations import Position
@@ -45,7 +46,7 @@ class MomentumObserver:
                 f"gain: {gain!r}; give a number above zero [1/s], or {robot.ny} of them"
             )
         self._robot = robot
-        self._gain = gains
+        self._gain = np.array(gains)
         self._friction = friction
         self.forget()
 
@@ -54,8 +55,7 @@ class MomentumObserver:
         self.external: Array = np.zeros(self._robot.ny)
         self._q: Array | None = None
         self._time: float | None = None
-        self._drive: Array | None = None
-        self._integral: Array | None = None
+        self._drive, self._integral = np.zeros(self._robot.ny), np.zeros(self._robot.ny)
 
     def update(self, time: float, q: Position, qd: ArrayLike, tau: ArrayLike) -> Array:
         """Take what was measured at a time; the estimate (ny,) as of now.
@@ -91,16 +91,13 @@ class MomentumObserver:
         drive = force + free
         if not np.isfinite(time):
             raise InputError(f"time: {time!r} is not finite")
-        if self._time is None or self._drive is None or self._integral is None:
-            self._integral = p
-        else:
-            dt = time - self._time
-            if dt <= 0.0:
-                raise InputError(f"time: {time:g} s is not later than the last, {self._time:g} s")
-            known = self._integral + 0.5 * dt * (drive + self._drive)
-            self.external = self._gain * (p - known) / (1.0 + self._gain * dt)
-            self._integral = known + dt * self.external
-        self._time, self._drive, self._q = time, drive, q.copy()
+        begins = self._time is None
+        dt = 0.0 if self._time is None else time - self._time
+        if not begins and dt <= 0.0:
+            raise InputError(f"time: {time:g} s is not later than the last, {self._time:g} s")
+        estimate = self._integral, self._drive, self.external
+        core.step_observer(p, drive, self._gain, dt, begins, *estimate)
+        self._time, self._q = time, q.copy()
         return self.external.copy()
 
     def wrench(self, frame: FrameName, *, linear_only: bool = False) -> Array:
@@ -119,6 +116,4 @@ class MomentumObserver:
             raise InputError("nothing was observed yet; call update first")
         rows = 3 if linear_only else 6
         J = self._robot.jacobian(self._q, frame)[:rows]
-        wrench = np.zeros(6)
-        wrench[:rows] = np.linalg.lstsq(J.T, self.external, rcond=1e-6)[0]
-        return wrench
+        return core.observed_wrench(np.ascontiguousarray(J), self.external)

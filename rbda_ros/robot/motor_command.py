@@ -17,7 +17,7 @@ from rbda_ros.algorithms.commanded_motors import (
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import ClosureError, InputError, ModelError, NotFiniteError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.closing_call import INPUTS, ClosingCall
+from rbda_ros.robot.closing_call import INPUTS, IS_CLOSED, TOO_FAR, ClosingCall
 from rbda_ros.robot.conversion import CANNOT_GIVE
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
@@ -80,16 +80,19 @@ class MotorCommandCall(ClosingCall):
         return health
 
     def _closed(self) -> CommandHealth:
-        first = self._evaluate()
-        if not first[INPUTS] < inf:
+        found = IS_CLOSED
+        if self.moves:
+            found = self._close_from_guess(self.measured_q)
+        else:
+            self._call()
+        if not self._health[INPUTS] < inf:
             raise NotFiniteError("the commanded position, velocity or effort is not finite")
-        closed = self._go_on(first, self.measured_q) if self.moves else first
-        if closed is None:
+        if found == TOO_FAR:
             raise ClosureError(
                 f"the loops do not close at the commanded {', '.join(self.joints)}, or far from the"
                 " last position; command a pose within reach"
             )
-        return CommandHealth(*closed)
+        return CommandHealth(*self._health.tolist())
 
     def _check(self, health: CommandHealth) -> None:
         if not health.conditioning * self.max_condition_number >= 1.0:

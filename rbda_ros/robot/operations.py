@@ -367,7 +367,7 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
         *,
         friction: bool = False,
     ) -> tuple[Array, Array]:
-        """Efforts on the actuated joints that give ydd, and the generalized force they amount to.
+        """Efforts on the actuated joints that produce ydd, and the generalized force.
 
         `actuator_efforts` of `inverse_dynamics`, with the same arguments, checked once.
 
@@ -404,9 +404,9 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
     def actuator_efforts(self, q: Position, tau: Independent) -> Array:
         """Efforts on the actuated joints that give the generalized force tau on y.
 
-        They solve ``W' efforts = tau`` (Chignoli 2024, footnotes 3 and 5), and are the smallest
-        that do where actuators are redundant. What no actuator can give, such as the wrench on
-        a floating base, is left out.
+        They solve ``W' efforts = tau`` (Chignoli 2024, footnotes 3 and 5). If actuators are
+        redundant, the smallest efforts are returned. The part of tau that no actuator can produce,
+        such as the wrench on a floating base, is ignored.
 
         Args:
             q: (nq,) spanning position, or independent position [rad, m].
@@ -418,7 +418,7 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
 
     @operation(returns="tau")
     def generalized_force(self, q: Position, spanning_tau: Spanning) -> Array:
-        """The force ``G' tau`` (ny,) on y that forces (nv,) on all joints amount to [N m, N]."""
+        """The force ``G' tau`` (ny,) on y that equals forces (nv,) on all joints [N m, N]."""
 
     @operation(returns="mass_matrix")
     def mass_matrix(self, q: Position) -> Array:
@@ -500,7 +500,7 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
             q: (nq,) spanning position, or independent position [rad, m].
             qd: (nv,) spanning velocity, or (ny,) independent velocity [rad/s, m/s].
             ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
-            payload: a link; ten columns more are for what it carries, in its frame.
+            payload: a link; ten more columns are for an unknown load on it, in its frame.
 
         Returns:
             (ny, parameters), or (N, ny, parameters) of a batch, in the order of `parameters`.

@@ -16,7 +16,7 @@ from rbda_ros.spatial import Array
 MAD = 1.4826
 """Standard deviation of a normal distribution, in medians of absolute deviations."""
 STEPS = 50
-MOST_DAMPING = 1e6
+MAX_DAMPING = 1e6
 ENOUGH = 1e-6
 """Square of the last step, in standard deviations of the unknowns, at which the fit has arrived."""
 NOT_EXCITED = 0.9
@@ -94,7 +94,7 @@ def fit_parameters(A: Array, efforts: Array, nominal: Array, unknowns: Unknowns)
         step = np.linalg.solve(H + damping * np.diag(np.diag(H)), g)
         if not problem.cost(theta + step, sigma) <= problem.cost(theta, sigma):  # nor if NaN
             damping *= 10.0
-            if damping > MOST_DAMPING:
+            if damping > MAX_DAMPING:
                 break
             continue
         theta, damping = theta + step, max(damping / 10.0, 1e-12)

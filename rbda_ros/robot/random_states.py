@@ -28,8 +28,8 @@ def random_state(
 ) -> State:
     """A random state: ``q`` on the loops and inside the limits, ``yd`` within those of velocities.
 
-    Joints without limits move by up to half a turn; a floating base is turned anyhow, and up to
-    1 m away from the origin.
+    Joints without limits move by up to half a turn. A floating base has a random orientation and is
+    up to 1 m away from the origin.
 
     Args:
         seed: of the random numbers, or their generator.

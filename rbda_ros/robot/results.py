@@ -14,9 +14,9 @@ from rbda_ros.spatial import Array
 
 @dataclass(frozen=True)
 class Cluster:
-    """Bodies that loop constraints tie together, by name.
+    """Bodies that loop constraints connect, by name.
 
-    ``parent`` is the name of the parent cluster, None for one that hangs from the fixed base.
+    ``parent`` is the name of the parent cluster, or None if that is the fixed base.
     """
 
     name: str

@@ -47,7 +47,6 @@ from rbda_ros.robot import (
 from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
 from rbda_ros.robot.doors import casadi_functions, tensor_functions
-from rbda_ros.robot.friction_contacts import FrictionContact
 from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.inputs import BodyWrenches, FrameName, Inputs, contiguous
 from rbda_ros.robot.operations import (
@@ -75,16 +74,16 @@ def load_robot(
     """Build a robot from its file and its loop-constraint file.
 
     Args:
-        urdf: a path or XML text: URDF, URDF+, MJCF or SDF, as the root element says; or the path
+        urdf: a path or XML text: URDF, URDF+, MJCF or SDF (the root element decides); or the path
             of a xacro or USD file.
-        loops: a path, YAML text or a mapping; None for no loops beyond the URDF's.
+        loops: a path, YAML text or a mapping; None for no loops except those of the description.
         floating_base: whether the root link moves freely. The one floating joint that a URDF
             has on its root link is the floating base in any case.
         gravity: (3,) acceleration of gravity in world axes [m/s^2].
         xacro_arguments: values of <xacro:arg> elements by name, for a xacro file.
 
     Raises:
-        ModelError: the files cannot be used; it names every element and what to change.
+        ModelError: the files cannot be used; the message names each problem and its remedy.
     """
     try:
         g = np.asarray(gravity, dtype=float)
@@ -102,13 +101,14 @@ class Robot(Operations):
     """The dynamics of one robot. Threads may share it.
 
     Positions and velocities may be spanning vectors (every joint) or independent ones (y); the
-    length decides. Of a spanning velocity only the independent entries are read: measured ones
-    never fit the loops exactly. With a floating base, ``q`` starts with ``x y z qx qy qz qw``,
-    and ``qd``, accelerations and forces with the base twist or wrench, linear then angular, in
-    the base frame. Every vector may carry a leading batch axis, and so does the answer then.
+    length decides. Only the independent entries of a spanning velocity are used, because measured
+    velocities never satisfy the loops exactly. With a floating base, ``q`` starts with
+    ``x y z qx qy qz qw``; ``qd``, accelerations and forces start with the base twist or wrench,
+    linear then angular, in the base frame. Every vector may have a leading batch axis; the result
+    then has one too.
 
-    Methods that take a position take a `State` too, which `state` made and checked, and do not
-    check it again. Every method raises `InputError` for arguments of wrong shape, with values that
+    Methods that take a position also take a `State`, which `state` returns. It is checked once and
+    not again. Every method raises `InputError` for arguments of wrong shape, with values that
     are not finite, or off the loops, and `SingularityError` at a dead point of a loop.
     """
 
@@ -118,6 +118,7 @@ class Robot(Operations):
     convert = conversion.convert
     actuation = actuation.actuation
     feedforward = feedforward_call.feedforward
+    closure_kernel = completion.closure_kernel
     completion = completion.completion
     motor_command = motor_command.motor_command
     parameters = linear_dynamics.parameters
@@ -185,10 +186,10 @@ class Robot(Operations):
         self.actuated_coordinates: tuple[int, ...] = tree.actuated
         self.coordinate_names: tuple[str, ...] = names
         self._contact_places: LruCache[tuple[object, ...], tuple[ContactFrame, Array]] = LruCache(
-            contact_dynamics.MOST_PLACES
+            contact_dynamics.MAX_PLACES
         )
-        self._friction_contact_places: LruCache[FrictionContact, tuple[ContactFrame, Array]] = (
-            LruCache(contact_dynamics.MOST_PLACES)
+        self._friction_sets: LruCache[tuple[int, ...], friction_dynamics.ContactSet] = LruCache(
+            contact_dynamics.MAX_PLACES
         )
 
     def __repr__(self) -> str:
@@ -230,7 +231,7 @@ class Robot(Operations):
 
     @property
     def idle_links(self) -> tuple[str, ...]:
-        """Links that would spin about themselves, which no joint determines; they are frozen."""
+        """Links whose spin about their own axis no joint determines; the spin is frozen."""
         return tuple(freedom.link for freedom in self.tree.idle_freedoms)
 
     def body_pose_function(self) -> ca.Function:
@@ -269,13 +270,13 @@ class Robot(Operations):
     def prepare(self, *operations: str | tuple[str, FrameName], batch: bool = False) -> None:
         """Wait until operations run at full speed: in machine code, from the next call on.
 
-        Without it they answer at once too, but are evaluated by CasADi's virtual machine for the
-        first second or so. With ``RBDA_ROS_COMPILE=0`` in the environment they stay so.
+        Without it, CasADi's virtual machine evaluates them for the first second or so. With
+        ``RBDA_ROS_COMPILE=0`` in the environment it always does.
 
         Args:
             operations: names of operations, such as ``"inverse_dynamics"``; of those about a frame,
                 (name, frame). None for every operation, and for all that was used so far.
-            batch: whether batches shall run at full speed, too.
+            batch: whether to prepare batches as well.
 
         Raises:
             InputError: there is no such operation, or no such frame.
@@ -320,7 +321,7 @@ class Robot(Operations):
         return [self._kernels.get(each, *options) for each in sorted(names)]
 
     def traced_kernels(self) -> list[Kernel]:
-        """Every kernel there is by now."""
+        """All kernels that were traced so far."""
         shared = self._unloaded.traced_kernels() if self._unloaded else []
         return list({id(k): k for k in (*shared, *self._kernels.kernels().values())}.values())
 
@@ -331,13 +332,13 @@ class Robot(Operations):
 
     @property
     def loop_methods(self) -> Methods:
-        """How forward dynamics closes each loop: what ``method`` in the loop file comes to."""
+        """How forward dynamics closes each loop, as chosen by ``method`` in the loop file."""
         return self._kernels.loop_methods
 
     # States.
 
     def state(self, q: Position, qd: ArrayLike | None = None) -> State:
-        """Check a state once, for methods to trust it: each takes it in the place of ``q``.
+        """Check a state once. Methods accept it instead of ``q`` and do not check it again.
 
         Args:
             q: (nq,) spanning position, or independent position [rad, m]; or a batch of them.
@@ -382,13 +383,13 @@ class Robot(Operations):
     def close(self, y_or_partial: Given, guess: ArrayLike | None = None) -> Array:
         """The spanning position (nq,) that satisfies every loop.
 
-        Of a batch (N, ...), taken as a motion, each is closed from near where one before it is.
+        A batch (N, ...) is treated as a motion: each position is closed from an earlier one nearby.
 
         Args:
             y_or_partial: independent position, or spanning position to be closed, or joint names
                 to positions of any joints that determine the others [rad, m].
-            guess: (nq,) where to start, e.g. the last position; it also picks the branch of the
-                assembly, and gives the pose of a floating base where only joints are named.
+            guess: (nq,) initial position, e.g. the last one. It selects the branch of the loops,
+                and gives the pose of a floating base if only joints are named.
 
         Raises:
             InputError: unknown names, or joints that do not determine the others.
@@ -397,7 +398,7 @@ class Robot(Operations):
         return self._closer.close(y_or_partial, guess)
 
     def determining_joints(self, joints: Collection[str]) -> tuple[str, ...]:
-        """Of joints that are measured, those that `feedforward` goes by: y, or what there is.
+        """Those of the measured joints that `feedforward` uses: y if possible, else others.
 
         Raises:
             InputError: unknown names, or joints that do not determine the others.
@@ -421,8 +422,8 @@ class Robot(Operations):
     ) -> Array:
         """The independent velocity yd (ny,) from those of any joints that determine the others.
 
-        ``qd = G_x xd`` (Chignoli 2024, Eq. 3) with the given joints x in the place of y. Where
-        more are given than needed, the independent joints go first and nothing is averaged.
+        ``qd = G_x xd`` (Chignoli 2024, Eq. 3) with the given joints x instead of y. If more are
+        given than needed, the independent joints are preferred and nothing is averaged.
 
         Args:
             q: (nq,) spanning position, or independent position [rad, m].
@@ -628,7 +629,7 @@ class Robot(Operations):
     # Positions, and robots made from this one.
 
     def neutral(self) -> Array:
-        """The position (nq,) that the robot was assembled at; it satisfies every loop."""
+        """The position (nq,) of the assembly; it satisfies every loop."""
         return self.tree.home.copy()
 
     def within_limits(self, q: ArrayLike) -> Any:
@@ -638,13 +639,13 @@ class Robot(Operations):
         return inside.all(axis=-1) if position.ndim == 2 else bool(inside.all())
 
     def with_payloads(self, payloads: Mapping[str, Payload]) -> Robot:
-        """The same robot carrying these payloads, by name, in place of those it carries now.
+        """The same robot with these payloads, by name, instead of those that it has now.
 
-        Only inertias change: clusters, loops and the kernels that do not see inertia are shared.
-        Without payloads it is the very robot that was loaded.
+        Only inertias change: clusters, loops and kernels that do not depend on inertia are shared.
+        Without payloads the result is the robot that was loaded.
 
         Raises:
-            InputError: a payload that no body can be, or on no link of this robot.
+            InputError: a payload is physically impossible, or its link does not exist.
         """
         unloaded = self._unloaded or self
         if not payloads:
@@ -654,15 +655,15 @@ class Robot(Operations):
     def with_independent_joints(
         self, joints: Collection[str] | None = None, *, at: ArrayLike | None = None
     ) -> Robot:
-        """The same robot with other independent joints: a motion goes on where y has a dead point.
+        """The same robot with other independent joints, e.g. to pass a dead point of y.
 
-        Positions (nq,) and velocities (nv,) of all joints mean the same to both robots, and the
-        actuators stay; y, and with it ``tau``, is that of the joints chosen.
+        Positions (nq,) and velocities (nv,) of all joints have the same meaning for both robots,
+        and the actuators are the same; y and ``tau`` are those of the chosen joints.
 
         Args:
-            joints: names; loops of which none is named keep theirs. None for those that determine
-                the others best at the position given.
-            at: (nq,) a position on the loops, from where the new robot closes them; None for the
+            joints: names; loops without a named joint keep theirs. None selects the joints that
+                determine the others best at the given position.
+            at: (nq,) a position on the loops, from which the new robot closes them; None for the
                 assembly.
 
         Raises:

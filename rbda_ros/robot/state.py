@@ -11,7 +11,7 @@ from rbda_ros.spatial import Array
 class State:
     """Position and velocity of one robot, on its loops and away from their dead points.
 
-    `Robot.state` makes it, once; every method takes it in the place of a position.
+    `Robot.state` returns it; every method accepts it instead of a position.
 
     Attributes:
         q: (nq,) spanning position, with unit quaternions [rad, m]; or a batch (N, nq).

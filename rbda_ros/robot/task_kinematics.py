@@ -95,7 +95,7 @@ def inverse_kinematics_step(
         q: (nq,) spanning position, or independent position; one state.
         tasks: as for `inverse_kinematics`.
         dt: time of the cycle [s].
-        gain: share of the error that one cycle shall take away, 0 to 1.
+        gain: share of the error that one cycle removes, 0 to 1.
         damping: of velocities; larger is slower near singular positions.
         move_base: whether a floating base moves too.
 

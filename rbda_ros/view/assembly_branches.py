@@ -15,7 +15,7 @@ STARTS = 60
 """Random starts of the search for branches: a four-bar shows both within the first few."""
 SAME = 1e-3
 """How far positions may be apart and still be one branch [rad, m]."""
-MOST_BRANCHES = 16
+MAX_BRANCHES = 16
 """Branches that are listed; a Stewart platform has up to 40."""
 FARTHEST = 0.5
 """How far a sliding joint is started from where it is [m]."""
@@ -63,7 +63,7 @@ def _cluster_branches(node: ClusterNode, q: Array) -> list[Array]:
         position = _wound(node, closed.q, q)
         if all(np.abs(position - other).max() > SAME for other in found):
             found.append(position)
-        if len(found) == MOST_BRANCHES:
+        if len(found) == MAX_BRANCHES:
             break
     return [found[0], *sorted(found[1:], key=lambda each: _outside(node, each))]
 

@@ -6,7 +6,7 @@ draw call and two messages for a whole robot; a mesh file is a mesh below the fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,11 @@ class DrawnBodies:
         for part, places in zip(self._parts, self._places, strict=True):
             part.paint(np.array([colours[i] for i in places], np.uint8))
 
+    def on_pointer(self, act: Callable[[Any], None]) -> None:
+        """Call ``act`` with viser's event when a shape is clicked."""
+        for part in self._parts:
+            part.handle.on_click(act)
+
     def show(self, visible: bool) -> None:
         """Show or hide all of them."""
         for part in self._parts:
@@ -91,7 +96,7 @@ class _Instances:
         opacities = np.array([SEE_THROUGH.get(shape.kind, 1.0) for shape in shapes])
         # Bones and rotors are thin, and many: fewer triangles look the same.
         triangles = unit(shapes[0].form, fine=see_through)
-        self._handle = scene.add_batched_meshes_simple(
+        self.handle = scene.add_batched_meshes_simple(
             name,
             triangles.vertices,
             triangles.faces,
@@ -113,14 +118,14 @@ class _Instances:
         poses[:, 4:] = np.einsum("nij,nj->ni", on, self._p) + p[self._bodies]
         if not (np.abs(poses - self._last) < STILL).all():
             self._last = poses
-            self._handle.batched_wxyzs = poses[:, :4].astype(np.float32)
-            self._handle.batched_positions = poses[:, 4:].astype(np.float32)
+            self.handle.batched_wxyzs = poses[:, :4].astype(np.float32)
+            self.handle.batched_positions = poses[:, 4:].astype(np.float32)
 
     def paint(self, colours: Any) -> None:
-        self._handle.batched_colors = linear(colours)
+        self.handle.batched_colors = linear(colours)
 
     def show(self, visible: bool) -> None:
-        self._handle.visible = visible
+        self.handle.visible = visible
 
 
 class _Mesh:
@@ -129,7 +134,7 @@ class _Mesh:
     def __init__(self, scene: Any, name: str, shapes: Sequence[Shape], colours: Any) -> None:
         self._body = shapes[0].body
         self._last = np.full(7, np.nan)
-        self._handle = scene.add_mesh_simple(
+        self.handle = scene.add_mesh_simple(
             name,
             *_merged(shapes),
             color=tuple(int(part) for part in colours[0]),
@@ -142,13 +147,13 @@ class _Mesh:
         pose = np.concatenate([_quaternions(R[self._body]), p[self._body]])
         if not (np.abs(pose - self._last) < STILL).all():
             self._last = pose
-            self._handle.wxyz, self._handle.position = pose[:4], pose[4:]
+            self.handle.wxyz, self.handle.position = pose[:4], pose[4:]
 
     def paint(self, colours: Any) -> None:
-        self._handle.color = tuple(int(part) for part in colours[0])
+        self.handle.color = tuple(int(part) for part in colours[0])
 
     def show(self, visible: bool) -> None:
-        self._handle.visible = visible
+        self.handle.visible = visible
 
 
 def _cluster_colours(robot: Robot, shapes: Sequence[Shape]) -> list[Colour]:

@@ -30,7 +30,7 @@ from rbda_ros.spatial import Array
 LOST = 0.5
 """How long the node's own joint states may be missing until measured ones are shown [s]."""
 PARAMETERS = ("robot_description", "loop_constraints", "floating_base", "gravity", "joint_prefix")
-MOST_NAMES = 10_000
+MAX_NAMES = 10_000
 """Joints that are remembered, whoever names them: as many as the node takes in one message."""
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -200,7 +200,7 @@ class Follower:
 
     def _on_measured(self, message: JointState) -> None:
         if time.monotonic() - self._completed_at > LOST:
-            if self._complete or len(self._positions) > MOST_NAMES:
+            if self._complete or len(self._positions) > MAX_NAMES:
                 self._positions = {}
             self._velocities = {}
             self._positions |= self._named(message.name, message.position)

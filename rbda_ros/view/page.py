@@ -16,7 +16,7 @@ import numpy as np
 from rbda_ros.errors import ModelError
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
-from rbda_ros.view import readouts
+from rbda_ros.view import hover, readouts
 from rbda_ros.view.assembly_branches import assembly_yaml, branches
 from rbda_ros.view.effort_history import EffortHistory
 from rbda_ros.view.ellipsoid import inertia_ellipsoid
@@ -80,7 +80,7 @@ class Page:
         shapes, collision, notes = shapes_of(robot, source)
         try:
             # Its banner has addresses that may not be ours.
-            with redirect_stdout(io.StringIO()), own_pages_only():
+            with redirect_stdout(io.StringIO()), own_pages_only(hover.add_script):
                 self._server: Any = viser.ViserServer(host, port, robot.name, verbose=False)
         except OSError as error:
             raise ViewError(
@@ -100,6 +100,9 @@ class Page:
         poses = poser.body_poses(poser.start)
         self._scene = Scene(self._server, robot, shapes, collision, poses, poser.unclosed)
         self._scene.paint(self.panel.by_clusters)
+        self._ray: hover.Ray | None = None
+        self._name_until = 0.0
+        self._scene.on_pointer(self._on_pointer)
         self._posed = poser.home
         self._plot_is_old = False
         self._next_frame = self._next_numbers = 0.0
@@ -136,6 +139,10 @@ class Page:
             self._next_frame = max(self._next_frame + FRAME, time.monotonic())
         for request in asked:
             self._answer(request)
+        if self._name_until and time.monotonic() > self._name_until:
+            self._name_until = 0.0
+            name = self._scene.show_name(None, self._poser.body_poses(self._posed.q))
+            self.panel.show_name(name)
         if self._numbers_are_old and time.monotonic() >= self._next_numbers:
             self._show_numbers()
         elif not asked and self._plot_is_old:
@@ -190,8 +197,16 @@ class Page:
             self._scene.show_layers(panel.layers, poser.body_poses(self._posed.q))
         elif request == "search":
             panel.show_found()
+        elif request == "name":
+            self._name_until = time.monotonic() + hover.SHOWN
+            panel.show_name(self._scene.show_name(self._ray, poser.body_poses(self._posed.q)))
         else:
             self._frames()
+
+    def _on_pointer(self, ray: hover.Ray) -> None:
+        """Remember where a pointer is; in a thread of viser."""
+        self._ray = ray
+        self.panel.ask("name")
 
     def _jump(self, q: Array) -> None:
         """Show another closed position (nq,), and put the sliders there."""

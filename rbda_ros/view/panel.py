@@ -21,7 +21,7 @@ from rbda_ros.view.sliders import Drive, Slider
 from rbda_ros.view.sweep import Sweep
 
 Request = Literal[
-    "pose", "drive", "home", "branch", "plot", "frames", "colours", "layers", "search"
+    "pose", "drive", "home", "branch", "plot", "frames", "colours", "layers", "search", "name"
 ]
 """Requests of a user; the same one twice before it is answered is answered once."""
 STEPS = 1000
@@ -78,6 +78,7 @@ class Panel:
 
     def _add_status(self) -> None:
         self._status = self._gui.add_html("")
+        self._name = self._gui.add_html(readouts.pointed(""))
         self._node = self._gui.add_html("", visible=False)
 
     def _add_sliders(self, values: Mapping[str, Mapping[str, float]], moves: bool) -> None:
@@ -207,6 +208,10 @@ class Panel:
 
         register(ask)
 
+    def ask(self, request: Request) -> None:
+        """Put a request of the scene among those of the panel; from any thread."""
+        self._requests.put(request)
+
     # What is asked for.
 
     def requests(self, seconds: float) -> list[Request]:
@@ -297,6 +302,10 @@ class Panel:
         self._put(self._joints, readouts.joints(self._robot, posed.q))
         if self._loops is not None:
             self._put(self._loops, readouts.loops(posed.loops))
+
+    def show_name(self, name: str) -> None:
+        """Name of the link under the pointer; empty for none."""
+        self._put(self._name, readouts.pointed(name))
 
     def show_branch(self, text: str) -> None:
         """The assembly that picks the present branch, as YAML."""

@@ -62,8 +62,11 @@ def _is_this_machine(name: str) -> bool:
 
 
 @contextmanager
-def own_pages_only() -> Iterator[None]:
+def own_pages_only(edit: Callable[[Any], Any] = lambda response: response) -> Iterator[None]:
     """Have the WebSocket server that is started meanwhile reject everything else.
+
+    Args:
+        edit: changes each response before it is sent, such as the page itself.
 
     Raises:
         UncheckedServerError: none was started by ``websockets.asyncio.server.serve``.
@@ -75,7 +78,7 @@ def own_pages_only() -> Iterator[None]:
 
         def checked(*arguments: Any, process_request: Any = None, **options: Any) -> Any:
             started.append(True)
-            check = _checked(process_request)
+            check = _checked(process_request, edit)
             return serve(*arguments, process_request=check, **options)
 
         server.serve = checked  # type: ignore[assignment,misc]
@@ -90,11 +93,14 @@ def own_pages_only() -> Iterator[None]:
             )
 
 
-def _checked(handle: Callable[[Any, Any], Any] | None) -> Callable[[Any, Any], Any]:
+def _checked(
+    handle: Callable[[Any, Any], Any] | None, edit: Callable[[Any], Any]
+) -> Callable[[Any, Any], Any]:
     async def process_request(connection: Any, request: Any) -> Any:
         if not is_own_page(request.headers):
             return connection.respond(http.HTTPStatus.FORBIDDEN, "open the page itself\n")
         answer: Any = None if handle is None else handle(connection, request)
-        return (await answer) if inspect.isawaitable(answer) else answer
+        answer = (await answer) if inspect.isawaitable(answer) else answer
+        return None if answer is None else edit(answer)
 
     return process_request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from rbda_ros.description.model import Constraint
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
-from rbda_ros.view import readouts
+from rbda_ros.view import hover, readouts
 from rbda_ros.view.drawn_bodies import DrawnBodies
 from rbda_ros.view.ellipsoid import Ellipsoid
 from rbda_ros.view.forms import Shape
+from rbda_ros.view.hover import Ray
 from rbda_ros.view.layers import Layers
 from rbda_ros.view.loop_lines import LoopLines
 from rbda_ros.view.posing import Posed
@@ -67,6 +68,8 @@ class Scene:
         self._layers = Layers(self._scene, robot, collision, self._size)
         self._frames: dict[str, tuple[Any, Any]] = {}
         self._bodies = DrawnBodies(self._scene, robot, shapes)
+        self._shapes, self._robot = shapes, robot
+        self._name = self._scene.add_label("/name", "", visible=False)
         self._loops: Any = None
         self._label: Any = None
         if self._lines.lines:
@@ -138,6 +141,21 @@ class Scene:
             name = self._lines.lines[line].name
             gaps = [health.residual for health in posed.troubles if name in health.constraints]
             self._label.text = f"{name}: {readouts.gap(max(gaps))}" if gaps else name
+
+    def on_pointer(self, act: Callable[[Ray], None]) -> None:
+        """Call ``act`` with the ray of a pointer that rests on a body, or clicks it."""
+        self._bodies.on_pointer(
+            lambda event: act((np.array(event.ray_origin), np.array(event.ray_direction)))
+        )
+
+    def show_name(self, ray: Ray | None, poses: tuple[Array, Array]) -> str:
+        """Show the name of the body that a ray meets, and return it; None hides it."""
+        found = None if ray is None else hover.hit(ray, self._shapes, *poses)
+        self._name.visible = found is not None
+        if found is not None:
+            self._name.text = hover.label(self._robot, found[0])
+            self._name.position = found[1]
+        return "" if found is None else self._name.text
 
     def paint(self, by_clusters: bool) -> None:
         """Colour the bodies by their clusters, or as their materials are."""

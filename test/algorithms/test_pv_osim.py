@@ -19,8 +19,12 @@ from pinocchio_oracle import (
 )
 from reference_data import ANGULAR_FIRST, REFERENCE_ROBOTS, reference
 
-from rbda_ros import load_robot
-from rbda_ros.algorithms.pv_osim import delassus_product, inverse_operational_space_inertia
+from rbda_ros import Contact, load_robot
+from rbda_ros.algorithms.pv_osim import (
+    damped_inverse_product,
+    delassus_product,
+    inverse_operational_space_inertia,
+)
 from rbda_ros.robot.contact_dynamics import read_contacts
 
 ROBOTS = distinct_robots()
@@ -162,6 +166,46 @@ def test_product_is_linear_in_the_legs():
         forces = ca.SX.sym("forces", 3 * legs)
         product = delassus_product(robot.tree, q, axes, forces, frames)
         return ca.Function("f", [q, axes, forces], ca.cse([product])).n_instructions()
+
+    counts = np.array([count(legs) for legs in (4, 6, 8, 10)])
+    assert abs(np.diff(counts, 2)).max() <= 0.01 * np.diff(counts)[0]
+
+
+ON_THE_BASE = "solo12", [Contact("base_link"), Contact("FL_FOOT"), Contact("FR_FOOT", kind="weld")]
+
+
+DAMPED = [
+    (*CONTACTS[case], mu)
+    for case in ("arm welded", "solo on four", "talos with hands", "cassie")
+    for mu in (500.0, 1e7)
+]
+
+
+@pytest.mark.parametrize(("name", "contacts", "mu"), [*DAMPED, (*ON_THE_BASE, 500.0)])
+def test_damped_inverse_by_limbs_equals_dense(name, contacts, mu):
+    """PV-OSIMf has no mu in its inertias: as many digits for a large one."""
+    robot = load_in_contact(name)
+    (state,) = contact_states(robot, 1)
+    oracle = ContactOracle(robot)
+    G, _ = oracle.explicit(state.q, np.zeros(robot.nv))
+    H = G.T @ oracle.mass_matrix(state.q) @ G
+    read = read_contacts(robot, contacts)
+    J = read.along_axes([robot.jacobian(state.q, (c.link, c.xyz)) for c in contacts])
+    x = np.random.default_rng(0).normal(size=len(J))
+    # From x that forces can give: where rows are redundant the rest is mu x, of any size.
+    x = J @ np.linalg.solve(H, J.T @ x)
+    expected = np.linalg.solve(J @ np.linalg.solve(H, J.T) + np.eye(len(J)) / mu, x)
+    found = robot.damped_delassus_inverse_product(state.q, contacts, mu, x, route="pv_osim")
+    assert_close(found, expected, 1e-8)
+
+
+def test_damped_inverse_by_limbs_is_linear_in_the_legs():
+    def count(legs):
+        robot, frames = many_legs(legs)
+        q, axes = ca.SX.sym("q", robot.nq), ca.SX.sym("axes", 3, 3 * legs)
+        x = ca.SX.sym("x", 3 * legs)
+        product = damped_inverse_product(robot.tree, q, axes, x, frames, 100.0)
+        return ca.Function("f", [q, axes, x], ca.cse([product])).n_instructions()
 
     counts = np.array([count(legs) for legs in (4, 6, 8, 10)])
     assert abs(np.diff(counts, 2)).max() <= 0.01 * np.diff(counts)[0]

@@ -122,8 +122,14 @@ class Gate(Protocol):
         """The efforts (joints,) that may be sent at a steady time; they count as sent."""
         ...
 
-    def end(self, joints: Sequence[str], efforts: Efforts, time: int) -> None:
-        """These efforts end the stream; the next one begins a ramp."""
+    def hold(
+        self, joints: Sequence[str], asked: Efforts, settings: GateSettings, time: int
+    ) -> Efforts | None:
+        """The efforts that may stand after the inputs stopped; None to send nothing new."""
+        ...
+
+    def end(self, joints: Sequence[str], time: int) -> None:
+        """Zeros end the stream; the next effort begins a ramp."""
 
 
 class GateModel:
@@ -132,30 +138,52 @@ class GateModel:
     def __init__(self) -> None:
         self.last: dict[str, float] = {}  # by joint: another robot may have some of them too
         self.time: int | None = None
-        self.began: int | None = None  # of the ramp; None: the next effort begins one
+        self.began: int | None = None  # of the ramp
+        self.started = False  # False: the next effort begins a ramp
 
     def restart(self) -> None:
         """Have the next effort begin a ramp."""
-        self.began = None
+        self.started = False
 
     def send(
         self, joints: Sequence[str], asked: Efforts, settings: GateSettings, time: int
     ) -> Efforts:
         """The efforts (joints,) that may be sent at a steady time; they count as sent."""
         pause = 0 if self.time is None else max(time - self.time, 0)
-        if self.began is None or (settings.timeout and pause > settings.timeout):
+        if not self.started or (settings.timeout and pause > settings.timeout):
             self.began = time
-        self.began = min(self.began, time)
-        target = ramp_share(settings, self.began, time) * asked
-        last = np.array([self.last.get(name, 0.0) for name in joints])
-        sent = closest_allowed(target, last, settings.limit(joints), largest_step(settings, pause))
+        sent = self._allowed(joints, asked, settings, time)
         self._remember(joints, sent, time)
+        self.started = True
         return sent
 
-    def end(self, joints: Sequence[str], efforts: Efforts, time: int) -> None:
-        """These efforts end the stream; the next one begins a ramp."""
+    def hold(
+        self, joints: Sequence[str], asked: Efforts, settings: GateSettings, time: int
+    ) -> Efforts | None:
+        """The efforts that may stand after the inputs stopped; None to send nothing new."""
+        efforts = self._allowed(joints, asked, settings, time)
+        first, self.started = self.started, False
+        if not first and np.array_equal(efforts, self._last(joints)):
+            return None
         self._remember(joints, efforts, time)
+        return efforts
+
+    def end(self, joints: Sequence[str], time: int) -> None:
+        """Zeros end the stream; the next effort begins a ramp."""
+        self._remember(joints, np.zeros(len(joints)), time)
         self.restart()
+
+    def _allowed(
+        self, joints: Sequence[str], asked: Efforts, settings: GateSettings, time: int
+    ) -> Efforts:
+        pause = 0 if self.time is None else max(time - self.time, 0)
+        self.began = time if self.began is None else min(self.began, time)
+        target = ramp_share(settings, self.began, time) * asked
+        limit, step = settings.limit(joints), largest_step(settings, pause)
+        return closest_allowed(target, self._last(joints), limit, step)
+
+    def _last(self, joints: Sequence[str]) -> Efforts:
+        return np.array([self.last.get(name, 0.0) for name in joints])
 
     def _remember(self, joints: Sequence[str], efforts: Efforts, time: int) -> None:
         self.last = dict(zip(joints, efforts.tolist(), strict=True))
@@ -207,7 +235,7 @@ class StreamModel:
         self.active = False
         self.answered: dict[str, int] = {}  # when, on topics that have not ended since
         self.standing: set[str] = set()  # topics whose last message was not of zeros
-        self.zeros_due: dict[str, int] = {}  # when zeros follow gravity or damping
+        self.held: dict[str, int] = {}  # since when gravity or damping efforts stand
         self.history: list[Sent | Happened] = []
 
     def apply(self, settings: GateSettings) -> None:
@@ -224,14 +252,15 @@ class StreamModel:
         self.joints = tuple(joints)
         self._restart("robot", time)
 
-    def deactivate(self, time: int, end: Efforts) -> None:
-        """Stop; `end` is what gravity or damping amount to now."""
+    def deactivate(self, time: int) -> None:
+        """Stop, with zeros whatever ``on_stale`` says, but for nothing."""
         self._happened("deactivate", time)
         for topic in self.gates:
-            self._end(topic, time, end)
-        for topic in self.zeros_due:
-            self._zeros(topic, time)  # nobody would send them later
-        self.zeros_due.clear()
+            self.gates[topic].restart()
+            if self.settings.on_stale != "nothing" and topic in self.standing:
+                self._zeros(topic, time)
+        self.answered.clear()
+        self.held.clear()
         self.active = False
 
     def effort(
@@ -252,7 +281,7 @@ class StreamModel:
         if stale or not agreed or not np.all(np.isfinite(asked)):
             self._refuse(topic, time)
             return None
-        self.zeros_due.pop(topic, None)
+        self.held.pop(topic, None)
         efforts = self.gates[topic].send(self.joints, asked, s, time)
         self.answered[topic] = time
         self._note(topic, efforts)
@@ -268,43 +297,44 @@ class StreamModel:
         """The watchdog's turn; `end` is what gravity or damping amount to now."""
         if not self.active:
             return
-        timeout = self.settings.timeout
         for topic in self.gates:
-            due = self.zeros_due.get(topic)
-            if due is not None and time >= due:
-                self._zeros(topic, time)
-                del self.zeros_due[topic]
-            elif timeout and topic in self.answered and time - self.answered[topic] > timeout:
-                self._end(topic, time, end)
+            self._watch(topic, time, end)
         self._happened("tick", time)
 
-    def _end(self, topic: str, time: int, end: Efforts) -> None:
-        """Publish what `on_stale` says, once; nothing where zeros stand already."""
-        s = self.settings
-        if self.answered.pop(topic, None) is None:
-            return  # it ended before
-        self.gates[topic].restart()
-        if s.on_stale == "nothing" or topic not in self.standing:
+    def _watch(self, topic: str, time: int, end: Efforts) -> None:
+        """End a topic whose inputs stopped: as `on_stale` says, for a while, and then by zeros."""
+        s, began = self.settings, self.held.get(topic)
+        if topic not in self.standing:
             return
-        efforts = np.zeros(len(self.joints))
-        if s.on_stale != "zero":
-            limit = s.limit(self.joints)
-            efforts = np.clip(end, -limit, limit)
-            self.zeros_due[topic] = time + s.hold
-        self._publish_end(topic, efforts, time)
+        if began is None:
+            late = topic in self.answered and s.timeout and time - self.answered[topic] > s.timeout
+            if not late or s.on_stale == "nothing":
+                return
+        elif s.on_stale == "nothing" and time - began <= s.hold:
+            return
+        over = began is not None and time - began > s.hold
+        if over or s.on_stale not in ("gravity", "damping"):
+            self.answered.pop(topic, None)
+            self.held.pop(topic, None)
+            self._zeros(topic, time)
+            return
+        self.held.setdefault(topic, time)
+        efforts = self.gates[topic].hold(self.joints, end, s, time)
+        if efforts is not None:
+            self._publish_end(topic, efforts, time)
 
     def _refuse(self, topic: str, time: int) -> None:
         self._happened("refusal", time, topic)
         if self.settings.on_refusal == "zero" and topic in self.standing:
-            self.zeros_due.pop(topic, None)
+            self.held.pop(topic, None)
             self.answered.pop(topic, None)
             self._zeros(topic, time)
 
     def _zeros(self, topic: str, time: int) -> None:
+        self.gates[topic].end(self.joints, time)
         self._publish_end(topic, np.zeros(len(self.joints)), time)
 
     def _publish_end(self, topic: str, efforts: Efforts, time: int) -> None:
-        self.gates[topic].end(self.joints, efforts, time)
         self._note(topic, efforts)
         self.history.append(Sent(time, topic, self.joints, efforts, self.settings, "end"))
 
@@ -361,6 +391,7 @@ class PromiseChecker:
         self.active = True  # a history may begin while the node is active
         self.zeros_wanted = False  # after a refusal
         self.ended = False  # since the last effort
+        self.end_time = 0  # when that was
         self.end_wanted = False  # after a deactivation
 
     def take(self, record: Sent | Happened) -> None:
@@ -378,6 +409,9 @@ class PromiseChecker:
         self._limit(record)
         if record.event == "end":
             self._ends_once(record)
+            if np.any(record.efforts):
+                self._rate(record)
+            self.end_time = self.end_time if self.ended else record.time
             self.start, self.ended = None, True
             self.zeros_wanted = self.end_wanted = False
         else:
@@ -464,7 +498,9 @@ class PromiseChecker:
     def _ends_once(self, sent: Sent) -> None:
         """An end comes once, and is what `on_stale` or `on_refusal` says."""
         zeros = not np.any(sent.efforts)
-        again = self.ended and not (zeros and self._stands())  # zeros may follow gravity or damping
+        # Zeros may follow gravity or damping, and these may take several steps of a rate limit.
+        same = np.array_equal(sent.efforts, self._last_efforts(sent))
+        again = self.ended and (same or not self._stands())
         self._require("ends", sent, not again, "a second end")
         s = sent.settings
         if not zeros:
@@ -479,8 +515,8 @@ class PromiseChecker:
         self._require("ends", last, not self.zeros_wanted, "no zeros after a refusal")
         if settings.on_stale == "nothing" or not settings.timeout:
             return
-        longest = settings.hold if self.ended else settings.timeout
-        due = last.time + longest + self.slack
+        due = self.end_time + settings.hold if self.ended else last.time + settings.timeout
+        due += self.slack
         self._require("ends", last, time <= due, f"nothing ended it until {time}")
 
     def _ended_in_between(self, sent: Sent) -> None:

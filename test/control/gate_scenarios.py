@@ -150,7 +150,7 @@ def play(
         elif isinstance(step, Swap):
             stream.use(ROBOTS[step.robot], time)
         elif isinstance(step, Cycle):
-            stream.deactivate(time, _held(stream))
+            stream.deactivate(time)
             time += step.wait
             stream.activate(time)
         elif isinstance(step, Jump):

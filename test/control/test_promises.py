@@ -21,7 +21,9 @@ NAMES = {
     Output.EFFORT_COMMANDS: "effort_commands",
     Output.MOTOR_COMMANDS: "motor_commands",
 }
-MODELS = [arms(*names, name=f"robot_{k}") for k, names in enumerate(ROBOTS)]
+MASS, REACH = 0.1, 1.0
+MODELS = [arms(*names, mass=MASS, reach=REACH, name=f"robot_{k}") for k, names in enumerate(ROBOTS)]
+GRAVITY, INERTIA = -9.81 * MASS * REACH, 1.0 + MASS * REACH**2
 HOUR = 3_600_000_000_000
 
 
@@ -51,13 +53,16 @@ class NativeGate:
         )
         return self._keep(joints, efforts, time)
 
-    def end(self, joints, efforts, time):
-        gate = self._of(joints, time)
-        gate.end(time)
-        if np.any(efforts):
-            gate.send(efforts.copy(), time, np.full(len(joints), np.inf), 0.0, 0, 0)
-            gate.restart()
-        self._keep(joints, efforts, time)
+    def hold(self, joints, asked, settings, time):
+        efforts = np.array(asked, float)
+        changed = self._of(joints, time).hold(
+            efforts, time, settings.limit(joints), settings.rate, settings.ramp, settings.timeout
+        )
+        return self._keep(joints, efforts, time) if changed else None
+
+    def end(self, joints, time):
+        self._of(joints, time).end(time)
+        self._keep(joints, np.zeros(len(joints)), time)
 
     def _keep(self, joints, efforts, time):
         self._last, self._time = dict(zip(joints, efforts.tolist(), strict=True)), time
@@ -88,6 +93,7 @@ class Player:
         elif isinstance(step, Apply):
             self.settings = replace(self.settings, **dict(step.changes))
             self.stream.apply(self._node_settings())
+            self._tick()  # as the node does
         elif isinstance(step, Swap):
             self._swap(MODELS[step.robot])
         elif isinstance(step, Cycle):
@@ -132,6 +138,7 @@ class Player:
             on_stale=s.on_stale,
             on_refusal=s.on_refusal,
             stale_hold_time=s.hold * 1e-9,
+            damping="{" + ", ".join(f"{name}: 7.0" for name in self.robot.joint_names) + "}",
             command_joints=tuple(self.robot.actuated_joint_names),
             command_source=self.source,
         )
@@ -139,10 +146,9 @@ class Player:
     def _swap(self, robot):
         if robot is self.robot:
             return
-        if robot.actuated_joint_names != self.robot.actuated_joint_names:
-            self._note(self.stream.stop(*self.moment), "end")  # as the node does
-        self.robot = robot
+        before, self.robot = self.robot, robot
         self.stream.use(robot, self._node_settings())
+        self._note(self.stream.tick(*self.moment)[0], "end", robot=before)  # as the node does
         self._happened("robot")
 
     def _effort(self, step):
@@ -152,11 +158,13 @@ class Player:
         if step.topic == 1:  # another source drives the bare array
             self.source = "joint_commands" if self.source == "feedforward" else "feedforward"
             self.stream.apply(self._node_settings())
+            self._tick()
         wanted = np.zeros(len(names)) if commanded else asked
-        self._feed(Input.REFERENCE, trajectory(names, wanted), wanted, [])
+        acceleration = (wanted - GRAVITY) / INERTIA
+        self._feed(Input.REFERENCE, trajectory(names, acceleration), wanted, [])
         stamp = self.clock - step.age
-        still = np.zeros(len(names))
-        self._feed(Input.JOINT_STATES, joint_state(names, stamp, still, still), wanted, [stamp])
+        still, moving = np.zeros(len(names)), np.full(len(names), 0.1)
+        self._feed(Input.JOINT_STATES, joint_state(names, stamp, still, moving), wanted, [stamp])
         if commanded:
             data = joint_state(names, stamp, effort=asked)
             self._feed(Input.JOINT_COMMANDS, data, asked, [stamp])
@@ -178,7 +186,7 @@ class Player:
                     self._happened("refusal", name)
             self._note(messages, "end" if rejected else "effort", asked, stamps)
 
-    def _note(self, messages, event, asked=None, stamps=()):
+    def _note(self, messages, event, asked=None, stamps=(), robot=None):
         for number, data in messages:
             topic = Output(number)
             name = NAMES.get(topic)
@@ -192,7 +200,7 @@ class Player:
                 Sent(
                     self.time,
                     name,
-                    tuple(self.robot.actuated_joint_names),
+                    tuple((robot or self.robot).actuated_joint_names),
                     np.frombuffer(numbers),
                     self.settings,
                     event,

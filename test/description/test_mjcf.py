@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from rbda_ros import DescriptionError, ModelError, load_robot
 
@@ -140,6 +141,18 @@ MODELS = {
         "<tendon><spatial name='t'><site site='o'/><site site='p'/><site site='q'/></spatial>"
         "</tendon><equality><tendon tendon1='t'/></equality>",
     ),
+    "gravity compensation": mjcf(
+        f"<body name='trunk' pos='0 0 1' gravcomp='.3'><freejoint/>{OF}<body pos='.2 0 0'"
+        f" gravcomp='1'><joint name='knee' axis='0 1 0'/>{OF}<body pos='.1 0 0' gravcomp='1.2'>{OF}"
+        f"</body><body pos='.1 .1 0'><joint axis='1 0 0' actuatorgravcomp='true'/>{OF}</body>"
+        "</body></body>"
+    ),
+    "gravity compensation in a loop": four_bar(
+        "<equality><connect body1='coupler' body2='rocker' anchor='.15 0 0'/></equality>"
+    )
+    .replace("name='coupler'", "name='coupler' gravcomp='1'")
+    .replace("<worldbody>", "<worldbody><body euler='1.2 0 0'>")
+    .replace("</worldbody>", "</body></worldbody>"),
 }
 
 
@@ -165,8 +178,10 @@ def test_accelerations_are_mujocos(name):
     compare(MODELS[name])
 
 
-@pytest.mark.parametrize("name", ["free armature", "free armature held", "tendon armature"])
-def test_derivatives_and_regressor_know_armature(name):
+@pytest.mark.parametrize(
+    "name", ["free armature", "free armature held", "tendon armature", "gravity compensation"]
+)
+def test_derivatives_and_regressor_know_them(name):
     """Beside differences of inverse dynamics, which is that of MuJoCo."""
     robot, rng = load_robot(MODELS[name]), np.random.default_rng(3)
     home = robot.tree.home
@@ -211,7 +226,7 @@ def test_actuators_make_actuated_joints_and_what_is_left_out_is_named():
         )
     )
     assert robot.actuated_joint_names == ("b",)
-    for word in ("gravcomp", "not active", "'actuator_1' act on sites"):
+    for word in ("takes weight from", "not active", "'actuator_1' act on sites"):
         assert any(word in warning for warning in robot.warnings), word
     assert robot.description.joints[0].limits.upper == pytest.approx(1.0)
 
@@ -263,6 +278,26 @@ def test_muscles_are_reported_once():
     )
     assert len([w for w in robot.warnings if "actuator" in w]) == 1
     assert any("30 actuator(s)" in w and "25 more" in w for w in robot.warnings)
+
+
+def test_tendons_that_limit_a_length_are_named_and_the_remedy_works():
+    text = mjcf(
+        "<body><joint name='a' axis='0 1 0'/><geom size='.1' mass='1'/>"
+        "<body pos='.3 0 0'><joint name='b' axis='0 1 0'/><geom size='.1' mass='1'/>"
+        "<site name='p'/></body></body><site name='o'/>",
+        "<tendon><fixed name='t' limited='true' range='-.01 .03'><joint joint='a' coef='1'/>"
+        "<joint joint='b' coef='-2'/></fixed>"
+        "<spatial name='u' limited='true' range='0 .5'><site site='o'/><site site='p'/></spatial>"
+        "</tendon>",
+    )
+    robot = load_robot(text)
+    (gear,) = (w for w in robot.warnings if w.startswith("tendon 't'"))
+    assert any("'u'" in w and "limits" in w for w in robot.warnings)
+    remedy = yaml.safe_load(gear.split("'")[3])
+    tied = load_robot(text, remedy)
+    assert (robot.ny, tied.ny) == (2, 1)
+    q = tied.close({"a": 0.4})
+    assert q[0] - 2 * q[1] == pytest.approx(0.01)
 
 
 def test_gravity_that_the_file_disables_is_named():

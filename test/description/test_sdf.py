@@ -391,6 +391,17 @@ def test_what_a_cut_loses_is_named():
     assert any("'pin'" in w and "<dynamics>" in w for w in robot.warnings)
 
 
-def test_a_link_without_gravity_is_named():
-    robot = load_robot(sdf(link("base"), link("arm", "<gravity>false</gravity>"), HINGE))
-    assert any("'arm'" in w and "<gravity>" in w for w in robot.warnings)
+def test_a_link_without_gravity_has_no_weight_and_is_named():
+    swing = HINGE.replace("0 0 1", "0 1 0")
+    text = sdf(link("base"), link("arm", "<gravity>false</gravity>"), swing)
+    robot, whole = load_robot(text), load_robot(text.replace("false", "true"))
+    assert any("'arm'" in w and "takes weight" in w for w in robot.warnings)
+    full = whole.gravity_force([0.3])[0]
+    assert abs(full) > 0.1
+    assert robot.gravity_force([0.3])[0] == pytest.approx(0.0, abs=1e-12)
+    half = load_robot(text, {"weights": {"arm": 0.5}})
+    assert half.gravity_force([0.3])[0] == pytest.approx(full / 2)
+    assert not any("takes weight" in warning for warning in half.warnings)
+    np.testing.assert_allclose(robot.mass_matrix([0.3]), whole.mass_matrix([0.3]))
+    with pytest.raises(DescriptionError, match="weights: 'amr'"):
+        load_robot(text, {"weights": {"amr": 0.5}})

@@ -287,3 +287,13 @@ def test_numbers_are_noted_with_their_line():
 def test_wrong_links_and_joints(part, element, reason):
     found = leg_problems(link("x"), part)
     assert any(p.element == element and reason in p.reason for p in found), found
+
+
+@pytest.mark.parametrize(
+    "inside", ["<turnGravityOff>true</turnGravityOff>", "<gravity> 0 </gravity>"]
+)
+def test_gazebo_may_take_a_links_weight(inside):
+    text = robot(link("a"), link("b"), joint("j", "a", "b")).replace(
+        "</robot>", f"<gazebo reference='b'>{inside}</gazebo></robot>"
+    )
+    assert [each.weight for each in read_description(text).links] == [1.0, 0.0]

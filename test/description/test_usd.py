@@ -193,6 +193,16 @@ def test_gravity_is_along_the_up_axis(tmp_path, up, sign):
     assert (hinge.limits.lower, hinge.limits.upper) == pytest.approx((-np.pi / 2, np.pi / 4))
 
 
+def test_a_body_without_gravity_has_no_weight(tmp_path):
+    def change(stage):
+        arm = stage.GetPrimAtPath("/arm")
+        arm.CreateAttribute("physxRigidBody:disableGravity", Sdf.ValueTypeNames.Bool).Set(True)
+
+    robot = pendulum(tmp_path / "p.usda", change=change)
+    assert robot.gravity_force([0.3])[0] == pytest.approx(0.0, abs=1e-12)
+    assert any("takes weight" in warning for warning in robot.warnings)
+
+
 def test_drives_are_motors_and_armature_counts(tmp_path):
     def change(stage):
         hinge = stage.GetPrimAtPath("/hinge")

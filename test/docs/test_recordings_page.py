@@ -9,7 +9,7 @@ import pytest
 from rbda_ros.cli import excite, identify, label
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "recordings.md"
-TITLES = {label: "Labels", excite: "A motion that tells much", identify: "Identification"}
+TITLES = {label: "Labels", excite: "A motion for identification", identify: "Identification"}
 
 
 @pytest.mark.parametrize("command", TITLES, ids=lambda command: command.__name__.rpartition(".")[2])

@@ -287,3 +287,15 @@ def test_wrenches_and_friction_are_the_same_to_the_last_bit(served, method, wren
             assert is_rejected(call(q, yd, x, wrong))
             with pytest.raises(InputError):
                 getattr(robot, method)(q, yd, x, wrong, friction=friction)
+
+
+@pytest.mark.parametrize("name", ["rotors", "belt_pair", "four_bar"])
+def test_a_base_quaternion_must_be_a_unit(name, monkeypatch):
+    """Also where the kernel that closes loops would normalize it."""
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "0")
+    robot = MECHANISMS[name].load()
+    y = robot.independent_position(robot.neutral())
+    y[3:7] *= 1.08
+    for given in (y, np.stack([y, y])):
+        with pytest.raises(InputError, match=r"length 1\.08"):
+            robot.close(given)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mechanism_table import MECHANISMS
 
-from rbda_ros import MomentumObserver, Robot, load_robot
+from rbda_ros import MomentumObserver, Payload, Robot, load_robot
 from rbda_ros.engine import core
 from rbda_ros.errors import ClosureError, InputError, ModelError, NotFiniteError, SingularityError
 from rbda_ros.exports import export_robot
@@ -20,6 +20,7 @@ from rbda_ros.exports.compiled import CompiledLibrary, compiler
 from rbda_ros.exports.operation_code import WITH, operation_names
 from rbda_ros.exports.single_precision import feedforward_error
 from rbda_ros.robot.operations import OPERATIONS
+from rbda_ros.robot.payloads import check_payload
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
 CODE = {name: k for k, name in enumerate(STATUS)}
@@ -440,3 +441,73 @@ def test_joints_of_several_coordinates_are_explained(tmp_path):
     robot = Robot(MECHANISMS["ball_joint_loop"].tree())
     with pytest.raises(InputError, match=r"ball\.w. is part of a joint with several coordinates"):
         export_robot(robot, tmp_path, functions=["feedforward"])
+
+
+PAYLOAD = Payload("foot", 1.3, (0.04, -0.01, -0.02), (2e-3, 1e-4, -2e-4, 3e-3, 1e-4, 2.5e-3))
+
+
+def set_payload(library, payload):
+    com, inertia = np.array(payload.com), np.array(payload.inertia)
+    first = (ctypes.c_double(payload.mass), pointer(com), pointer(inertia))
+    return library.call("set_payload", first=first)
+
+
+def test_payload_is_an_argument_at_run_time(tmp_path):
+    """One library with a payload that comes, changes and goes, against robots that carry it."""
+    robot = Robot(MECHANISMS["parallel_ankle"].tree())
+    operations = ["inverse_dynamics", "forward_dynamics", "mass_matrix", "center_of_mass"]
+    names = ["feedforward", "observer", *operations]
+    report = export_robot(robot, tmp_path, name="r", functions=names, payload="foot")
+    library = CompiledLibrary(report, flags=FLAGS)
+    point = Payload("foot", 0.4, (0.0, 0.0, -0.1))
+    for payloads in ({}, {"box": PAYLOAD}, {"tool": point}, {}):
+        loaded = robot.with_payloads(payloads)
+        given = next(iter(payloads.values()), Payload("foot", 0.0))
+        assert set_payload(library, given) == 0
+        call = loaded.feedforward(report.measured)
+        for q, yd, rng in closed_states(robot, 10):
+            a = rng.normal(size=robot.ny)
+            for name in operations:
+                arguments = {"mass_matrix": [q], "center_of_mass": [q]}.get(name, [q, yd, a])
+                right = getattr(loaded, name)(*arguments)
+                out = np.zeros(right.size)
+                assert library.call(name, *arguments, out) == 0
+                assert np.allclose(out, right.ravel(), rtol=1e-10, atol=1e-10), name
+            entries = [robot.coordinates.scalar_positions[n] for n in report.measured]
+            position, velocity = robot.tree.home[entries] + 0.1 * yd, yd
+            call.position[:] = [position[report.measured.index(n)] for n in call.joints]
+            call.velocity[:] = [velocity[report.measured.index(n)] for n in call.joints]
+            call.acceleration[:] = a
+            call()
+            efforts = np.zeros(len(report.motors))
+            assert library.call("feedforward", position, velocity, a, None, efforts) == 0
+            assert np.allclose(efforts, call.efforts, rtol=1e-10, atol=1e-10)
+
+
+def test_payloads_that_no_body_can_be(tmp_path):
+    robot = Robot(MECHANISMS["parallel_ankle"].tree())
+    report = export_robot(robot, tmp_path, name="r", functions=["gravity_force"], payload="foot")
+    library = CompiledLibrary(report, flags=FLAGS)
+    rng, seen = np.random.default_rng(9), set()
+    for k in range(300):
+        moments = rng.uniform(-0.1, 1.0, 3)
+        R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        I = R @ np.diag(moments) @ R.T
+        inertia = tuple(I[i, j] for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
+        mass = {0: np.nan, 1: -1.0, 2: 1e10, 3: np.inf}.get(k, 1.0)
+        payload = Payload("foot", mass, (0.1, 0.0, 0.0), inertia)
+        small, middle, large = np.sort(moments)
+        if abs(small + middle - large) < 0.02 or abs(small) < 0.02:
+            continue  # within the tolerances of either
+        try:
+            check_payload(robot.tree, "p", payload)
+            expected = 0
+        except InputError:
+            expected = CODE["BAD_ARGUMENT"]
+        assert set_payload(library, payload) == expected, payload
+        seen.add(expected)
+    assert seen == {0, 1}
+    with pytest.raises(InputError, match="no link 'nobody'"):
+        export_robot(robot, tmp_path, functions=["gravity_force"], payload="nobody")
+    with pytest.raises(InputError, match="does not move"):
+        export_robot(robot, tmp_path, functions=["gravity_force"], payload="shank")

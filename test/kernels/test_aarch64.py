@@ -11,13 +11,13 @@ import sysconfig
 from pathlib import Path
 
 import llvmlite.binding as llvm
+import ltl_oracle
 import numpy as np
 import pytest
 from mechanism_table import MECHANISMS, closed_states
 
-from rbda_ros.algorithms import branches
-from rbda_ros.kernels import compile as compiler
 from rbda_ros.kernels import emit, emit_batch
+from rbda_ros.kernels import machine as compiler
 from rbda_ros.kernels.llvm_text import LIBRARY, Lanes, library_name
 from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.program import read_program
@@ -185,8 +185,8 @@ def test_equations_with_a_mass_matrix(tmp_path):
     include = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}", "-ffp-contract=off"]
     main = main.replace("static", "#include <stdlib.h>\nstatic", 1)
     found = run(tmp_path, [], main + STUBS.format(folder=NATIVE, n=n), *include)
-    L = branches.factor(parents, H)
-    here = [-branches.solve(parents, L, B), branches.solve(parents, L, np.eye(n))]
+    L = ltl_oracle.factor(parents, H)
+    here = [-ltl_oracle.solve(parents, L, B), ltl_oracle.solve(parents, L, np.eye(n))]
     np.testing.assert_array_equal(found.reshape(2, n, n), here)
     np.testing.assert_allclose(H @ here[0], -B, 0, 1e-10)
     np.testing.assert_allclose(H @ here[1], np.eye(n), 0, 1e-10)

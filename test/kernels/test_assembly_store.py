@@ -5,7 +5,7 @@ import pytest
 from mechanism_table import MECHANISMS
 
 from rbda_ros import DescriptionError, load_robot
-from rbda_ros.cluster_tree.tied_clusters import TiedClusters
+from rbda_ros.cluster_tree.cluster_assembly import ClusterAssembly
 from rbda_ros.kernels import assembly_store, disk_cache
 from rbda_ros.kernels.fingerprint import fingerprint
 
@@ -39,7 +39,7 @@ def forbid_assembling(monkeypatch):
     def forbidden(members):
         raise AssertionError("it is there already")
 
-    monkeypatch.setattr(TiedClusters, "assemble", forbidden)
+    monkeypatch.setattr(ClusterAssembly, "assemble", forbidden)
 
 
 @pytest.mark.parametrize("name", STORED)

@@ -51,7 +51,7 @@ def fresh(name="gear"):
 @pytest.mark.parametrize("name", ["gear", "four_bar"])
 def test_what_clients_name_is_bounded_and_plain_kernels_stay(name, monkeypatch):
     monkeypatch.setattr("rbda_ros.kernels.cache.MAX_KERNELS", 3)
-    monkeypatch.setattr("rbda_ros.robot.contact_dynamics.MOST_PLACES", 3)
+    monkeypatch.setattr("rbda_ros.robot.contact_dynamics.MAX_PLACES", 3)
     robot = fresh(name)
     q, still, link = robot.tree.home, np.zeros(robot.ny), robot.clusters[-1].links[-1]
     plain = robot.kernel("inverse_dynamics")
@@ -66,7 +66,7 @@ def test_what_clients_name_is_bounded_and_plain_kernels_stay(name, monkeypatch):
 
 
 def test_choices_of_joints_are_bounded(monkeypatch):
-    monkeypatch.setattr("rbda_ros.robot.joint_choices.MOST_CHOICES", 2)
+    monkeypatch.setattr("rbda_ros.robot.joint_choices.MAX_CHOICES", 2)
     robot = fresh("rotors")
     names = robot.joint_names
     for k in range(len(names)):

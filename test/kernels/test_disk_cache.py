@@ -296,7 +296,7 @@ def test_not_every_write_looks_at_every_file(folder, monkeypatch):
     for k in range(300):
         disk_cache.store(f"k{k}", {}, [b"x" * 1000])
     assert len(looks) == 1
-    monkeypatch.setattr(disk_cache, "MOST_BYTES", 500_000)
+    monkeypatch.setattr(disk_cache, "MAX_BYTES", 500_000)
     monkeypatch.setattr(disk_cache, "_unscanned", {})  # as in another process
     for k in range(1000):
         disk_cache.store(f"n{k}", {}, [b"x" * 1000])
@@ -307,7 +307,7 @@ def test_not_every_write_looks_at_every_file(folder, monkeypatch):
 
 
 def test_files_are_bounded_and_the_least_recently_used_goes_first(folder, monkeypatch):
-    monkeypatch.setattr(disk_cache, "MOST_BYTES", 5000)
+    monkeypatch.setattr(disk_cache, "MAX_BYTES", 5000)
 
     def store(name):
         return disk_cache.load_or_make(name, lambda: ({"name": name}, [b"x" * 1000, b"y"]))

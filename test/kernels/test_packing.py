@@ -7,8 +7,8 @@ from pinocchio_oracle import example_robots
 
 from rbda_ros import load_robot
 from rbda_ros.kernels import machine
-from rbda_ros.kernels.compile import vector_lanes
 from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.machine import vector_lanes
 from rbda_ros.kernels.packing import find_packs
 from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.program import read_program

@@ -18,7 +18,7 @@ VALUES = {
     "publish_joint_states": "always",
     "joint_offsets": "{knee: 0.013, hip_flexion: -0.007}",
 }
-MOST_PLAYS = 6
+MAX_PLAYS = 6
 
 
 def numbers(message):
@@ -70,7 +70,7 @@ def test_labels_equal_the_answers_of_a_node_to_the_last_bit(graph, tmp_path):
                 message = deserialize_message(data, JointState)
                 labels[topic][stamp(message)] = numbers(message)
     assert len(labels["feedforward"]) == 58  # of the first two messages, no rate is known
-    for _ in range(MOST_PLAYS):
+    for _ in range(MAX_PLAYS):
         answers = play(client, publisher, heard, messages)
         shared = {t: answers[t].keys() & labels[t].keys() for t in TOPICS}
         if all(len(shared[t]) > 50 for t in TOPICS) and all(

@@ -21,7 +21,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros import load_robot
-from rbda_ros.node.services.slow_services import MOST_WAITING
+from rbda_ros.node.services.slow_services import MAX_WAITING
 
 
 def model_name(client):
@@ -182,9 +182,9 @@ def test_a_flood_of_requests_is_refused_in_words(long_arm):
     name = "~/operational_space_inertia"
     client.call(OperationalSpaceInertia, name, request, deep=True)
     futures = [
-        client.begin_call(OperationalSpaceInertia, name, request) for _ in range(MOST_WAITING + 50)
+        client.begin_call(OperationalSpaceInertia, name, request) for _ in range(MAX_WAITING + 50)
     ]
     client.until(lambda: all(future.done() for future in futures))
     answers = [future.result() for future in futures]
     assert all(a.success or "ask again later" in a.message for a in answers)
-    assert sum(a.success for a in answers) >= MOST_WAITING
+    assert sum(a.success for a in answers) >= MAX_WAITING

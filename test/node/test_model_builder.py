@@ -7,10 +7,10 @@ import pytest
 from mechanism_table import MECHANISMS
 
 from rbda_ros.control.joint_map import map_joints
+from rbda_ros.control.model_builder import ModelSource, _build, warm
 from rbda_ros.demo.resources import share_file
 from rbda_ros.errors import DescriptionError, ModelError
 from rbda_ros.node import messages
-from rbda_ros.node.model_builder import ModelSource, _build, warm
 from rbda_ros.robot import load_robot
 
 

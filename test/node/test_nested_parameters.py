@@ -2,10 +2,15 @@
 
 import math
 
+import numpy as np
 import pytest
 import yaml
+from rbda_ros.msg import State
+from rbda_ros.srv import OperationalSpaceInertia
+from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import ListParameters
 
+from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
 
 URDF = share_file("config/robots/demo_leg.urdf").read_text()
@@ -63,6 +68,68 @@ def test_a_limit_of_a_joint_that_is_not_there_stops_the_start(graph):
     )
     assert node.wait() != 0
     assert "effort_limits.kneee_rotor: no such joint" in node.log
+
+
+def test_end_effectors_are_nested_parameters(graph):
+    """Given at the start, added and removed while the node runs."""
+    graph.serve(
+        robot_description=URDF,
+        loop_constraints=LOOPS,
+        **{"end_effectors.toe.link": "foot", "end_effectors.toe.xyz": [0.15, 0.0, -0.05]},
+    )
+    client = graph.client()
+    client.until_active()
+
+    def lever(name):
+        request = OperationalSpaceInertia.Request(frames=[name], state=State(position=Y))
+        return client.call(OperationalSpaceInertia, "~/operational_space_inertia", request)
+
+    toe = lever("toe")
+    assert toe.success, toe.message
+    robot = load_robot(URDF, LOOPS)
+    wanted = robot.jacobian(robot.close(Y), ("foot", [0.15, 0.0, -0.05]))
+    np.testing.assert_allclose(
+        np.reshape(toe.jacobian.data, wanted.shape), wanted, rtol=1e-9, atol=1e-12
+    )
+    assert not lever("heel").success
+    answer = client.set_parameter("end_effectors.heel.xyz", [0.0, 0.0, 0.0])
+    assert not answer.successful and "link" in answer.reason
+    assert client.set_parameter("end_effectors.heel.link", "foot").successful
+    assert client.set_parameter("end_effectors.heel.xyz", [-0.05, 0.0, -0.05]).successful
+    assert lever("heel").success and lever("toe").success
+    answer = client.set_parameter("end_effectors.heel.link", "hoof")
+    assert not answer.successful and "'hoof'" in answer.reason
+    assert client.set_parameter("end_effectors.heel.link", "").successful
+    assert not lever("heel").success and lever("toe").success
+
+
+def test_empty_lists(graph):
+    """An empty list is written as one: in a file, and while the node runs."""
+    graph.serve(robot_description=URDF, loop_constraints=LOOPS, command_joints=[], model_folders=[])
+    client = graph.client()
+    client.until_active()
+    assert client.parameter("command_joints").type == ParameterType.PARAMETER_STRING_ARRAY
+    assert client.set_parameter("command_joints", ["knee_rotor"]).successful
+    topics = lambda: dict(client.node.get_topic_names_and_types())  # noqa: E731
+    client.until(lambda: "/dynamics/effort_commands" in topics())
+    assert client.set_parameter("command_joints", []).successful
+    client.until(lambda: "/dynamics/effort_commands" not in topics())
+    for wrong in ([1, 2], "knee_rotor", 3):
+        answer = client.set_parameter("command_joints", wrong)
+        assert not answer.successful and "list of names" in answer.reason
+
+
+@pytest.mark.parametrize("wanted", ["best_effort", "reliable"])
+def test_reliability_of_commands(graph, wanted):
+    graph.serve(robot_description=URDF, loop_constraints=LOOPS, command_reliability=wanted)
+    client = graph.client()
+    client.until_active()
+    for topic in ("/dynamics/reference", "/dynamics/joint_commands", "/joint_states"):
+        found = lambda topic=topic: client.node.get_subscriptions_info_by_topic(topic)  # noqa: E731
+        client.until(found)
+        (info,) = found()
+        expected = "best_effort" if topic == "/joint_states" else wanted
+        assert info.qos_profile.reliability.name.lower() == expected, topic
 
 
 def test_recordings_read_nested_parameters(tmp_path):

@@ -12,11 +12,11 @@ from rbda_ros.node.parameters import DESCRIPTORS, MAPS, Settings
 def test_the_parameter_file_has_every_parameter_with_its_default():
     (file,) = yaml.safe_load(share_file("config/dynamics.yaml").read_text()).values()
     defaults = {field.name: field.default for field in fields(Settings)}
-    for name in MAPS:  # shown as comments: their joints are those of a robot
+    for name in (*MAPS, "end_effectors"):  # shown as comments: their names are those of a robot
         del defaults[name]
     for name, default in defaults.items():
         if isinstance(default, tuple):
-            defaults[name] = list(default) or [""]
+            defaults[name] = list(default)
     assert file["ros__parameters"] == defaults
 
 

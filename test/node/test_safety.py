@@ -5,6 +5,7 @@ import signal
 import numpy as np
 import pytest
 from conversation import Conversation
+from known_faults import ARM, FAULTS, TORQUE
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from mechanism_table import MECHANISMS
@@ -13,13 +14,6 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from rbda_ros import load_robot
-
-ARM = """<robot name="arm"><link name="base"/>
-  <link name="rod"><inertial><origin xyz="1 0 0"/><mass value="1"/>
-    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-  <joint name="hip" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
-    <limit lower="-9" upper="9" effort="1000" velocity="100"/></joint></robot>"""
-TORQUE = 9.81  # of 1 kg at 1 m
 
 
 class Arm:
@@ -123,3 +117,16 @@ def test_requests_that_contradict_themselves_are_rejected(graph):
     answer = client.call(ConvertState, "~/convert_state", asked)
     assert not answer.success and "follows from the other joints" in answer.message
     np.testing.assert_allclose(robot.close(q), q)
+
+
+@pytest.mark.parametrize("number", (6, 7, 9, 10))
+def test_a_known_fault_does_not_come_back(graph, number):
+    finding = FAULTS[number](graph)
+    assert finding.kept, finding.text
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", (1, 2, 3, 4, 5, 8))
+def test_other_known_faults_do_not_come_back(graph, number):
+    finding = FAULTS[number](graph)
+    assert finding.kept, finding.text

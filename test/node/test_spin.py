@@ -9,7 +9,7 @@ import time
 import pytest
 from ros_graph import own_domain
 
-from rbda_ros.node.spin import GRACE
+from rbda_ros.node.stop_signals import GRACE
 
 PROGRAM = """
 import ctypes, sys, time

@@ -13,10 +13,10 @@ import pytest
 from lifecycle_msgs.msg import Transition
 from native_talk import LEG, LOOPS, good, running
 
+from rbda_ros.control.worker import NICENESS, Worker
 from rbda_ros.node import thread_priority
 from rbda_ros.node.rcl_stream import set_slice
-from rbda_ros.node.thread_priority import SLICE, STEPS_BACK, StreamPriority
-from rbda_ros.node.worker import Worker
+from rbda_ros.node.thread_priority import SLICE, StreamPriority
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness is per process there")
 
@@ -25,7 +25,7 @@ def niceness():
     return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
-def test_workers_step_back_and_so_do_those_they_start():
+def test_workers_lower_their_priority_and_that_of_threads_they_start():
     found = []
 
     def work():
@@ -37,7 +37,7 @@ def test_workers_step_back_and_so_do_those_they_start():
     before, worker = niceness(), Worker("work")
     worker.submit(work).result()
     worker.cancel()
-    assert found == [min(before + STEPS_BACK, 19)] * 2
+    assert found == [min(before + NICENESS, 19)] * 2
     assert niceness() == before
 
 
@@ -141,14 +141,14 @@ def test_they_do_not_go_first_while_they_leave_too_little_to_others(monkeypatch)
             talk.client.until(reached)
 
         until(wanted_policy(5))
-        monkeypatch.setattr(thread_priority, "MOST_WORK", -1.0)
+        monkeypatch.setattr(thread_priority, "MAX_WORK", -1.0)
         until(os.SCHED_OTHER)
-        monkeypatch.setattr(thread_priority, "MOST_WORK", 100.0)
+        monkeypatch.setattr(thread_priority, "MAX_WORK", 100.0)
         until(wanted_policy(5))
-        monkeypatch.setattr(thread_priority, "MOST_WORK", -1.0)
+        monkeypatch.setattr(thread_priority, "MAX_WORK", -1.0)
         until(os.SCHED_OTHER)
         talk.set(realtime_priority=6)  # by which it begins anew
-        monkeypatch.setattr(thread_priority, "MOST_WORK", 100.0)
+        monkeypatch.setattr(thread_priority, "MAX_WORK", 100.0)
         until(wanted_policy(6))
 
 

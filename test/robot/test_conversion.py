@@ -232,3 +232,12 @@ def test_motors_that_do_not_determine_the_joints():
         robot.convert(dict.fromkeys(robot.actuated_joint_names, 0.1))
     with pytest.raises(InputError, match="cannot give the force on"):
         robot.convert(AT, effort={"ankle": 1.0})
+
+
+def test_a_ball_joint_may_be_given_beside_the_motors():
+    robot = MECHANISMS["parallel_ankle"].load()
+    motors = {"left_motor": 0.2, "right_motor": -0.1}
+    q = robot.close(motors)
+    ball = q[list(robot.coordinates.positions["left_ball"])]
+    for given in (motors | {"left_ball": ball}, {"left_ball": ball} | motors):
+        np.testing.assert_allclose(robot.close(given), q, atol=1e-9)

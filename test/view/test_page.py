@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import chromium
@@ -146,4 +146,24 @@ def test_legend_units_limits_and_layers():
             find = f"[...document.querySelectorAll('label')].find(l => l.textContent === '{name}')"
             browser.evaluate(f"document.getElementById({find}.htmlFor).click()")
         slide(browser, "knee", 0.5, f"{STATUS}.updates > 1")
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_the_name_of_a_link_is_shown_where_the_pointer_rests():
+    with opened(LEG[0], "--loops", LEG[1]) as (browser, _):
+        label = "document.querySelector('#rbda-name').textContent === '{}'"
+        for x, y, name in (
+            (300, 290, "thigh (hip_flexion, 2.4 kg)"),
+            (365, 330, "fixed base"),
+        ):
+            for _ in range(20):  # software WebGL is slow to begin
+                browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x - 2, y=y)
+                browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+                with suppress(TimeoutError):
+                    browser.wait_for(label.format(name), seconds=4.0)
+                    break
+            assert browser.evaluate(label.format(name)), name
+        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=20, y=200)
+        browser.wait_for(label.format("point at a link to see its name"))
         assert not browser.messages

@@ -53,7 +53,7 @@ LONGEST_RAMP = 0.5  # [s]
 QUEUE = QoSProfile(depth=2000)
 TOPIC, MOTORS = "feedforward", "motor_commands"
 CLOSE = 1e-6
-MOST_REPORTED = 20
+MAX_REPORTED = 20
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ class Adversary:
 
     def report(self, what: str) -> None:
         self.counts["broken"] += 1
-        if len(self.broken) < MOST_REPORTED:
+        if len(self.broken) < MAX_REPORTED:
             self.broken.append(what)
             print(f"broken: {what}; after {self.last_action}", flush=True)
 

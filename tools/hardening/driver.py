@@ -13,6 +13,7 @@ import argparse
 import json
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,17 +51,30 @@ def cycle(robot: Robot) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
 
 
 class Driver:
-    """Publishes, listens and counts."""
+    """Publishes, listens and counts.
 
-    def __init__(self, rate: float, reverse: bool) -> None:
-        robot = load_robot(share_file(URDF), share_file(LOOPS))
-        names = list(robot.independent_joint_names)
-        y, yd, self.efforts = cycle(robot)
-        order = list(range(len(names)))[:: -1 if reverse else 1]
-        self.message = JointState(name=[names[k] for k in order])
-        self.positions = [row[order].tolist() for row in y]
-        self.velocities = [row[order].tolist() for row in yd]
-        self.period = 1.0 / rate
+    Args:
+        names: of the joints.
+        positions: (states, joints) of a cycle.
+        velocities: likewise.
+        efforts: (states, motors) that may answer, one for each load.
+        rate: of the states [Hz].
+        catch_up: how far behind it may be to send all states that are missing, at once [s].
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        positions: np.ndarray,
+        velocities: np.ndarray,
+        efforts: Sequence[np.ndarray],
+        rate: float,
+        catch_up: float = 0.1,
+    ) -> None:
+        self.message = JointState(name=list(names))
+        self.positions, self.velocities = positions.tolist(), velocities.tolist()
+        self.efforts = efforts
+        self.period, self.catch_up = 1.0 / rate, catch_up
         self.node = rclpy.create_node(f"driver_{time.monotonic_ns()}")
         self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.node)
@@ -93,7 +107,7 @@ class Driver:
                 break
             self.executor.spin_once(0.05)
 
-    def run(self, seconds: float, report: Path) -> None:
+    def run(self, seconds: float, report: Path | None = None) -> None:
         self.meet()
         begin = following = time.monotonic()
         written = begin
@@ -102,7 +116,7 @@ class Driver:
             if now < following:
                 self.executor.spin_once(following - now)
                 continue
-            following = max(following + self.period, now - 0.1)  # no more than so much to catch up
+            following = max(following + self.period, now - self.catch_up)
             stamp = time.time_ns()
             header = self.message.header.stamp
             header.sec, header.nanosec = divmod(stamp, 1_000_000_000)
@@ -110,29 +124,45 @@ class Driver:
             self.waiting[stamp] = k
             self.publisher.publish(self.message)
             self.sent += 1
-            k = (k + 1) % STATES
-            if now > written + 1.0:
+            k = (k + 1) % len(self.positions)
+            if report is not None and now > written + 1.0:
                 written = now
                 self.write(report)
-        self.write(report)
+        end = time.monotonic() + LATE
+        while not self.stop and self.waiting and time.monotonic() < end:
+            self.executor.spin_once(0.01)
+        if report is not None:
+            self.write(report)
 
-    def write(self, report: Path) -> None:
-        """Count what was not answered in time, and write all counts."""
+    def counts(self) -> dict[str, Any]:
+        """Count what was not answered in time."""
         late = [stamp for stamp in self.waiting if time.time_ns() - stamp > LATE * 1e9]
         for stamp in late:
             del self.waiting[stamp]
         self.unanswered += len(late)
         times = np.array(self.latencies[-200_000:] or [0.0]) * 1e3
-        counts = {
+        return {
             "sent": self.sent,
             "answered": self.answered,
             "unanswered": self.unanswered,
             "wrong": self.wrong,
             "latency_ms": [round(float(np.percentile(times, p)), 3) for p in (50, 99, 99.9, 100)],
         }
+
+    def write(self, report: Path) -> None:
+        """Write all counts."""
         temporary = report.with_suffix(".new")
-        temporary.write_text(json.dumps(counts))
+        temporary.write_text(json.dumps(self.counts()))
         temporary.replace(report)
+
+
+def leg_driver(rate: float, reverse: bool) -> Driver:
+    """A driver of the demo leg, whose names may be in the opposite order."""
+    robot = load_robot(share_file(URDF), share_file(LOOPS))
+    names = list(robot.independent_joint_names)
+    y, yd, efforts = cycle(robot)
+    order = list(range(len(names)))[:: -1 if reverse else 1]
+    return Driver([names[k] for k in order], y[:, order], yd[:, order], efforts, rate)
 
 
 def main() -> None:
@@ -143,7 +173,7 @@ def main() -> None:
     parser.add_argument("--report", type=Path, required=True)
     asked = parser.parse_args()
     rclpy.init()
-    driver = Driver(asked.rate, asked.reverse)
+    driver = leg_driver(asked.rate, asked.reverse)
 
     def stop(*_: Any) -> None:
         driver.stop = True

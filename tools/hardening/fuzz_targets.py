@@ -6,11 +6,14 @@ import math
 import random
 import struct
 import sys
+import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 ROBOTS = ROOT / "config" / "robots"
@@ -21,6 +24,47 @@ MJCF = """<mujoco><worldbody><body name="a"><joint name="j" axis="0 1 0"/>
 <geom type="capsule" size="0.02 0.1" mass="1"/><body name="b" pos="0 0 0.2">
 <joint name="k" armature="0.01" range="-1 1"/><geom size="0.05" mass="0.5"/></body></body>
 </worldbody><equality><joint joint1="j" joint2="k" polycoef="0 2 0 0 0"/></equality></mujoco>"""
+
+_BODY = """prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {{
+ float physics:mass = {mass}
+ point3f physics:centerOfMass = (0.1, 0, 0.02)
+ float3 physics:diagonalInertia = (0.1, 0.2, 0.2)
+ quatf physics:principalAxes = (1, 0, 0, 0)
+ double3 xformOp:translate = ({x}, 0, 0)
+ uniform token[] xformOpOrder = ["xformOp:translate"]
+}}"""
+_BETWEEN = """
+ rel physics:body0 = </r/{0}>
+ rel physics:body1 = </r/{1}>
+ point3f physics:localPos0 = ({2}, 0, 0)
+ point3f physics:localPos1 = ({3}, 0, 0)
+ quatf physics:localRot0 = (1, 0, 0, 0)
+ quatf physics:localRot1 = (1, 0, 0, 0)
+"""
+USD = f"""#usda 1.0
+(
+    defaultPrim = "r"
+    metersPerUnit = 1
+    upAxis = "Z"
+)
+def Xform "r" (prepend apiSchemas = ["PhysicsArticulationRootAPI"]) {{
+def Xform "a" ({_BODY.format(mass=1.5, x=0)}
+def Xform "b" ({_BODY.format(mass=0.5, x=1)}
+def Xform "c" ({_BODY.format(mass=0.7, x=1.5)}
+def PhysicsFixedJoint "base" {{
+ rel physics:body1 = </r/a>
+}}
+def PhysicsRevoluteJoint "hip" (prepend apiSchemas = ["PhysicsDriveAPI:angular"]) {{
+ uniform token physics:axis = "Y"
+ float physics:lowerLimit = -90
+ float physics:upperLimit = 90
+ float drive:angular:physics:maxForce = 7{_BETWEEN.format("a", "b", 1, 0)}}}
+def PhysicsPrismaticJoint "slide" {{
+ uniform token physics:axis = "X"{_BETWEEN.format("b", "c", 0.5, 0)}}}
+def PhysicsSphericalJoint "ball" {{
+ bool physics:excludeFromArticulation = 1{_BETWEEN.format("a", "c", 1.5, 0)}}}
+}}
+"""
 
 GEPETTO = """closed_loop: [[foot, shank], [thigh, foot]]
 type: [6d, 3d]
@@ -73,7 +117,15 @@ def expression(data: bytes) -> None:
     _read(_leg_text(), {"constraints": [constraint]})
 
 
-def _read(text: str, loops: Any) -> None:
+def usd(data: bytes) -> None:
+    """A USD file, as text: read, or refused with every problem named."""
+    with tempfile.NamedTemporaryFile(suffix=".usda") as file:
+        file.write(data)
+        file.flush()
+        _read(Path(file.name), None)
+
+
+def _read(text: str | Path, loops: Any) -> None:
     from rbda_ros.description import read_description
     from rbda_ros.errors import DescriptionError
 
@@ -165,19 +217,27 @@ def _services() -> list[tuple[Any, Any]]:
     quiet = SimpleNamespace(error=lambda *_, **__: None)
     node = SimpleNamespace(robot=_leg(), active=True, settings=Settings(), get_logger=lambda: quiet)
     handlers = {
-        srv.InverseDynamics: a.InverseDynamicsService(),
-        srv.ForwardDynamics: a.forward_dynamics,
-        srv.MassMatrix: a.mass_matrix,
-        srv.OperationalSpaceInertia: a.operational_space_inertia,
-        srv.ConstrainedForwardDynamics: a.constrained_forward_dynamics,
+        srv.InverseDynamics: a.InverseDynamicsService(_latest),
+        srv.ForwardDynamics: partial(a.forward_dynamics, _latest),
+        srv.MassMatrix: partial(a.mass_matrix, _latest),
+        srv.OperationalSpaceInertia: partial(a.operational_space_inertia, _latest),
+        srv.ConstrainedForwardDynamics: partial(a.constrained_forward_dynamics, _latest),
         srv.TrajectoryInverseDynamics: a.trajectory_inverse_dynamics,
         srv.ConvertState: a.convert_state,
         srv.ConvertTrajectory: a.convert_trajectory,
-        srv.DescribeActuation: a.describe_actuation,
+        srv.DescribeActuation: partial(a.describe_actuation, _latest),
         srv.DescribeModel: a.describe_model,
-        srv.InverseKinematics: a.inverse_kinematics,
+        srv.InverseKinematics: partial(a.inverse_kinematics, _latest),
     }
     return [(kind, a._answer(node, a.Service(kind, do))) for kind, do in handlers.items()]
+
+
+def _latest(robot: Any) -> Any:
+    """The latest state, for requests with an empty one: the robot at rest."""
+    from rbda_ros.control.stream import LastState
+
+    names = robot.independent_joint_names
+    return LastState(0, robot.neutral(), np.zeros(robot.ny), np.zeros(0), names)
 
 
 def random_message(kind: Any, rng: random.Random) -> Any:
@@ -239,6 +299,8 @@ def seeds(name: str) -> list[bytes]:
         return [MJCF.encode()]
     if name == "sdf":
         return _written_as_sdf("four_bar", "gear", "universal_cut")
+    if name == "usd":
+        return [USD.encode()]
     if name == "expression":
         texts = ("knee - 2*ankle", "sin(knee)^2 + `hip_flexion`/3 - 1e-3", "sqrt(abs(knee))-exp(1)")
         return [text.encode() for text in texts]
@@ -277,6 +339,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "urdf": description,
     "mjcf": description,
     "sdf": description,
+    "usd": usd,
     "loops": loops,
     "expression": expression,
     "joint_states": joint_states,

@@ -30,21 +30,30 @@ from tools.hardening.verdicts import Verdict, conclude
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTROL = ROOT / "rbda_ros" / "control"
-LIMIT = "effort = clamped(effort, -limit, limit);"
+LIMIT = "efforts[k] = clamped(effort, -limit, limit);"
 RATE = "if (rules->rate > 0.0) effort = clamped(effort, last - step, last + step);"
-TRACK = "efforts[k] = gate->last[k] = effort;"
+TRACK = "gate->last[k] = efforts == NULL ? 0.0 : efforts[k];"
 BEGIN = "!gate->started || (rules->gap != 0 && pause > rules->gap)"
 SHARE = "double effort = share * efforts[k];"
 SHARE_OF_TIME = "elapsed < rules->ramp ? (double)elapsed / (double)rules->ramp : 1.0"
 STEP = "(pause < LONGEST_STEP ? pause : LONGEST_STEP)"
 CLAMP = "fmax(low, fmin(value, high))"
 
+RESTART = "gate->started = false;"
+PASS_SHAPES = "const size_t limited = shape(gate, rules, steady, efforts);"
+PASS_TRACKS = "track(gate, steady, efforts);\n  gate->started = true;"
+HOLD_TRACKS = "if (changed) track(gate, steady, efforts);\n  gate->started = false;"
+END_TRACKS = "track(gate, steady, NULL);\n  gate->started = false;"
+
 MUTANTS: dict[str, tuple[str, str]] = {
-    "no limit": (LIMIT, ""),
-    "no limit below zero": (LIMIT, "effort = clamped(effort, -INFINITY, limit);"),
-    "no limit above zero": (LIMIT, "effort = clamped(effort, -limit, INFINITY);"),
-    "the limit inverted": (LIMIT, "effort = clamped(effort, limit, -limit);"),
-    "the limit yields to the rate limit": (f"{RATE}\n    {LIMIT}", f"{LIMIT}\n    {RATE}"),
+    "no limit": (LIMIT, "efforts[k] = effort;"),
+    "no limit below zero": (LIMIT, "efforts[k] = clamped(effort, -INFINITY, limit);"),
+    "no limit above zero": (LIMIT, "efforts[k] = clamped(effort, -limit, INFINITY);"),
+    "the limit inverted": (LIMIT, "efforts[k] = clamped(effort, limit, -limit);"),
+    "the limit yields to the rate limit": (
+        f"{RATE}\n    {LIMIT}",
+        f"effort = clamped(effort, -limit, limit);\n    {RATE}\n    efforts[k] = effort;",
+    ),
     "limits of the first motor for all": ("rules->limit[k]", "rules->limit[0]"),
     "no rate limit": (RATE, ""),
     "no rate limit downwards": ("last - step", "-INFINITY"),
@@ -54,8 +63,8 @@ MUTANTS: dict[str, tuple[str, str]] = {
     "long steps after a pause": (STEP, "pause"),
     "steps only after a pause": (STEP, STEP.replace("<", ">")),
     "a step before the first message": (
-        "gate->sent ? since(gate->time, steady) : 0",
-        "since(gate->time, steady)",
+        "gate->sent ? since(gate->time, steady) : 0;\n  if (steady <",
+        "since(gate->time, steady);\n  if (steady <",
     ),
     "no ramp": (SHARE, "double effort = efforts[k];"),
     "the ramp falls": (SHARE, "double effort = (1.0 - share) * efforts[k];"),
@@ -66,29 +75,34 @@ MUTANTS: dict[str, tuple[str, str]] = {
     "no ramp after a gap": (BEGIN, "!gate->started"),
     "a ramp without a gap": (BEGIN, BEGIN.replace("pause >", "pause <=")),
     "a ramp where gaps do not count": (BEGIN, BEGIN.replace("!=", "==")),
-    "what was sent is not known": (TRACK, "efforts[k] = effort;"),
+    "what was sent is not known": (TRACK, ""),
+    "zeros are not known": (TRACK, "if (efforts != NULL) gate->last[k] = efforts[k];"),
     "what was sent is known with a rate limit alone": (
-        TRACK,
-        "efforts[k] = effort; if (rules->rate > 0.0) gate->last[k] = effort;",
+        PASS_TRACKS,
+        PASS_TRACKS.replace("track", "if (rules->rate > 0.0) track"),
     ),
     "what was asked for counts as sent": (
-        TRACK,
-        "gate->last[k] = efforts[k]; efforts[k] = effort;",
+        f"{PASS_SHAPES}\n  track(gate, steady, efforts);",
+        f"track(gate, steady, efforts);\n  {PASS_SHAPES}",
     ),
     "the time of what was sent is not known": (
-        "gate->time = steady;\n  gate->started = gate->sent = true;",
-        "gate->started = gate->sent = true;",
-    ),
-    "every effort is a start": ("gate->started = gate->sent = true;", "gate->sent = true;"),
-    "an end is not known": ("gate->last[k] = efforts == NULL ? 0.0 : efforts[k];", ""),
-    "an end is no end": (
-        "gate->time = steady;\n  gate->started = false;\n  gate->sent = true;",
         "gate->time = steady;\n  gate->sent = true;",
+        "gate->sent = true;",
     ),
-    "the time of an end is not known": (
-        "gate->time = steady;\n  gate->started = false;\n  gate->sent = true;",
-        "gate->started = false;\n  gate->sent = true;",
+    "nothing was ever sent": ("gate->time = steady;\n  gate->sent = true;", "gate->time = steady;"),
+    "every effort is a start": (PASS_TRACKS, PASS_TRACKS.replace("true", "false")),
+    "an end is no end": (END_TRACKS, END_TRACKS.removesuffix(RESTART)),
+    "an end is not known": (END_TRACKS, "(void)steady;\n  gate->started = false;"),
+    "efforts that stand are not shaped": ("(void)shape(gate, rules, steady, efforts);", ""),
+    "efforts that stand are not known": (HOLD_TRACKS, "gate->started = false;"),
+    "efforts that stand are no end": (HOLD_TRACKS, HOLD_TRACKS.removesuffix(RESTART)),
+    "efforts that stand are sent where they differ alone": (
+        "bool changed = gate->started;", "bool changed = false;"
     ),
+    "efforts that stand are sent again and again": (
+        "changed |= efforts[k] != gate->last[k]", "changed = true"
+    ),
+    "efforts that stand are sent once": ("changed |= efforts[k] != gate->last[k]", "(void)k"),
     "a restart is none": (
         "void gate_restart(gate_t *gate)\n{\n  gate->started = false;",
         "void gate_restart(gate_t *gate)\n{\n  (void)gate;",
@@ -111,6 +125,7 @@ class Library:
         subprocess.run([compiler, *options], check=True, capture_output=True)
         self.functions: Any = ctypes.CDLL(str(path))
         self.functions.shim_make.restype = ctypes.c_void_p
+        self.functions.shim_hold.restype = ctypes.c_bool
 
     def gate(self) -> Gate:
         """One gate of it."""
@@ -137,7 +152,24 @@ class CompiledGate:
     ) -> np.ndarray:
         self._use(joints)
         efforts, limit = np.array(asked, float), settings.limit(joints)
-        self._functions.shim_send(
+        self._functions.shim_send(*self._arguments(efforts, limit, settings, time))
+        self._last = dict(zip(joints, efforts.tolist(), strict=True))
+        return efforts
+
+    def hold(
+        self, joints: Sequence[str], asked: np.ndarray, settings: GateSettings, time: int
+    ) -> np.ndarray | None:
+        self._use(joints)
+        efforts, limit = np.array(asked, float), settings.limit(joints)
+        if not self._functions.shim_hold(*self._arguments(efforts, limit, settings, time)):
+            return None
+        self._last = dict(zip(joints, efforts.tolist(), strict=True))
+        return efforts
+
+    def _arguments(
+        self, efforts: np.ndarray, limit: np.ndarray, settings: GateSettings, time: int
+    ) -> tuple[Any, ...]:
+        return (
             self._gate,
             _pointer(limit),
             ctypes.c_double(settings.rate),
@@ -146,14 +178,11 @@ class CompiledGate:
             ctypes.c_int64(time),
             _pointer(efforts),
         )
-        self._last = dict(zip(joints, efforts.tolist(), strict=True))
-        return efforts
 
-    def end(self, joints: Sequence[str], efforts: np.ndarray, time: int) -> None:
+    def end(self, joints: Sequence[str], time: int) -> None:
         self._use(joints)
-        given = np.array(efforts, float)
-        self._functions.shim_end(self._gate, ctypes.c_int64(time), _pointer(given))
-        self._last = dict(zip(joints, given.tolist(), strict=True))
+        self._functions.shim_end(self._gate, ctypes.c_int64(time))
+        self._last = dict.fromkeys(joints, 0.0)
 
     def _use(self, joints: Sequence[str]) -> None:
         """Where motors change, tell the gate what was last sent to each by name."""
@@ -172,7 +201,10 @@ def wrong(scenario: Any, make: Callable[[], Gate]) -> str:
     history = play(scenario, make)
     for broken in broken_promises(history):
         return broken
-    for found, right in zip(history, play(scenario), strict=True):
+    expected = play(scenario)
+    if len(history) != len(expected):
+        return f"{len(history)} messages and events where the model has {len(expected)}"
+    for found, right in zip(history, expected, strict=True):
         both = isinstance(found, Sent) and isinstance(right, Sent)
         if both and not np.allclose(found.efforts, right.efforts, 1e-12, 1e-12):
             return f"{found.efforts} where the model has {right.efforts}"

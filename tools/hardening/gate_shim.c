@@ -30,9 +30,16 @@ void shim_send(gate_t *gate, const double *limit, double rate, int64_t ramp, int
   gate_pass(gate, &rules, steady, efforts);
 }
 
-void shim_end(gate_t *gate, int64_t steady, const double *efforts)
+bool shim_hold(gate_t *gate, const double *limit, double rate, int64_t ramp, int64_t gap,
+               int64_t steady, double *efforts)
 {
-  gate_end(gate, steady, efforts);
+  const gate_rules_t rules = {limit, rate, ramp, gap};
+  return gate_hold(gate, &rules, steady, efforts);
+}
+
+void shim_end(gate_t *gate, int64_t steady)
+{
+  gate_end(gate, steady);
 }
 
 void shim_restart(gate_t *gate)

@@ -29,7 +29,7 @@ from tools.hardening.verdicts import Verdict, conclude
 ROOT = Path(__file__).resolve().parents[2]
 WARM_UP = 0.2  # share of the time
 LARGEST_GROWTH = 2.0  # [MB] after it
-MOST_UNANSWERED = 0.001  # share of the states
+MAX_UNANSWERED = 0.001  # share of the states
 PICTURE = ROOT / "docs" / "pictures" / "soak.svg"
 Y = [0.1, 0.3, 0.9, -0.2]
 
@@ -214,7 +214,7 @@ def judge(soak: Soak, counts: dict[str, Any], code: int) -> list[Verdict]:
         ),
         Verdict(
             "states answered",
-            share <= MOST_UNANSWERED,
+            share <= MAX_UNANSWERED,
             f"{100 * (1 - share):.3f} % of {counts['sent']}",
         ),
         Verdict(

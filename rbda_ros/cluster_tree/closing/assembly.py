@@ -25,12 +25,14 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     LARGEST_RATE,
     LOCKED,
-    MOST_HELD,
+    MAX_FIXED,
     NEARLY_CLOSED,
     NEARLY_REDUNDANT,
     RANK_TOLERANCE,
+    REACH,
     ROUNDED,
     SAMPLES,
+    SHORT_REACH,
     SMALLEST_RATE,
 )
 from rbda_ros.cluster_tree.loops import Loop, build_loop
@@ -174,16 +176,18 @@ def _check_freedom(loop: Loop, locked: Collection[int], home: Array, names: Sequ
     if not rigid:
         return
     held = sorted(set().union(*(tied[i] for i in rigid)))
-    short = held[:MOST_HELD]
+    places = loop.scalar_positions
+    listed = len(held) <= MAX_FIXED and places.keys() >= set(held)
     fixed = ", ".join(
-        f"{names[j]}: {{type: fixed, position: {round(float(home[j]), 9) + 0.0}}}" for j in short
+        f"{names[j]}: {{type: fixed, position: {round(float(home[places[j]]), 9) + 0.0}}}"
+        for j in (held if listed else ())
     )
     raise AssemblyError(
         Problem(
             f"constraints {', '.join(repr(loop.constraints[i].name) for i in rigid)}",
             f"they leave no freedom to {', '.join(names[j] for j in held)}",
             "correct or remove a constraint, or fix these joints where they are"
-            + (f": 'joints: {{{fixed}}}'" if home.size == len(names) and held == short else ""),
+            + (f": 'joints: {{{fixed}}}'" if listed else ""),
         )
     )
 
@@ -221,7 +225,7 @@ def _without_nearly_redundant(
     if near is not None and len(rows) == rank:
         gaps = sorted(
             float(np.abs(loop.residual(q)).max(initial=0.0))
-            for q in (near.home, *_nearby(fewer, near.home, rng))
+            for q in (near.home, *_nearby(fewer, near.home, rng, SHORT_REACH))
         )
         left = gaps[-1 - len(gaps) // 4]  # a few positions may be on another branch
         if left <= rounding:
@@ -340,10 +344,12 @@ def _check_consistent(loop: Loop) -> None:
         )
 
 
-def _nearby(loop: Loop, home: Array, rng: np.random.Generator) -> Iterable[Array]:
+def _nearby(
+    loop: Loop, home: Array, rng: np.random.Generator, reach: float = REACH
+) -> Iterable[Array]:
     """Closed positions around home; none where K is the same everywhere."""
     for i in range(0 if loop.constant else SAMPLES):
-        near = loop.integrate(home, rng.normal(0.0, 0.05 * (1 + i), loop.nv))
+        near = loop.integrate(home, rng.normal(0.0, reach * (1 + i), loop.nv))
         closed = solve(loop, near, range(loop.nv))
         if closed.ok:
             yield closed.q

@@ -330,7 +330,8 @@ def _only_motion(rows: Array, scale: float) -> Array | None:
         return None
     if not rows.size:
         return np.ones(1) if rows.shape[1] == 1 else None
-    _, values, V = np.linalg.svd(rows)
+    # Left singular vectors of all rows would take a hundred times as long; V must be square.
+    _, values, V = np.linalg.svd(rows, full_matrices=rows.shape[0] < rows.shape[1])
     small = rows.shape[1] - int(np.sum(values > STAYS * max(scale, 1.0)))
     return V[-1] if small == 1 else None
 

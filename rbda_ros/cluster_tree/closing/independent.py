@@ -12,7 +12,7 @@ import numpy as np
 
 from rbda_ros.cluster_tree.closing.tolerances import (
     LEAST_USABLE,
-    MOST_CHOICES,
+    MAX_CHOICES,
     RANK_TOLERANCE,
     USABLE,
 )
@@ -124,7 +124,7 @@ def _choices(
     more = freedom - len(wishes.required)
     if wishes.listed:
         yield [tuple(sorted(wishes.required))]
-    elif math.comb(len(rest), more) <= MOST_CHOICES:
+    elif math.comb(len(rest), more) <= MAX_CHOICES:
         yield [
             tuple(sorted({*wishes.required, *chosen}))
             for chosen in itertools.combinations(rest, more)

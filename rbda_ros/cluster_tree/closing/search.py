@@ -14,9 +14,9 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     FOLLOW_STEP,
     LONGEST_FOLLOW,
+    MAX_EXPLAINED,
+    MAX_FOLLOW_STEPS,
     MEETING,
-    MOST_EXPLAINED,
-    MOST_FOLLOW_STEPS,
     NEARBY,
     SEARCH_RESTARTS,
     SHORTEST_FOLLOW_STEP,
@@ -88,7 +88,7 @@ def _reach(loop: Loop, guess: Array, target: Array, free: Sequence[int], closed:
         rates = np.linalg.lstsq(K[:, list(free)], -K @ way, rcond=1e-3)[0]
         explained = float(np.abs(rates)[loop.curved[list(free)]].max(initial=given))
     nearby = min(NEARBY, 2.0 * math.sqrt(given)) if closed else NEARBY
-    return nearby + MOST_EXPLAINED * explained
+    return nearby + MAX_EXPLAINED * explained
 
 
 def _restarted(
@@ -158,7 +158,7 @@ def _follow(
         return closed, 0.0
     done, part = 0.0, 1.0 if length <= FOLLOW_STEP else FOLLOW_STEP / length
     rates = _rates(loop, closed.q, move, columns)
-    for _ in range(MOST_FOLLOW_STEPS):
+    for _ in range(MAX_FOLLOW_STEPS):
         part = min(part, 1.0 - done)
         if part <= 0.0:
             break

@@ -64,7 +64,7 @@ LONGEST_STEP = 0.5
 SEARCH_RESTARTS = 24
 """Searches from random positions near the target, where no branch can be followed to it."""
 
-MOST_EXPLAINED = 4.0
+MAX_EXPLAINED = 4.0
 """How many times farther than their rates say joints may end up from a guess."""
 
 # Following a branch in small steps.
@@ -79,13 +79,18 @@ MEETING = 1e-3
 other are not told apart."""
 LONGEST_FOLLOW = 100.0
 """Joints that have farther to go are not followed there: it would take seconds."""
-MOST_FOLLOW_STEPS = 500
+MAX_FOLLOW_STEPS = 500
 """Steps along one branch; a bound on time."""
 
 # Assembling at load.
 
 SAMPLES = 8
 """Closed positions at which rows and choices are judged, as one may be singular."""
+REACH = 0.05
+"""Standard deviation of the joints at the first of these; twice that at the second, and so on."""
+SHORT_REACH = 0.02
+"""The same where rows are compared: a row that says something of its own shows it at once, and
+farther away more of the positions are on another branch."""
 ASSEMBLY_RESTARTS = 40
 """Searches from ever farther around the guess before a loop is said not to close."""
 NEAR_STARTS = 4
@@ -112,9 +117,9 @@ MORE_FOR_LIMITS = 8
 """Further starts where the first closed position is outside joint limits."""
 LOCKED = 1e-9
 """Joints that move less than this share of the loop's motion, wherever it is judged, are locked."""
-MOST_HELD = 6
+MAX_FIXED = 6
 """Where more joints are locked than these, a message does not list their positions."""
-MOST_CHOICES = 3000
+MAX_CHOICES = 3000
 """Choices of independent joints that are all compared; above it, a pivoted QR decides."""
 
 # Rods that spin about themselves.

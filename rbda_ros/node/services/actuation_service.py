@@ -12,14 +12,17 @@ from rbda_ros.control.joint_map import Vector
 from rbda_ros.control.settings import Settings
 from rbda_ros.msg import Matrix
 from rbda_ros.node import messages
+from rbda_ros.node.messages import LatestState
 from rbda_ros.robot import Robot
 
 LIMITS = ("torque_limit", "torque_limit_alone", "velocity_limit", "velocity_limit_alone")
 
 
-def describe_actuation(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+def describe_actuation(
+    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
     """Answer with W, the motors' reflected inertia, and what their limits amount to."""
-    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
     found = robot.actuation(state, request.joint_names or None)
     joints, motors = list(found.joint_names), list(found.motor_names)
     response.joint_names, response.motor_names = joints, motors

@@ -27,8 +27,7 @@ from rbda_ros.node.services.in_place import for_service
 from rbda_ros.node.services.inverse_dynamics_service import InverseDynamicsService
 from rbda_ros.node.services.kinematics_service import inverse_kinematics
 from rbda_ros.node.services.payload_service import set_payload
-from rbda_ros.node.services.service_qos import SERVICE_QOS
-from rbda_ros.node.services.slow_services import SlowServices
+from rbda_ros.node.services.slow_services import SERVICE_QOS, SlowServices
 from rbda_ros.node.services.trajectory_service import trajectory_inverse_dynamics
 from rbda_ros.robot import Robot
 from rbda_ros.srv import (
@@ -65,21 +64,24 @@ def advertise(node: Any) -> SlowServices:
         Those that are answered in other threads; to be ended with the node.
     """
     slow = SlowServices(node)
+    latest = node.stream.latest_state
     # What controllers may ask for in every cycle: messages are converted in C.
     in_place = {
-        "inverse_dynamics": Service(InverseDynamics, InverseDynamicsService()),
-        "forward_dynamics": Service(ForwardDynamics, forward_dynamics),
+        "inverse_dynamics": Service(InverseDynamics, InverseDynamicsService(latest)),
+        "forward_dynamics": Service(ForwardDynamics, partial(forward_dynamics, latest)),
     }
     plain = {
         "describe_model": Service(DescribeModel, describe_model, needs_active=False),
-        "mass_matrix": Service(MassMatrix, mass_matrix),
+        "mass_matrix": Service(MassMatrix, partial(mass_matrix, latest)),
     }
     # Those that trace kernels on the way, or take long.
     long = {
         "constrained_forward_dynamics": Service(
-            ConstrainedForwardDynamics, constrained_forward_dynamics
+            ConstrainedForwardDynamics, partial(constrained_forward_dynamics, latest)
         ),
-        "operational_space_inertia": Service(OperationalSpaceInertia, operational_space_inertia),
+        "operational_space_inertia": Service(
+            OperationalSpaceInertia, partial(operational_space_inertia, latest)
+        ),
         "trajectory_inverse_dynamics": Service(
             TrajectoryInverseDynamics, trajectory_inverse_dynamics
         ),
@@ -87,8 +89,8 @@ def advertise(node: Any) -> SlowServices:
         "identify_payload": Service(IdentifyPayload, partial(identify_payload, node)),
         "convert_state": Service(ConvertState, convert_state),
         "convert_trajectory": Service(ConvertTrajectory, convert_trajectory),
-        "describe_actuation": Service(DescribeActuation, describe_actuation),
-        "inverse_kinematics": Service(InverseKinematics, inverse_kinematics),
+        "describe_actuation": Service(DescribeActuation, partial(describe_actuation, latest)),
+        "inverse_kinematics": Service(InverseKinematics, partial(inverse_kinematics, latest)),
     }
     for name, service in in_place.items():
         kind, answer = for_service(service.kind), _answer(node, service)

@@ -8,22 +8,23 @@ from geometry_msgs.msg import Wrench
 
 from rbda_ros.control.settings import Settings
 from rbda_ros.node import messages
+from rbda_ros.node.messages import LatestState
 from rbda_ros.robot import Robot
 from rbda_ros.robot.contacts import Contact, Stop, Wheel
 from rbda_ros.robot.poses import pose_matrix
 
-MOST_CONTACTS = 32
+MAX_CONTACTS = 32
 """Contacts of one request: the time to trace and to answer grows with them."""
-MOST_ITERATIONS = 1000
+MAX_ITERATIONS = 1000
 """Proximal iterations of one request."""
 
 
 def constrained_forward_dynamics(
-    robot: Robot, settings: Settings, request: Any, response: Any
+    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
     """Answer with accelerations, and with what the contacts exert."""
-    messages.check_count("contacts", request.contacts, MOST_CONTACTS)
-    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
+    messages.check_count("contacts", request.contacts, MAX_CONTACTS)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
     names = request.effort_joint_names or robot.actuated_joint_names
     efforts = messages.numbers_or_zero("effort", request.effort, len(names))
     tau = robot.generalized_force(state, messages.spanning_efforts(robot, names, efforts))
@@ -38,7 +39,7 @@ def constrained_forward_dynamics(
         external_wrenches=messages.wrench_vectors(robot, request.external_wrenches),
         mu=request.mu or None,
         tolerance=request.tolerance or stop.tolerance,
-        max_iterations=min(request.max_iterations or stop.iterations, MOST_ITERATIONS),
+        max_iterations=min(request.max_iterations or stop.iterations, MAX_ITERATIONS),
         warm_start=[wrench_vector(each) for each in request.warm_start] or None,
     )
     qdd = robot.spanning_acceleration(state, state.yd, motion.ydd)

@@ -13,7 +13,7 @@ from rbda_ros.control.rejections import Reason, RefusalError, refusal
 from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import messages
-from rbda_ros.node.services.trajectory_service import MOST_POINTS
+from rbda_ros.node.services.trajectory_service import MAX_POINTS
 from rbda_ros.robot import Robot
 from rbda_ros.robot.conversion import JointMotion
 
@@ -46,7 +46,7 @@ def convert_trajectory(robot: Robot, settings: Settings, request: Any, response:
     points = request.trajectory.points
     if not points:
         raise RefusalError(Reason.WRONG_SIZE, "trajectory has no points; give at least one")
-    messages.check_count("trajectory.points", points, MOST_POINTS)
+    messages.check_count("trajectory.points", points, MAX_POINTS)
     if request.fill_effort and robot.floating_base:
         raise InputError(
             "fill_effort: efforts depend on the motion of the floating base, which is not given; "

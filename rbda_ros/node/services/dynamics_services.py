@@ -8,16 +8,19 @@ from rbda_ros.control.parameter_maps import end_effectors
 from rbda_ros.control.settings import Settings
 from rbda_ros.msg import Matrix
 from rbda_ros.node import messages
+from rbda_ros.node.messages import LatestState
 from rbda_ros.robot import Robot
 
-MOST_FRAMES = 64
+MAX_FRAMES = 64
 """Frames of one request: for more, the kernels of their Jacobians would push out all others."""
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
-def forward_dynamics(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+def forward_dynamics(
+    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
     """Answer with the acceleration of every joint that efforts give."""
-    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
     names = request.effort_joint_names or robot.actuated_joint_names
     efforts = messages.numbers_or_zero("effort", request.effort, len(names))
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
@@ -28,9 +31,11 @@ def forward_dynamics(robot: Robot, settings: Settings, request: Any, response: A
     messages.fill_accelerations(robot, qdd, response)
 
 
-def mass_matrix(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+def mass_matrix(
+    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
     """Answer with the terms of the equation of motion."""
-    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
     names = _coordinates(robot)
     response.joint_names = list(robot.independent_joint_names)
     response.mass_matrix = _matrix(robot.mass_matrix(state), names, names)
@@ -39,11 +44,11 @@ def mass_matrix(robot: Robot, settings: Settings, request: Any, response: Any) -
 
 
 def operational_space_inertia(
-    robot: Robot, settings: Settings, request: Any, response: Any
+    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
     """Answer with the inertia that frames show to an outside force."""
-    messages.check_count("frames", request.frames, MOST_FRAMES)
-    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
+    messages.check_count("frames", request.frames, MAX_FRAMES)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
     points = end_effectors(settings.end_effectors)
     frames = messages.frames(request.frames, request.offsets, points)
     space = robot.operational_space_inertia(state, frames, request.damping, request.linear_only)

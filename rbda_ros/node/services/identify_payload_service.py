@@ -21,7 +21,7 @@ from rbda_ros.robot.payload_estimate import estimate_payload
 
 SHORTEST = 0.5
 """Time that an estimate needs at least [s]."""
-MOST_SAMPLES = 4000
+MAX_SAMPLES = 4000
 """Joint states that are used of many: one in so many is left out, evenly."""
 HARDLY = 0.5
 """Share of the mass that its deviation may be before the answer warns."""
@@ -97,7 +97,7 @@ def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion
 
 
 def _thinned(recent: Sequence[bytes]) -> Sequence[bytes]:
-    step = -(-len(recent) // MOST_SAMPLES) or 1
+    step = -(-len(recent) // MAX_SAMPLES) or 1
     return recent[::-1][::step][::-1]  # the newest stays
 
 

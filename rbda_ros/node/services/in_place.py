@@ -3,7 +3,7 @@
 rclpy makes Python objects of a message: of each pose, twist and vector, and first of each one's
 defaults. For thirty joints that takes longer than their dynamics. But all it knows of a type is a
 few C functions: to make a message, to turn it into Python and back, and to destroy it. Here it is
-given others to convert with (`_native/c_messages.c`). Fields have the same names; arrays of float64
+given others to convert with (`c_messages.c`). Fields have the same names; arrays of float64
 are numpy's, and messages in messages are namespaces. Plain messages may be sent too.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from rclpy.type_support import check_for_type_support
 
 try:
-    from rbda_ros._native import c_messages
+    from rbda_ros.node.services import c_messages
 except ImportError:
     c_messages = None  # type: ignore[assignment]
 

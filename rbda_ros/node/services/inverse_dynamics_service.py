@@ -6,27 +6,38 @@ a few steps. All others, and those that must be refused, go the general way. Bot
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rbda_ros.control.joint_map import Vector
 from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import messages
+from rbda_ros.node.messages import LatestState
 from rbda_ros.robot import Robot
+from rbda_ros.srv import InverseDynamics
 
 NO_WRENCH: Vector = np.zeros(6)
 
 
 class InverseDynamicsService:
-    """Answers requests, in one thread."""
+    """Answers requests, in one thread.
 
-    def __init__(self) -> None:
+    Args:
+        latest: the latest state of the robot, for requests with an empty one.
+    """
+
+    def __init__(self, latest: LatestState) -> None:
+        self._latest = latest
         self._robot: Robot | None = None  # that the last answer was for
         self._motion: tuple[Vector, ...] = ()  # position, velocity and acceleration of its y
 
-    def __call__(self, robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+    def __call__(
+        self,
+        robot: Robot,
+        settings: Settings,
+        request: InverseDynamics.Request,
+        response: InverseDynamics.Response,
+    ) -> None:
         """Answer with the efforts on the actuated joints that give an acceleration."""
         friction = "friction" in settings.terms
         if robot is not self._robot:
@@ -35,14 +46,16 @@ class InverseDynamicsService:
             self._robot, self._motion = robot, tuple(np.zeros(size + joints) for size in sizes)
         answer = None if friction else self._of_independent_joints(robot, request)
         if answer is None:
-            answer = _inverse_dynamics(robot, settings, request)
+            answer = _inverse_dynamics(self._latest, robot, settings, request)
         efforts, tau = answer
         response.joint_names = robot.actuated_joint_names
         response.effort = messages.sequence(efforts)
         base = response.base_wrench
         messages.fill(base.force, base.torque, tau[:6] if robot.floating_base else NO_WRENCH)
 
-    def _of_independent_joints(self, robot: Robot, request: Any) -> tuple[Vector, Vector] | None:
+    def _of_independent_joints(
+        self, robot: Robot, request: InverseDynamics.Request
+    ) -> tuple[Vector, Vector] | None:
         """Efforts and force on y for most requests; None where one takes the general way."""
         state = request.state
         if request.external_wrenches:
@@ -66,9 +79,11 @@ class InverseDynamicsService:
             return None  # for its words
 
 
-def _inverse_dynamics(robot: Robot, settings: Settings, request: Any) -> tuple[Vector, Vector]:
+def _inverse_dynamics(
+    latest: LatestState, robot: Robot, settings: Settings, request: InverseDynamics.Request
+) -> tuple[Vector, Vector]:
     """Efforts (actuated,) and force on y (ny,) for any request."""
-    state, joints = messages.read_state(robot, request.state, settings.measurement_tolerance)
+    state, joints = messages.read_state(robot, settings, request.state, latest)
     wanted = messages.numbers_or_zero("acceleration", request.acceleration, joints.size)
     base = request.base_acceleration
     of_base = messages.six("base_acceleration", base) if robot.floating_base else None

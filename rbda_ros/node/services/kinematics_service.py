@@ -11,6 +11,7 @@ from rbda_ros.control.parameter_maps import end_effectors
 from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError
 from rbda_ros.node import messages
+from rbda_ros.node.messages import LatestState
 from rbda_ros.robot import Robot
 from rbda_ros.robot.kinematic_tasks import (
     CenterOfMassTask,
@@ -21,17 +22,24 @@ from rbda_ros.robot.kinematic_tasks import (
     Task,
 )
 from rbda_ros.robot.poses import pose_matrix
+from rbda_ros.srv import InverseKinematics
 
-MOST_TARGETS = 64
+MAX_TARGETS = 64
 """Frames of one request: for more, the kernels of their Jacobians would push out all others."""
 TOLERANCE = 1e-8
 """Largest error [m, rad] where the request has none."""
 
 
-def inverse_kinematics(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+def inverse_kinematics(
+    latest: LatestState,
+    robot: Robot,
+    settings: Settings,
+    request: InverseKinematics.Request,
+    response: InverseKinematics.Response,
+) -> None:
     """Answer with a position that brings frames to their targets."""
-    messages.check_count("frames", request.frames, MOST_TARGETS)
-    state, _ = messages.read_state(robot, request.state, settings.measurement_tolerance)
+    messages.check_count("frames", request.frames, MAX_TARGETS)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
     tasks = _frame_tasks(request, settings)
     if request.center_of_mass_weight:
         target = messages.xyz(request.center_of_mass)
@@ -62,7 +70,7 @@ def inverse_kinematics(robot: Robot, settings: Settings, request: Any, response:
         )
 
 
-def _frame_tasks(request: Any, settings: Settings) -> list[Task]:
+def _frame_tasks(request: InverseKinematics.Request, settings: Settings) -> list[Task]:
     count = len(request.frames)
     places = messages.frames(request.frames, request.offsets, end_effectors(settings.end_effectors))
     kinds = _one_each("kinds", request.kinds, count, "pose")

@@ -7,14 +7,21 @@ from concurrent.futures import TimeoutError as NotYet
 from typing import Any
 
 from rbda_ros.cluster_tree.cancelling import check_cancelled
+from rbda_ros.control.model_builder import warm
 from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, listed
-from rbda_ros.node.model_builder import warm
 from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
+from rbda_ros.srv import SetPayload
 
 
-def set_payload(node: Any, robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+def set_payload(
+    node: Any,
+    robot: Robot,
+    settings: Settings,
+    request: SetPayload.Request,
+    response: SetPayload.Response,
+) -> None:
     """Put a robot with other payloads in the place of the node's. Not on the node's executor."""
     while True:
         loaded = warm(robot.with_payloads(_wanted(robot, request)))
@@ -30,7 +37,7 @@ def set_payload(node: Any, robot: Robot, settings: Settings, request: Any, respo
         response.message = f"link '{request.link}' is fixed to the world: the load changes nothing"
 
 
-def _wanted(robot: Robot, request: Any) -> dict[str, Payload]:
+def _wanted(robot: Robot, request: SetPayload.Request) -> dict[str, Payload]:
     """The payloads there should be, by name."""
     payloads = dict(robot.payloads)
     if not request.name:

@@ -7,11 +7,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rbda_ros.node.later_response import LaterResponse, allow_later_responses
-from rbda_ros.node.services.service_qos import SERVICE_QOS
-from rbda_ros.node.worker import Worker
+from rclpy.qos import QoSProfile, qos_profile_services_default
 
-MOST_WAITING = 100
+from rbda_ros.control.worker import Worker
+from rbda_ros.node.deferred_response import DeferredResponse, allow_deferred_responses
+
+SERVICE_DEPTH = 200
+"""Requests, or responses, that the middleware keeps until they are taken; by default it is 10, and
+a burst of requests would push each other out."""
+
+SERVICE_QOS = QoSProfile(
+    depth=SERVICE_DEPTH,
+    history=qos_profile_services_default.history,
+    reliability=qos_profile_services_default.reliability,
+    durability=qos_profile_services_default.durability,
+)
+
+MAX_WAITING = 100
 """Requests of one service that wait for their turn; more are refused."""
 
 
@@ -26,8 +38,8 @@ class _Line:
 
     def begin(self, request: Any, response: Any) -> Any:
         """Begin to answer a request; a refusal where there are too many."""
-        if self.worker.pending > MOST_WAITING:
-            return self._refusal(f"{MOST_WAITING} requests of {self.name} wait; ask again later")
+        if self.worker.pending > MAX_WAITING:
+            return self._refusal(f"{MAX_WAITING} requests of {self.name} wait; ask again later")
         ended = self._refusal("the node is ending")
         try:
             answer = self.worker.submit(partial(self._run, request, response))
@@ -35,7 +47,9 @@ class _Line:
             if self.worker.ending:
                 return ended
             return self._refusal(f"{error}; this computer allows no more threads: raise its limit")
-        return LaterResponse(answer, lambda ready: ended if ready.exception() else ready.result())
+        return DeferredResponse(
+            answer, lambda ready: ended if ready.exception() else ready.result()
+        )
 
     def _run(self, request: Any, response: Any) -> Any:
         self.began = time.monotonic()
@@ -66,7 +80,7 @@ class SlowServices:
         """Offer a service, e.g. ``~/set_payload``."""
         line = _Line(name.removeprefix("~/"), kind, answer)
         service = self._node.create_service(kind, name, line.begin, qos_profile=SERVICE_QOS)
-        allow_later_responses(service, self._on_executor)
+        allow_deferred_responses(service, self._on_executor)
         self._lines.append(line)
 
     def progress(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ from rbda_ros.robot.state import State
 
 Solved = TypeVar("Solved")
 
-MOST_POINTS = 50_000
+MAX_POINTS = 50_000
 """Points of one trajectory; beside the stream there is no room for more."""
 IN_ONE_BATCH = 4096
 """Points whose efforts are computed together."""
@@ -35,7 +35,7 @@ def trajectory_inverse_dynamics(
     points = request.trajectory.points
     if not points:
         raise RefusalError(Reason.WRONG_SIZE, "trajectory has no points; give at least one")
-    messages.check_count("trajectory.points", points, MOST_POINTS)
+    messages.check_count("trajectory.points", points, MAX_POINTS)
     joints = map_joints(robot, request.trajectory.joint_names)
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
     pose, twist, acceleration = _base_motion(robot, request, len(points))

@@ -4,15 +4,14 @@ One primitive evaluates a `BatchFunction`, and the function is its parameter. It
 same primitive with ``function.jvp``, which is linear in the tangents and transposed to
 ``function.vjp``: so every order of forward and reverse derivatives is there.
 
-Code that JAX compiled for the CPU calls `xla_call` through XLA's foreign-function interface, with a
-key of the function. The numbers stay where they are; no array of JAX is made, so that the call
-needs no other thread of JAX's.
+Code that JAX compiled for the CPU calls the engine (`engine/xla_call.c`) through XLA's
+foreign-function interface, with a key of the function. The numbers stay where they are; no array of
+JAX is made, so that the call needs no other thread of JAX's.
 """
 
 from __future__ import annotations
 
 import secrets
-from importlib import import_module
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -22,6 +21,7 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from rbda_ros.engine import core
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.robot.doors.argument_layout import ArgumentLayout
 from rbda_ros.robot.doors.batch_functions import BatchFunction, Jvp, closed_from_single
@@ -253,8 +253,7 @@ def _mapped(given: Any, axes: Any, *, function: BatchFunction) -> Any:
 
 CALL.def_abstract_eval(_shapes)
 mlir.register_lowering(CALL, mlir.lower_fun(_traced, multiple_results=True))
-xla_call: Any = import_module("rbda_ros._native.xla_call")
-jax.ffi.register_ffi_target(TARGET, xla_call.handler(_evaluate_buffers), platform="cpu")
+jax.ffi.register_ffi_target(TARGET, core.xla_handler(_evaluate_buffers), platform="cpu")
 mlir.register_lowering(CALL, _lowered, platform="cpu")
 ad.primitive_jvps[CALL] = _tangents
 ad.primitive_transposes[CALL] = _transposed

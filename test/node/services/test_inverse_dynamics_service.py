@@ -21,6 +21,10 @@ def in_place():
     return kind.Request(), kind.Response()
 
 
+def no_latest_state(robot):
+    raise InputError("no joint states")
+
+
 class Served:
     """A robot, and its service with messages in place."""
 
@@ -29,7 +33,7 @@ class Served:
         self.floating = mechanism.floating_base
         self.robot = load_robot(mechanism.urdf, mechanism.loops, floating_base=self.floating)
         self.request, self.response = in_place()
-        self.service = InverseDynamicsService()
+        self.service = InverseDynamicsService(no_latest_state)
         self.ask(self.robot.independent_position(self.robot.tree.home))
         for kernel in ("inverse_dynamics", "actuator_efforts"):
             assert self.robot.kernel(kernel).compile()
@@ -144,7 +148,7 @@ def test_plain_messages_are_answered_the_same(served):
     if served.floating:
         request.state.base_pose, y = pose_of(y), y[7:]
     request.state.position = y.tolist()
-    InverseDynamicsService()(robot, SETTINGS, request, response)
+    InverseDynamicsService(no_latest_state)(robot, SETTINGS, request, response)
     assert response.effort.tolist() == expected
     assert six_of(response.base_wrench.force, response.base_wrench.torque) == wrench
 
@@ -155,4 +159,4 @@ def test_joints_with_quaternions_are_not_answered_from_half_of_them():
     request, response = in_place()
     request.state.position = np.zeros(len(robot.independent_joint_names))
     with pytest.raises(InputError, match="joints with a quaternion: elbow; "):
-        InverseDynamicsService()(robot, SETTINGS, request, response)
+        InverseDynamicsService(no_latest_state)(robot, SETTINGS, request, response)

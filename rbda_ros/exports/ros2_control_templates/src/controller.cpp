@@ -161,7 +161,7 @@ protected:
       myrobot_gate_pass(&gate_, &rules_, now, efforts_.data());
       write_commands();
     } else {
-      myrobot_gate_end(&gate_, now, nullptr);
+      myrobot_gate_end(&gate_, now);
       write_zeros();
     }
     state_interfaces_values_[3 * kJoints] = code;

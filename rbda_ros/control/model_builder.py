@@ -13,11 +13,11 @@ from typing import TypeVar
 from rbda_ros import load_robot
 from rbda_ros.cluster_tree.cancelling import CancelToken
 from rbda_ros.control.settings import Settings
+from rbda_ros.control.worker import Worker
 from rbda_ros.description import read_description
 from rbda_ros.description.source import is_yaml_text, loops_without_prefix
 from rbda_ros.description.yaml_text import LARGEST_TEXT
 from rbda_ros.errors import DescriptionError, InputError, ModelError, Problem
-from rbda_ros.node.worker import Worker
 from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
 

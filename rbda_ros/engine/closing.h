@@ -46,7 +46,7 @@ typedef struct {
 typedef enum { CLOSED, INPUT_NOT_FINITE, TOO_FAR } closing_result_t;
 
 /* Evaluate the kernel with the loops closed, from the guess, or else from another closed position
- * `home` (nq). Where that fails the guess is as it was. */
+ * `home` (nq), unless it is NULL. Where that fails the guess is as it was. */
 closing_result_t close_loops(const closing_t *of, const closing_rules_t *rules, const double *home);
 
 #endif

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-OURS = Path(__file__).parents[2] / "rbda_ros" / "_native" / "xla_ffi.h"
+OURS = Path(__file__).parents[2] / "rbda_ros" / "engine" / "xla_ffi.h"
 RECORDS = {
     "XlaExtension": ("XLA_FFI_Extension_Base", {"size": "struct_size"}),
     "XlaVersion": ("XLA_FFI_Api_Version", {"major": "major_version", "minor": "minor_version"}),

@@ -8,16 +8,16 @@ import pytest
 from rbda_ros.cluster_tree.cancelling import (
     CancelledWorkError,
     CancelToken,
+    cancellable,
     cancelled_by,
     check_cancelled,
-    while_wanted,
 )
-from rbda_ros.node.worker import Worker, result_of
+from rbda_ros.control.worker import Worker, result_of
 
 
 def endless(begun):
     begun.set()
-    for _ in while_wanted(iter(int, 1)):
+    for _ in cancellable(iter(int, 1)):
         time.sleep(0.001)
 
 

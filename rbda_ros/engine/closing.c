@@ -68,8 +68,8 @@ closing_result_t close_loops(const closing_t *of, const closing_rules_t *rules, 
   if (newton(of, rules)) return CLOSED;
   copy(target, of->position, of->known);
   const double *base = start; /* a floating base is where the guess has it */
-  if (follow(of, rules, start, target, base) || follow(of, rules, home, target, base))
-    return CLOSED;
+  if (follow(of, rules, start, target, base)) return CLOSED;
+  if (home != NULL && follow(of, rules, home, target, base)) return CLOSED;
   copy(of->guess, start, of->nq);
   return TOO_FAR;
 }

@@ -1,4 +1,4 @@
-/* rbda_ros._native.cones: impulses of contacts with friction, of limits and of dry friction.
+/* Impulses of contacts with friction, of limits and of dry friction.
 
    Finds x with c = A x + g and, for each block of rows,
 
@@ -13,30 +13,20 @@
    of multipliers (ADMM; Carpentier, Le Lidec and Montaut 2024) has come: that finds which contacts
    stick, slide and open from anywhere, the former has all digits a few steps later. A may be
    singular: contacts may be redundant. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#include <numpy/arrayobject.h>
+#include "cones.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_ROWS = 768, ROUND = 10, NEWTON_STEPS = 20, HALVINGS = 6 };
+enum { ROUND = 10, NEWTON_STEPS = 20, HALVINGS = 6 };
 
-static const double SINGULAR = 1e-11; /* added to the diagonal of what Newton factors, over it */
-static const double DAMPING = 1e-6;   /* of the ADMM: keeps forces that are not determined */
-
-typedef struct {
-  int m, blocks, coulomb;
-  const char *kind; /* of each block */
-  const int *first; /* its first row */
-  double tolerance;
-  long most; /* iterations */
-} Problem;
+static const double REGULARIZATION =
+    1e-11;                          /* added to the diagonal of what Newton factors, over it */
+static const double DAMPING = 1e-6; /* of the ADMM: keeps forces that are not determined */
 
 /* One problem, scaled so that the diagonal of A is one on average in each block. */
 typedef struct {
-  const Problem *of;
+  const ConeProblem *of;
   double *A, *g, *parameter, *scale; /* scale: of each row */
   double *x, *c, *F, *y, *z, *before, *right, *step, *trial;
   double *factor, *lu;
@@ -89,7 +79,7 @@ static void multiply(const double *A, const double *x, const double *g, int m, d
 }
 
 /* p = x - c - s of a block, with c the velocity along its rows. */
-static int point_of(const Problem *problem, int b, const double *x, const double *c, double mu,
+static int point_of(const ConeProblem *problem, int b, const double *x, const double *c, double mu,
                     double *p)
 {
   int i = problem->first[b], rows = problem->first[b + 1] - i;
@@ -101,7 +91,7 @@ static int point_of(const Problem *problem, int b, const double *x, const double
 /* F = x - P(x - c - s), and the largest that a velocity misses, in the units of the caller. */
 static double natural_map(const Work *work, const double *x, double *c, double *F)
 {
-  const Problem *problem = work->of;
+  const ConeProblem *problem = work->of;
   double worst = 0.0;
   multiply(work->A, x, work->g, problem->m, c);
   for (int b = 0; b < problem->blocks; b++) {
@@ -120,7 +110,7 @@ static double natural_map(const Work *work, const double *x, double *c, double *
 /* Rows of the derivative of F, or of what is zero with it, and minus its value on the right. */
 static void newton_rows(Work *work, const double *x, const double *c)
 {
-  const Problem *problem = work->of;
+  const ConeProblem *problem = work->of;
   int m = problem->m;
   memset(work->lu, 0, (size_t)m * m * sizeof(double));
   for (int b = 0; b < problem->blocks; b++) {
@@ -133,7 +123,7 @@ static void newton_rows(Work *work, const double *x, const double *c)
       double *row = work->lu + (size_t)k * m;
       if (side > 0) { /* c = 0 */
         memcpy(row, work->A + (size_t)k * m, m * sizeof(double));
-        row[k] += SINGULAR;
+        row[k] += REGULARIZATION;
         work->right[k] = -c[k];
       } else if (side < 0) { /* x at the end of its range */
         row[k] = 1.0;
@@ -161,7 +151,7 @@ static void newton_rows(Work *work, const double *x, const double *c)
       for (int l = 0; l < 3; l++) {
         const double *of_A = work->A + (size_t)(i + l) * m;
         for (int j = 0; j < m; j++) row[j] += weight[l] * of_A[j];
-        row[i + l] += (k == l) - DP[k][l] + (k == l) * SINGULAR;
+        row[i + l] += (k == l) - DP[k][l] + (k == l) * REGULARIZATION;
       }
       work->right[i + k] = -work->F[i + k];
     }
@@ -269,7 +259,7 @@ static void solve_factored(const Work *work, double *b)
    first two are apart, over how far the second moved, is for the weight. */
 static double admm_round(Work *work, double weight)
 {
-  const Problem *problem = work->of;
+  const ConeProblem *problem = work->of;
   int m = problem->m;
   double apart = 0.0, moved = 0.0;
   for (int n = 0; n < ROUND; n++) {
@@ -303,7 +293,7 @@ static double admm_round(Work *work, double weight)
 /* Solve from x; what velocities miss. The best point of all that were seen is in y. */
 static double solve(Work *work, long *iterations)
 {
-  const Problem *problem = work->of;
+  const ConeProblem *problem = work->of;
   int m = problem->m;
   double *best = work->y, weight = 0.1;
   double *start = work->trial;
@@ -350,7 +340,7 @@ static double solve(Work *work, long *iterations)
 static double solve_scaled(Work *work, const double *A, const double *g, const double *parameter,
                            double *x, long *iterations)
 {
-  const Problem *problem = work->of;
+  const ConeProblem *problem = work->of;
   int m = problem->m;
   for (int b = 0; b < problem->blocks; b++) {
     int i = problem->first[b], end = problem->first[b + 1];
@@ -371,106 +361,35 @@ static double solve_scaled(Work *work, const double *A, const double *g, const d
   return missed;
 }
 
-static int make_work(Work *work, const Problem *problem)
+size_t cone_numbers(int m, int blocks)
 {
-  size_t m = problem->m, blocks = problem->blocks;
-  double *memory = PyMem_Calloc(3 * m * m + 13 * m + blocks + 1, sizeof(double));
-  work->of = problem;
-  work->A = memory;
-  if (memory == NULL) return 0;
-  work->factor = memory + m * m;
-  work->lu = work->factor + m * m;
-  double **vectors[] = {&work->g, &work->scale, &work->x,    &work->c,    &work->F,
-                        &work->y, &work->z,     &work->step, &work->trial};
-  double *next = work->lu + m * m;
-  for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++, next += m) *vectors[i] = next;
-  work->before = next; /* of twice the size, as right: the second half is kept for longer */
-  work->right = next + 2 * m;
-  work->parameter = next + 4 * m;
-  return 1;
+  return 3 * (size_t)m * m + 13 * (size_t)m + blocks + 1;
 }
 
-/* The first row of each block, and their number of rows in all; -1 for an unknown kind. */
-static int read_blocks(const char *kinds, Py_ssize_t blocks, int *first)
+double solve_cone_problem(const ConeProblem *problem, const double *A, const double *g,
+                          const double *parameter, double *x, long *iterations, double *memory)
+{
+  size_t m = problem->m;
+  Work work = {.of = problem, .A = memory, .factor = memory + m * m, .lu = memory + 2 * m * m};
+  double **vectors[] = {&work.g, &work.scale, &work.x,    &work.c,    &work.F,
+                        &work.y, &work.z,     &work.step, &work.trial};
+  double *next = work.lu + m * m;
+  for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++, next += m) *vectors[i] = next;
+  work.before = next; /* of twice the size, as right: the second half is kept for longer */
+  work.right = next + 2 * m;
+  work.parameter = next + 4 * m;
+  return solve_scaled(&work, A, g, parameter, x, iterations);
+}
+
+int cone_rows(const char *kinds, ptrdiff_t blocks, int *first)
 {
   int m = 0;
-  for (Py_ssize_t b = 0; b < blocks; b++) {
+  for (ptrdiff_t b = 0; b < blocks; b++) {
     if (strchr("epbc", kinds[b]) == NULL) return -1;
     first[b] = m;
     m += kinds[b] == 'c' ? 3 : 1;
-    if (m > MOST_ROWS) return -1;
+    if (m > MAX_CONE_ROWS) return -1;
   }
   first[blocks] = m;
   return m;
-}
-
-static int has_shape(PyArrayObject *array, int dimensions, const npy_intp *shape)
-{
-  return PyArray_TYPE(array) == NPY_DOUBLE && PyArray_IS_C_CONTIGUOUS(array)
-         && PyArray_NDIM(array) == dimensions
-         && memcmp(PyArray_DIMS(array), shape, dimensions * sizeof *shape) == 0;
-}
-
-static PyObject *solve_many(PyObject *self, PyObject *arguments)
-{
-  (void)self;
-  const char *kinds;
-  Py_ssize_t blocks;
-  PyArrayObject *A, *g, *parameters, *x;
-  int coulomb, first[MOST_ROWS + 1];
-  double tolerance;
-  long most;
-  if (!PyArg_ParseTuple(arguments, "s#O!O!O!O!pdl", &kinds, &blocks, &PyArray_Type, &A,
-                        &PyArray_Type, &g, &PyArray_Type, &parameters, &PyArray_Type, &x, &coulomb,
-                        &tolerance, &most))
-    return NULL;
-  int m = blocks > MOST_ROWS ? -1 : read_blocks(kinds, blocks, first);
-  npy_intp count = PyArray_NDIM(A) > 0 ? PyArray_DIM(A, 0) : 0;
-  npy_intp square[] = {count, m, m}, rows[] = {count, m}, each[] = {count, blocks};
-  if (m < 0 || !has_shape(A, 3, square) || !has_shape(g, 2, rows) || !has_shape(x, 2, rows)
-      || !has_shape(parameters, 2, each) || !PyArray_ISWRITEABLE(x)) {
-    PyErr_SetString(PyExc_ValueError, "kinds, matrices and vectors do not belong together");
-    return NULL;
-  }
-  Problem problem = {m, (int)blocks, coulomb, kinds, first, tolerance, most};
-  Work work;
-  PyArrayObject *missed = (PyArrayObject *)PyArray_SimpleNew(1, &count, NPY_DOUBLE);
-  PyArrayObject *taken = (PyArrayObject *)PyArray_SimpleNew(1, &count, NPY_LONG);
-  if (missed == NULL || taken == NULL || !make_work(&work, &problem)) {
-    Py_XDECREF(missed);
-    Py_XDECREF(taken);
-    return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-  }
-  const double *A_n = PyArray_DATA(A), *g_n = PyArray_DATA(g), *p_n = PyArray_DATA(parameters);
-  double *x_n = PyArray_DATA(x), *missed_n = PyArray_DATA(missed);
-  long *taken_n = PyArray_DATA(taken);
-  Py_BEGIN_ALLOW_THREADS;
-  for (npy_intp n = 0; n < count; n++)
-    missed_n[n] = solve_scaled(&work, A_n + n * m * m, g_n + n * m, p_n + n * blocks, x_n + n * m,
-                               taken_n + n);
-  Py_END_ALLOW_THREADS;
-  PyMem_Free(work.A);
-  return Py_BuildValue("NN", missed, taken);
-}
-
-static PyMethodDef methods[] = {
-    {"solve", solve_many, METH_VARARGS,
-     "solve(kinds, A (n, m, m), g (n, m), parameters (n, blocks), x (n, m), coulomb, tolerance, "
-     "max_iterations) -> what velocities miss (n), iterations (n). x is where to start, and the "
-     "solution then."},
-    {NULL, NULL, 0, NULL},
-};
-
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "rbda_ros._native.cones",
-    .m_doc = "Impulses of contacts with friction, of limits and of dry friction.",
-    .m_size = -1,
-    .m_methods = methods,
-};
-
-PyMODINIT_FUNC PyInit_cones(void)
-{
-  import_array();
-  return PyModule_Create(&definition);
 }

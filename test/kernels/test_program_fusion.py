@@ -7,11 +7,10 @@ import pytest
 from mechanism_table import MECHANISMS, closed_states
 
 from rbda_ros import load_robot
-from rbda_ros.kernels.joining import join
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.machine import compile_batch
 from rbda_ros.kernels.plan import make_plan
-from rbda_ros.kernels.program import is_smooth, read_program
+from rbda_ros.kernels.program import fuse_check, is_smooth, read_program
 
 KERNELS = "inverse_dynamics", "forward_dynamics", "mass_matrix", "spanning_motion"
 
@@ -75,7 +74,7 @@ def test_sines_are_taken_once(robot, name):
     program, check = (
         read_program(f) for f in (robot.kernel(name)._function, robot._kernels._check())
     )
-    both = join(program, check)
+    both = fuse_check(program, check)
     assert both.answered == len(program.instructions)
     alone = [len(make_plan(each).angles) for each in (program, check)]
     assert len(make_plan(both).angles) == max(alone)

@@ -19,7 +19,7 @@ def ties_base(tree: SpanningTree, constraints: Iterable[Constraint]) -> bool:
     return any(1 in bodies_tied(tree, constraint) for constraint in constraints)
 
 
-def without_held(tree: SpanningTree, description: RobotDescription) -> RobotDescription:
+def without_fixed(tree: SpanningTree, description: RobotDescription) -> RobotDescription:
     """The description without cuts that fixed joints hold, with a warning for each.
 
     Raises:

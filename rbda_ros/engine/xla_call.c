@@ -1,12 +1,10 @@
-/* rbda_ros._native.xla_call: the target that compiled JAX code calls, through XLA's FFI.
+/* The target that compiled JAX code calls, through XLA's foreign-function interface.
 
    The handler finds the arguments and results of a call in XLA's memory, and gives them to one
    Python function as memory views: nothing is copied on the way in. That function evaluates a
    kernel, which releases the interpreter's lock, and returns None, or a code and a text that
    become XLA's error. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
+#include "engine.h"
 #include "xla_ffi.h"
 
 static PyObject *evaluate; /* (key, arguments, results) -> None, or (code, text) */
@@ -114,29 +112,9 @@ static XlaError *handle(XlaCallFrame *frame)
   return error;
 }
 
-static PyObject *handler(PyObject *module, PyObject *function)
+PyObject *xla_handler(PyObject *module, PyObject *function)
 {
-  (void)module;
   Py_INCREF(function);
   Py_XSETREF(evaluate, function);
   return PyCapsule_New((void *)handle, NULL, NULL);
-}
-
-static PyMethodDef methods[] = {
-    {"handler", handler, METH_O,
-     "handler(function)\n--\n\nA capsule of the target; calls of it go to the function."},
-    {NULL},
-};
-
-static PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "xla_call",
-    .m_doc = "The target that compiled JAX code calls.",
-    .m_size = -1,
-    .m_methods = methods,
-};
-
-PyMODINIT_FUNC PyInit_xla_call(void)
-{
-  return PyModule_Create(&definition);
 }

@@ -13,6 +13,18 @@ static bool usable(numbers_t numbers, double largest)
   return true;
 }
 
+/* The time of a message: its stamp; or where none is needed and there is none, its arrival. It is
+ * rejected where it is too old, too far in the future, or older than the one before. */
+static code_t check_time(machine_t *m, int64_t stamp, bool needed, int64_t before, moment_t moment,
+                         int64_t *time)
+{
+  const int64_t timeout = m->config->settings.timeout;
+  *time = stamp != 0 || (needed && timeout != 0) ? stamp : moment.now;
+  m->detail.value = (double)(moment.now - *time);
+  if (is_stale(*time, moment.now, timeout)) return STALE;
+  return timeout != 0 && *time < before ? OUT_OF_ORDER : ACCEPTED;
+}
+
 static int by_number(const void *one, const void *other)
 {
   const int32_t a = *(const int32_t *)one, b = *(const int32_t *)other;
@@ -24,7 +36,7 @@ code_t feed_reference(machine_t *m, const uint8_t *data, size_t size, moment_t m
 {
   state_t *s = m->state;
   cdr_reader_t reader = cdr_begin(data, size);
-  (void)cdr_header(&reader);
+  const header_t header = cdr_header(&reader);
   const uint32_t count = cdr_count(&reader);
   if (reader.failed || count > size) return UNREADABLE;
   if (count > MAX_NAMES) return WRONG_SIZE;
@@ -54,6 +66,8 @@ code_t feed_reference(machine_t *m, const uint8_t *data, size_t size, moment_t m
     code = MISNAMED;
   for (uint32_t k = 0; code == ACCEPTED && k < count; k++)
     if (joints[k] != NOWHERE && !isfinite(number_at(acceleration, k))) code = NOT_FINITE;
+  int64_t time;
+  if (code == ACCEPTED) code = check_time(m, header.stamp, false, s->reference_time, moment, &time);
   if (code == ACCEPTED) {
     memset(s->referenced, 0, (size_t)s->joints);
     for (uint32_t k = 0; k < count; k++) {
@@ -61,8 +75,7 @@ code_t feed_reference(machine_t *m, const uint8_t *data, size_t size, moment_t m
       s->referenced[joints[k]] = 1;
       s->reference[joints[k]] = number_at(acceleration, k);
     }
-    /* By arrival: the stamp of a trajectory is when it begins, and may be zero for "now". */
-    s->reference_time = moment.now;
+    s->reference_time = time; /* a trajectory without a stamp begins now */
   }
   free(joints);
   return code;
@@ -86,9 +99,12 @@ code_t feed_base_state(machine_t *m, const uint8_t *data, size_t size, moment_t 
   const double length = sqrt(squared);
   m->detail.value = length;
   if (!(fabs(length - 1.0) <= 1e-3)) return NOT_A_ROTATION;
+  int64_t time;
+  const code_t code = check_time(m, header.stamp, true, s->base_time, moment, &time);
+  if (code != ACCEPTED) return code;
   const double divisor = fabs(length - 1.0) > 1e-15 ? length : 1.0;
   for (size_t k = 0; k < 7; k++) s->base_position[k] = number_at(pose, k) / (k < 3 ? 1.0 : divisor);
-  s->base_time = header.stamp != 0 || settings->timeout != 0 ? header.stamp : moment.now;
+  s->base_time = time;
   for (int k = 0; k < 6; k++) {
     s->base_twist[k] = number_at(twist, (size_t)k);
     if (s->base_nv > 0 && settings->acceleration_source == ACCELERATION_ESTIMATE)
@@ -110,6 +126,9 @@ code_t feed_wrench(machine_t *m, const uint8_t *data, size_t size, moment_t mome
   const int link = find_name(&model->links, header.frame_id);
   if (link == NOWHERE) return MISNAMED;
   if (!usable(wrench, m->config->settings.largest)) return NOT_FINITE;
+  int64_t time;
+  const code_t code = check_time(m, header.stamp, false, s->wrench_time[link], moment, &time);
+  if (code != ACCEPTED) return code;
   /* Force and moment in the frame of the body, angular first. */
   const double *R = model->link_frames + 12 * link, *p = R + 9;
   double force[3], moment_about_link[3];
@@ -125,6 +144,6 @@ code_t feed_wrench(machine_t *m, const uint8_t *data, size_t size, moment_t mome
   on_body[1] = moment_about_link[1] + (p[2] * force[0] - p[0] * force[2]);
   on_body[2] = moment_about_link[2] + (p[0] * force[1] - p[1] * force[0]);
   memcpy(on_body + 3, force, sizeof force);
-  s->wrench_time[link] = moment.now;
+  s->wrench_time[link] = time;
   return ACCEPTED;
 }

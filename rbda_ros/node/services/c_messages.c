@@ -262,11 +262,11 @@ static bool write_fields(const layout_t *layout, void *at, PyObject *object)
 
 /* What rclpy calls: it says nothing of which message it has, so each kind has its functions. */
 
-enum { MOST_KINDS = 32 };
+enum { MAX_KINDS = 32 };
 static struct {
   const layout_t *layout;
   PyTypeObject *type;
-} kinds[MOST_KINDS];
+} kinds[MAX_KINDS];
 static int kind_count;
 
 static PyObject *to_python(int kind, void *message)
@@ -298,7 +298,7 @@ ALL(KIND)
 static const struct {
   PyObject *(*to_python)(void *);
   bool (*from_python)(PyObject *, void *);
-} functions[MOST_KINDS] = {ALL(BOTH)};
+} functions[MAX_KINDS] = {ALL(BOTH)};
 
 /* In Python. */
 
@@ -308,7 +308,7 @@ static PyObject *add(PyObject *Py_UNUSED(module), PyObject *args)
   if (!PyArg_ParseTuple(args, "OO", &support, &make)) return NULL;
   const members_t *members = members_of(PyCapsule_GetPointer(support, PyCapsule_GetName(support)));
   if (PyErr_Occurred()) return NULL;
-  if (kind_count == MOST_KINDS || !is_known(members))
+  if (kind_count == MAX_KINDS || !is_known(members))
     return PyErr_Format(PyExc_TypeError, "it has fields that are not known here");
   layout_t *layout = new_layout(members);
   if (layout == NULL) return PyErr_NoMemory();

@@ -7,9 +7,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from rclpy.service import Service
+
 
 @dataclass(frozen=True)
-class LaterResponse:
+class DeferredResponse:
     """In the place of a response.
 
     Attributes:
@@ -23,18 +25,20 @@ class LaterResponse:
     get: Callable[[Future[Any]], Any]
 
 
-def allow_later_responses(service: Any, create_task: Callable[[Callable[[], None]], Any]) -> None:
-    """Let the callback of a service return a `LaterResponse`; it is sent when it is ready.
+def allow_deferred_responses(
+    service: Service[Any, Any], create_task: Callable[[Callable[[], None]], Any]
+) -> None:
+    """Let the callback of a service return a `DeferredResponse`; it is sent when it is ready.
 
     Args:
-        service: of rclpy.
+        service: whose responses these are.
         create_task: runs something on the executor of the service: the middleware wants one
             thread for all that is sent.
     """
     send = service.send_response
 
     def send_when_ready(response: Any, header: Any) -> None:
-        if not isinstance(response, LaterResponse):
+        if not isinstance(response, DeferredResponse):
             send(response, header)
             return
         get = response.get

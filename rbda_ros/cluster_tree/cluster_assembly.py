@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbda_ros.cluster_tree.cancelling import while_wanted
+from rbda_ros.cluster_tree.cancelling import cancellable
 from rbda_ros.cluster_tree.closing.assembly import Assembly, AssemblyError, Wishes, assemble
 from rbda_ros.cluster_tree.closing.idle import RodSearch
 from rbda_ros.cluster_tree.closing.tolerances import rounding_gap
@@ -19,7 +19,7 @@ from rbda_ros.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)
-class TiedClusters:
+class ClusterAssembly:
     """The clusters of a robot, and what ties the joints of each.
 
     Attributes:
@@ -46,7 +46,7 @@ class TiedClusters:
     def assemble(self) -> list[Assembly | None]:
         """Assemble each cluster; None where nothing is tied."""
         found, problems = [], []
-        for k in while_wanted(range(len(self.clusters))):
+        for k in cancellable(range(len(self.clusters))):
             try:
                 found.append(self._assembly(k) if self.constraints[k] else None)
             except AssemblyError as failed:

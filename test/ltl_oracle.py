@@ -2,28 +2,14 @@
 
 H = L' L has no entry for coordinates on different branches, and neither has L (Featherstone,
 "Efficient Factorization of the Joint-Space Inertia Matrix for Branched Kinematic Trees", 2005).
-`rbda_ros/engine/ltl_factorization.c` does the same, operation by operation.
+`rbda_ros/engine/ltl_factorization.c` does the same, operation by operation: the bits are the same.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Array
-
-
-def parents(tree: ClusterTree) -> list[int]:
-    """For each coordinate of y the one before it on the way to the base; -1 where there is none."""
-    found: list[int] = []
-    last: dict[int | None, int] = {None: -1}
-    for k, node in enumerate(tree.clusters):
-        before = last[node.parent]
-        for _ in range(node.ny):
-            found.append(before)
-            before = len(found) - 1
-        last[k] = before
-    return found
 
 
 def factor(parent: list[int], H: Array) -> Array | None:

@@ -1,16 +1,32 @@
-"""A thread that does things one after the other, and can be told to stop."""
+"""Long work in a thread of lower priority, one piece after the other; it can be cancelled."""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from rbda_ros.cluster_tree.cancelling import CancelToken, cancelled_by, check_cancelled
-from rbda_ros.node.thread_priority import step_back
 
 T = TypeVar("T")
+
+NICENESS = 5
+"""Niceness of threads that do long work, beyond that of the main thread. With more, those that wait
+for the interpreter would wait longer while one of these has it."""
+
+
+def lower_priority() -> None:
+    """Have the system prefer other threads to this one, and to those that it starts.
+
+    Where niceness belongs to threads, as on Linux.
+    """
+    if sys.platform == "linux":
+        niceness = os.getpriority(os.PRIO_PROCESS, os.getpid()) + NICENESS
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(niceness, 19))
 
 
 def result_of(done: Future[T]) -> T:
@@ -38,7 +54,7 @@ class Worker:
         self._ending = CancelToken()
         self._pending: set[Future[Any]] = set()
         self._thread = ThreadPoolExecutor(
-            max_workers=1, thread_name_prefix=name, initializer=step_back
+            max_workers=1, thread_name_prefix=name, initializer=lower_priority
         )
 
     def submit(self, make: Callable[[], T], *tokens: CancelToken) -> Future[T]:

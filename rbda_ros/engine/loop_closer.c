@@ -1,0 +1,142 @@
+/* The continuation of closing.c, for a kernel whose arrays Python fills and reads. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stddef.h>
+
+#include "closing.h"
+
+typedef struct {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject *kernel;          /* rbda_ros.engine.core.Kernel */
+  PyObject *arrays;          /* tuple: its inputs, then its outputs */
+  PyObject *entries, *parts; /* arrays of int64 */
+  kernel_t bound;
+  closing_t closing;
+  closing_rules_t rules;
+} LoopCloser;
+
+/* The kernel, by the interpreter. An error stays set, and no further evaluation changes it. */
+static void evaluate(void *memory)
+{
+  const LoopCloser *closer = memory;
+  if (PyErr_Occurred()) return;
+  PyObject *done = PyObject_Call(closer->kernel, closer->arrays, NULL);
+  Py_XDECREF(done);
+}
+
+static int find_memory(PyObject *array, const char *format, void **at, size_t *count)
+{
+  Py_buffer view;
+  if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) return 0;
+  const int right = view.itemsize == 8 && view.format != NULL && strchr(format, view.format[0]);
+  *at = view.buf;
+  *count = (size_t)view.len / 8;
+  PyBuffer_Release(&view); /* whoever keeps the array keeps its memory */
+  if (!right) PyErr_SetString(PyExc_ValueError, "an array has another type");
+  return right;
+}
+
+static int find_array(const LoopCloser *closer, Py_ssize_t k, double **at, size_t *count)
+{
+  if (k < 0 || k >= PyTuple_GET_SIZE(closer->arrays)) {
+    PyErr_SetString(PyExc_ValueError, "there is no such array");
+    return 0;
+  }
+  return find_memory(PyTuple_GET_ITEM(closer->arrays, k), "d", (void **)at, count);
+}
+
+static int set_closing(LoopCloser *closer, Py_ssize_t position, Py_ssize_t guess, Py_ssize_t base)
+{
+  closing_t *of = &closer->closing;
+  const Py_ssize_t last = PyTuple_GET_SIZE(closer->arrays) - 1;
+  size_t entries, q, health;
+  if (!find_array(closer, position, &of->position, &of->known)
+      || !find_array(closer, guess, &of->guess, &of->nq)
+      || !find_array(closer, last - 1, &of->q, &q)
+      || !find_array(closer, last, (double **)&of->health, &health)
+      || !find_memory(closer->entries, "lq", (void **)&of->entries, &entries)
+      || !find_memory(closer->parts, "lq", (void **)&closer->rules.parts,
+                      &closer->rules.part_count))
+    return 0;
+  int fit = entries == of->known && q == of->nq && health >= HEALTH && base >= 0
+            && (size_t)base <= of->nq;
+  for (size_t k = 0; fit && k < entries; k++)
+    fit = of->entries[k] >= 0 && (size_t)of->entries[k] < of->nq;
+  if (!fit) {
+    PyErr_SetString(PyExc_ValueError, "arrays and joints do not belong together");
+    return 0;
+  }
+  of->base_nq = (size_t)base;
+  of->scratch = PyMem_Calloc(2 * of->nq + 2 * of->known + 1, sizeof(double));
+  if (of->scratch == NULL) PyErr_NoMemory();
+  return of->scratch != NULL;
+}
+
+static PyObject *loop_closer_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
+                                        PyObject *names)
+{
+  LoopCloser *closer = (LoopCloser *)self;
+  void *home;
+  size_t count;
+  if (PyVectorcall_NARGS(flags) != 1 || names != NULL)
+    return PyErr_Format(PyExc_TypeError, "give another closed position");
+  if (!find_memory(given[0], "d", &home, &count)) return NULL;
+  if (count != closer->closing.nq)
+    return PyErr_Format(PyExc_ValueError, "a closed position has %zu numbers", closer->closing.nq);
+  const closing_result_t result = close_loops(&closer->closing, &closer->rules, home);
+  return PyErr_Occurred() ? NULL : PyLong_FromLong(result);
+}
+
+static PyObject *loop_closer_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+{
+  static char *words[] = {"kernel",  "arrays", "position", "guess",   "entries", "base_nq",
+                          "precise", "closed", "nearby",   "repeats", "parts",   NULL};
+  PyObject *kernel, *arrays, *entries, *parts;
+  Py_ssize_t position, guess, base;
+  closing_rules_t rules = {0};
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "$OO!nnOndddiO:LoopCloser", words, &kernel,
+                                   &PyTuple_Type, &arrays, &position, &guess, &entries, &base,
+                                   &rules.precise, &rules.closed, &rules.nearby, &rules.repeats,
+                                   &parts))
+    return NULL;
+  LoopCloser *closer = (LoopCloser *)type->tp_alloc(type, 0);
+  if (closer == NULL) return NULL;
+  closer->vectorcall = loop_closer_vectorcall;
+  closer->kernel = Py_NewRef(kernel);
+  closer->arrays = Py_NewRef(arrays);
+  closer->entries = Py_NewRef(entries);
+  closer->parts = Py_NewRef(parts);
+  closer->rules = rules;
+  closer->bound = (kernel_t){.evaluate = evaluate, .memory = closer};
+  closer->closing.kernel = &closer->bound;
+  if (!set_closing(closer, position, guess, base)) Py_CLEAR(closer);
+  return (PyObject *)closer;
+}
+
+static void loop_closer_dealloc(PyObject *self)
+{
+  LoopCloser *closer = (LoopCloser *)self;
+  Py_XDECREF(closer->kernel);
+  Py_XDECREF(closer->arrays);
+  Py_XDECREF(closer->entries);
+  Py_XDECREF(closer->parts);
+  PyMem_Free(closer->closing.scratch);
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyTypeObject LoopCloserType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.engine.core.LoopCloser",
+    .tp_doc =
+        "LoopCloser(*, kernel, arrays, position, guess, entries, base_nq, precise, closed,\n"
+        "nearby, repeats, parts): closes loops over and over; see closing.h.\n\n"
+        "`position` and `guess` are places in `arrays`, whose last two are q and health.\n"
+        "Called with another closed position (nq,), it returns 0 where the loops are closed,\n"
+        "1 where an input is not finite, and 2 where that is too far.",
+    .tp_basicsize = sizeof(LoopCloser),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(LoopCloser, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = loop_closer_new,
+    .tp_dealloc = loop_closer_dealloc,
+};

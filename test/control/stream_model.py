@@ -1,0 +1,568 @@
+"""The whole stream as a slow and readable model: messages and times in, numbers and reasons out.
+
+`rbda_ros/control` in C must do the same: `test_stream_model.py` compares both on random scenarios.
+The model knows joints by their names, forgets nothing but what it says, and computes efforts by
+the methods of `Robot`, not by the kernels of the stream. The gate is that of `gate_model.py`.
+
+Efforts that stand for a while after the inputs stopped (`on_stale` gravity and damping) are not
+modelled here: `test_promises.py` has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from gate_model import GateModel, GateSettings
+
+from rbda_ros import InputError, Robot
+from rbda_ros.control.configuration import largest_efforts
+from rbda_ros.control.parameter_maps import joint_gains
+from rbda_ros.control.settings import Settings, publishes_joint_states
+
+NEVER = -(2**62)
+MAX_KERNELS = 30
+"""Kernels that are kept; the first ones make room for others."""
+JUMP = 10_000_000
+"""How far time goes back before it counts as a jump [ns]."""
+POSITIONS_SUFFICE = (
+    "no fresh reference",
+    "no fresh external wrench",
+    "no acceleration",
+    "joints missing",
+    "no fresh base state",
+)
+"""Reasons after which ~/joint_states are published all the same."""
+Numbers = Mapping[str, np.ndarray]
+Key = tuple[frozenset[str], str, bool, frozenset[str] | None, tuple[str, ...]]
+"""A kernel: measured joints, source of accelerations, wrenches, joints of references, terms."""
+
+
+class RejectedError(Exception):
+    """An input without an answer; the text is the reason."""
+
+
+@dataclass
+class JointMessage:
+    """A JointState, or a command; a field may be empty or have any size."""
+
+    names: Sequence[str]
+    stamp: int
+    position: Sequence[float] = ()
+    velocity: Sequence[float] = ()
+    effort: Sequence[float] = ()
+
+
+@dataclass
+class Rate:
+    """Differences of a number through a first-order low-pass."""
+
+    time: int = NEVER
+    began: int = NEVER
+    value: float = math.nan
+    filtered: float = 0.0
+    rate: float = math.nan
+
+    def update(self, value: float, time: int, cutoff: float, longest: float) -> None:
+        """Take the next number; a rate needs one time constant without a gap."""
+        gap = time - self.time
+        if gap == 0:
+            return
+        speed = 2.0 * math.pi * cutoff
+        if self.time != NEVER and 0 < gap <= longest:
+            raw = (value - self.value) / (gap * 1e-9)
+            self.filtered += -math.expm1(-speed * gap * 1e-9) * (raw - self.filtered)
+            elapsed = speed * (time - self.began) * 1e-9
+            known = elapsed >= 1.0
+            self.rate = self.filtered / -math.expm1(-elapsed) if known else math.nan
+        else:
+            self.began, self.filtered, self.rate = time, 0.0, math.nan
+        self.value = value
+        self.time = time if math.isfinite(value) else NEVER
+
+
+@dataclass
+class Joint:
+    """All that messages said of one joint."""
+
+    position: float = math.nan
+    velocity: float = math.nan
+    time: int = NEVER
+    effort: float = math.nan
+    effort_time: int = NEVER
+    source: tuple[str, ...] | None = None  # names of the message that the position is from
+    position_rate: Rate = field(default_factory=Rate)
+    velocity_rate: Rate = field(default_factory=Rate)
+
+
+class WholeStreamModel:
+    """Joint states, references, base states and wrenches to efforts and completed states.
+
+    Args:
+        robot: the model.
+        settings: of the node.
+    """
+
+    def __init__(self, robot: Robot, settings: Settings) -> None:
+        self.robot, self.settings = robot, settings
+        self.gates = {"feedforward": GateModel(), "effort_commands": GateModel()}
+        self.standing = dict.fromkeys(self.gates, False)
+        self.last_used: frozenset[str] = frozenset()  # joints of the last answer
+        self.terms = settings.terms
+        self.requested: Key | None = None
+        self.prepared: dict[Key, bool] = {}  # whether those joints determine the others
+        self.q, self.base_twist = robot.neutral(), np.zeros(6)
+        self.reference: dict[str, float] = {}
+        self._forget()
+        for key in self._likely():
+            self.prepared[key] = self._determined(key[0])
+
+    # Settings and robots.
+
+    def apply(self, settings: Settings) -> None:
+        """Other settings, from the next message on; what was measured stays."""
+        names = "velocity_source", "acceleration_source"
+        if any(getattr(settings, n) != getattr(self.settings, n) for n in names):
+            self._forget_differences()
+        self.settings = settings
+        for key in self._likely(self.last_used):
+            if key not in self.prepared:
+                self._prepare(key)
+        self.last_used = frozenset()
+
+    def use(self, robot: Robot) -> None:
+        """Another robot: joints of the same name are the same motors.
+
+        Kernels for joints that were used before are prepared where the joints are the same.
+        """
+        same = robot.joint_names == self.robot.joint_names
+        before, self.robot = self.prepared if same else {}, robot
+        if not same:
+            self.q, self.reference = robot.neutral(), {}
+        self.last_used = frozenset()
+        self._forget()
+        for gate in self.gates.values():
+            gate.restart()
+            if not same:  # motors that this robot lacks are not followed any more
+                motors = robot.actuated_joint_names
+                gate.last = {name: x for name, x in gate.last.items() if name in motors}
+        s = self.settings
+        old = [(k[0], s.acceleration_source, s.external_wrench, k[3], s.terms) for k in before]
+        if s.acceleration_source != "reference":
+            old = [(*key[:3], None, key[4]) for key in old]
+        self.prepared = {key: self._determined(key[0]) for key in [*self._likely(), *old]}
+
+    def stop(self, steady: int) -> Numbers:
+        """End the topics of motors with zeros, and forget all inputs."""
+        out = {}
+        for topic, gate in self.gates.items():
+            if self.standing[topic] and self.settings.on_stale != "nothing":
+                self._zeros(topic, steady, out)
+            gate.restart()
+        self._forget()
+        return out
+
+    def _forget(self) -> None:
+        self.joints: dict[str, Joint] = {name: Joint() for name in self.robot.joint_names}
+        self.times: dict[tuple[str, ...], int] = {}  # of messages with the same names
+        self.reference_time = self.base_time = self.latest = NEVER
+        self.base_rates = [Rate() for _ in range(6)]
+        self.wrenches: dict[str, np.ndarray] = {}
+        self.wrench_times: dict[str, int] = {}
+        self.answered_steady = NEVER
+
+    def _forget_differences(self) -> None:
+        for joint in self.joints.values():
+            joint.position_rate, joint.velocity_rate = Rate(), Rate()
+        self.base_rates = [Rate() for _ in range(6)]
+
+    # Kernels: the first message that needs one is rejected, the next is answered.
+
+    def _likely(self, used: frozenset[str] = frozenset()) -> list[Key]:
+        """Kernels for the joints used last; at first for those that are usual."""
+        robot, s = self.robot, self.settings
+        every = frozenset(robot.coordinates.scalar_positions)
+        usual = [frozenset(robot.independent_joint_names), every]
+        usual.append(frozenset(robot.actuated_joint_names))
+        references: list[frozenset[str] | None] = [None]
+        if s.acceleration_source == "reference":
+            references = [frozenset(), usual[0], every]
+        return [
+            (names, s.acceleration_source, s.external_wrench, wanted, s.terms)
+            for names in ([used] if used else usual)
+            for wanted in references
+            if names
+        ]
+
+    def _determined(self, names: frozenset[str]) -> bool:
+        try:
+            self.robot.determining_joints(list(names))
+        except InputError:
+            return False
+        return True
+
+    def _prepare(self, key: Key) -> None:
+        self.prepared[key] = self._determined(key[0])
+        while len(self.prepared) > MAX_KERNELS:
+            self.prepared.pop(next(iter(self.prepared)))
+        self.last_used = frozenset()
+
+    def _determines(self, names: frozenset[str]) -> bool:
+        """Whether these joints determine all others.
+
+        Raises:
+            RejectedError: no kernel of them is prepared; it is, for the next message.
+        """
+        if not names:
+            return False
+        s, other_terms = self.settings, None
+        wanted = frozenset(self.reference) if s.acceleration_source == "reference" else None
+        key = names, s.acceleration_source, s.external_wrench, wanted, s.terms
+        for known, determined in self.prepared.items():
+            if known[0] == names and (not determined or known == key):
+                self.terms = s.terms
+                return determined
+            if known[:4] == key[:4]:
+                other_terms = known[4]
+        self.requested = key
+        if other_terms is None:
+            raise RejectedError("kernel not ready")
+        self.terms = other_terms  # until there is a better one
+        return True
+
+    def end_message(self) -> None:
+        """Between two messages, what the last one asked for is prepared."""
+        if self.requested is not None:
+            self._prepare(self.requested)
+            self.requested = None
+
+    # Inputs.
+
+    def begin(self, now: int) -> None:
+        """Look at the clock: where it jumped back, all that was said is from the future."""
+        if now < self.latest - JUMP:
+            kept = self.answered_steady
+            self._forget()
+            self.answered_steady = kept
+        self.latest = now
+
+    def _stale(self, time: int, now: int) -> bool:
+        timeout = int(self.settings.joint_state_timeout * 1e9)
+        return bool(timeout) and abs(now - time) > timeout
+
+    def take_reference(self, accelerations: Mapping[str, float], now: int) -> None:
+        """The wanted acceleration of some joints."""
+        if any(not math.isfinite(x) for n, x in accelerations.items() if n in self.joints):
+            raise RejectedError("not finite")
+        self.reference = {n: x for n, x in accelerations.items() if n in self.joints}
+        self.reference_time = now
+
+    def take_base_state(self, pose: np.ndarray, twist: np.ndarray, stamp: int, now: int) -> None:
+        """Pose and twist of a floating base."""
+        if not (np.isfinite(pose).all() and np.isfinite(twist).all()):
+            raise RejectedError("not finite")
+        length = float(np.linalg.norm(pose[3:]))
+        if abs(length - 1.0) > 1e-3:
+            raise RejectedError("not a rotation")
+        self.base_pose = np.concatenate([pose[:3], pose[3:] / length])
+        self.base_twist = twist
+        timeout = self.settings.joint_state_timeout
+        self.base_time = stamp if stamp or timeout else now
+        if self.robot.floating_base and self.settings.acceleration_source == "estimate":
+            for rate, value in zip(self.base_rates, twist, strict=True):
+                rate.update(value, self.base_time, self.settings.acceleration_cutoff, self._gap)
+
+    def take_wrench(self, link: str, wrench: np.ndarray, now: int) -> None:
+        """Force and moment on a link."""
+        if link not in self.robot.spanning_tree.links:
+            raise RejectedError("misnamed joints")
+        if not np.isfinite(wrench).all():
+            raise RejectedError("not finite")
+        self.wrenches[link], self.wrench_times[link] = wrench, now
+
+    @property
+    def _gap(self) -> float:
+        return self.settings.joint_state_timeout * 1e9 or math.inf
+
+    def take_joint_state(self, message: JointMessage, now: int, steady: int) -> Numbers:
+        """The answer to joint states, by topic.
+
+        Raises:
+            RejectedError: there is none; its second argument has what is published all the same.
+        """
+        s = self.settings
+        if self._stale(message.stamp, now):
+            raise RejectedError("stale")
+        names = tuple(message.names)
+        known = [name for name in names if name in self.joints]
+        if len(set(names)) < len(names) or not known:
+            raise RejectedError("misnamed joints")
+        by_message = s.velocity_source == "message"
+        if len(message.position) != len(names) or (
+            by_message and len(message.velocity) not in (0, len(names))
+        ):
+            raise RejectedError("wrong size")
+        time = message.stamp or now
+        if s.joint_state_timeout and time < self.times.get(names, NEVER):
+            raise RejectedError("out of order")
+        self.times[names] = time
+        finite, said, moves = self._keep(message, names, time)
+        try:
+            used = self._choose(said, moves, now, finite)
+        except RejectedError as rejected:
+            if str(rejected) == "no velocity":
+                rejected.args += (self._completed(message, self._placed, now, moving=False),)
+            raise
+        return self._answer(message, used, now, steady)
+
+    def _keep(
+        self, message: JointMessage, names: tuple[str, ...], time: int
+    ) -> tuple[bool, frozenset[str], frozenset[str]]:
+        """Whether all numbers are finite; whose position, and whose velocity too, is known."""
+        s = self.settings
+        velocities = len(message.velocity) == len(names)
+        finite, said, moves = True, set(), set()
+        for k, name in enumerate(names):
+            if name not in self.joints:
+                continue
+            joint, position = self.joints[name], message.position[k]
+            velocity = message.velocity[k] if velocities else math.nan
+            finite &= math.isfinite(position) and (not velocities or math.isfinite(velocity))
+            if not math.isfinite(position):
+                if joint.source == names:
+                    joint.time = NEVER  # whoever measured it does not know it any more
+                continue
+            joint.position, joint.time, joint.source = position, time, names
+            if s.velocity_source == "differentiate":
+                joint.position_rate.update(position, time, s.velocity_cutoff, self._gap)
+                velocity = joint.position_rate.rate
+            joint.velocity = velocity
+            if s.acceleration_source == "estimate":
+                joint.velocity_rate.update(velocity, time, s.acceleration_cutoff, self._gap)
+            said.add(name)
+            if math.isfinite(velocity):
+                moves.add(name)
+        return finite, frozenset(said), frozenset(moves)
+
+    def _fresh(self, now: int, moving: bool) -> frozenset[str]:
+        timeout = int(self.settings.joint_state_timeout * 1e9)
+        oldest = now - timeout if timeout else NEVER + 1
+        return frozenset(
+            name
+            for name, joint in self.joints.items()
+            if joint.time >= oldest and (not moving or math.isfinite(joint.velocity))
+        )
+
+    def _choose(
+        self, said: frozenset[str], moves: frozenset[str], now: int, finite: bool
+    ) -> frozenset[str]:
+        """The joints to answer by: those of the message alone, or all that are fresh."""
+        try:
+            if self._determines(moves):
+                for name in said:
+                    self.joints[name].time = NEVER  # never together with parts of other messages
+                return moves
+            fresh = self._fresh(now, moving=True)
+            if self._determines(fresh):
+                return fresh
+        except RejectedError:
+            raise RejectedError("kernel not ready" if finite else "not finite") from None
+        fresh = self._fresh(now, moving=False)
+        first = fresh if said == moves else said
+        if self._determines(first):
+            self._placed = first
+            raise RejectedError("no velocity")
+        if self._determines(fresh):
+            self._placed = fresh
+            raise RejectedError("no velocity")
+        raise RejectedError("joints missing" if finite else "not finite")
+
+    # Answers.
+
+    def _answer(
+        self, message: JointMessage, used: frozenset[str], now: int, steady: int
+    ) -> Numbers:
+        try:
+            self._check_inputs(used, now)
+            position = self._closed(used)
+        except RejectedError as rejected:
+            if str(rejected) in POSITIONS_SUFFICE:
+                rejected.args += (self._completed(message, used, now, moving=True),)
+            raise
+        efforts = self._efforts(used, position)
+        self.q, self.last_used, self.answered_steady = position, used, steady
+        out = {"feedforward": self._pass("feedforward", efforts, steady)}
+        s, actuated = self.settings, self.robot.actuated_joint_names
+        if s.command_joints and s.command_source == "feedforward":
+            sent = self._pass("effort_commands", efforts, steady)
+            out["effort_commands"] = sent[[actuated.index(name) for name in s.command_joints]]
+        if publishes_joint_states(s, self.robot):
+            out["completed_states"] = self._every_joint(message, used, position, moving=True)
+        return out
+
+    def _check_inputs(self, used: frozenset[str], now: int) -> None:
+        s, robot = self.settings, self.robot
+        if robot.floating_base and (self.base_time == NEVER or self._stale(self.base_time, now)):
+            raise RejectedError("no fresh base state")
+        if s.external_wrench and (
+            not self.wrenches or any(self._stale(t, now) for t in self.wrench_times.values())
+        ):
+            raise RejectedError("no fresh external wrench")
+        if s.acceleration_source == "reference":
+            if self.reference_time == NEVER or self._stale(self.reference_time, now):
+                raise RejectedError("no fresh reference")
+            try:
+                robot.determining_joints(list(self.reference))
+            except InputError:
+                raise RejectedError("joints missing") from None
+        if s.acceleration_source == "estimate":
+            joints = robot.determining_joints(list(used))
+            rates = [self.joints[name].velocity_rate.rate for name in joints]
+            rates += [each.rate for each in self.base_rates] if robot.floating_base else []
+            if not np.isfinite(rates).all():
+                raise RejectedError("no acceleration")
+
+    def _measured(self, name: str) -> float:
+        offsets = joint_gains("joint_offsets", self.settings.joint_offsets, signed=True)
+        return self.joints[name].position + offsets.get(name, 0.0)
+
+    def _closed(self, used: frozenset[str], base: np.ndarray | None = None) -> np.ndarray:
+        """The closed position that measured joints lead to; the others must agree with it."""
+        robot, tolerance = self.robot, self.settings.measurement_tolerance
+        joints = robot.determining_joints(list(used))
+        q = robot.close({name: self._measured(name) for name in joints}, self.q)
+        if robot.floating_base:
+            q[:7] = self.base_pose if base is None else base
+        entries = robot.coordinates.scalar_positions
+        for name in used - set(joints):
+            apart = self._measured(name) - q[entries[name]]
+            apart = math.remainder(apart, 2.0 * math.pi)
+            if tolerance and abs(apart) / self._speed(name, joints) > tolerance:
+                raise RejectedError("measurements disagree")
+        return q
+
+    def _speed(self, name: str, joints: Sequence[str]) -> float:
+        """How fast a joint moves per motion of others, at least 1."""
+        robot, home = self.robot, self.robot.neutral()
+        at = robot.coordinates.velocities[name].start
+        speeds = [1.0]
+        for moving in joints:
+            yd = robot.independent_velocity(home, {n: float(n == moving) for n in joints})
+            speeds.append(abs(robot.spanning_velocity(home, yd)[at]))
+        return max(speeds)
+
+    def _velocity(self, used: frozenset[str], q: np.ndarray) -> np.ndarray:
+        joints = self.robot.determining_joints(list(used))
+        given = {name: self.joints[name].velocity for name in joints}
+        base = self.base_twist if self.robot.floating_base else None
+        return self.robot.independent_velocity(q, given, base)
+
+    def _efforts(self, used: frozenset[str], q: np.ndarray) -> np.ndarray:
+        """Efforts of the motors: the terms one by one."""
+        robot, s = self.robot, self.settings
+        yd, ydd = self._velocity(used, q), np.zeros(robot.ny)
+        base = np.zeros(6) if robot.floating_base else None
+        if s.acceleration_source == "reference":
+            ydd = self._acceleration(self.reference, q, yd, base)
+        elif s.acceleration_source == "estimate":
+            joints = robot.determining_joints(list(used))
+            given = {name: self.joints[name].velocity_rate.rate for name in joints}
+            if robot.floating_base:
+                base = np.array([each.rate for each in self.base_rates])
+            ydd = self._acceleration(given, q, yd, base)
+        gravity = robot.gravity_force(q)
+        parts = {
+            "gravity": gravity,
+            "coriolis": robot.bias_force(q, yd) - gravity,
+            "inertial": robot.mass_matrix(q) @ ydd,
+        }
+        tau = sum(parts[term] for term in self.terms)
+        if s.external_wrench:
+            rest = np.zeros(robot.ny)
+            loaded = robot.inverse_dynamics(q, rest, rest, self.wrenches)
+            tau = tau + loaded - robot.inverse_dynamics(q, rest, rest)
+        return robot.actuator_efforts(q, tau)
+
+    def _acceleration(
+        self, given: Mapping[str, float], q: np.ndarray, yd: np.ndarray, base: np.ndarray | None
+    ) -> np.ndarray:
+        joints = self.robot.determining_joints(list(given))
+        chosen = {name: given[name] for name in joints}
+        return self.robot.independent_acceleration(q, yd, chosen, base)
+
+    def _completed(
+        self, message: JointMessage, used: frozenset[str], now: int, *, moving: bool
+    ) -> Numbers:
+        """~/joint_states alone, where no effort can be computed."""
+        if not publishes_joint_states(self.settings, self.robot):
+            return {}
+        try:
+            q = self._closed(used, self.q[:7] if self.robot.floating_base else None)
+        except RejectedError:
+            return {}
+        return {"completed_states": self._every_joint(message, used, q, moving=moving)}
+
+    def _every_joint(
+        self, message: JointMessage, used: frozenset[str], q: np.ndarray, *, moving: bool
+    ) -> np.ndarray:
+        """Positions of every joint, then velocities, then efforts, of those that there are."""
+        robot = self.robot
+        entries = robot.coordinates.scalar_positions
+        names = [name for name in robot.joint_names if name in entries]
+        columns = [[q[entries[name]] for name in names]]
+        if moving:
+            qd = robot.spanning_velocity(q, self._velocity(used, q))
+            columns.append([qd[robot.coordinates.velocities[name].start] for name in names])
+        given = dict(zip(message.names, message.effort, strict=False))
+        whole = len(message.effort) == len(message.names)
+        if whole and any(math.isfinite(given[n]) for n in given if n in self.joints):
+            efforts = (given.get(name, 0.0) for name in names)
+            columns.append([x if math.isfinite(x) else 0.0 for x in efforts])
+        return np.concatenate(columns)
+
+    # The gate, and what ends a stream.
+
+    def _gate_settings(self) -> GateSettings:
+        s = self.settings
+        limits = largest_efforts(self.robot, s)
+        return GateSettings(
+            limits=dict(zip(self.robot.actuated_joint_names, limits, strict=True)),
+            rate=s.effort_rate_limit,
+            ramp=int(s.ramp_in * 1e9),
+            timeout=int(s.joint_state_timeout * 1e9),
+        )
+
+    def _pass(self, topic: str, efforts: np.ndarray, steady: int) -> np.ndarray:
+        names = self.robot.actuated_joint_names
+        sent = self.gates[topic].send(names, efforts, self._gate_settings(), steady)
+        self.standing[topic] = bool(np.any(sent))
+        return sent
+
+    def _zeros(self, topic: str, steady: int, out: dict[str, np.ndarray]) -> None:
+        names = self.robot.actuated_joint_names
+        self.gates[topic].end(names, np.zeros(len(names)), steady)
+        self.standing[topic] = False
+        joints = self.settings.command_joints
+        if topic == "feedforward" or joints:
+            out[topic] = np.zeros(len(joints) if topic == "effort_commands" else len(names))
+
+    def zeros_after_rejection(self, reason: str, steady: int) -> Numbers:
+        """Zeros on what a rejected joint state would have driven, if the settings ask for it."""
+        out: dict[str, np.ndarray] = {}
+        if self.settings.on_refusal == "zero" and reason != "misnamed joints":
+            for topic, stands in self.standing.items():
+                if stands:
+                    self._zeros(topic, steady, out)
+        return out
+
+    def tick(self, steady: int) -> Numbers:
+        """Zeros, where no state was answered for longer than the timeout."""
+        out: dict[str, np.ndarray] = {}
+        timeout = int(self.settings.joint_state_timeout * 1e9)
+        if timeout and self.settings.on_stale == "zero":
+            for topic, stands in self.standing.items():
+                if stands and steady > self.answered_steady + timeout:
+                    self._zeros(topic, steady, out)
+        return out

@@ -1,0 +1,133 @@
+"""The node on robots of other people at 1 kHz: which states it answers, and whether rightly.
+
+    ROS_DOMAIN_ID=30 python -m tools.hardening.served_files robot.xml robot.urdf=loops.yaml ...
+
+The motors of each robot swing around its assembly, as far as its loops close. Every effort that is
+heard is compared with that of `Robot`. How many states were answered and rejected is what the
+node's diagnostics say; the others were lost on their way, as both topics are best-effort.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+
+from benchmark.processes import at_priority
+from rbda_ros import ModelError, Robot, load_robot
+from tools.hardening.driver import Driver
+
+STATES, PERIOD = 500, 2.0
+"""States of the swing, and the time that it takes [s]."""
+REACHES = (0.2, 0.1, 0.05, 0.02)
+"""How far the motors swing [rad, m]; the first at which all loops close."""
+MEASURING = 30  # real-time priority of the driver, below that of the node
+COMPILED = 90.0  # [s] that the node may take until it answers at full speed
+
+
+def swing(robot: Robot) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, float]:
+    """Motors, their positions and velocities (STATES, motors), efforts, and the reach."""
+    places = robot.coordinates.scalar_positions
+    names = [name for name in robot.actuated_joint_names if name in places]
+    phase = 2 * np.pi * np.arange(STATES) / STATES
+    rng = np.random.default_rng(0)
+    middle = np.array([robot.neutral()[places[name]] for name in names])
+    way, shift = rng.uniform(0.5, 1.0, len(names)), rng.uniform(0.0, np.pi, len(names))
+    for reach in REACHES:
+        x = middle + reach * way * (np.sin(phase[:, None] + shift) - np.sin(shift))
+        xd = reach * way * np.cos(phase[:, None] + shift) * 2 * np.pi / PERIOD
+        try:
+            motion = robot.convert(
+                dict(zip(names, x.T, strict=True)), dict(zip(names, xd.T, strict=True))
+            )
+        except ModelError:
+            continue
+        yd = np.array(
+            [
+                robot.independent_velocity(q, dict(zip(names, row, strict=True)))
+                for q, row in zip(motion.q, xd, strict=True)
+            ]
+        )
+        efforts = robot.inverse_dynamics_efforts(motion.q, yd, np.zeros_like(yd))[0]
+        return names, x, xd, efforts, reach
+    raise ModelError(f"{robot.name}: no swing of its motors closes the loops")
+
+
+def trial(source: str, rate: float, seconds: float, folder: Path) -> str:
+    """A line of the table for one robot."""
+    model, _, loops = source.partition("=")
+    robot = load_robot(Path(model), Path(loops) if loops else None)
+    names, x, xd, efforts, reach = swing(robot)
+    command = [sys.executable, "-m", "rbda_ros.cli", "serve", model]
+    command += ["--loops", loops] if loops else []
+    with (folder / "node.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    driver = Driver(names, x, xd, [efforts], rate, catch_up=0.0)
+    seen: dict[str, int] = {}
+
+    def diagnose(message: Any) -> None:
+        for value in message.status[0].values:
+            if value.key.startswith("refused: ") or value.key == "answered":
+                seen[value.key.removeprefix("refused: ")] = int(value.value)
+
+    driver.node.create_subscription(DiagnosticArray, "/diagnostics", diagnose, 10)
+    try:
+        end = time.monotonic() + COMPILED
+        while driver.answered < rate and time.monotonic() < end:
+            driver.run(2.0)
+        _wait(driver)
+        before = dict(seen)
+        driver.sent = driver.answered = driver.wrong = driver.unanswered = 0
+        driver.latencies.clear()
+        driver.waiting.clear()
+        with at_priority(MEASURING):  # states of a driver that waits for others would be stale
+            driver.run(seconds)
+        _wait(driver)
+        counts = driver.counts()
+    finally:
+        process.terminate()
+        process.wait(20.0)
+        driver.node.destroy_node()
+    new = {key: count - before.get(key, 0) for key, count in seen.items()}
+    answers = new.pop("answered")
+    why = ", ".join(f"{key} {count}" for key, count in new.items() if count) or "none"
+    name = re.sub(r"^.*/([^/]+/[^/]+)$", r"\1", model)
+    return (
+        f"| {name} | {len(robot.idle_links)} | {reach:g} | {counts['sent']} | {answers} | {why}"
+        f" | {counts['answered']} | {counts['wrong']} | {counts['latency_ms'][0]:.2f} |"
+    )
+
+
+def _wait(driver: Driver) -> None:
+    """Listen until the next diagnostics are about all that was sent."""
+    until = time.monotonic() + 2.5
+    while time.monotonic() < until:
+        driver.executor.spin_once(0.05)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="+", help="robot files, each with =LOOPS if it needs some")
+    parser.add_argument("--rate", type=float, default=1000.0)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    asked = parser.parse_args()
+    rclpy.init()
+    print("| file | rods | reach | sent | answered | rejected | heard | wrong | median [ms] |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for source in asked.files:
+            print(trial(source, asked.rate, asked.seconds, Path(folder)), flush=True)
+    rclpy.try_shutdown()
+
+
+if __name__ == "__main__":
+    main()
