@@ -124,7 +124,7 @@ def _kernels() -> None:
     rows = []
     for section in (
         calls.trees, calls.geared_chains, calls.four_bar_chains, calls.operational_space,
-        calls.mujoco_chains, contacts.contacts, friction.friction,
+        calls.mujoco_chains, contacts.contacts,
     ):  # fmt: skip
         with console.status(section.__doc__ or section.__name__):
             rows += list(section())
@@ -145,6 +145,13 @@ def _contacts() -> None:
     rows = list(convergence.rows())
     _show("Residual of constrainedABA, talos on eight points of two feet", rows)
     convergence.plot(rows, DOCS / "pictures" / "convergence.svg")
+    rows = []
+    for section in (contacts.methods, friction.friction):
+        with console.status(section.__doc__ or section.__name__):
+            rows += list(section())
+    _show("Methods with contacts (us), and what is missed; ratio: peer over ours", rows)
+    _write(DOCS / "contacts.csv", rows)
+    write_block("contacts", table(rows), DOCS / "contacts.md")
 
 
 def _loops() -> None:

@@ -12,6 +12,7 @@ from benchmark.calls import Row, _row, _vectors
 from benchmark.cassie import cassie
 from benchmark.robots import Pair, example_pairs, pair
 from rbda_ros import Contact
+from rbda_ros.robot.contacts import Stop
 
 FEET = {
     "solo12": ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"),
@@ -28,6 +29,7 @@ CASES = {
         ],
     ],
 }
+CASSIE_FEET = [Contact("left-foot"), Contact("right-foot")]
 
 DAMPING = 1e-5
 """Pinocchio's mu. With less of it, lcaba takes fewer iterations and loses more digits than ours
@@ -44,20 +46,107 @@ def contacts() -> Iterator[Row]:
 
 def _cassie() -> Iterator[Row]:
     """Two loops a leg, of which we embed one; Pinocchio cuts both."""
+    both, ends = cassie_pair()
+    yield from _case(both, CASSIE_FEET, _rigid(both, ends))
+
+
+def _rigid(both: Pair, ends: list[tuple]) -> list[pin.RigidConstraintModel]:
+    kind, local = pin.ContactType.CONTACT_3D, pin.ReferenceFrame.LOCAL
+    return [pin.RigidConstraintModel(kind, both.model, *end, local) for end in ends]
+
+
+def cassie_pair() -> tuple[Pair, list[tuple]]:
+    """Cassie in both libraries, and the ends of its cuts: joint and place, twice."""
     urdf, loops = cassie()
     automatic = loops | {"method": "auto"}
     both = pair("cassie", urdf, floating_base=True, loops=automatic, spread=0.1)
     cuts = []
     for loop in loops["constraints"]:
-        ends = []
+        ends: list = []
         for side in (loop["predecessor"], loop["successor"]):
             frame = both.model.frames[both.model.getFrameId(side["link"])]
             offset = pin.SE3(pin.rpy.rpyToMatrix(*side["rpy"]), np.array(side["xyz"]))
             ends += [frame.parentJoint, frame.placement * offset]
-        kind = pin.ContactType.CONTACT_3D
-        local = pin.ReferenceFrame.LOCAL
-        cuts.append(pin.RigidConstraintModel(kind, both.model, *ends, local))
-    yield from _case(both, [Contact("left-foot"), Contact("right-foot")], cuts)
+        cuts.append(tuple(ends))
+    return both, cuts
+
+
+def methods() -> Iterator[Row]:
+    """`Robot.constrained_forward_dynamics` against Pinocchio, with what both miss."""
+    for both in example_pairs():
+        for held in CASES.get(both.name, []):
+            yield from _method(both, held, [])
+    yield from _method(cassie_pair()[0], CASSIE_FEET, cassie_pair()[1])
+
+
+def _method(both: Pair, held: list[Contact], ends: list[tuple]) -> Iterator[Row]:
+    robot, model = both.robot, both.model
+    q, yd, _ = both.ours
+    tau = np.zeros(robot.ny)
+    robot.contact_kernel(held).compile()
+    ours = partial(robot.constrained_forward_dynamics, q, yd, tau, held)
+    found = _in_pinocchio(both, robot.spanning_acceleration(q, yd, ours().ydd))
+    missed = {"ours_misses": _misses(both, held, ends, found, classical=True)}
+    constraints = [*_rigid(both, ends), *_held(model, held)]
+    theirs = (*both.theirs[:2], np.zeros(model.nv))
+    rows = sum(6 if contact.kind == "weld" else 3 for contact in held)
+    name = f"{both.name}, {rows} rows" + (f", {len(ends)} loops" if ends else "")
+    for peer in (pin.constraintDynamics, pin.lcaba):
+        data, (models, datas) = model.createData(), _vectors(constraints)
+        if peer is pin.lcaba:
+            pin.computeJointMinimalOrdering(model, data, models)
+        else:
+            pin.initConstraintDynamics(model, data, models, datas)
+        settings = pin.ProximalSettings(Stop().tolerance, DAMPING, 10)
+        call = partial(peer, model, data, *theirs, models, datas, settings)
+        missed["peer_misses"] = _misses(both, held, ends, np.array(call()), classical=False)
+        row = _row("FD, contacts", name, f"pin.{peer.__name__}", {"ours": ours, "theirs": call})
+        yield row | missed
+
+
+def _in_pinocchio(both: Pair, qdd: np.ndarray) -> np.ndarray:
+    """Accelerations of a spanning tree in the order of Pinocchio's."""
+    found = np.zeros(both.model.nv)
+    base = len(qdd) - len(both.robot.joint_names)
+    found[:base] = qdd[:base]
+    for i, joint in enumerate(both.robot.joint_names):
+        found[both.model.joints[both.model.getJointId(joint)].idx_v] = qdd[base + i]
+    return found
+
+
+def _misses(
+    both: Pair, held: list[Contact], ends: list[tuple], a: np.ndarray, *, classical: bool
+) -> str:
+    """The largest acceleration of what is held, by Pinocchio's kinematics [m/s^2, rad/s^2].
+
+    Pinocchio's welds hold the spatial acceleration; ours hold the classical one of their point.
+    """
+    model, data, world = both.model, both.model.createData(), pin.LOCAL_WORLD_ALIGNED
+    pin.forwardKinematics(model, data, *both.theirs[:2], a)
+    worst = 0.0
+    for contact in held:
+        at = model.getFrameId(contact.link)
+        still = pin.getFrameClassicalAcceleration(model, data, at, world).vector
+        if contact.kind == "weld" and not classical:
+            still = pin.getFrameAcceleration(model, data, at, pin.LOCAL).vector
+        worst = max(worst, np.abs(still if contact.kind == "weld" else still[:3]).max())
+    for first, place, second, other in ends:
+        sides = [
+            pin.getFrameClassicalAcceleration(model, data, joint, at, world).linear
+            for joint, at in ((first, place), (second, other))
+        ]
+        worst = max(worst, np.abs(sides[0] - sides[1]).max())
+    return f"{worst:.0e}"
+
+
+def _held(model: pin.Model, held: list[Contact]) -> list[pin.RigidConstraintModel]:
+    kinds = {"weld": pin.ContactType.CONTACT_6D, "point": pin.ContactType.CONTACT_3D}
+    constraints = []
+    for contact in held:
+        frame = model.frames[model.getFrameId(contact.link)]
+        place = frame.parentJoint, frame.placement
+        constraints.append(pin.RigidConstraintModel(kinds[contact.kind], model, *place))
+    return constraints
 
 
 def _case(both: Pair, held: list[Contact], cuts: list) -> Iterator[Row]:
@@ -71,12 +160,7 @@ def _case(both: Pair, held: list[Contact], cuts: list) -> Iterator[Row]:
     ours = {"ours": partial(kernel.call, q, yd, *nothing, np.zeros(rows))}
     name = f"{both.name}, {rows} rows"
 
-    kinds = {"weld": pin.ContactType.CONTACT_6D, "point": pin.ContactType.CONTACT_3D}
-    constraints = list(cuts)
-    for contact in held:
-        frame = model.frames[model.getFrameId(contact.link)]
-        place = frame.parentJoint, frame.placement
-        constraints.append(pin.RigidConstraintModel(kinds[contact.kind], model, *place))
+    constraints = [*cuts, *_held(model, held)]
     settings = pin.ProximalSettings(1e-12, DAMPING, 10)
     theirs = (*both.theirs[:2], np.zeros(model.nv))
 

@@ -29,6 +29,14 @@ myst_links_external_new_tab = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+# By these names, and not by the long unions that they stand for.
+autodoc_type_aliases = {
+    name: name
+    for name in (
+        *("Array", "ArrayLike", "FrameName", "Given", "Position", "Velocity", "Independent"),
+        *("Force", "Spanning", "Wrenches", "Task"),
+    )
+}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True

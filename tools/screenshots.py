@@ -43,6 +43,7 @@ def opened(urdf, loops=None, size=(1100, 760)):
                 browser.wait_for("document.querySelector('#rbda-status')")
                 time.sleep(SETTLED)
                 browser.evaluate(CLOSE_NOTICE)
+                browser.box("document.querySelector('#rbda-status')")  # the panel is at rest
                 yield browser
         finally:
             process.terminate()

@@ -122,8 +122,23 @@ def claims(rows: list[Row]) -> list[Claim]:
             f"first body at which Proximal and Sparse takes fewer, {chains}",
             judge(moves),
             "reproduced",
-            "with proxPV in its place, which is linear in the length, it does not move: "
+            "with constrainedABA in its place, which is linear in the length, it does not move: "
             + shown("ours_proximal"),
+        ),
+        Claim(
+            "Brandl's method (Remark 1) is favorable for large loops, embedding for small ones",
+            "expected",
+            shown("ours_proximal"),
+            f"first body at which constrainedABA, which eliminates as Brandl does, takes fewer,"
+            f" {chains}",
+            judge(
+                all(
+                    not x.startswith(">") and int(x) > 1
+                    for found in crossings["ours_proximal"].values()
+                    for x in found
+                )
+            ),
+            "reproduced",
         ),
         Claim(
             "one method for small and large loops (the paper's future work), each system",
@@ -145,7 +160,8 @@ def text(rows: list[Row]) -> str:
 
 
 TEXT = f"""Two chains of d_t bodies with a loop between their d_l-th ones (Fig. 11), a transmission
-or a connecting rod. `ours_auto` is the shorter of embedding and proxPV. `sparse` is the paper's
+or a connecting rod. `ours_auto` is the shorter of embedding and constrainedABA, which eliminates
+the loop's forces at the nearest common ancestor of its bodies. `sparse` is the paper's
 competitor, Proximal and Sparse: our trace of its algorithm (`prox_ltl` with the loop open, two
 iterations), for chains of up to {SPARSE} bodies. Loops of more than {LARGEST} bodies are not
 embedded: the program would be as long as the library's."""

@@ -87,6 +87,23 @@ def claims(rows: list[Row]) -> list[Claim]:
             "reproduced",
         )
     )
+    price_of = {str(r["robot"]): number(r, "fd_price") for r in rows}
+    small, large = (
+        [price_of[name] for name in names if name in price_of]
+        for names in (("mini_cheetah", "jvrc1_humanoid"), ("mit_humanoid", "tello_leg"))
+    )
+    found.append(
+        Claim(
+            "the difference is larger where clusters have more bodies: MIT Humanoid and Tello",
+            "1.98, 2.23 > 1.63, 1.46",
+            f"{', '.join(f'{x:.2f}' for x in large)} and {', '.join(f'{x:.2f}' for x in small)}",
+            "instructions, exact over approximate: MIT Humanoid and Tello, Mini Cheetah and JVRC-1",
+            judge(min(large) > max(small)),
+            "not",
+            "true of Tello. The belts of the MIT Humanoid are a constant armature matrix here, and"
+            " rotors of JVRC-1 that are not symmetric must be turned as bodies",
+        )
+    )
     found.append(
         Claim(
             "exact forward and inverse dynamics of each robot",

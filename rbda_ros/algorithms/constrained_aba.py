@@ -44,6 +44,7 @@ def constrained_aba(
     proximal: Proximal,
     loops: JointRows | None = None,
     wrenches: Matrix | None = None,
+    of_loops: Proximal | None = None,
 ) -> Solution:
     """The acceleration that forces and contacts give, and the forces of the contacts.
 
@@ -57,10 +58,13 @@ def constrained_aba(
         proximal: weight and number of iterations.
         loops: loops that are not embedded; what they miss comes last in the solution.
         wrenches: (6 x bodies) external force on each body; None for none.
+        of_loops: weight and number of iterations for the loops; None for those of the contacts.
     """
     c = [bias_at_joints(tree, joints, v, k) for k in tree.outward()]
     mu, f = proximal.mu, list(start)
-    internal = None if loops is None else LoopElimination(tree, joints, loops, proximal)
+    internal = None
+    if loops is not None:
+        internal = LoopElimination(tree, joints, loops, of_loops or proximal)
 
     # Three sweeps (Algorithm 1), with the rows in inertias and forces (29).
     articulated = articulated_inertias(tree, joints, augmentation(rows, mu), internal)

@@ -90,26 +90,29 @@ def constrained_forward_dynamics_by_loop_forces(
     start: Matrix,
     contacts: Sequence[ContactFrame],
     proximal: Proximal,
+    of_loops: Proximal,
 ) -> tuple[Matrix, ...]:
-    """The same with open loops, whose forces proxPV finds together with those of the contacts.
+    """The same with open loops, by constrainedABA: in O(n + m), loops among the rows.
 
-    Contacts are on the bodies of the open tree; all else is in terms of the closed one.
+    Contacts are on the bodies of the open tree; all else is in terms of the closed one. Loops have
+    a weight and a number of iterations of their own: they determine their forces.
     """
     state = open_state(loops, q, yd, tau)
     rows = contact_rows(loops.tree, state.joints, state.v, contacts, axes, desired)
     begin = split(start, [contact.size for contact in contacts])
-    of_loops = ca.DM(state.rows.k.rows(), 1)
-    solved = prox_pv(
+    solved = constrained_aba(
         loops.tree,
         state.joints,
         state.v,
         state.tau,
-        [state.rows, *rows],
-        [of_loops, *begin],
+        rows,
+        begin,
         proximal,
+        state.rows,
+        of_loops=of_loops,
     )
     ydd = closed_acceleration(loops, state, solved.ydd)
-    return ydd, *_about_contacts(loops.tree, state.joints, rows, solved, solved.f[1:])
+    return ydd, *_about_contacts(loops.tree, state.joints, rows, solved, solved.f)
 
 
 def _about_contacts(

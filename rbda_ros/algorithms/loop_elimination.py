@@ -10,9 +10,8 @@ they do to the ancestor is an inertia and a bias force (Brandl 1988; Sathya and 
     IA + F (L + I/mu)^-1 F',    pA - F (L + I/mu)^-1 (k - l).
 
 Proximal iterations, ``(L + I/mu) f = k - l - F' a + f_before/mu``, remove the effect of mu. They
-are
-linear in the right-hand side, and take place at the ancestor as well. So loops of different limbs
-never meet, and the cost is linear in their number. Loops that share a joint are eliminated
+are linear in the right-hand side, and take place at the ancestor as well. So loops of different
+limbs never meet, and the cost is linear in their number. Loops that share a joint are eliminated
 together.
 """
 

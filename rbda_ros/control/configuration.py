@@ -126,31 +126,23 @@ class ModelTable:
 
 @dataclass(frozen=True, eq=False)
 class SettingsTable:
-    """The settings as numbers; see `Settings` for what they mean. Times are in ns."""
+    """The settings: parameters that C reads as they are, and what follows from the others."""
 
-    timeout: int
+    parameters: Settings
     differentiate: bool
-    wrenches: bool
     zero_on_rejection: bool
     commands_from_joints: bool
     dampers: bool
     complete: bool
     acceleration_source: int
     on_stale: int
-    velocity_cutoff: float
-    acceleration_cutoff: float
-    max_condition_number: float
     measurement_tolerance: float
-    observer_gain: float
     cannot_give: float
     largest: float
     terms: int
-    stale_hold: int
     offsets: Array
     damping: Array
     limits: Array
-    effort_rate_limit: float
-    ramp_in: int
     command_order: Indices
     precise: float
     closed: float
@@ -355,29 +347,21 @@ def settings_table(robot: Robot, settings: Settings) -> SettingsTable:
     offsets = joint_offsets(settings, robot.joint_names)
     damping = joint_gains("damping", settings.damping)
     return SettingsTable(
-        timeout=int(settings.joint_state_timeout * 1e9),
+        parameters=settings,
         differentiate=settings.velocity_source == "differentiate",
-        wrenches=settings.external_wrench,
         zero_on_rejection=settings.on_refusal == "zero",
         commands_from_joints=settings.command_source == "joint_commands",
         dampers=bool(damping),
         complete=publishes_joint_states(settings, robot),
         acceleration_source=ACCELERATION_SOURCES.index(settings.acceleration_source),
         on_stale=ON_STALE.index(settings.on_stale),
-        velocity_cutoff=settings.velocity_cutoff,
-        acceleration_cutoff=settings.acceleration_cutoff,
-        max_condition_number=settings.max_condition_number,
         measurement_tolerance=settings.measurement_tolerance or math.inf,
-        observer_gain=settings.observer_gain,
         cannot_give=CANNOT_GIVE,
         largest=LARGEST,
         terms=terms_bits(settings),
-        stale_hold=int(settings.stale_hold_time * 1e9),
         offsets=np.zeros(len(robot.joint_names)) if offsets is None else offsets,
         damping=np.array([damping.get(name, 0.0) for name in actuated]),
         limits=largest_efforts(robot, settings),
-        effort_rate_limit=settings.effort_rate_limit,
-        ramp_in=int(settings.ramp_in * 1e9),
         command_order=indices(actuated.index(name) for name in settings.command_joints),
         precise=PRECISE,
         closed=CLOSED,

@@ -20,6 +20,12 @@ typedef struct {
   int64_t gap;         /* pause after which the ramp begins again [ns]; 0 for never */
 } gate_rules_t;
 
+/* Parameters of the node that set a rule: NUMBER as it is, TIME from seconds to ns. A configuration
+ * is read by this list. */
+#define GATE_PARAMETERS(NUMBER, TIME)                                                              \
+  NUMBER(effort_rate_limit, rate)                                                                  \
+  TIME(ramp_in, ramp)
+
 /* What was sent on one topic. */
 typedef struct {
   double *last; /* (count) the last efforts; zero before the first */

@@ -164,28 +164,50 @@ static bool read_model(PyObject *of, model_t *model)
          && copy_numbers(of, "link_frames", 12 * (int64_t)model->links.count, &model->link_frames);
 }
 
+static bool get_seconds(PyObject *of, const char *name, int64_t *value)
+{
+  double seconds;
+  if (!get_number(of, name, &seconds)) return false;
+  *value = (int64_t)(seconds * 1e9);
+  return true;
+}
+
+#define READ_NUMBER(parameter, rule)                                                               \
+  if (!get_number(of, #parameter, &s->gate.rule)) return false;
+#define READ_TIME(parameter, rule)                                                                 \
+  if (!get_seconds(of, #parameter, &s->gate.rule)) return false;
+
+/* Parameters of the node that the machine takes as they are. */
+static bool read_parameters(PyObject *of, settings_t *s)
+{
+  GATE_PARAMETERS(READ_NUMBER, READ_TIME)
+  return get_seconds(of, "joint_state_timeout", &s->timeout)
+         && get_seconds(of, "stale_hold_time", &s->stale_hold)
+         && get_flag(of, "external_wrench", &s->wrenches)
+         && get_number(of, "velocity_cutoff", &s->velocity_cutoff)
+         && get_number(of, "acceleration_cutoff", &s->acceleration_cutoff)
+         && get_number(of, "max_condition_number", &s->max_condition)
+         && get_number(of, "observer_gain", &s->observer_gain);
+}
+
 static bool read_settings(PyObject *of, const model_t *model, settings_t *s)
 {
+  PyObject *parameters = PyObject_GetAttrString(of, "parameters");
+  const bool plain = parameters != NULL && read_parameters(parameters, s);
+  Py_XDECREF(parameters);
   int part_count;
-  if (!get_integer(of, "timeout", &s->timeout) || !get_flag(of, "differentiate", &s->differentiate)
-      || !get_flag(of, "wrenches", &s->wrenches)
+  if (!plain || !get_flag(of, "differentiate", &s->differentiate)
       || !get_flag(of, "zero_on_rejection", &s->zero_on_rejection)
       || !get_flag(of, "commands_from_joints", &s->commands_from_joints)
       || !get_flag(of, "dampers", &s->dampers) || !get_flag(of, "complete", &s->complete)
       || !get_count(of, "acceleration_source", &s->acceleration_source)
       || !get_count(of, "on_stale", &s->on_stale)
-      || !get_number(of, "velocity_cutoff", &s->velocity_cutoff)
-      || !get_number(of, "acceleration_cutoff", &s->acceleration_cutoff)
-      || !get_number(of, "max_condition_number", &s->max_condition)
       || !get_number(of, "measurement_tolerance", &s->tolerance)
-      || !get_number(of, "observer_gain", &s->observer_gain)
       || !get_number(of, "cannot_give", &s->cannot_give) || !get_number(of, "largest", &s->largest)
-      || !get_integer(of, "terms", &s->terms) || !get_integer(of, "stale_hold", &s->stale_hold)
+      || !get_integer(of, "terms", &s->terms)
       || !copy_numbers(of, "offsets", model->joints.count, &s->offsets)
       || !copy_numbers(of, "damping", model->actuated, &s->damping)
       || !copy_numbers(of, "limits", model->actuated, &s->limits)
-      || !get_number(of, "effort_rate_limit", &s->gate.rate)
-      || !get_integer(of, "ramp_in", &s->gate.ramp)
       || !copy_places(of, "command_order", -1, 0, model->actuated, &s->command_order,
                       &s->command_count)
       || !get_number(of, "precise", &s->closing.precise)

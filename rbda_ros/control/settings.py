@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rbda_ros.algorithms.feedforward import TERMS
-from rbda_ros.control.parameter_maps import Point, end_effectors, joint_gains
+from rbda_ros.control.parameter_maps import (
+    GAIN_FORM,
+    POINT_FORM,
+    Point,
+    end_effectors,
+    joint_gains,
+)
 from rbda_ros.description.source import is_yaml_text
 from rbda_ros.robot import Robot
 
@@ -25,54 +31,280 @@ ON_STALE = ("nothing", "zero", "gravity", "damping")
 LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
 
 
+CUTOFFS = (0.01, 10000.0)
+"""Corner frequencies of filters [Hz]."""
+
+
 class ParameterError(ValueError):
     """A parameter has a value that cannot be used; says which, and what to set."""
 
 
+def parameter(
+    default: Any,
+    description: str,
+    *,
+    constraints: str = "",
+    choices: tuple[str, ...] = (),
+    within: tuple[float, float] | None = None,
+    read_only: bool = False,
+) -> Any:
+    """A field of `Settings`, with all that ROS and the reference say about a parameter.
+
+    Args:
+        default: its value unless it is given.
+        description: its meaning and unit.
+        constraints: other conditions on its value.
+        choices: texts that it may be; any where there are none.
+        within: smallest and largest number.
+        read_only: whether it is set at the start only.
+    """
+    about = {"description": description, "choices": choices, "within": within}
+    about["constraints"] = f"One of: {', '.join(choices)}." if choices else constraints
+    return field(default=default, metadata=about | {"read_only": read_only})
+
+
 @dataclass(frozen=True)
 class Settings:
-    """The values of all parameters, checked. The field names are the parameter names."""
+    """The values of all parameters, checked. The field names are the parameter names.
 
-    robot_description: str = ""
-    loop_constraints: str = ""
-    model_folders: tuple[str, ...] = ()
-    floating_base: bool = False
-    gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
-    joint_prefix: str = ""
-    joint_offsets: str = ""
-    velocity_source: str = "message"
-    velocity_cutoff: float = 50.0
-    acceleration_source: str = "zero"
-    acceleration_cutoff: float = 20.0
-    external_wrench: bool = False
-    terms: tuple[str, ...] = ("gravity", "coriolis", "inertial")
-    saturate: bool = False
-    effort_limits: str = ""
-    effort_rate_limit: float = 0.0
-    ramp_in: float = 0.0
-    on_refusal: str = "silence"
-    on_stale: str = "zero"
-    stale_hold_time: float = 0.5
-    measurement_tolerance: float = 0.1
-    self_check_period: float = 10.0
-    command_joints: tuple[str, ...] = ()
-    command_controller: str = ""
-    command_source: str = "feedforward"
-    command_reliability: str = "best_effort"
-    publish_joint_states: str = "auto"
-    add_feedforward: bool = False
-    stiffness: str = ""
-    damping: str = ""
-    publish_external_effort: bool = False
-    observer_gain: float = 50.0
-    contact_threshold: float = 0.0
-    contact_end_effector: str = ""
-    payload_window: float = 0.0
-    joint_state_timeout: float = 0.1
-    max_condition_number: float = 1e4
-    realtime_priority: int = -1
-    end_effectors: str = ""
-    autostart: bool = True
+    This is the one description of a parameter: ROS descriptors and the reference are made from it.
+    Rules of the gate are read from here by the list in ``gate.h``.
+    """
+
+    robot_description: str = parameter(
+        "",
+        "URDF or URDF+ text of the robot. Empty: the topic robot_description is used.",
+        constraints="XML text, not a path. Changes only while unconfigured.",
+    )
+    loop_constraints: str = parameter(
+        "",
+        "Loop-constraint file: a path, or YAML text. Empty: only the loops of the description.",
+        constraints="Changes only while unconfigured, and only to files in model_folders.",
+    )
+    model_folders: tuple[str, ...] = parameter(
+        (),
+        "Folders (with their subfolders) that may contain a loop file if "
+        "loop_constraints changes while the node runs. The folder of the first loop file is always "
+        "allowed.",
+        read_only=True,
+    )
+    floating_base: bool = parameter(
+        False,
+        "Whether the root link floats (legged and flying robots) or is fixed to the world.",
+        constraints="Changes only while unconfigured.",
+    )
+    gravity: tuple[float, float, float] = parameter(
+        (0.0, 0.0, -9.81),
+        "Acceleration of gravity in the world frame [m/s^2]: x, y, z.",
+        constraints="Three finite numbers, together no longer than "
+        f"{LARGEST_GRAVITY:g}. Changes only while unconfigured.",
+    )
+    joint_prefix: str = parameter(
+        "",
+        "Prefix of joint names in messages, which the names of the model lack. It is "
+        "removed from received names and added to published names. Names in the loop file may "
+        "have it or not.",
+    )
+    joint_offsets: str = parameter(
+        "",
+        "Offsets that are added to measured positions, for encoders whose zero differs "
+        "from that of the model [rad, m]: set joint_offsets.<joint>. `rbda_ros identify --what "
+        "offset` estimates them. They are subtracted from position commands to motors. "
+        f"Old form: YAML text, {GAIN_FORM}.",
+    )
+    velocity_source: str = parameter(
+        "message",
+        "Joint velocities: 'message' (from joint_states; messages without them are "
+        "rejected), or 'differentiate' (filtered differences of the positions).",
+        choices=VELOCITY_SOURCES,
+    )
+    velocity_cutoff: float = parameter(
+        50.0,
+        "Corner frequency of the filter of 'differentiate' [Hz].",
+        within=CUTOFFS,
+    )
+    acceleration_source: str = parameter(
+        "zero",
+        "Acceleration for which efforts are computed: 'zero' (keeps the present "
+        "velocity), 'reference' (first point of the topic ~/reference), or 'estimate' (filtered "
+        "differences of the velocities).",
+        choices=ACCELERATION_SOURCES,
+    )
+    acceleration_cutoff: float = parameter(
+        20.0,
+        "Corner frequency of the filter of 'estimate' [Hz].",
+        within=CUTOFFS,
+    )
+    external_wrench: bool = parameter(
+        False,
+        "Whether efforts compensate the wrenches on the topic ~/external_wrench. If "
+        "so, there is no effort without a recent wrench.",
+    )
+    terms: tuple[str, ...] = parameter(
+        ("gravity", "coriolis", "inertial"),
+        "Parts of the efforts.",
+        constraints=f"Some of: {', '.join(TERMS)}; at least one.",
+    )
+    saturate: bool = parameter(
+        False,
+        "Whether efforts are clipped at the effort limits of the URDF.",
+    )
+    effort_limits: str = parameter(
+        "",
+        "Largest efforts of actuated joints, in addition to the limits of the URDF "
+        "[N m, N]: set effort_limits.<joint>. Efforts are clipped at these limits; inf: no limit. "
+        f"Old form: YAML text, {GAIN_FORM}.",
+    )
+    effort_rate_limit: float = parameter(
+        0.0,
+        "Largest rate of change of an effort [N m/s, N/s]. 0: no limit.",
+        within=(0.0, 1e9),
+    )
+    ramp_in: float = parameter(
+        0.0,
+        "Time in which efforts grow from zero to their full size after the node was "
+        "activated, or another description came into use [s]. 0: no ramp.",
+        within=(0.0, 60.0),
+    )
+    on_refusal: str = parameter(
+        "silence",
+        "After joint states were rejected: 'silence' (nothing is published), or 'zero' "
+        "(one message of zero efforts, then nothing until a valid state arrives).",
+        choices=ON_REFUSAL,
+    )
+    on_stale: str = parameter(
+        "zero",
+        "Last message on each topic of efforts when its inputs stop for longer than "
+        "joint_state_timeout: 'nothing'; 'zero'; 'gravity' (efforts that hold the last pose) or "
+        "'damping' (efforts against the last velocity, with the gains of damping). 'gravity' and "
+        "'damping' are followed by zeros after stale_hold_time. When the node is deactivated or "
+        "ends, it publishes zeros, unless this is 'nothing'.",
+        choices=ON_STALE,
+    )
+    stale_hold_time: float = parameter(
+        0.5,
+        "Time after which zeros follow the efforts of on_stale [s].",
+        within=(0.0, 10.0),
+    )
+    measurement_tolerance: float = parameter(
+        0.1,
+        "Largest difference between a measured position and the one that follows from "
+        "the other measured joints [rad, m]; on the fast side of a gear it is multiplied by the "
+        "ratio. States that differ by more are rejected. 0: no check.",
+        within=(0.0, 100.0),
+    )
+    self_check_period: float = parameter(
+        10.0,
+        "Period of the comparison of machine code with the virtual machine [s]. If "
+        "they differ, the virtual machine takes over. 0: no comparison.",
+        within=(0.0, 3600.0),
+    )
+    command_joints: tuple[str, ...] = parameter(
+        (),
+        "Actuated joints, with the names of the model, whose efforts are also "
+        "published on ~/effort_commands, in this order, for forward_command_controller. []: the "
+        "topic is not published.",
+        constraints="Each actuated, and named once.",
+    )
+    command_controller: str = parameter(
+        "",
+        "The controller that subscribes to ~/effort_commands, e.g. /feedforward. At "
+        "activation, its parameter 'joints' is compared with command_joints; diagnostics report a "
+        "difference. Empty: no comparison.",
+    )
+    command_source: str = parameter(
+        "feedforward",
+        "Content of ~/effort_commands: 'feedforward', or 'joint_commands' (the "
+        "converted ~/joint_commands; the node then also publishes ~/position_commands and "
+        "~/velocity_commands).",
+        choices=COMMAND_SOURCES,
+    )
+    command_reliability: str = parameter(
+        "best_effort",
+        "Reliability that the node asks for on ~/reference and ~/joint_commands: "
+        "'best_effort' (a lost message is not sent again), or 'reliable' (publishers must be "
+        "reliable too). Takes effect when the node is activated.",
+        choices=COMMAND_RELIABILITY,
+    )
+    publish_joint_states: str = parameter(
+        "auto",
+        "Whether ~/joint_states, with all joints computed from the measured ones, is "
+        "published: 'always', 'never', or 'auto' (if the robot has loops).",
+        choices=PUBLISH,
+    )
+    add_feedforward: bool = parameter(
+        False,
+        "Whether the efforts of ~/motor_commands include the feedforward.",
+    )
+    stiffness: str = parameter(
+        "",
+        "Springs between commanded and measured positions of joints, in the efforts of "
+        "~/motor_commands [N m/rad, N/m]: set gains.<joint>.stiffness. Old form: YAML text, "
+        f"{GAIN_FORM}.",
+    )
+    damping: str = parameter(
+        "",
+        "Dampers between commanded and measured velocities of joints, in the efforts "
+        "of ~/motor_commands [N m s/rad, N s/m]: set gains.<joint>.damping. "
+        f"Old form: YAML text, {GAIN_FORM}.",
+    )
+    publish_external_effort: bool = parameter(
+        False,
+        "Whether ~/external_effort is published. It is estimated from measured efforts "
+        "in joint_states.",
+    )
+    observer_gain: float = parameter(
+        50.0,
+        "Gain of the estimate of ~/external_effort [1/s]: the inverse of its time constant.",
+        within=(0.01, 10000.0),
+    )
+    contact_threshold: float = parameter(
+        0.0,
+        "External effort on an independent joint above which diagnostics report a "
+        "contact [N m, N]. 0: never.",
+        within=(0.0, 1e6),
+    )
+    contact_end_effector: str = parameter(
+        "",
+        "One of end_effectors, or a link, whose wrench is published on "
+        "~/estimated_wrench. Empty: none.",
+    )
+    payload_window: float = parameter(
+        0.0,
+        "Duration of the joint states that the node keeps for ~/identify_payload [s]. "
+        "0: none, and the service is not available.",
+        within=(0.0, 60.0),
+    )
+    joint_state_timeout: float = parameter(
+        0.1,
+        "Largest age of inputs [s]. 0: any age, with or without a stamp.",
+        within=(0.0, 10.0),
+    )
+    max_condition_number: float = parameter(
+        1e4,
+        "Largest condition number of a loop. Above it, the loop is close to a dead "
+        "point and there is no effort.",
+        within=(1.0, 1e8),
+    )
+    realtime_priority: int = parameter(
+        -1,
+        "Real-time priority (SCHED_FIFO of Linux) of the threads that receive and "
+        "answer joint_states, if the system permits it. 0: none; -1: 40 if the node has the "
+        "process to itself, else 0.",
+        within=(-1, 99),
+    )
+    end_effectors: str = parameter(
+        "",
+        "Points on links that services know by name: set end_effectors.<name>.link "
+        "and end_effectors.<name>.xyz [m, in the frame of the link; the origin unless given]. "
+        f"Old form: YAML text, {POINT_FORM}.",
+    )
+    autostart: bool = parameter(
+        True,
+        "Whether the node configures and activates itself once it has a "
+        "description. Without it, use the lifecycle services.",
+        read_only=True,
+    )
 
 
 def check_model(settings: Settings, robot: Robot) -> None:
@@ -182,22 +414,15 @@ def checked_settings(values: Mapping[str, Any]) -> Settings:
             f"gravity: {list(gravity)} is not an acceleration; give three finite numbers "
             f"[m/s^2], together no longer than {LARGEST_GRAVITY:g}"
         )
-    for name, allowed in (
-        ("acceleration_source", ACCELERATION_SOURCES),
-        ("velocity_source", VELOCITY_SOURCES),
-        ("publish_joint_states", PUBLISH),
-        ("command_source", COMMAND_SOURCES),
-        ("command_reliability", COMMAND_RELIABILITY),
-        ("on_refusal", ON_REFUSAL),
-        ("on_stale", ON_STALE),
-    ):
-        if values[name] not in allowed:
+    for each in fields(settings):
+        allowed = each.metadata["choices"]
+        if allowed and values[each.name] not in allowed:
             raise ParameterError(
-                f"{name}: '{values[name]}' is unknown; use one of {', '.join(allowed)}"
+                f"{each.name}: '{values[each.name]}' is unknown; use one of {', '.join(allowed)}"
             )
-    for field in fields(settings):
-        if isinstance(values[field.name], float) and not math.isfinite(values[field.name]):
-            raise ParameterError(f"{field.name}: give a finite number")
+    for each in fields(settings):
+        if isinstance(values[each.name], float) and not math.isfinite(values[each.name]):
+            raise ParameterError(f"{each.name}: give a finite number")
     _points(settings.end_effectors)
     for name in ("joint_offsets", "stiffness", "damping", "effort_limits"):
         _gains(settings, name)

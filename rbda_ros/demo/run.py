@@ -33,7 +33,7 @@ from rbda_ros.demo.terminal_view import Pace, View
 from rbda_ros.node.stop_signals import StopSignals
 from rbda_ros.srv import InverseDynamics
 
-PATIENCE = 30.0  # [s] until the first effort, on a slow machine
+PATIENCE = 120.0  # [s] until the first efforts: a busy machine takes long to import ROS
 FRAME = 0.25  # [s] between two pictures
 ASK_AGAIN = 2.0  # [s]; an answer can get lost while the processes are still finding each other
 ENOUGH = 100  # efforts that give a rate and a latency worth showing

@@ -20,8 +20,9 @@
 
 enum { ROUND = 10, NEWTON_STEPS = 20, HALVINGS = 6 };
 
-static const double REGULARIZATION =
-    1e-11;                          /* added to the diagonal of what Newton factors, over it */
+/* Added to the diagonal of what Newton factors, over it: at first, and where that did not do. A
+   larger one takes more steps and bears more contradicting roundings of redundant contacts. */
+static const double REGULARIZATION = 1e-11, STRONGER = 1e-8;
 static const double DAMPING = 1e-6; /* of the ADMM: keeps forces that are not determined */
 
 /* One problem, scaled so that the diagonal of A is one on average in each block. */
@@ -30,6 +31,7 @@ typedef struct {
   double *A, *g, *parameter, *scale; /* scale: of each row */
   double *x, *c, *F, *y, *z, *before, *right, *step, *trial;
   double *factor, *lu;
+  double regularization;
 } Work;
 
 static double length2(const double *t)
@@ -123,7 +125,7 @@ static void newton_rows(Work *work, const double *x, const double *c)
       double *row = work->lu + (size_t)k * m;
       if (side > 0) { /* c = 0 */
         memcpy(row, work->A + (size_t)k * m, m * sizeof(double));
-        row[k] += REGULARIZATION;
+        row[k] += work->regularization;
         work->right[k] = -c[k];
       } else if (side < 0) { /* x at the end of its range */
         row[k] = 1.0;
@@ -151,7 +153,7 @@ static void newton_rows(Work *work, const double *x, const double *c)
       for (int l = 0; l < 3; l++) {
         const double *of_A = work->A + (size_t)(i + l) * m;
         for (int j = 0; j < m; j++) row[j] += weight[l] * of_A[j];
-        row[i + l] += (k == l) - DP[k][l] + (k == l) * REGULARIZATION;
+        row[i + l] += (k == l) - DP[k][l] + (k == l) * work->regularization;
       }
       work->right[i + k] = -work->F[i + k];
     }
@@ -299,11 +301,13 @@ static double solve(Work *work, long *iterations)
   double *start = work->trial;
   *iterations = 0;
   memcpy(start, work->x, m * sizeof(double));
+  work->regularization = REGULARIZATION;
   double missed = newton(work, iterations), least = missed;
   if (missed <= problem->tolerance) {
     memcpy(best, work->x, m * sizeof(double));
     return missed;
   }
+  work->regularization = STRONGER;
   double *kept = work->before + m; /* the best so far; before is of twice the size */
   memcpy(kept, work->x, m * sizeof(double));
   /* ADMM begins with the impulses that Newton has come to, and their velocities. */

@@ -10,6 +10,7 @@ _PACKAGES = {"loop_rules": "engine", "closing": "engine", "gate": "control"} | {
 }
 _INSTALLED = Path(__file__).parent / "sources"
 _GUARD = re.compile(r"^#(ifndef|define|endif).*\n", re.MULTILINE)
+_PARAMETERS = re.compile(r"/\* Parameters of the node.*?\n\n", re.DOTALL)
 _INCLUDE = re.compile(r"^#include.*\n", re.MULTILINE)
 _EXPORTED = re.compile(r"^(void|closing_result_t) (run_kernel|close_loops)\(", re.MULTILINE)
 _PUBLIC = re.compile(r"\bgate_(t|rules_t|pass|hold|end|restart)\b")
@@ -26,7 +27,7 @@ def shared_source(file: str) -> str:
         path = Path(__file__).parents[1] / _PACKAGES[file.split(".")[0]] / file
     text = path.read_text(encoding="utf-8")
     if file.endswith(".h"):
-        text = _GUARD.sub("", text)
+        text = _GUARD.sub("", _PARAMETERS.sub("", text))
     return _INCLUDE.sub("", text).strip() + "\n"
 
 

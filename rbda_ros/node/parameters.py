@@ -6,11 +6,16 @@ import array
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import Field, fields, replace
 from typing import Any
 
 import yaml
-from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
 from rclpy.exceptions import ParameterException
 from rclpy.parameter import Parameter
 
@@ -24,7 +29,6 @@ from rbda_ros.control.settings import (
     with_start_folder,
 )
 from rbda_ros.errors import listed
-from rbda_ros.node.parameter_descriptors import DESCRIPTORS
 from rbda_ros.robot import Robot
 
 MAPS = {
@@ -41,6 +45,26 @@ declared only where it is given, because tools write ``map`` and ``map.joint`` i
 POINT = re.compile(r"end_effectors\.(?P<name>.+)\.(?P<field>link|xyz)")
 """Nested parameters of ``end_effectors``: points may have any names."""
 POINT_TEXT = "Link of an end effector, or its point in the frame of that link [m]."
+
+
+def _descriptor(of: Field) -> ParameterDescriptor:
+    """What ROS tools show of a parameter."""
+    about = of.metadata
+    descriptor = ParameterDescriptor(
+        description=about["description"],
+        additional_constraints=about["constraints"],
+        read_only=about["read_only"],
+    )
+    if about["within"] is not None:
+        low, high = about["within"]
+        if isinstance(of.default, int):
+            descriptor.integer_range = [IntegerRange(from_value=low, to_value=high)]
+        else:
+            descriptor.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+    return descriptor
+
+
+DESCRIPTORS = {field.name: _descriptor(field) for field in fields(Settings)}
 # These change at the next configuration.
 MODEL_PARAMETERS = frozenset({"robot_description", "loop_constraints", "floating_base", "gravity"})
 

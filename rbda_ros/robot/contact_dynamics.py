@@ -86,7 +86,7 @@ def constrained_forward_dynamics(
             where that does not converge: near singularities, for contacts that contradict each
             other, and between two links. ``constrained_aba``, ``prox_pv``, ``prox_ltl`` and
             ``prox_ltls`` are the iterations alone. With loops that are closed by their forces
-            they are always those of ``prox_pv``.
+            they are always those of ``constrained_aba``.
         mu: proximal weight of contacts [kg]; None for one that suits the robot's mass. Each
             weight takes a program of its own.
         warm_start: (c, 6) forces to start from, in world axes, such as those of the last call
@@ -383,9 +383,9 @@ def _kernel_of(
     all do.
     """
     by_forces = robot._kernels.open_loops is not None
-    algorithm = "prox_pv" if by_forces else "constrained_aba" if route == "auto" else route
-    if algorithm not in SETTINGS:
+    if route != "auto" and route not in SETTINGS:
         raise InputError(f"route {route!r} is unknown; use auto, {', '.join(SETTINGS)}")
+    algorithm = "constrained_aba" if by_forces or route == "auto" else route
     weight, iterations = SETTINGS[algorithm]
     proximal = Proximal(weight * (robot.mass or 1.0) if mu is None else float(mu), iterations)
     name, frames = "constrained_forward_dynamics", read.frames

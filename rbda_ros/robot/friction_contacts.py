@@ -201,15 +201,15 @@ class FrictionalEfforts:
     """Forces that a motion in contact takes.
 
     Attributes:
-        tau: (ny) generalized force; zero on what no actuator drives, such as a floating base.
-        forces: (c, 3) of each contact on the robot, in world axes, inside its cone [N].
-        residual: force that remains on coordinates that no actuator drives [N, N m]; not zero
-            where contacts cannot give the motion by pushing and friction.
+        tau: (..., ny) generalized force; zero on what no actuator drives, such as a floating base.
+        forces: (..., c, 3) of each contact on the robot, in world axes, inside its cone [N].
+        residual: (...) force that remains on coordinates that no actuator drives [N, N m]; not
+            zero where contacts cannot give the motion by pushing and friction.
     """
 
     tau: Array
     forces: Array
-    residual: float
+    residual: Array | float
 
 
 @dataclass(frozen=True)

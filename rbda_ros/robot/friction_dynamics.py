@@ -155,15 +155,33 @@ def frictional_inverse_dynamics(
     and those that stick whatever leaves least to do where no actuator is.
 
     Args:
-        q: (nq,) spanning position, or independent position; one state, not a batch.
-        qd: (nv,) spanning velocity, or (ny,) independent velocity.
-        ydd: (ny,) independent acceleration.
-        contacts: points that touch.
+        q: (nq,) spanning position, or independent position; or a batch.
+        qd: (nv,) spanning velocity, or (ny,) independent velocity; or a batch.
+        ydd: (ny,) independent acceleration; or a batch.
+        contacts: points that touch; the same for all states of a batch.
         dt: the step [s].
     """
-    state = robot._single_state(q, qd)
-    ydd = robot._inputs.single("ydd", ydd, robot.ny)
+    state, ydd = robot.state(q, qd), robot._inputs.vector("ydd", ydd, robot.ny)
     _check_step(dt)
+    batch = np.broadcast_shapes(state.q.shape[:-1], state.yd.shape[:-1], ydd.shape[:-1])
+    if not batch:
+        return _inverse_of_one(robot, state, ydd, contacts, dt)
+    given = _of_all(state.q, batch, robot.nq), _of_all(state.yd, batch, robot.ny)
+    each = [
+        _inverse_of_one(robot, robot.state(q_n, yd_n), ydd_n, contacts, dt)
+        for q_n, yd_n, ydd_n in zip(*given, _of_all(ydd, batch, robot.ny), strict=True)
+    ]
+    return FrictionalEfforts(
+        np.array([one.tau for one in each]).reshape(*batch, robot.ny),
+        np.array([one.forces for one in each]).reshape(*batch, len(contacts), 3),
+        np.array([one.residual for one in each]),
+    )
+
+
+def _inverse_of_one(
+    robot: Robot, state: State, ydd: Array, contacts: Sequence[FrictionContact], dt: float
+) -> FrictionalEfforts:
+    """`frictional_inverse_dynamics` of one state."""
     touching = _contact_set(robot, contacts)
     J = _jacobian_of(robot, state, contacts)
     b, R = core.contact_biases(

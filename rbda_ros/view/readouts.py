@@ -43,7 +43,7 @@ def status(posed: Posed, updates: int) -> str:
 def pointed(name: str) -> str:
     """The link under the pointer."""
     text = escape(name) or "point at a link to see its name"
-    return f'<div id="rbda-name" style="{STYLE};color:{"inherit" if name else GREY}">{text}</div>'
+    return f'<div id="rbda-name" style="{STYLE};color:{"inherit" if name else "#777"}">{text}</div>'
 
 
 def efforts(robot: Robot, gravity: Array | None, motors: Array | None, updates: int) -> str:

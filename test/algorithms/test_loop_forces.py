@@ -12,7 +12,7 @@ from reference_data import REFERENCE_ROBOTS, reference
 
 from benchmark.limbs import PER_LIMB, limbs
 from benchmark.parallel_chains import parallel_chains
-from rbda_ros import Payload, Robot, load_robot
+from rbda_ros import Contact, Payload, Robot, load_robot
 
 TREATMENTS = {
     "by forces": lambda i: "proximal",
@@ -115,3 +115,21 @@ def test_loops_of_different_limbs_never_meet():
     expected = embedded.forward_dynamics(state.q, state.yd, tau)
     assert robot.independent_joint_names == embedded.independent_joint_names
     assert_close(robot.forward_dynamics(state.q, state.yd, tau), expected, 1e-8)
+
+
+def test_limbs_with_loops_on_the_ground_cost_as_much_each():
+    """Loops and contacts at once, in O(n + m): each limb has a loop and stands on its rocker."""
+    counts = []
+    for n in (1, 2, 4):
+        urdf, loops = limbs(PER_LIMB * n)
+        robot = load_robot(urdf, loops | {"method": "proximal"}, floating_base=True)
+        feet = [Contact(f"rocker_{i}_link") for i in range(n)]
+        counts.append(robot.contact_kernel(feet).instructions)
+    assert counts[2] - counts[1] <= 1.02 * 2 * (counts[1] - counts[0])
+    embedded = load_robot(urdf, loops, floating_base=True)
+    state = embedded.random_state(0)
+    tau = np.random.default_rng(0).normal(size=robot.ny)
+    expected = embedded.constrained_forward_dynamics(state.q, state.yd, tau, feet)
+    found = robot.constrained_forward_dynamics(state.q, state.yd, tau, feet)
+    assert found.converged and expected.converged
+    assert_close(found.ydd, expected.ydd, 1e-7)

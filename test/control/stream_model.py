@@ -111,6 +111,8 @@ class WholeStreamModel:
         self.standing = dict.fromkeys(self.gates, False)
         self.last_used: frozenset[str] = frozenset()  # joints of the last answer
         self.terms = settings.terms
+        self.pending: dict[str, np.ndarray] = {}
+        self.steady = NEVER
         self.requested: Key | None = None
         self.prepared: dict[Key, bool] = {}  # whether those joints determine the others
         self.q, self.base_twist = robot.neutral(), np.zeros(6)
@@ -126,6 +128,7 @@ class WholeStreamModel:
         names = "velocity_source", "acceleration_source"
         if any(getattr(settings, n) != getattr(self.settings, n) for n in names):
             self._forget_differences()
+        self._end_replaced(self.robot, settings)
         self.settings = settings
         for key in self._likely(self.last_used):
             if key not in self.prepared:
@@ -137,6 +140,7 @@ class WholeStreamModel:
 
         Kernels for joints that were used before are prepared where the joints are the same.
         """
+        self._end_replaced(robot, self.settings)
         same = robot.joint_names == self.robot.joint_names
         before, self.robot = self.prepared if same else {}, robot
         if not same:
@@ -154,9 +158,23 @@ class WholeStreamModel:
             old = [(*key[:3], None, key[4]) for key in old]
         self.prepared = {key: self._determined(key[0]) for key in [*self._likely(), *old]}
 
+    def _end_replaced(self, robot: Robot, settings: Settings) -> None:
+        """Zeros, with the next message, for motors and arrays that nobody will send to any more."""
+        motors = robot.actuated_joint_names == self.robot.actuated_joint_names
+        array = motors and settings.command_joints == self.settings.command_joints
+        replaced = {"feedforward": not motors, "effort_commands": not array}
+        for topic, gone in replaced.items():
+            if gone and self.standing[topic] and self.settings.on_stale != "nothing":
+                self._zeros(topic, self.steady, self.pending)
+
+    def take_pending(self, steady: int) -> dict[str, np.ndarray]:
+        """Messages that were due before this one."""
+        self.steady, pending, self.pending = steady, self.pending, {}
+        return pending
+
     def stop(self, steady: int) -> Numbers:
         """End the topics of motors with zeros, and forget all inputs."""
-        out = {}
+        out = self.take_pending(steady)
         for topic, gate in self.gates.items():
             if self.standing[topic] and self.settings.on_stale != "nothing":
                 self._zeros(topic, steady, out)
@@ -171,7 +189,6 @@ class WholeStreamModel:
         self.base_rates = [Rate() for _ in range(6)]
         self.wrenches: dict[str, np.ndarray] = {}
         self.wrench_times: dict[str, int] = {}
-        self.answered_steady = NEVER
 
     def _forget_differences(self) -> None:
         for joint in self.joints.values():
@@ -243,9 +260,7 @@ class WholeStreamModel:
     def begin(self, now: int) -> None:
         """Look at the clock: where it jumped back, all that was said is from the future."""
         if now < self.latest - JUMP:
-            kept = self.answered_steady
             self._forget()
-            self.answered_steady = kept
         self.latest = now
 
     def _stale(self, time: int, now: int) -> bool:
@@ -256,8 +271,8 @@ class WholeStreamModel:
         """The wanted acceleration of some joints."""
         if any(not math.isfinite(x) for n, x in accelerations.items() if n in self.joints):
             raise RejectedError("not finite")
+        self.reference_time = self._time_of(now, self.reference_time, now)
         self.reference = {n: x for n, x in accelerations.items() if n in self.joints}
-        self.reference_time = now
 
     def take_base_state(self, pose: np.ndarray, twist: np.ndarray, stamp: int, now: int) -> None:
         """Pose and twist of a floating base."""
@@ -266,10 +281,10 @@ class WholeStreamModel:
         length = float(np.linalg.norm(pose[3:]))
         if abs(length - 1.0) > 1e-3:
             raise RejectedError("not a rotation")
+        time = stamp if stamp or self.settings.joint_state_timeout else now
+        self.base_time = self._time_of(time, self.base_time, now)
         self.base_pose = np.concatenate([pose[:3], pose[3:] / length])
         self.base_twist = twist
-        timeout = self.settings.joint_state_timeout
-        self.base_time = stamp if stamp or timeout else now
         if self.robot.floating_base and self.settings.acceleration_source == "estimate":
             for rate, value in zip(self.base_rates, twist, strict=True):
                 rate.update(value, self.base_time, self.settings.acceleration_cutoff, self._gap)
@@ -280,7 +295,17 @@ class WholeStreamModel:
             raise RejectedError("misnamed joints")
         if not np.isfinite(wrench).all():
             raise RejectedError("not finite")
-        self.wrenches[link], self.wrench_times[link] = wrench, now
+        before = self.wrench_times.get(link, NEVER)
+        self.wrench_times[link] = self._time_of(now, before, now)
+        self.wrenches[link] = wrench
+
+    def _time_of(self, time: int, before: int, now: int) -> int:
+        """The time of an input, which must be recent, and not before the last one."""
+        if self._stale(time, now):
+            raise RejectedError("stale")
+        if self.settings.joint_state_timeout and time < before:
+            raise RejectedError("out of order")
+        return time
 
     @property
     def _gap(self) -> float:
@@ -392,7 +417,7 @@ class WholeStreamModel:
                 rejected.args += (self._completed(message, used, now, moving=True),)
             raise
         efforts = self._efforts(used, position)
-        self.q, self.last_used, self.answered_steady = position, used, steady
+        self.q, self.last_used = position, used
         out = {"feedforward": self._pass("feedforward", efforts, steady)}
         s, actuated = self.settings, self.robot.actuated_joint_names
         if s.command_joints and s.command_source == "feedforward":
@@ -542,7 +567,7 @@ class WholeStreamModel:
 
     def _zeros(self, topic: str, steady: int, out: dict[str, np.ndarray]) -> None:
         names = self.robot.actuated_joint_names
-        self.gates[topic].end(names, np.zeros(len(names)), steady)
+        self.gates[topic].end(names, steady)
         self.standing[topic] = False
         joints = self.settings.command_joints
         if topic == "feedforward" or joints:
@@ -558,11 +583,11 @@ class WholeStreamModel:
         return out
 
     def tick(self, steady: int) -> Numbers:
-        """Zeros, where no state was answered for longer than the timeout."""
-        out: dict[str, np.ndarray] = {}
+        """Zeros, where nothing was sent for longer than the timeout."""
+        out = self.take_pending(steady)
         timeout = int(self.settings.joint_state_timeout * 1e9)
         if timeout and self.settings.on_stale == "zero":
             for topic, stands in self.standing.items():
-                if stands and steady > self.answered_steady + timeout:
+                if stands and steady - (self.gates[topic].time or 0) > timeout:
                     self._zeros(topic, steady, out)
         return out

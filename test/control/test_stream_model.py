@@ -248,6 +248,7 @@ class Scenario:
         found = numbers(self.stream.feed(topic, data, self.now, self.steady))
         counts = self.stream.machine.counts()["rejected"]
         reason, expected = "", {}
+        pending = self.model.take_pending(self.steady)
         self.model.begin(self.now)
         try:
             expected = dict(take() or {})
@@ -260,7 +261,7 @@ class Scenario:
         new = [str(REASONS[k]) for k, n in enumerate(counts[1:]) if n > self.counts.get(k, 0)]
         self.counts = dict(enumerate(counts[1:]))
         assert new == ([reason] if reason else []), (topic, self.model.settings)
-        self.expect(found, expected)
+        self.expect(found, pending | expected)
         self.answered += "feedforward" in found and not reason
 
     def expect(self, found, expected):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -97,6 +98,61 @@ def test_plugins_compile(packages, tmp_path):
     command = ["g++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra"]
     command += [f"-I{report.folder / 'c'}", *(f"-isystem{folder}" for folder in folders)]
     subprocess.run([*command, str(report.folder / "src/transmission.cpp")], check=True)
+
+
+RECOVERY = """\
+#include <cstdio>
+extern "C" {
+#include "parallel_ankle.h"
+}
+#include "linkage.hpp"
+
+int main()
+{
+  static parallel_ankle_workspace w;
+  double joints[2], at[2];
+  parallel_ankle_init(&w);
+  for (int k = 1; k <= 2000; k++) { // slowly to where the rods are stretched
+    const double rest = 1.0 - k / 2000.0;
+    at[0] = 0.920998 * (1.0 - rest * rest);
+    at[1] = -at[0];
+    parallel_ankle_motors_to_joints(&w, at, nullptr, nullptr, nullptr, joints, nullptr, nullptr,
+                                    nullptr);
+  }
+  at[0] = at[1] = 0.1;
+  static parallel_ankle_workspace other = w;
+  other = w;
+  const int plain = parallel_ankle_motors_to_joints(&other, at, nullptr, nullptr, nullptr, joints,
+                                                    nullptr, nullptr, nullptr);
+  const int again = parallel_ankle_control::joints_from_motors(&w, at, nullptr, nullptr, joints,
+                                                               nullptr, nullptr);
+  static parallel_ankle_workspace fresh;
+  double right[2];
+  parallel_ankle_init(&fresh);
+  const int first = parallel_ankle_motors_to_joints(&fresh, at, nullptr, nullptr, nullptr, right,
+                                                    nullptr, nullptr, nullptr);
+  const double nowhere[2] = {3.0, -3.0};
+  const double q = w.q[0];
+  const int off = parallel_ankle_control::joints_from_motors(&w, nowhere, nullptr, nullptr, joints,
+                                                             nullptr, nullptr);
+  std::printf("%d %d %d %d %d %d\\n", plain, again, first, off, q == w.q[0],
+              joints[0] == right[0] && joints[1] == right[1]);
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+def test_loops_are_found_again_after_a_dead_point(packages, tmp_path):
+    """From the assembly, where the last position is of no use; what fails changes nothing."""
+    folder = packages["parallel_ankle"].folder
+    (tmp_path / "main.cpp").write_text(RECOVERY)
+    library = [compiler(), "-O0", "-c", str(folder / "c/parallel_ankle.c")]
+    subprocess.run([*library, "-o", str(tmp_path / "c.o")], check=True)
+    build = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", str(tmp_path / "main.cpp")]
+    build += [f"-I{folder / 'c'}", f"-I{folder / 'src'}", str(tmp_path / "c.o"), "-lm"]
+    subprocess.run([*build, "-o", str(tmp_path / "main")], check=True)
+    done = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["2", "0", "0", "2", "1", "1"]
 
 
 def test_update_calls_nothing_that_waits_or_allocates(packages):

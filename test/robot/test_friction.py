@@ -219,6 +219,22 @@ def test_inverse_dynamics_undoes_a_step(compliant):
         assert_close(again.yd, step.yd, 1e-6)
 
 
+def test_inverse_dynamics_of_many_states_is_that_of_each():
+    robot = load("solo12")
+    feet = [FrictionContact(foot, friction=0.6) for foot in FEET["solo12"]]
+    some = states(robot, 3)
+    q, yd = np.array([s.q for s in some]), 0.1 * np.array([s.yd for s in some])
+    options = {"joint_limits": False, "joint_friction": False}
+    ydd = robot.frictional_step(q, yd, np.zeros(robot.ny), feet, DT, **options).ydd
+    many = robot.frictional_inverse_dynamics(q, yd, ydd, feet, DT)
+    assert many.tau.shape == (3, robot.ny) and many.forces.shape == (3, 4, 3)
+    for n in range(3):
+        one = robot.frictional_inverse_dynamics(q[n], yd[n], ydd[n], feet, DT)
+        assert np.array_equal(many.tau[n], one.tau)
+        assert np.array_equal(many.forces[n], one.forces)
+        assert many.residual[n] == one.residual < 1e-6
+
+
 def test_inverse_dynamics_says_what_friction_cannot_give():
     robot = block()
     pulled = np.array([0.0, 0.0, 3.0, 0, 0, 0])  # no contact pulls it up

@@ -5,6 +5,7 @@
 //
 // then the gate: limits, rate limit and ramp. Parameters are read at activation. update() allocates
 // nothing, takes no lock of its own and does not throw.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -21,7 +22,7 @@
 extern "C" {
 #include "myrobot.h"
 }
-#include "independent_joints.hpp"
+#include "linkage.hpp"
 
 namespace myrobot_control
 {
@@ -81,6 +82,7 @@ public:
   {
     if (!read_parameters()) return CallbackReturn::ERROR;
     myrobot_init(&workspace_);
+    workspace_.max_condition_number = parameters_.max_condition_number;
     gate_ = myrobot_gate{};
     gate_.last = last_.data();
     gate_.count = kMotors;
@@ -230,9 +232,9 @@ private:
       position_[k] = state_interfaces_[2 * k].get_optional().value_or(kAbsent);
       velocity_[k] = state_interfaces_[2 * k + 1].get_optional().value_or(kAbsent);
     }
-    const myrobot_status status = myrobot_motors_to_joints(
-        &workspace_, position_.data(), velocity_.data(), nullptr, last_.data(),
-        joint_position_.data(), joint_velocity_.data(), nullptr, joint_effort_.data());
+    const myrobot_status status =
+        joints_from_motors(&workspace_, position_.data(), velocity_.data(), last_.data(),
+                           joint_position_.data(), joint_velocity_.data(), joint_effort_.data());
     for (std::size_t k = 0; k < kJoints; k++) {
       const bool known = status == MYROBOT_OK;
       state_interfaces_values_[3 * k] = known ? joint_position_[k] : kAbsent;
@@ -273,8 +275,13 @@ private:
     std::array<double, kMotors> weight{};
     myrobot_status status = MYROBOT_OK;
     if (terms.inertial) {
+      // At the measured position, wherever the commanded one was closed last.
+      std::array<double, MYROBOT_NQ> commanded;
+      std::copy_n(workspace_.command_q, commanded.size(), commanded.begin());
+      std::copy_n(workspace_.q, commanded.size(), workspace_.command_q);
       status = independent_acceleration(&workspace_, joint_position_.data(), joint_velocity_.data(),
                                         joint_acceleration, acceleration.data());
+      std::copy_n(commanded.begin(), commanded.size(), workspace_.command_q);
     }
     if (status == MYROBOT_OK) {
       status = myrobot_feedforward(&workspace_, position_.data(),

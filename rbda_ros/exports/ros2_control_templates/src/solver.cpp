@@ -1,5 +1,6 @@
 // Inverse dynamics in joint space, for inverse_dynamics_solver of unisa-acg. Not for a real-time
 // loop: its interface returns vectors that are allocated.
+#include <array>
 #include <stdexcept>
 #include <string>
 
@@ -9,7 +10,7 @@
 extern "C" {
 #include "myrobot.h"
 }
-#include "independent_joints.hpp"
+#include "linkage.hpp"
 
 namespace myrobot_control
 {

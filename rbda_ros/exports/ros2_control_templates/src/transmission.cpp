@@ -19,6 +19,7 @@
 extern "C" {
 #include "myrobot.h"
 }
+#include "linkage.hpp"
 
 namespace myrobot_control
 {
@@ -113,9 +114,9 @@ public:
   void actuator_to_joint() override
   {
     if (!position_.present()) return;
-    const myrobot_status status = myrobot_motors_to_joints(
-        &workspace_, position_.read(), velocity_.read(), nullptr, effort_.read(),
-        joint_position_.room(), joint_velocity_.room(), nullptr, joint_effort_.room());
+    const myrobot_status status =
+        joints_from_motors(&workspace_, position_.read(), velocity_.read(), effort_.read(),
+                           joint_position_.room(), joint_velocity_.room(), joint_effort_.room());
     if (status == MYROBOT_OK) {
       joint_position_.write();
       joint_velocity_.write();
@@ -142,8 +143,8 @@ public:
     const double *where = joint_position_.read();
     std::array<double, kJoints> measured;
     if (measured_.present()) {
-      turned &= myrobot_motors_to_joints(&workspace_, measured_.read(), nullptr, nullptr, nullptr,
-                                         measured.data(), nullptr, nullptr, nullptr)
+      turned &= joints_from_motors(&workspace_, measured_.read(), nullptr, nullptr, measured.data(),
+                                   nullptr, nullptr)
                 == MYROBOT_OK;
       where = measured.data();
     }
