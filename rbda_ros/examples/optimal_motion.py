@@ -373,11 +373,11 @@ def compiled(stage: Stage, folder: Path) -> Stage:
     for function in (zero, zero.jacobian(), by_multipliers, by_multipliers.jacobian()):
         code.add(function)
     code.generate(f"{folder}{os.sep}")
-    source, library = folder / "zero.c", folder / "zero.so"
+    source, library = str(folder / "zero.c"), str(folder / "zero.so")
     compiler = [os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC", source, "-o", library, "-lm"]
     subprocess.run(compiler, check=True)
     options = {"enable_forward": False, "enable_fd": False}
-    return replace(stage, zero=ca.external("zero", str(library), options))
+    return replace(stage, zero=ca.external("zero", library, options))
 
 
 def solve(problem: Problem, stage: Stage, solver: str = "ipopt") -> Motion:

@@ -196,7 +196,7 @@ def _evaluate_buffers(
         answers = _on_host(function, [_array(each) for each in given])
         for answer, place in zip(answers, results, strict=True):
             _array(place)[...] = answer
-    except ModelError as error:
+    except (InputError, ModelError) as error:
         return INVALID_ARGUMENT, f"{type(error).__name__}: {error}"
     except Exception as error:
         return INTERNAL, f"rbda_ros: {type(error).__name__}: {error}"
