@@ -16,7 +16,7 @@ import casadi as ca
 from rbda_ros.algorithms.aba import forward_dynamics
 from rbda_ros.algorithms.motion import cluster_joints
 from rbda_ros.cluster_tree.closing.newton import moved_along
-from rbda_ros.cluster_tree.cluster_joint import ClusterNode
+from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, ClusterNode
 from rbda_ros.cluster_tree.joints import quaternion_rate, rotation_from_quaternion
 from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.cluster_tree.straight_line import least_squares
@@ -56,12 +56,14 @@ class StageChoice:
         stops: of the joints.
         motors: of every actuated joint the largest effort, the speed up to which it is available
             and the speed at which none is left; infinite where there is no limit.
+        touching: numbers of the bodies that may touch the ground.
     """
 
     nq: int
     friction: bool
     stops: tuple[Stop, ...]
     motors: tuple[tuple[float, float, float], ...]
+    touching: tuple[int, ...] = ()
 
 
 def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
@@ -85,14 +87,36 @@ def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     """
     origin, q, yd, slip, efforts, shift, delta, stepping, *wrenches, choice = given
     joints = cluster_joints(tree, q, yd)
-    qd = ca.vertcat(ca.DM(0, 1), *(joint.qd for joint in joints))
-    parts = zip(joints, tree.split_independent(slip), strict=True)
-    slip_qd = ca.vertcat(ca.DM(0, 1), *(joint.G @ slip_k for joint, slip_k in parts))
-    force, drag = _joint_forces(tree, choice, q, qd, slip_qd, efforts, stepping)
-    in_clusters = zip(joints, tree.split_velocities(force), strict=True)
-    tau = ca.vertcat(ca.DM(0, 1), *(joint.G.T @ force_k for joint, force_k in in_clusters))
+    qd, force, drag = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
+    tau = on_independent(tree, joints, force)
     ydd = forward_dynamics(tree, q, yd, tau, *(each.T for each in wrenches), drag=drag)
     shift, delta = shift + stepping[0] * ydd, delta + stepping[0] * ydd
+    position, residual, conditioning = moved_on(tree, joints, origin, q, shift, delta)
+    return ydd, position, ca.vertcat(residual, conditioning, ca.dot(force, qd))
+
+
+def simulation_move(tree: ClusterTree, q: Matrix, shift: Matrix) -> tuple[Matrix, Matrix]:
+    """The closed position (nq) with y moved by a shift (ny) from q; health (2) as of a stage."""
+    joints = cluster_joints(tree, q)
+    position, residual, conditioning = moved_on(tree, joints, q, q, shift, shift)
+    return position, ca.vertcat(residual, conditioning)
+
+
+def on_independent(tree: ClusterTree, joints: list[ClusterJoint], force: Matrix) -> Matrix:
+    """``G' force`` (ny) of forces (nv) on every joint."""
+    in_clusters = zip(joints, tree.split_velocities(force), strict=True)
+    return ca.vertcat(ca.DM(0, 1), *(joint.G.T @ force_k for joint, force_k in in_clusters))
+
+
+def moved_on(
+    tree: ClusterTree,
+    joints: list[ClusterJoint],
+    origin: Matrix,
+    q: Matrix,
+    shift: Matrix,
+    delta: Matrix,
+) -> tuple[Matrix, Matrix, Matrix]:
+    """The position (nq), the largest |phi| there, and how well y determines the loops at q."""
     positions, residuals, conditionings = [ca.DM(0, 1)], [ca.DM(0.0)], [ca.DM(1.0)]
     for node, joint, origin_k, q_k, shift_k, delta_k in zip(
         tree.clusters,
@@ -111,22 +135,32 @@ def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
         residuals.extend(ca.vertsplit(ca.fabs(node.loop.phi(closed))))
         if not node.loop.constant:
             conditionings.append(node.loop.conditioning(q_k, node.independent, node.home))
-    health = ca.vertcat(
-        reduce(ca.fmax, residuals), reduce(ca.fmin, conditionings), ca.dot(force, qd)
-    )
-    return ydd, ca.vertcat(*positions), health
+    return ca.vertcat(*positions), reduce(ca.fmax, residuals), reduce(ca.fmin, conditionings)
 
 
-def _joint_forces(
+def joint_forces(
     tree: ClusterTree,
+    joints: list[ClusterJoint],
     choice: StageChoice,
     q: Matrix,
-    qd: Matrix,
     slip: Matrix,
     efforts: Matrix,
     stepping: Matrix,
-) -> tuple[Matrix, Matrix]:
-    """Force (nv) on every joint at the present velocity, and its rate by the acceleration (nv)."""
+) -> tuple[Matrix, Matrix, Matrix]:
+    """qd (nv); the force (nv) on every joint at qd, and its rate by the acceleration (nv).
+
+    Args:
+        tree: the cluster tree.
+        joints: its cluster joints, with their velocities.
+        choice: of forces.
+        q: (nq) position.
+        slip: (ny) velocity at which friction is taken.
+        efforts: (na) of motors.
+        stepping: (3) of which the second is h [s], the third v [rad/s, m/s].
+    """
+    qd = ca.vertcat(ca.DM(0, 1), *(joint.qd for joint in joints))
+    parts = zip(joints, tree.split_independent(slip), strict=True)
+    slip = ca.vertcat(ca.DM(0, 1), *(joint.G @ slip_k for joint, slip_k in parts))
     h, v = stepping[1], stepping[2]
     force, drag = ca.SX(tree.nv, 1), ca.SX(tree.nv, 1)
     for a, j in enumerate(tree.actuated):
@@ -144,7 +178,7 @@ def _joint_forces(
         c = touched * (stop.damping + h * stop.stiffness)
         force[j] -= stop.stiffness * beyond + c * qd[j]
         drag[j] += h * c
-    return force, drag
+    return qd, force, drag
 
 
 def _available(effort: Matrix, speed: Matrix, limit: float, corner: float, free: float) -> Matrix:

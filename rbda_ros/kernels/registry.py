@@ -28,6 +28,7 @@ from rbda_ros.algorithms.constrained_dynamics import (
 from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
 from rbda_ros.algorithms.contact_response import contact_response
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
+from rbda_ros.algorithms.contact_stage import contact_stage
 from rbda_ros.algorithms.coriolis import coriolis_matrix
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor, mass_matrix_inverse
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
@@ -61,7 +62,7 @@ from rbda_ros.algorithms.pv_osim import (
 )
 from rbda_ros.algorithms.regressor import regressor
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
-from rbda_ros.algorithms.simulation_stage import StageChoice, simulation_stage
+from rbda_ros.algorithms.simulation_stage import StageChoice, simulation_move, simulation_stage
 from rbda_ros.algorithms.transmission_maps import (
     completed_velocity,
     converted_efforts,
@@ -316,8 +317,18 @@ def _stage_shapes(choice: StageChoice) -> dict[str, Shape]:
     return {"origin": (choice.nq, 1), "stepping": (3, 1)}
 
 
+def _contact_stage_shapes(_: StageChoice) -> dict[str, Shape]:
+    return {"stepping": (3, 1)}
+
+
+def _touching_bodies(choice: StageChoice) -> Collection[int]:
+    return choice.touching
+
+
 STAGE = ("origin", "q", "yd", "slip", "efforts", "shift", "delta", "stepping")
 """Inputs of a stage of the simulation."""
+STAGE_IN_CONTACT = ("q", "yd", "slip", "efforts", "shift", "stepping")
+"""Those of a stage with contacts."""
 
 
 REGISTRY: dict[str, Traceable] = {
@@ -510,6 +521,22 @@ REGISTRY: dict[str, Traceable] = {
         ("ydd", "position", "health"),
         public=False,
         shapes=_stage_shapes,
+    ),
+    "simulation_move": Traceable(
+        ("q", "shift"), simulation_move, ("position", "health"), public=False
+    ),
+    "contact_stage": Traceable(
+        STAGE_IN_CONTACT,
+        contact_stage,
+        public=False,
+        shapes=_contact_stage_shapes,
+        bodies=_touching_bodies,
+    ),
+    "contact_stage_with_wrenches": Traceable(
+        (*STAGE_IN_CONTACT, "wrenches"),
+        contact_stage,
+        public=False,
+        shapes=_contact_stage_shapes,
     ),
     "contact_response": Traceable(
         ("q", "yd", "tau", "axes", "points"),

@@ -1,8 +1,8 @@
 """Simulation: robots that move with their loops closed, one or many at a time.
 
-Lives here: `Simulator`, and `stepper`, the C module that takes its steps.
+Lives here: `Simulator`, `ground_contacts`, and `stepper`, the C module for the steps.
 Comes in: the robot and its kernels.
-Used from outside: `simulator`.
+Used from outside: `simulator`, `ground_contacts`.
 """
 
 from pkgutil import extend_path

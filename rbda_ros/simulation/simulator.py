@@ -6,7 +6,7 @@ import ctypes
 import math
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -21,6 +21,7 @@ from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.robot import Robot
+from rbda_ros.simulation.ground_contacts import Ground, Plane, Shape, contact_points
 from rbda_ros.spatial import Array
 
 INTEGRATORS = ("euler", "rk4", "midpoint")
@@ -53,6 +54,21 @@ class Actuator:
     free_speed: float = np.inf
     time_constant: float = 0.0
     delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class SensorNoise:
+    """Noise of what `Simulator.measure` gives: normally distributed, independent of one another.
+
+    Attributes:
+        position: standard deviation of positions; of quaternions that of the angles [rad, m].
+        velocity: of velocities [rad/s, m/s].
+        seed: the noise of robot i at a step depends on it, i and the step alone.
+    """
+
+    position: float = 0.0
+    velocity: float = 0.0
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +107,10 @@ class Simulator:
             spring of 10 ms does. Efforts are limited in any case.
         actuators: motors by the names of actuated joints; others give what they are commanded, up
             to the description's effort limit.
+        contacts: shapes on links that touch the ground, with ``"euler"`` alone: Coulomb's law
+            holds exactly at the end of every step; see `rbda_ros.simulation.ground_contacts`.
+        ground: what they touch; a horizontal plane through the world's origin if not given.
+        noise: of `measure`.
         threads: most threads for a batch; None for as many as there are processors.
     """
 
@@ -104,6 +124,9 @@ class Simulator:
         friction: bool = True,
         limits: bool = True,
         actuators: Mapping[str, Actuator] | None = None,
+        contacts: Sequence[Shape] = (),
+        ground: Ground | None = None,
+        noise: SensorNoise | None = None,
         threads: int | None = None,
     ) -> None:
         if not (np.isfinite(dt) and dt > 0.0):
@@ -113,7 +136,11 @@ class Simulator:
         if integrator not in INTEGRATORS:
             names = ", ".join(INTEGRATORS)
             raise InputError(f"integrator {integrator!r} is unknown; use one of {names}")
+        if len(contacts) and integrator != "euler":
+            raise InputError(f"integrator {integrator!r} knows no contacts; use 'euler'")
         self.robot, self.dt, self.batch = robot, float(dt), batch
+        self.contacts, self.noise = tuple(contacts), noise or SensorNoise()
+        self._points = contact_points(robot, contacts, ground or Plane())
         self.integrator = integrator
         self._rows = 1 if batch is None else int(batch)
         self.threads: int = threads or len(os.sched_getaffinity(0))
@@ -124,6 +151,7 @@ class Simulator:
             friction,
             _stops(robot, max(STOP_TIME, 5.0 * dt)) if limits else (),
             tuple(motor for motor, _, _ in motors),
+            self._points.bodies,
         )
         self._lag = tuple(lag for _, lag, _ in motors)
         self._delay = tuple(delay for _, _, delay in motors)
@@ -154,14 +182,48 @@ class Simulator:
 
     @property
     def work(self) -> Any:
-        """Work that motors, friction and stops have done since `reset`; (N,) of a batch [J].
+        """Work of motors, friction, stops and contacts since `reset`; (N,) of a batch [J].
 
         To the order of the integrator; with ``"euler"`` to first order.
         """
         return float(self._work[0]) if self.batch is None else self._work.copy()
 
+    @property
+    def contact_forces(self) -> Array:
+        """(c, 3), (N, c, 3) of a batch: mean force on each of `contacts` in the last step [N].
+
+        On the robot, in world axes.
+        """
+        forces = np.zeros((self._rows, len(self.contacts), 3))
+        for s in range(len(self.contacts)):
+            forces[:, s] = self._forces[:, self._points.shape == s].sum(axis=1)
+        return self._shaped(forces)
+
+    def measure(self) -> tuple[Array, Array]:
+        """q and qd with the `noise`; the same again at the same step."""
+        rng = np.random.default_rng([self.noise.seed, int(self._clock[0])])
+        robot = self.robot
+        drawn = rng.standard_normal((self._rows, 2 * robot.nv))
+        way, rate = self.noise.position * drawn[:, : robot.nv], drawn[:, robot.nv :]
+        q, at, j = self._q.copy(), 0, 0
+        for body in robot.tree.spanning.bodies:
+            nq, nv = body.model.nq, body.model.nv
+            if nq == nv:
+                q[:, at : at + nq] += way[:, j : j + nv]
+            else:
+                q[:, at : at + nq - 4] += way[:, j : j + nv - 3]
+                _turn(q[:, at + nq - 4 : at + nq], way[:, j + nv - 3 : j + nv])
+            at, j = at + nq, j + nv
+        qd = self._spanning(self._q, self._yd, self._chart) + self.noise.velocity * rate
+        return self._shaped(q), self._shaped(qd)
+
     def reset(
-        self, q: ArrayLike | None = None, qd: ArrayLike | None = None, seed: int | None = None
+        self,
+        q: ArrayLike | None = None,
+        qd: ArrayLike | None = None,
+        seed: int | None = None,
+        *,
+        rows: ArrayLike | None = None,
     ) -> None:
         """Start anew, at time zero.
 
@@ -170,33 +232,50 @@ class Simulator:
                 assembly, or with a seed for random closed positions inside the limits.
             qd: (nv,) spanning or (ny,) independent velocity; None for zero.
             seed: of random states; that of robot i does not depend on N.
+            rows: numbers of the robots of a batch that start anew, or a mask (N,); the others
+                stay as they are. None for all.
 
         Raises:
             InputError, ClosureError: a position that is none, or cannot be closed.
         """
-        robot, rows = self.robot, self._rows
-        self._yd = np.zeros((rows, robot.ny))
+        which = np.arange(self._rows)[slice(None) if rows is None else np.asarray(rows)]
+        new_q, new_yd = self._initial_state(which, q, qd, seed)
+        if rows is None:
+            self._allocate()
+        for name in _STATE:
+            getattr(self, name)[which] = 0
+        self._q[which], self._yd[which], self._limit[which] = new_q, new_yd, CHANGE
+
+    def _allocate(self) -> None:
+        count, motors = self._rows, len(self._lag)
+        self._q, self._yd = np.zeros((count, self.robot.nq)), np.zeros((count, self.robot.ny))
+        self._chart, self._clock = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._limit, self._work = np.zeros(count), np.zeros(count)
+        self._actual = np.zeros((count, motors))
+        self._pipe = np.zeros((count, 1 + max(self._delay, default=0), motors))
+        self._forces = np.zeros((count, len(self._points.body), 3))
+
+    def _initial_state(
+        self, which: Any, q: ArrayLike | None, qd: ArrayLike | None, seed: int | None
+    ) -> tuple[Array, Array]:
+        """q (n, nq) and yd (n, ny) that some robots start from."""
+        robot, count = self.robot, len(which)
+        yd = np.zeros((count, robot.ny))
         if q is None and seed is not None:
-            states = [robot.random_state(np.random.default_rng([seed, i])) for i in range(rows)]
-            self._q = np.array([state.q for state in states])
-            self._yd = np.array([state.yd for state in states])
+            states = [robot.random_state(np.random.default_rng([seed, int(i)])) for i in which]
+            closed = np.array([state.q for state in states]).reshape(count, robot.nq)
+            yd = np.array([state.yd for state in states]).reshape(count, robot.ny)
         else:
             given = robot.neutral() if q is None else np.asarray(q, float)
-            closed = robot.state(given).q
-            self._q = np.broadcast_to(closed, (rows, robot.nq)).copy()
+            closed = np.broadcast_to(robot.state(given).q, (count, robot.nq))
         if qd is not None:
-            given = np.broadcast_to(np.asarray(qd, float), (rows, np.shape(qd)[-1]))
+            given = np.broadcast_to(np.asarray(qd, float), (count, np.shape(qd)[-1]))
             if given.shape[1] == robot.nv and robot.nv != robot.ny:
                 given = given[:, list(robot.independent_coordinates)]
             if given.shape[1] != robot.ny or not np.isfinite(given).all():
                 raise InputError(f"qd has shape {np.shape(qd)}; give ({robot.nv},) finite numbers")
-            self._yd = given.copy()
-        self._chart = np.zeros(rows, np.int64)
-        self._limit = np.full(rows, CHANGE)
-        self._work = np.zeros(rows)
-        self._clock = np.zeros(rows, np.int64)
-        self._actual = np.zeros((rows, len(self._lag)))
-        self._pipe = np.zeros((rows, 1 + max(self._delay, default=0), len(self._lag)))
+            yd = given
+        return closed, yd
 
     def checkpoint(self) -> Checkpoint:
         """The whole state, for `restore`: motion goes on from there to the last bit."""
@@ -287,7 +366,7 @@ class Simulator:
             wrenches = self._body_wrenches(external_wrenches)
         stepper = self._stepper(wrenches is not None)
         state = self._q, self._yd, self._chart, self._limit, self._work, self._actual, self._pipe
-        arrays = (*state, self._clock, efforts, wrenches, *outputs)
+        arrays = (*state, self._forces, self._clock, efforts, wrenches, *outputs)
         failed, step, raised = stepper.run(
             self._rows, steps, held, arrays, self._change, self.threads
         )
@@ -311,7 +390,7 @@ class Simulator:
                     return number
             chart = _Chart(self.robot, independent, self._choice)
             for wrenches, stepper in self._steppers.items():
-                stepper.add_chart(*chart.code(wrenches))
+                stepper.add_chart(*chart.codes(wrenches))
             self._charts.append(chart)
             return len(self._charts) - 1
 
@@ -332,9 +411,10 @@ class Simulator:
                 _turns(robot.tree),
                 self._lag,
                 self._delay,
+                self._points.arguments() if self.contacts else None,
             )
             for chart in self._charts:
-                stepper.add_chart(*chart.code(wrenches))
+                stepper.add_chart(*chart.codes(wrenches))
             self._steppers[wrenches] = stepper
         return self._steppers[wrenches]
 
@@ -422,7 +502,7 @@ class Simulator:
         return motors
 
 
-_STATE = ("_q", "_yd", "_chart", "_limit", "_work", "_clock", "_actual", "_pipe")
+_STATE = ("_q", "_yd", "_chart", "_limit", "_work", "_clock", "_actual", "_pipe", "_forces")
 
 
 class _Chart:
@@ -436,17 +516,13 @@ class _Chart:
         self._kernels = robot._kernels if independent == own else KernelCache(tree)
         self._none = np.zeros(robot.ny)
 
-    def code(self, wrenches: bool) -> tuple[int, int, int, int, Any]:
-        """Arguments of `Stepper.add_chart`: addresses of machine code, and its owners."""
-        name = "simulation_stage_with_wrenches" if wrenches else "simulation_stage"
-        kernel = self._kernels.get(name, self._choice)
-        if not kernel.compile(batch=True):
-            call = _trampoline(kernel)
-            return ctypes.cast(call, ctypes.c_void_p).value or 0, 0, 0, 0, (kernel, call)
-        batch = kernel._batch_machine.value
-        assert batch is not None and kernel.address is not None
-        address = batch.code.address("batch_ports")
-        return kernel.address, address, batch.constants.ctypes.data, batch.memory, kernel
+    def codes(self, wrenches: bool) -> list[tuple[int, int, int, int, Any]]:
+        """Arguments of `Stepper.add_chart`: of kernels, addresses of machine code and owners."""
+        more = "_with_wrenches" if wrenches else ""
+        if not self._choice.touching:
+            return [_code(self._kernels.get(f"simulation_stage{more}", self._choice))]
+        stage = self._kernels.get(f"contact_stage{more}", self._choice)
+        return [_code(stage), _code(self._kernels.get("simulation_move"))]
 
     def spanning_velocity(self, q: Array, yd: Array) -> Array:
         """``G yd`` (nv,), or of rows."""
@@ -460,6 +536,30 @@ class _Chart:
         """How well y determines the loops: 0 at a dead point, else up to 1."""
         _, conditioning = self._kernels.get("loop_state").call(np.ascontiguousarray(q))
         return float(conditioning.min(initial=1.0))
+
+
+def _code(kernel: Kernel) -> tuple[int, int, int, int, Any]:
+    """Addresses of a kernel's machine code for one row and for many; constants, memory, owner."""
+    if not kernel.compile(batch=True):
+        call = _trampoline(kernel)
+        return ctypes.cast(call, ctypes.c_void_p).value or 0, 0, 0, 0, (kernel, call)
+    batch = kernel._batch_machine.value
+    assert batch is not None and kernel.address is not None
+    address = batch.code.address("batch_ports")
+    return kernel.address, address, batch.constants.ctypes.data, batch.memory, kernel
+
+
+def _turn(quaternions: Array, w: Array) -> None:
+    """Turn quaternions (N, 4) x y z w, in place, by small angles (N, 3) in their own axes."""
+    x, y, z, s = quaternions.T.copy()
+    a, b, c = 0.5 * w.T
+    quaternions.T[:] = (
+        x + s * a + y * c - z * b,
+        y + s * b + z * a - x * c,
+        z + s * c + x * b - y * a,
+        s - x * a - y * b - z * c,
+    )
+    quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
 
 
 def _trampoline(kernel: Kernel) -> Any:

@@ -1,6 +1,7 @@
-/* rbda_ros.simulation.stepper: integrators over the kernel `simulation_stage`, for many robots.
+/* rbda_ros.simulation.stepper: integrators over the kernel `simulation_stage`, for many robots; with
+   contacts over `contact_stage` and `simulation_move`.
 
-   A chart is a choice of independent joints with its kernel. Each robot (row) is in one chart.
+   A chart is a choice of independent joints with its kernels. Each robot (row) is in one chart.
    Rows never see each other: results are the same whatever the batch, its blocks and threads. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ground_contacts.h"
+
 typedef void (*Evaluate)(double *const *ports);
 typedef void (*EvaluateRows)(double *const *ports, const double *constants, double *memory,
                              int64_t rows);
 
-enum { MAX_CHARTS = 64, MAX_TURNS = 64, PORTS = 12, MAX_BLOCK = 256, HALVINGS = 7 };
+enum { MAX_CHARTS = 64, MAX_TURNS = 64, PORTS = 14, MAX_BLOCK = 256, HALVINGS = 7 };
 enum { EULER, RK4, MIDPOINT };
 
 /* Largest residual of a loop after a step [m, sine of an angle]; above it, smaller steps. */
@@ -28,6 +31,10 @@ typedef struct {
   EvaluateRows many; /* NULL: row by row */
   const double *constants;
   Py_ssize_t memory;
+} Kernel;
+
+typedef struct {
+  Kernel stage, move; /* move: with contacts */
 } Chart;
 
 typedef struct {
@@ -37,13 +44,15 @@ typedef struct {
   int linear[MAX_TURNS], angular[MAX_TURNS]; /* quaternions: where their velocities are in y */
   double *lag;                               /* (na,) share of a command that arrives in a step */
   int64_t *delay;                            /* (na,) steps */
+  Contacts *contacts;                        /* or NULL */
+  double *heights;                           /* of the ground, or NULL */
   PyObject *owners;
 } Stepper;
 
 /* Rows and what they are driven by. */
 typedef struct {
   const Stepper *self;
-  double *q, *yd, *limit, *work, *actual, *pipe;
+  double *q, *yd, *limit, *work, *actual, *pipe, *forces;
   int64_t *chart, *clock;
   const double *efforts, *wrenches; /* (steps, rows, na); (rows, nw) or NULL */
   double *out_q, *out_yd;           /* (steps, rows, ...) or NULL */
@@ -60,43 +69,50 @@ typedef struct {
   bool started;
   /* A block of rows of everything. */
   double *q, *yd, *v, *slip, *shift, *delta, *stepping, *ydd, *next, *health, *u, *rate, *sum_u,
-      *sum_a, *from, *start_v, *efforts, *memory, *power, *least;
+      *sum_a, *from, *start_v, *efforts, *memory, *power, *least, *poses, *now, *after, *response,
+      *motion, *forces, *contact_memory;
   double *allocated;
   bool bad[MAX_BLOCK];
 } Worker;
+
+/* Evaluate a kernel for n rows; sizes of its ports, of which there are at most PORTS. */
+static void call(Worker *w, const Kernel *kernel, Py_ssize_t n, double **ports, const int *sizes,
+                 int count)
+{
+  if (kernel->many != NULL && n > 1) {
+    kernel->many(ports, kernel->constants, w->memory, n);
+    return;
+  }
+  for (Py_ssize_t k = 0; k < n; k++) {
+    double *row[PORTS];
+    for (int i = 0; i < count; i++) row[i] = ports[i] + k * sizes[i];
+    kernel->one(row);
+  }
+}
+
+/* Rows whose loops did not close, or whose acceleration is not finite. */
+static void mark_bad(Worker *w, Py_ssize_t n, int healths)
+{
+  int ny = w->run->self->ny;
+  for (Py_ssize_t k = 0; k < n; k++) {
+    double total = 0.0;
+    for (int i = 0; i < ny; i++) total += fabs(w->ydd[k * ny + i]);
+    if (!(w->health[healths * k] <= CLOSED) || !(total <= 1e30)) w->bad[k] = true;
+  }
+}
 
 static void evaluate(Worker *w, const Chart *chart, Py_ssize_t n, double *from, double *q,
                      double *v, double *efforts, double *wrenches)
 {
   const Stepper *s = w->run->self;
   double *ports[PORTS] = {from, q, v, w->slip, efforts, w->shift, w->delta, w->stepping};
-  int p = 8;
-  if (s->nw) ports[p++] = wrenches;
-  ports[p++] = w->ydd;
-  ports[p++] = w->next;
-  ports[p] = w->health;
-  if (chart->many != NULL && n > 1) {
-    chart->many(ports, chart->constants, w->memory, n);
-  } else {
-    const int size[PORTS] = {s->nq, s->nq, s->ny, s->ny, s->na, s->ny, s->ny, 3};
-    int sizes[PORTS];
-    memcpy(sizes, size, sizeof sizes);
-    p = 8;
-    if (s->nw) sizes[p++] = s->nw;
-    sizes[p++] = s->ny;
-    sizes[p++] = s->nq;
-    sizes[p] = 3;
-    for (Py_ssize_t k = 0; k < n; k++) {
-      double *row[PORTS];
-      for (int i = 0; i <= p; i++) row[i] = ports[i] + k * sizes[i];
-      chart->one(row);
-    }
-  }
-  for (Py_ssize_t k = 0; k < n; k++) {
-    double total = 0.0;
-    for (int i = 0; i < s->ny; i++) total += fabs(w->ydd[k * s->ny + i]);
-    if (!(w->health[3 * k] <= CLOSED) || !(total <= 1e30)) w->bad[k] = true;
-  }
+  int sizes[PORTS] = {s->nq, s->nq, s->ny, s->ny, s->na, s->ny, s->ny, 3}, p = 8;
+  if (s->nw) ports[p] = wrenches, sizes[p++] = s->nw;
+  ports[p] = w->ydd, sizes[p++] = s->ny;
+  ports[p] = w->next, sizes[p++] = s->nq;
+  ports[p] = w->health, sizes[p++] = 3;
+  call(w, &chart->stage, n, ports, sizes, p);
+  mark_bad(w, n, 3);
 }
 
 static void set_stepping(Worker *w, Py_ssize_t n, double gain, double h, double stiction)
@@ -135,12 +151,41 @@ static void rates(const Stepper *s, const double *u, const double *v, double *ra
   }
 }
 
+/* What linear velocities v of free bodies gain in a step in their axes at its start, against those
+   that turn with them: h w x v. */
+static void carried(const Stepper *s, double h, const double *v, double *gain)
+{
+  memset(gain, 0, s->ny * sizeof(double));
+  for (int t = 0; t < s->turns; t++) {
+    if (s->linear[t] < 0) continue;
+    cross(v + s->angular[t], v + s->linear[t], gain + s->linear[t]);
+    for (int i = 0; i < 3; i++) gain[s->linear[t] + i] *= h;
+  }
+}
+
+/* Linear velocities of free bodies, from axes at the start of a step to those at its end. */
+static void turn_axes(const Stepper *s, double h, double *v)
+{
+  for (int t = 0; t < s->turns; t++) {
+    if (s->linear[t] < 0) continue;
+    const double *w = v + s->angular[t];
+    double a[3] = {-h * w[0], -h * w[1], -h * w[2]}, *p = v + s->linear[t], once[3], twice[3];
+    double x = a[0] * a[0] + a[1] * a[1] + a[2] * a[2], angle = sqrt(x);
+    double sine = angle > 1e-4 ? sin(angle) / angle : 1.0 - x / 6.0;
+    double versine = angle > 1e-4 ? (1.0 - cos(angle)) / x : 0.5 - x / 24.0;
+    cross(a, p, once);
+    cross(a, once, twice);
+    for (int i = 0; i < 3; i++) p[i] += sine * once[i] + versine * twice[i];
+  }
+}
+
 static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e, double *wrench)
 {
   const Stepper *s = w->run->self;
   Py_ssize_t count = n * s->ny;
   memcpy(w->slip, w->yd, count * sizeof(double));
-  for (Py_ssize_t i = 0; i < count; i++) w->shift[i] = w->delta[i] = h * w->yd[i];
+  for (Py_ssize_t k = 0; k < n; k++) carried(s, h, w->yd + k * s->ny, w->u + k * s->ny);
+  for (Py_ssize_t i = 0; i < count; i++) w->shift[i] = w->delta[i] = h * (w->yd[i] + w->u[i]);
   set_stepping(w, n, h * h, h, s->stiction);
   for (int round = 0; round < s->iterations; round++) {
     if (round > 0)
@@ -150,7 +195,8 @@ static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double 
       for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[3 * k + 1];
   }
   for (Py_ssize_t k = 0; k < n; k++) w->power[k] = h * w->health[3 * k + 2];
-  for (Py_ssize_t i = 0; i < count; i++) w->yd[i] += h * w->ydd[i];
+  for (Py_ssize_t i = 0; i < count; i++) w->yd[i] += w->u[i] + h * w->ydd[i];
+  for (Py_ssize_t k = 0; k < n; k++) turn_axes(s, h, w->yd + k * s->ny);
   memcpy(w->q, w->next, n * s->nq * sizeof(double));
 }
 
@@ -220,6 +266,50 @@ static void midpoint(Worker *w, const Chart *chart, Py_ssize_t n, double h, doub
   for (Py_ssize_t i = 0; i < count; i++) w->yd[i] = w->start_v[i] + h * w->ydd[i];
 }
 
+/* As `euler`, where bodies may touch the ground. */
+static void euler_in_contact(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e,
+                             double *wrench)
+{
+  const Stepper *s = w->run->self;
+  int ny = s->ny, b = s->contacts->bodies, points = 3 * s->contacts->points;
+  memcpy(w->slip, w->yd, n * ny * sizeof(double));
+  memcpy(w->start_v, w->yd, n * ny * sizeof(double));
+  for (Py_ssize_t k = 0; k < n; k++) carried(s, h, w->yd + k * ny, w->u + k * ny);
+  set_stepping(w, n, 0.0, h, s->stiction);
+  for (int round = 0; round < s->iterations; round++) {
+    double *ports[PORTS] = {w->q, w->start_v, w->slip, e, w->u, w->stepping};
+    int sizes[PORTS] = {s->nq, ny, ny, s->na, ny, 3}, p = 6;
+    if (s->nw) ports[p] = wrench, sizes[p++] = s->nw;
+    double *outputs[] = {w->ydd, w->poses, w->now, w->after, w->response, w->motion, w->power};
+    int size[] = {ny, 12 * b, 6 * b, 6 * b, 36 * b * b, 6 * b * ny, 1};
+    for (int i = 0; i < 7; i++) ports[p] = outputs[i], sizes[p++] = size[i];
+    call(w, &chart->stage, n, ports, sizes, p);
+    for (Py_ssize_t k = 0; k < n; k++) {
+      TouchingBodies bodies = {w->poses + k * size[1], w->now + k * size[2], w->after + k * size[3],
+                               w->response + k * size[4]};
+      double impulses[6 * MAX_BODIES], work = 0.0, *yd = w->yd + k * ny;
+      if (!contact_impulses(s->contacts, &bodies, h, w->forces + k * points, impulses, &work,
+                            w->contact_memory))
+        w->bad[k] = true;
+      for (int i = 0; i < ny; i++) {
+        const double *of_y = w->motion + k * size[5] + i * 6 * b;
+        double sum = w->start_v[k * ny + i] + w->u[k * ny + i] + h * w->ydd[k * ny + i];
+        for (int j = 0; j < 6 * b; j++) sum += of_y[j] * impulses[j];
+        yd[i] = w->slip[k * ny + i] = sum;
+      }
+      w->power[k] = h * w->power[k] + work;
+    }
+  }
+  for (Py_ssize_t i = 0; i < n * ny; i++) w->shift[i] = h * w->yd[i];
+  double *ports[] = {w->q, w->shift, w->next, w->health};
+  call(w, &chart->move, n, ports, (const int[]){s->nq, ny, s->nq, 2}, 4);
+  for (Py_ssize_t k = 0; k < n; k++) turn_axes(s, h, w->yd + k * ny);
+  memcpy(w->ydd, w->yd, n * ny * sizeof(double));
+  mark_bad(w, n, 2);
+  for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[2 * k + 1];
+  memcpy(w->q, w->next, n * s->nq * sizeof(double));
+}
+
 /* One step of rows that are in one chart; w->bad tells of which it failed. */
 static void take_step(Worker *w, Py_ssize_t first, Py_ssize_t n, double h, double *efforts)
 {
@@ -230,7 +320,11 @@ static void take_step(Worker *w, Py_ssize_t first, Py_ssize_t n, double h, doubl
   for (Py_ssize_t k = 0; k < n; k++) w->bad[k] = false;
   memcpy(w->q, run->q + first * s->nq, n * s->nq * sizeof(double));
   memcpy(w->yd, run->yd + first * s->ny, n * s->ny * sizeof(double));
-  if (s->integrator == EULER)
+  Py_ssize_t points = s->contacts == NULL ? 0 : 3 * s->contacts->points;
+  if (points) memcpy(w->forces, run->forces + first * points, n * points * sizeof(double));
+  if (s->contacts != NULL)
+    euler_in_contact(w, chart, n, h, efforts, wrench);
+  else if (s->integrator == EULER)
     euler(w, chart, n, h, efforts, wrench);
   else if (s->integrator == RK4)
     rk4(w, chart, n, h, efforts, wrench);
@@ -241,6 +335,8 @@ static void take_step(Worker *w, Py_ssize_t first, Py_ssize_t n, double h, doubl
     memcpy(run->q + (first + k) * s->nq, w->q + k * s->nq, s->nq * sizeof(double));
     memcpy(run->yd + (first + k) * s->ny, w->yd + k * s->ny, s->ny * sizeof(double));
     run->work[first + k] += w->power[k];
+    if (points)
+      memcpy(run->forces + (first + k) * points, w->forces + k * points, points * sizeof(double));
   }
 }
 
@@ -326,20 +422,32 @@ static bool allocate(Worker *w, Py_ssize_t block)
 {
   const Stepper *s = w->run->self;
   Py_ssize_t memory = 0, all = s->nq + s->ny + s->na + 8;
-  for (int c = 0; c < MAX_CHARTS; c++)
-    if (s->chart[c].memory > memory) memory = s->chart[c].memory;
+  for (int c = 0; c < MAX_CHARTS; c++) {
+    if (s->chart[c].stage.memory > memory) memory = s->chart[c].stage.memory;
+    if (s->chart[c].move.memory > memory) memory = s->chart[c].move.memory;
+  }
   Py_ssize_t each = (block * all + 7) / 8 * 8;
   double **arrays[] = {&w->q,       &w->yd,       &w->v,     &w->slip,  &w->shift,
                        &w->delta,   &w->stepping, &w->ydd,   &w->next,  &w->health,
                        &w->u,       &w->rate,     &w->sum_u, &w->sum_a, &w->from,
                        &w->start_v, &w->efforts,  &w->power, &w->least};
   Py_ssize_t count = sizeof arrays / sizeof *arrays;
-  w->allocated = calloc(each * count + memory + 16, sizeof(double));
+  Py_ssize_t b = 0, points = 0, for_contacts = 0;
+  if (s->contacts != NULL) {
+    b = s->contacts->bodies, points = s->contacts->points;
+    for_contacts = contact_memory(s->contacts) + 8;
+  }
+  double **more[] = {&w->poses, &w->now, &w->after, &w->response, &w->motion, &w->forces};
+  Py_ssize_t sizes[] = {12 * b, 6 * b, 6 * b, 36 * b * b, 6 * b * s->ny, 3 * points}, large = 0;
+  for (int i = 0; i < 6; i++) large += (block * sizes[i] + 7) / 8 * 8;
+  w->allocated = calloc(each * count + memory + large + for_contacts + 16, sizeof(double));
   if (w->allocated == NULL) return false;
   double *at = (double *)(((uintptr_t)w->allocated + 63) / 64 * 64);
   w->memory = at;
   at += (memory + 7) / 8 * 8;
   for (Py_ssize_t i = 0; i < count; i++, at += each) *arrays[i] = at;
+  for (int i = 0; i < 6; i++) *more[i] = at, at += (block * sizes[i] + 7) / 8 * 8;
+  w->contact_memory = at;
   return true;
 }
 
@@ -364,15 +472,78 @@ static void *work_on(void *argument)
   return NULL;
 }
 
+/* The numbers of an array; NULL for None. False with an exception. */
+static bool numbers(PyObject *object, Py_ssize_t count, Py_buffer *view, void **data)
+{
+  *data = NULL;
+  if (object == Py_None) return true;
+  if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS) < 0) return false;
+  *data = view->buf;
+  if (view->len == count * 8) return true;
+  PyErr_Format(PyExc_ValueError, "an array has %zd bytes, not %zd", view->len, count * 8);
+  return false;
+}
+
+/* Contacts of (bodies, points, bodies of points, (points, 6) centres, radii, friction and
+   restitution, ground (4,), heights or None, their rows, their columns). False with an exception. */
+static bool read_contacts(Stepper *s, PyObject *given)
+{
+  int bodies, points;
+  Py_ssize_t rows, columns;
+  PyObject *objects[4];
+  if (!PyArg_ParseTuple(given, "iiOOOOnn", &bodies, &points, &objects[0], &objects[1], &objects[2],
+                        &objects[3], &rows, &columns))
+    return false;
+  if (bodies < 1 || bodies > MAX_BODIES || points < 1 || points > MAX_POINTS) {
+    PyErr_Format(PyExc_ValueError, "%d bodies and %d points of contact; at most %d and %d", bodies,
+                 points, MAX_BODIES, MAX_POINTS);
+    return false;
+  }
+  Py_ssize_t sizes[] = {points, 6 * points, 4, rows * columns};
+  Py_buffer views[4] = {{0}};
+  void *data[4];
+  bool good = true;
+  for (int i = 0; good && i < 4; i++) good = numbers(objects[i], sizes[i], &views[i], &data[i]);
+  s->contacts = good ? PyMem_Calloc(1, sizeof *s->contacts) : NULL;
+  if (s->contacts != NULL) {
+    const int64_t *body = data[0];
+    const double *values = data[1], *ground = data[2];
+    Contacts *contacts = s->contacts;
+    contacts->bodies = bodies, contacts->points = points;
+    for (int c = 0; c < points; c++, values += 6) {
+      ContactPoint *point = &contacts->point[c];
+      point->body = body[c];
+      memcpy(point->centre, values, 3 * sizeof(double));
+      point->radius = values[3], point->friction = values[4], point->restitution = values[5];
+    }
+    if (data[3] == NULL) {
+      memcpy(contacts->ground.normal, ground, 3 * sizeof(double));
+      contacts->ground.offset = ground[3];
+    } else if ((s->heights = PyMem_Calloc(rows * columns, sizeof(double))) != NULL) {
+      memcpy(s->heights, data[3], rows * columns * sizeof(double));
+      contacts->ground.heights = s->heights;
+      contacts->ground.rows = rows, contacts->ground.columns = columns;
+      memcpy(contacts->ground.origin, ground, 2 * sizeof(double));
+      memcpy(contacts->ground.spacing, ground + 2, 2 * sizeof(double));
+    } else {
+      good = false;
+    }
+  }
+  for (int i = 0; i < 4; i++)
+    if (views[i].obj != NULL) PyBuffer_Release(&views[i]);
+  if ((s->contacts == NULL || !good) && !PyErr_Occurred()) PyErr_NoMemory();
+  return s->contacts != NULL && good;
+}
+
 static PyObject *stepper_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
   (void)keywords;
   int nq, ny, na, nw, integrator, iterations;
   double dt, stiction, smooth;
-  PyObject *turns, *lag, *delay;
-  if (!PyArg_ParseTuple(arguments, "iiiiiidddO!O!O!:Stepper", &nq, &ny, &na, &nw, &integrator,
+  PyObject *turns, *lag, *delay, *contacts;
+  if (!PyArg_ParseTuple(arguments, "iiiiiidddO!O!O!O:Stepper", &nq, &ny, &na, &nw, &integrator,
                         &iterations, &dt, &stiction, &smooth, &PyTuple_Type, &turns, &PyTuple_Type,
-                        &lag, &PyTuple_Type, &delay))
+                        &lag, &PyTuple_Type, &delay, &contacts))
     return NULL;
   if (PyTuple_GET_SIZE(turns) > MAX_TURNS || PyTuple_GET_SIZE(lag) != na
       || PyTuple_GET_SIZE(delay) != na)
@@ -396,6 +567,7 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *arguments, PyObject *
     if (s->delay[a] + 1 > s->depth) s->depth = (int)s->delay[a] + 1;
     good = !PyErr_Occurred();
   }
+  if (good && contacts != Py_None) good = read_contacts(s, contacts);
   if (!good) Py_CLEAR(s);
   return (PyObject *)s;
 }
@@ -406,38 +578,37 @@ static void stepper_dealloc(PyObject *self)
   Py_XDECREF(s->owners);
   PyMem_Free(s->lag);
   PyMem_Free(s->delay);
+  PyMem_Free(s->contacts);
+  PyMem_Free(s->heights);
   Py_TYPE(self)->tp_free(self);
+}
+
+/* Machine code, whose owner is kept; false with an exception. */
+static bool read_kernel(Stepper *s, PyObject *given, Kernel *kernel)
+{
+  unsigned long long one, many, constants;
+  PyObject *owner;
+  if (!PyArg_ParseTuple(given, "KKKnO", &one, &many, &constants, &kernel->memory, &owner))
+    return false;
+  kernel->one = (Evaluate)(uintptr_t)one;
+  kernel->many = (EvaluateRows)(uintptr_t)many;
+  kernel->constants = (const double *)(uintptr_t)constants;
+  return PyList_Append(s->owners, owner) == 0;
 }
 
 static PyObject *add_chart(PyObject *self, PyObject *arguments)
 {
   Stepper *s = (Stepper *)self;
-  unsigned long long one, many, constants;
-  Chart chart;
-  PyObject *owner;
-  if (!PyArg_ParseTuple(arguments, "KKKnO:add_chart", &one, &many, &constants, &chart.memory,
-                        &owner))
+  PyObject *stage, *move = NULL;
+  Chart chart = {{0}};
+  if (!PyArg_ParseTuple(arguments, "O!|O!:add_chart", &PyTuple_Type, &stage, &PyTuple_Type, &move)
+      || !read_kernel(s, stage, &chart.stage)
+      || (move != NULL && !read_kernel(s, move, &chart.move)))
     return NULL;
   if (s->charts == MAX_CHARTS)
     return PyErr_Format(PyExc_ValueError, "%d charts are too many", MAX_CHARTS + 1);
-  chart.one = (Evaluate)(uintptr_t)one;
-  chart.many = (EvaluateRows)(uintptr_t)many;
-  chart.constants = (const double *)(uintptr_t)constants;
-  if (PyList_Append(s->owners, owner) < 0) return NULL;
   s->chart[s->charts++] = chart;
   return PyLong_FromLong(s->charts - 1);
-}
-
-/* The numbers of an array; NULL for None. False with an exception. */
-static bool numbers(PyObject *object, Py_ssize_t count, Py_buffer *view, void **data)
-{
-  *data = NULL;
-  if (object == Py_None) return true;
-  if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS) < 0) return false;
-  *data = view->buf;
-  if (view->len == count * 8) return true;
-  PyErr_Format(PyExc_ValueError, "an array has %zd bytes, not %zd", view->len, count * 8);
-  return false;
 }
 
 static PyObject *run_steps(Run *run, Py_ssize_t threads)
@@ -482,6 +653,7 @@ enum {
   WORK,
   ACTUAL,
   PIPE,
+  FORCES,
   CLOCK,
   EFFORTS,
   WRENCHES,
@@ -511,6 +683,7 @@ static PyObject *run(PyObject *self, PyObject *arguments)
                                     n,
                                     n * s->na,
                                     n * s->na * s->depth,
+                                    s->contacts == NULL ? 0 : 3 * n * s->contacts->points,
                                     n,
                                     (held ? n : all) * s->na,
                                     n * s->nw,
@@ -525,7 +698,8 @@ static PyObject *run(PyObject *self, PyObject *arguments)
   PyObject *result = NULL;
   if (good) {
     r.q = data[Q], r.yd = data[YD], r.chart = data[CHART], r.limit = data[LIMIT];
-    r.work = data[WORK], r.actual = data[ACTUAL], r.pipe = data[PIPE], r.clock = data[CLOCK];
+    r.work = data[WORK], r.actual = data[ACTUAL], r.pipe = data[PIPE], r.forces = data[FORCES],
+    r.clock = data[CLOCK];
     r.efforts = data[EFFORTS], r.wrenches = data[WRENCHES], r.out_q = data[OUT_Q];
     r.out_yd = data[OUT_YD], r.out_chart = data[OUT_CHART];
     r.effort_stride = held ? 0 : n * s->na;
@@ -538,8 +712,8 @@ static PyObject *run(PyObject *self, PyObject *arguments)
 
 static PyMethodDef methods[] = {
     {"add_chart", add_chart, METH_VARARGS,
-     "add_chart(address for one row, address for many or 0, address of constants, numbers of"
-     " memory, owner) -> its number: a kernel `simulation_stage`."},
+     "add_chart(stage[, move]) -> its number. A kernel is a tuple (address for one row, address for"
+     " many or 0, address of constants, numbers of memory, owner)."},
     {"run", run, METH_VARARGS,
      "run(rows, steps, held, arrays, change, threads) -> (row that failed or -1, its step, whether"
      " change(row) raised): take steps. The arrays are changed in place."},
@@ -549,7 +723,7 @@ static PyMethodDef methods[] = {
 static PyTypeObject StepperType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.simulation.stepper.Stepper",
     .tp_doc = "Stepper(nq, ny, na, nw, integrator, iterations, dt, stiction, smooth, turns, lag,"
-              " delay): integrates robots.",
+              " delay, contacts): integrates robots.",
     .tp_basicsize = sizeof(Stepper),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = stepper_new,

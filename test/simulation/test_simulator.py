@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
 from rbda_ros import InputError, Simulator, load_robot
-from rbda_ros.simulation.simulator import Actuator
+from rbda_ros.simulation.simulator import Actuator, SensorNoise
 
 MECHANISMS = Path(__file__).parent.parent / "mechanisms"
 
@@ -223,3 +223,30 @@ def test_bad_arguments_are_explained():
         sim.step([np.nan])
     with pytest.raises(InputError, match="no link"):
         sim.step([1.0], {"x": np.zeros(6)})
+
+
+def test_noise_is_seeded_and_the_same_for_any_batch():
+    robot = load_robot(
+        MECHANISMS / "four_bar.urdf", MECHANISMS / "four_bar.yaml", floating_base=True
+    )
+    noise = SensorNoise(position=1e-3, velocity=0.1, seed=4)
+    ends = []
+    for batch in (7, 3, None):
+        sim = Simulator(robot, batch=batch, noise=noise)
+        sim.step(steps=5)
+        q, qd = sim.measure()
+        np.testing.assert_array_equal(q, sim.measure()[0])  # once a step
+        ends.append((q, qd) if batch is None else (q[0], qd[0]))
+    for each in ends[1:]:
+        np.testing.assert_array_equal(each[0], ends[0][0])
+        np.testing.assert_array_equal(each[1], ends[0][1])
+    many = Simulator(robot, batch=2000, noise=noise)
+    many.step()
+    q, qd = many.measure()
+    assert np.linalg.norm(q[:, 3:7], axis=1) == pytest.approx(1.0)
+    spread = robot.difference(np.tile(many.q[0], (2000, 1)), q)
+    assert np.std(spread, axis=0) == pytest.approx(1e-3, rel=0.1)
+    assert np.std(qd - many.qd, axis=0) == pytest.approx(0.1, rel=0.1)
+    before = q
+    many.step()
+    assert np.abs(many.measure()[0] - before).max() > 1e-4

@@ -1,0 +1,25 @@
+"""Robots with loops that are held and shaken: the cases of the benchmark."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmark.simulation import CASES, shaken
+
+
+def check(name, seconds):
+    motion = shaken(CASES[name].load(), CASES[name], seconds, "rk4")
+    assert motion.finite
+    assert motion.gap < 1e-9
+    assert motion.balance < 1e-6
+
+
+@pytest.mark.parametrize("name", ["demo leg", "delta robot"])
+def test_loops_stay_closed_and_energy_is_the_work_of_the_motors(name):
+    check(name, 0.5)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_same_for_a_minute(name):
+    check(name, 60.0)

@@ -1,0 +1,68 @@
+"""Simulated robots as a Gymnasium vector environment."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gymnasium", reason="Gymnasium is not installed: rbda_ros[learn]")
+
+from gymnasium.vector import VectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+from rbda_ros import InputError, Simulator
+from rbda_ros.examples import learn_to_balance
+from rbda_ros.simulation.vector_env import SimulatorVectorEnv
+
+
+@pytest.fixture(scope="module")
+def env():
+    return learn_to_balance.environment(6, length=120, threads=1)
+
+
+def test_spaces_contain_what_steps_give(env):
+    assert isinstance(env, VectorEnv)
+    seen, info = env.reset(seed=1)
+    assert seen in env.observation_space and info == {}
+    np.testing.assert_array_equal(seen, env.reset(seed=1)[0])
+    env.action_space.seed(0)
+    seen, reward, failed, late, _ = env.step(env.action_space.sample())
+    assert seen in env.observation_space
+    assert reward.shape == failed.shape == late.shape == (6,)
+    assert failed.dtype == late.dtype == bool
+
+
+def test_fallen_robots_start_anew_alone_at_the_next_step(env):
+    recorded = RecordEpisodeStatistics(env)
+    recorded.reset(seed=2)
+    ended = np.zeros(6, bool)
+    lengths = []
+    for _ in range(200):
+        seen, reward, failed, late, info = recorded.step(np.full((6, 2), 0.3))
+        for i in np.flatnonzero(ended):
+            assert reward[i] == 0.0 and not failed[i] and not late[i]
+            np.testing.assert_allclose(seen[i, 4:6], 0.0, atol=1e-12)  # at home
+        if "episode" in info:
+            lengths += info["episode"]["l"][info["_episode"]].tolist()
+        ended = failed | late
+    assert lengths and min(lengths) > 1
+
+
+def test_results_do_not_depend_on_the_batch():
+    ends = []
+    for count in (6, 2):
+        small = learn_to_balance.environment(count, length=50, threads=1)
+        small.reset(seed=3)
+        home = small.simulator.q
+        small.simulator.reset(home, np.zeros(small.simulator.robot.ny))
+        for _ in range(20):
+            seen, *_ = small.step(np.full((count, 2), 0.1))
+        ends.append(seen[:2])
+    np.testing.assert_array_equal(*ends)
+
+
+def test_an_environment_needs_a_batch():
+    robot = learn_to_balance.standing_robot()
+    nothing = {"observe": None, "reward": None, "fallen": None, "start": None}
+    with pytest.raises(InputError, match="no batch"):
+        SimulatorVectorEnv(Simulator(robot), **nothing)
