@@ -270,8 +270,11 @@ PyObject *frictional_steps(PyObject *self, PyObject *arguments)
                          .recovery = recovery};
   StepState state = {0};
   npy_intp axes;
-  if (problem.others < 0
-      || !(problem.contact = array_numbers(contact, contacts * CONTACT_NUMBERS, "contact"))
+  if (problem.others < 0) {
+    PyErr_SetString(PyExc_ValueError, "more contacts than kinds of rows");
+    return NULL;
+  }
+  if (!(problem.contact = array_numbers(contact, contacts * CONTACT_NUMBERS, "contact"))
       || !(problem.parameter = array_numbers(parameters, blocks, "parameters"))
       || !read_states(&problem, n, given, &state, &axes))
     return NULL;
@@ -354,6 +357,10 @@ PyObject *near_limits(PyObject *self, PyObject *arguments)
                         &yd, &PyArray_Type, &ydd, &map, &PyArray_Type, &places, &PyArray_Type,
                         &rates, &PyArray_Type, &bounds))
     return NULL;
+  if (PyArray_NDIM(q) < 1 || PyArray_NDIM(ydd) < 1) {
+    PyErr_SetString(PyExc_ValueError, "q and ydd are no vectors");
+    return NULL;
+  }
   npy_intp limits = PyArray_SIZE(places), ny = PyArray_DIM(ydd, PyArray_NDIM(ydd) - 1);
   npy_intp nq = PyArray_DIM(q, PyArray_NDIM(q) - 1), n = ny ? PyArray_SIZE(ydd) / ny : 0;
   npy_intp nv = map == Py_None || !ny || !n ? ny : PyArray_SIZE((PyArrayObject *)map) / (n * ny);
