@@ -161,7 +161,8 @@ coverage: install
 
 mutants: install
 	$(VENV)/python -m tools.hardening.mutants $(KEEP)
-	$(VENV)/python -m tools.hardening.gate_mutants
+	$(VENV)/python -m tools.hardening.gate_mutants $(KEEP)
+	$(VENV)/python -m tools.hardening.stream_mutants $(KEEP)
 
 # The core for every Python, and with the node where there are ROS wheels: dist/core and dist/node.
 wheels: requirements

@@ -1,48 +1,49 @@
-"""Optimal motions with loops inside CasADi functions, beside the tree with loop constraints."""
+"""Optimal motions in independent coordinates, beside the tree with loop constraints."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import statistics
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
-from rbda_ros.examples.optimal_motion import FORMULATIONS, PROBLEMS, solve
+from rbda_ros.examples.optimal_motion import FORMULATIONS, PROBLEMS, Motion, compiled, solve
 
-RUNS = 5
+RUNS = 7
+SOLVERS = ("ipopt", "fatrop")
 
 
 def rows() -> Iterator[dict[str, object]]:
-    """Time of IPOPT's solution, interpreted and compiled, of each formulation of each motion."""
-    here = os.getcwd()
+    """Processor time of IPOPT and fatrop, interpreted and compiled, of each formulation.
+
+    The least of some runs, which take turns.
+    """
     for motion, make in PROBLEMS.items():
         problem = make()
         stages = {name: build(problem) for name, build in FORMULATIONS.items()}
-        for compiled in (False, *([True] if shutil.which("gcc") else [])):
-            with tempfile.TemporaryDirectory() as folder:
-                os.chdir(folder)  # where CasADi writes what it compiles
-                try:
-                    found = {
-                        name: [solve(problem, stage, compiled=compiled) for _ in _runs(compiled)]
-                        for name, stage in stages.items()
-                    }
-                finally:
-                    os.chdir(here)
-            tree = statistics.median(each.seconds for each in found["tree"])
-            for name, motions in found.items():
-                seconds = statistics.median(each.seconds for each in motions)
-                yield {
-                    "motion": motion,
-                    "functions": "compiled" if compiled else "interpreted",
-                    "formulation": name,
-                    "cost": f"{motions[0].cost:.6f}",
-                    "iterations": motions[0].iterations,
-                    "ms": f"{1e3 * seconds:.1f}",
-                    "of_tree": f"{seconds / tree:.2f}",
-                }
-
-
-def _runs(compiled: bool) -> range:
-    """Compiling takes a minute for each solver: one run of these."""
-    return range(1 if compiled else RUNS)
+        with tempfile.TemporaryDirectory() as folder:
+            ways = {"interpreted": stages}
+            if shutil.which("cc"):
+                ways["compiled"] = {}
+                for name, stage in stages.items():
+                    (Path(folder) / name).mkdir()
+                    ways["compiled"][name] = compiled(stage, Path(folder) / name)
+            for functions, chosen in ways.items():
+                for solver in SOLVERS:
+                    found: dict[str, Motion] = {}
+                    for _ in range(RUNS):
+                        for name, stage in chosen.items():
+                            new = solve(problem, stage, solver)
+                            old = found.get(name, new)
+                            found[name] = min(old, new, key=lambda each: each.seconds)
+                    for name, best in found.items():
+                        yield {
+                            "motion": motion,
+                            "functions": functions,
+                            "solver": solver,
+                            "formulation": name,
+                            "cost": f"{best.cost:.6f}",
+                            "iterations": best.iterations,
+                            "ms": f"{1e3 * best.seconds:.1f}",
+                            "of_tree": f"{best.seconds / found['tree'].seconds:.2f}",
+                        }

@@ -1,7 +1,8 @@
 """The stream beside a node in C that only echoes, with a client in C: joint states at 1 kHz.
 
 ``python -m benchmark.stream echo PRIORITY`` is the echo, and ``busy`` our node in a process where
-another thread of Python never rests.
+another thread of Python never rests. ``references JOINT ...`` publishes references at 1 kHz, and
+``listener`` subscribes to the completed joint states.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -44,22 +47,27 @@ RATE = ("-p", "effort_rate_limit:=1000.0")
 ZERO = ("-p", "on_refusal:=zero")
 EXTERNAL = ("-p", "publish_external_effort:=true")
 COMPLETED = ("-p", "publish_joint_states:=always")
+REFERENCE = ("-p", "acceleration_source:=reference")
 SAFETY = {
     "a ramp": RAMP,
     "a rate limit": RATE,
     "zeros after a rejection": ZERO,
     "external efforts": EXTERNAL,
     "completed states": COMPLETED,
-    "all of these": (*RAMP, *RATE, *ZERO, *EXTERNAL, *COMPLETED),
+    "references at 1 kHz": REFERENCE,
+    "all of these": (*RAMP, *RATE, *ZERO, *EXTERNAL, *COMPLETED, *REFERENCE),
 }
 """Settings that must cost next to nothing, as arguments of the node."""
+BESIDE = {COMPLETED[1]: "listener", REFERENCE[1]: "references"}
+"""Programs that run beside the node, and beside the echo in its turns, with these settings."""
+PERIOD = 1e-3  # of references [s]
 
 
 class Client:
     """Times one contender after the other."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        self._names, count = names, len(names)
+        self.names, count = names, len(names)
         still, moving = np.zeros(count).tobytes(), np.full(count, 0.1).tobytes()
         marked = np.full(count, 1234.5).tobytes()
         self._data = write_joint_state(names, 0, still, moving, np.zeros(count).tobytes())
@@ -68,7 +76,7 @@ class Client:
 
     def turn(self, who: str, count: int = MESSAGES) -> np.ndarray:
         """Round trips of one contender [s]."""
-        names = len(self._names)
+        names = len(self.names)
         return native.round_trips(*TOPICS[who], self._data, self._at, names, count, WARM_UP)
 
     def turns(self, *contenders: str, rounds: int = ROUNDS) -> Trips:
@@ -107,7 +115,11 @@ def _rows_at(priority: int, client: Client, folder: Path, ros: Sequence[str]) ->
             quiet = client.turns("echo", "ours")
             yield from _compare(f"{at}alone", quiet, quiet)
         for what, values in SAFETY.items():
-            with program(folder, "rbda_ros.cli", "serve", *arguments, "__ns:=/ours", *values):
+            with ExitStack() as beside:
+                for part in [BESIDE[value] for value in values if value in BESIDE]:
+                    beside.enter_context(program(folder, "benchmark.stream", part, *client.names))
+                node = "rbda_ros.cli", "serve", *arguments, "__ns:=/ours", *values
+                beside.enter_context(program(folder, *node))
                 client.turn("ours", 4000)
                 yield from _compare(f"{at}with {what}", client.turns("echo", "ours"), quiet)
         with program(folder, "rbda_ros.cli", "serve", *arguments, "__ns:=/ours"):
@@ -145,11 +157,46 @@ def _never_rest() -> None:
         sum(range(1000))
 
 
+def _publish_references(names: Sequence[str]) -> None:
+    """A reference every millisecond: accelerations of the independent joints."""
+    import rclpy
+    from rclpy.serialization import serialize_message
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    rclpy.init()
+    node = rclpy.create_node("references")
+    publisher = node.create_publisher(JointTrajectory, "/ours/dynamics/reference", 10)
+    point = JointTrajectoryPoint(accelerations=[0.1] * len(names))
+    data = serialize_message(JointTrajectory(joint_names=list(names), points=[point]))
+    due = time.monotonic()
+    while rclpy.ok():
+        publisher.publish(data)
+        due += PERIOD
+        time.sleep(max(due - time.monotonic(), 0.0))
+
+
+def _listen() -> None:
+    """Take completed joint states, as they are on the wire."""
+    import rclpy
+    from sensor_msgs.msg import JointState
+
+    rclpy.init()
+    node = rclpy.create_node("listener")
+    node.create_subscription(
+        JointState, "/ours/dynamics/joint_states", lambda _: None, 10, raw=True
+    )
+    rclpy.spin(node)
+
+
 if __name__ == "__main__" and sys.argv[1] == "echo":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if priority := int(sys.argv[2]):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))  # its threads inherit it
     native.run_echo()
+elif __name__ == "__main__" and sys.argv[1] == "references":
+    _publish_references(sys.argv[2:])
+elif __name__ == "__main__" and sys.argv[1] == "listener":
+    _listen()
 elif __name__ == "__main__" and sys.argv[1] == "busy":
     threading.Thread(target=_never_rest, daemon=True).start()
     serve(sys.argv[2:])

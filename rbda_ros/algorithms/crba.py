@@ -99,24 +99,37 @@ def mass_matrix_factor(tree: ClusterTree, q: Matrix) -> Matrix:
 
 
 def mass_matrix_inverse(tree: ClusterTree, q: Matrix) -> Matrix:
-    """H^-1 (ny x ny): ``W W'`` with ``W = L^-1``, which has no entry that L has not.
+    """H^-1 (ny x ny): ``W D^-1 W'`` with ``H = L' D L`` and ``W = L^-1``.
+
+    L has ones on its diagonal, and W has no entry that L has not. There is no square root, and one
+    division for each coordinate.
 
     Args:
         tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
     """
-    L, above = mass_matrix_factor(tree, q), _coordinates_above(tree)
+    H, above = mass_matrix(tree, q), _coordinates_above(tree)
+    A = {(k, i): H[k, i] for k in range(tree.ny) for i in (k, *above[k])}
+    L, D_inverse = dict(A), {}
+    for k in reversed(range(tree.ny)):
+        D_inverse[k] = 1 / A[k, k]
+        for i in above[k]:
+            L[k, i] = A[k, i] * D_inverse[k]
+        for i in above[k]:
+            for j in (i, *above[i]):
+                A[i, j] = A[i, j] - L[k, i] * A[k, j]
     W: dict[tuple[int, int], Matrix] = {}
     for k in range(tree.ny):
-        W[k, k] = 1 / L[k, k]
+        W[k, k] = ca.SX(1)
         for i in above[k]:
             between = above[k][: above[k].index(i)]
-            W[k, i] = -W[k, k] * sum((L[k, j] * W[j, i] for j in between), L[k, i] * W[i, i])
+            W[k, i] = -sum((L[k, j] * W[j, i] for j in between), L[k, i])
+    scaled = {(k, i): entry * D_inverse[i] for (k, i), entry in W.items()}
     inverse = ca.SX(tree.ny, tree.ny)
     for k in range(tree.ny):
         for i in range(k, tree.ny):
             common = [j for j in (k, *above[k]) if (i, j) in W]
-            inverse[k, i] = sum((W[k, j] * W[i, j] for j in common), ca.SX(0))
+            inverse[k, i] = sum((W[k, j] * scaled[i, j] for j in common), ca.SX(0))
     return mirrored(ca.densify(inverse))
 
 

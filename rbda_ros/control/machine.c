@@ -259,14 +259,13 @@ static bool same_array(const settings_t *one, const settings_t *other)
 }
 
 /* Nobody will send to motors that another configuration does not have, nor with the same order of
- * the array: zeros for these, with the next message. */
+ * the array: zeros for these, with the next message, whatever `on_stale` says. */
 static void end_replaced(machine_t *m, const config_t *config)
 {
   const config_t *before = m->config;
   const bool motors = same_motors(&before->model, &config->model);
   const bool array = motors && same_array(&before->settings, &config->settings);
   const sink_t sink = {&m->pending, queue, NULL};
-  if (before->settings.on_stale == STALE_NOTHING) return;
   for (int g = 0; g < GATES; g++)
     if (m->state->gates[g].standing && !(g == ARRAY_GATE ? array : motors))
       end_topic(m, &sink, g, (moment_t){m->state->present, m->state->latest_steady});

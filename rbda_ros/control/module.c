@@ -471,7 +471,7 @@ static PyObject *pass_efforts(Gate *self, PyObject *args, PyObject *kwargs, bool
     return NULL;
   PyObject *result = NULL;
   if (has_size(&efforts, self->gate.count) && has_size(&limit, self->gate.count)) {
-    const gate_rules_t rules = {limit.buf, rate, ramp, gap};
+    const gate_rules_t rules = {.limit = limit.buf, .rate = rate, .ramp = ramp, .gap = gap};
     result = holds ? PyBool_FromLong(gate_hold(&self->gate, &rules, steady, efforts.buf))
                    : PyLong_FromSize_t(gate_pass(&self->gate, &rules, steady, efforts.buf));
   }

@@ -82,6 +82,10 @@ static PyMethodDef functions[] = {
      "singular. See frictional_step.c."},
     {"contact_biases", contact_biases, METH_VARARGS,
      "contact_biases(dt, recovery, contact (c, 4), gaps (c), approach (c)) -> b (3c), R (3c)."},
+    {"xla_handler", xla_handler, METH_O,
+     "xla_handler(function)\n--\n\nA capsule of the target that compiled JAX code calls; its calls "
+     "go"
+     " to the function."},
     {"near_limits", near_limits, METH_VARARGS,
      "near_limits(dt, near, q, yd, ydd, G, places, rates, bounds) -> (2, limits) or None."},
     {NULL, NULL, 0, NULL},

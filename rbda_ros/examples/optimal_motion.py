@@ -3,19 +3,25 @@
     python -m rbda_ros.examples.optimal_motion jump
     python -m rbda_ros.examples.optimal_motion swing --solver fatrop
 
-The idea: `Robot.casadi` closes the loops inside its functions, so the problem has the independent
-coordinates alone. The same problem on the open tree needs positions, velocities and accelerations
-of every joint, forces of the loops, and constraints for all of them: ``--formulation tree``.
-Between both is ``lifted``: positions of all joints, with the loops as constraints. All reach the
-same optimum. ``--compiled`` has CasADi compile the functions first, as a controller would.
+The idea: equations of motion, velocities, accelerations and forces are those of the independent
+coordinates. Positions of the linkages' joints are variables, and their loops constraints: that is
+``lifted``. With ``--formulation embedded`` the loops are closed inside the functions, and the
+problem has the independent coordinates alone. The same problem on the open tree needs positions,
+velocities and accelerations of every joint, forces of the loops, and constraints for all of them:
+``--formulation tree``. All reach the same optimum. ``--compiled`` compiles the equations first, as
+a controller would.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -231,15 +237,24 @@ def embedded(problem: Problem) -> Stage:
 
 
 def lifted(problem: Problem) -> Stage:
-    """The same with positions of dependent joints as variables, and the loops as constraints."""
+    """The same with positions of the linkages' joints as variables, and their loops constraints."""
     robot, n = problem.robot, problem.robot.ny
     y, yd, ydd = (ca.SX.sym(name, n) for name in ("y", "yd", "ydd"))
     u, f = ca.SX.sym("u", len(robot.actuated_joint_names)), ca.SX.sym("f", 2)
+    loops = LEG_LOOPS if problem.contact else ANKLE_LOOPS
+    place = robot.joint_names.index
+    geared = {
+        place(f"{joint}_rotor"): place(joint)
+        for joint in ("hip", "crank")
+        if problem.contact  # the gears of the leg are linear: nothing to solve for
+    }
     first = list(robot.independent_coordinates)
-    rest = [i for i in range(robot.nq) if i not in first]
+    rest = [i for i in range(robot.nq) if i not in first and i not in geared]
     others, q = ca.SX.sym("others", len(rest)), ca.SX(robot.nq, 1)
     q[first], q[rest] = y, others
-    phi = loop_rows(robot, q, LEG_LOOPS if problem.contact else ANKLE_LOOPS)
+    for rotor, joint in geared.items():
+        q[rotor] = 9 * q[joint]
+    phi = loop_rows(robot, q, loops, gears=False)
     zero = ca.vertcat(spanning_rows(problem)(q, yd, ydd, u, f), phi)
     stage = ca.Function("zero", [y, yd, ydd, u, f, others], [ca.cse(zero)])
     return Stage(stage, lambda y: robot.close(y)[rest])
@@ -304,13 +319,13 @@ def as_tree(problem: Problem) -> Stage:
     return Stage(stage, lambda y: np.concatenate([robot.close(y)[in_robot], more]))
 
 
-def loop_rows(tree: Any, q: Any, loops: dict[str, Any]) -> Any:
-    """phi (rows) of the cuts, zero where they are closed."""
+def loop_rows(tree: Any, q: Any, loops: dict[str, Any], gears: bool = True) -> Any:
+    """phi (rows) of the cuts, and of gears if these are wanted, zero where they are closed."""
     rows = []
     for cut in loops["constraints"]:
         if cut["type"] == "coupling":
             turns = [c * q[tree.joint_names.index(joint)] for joint, c in cut["terms"].items()]
-            rows.append(sum(turns) / 9)
+            rows += [sum(turns) / 9] if gears else []
             continue
         ends = [
             tree.casadi("frame_pose", "spanning", frame=(cut[end]["link"], cut[end]["xyz"]))(q)
@@ -329,7 +344,10 @@ def ground_wrench(pose: Any, f: Any) -> Any:
 
 @dataclass(frozen=True)
 class Motion:
-    """An optimal motion: its cost, positions (steps + 1, ny), and how it was found."""
+    """An optimal motion: its cost, positions (steps + 1, ny), and how it was found.
+
+    ``seconds`` is the processor time of the solver.
+    """
 
     cost: float
     y: Array
@@ -338,95 +356,115 @@ class Motion:
     solved: bool
 
 
-def solve(
-    problem: Problem, stage: Stage, solver: str = "ipopt", *, compiled: bool = False
-) -> Motion:
+def compiled(stage: Stage, folder: Path) -> Stage:
+    """The same equations in machine code, with their first and second derivatives.
+
+    CasADi differentiates one step, and not the whole problem: the Jacobian, and the Jacobian of
+    its product with multipliers, are short programs of their own. A call of the library is
+    differentiated by them and by nothing else. Needs a C compiler.
+
+    Args:
+        stage: the equations of a step.
+        folder: where the library is written.
+    """
+    zero = stage.zero
+    by_multipliers = zero.reverse(1)
+    code = ca.CodeGenerator("zero.c")
+    for function in (zero, zero.jacobian(), by_multipliers, by_multipliers.jacobian()):
+        code.add(function)
+    code.generate(f"{folder}{os.sep}")
+    source, library = str(folder / "zero.c"), str(folder / "zero.so")
+    compiler = [os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC", source, "-o", library, "-lm"]
+    subprocess.run(compiler, check=True)
+    options = {"enable_forward": False, "enable_fd": False}
+    return replace(stage, zero=ca.external("zero", library, options))
+
+
+def solve(problem: Problem, stage: Stage, solver: str = "ipopt") -> Motion:
     """The optimal motion. Variables and constraints are in the order of time, as fatrop needs.
 
     Args:
         problem: what to do.
         stage: the equations of a step.
         solver: ``"ipopt"`` or ``"fatrop"``.
-        compiled: whether CasADi compiles the problem's functions before, as a controller would
-            that solves it again and again; needs a C compiler and a folder to write to.
     """
     n, motors = problem.robot.ny, len(problem.robot.actuated_joint_names)
-    h, ground = problem.time / problem.steps, 2 if problem.contact else 0
-    variables, lower, upper, first = [], [], [], []
-    rows: list[Any] = []
-    least: list[float] = []
-    most: list[float] = []
-    equal: list[bool] = []
+    h, ground, steps = problem.time / problem.steps, 2 if problem.contact else 0, problem.steps
+    guesses = [problem.start + k / steps * (problem.end - problem.start) for k in range(steps + 1)]
+    others = np.array([stage.guess(y) for y in guesses[:-1]])
+    force = np.tile([0.0, 50.0][:ground], (steps, 1))
+    zeros = [np.zeros((steps, size)) for size in (n, n, motors)]
+    first = np.hstack([guesses[:-1], *zeros, force, others])
+    bounds = [
+        (problem.lower, problem.upper),
+        *((-limit, limit) for limit in (np.full(n, 30.0), np.full(n, 5e3))),
+        *((-limit, limit) for limit in (np.full(motors, problem.limit), np.full(ground, 2e3))),
+        (np.full(others.shape[1], -1e4), np.full(others.shape[1], 1e4)),
+    ]
+    lower, upper = (np.concatenate([bound[side] for bound in bounds]) for side in (0, 1))
 
-    def variable(name: str, guess: Array, low: Any, high: Any) -> Any:
-        x = ca.MX.sym(name, len(guess))
-        variables.append(x)
-        first.append(np.asarray(guess, float))
-        lower.append(np.broadcast_to(low, len(guess)))
-        upper.append(np.broadcast_to(high, len(guess)))
-        return x
+    # One column for each step: y, yd, ydd, u, f, others. The state at the end comes last.
+    x = ca.MX.sym("x", first.size + 2 * n)
+    each = ca.reshape(x[: first.size], first.shape[1], steps)
+    y, yd, ydd, u, f, rest = ca.vertsplit(
+        each, np.cumsum([0, n, n, n, motors, ground, others.shape[1]]).tolist()
+    )
+    end = x[first.size :]
+    state = ca.horzcat(each[: 2 * n, 1:], end)
+    reached = ca.vertcat(y + h * yd + h**2 / 2 * ydd, yd + h * ydd)
+    path = stage.zero.map(steps)(y, yd, ydd, u, f if ground else ca.MX(2, steps), rest)
+    least, most = np.zeros((path.rows(), 1)), np.zeros((path.rows(), 1))
+    if ground:  # inside the friction cone
+        path = ca.vertcat(path, 0.6 * f[1, :] - f[0, :], 0.6 * f[1, :] + f[0, :], f[1, :])
+        least, most = np.vstack([least, np.zeros((3, 1))]), np.vstack([most, np.full((3, 1), 4e3)])
+    rows, low, high = [], [], []
 
-    def constrain(row: Any, low: float = 0.0, high: float = 0.0) -> None:
+    def constrain(row: Any, least: Array | float = 0.0, most: Array | float = 0.0) -> None:
         rows.append(row)
-        least.extend([low] * row.rows())
-        most.extend([high] * row.rows())
-        equal.extend([low == high] * row.rows())
+        low.append(np.broadcast_to(least, row.numel()))
+        high.append(np.broadcast_to(most, row.numel()))
 
-    def guessed(k: int) -> Array:
-        return problem.start + k / problem.steps * (problem.end - problem.start)
-
-    def state(k: int) -> tuple[Any, Any]:
-        y = variable(f"y{k}", guessed(k), problem.lower, problem.upper)
-        return y, variable(f"yd{k}", np.zeros(n), -30.0, 30.0)
-
-    y, yd = state(0)
-    positions, cost, begin = [y], ca.MX(0), [y - problem.start, yd]
-    for k in range(problem.steps):
-        ydd = variable(f"ydd{k}", np.zeros(n), -5e3, 5e3)
-        u = variable(f"u{k}", np.zeros(motors), -problem.limit, problem.limit)
-        f = variable(f"f{k}", np.array([0.0, 50.0])[:ground], -2e3, 2e3)
-        others = variable(f"o{k}", stage.guess(guessed(k)), -1e4, 1e4)
-        reached = y + h * yd + h**2 / 2 * ydd, yd + h * ydd
-        zero = stage.zero(y, yd, ydd, u, f if ground else ca.MX(2, 1), others)
-        y, yd = state(k + 1)
-        constrain(ca.vertcat(y, yd) - ca.vertcat(*reached))
-        constrain(ca.vertcat(*begin, zero))
-        if ground:
-            constrain(ca.vertcat(0.6 * f[1] - f[0], 0.6 * f[1] + f[0], f[1]), 0.0, 4e3)
-        begin = []
-        positions.append(y)
-        cost += ca.sumsqr(u) + SMOOTH * ca.sumsqr(ydd)
+    whole = ca.vertcat(state - reached, path)
+    low_step = np.concatenate([np.zeros(2 * n), least[:, 0]])
+    high_step = np.concatenate([np.zeros(2 * n), most[:, 0]])
+    constrain(whole[: 2 * n, 0])
+    constrain(ca.vertcat(y[:, 0] - problem.start, yd[:, 0]))
+    constrain(whole[2 * n :, 0], low_step[2 * n :], high_step[2 * n :])
+    constrain(ca.vec(whole[:, 1:]), np.tile(low_step, steps - 1), np.tile(high_step, steps - 1))
     if problem.takeoff is None:
-        constrain(ca.vertcat(y - problem.end, yd))
+        constrain(end - np.concatenate([problem.end, np.zeros(n)]))
     else:
-        constrain(yd[0] - problem.takeoff)
+        constrain(end[n] - problem.takeoff)
     nlp = {
-        "x": ca.vertcat(*variables),
-        "f": cost,
+        "x": x,
+        "f": ca.sumsqr(u) + SMOOTH * ca.sumsqr(ydd),
         "g": ca.vertcat(*rows),
     }
+    lbg, ubg = np.concatenate(low), np.concatenate(high)
     options: dict[str, Any] = {"print_time": False}
     if solver == "ipopt":
         options["ipopt"] = {"print_level": 0, "sb": "yes", "tol": 1e-8}
     else:
-        options |= {"structure_detection": "auto", "equality": equal}
+        options |= {"structure_detection": "auto", "equality": (lbg == ubg).tolist()}
         options["fatrop"] = {"print_level": 0, "tolerance": 1e-8}
-    if compiled:
-        options |= {"jit": True, "compiler": "shell", "jit_options": {"flags": ["-O1"]}}
     nlpsol = ca.nlpsol("motion", solver, nlp, options)
-    began = time.perf_counter()
+    began = time.process_time()
     found = nlpsol(
-        x0=np.concatenate(first),
-        lbx=np.concatenate(lower),
-        ubx=np.concatenate(upper),
-        lbg=least,
-        ubg=most,
+        x0=np.concatenate([first.ravel(), problem.end, np.zeros(n)]),
+        lbx=np.concatenate([np.tile(lower, steps), lower[: 2 * n]]),
+        ubx=np.concatenate([np.tile(upper, steps), upper[: 2 * n]]),
+        lbg=lbg,
+        ubg=ubg,
     )
-    seconds = time.perf_counter() - began
-    at = ca.Function("positions", [nlp["x"]], [ca.horzcat(*positions).T])
+    seconds = time.process_time() - began
+    positions = ca.Function("positions", [x], [ca.horzcat(y, end[:n]).T])
     stats = nlpsol.stats()
     return Motion(
-        float(found["f"]), np.array(at(found["x"])), stats["iter_count"], seconds, stats["success"]
+        float(found["f"]),
+        np.array(positions(found["x"])),
+        stats["iter_count"],
+        seconds,
+        stats["success"],
     )
 
 
@@ -438,13 +476,16 @@ def main(args: Sequence[str] | None = None) -> Motion:
     """Print how a motion was found; returns it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("motion", choices=PROBLEMS)
-    parser.add_argument("--formulation", choices=FORMULATIONS, default="embedded")
+    parser.add_argument("--formulation", choices=FORMULATIONS, default="lifted")
     parser.add_argument("--solver", choices=("ipopt", "fatrop"), default="ipopt")
-    parser.add_argument("--compiled", action="store_true", help="compile the functions before")
+    parser.add_argument("--compiled", action="store_true", help="compile the equations before")
     given = parser.parse_args(args)
     problem = PROBLEMS[given.motion]()
     stage = FORMULATIONS[given.formulation](problem)
-    motion = solve(problem, stage, given.solver, compiled=given.compiled)
+    with tempfile.TemporaryDirectory() as folder:
+        if given.compiled:
+            stage = compiled(stage, Path(folder))
+        motion = solve(problem, stage, given.solver)
     print(
         f"{given.motion}, {given.formulation}, {given.solver}: cost {motion.cost:.6f} after"
         f" {motion.iterations} iterations in {motion.seconds:.2f} s"

@@ -24,7 +24,7 @@ from sensor_msgs.msg import JointState
 from rbda_ros.node.spin import init
 from rbda_ros.node.stop_signals import end_process
 
-PATIENCE = 30.0  # [s] until the first efforts
+PATIENCE = 120.0  # [s] until the first efforts: a busy machine takes long to start the node
 Efforts = dict[str, float]  # by joint [N m, N]
 
 

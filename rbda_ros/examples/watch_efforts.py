@@ -21,7 +21,7 @@ from sensor_msgs.msg import JointState
 
 from rbda_ros.node.spin import init
 
-PATIENCE = 30.0  # [s] until the first efforts
+PATIENCE = 120.0  # [s] until the first efforts: a busy machine takes long to start the node
 
 
 class Watch(Node):

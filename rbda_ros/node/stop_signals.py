@@ -70,7 +70,7 @@ class StopSignals:
         timer.daemon = True
         timer.start()
         # For a call that hangs and holds the interpreter: the kernel ends the process by SIGALRM.
-        signal.setitimer(signal.ITIMER_REAL, GRACE + 0.5)
+        signal.setitimer(signal.ITIMER_REAL, GRACE + 0.9)
 
 
 def _give_up() -> None:

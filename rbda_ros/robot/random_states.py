@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rbda_ros.errors import ClosureError, ModelError
+from rbda_ros.errors import ClosureError, InputError, ModelError
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
@@ -23,7 +23,9 @@ TRIALS = 40
 """Ways that are shortened until then: what is left is 1e-6 of the first."""
 
 
-def random_state(robot: Robot, seed: int | np.random.Generator | None = None) -> State:
+def random_state(
+    robot: Robot, seed: int | np.random.Generator | None = None, count: int | None = None
+) -> State:
     """A random state: ``q`` on the loops and inside the limits, ``yd`` within those of velocities.
 
     Joints without limits move by up to half a turn. A floating base has a random orientation and is
@@ -31,22 +33,27 @@ def random_state(robot: Robot, seed: int | np.random.Generator | None = None) ->
 
     Args:
         seed: of the random numbers, or their generator.
+        count: how many states, for a batch: ``q`` (count, nq), ``yd`` (count, ny). The first is the
+            one that the same seed gives without it.
 
     Raises:
         ClosureError: there is no position inside the limits near the assembly.
     """
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+        raise InputError(f"count is {count!r}; give how many states, or None for one")
     rng = np.random.default_rng(seed)
-    limits, independent = robot.limits, list(robot.independent_coordinates)
-    home = _with_random_base(robot, rng)
-    way = _random_way(robot, rng)
-    q = _reached(robot, home, way)
-    speed = np.minimum(limits.velocity[independent], 3.0 * SPEED)
-    yd = np.clip(rng.normal(0.0, SPEED, robot.ny), -speed, speed)
-    return robot.state(q, yd)
+    lower, upper = _bounds(robot)
+    speed = np.minimum(robot.limits.velocity[list(robot.independent_coordinates)], 3.0 * SPEED)
+    q, yd = np.empty((count or 1, robot.nq)), np.empty((count or 1, robot.ny))
+    for i in range(1 if count is None else count):
+        home = _with_random_base(robot, rng)
+        q[i] = _reached(robot, home, rng.uniform(lower, upper))
+        yd[i] = np.clip(rng.normal(0.0, SPEED, robot.ny), -speed, speed)
+    return robot.state(q[0], yd[0]) if count is None else robot.state(q[:count], yd[:count])
 
 
 def _with_random_base(robot: Robot, rng: np.random.Generator) -> Array:
-    home = robot.tree.home.copy()
+    home = robot.neutral()
     if robot.floating_base:
         home[:3] += rng.uniform(-1.0, 1.0, 3)
         quaternion = rng.normal(size=4)
@@ -54,38 +61,32 @@ def _with_random_base(robot: Robot, rng: np.random.Generator) -> Array:
     return home
 
 
-def _random_way(robot: Robot, rng: np.random.Generator) -> Array:
-    """A change (ny,) of y from the assembly, inside the limits of its own joints."""
-    layout, limits, home = robot.coordinates, robot.limits, robot.tree.home
-    way = np.zeros(robot.ny)
+def _bounds(robot: Robot) -> tuple[Array, Array]:
+    """How far (ny,) y may go from the assembly inside the limits of its own joints; not a base."""
+    layout, limits, home = robot.coordinates, robot.limits, robot.neutral()
+    lower, upper = np.full(robot.ny, -UNBOUNDED), np.full(robot.ny, UNBOUNDED)
     for k, j in enumerate(robot.independent_coordinates):
+        at = None if j < layout.base_nv else layout.scalar_positions.get(layout.owners[j])
         if j < layout.base_nv:
-            continue
-        at = layout.scalar_positions.get(layout.owners[j])
-        lower = upper = np.nan
-        if at is not None:
-            lower, upper = limits.lower[at] - home[at], limits.upper[at] - home[at]
-        lower = lower if np.isfinite(lower) else -UNBOUNDED
-        upper = upper if np.isfinite(upper) else UNBOUNDED
-        way[k] = rng.uniform(min(lower, upper), upper)
-    return way
+            lower[k] = upper[k] = 0.0
+        elif at is not None:
+            low, high = limits.lower[at] - home[at], limits.upper[at] - home[at]
+            upper[k] = high if np.isfinite(high) else UNBOUNDED
+            lower[k] = min(low if np.isfinite(low) else -UNBOUNDED, upper[k])
+    return lower, upper
 
 
 def _reached(robot: Robot, home: Array, way: Array) -> Array:
-    """A closed position as far along a way as limits and loops let it go."""
-    step = robot.spanning_velocity(home, way)
+    """A closed position as far along a way (ny,) as limits and loops let it go."""
+    start = robot.state(home)
     for trial in range(TRIALS):
-        moved = robot.tree.integrate(home, SHORTER**trial * step)
+        moved = robot.integrate(start, way, SHORTER**trial)
         try:
-            q = robot._closer.close_nearby(moved, home) if robot.tree.has_loops else moved
-            if q is not None and _is_inside(robot, q):
+            q = robot._closer.close_nearby(moved, home) if robot.has_loops else moved
+            if q is not None and robot.within_limits(q):
                 return robot.state(q).q
         except ModelError:
             continue  # off the branch, or at a dead point
     raise ClosureError(
         f"{robot.name}: no position inside the limits is found near the assembly; check its limits"
     )
-
-
-def _is_inside(robot: Robot, q: Array) -> bool:
-    return bool(((q >= robot.limits.lower) & (q <= robot.limits.upper)).all())

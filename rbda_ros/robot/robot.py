@@ -46,7 +46,7 @@ from rbda_ros.robot import (
 )
 from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
-from rbda_ros.robot.doors import casadi_functions, jax_functions, torch_functions
+from rbda_ros.robot.doors import casadi_functions, tensor_functions
 from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.inputs import BodyWrenches, FrameName, Inputs, contiguous
 from rbda_ros.robot.operations import (
@@ -144,8 +144,8 @@ class Robot(Operations):
     _scalar_limits = cached_property(friction_dynamics.scalar_limits)
     _joint_resistance = cached_property(friction_dynamics.joint_resistance)
     casadi = casadi_functions.casadi
-    torch = torch_functions.torch
-    jax = jax_functions.jax
+    torch = tensor_functions.torch
+    jax = tensor_functions.jax
 
     def __init__(
         self,

@@ -537,6 +537,8 @@ class PromiseChecker:
 
     def _step(self, sent: Sent) -> float:
         pause = 0 if self.last is None else max(sent.time - self.last.time, 0) + self.slack
+        if self.slack and sent.settings.rate:  # of a process, messages in between may be lost
+            return sent.settings.rate * 1e-9 * pause
         return largest_step(sent.settings, pause)
 
     def _last_efforts(self, sent: Sent) -> Efforts:

@@ -97,6 +97,19 @@ def test_limits_and_rates_hold_while_parameters_change(graph):
     assert max(abs(message.effort[0]) for message in arm.talk.heard) <= 0.1 + 1e-12
 
 
+def test_no_effort_stays_with_a_topic_that_a_parameter_changes(arm):
+    """Joints taken out of the array; a time-out that is set after the states have stopped."""
+    arm.array.clear()
+    assert arm.hold()
+    assert arm.client.set_parameter("command_joints", [""]).successful
+    arm.client.until(lambda: arm.array and not any(arm.array[-1].data))
+    assert arm.client.set_parameter("joint_state_timeout", 0.0).successful
+    assert arm.hold()
+    arm.talk.heard.clear()
+    assert arm.client.set_parameter("joint_state_timeout", 0.1).successful
+    arm.client.until(lambda: arm.talk.heard and not any(arm.talk.heard[-1].effort))
+
+
 def test_requests_that_contradict_themselves_are_rejected(graph):
     """Fault 5: both ends of a four-bar are given, and do not belong together."""
     mechanism = MECHANISMS["geared_four_bar"]

@@ -26,14 +26,14 @@ void shim_use(gate_t *gate, size_t count, const double *last)
 void shim_send(gate_t *gate, const double *limit, double rate, int64_t ramp, int64_t gap,
                int64_t steady, double *efforts)
 {
-  const gate_rules_t rules = {limit, rate, ramp, gap};
+  const gate_rules_t rules = {.limit = limit, .rate = rate, .ramp = ramp, .gap = gap};
   gate_pass(gate, &rules, steady, efforts);
 }
 
 bool shim_hold(gate_t *gate, const double *limit, double rate, int64_t ramp, int64_t gap,
                int64_t steady, double *efforts)
 {
-  const gate_rules_t rules = {limit, rate, ramp, gap};
+  const gate_rules_t rules = {.limit = limit, .rate = rate, .ramp = ramp, .gap = gap};
   return gate_hold(gate, &rules, steady, efforts);
 }
 

@@ -61,6 +61,24 @@ class ArgumentLayout:
             self.names = (*self.names, "parameters")
             self.sizes.append((len(robot.parameters().values),))
 
+    def __str__(self) -> str:
+        given = (self._described(i) for i in range(len(self.names)))
+        results = ", ".join(
+            f"{name} {_shape(shape)}"
+            for name, shape in zip(self.program.record.results, self.program.shapes, strict=True)
+        )
+        return f"{self.operation}({', '.join(given)}) -> {results} of {self.robot.name!r}"
+
+    def _described(self, i: int) -> str:
+        return f"{self.names[i]} {' or '.join(_shape(shape) for shape in self._shapes(i))}"
+
+    def _shapes(self, i: int) -> list[tuple[int, ...]]:
+        """Shapes that an argument may have, without leading axes."""
+        rows: tuple[int, ...] = ()
+        if i < len(self.program.kinds) and self.program.kinds[i] == "Wrenches":
+            rows = (len(self.program.links),)
+        return [(*rows, size) for size in dict.fromkeys(self.sizes[i])]
+
     @cached_property
     def spanning(self) -> OperationFunction:
         """The operation as a function of spanning positions."""
@@ -105,12 +123,14 @@ class ArgumentLayout:
         Raises:
             InputError: it says which shapes there may be.
         """
-        name, sizes = self.names[i], self.sizes[i]
-        rows: tuple[int, ...] = ()
-        if i < len(self.program.kinds) and self.program.kinds[i] == "Wrenches":
-            rows = (len(self.program.links),)
-        tail = len(rows) + 1
-        if len(shape) < tail or shape[-1] not in sizes or tuple(shape[-tail:-1]) != rows:
-            leading = "".join(f"{row}, " for row in rows)
-            wanted = " or ".join(f"(..., {leading}{size})" for size in dict.fromkeys(sizes))
-            raise InputError(f"{name} has shape {tuple(shape)}; {self.robot.name} needs {wanted}")
+        possible = self._shapes(i)
+        tail = len(possible[0])
+        if len(shape) < tail or tuple(shape[-tail:]) not in possible:
+            wanted = " or ".join(_shape(each) for each in possible)
+            raise InputError(
+                f"{self.names[i]} has shape {tuple(shape)}; {self.robot.name} needs {wanted}"
+            )
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return f"({', '.join(['...', *map(str, shape)])})"

@@ -3,11 +3,17 @@
 One primitive evaluates a `BatchFunction`, and the function is its parameter. Its tangents are the
 same primitive with ``function.jvp``, which is linear in the tangents and transposed to
 ``function.vjp``: so every order of forward and reverse derivatives is there.
+
+Code that JAX compiled for the CPU calls the engine (`engine/xla_call.c`) through XLA's
+foreign-function interface, with a key of the function. The numbers stay where they are; no array of
+JAX is made, so that the call needs no other thread of JAX's.
 """
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
+from weakref import WeakValueDictionary
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +21,15 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from rbda_ros.errors import InputError
+from rbda_ros.engine import core
+from rbda_ros.errors import InputError, ModelError
 from rbda_ros.robot.doors.argument_layout import ArgumentLayout
 from rbda_ros.robot.doors.batch_functions import BatchFunction, Jvp, closed_from_single
 
 TYPES = (np.dtype("float64"), np.dtype("float32"))
+TARGET = "rbda_ros_call"
+INVALID_ARGUMENT, INTERNAL = 3, 13
+"""XLA's codes of errors."""
 
 
 class JaxFunction:
@@ -35,8 +45,7 @@ class JaxFunction:
         self.__doc__ = layout.program.record.documentation
 
     def __repr__(self) -> str:
-        layout = self._layout
-        return f"<{layout.operation}({', '.join(layout.names)}) of {layout.robot.name!r}>"
+        return f"<JAX: {self._layout}>"
 
     def prepare(self) -> None:
         """Wait until value and first derivatives run at full speed."""
@@ -71,8 +80,13 @@ class JaxFunction:
         rest = jnp.zeros(ny, q.dtype)
         still = force(rest, rest)
         H = jnp.stack([force(rest, axis) - still for axis in jnp.eye(ny, dtype=q.dtype)], axis=-1)
-        right = third - force(qd, rest)
-        return jnp.linalg.solve(H, right[..., None])[..., 0]
+        ydd = _solved(H, third - force(qd, rest))
+        # A step of refinement, which also rejects an acceleration that is not finite.
+        return ydd + _solved(H, third - force(qd, ydd))
+
+
+def _solved(H: Any, right: Any) -> Any:
+    return jnp.linalg.solve(H, right[..., None])[..., 0]
 
 
 def _evaluate(layout: ArgumentLayout, given: list[Any]) -> list[Any]:
@@ -129,16 +143,14 @@ CALL = Primitive("rbda_ros_call")
 CALL.multiple_results = True
 
 
-def _on_host(function: BatchFunction, *given: Any) -> list[Any]:
-    """Evaluate with numpy arrays (..., size)."""
-    arrays = [np.asarray(x) for x in given]
+def _on_host(function: BatchFunction, arrays: list[np.ndarray[Any, Any]]) -> list[Any]:
+    """Evaluate with numpy arrays (..., size); results of float64."""
     batch, dtype = arrays[0].shape[:-1], arrays[0].dtype
     rows = [np.ascontiguousarray(x, np.float64).reshape(-1, x.shape[-1]) for x in arrays]
     robot = function._robot
     if dtype == np.float32 and robot.has_loops and rows[0].shape[-1] == robot.nq:
         rows[0] = closed_from_single(robot, rows[0])
-    answers = function.evaluate(*rows)
-    return [a.reshape((*batch, *a.shape[1:])).astype(dtype, copy=False) for a in answers]
+    return [a.reshape((*batch, *a.shape[1:])) for a in function.evaluate(*rows)]
 
 
 def _shapes(*given: Any, function: BatchFunction) -> list[Any]:
@@ -149,14 +161,63 @@ def _shapes(*given: Any, function: BatchFunction) -> list[Any]:
 
 @CALL.def_impl
 def _evaluate_now(*given: Any, function: BatchFunction) -> list[Any]:
-    return [jnp.asarray(answer) for answer in _on_host(function, *given)]
+    arrays = [np.asarray(x) for x in given]
+    answers = _on_host(function, arrays)
+    return [jnp.asarray(a.astype(arrays[0].dtype, copy=False)) for a in answers]
+
+
+FUNCTIONS: WeakValueDictionary[int, BatchFunction] = WeakValueDictionary()
+"""Functions of compiled code by their keys, which no other process has: code that JAX kept on disk
+finds none. Compiled code keeps its functions alive."""
+
+
+def _lowered(ctx: Any, *operands: Any, function: BatchFunction) -> Any:
+    """The call inside compiled code for the CPU."""
+    key = next((k for k, each in FUNCTIONS.items() if each is function), None)
+    if key is None:
+        key = secrets.randbits(62)
+        FUNCTIONS[key] = function
+    ctx.module_context.add_keepalive(function)
+    return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, key=np.int64(key))
+
+
+Described = tuple[memoryview, tuple[int, ...], int]
+"""Memory of XLA's, the shape of an array in it, and how many bytes a number has."""
+
+
+def _evaluate_buffers(
+    key: int, given: tuple[Described, ...], results: tuple[Described, ...]
+) -> tuple[int, str] | None:
+    """Answer a call of compiled code, in its memory; or say with XLA's code what is wrong."""
+    try:
+        function = FUNCTIONS.get(key)
+        if function is None:
+            return INTERNAL, "rbda_ros: code of another process; clear JAX's compilation cache"
+        answers = _on_host(function, [_array(each) for each in given])
+        for answer, place in zip(answers, results, strict=True):
+            _array(place)[...] = answer
+    except (InputError, ModelError) as error:
+        return INVALID_ARGUMENT, f"{type(error).__name__}: {error}"
+    except Exception as error:
+        return INTERNAL, f"rbda_ros: {type(error).__name__}: {error}"
+    return None
+
+
+def _array(described: Described) -> np.ndarray[Any, Any]:
+    memory, shape, size = described
+    return np.frombuffer(memory, np.dtype(f"f{size}")).reshape(shape)
 
 
 def _traced(*given: Any, function: BatchFunction) -> list[Any]:
-    """The same inside compiled code."""
+    """The same inside code for other devices: JAX brings the numbers to the CPU and back."""
     batch, dtype = given[0].shape[:-1], given[0].dtype
     shapes = [jax.ShapeDtypeStruct((*batch, *shape), dtype) for shape in function.shapes]
-    answers: list[Any] = jax.pure_callback(lambda *x: _on_host(function, *x), shapes, *given)
+
+    def call(*given: Any) -> list[Any]:
+        answers = _on_host(function, [np.asarray(x) for x in given])
+        return [answer.astype(dtype, copy=False) for answer in answers]
+
+    answers: list[Any] = jax.pure_callback(call, shapes, *given)
     return answers
 
 
@@ -192,6 +253,8 @@ def _mapped(given: Any, axes: Any, *, function: BatchFunction) -> Any:
 
 CALL.def_abstract_eval(_shapes)
 mlir.register_lowering(CALL, mlir.lower_fun(_traced, multiple_results=True))
+jax.ffi.register_ffi_target(TARGET, core.xla_handler(_evaluate_buffers), platform="cpu")
+mlir.register_lowering(CALL, _lowered, platform="cpu")
 ad.primitive_jvps[CALL] = _tangents
 ad.primitive_transposes[CALL] = _transposed
 batching.primitive_batchers[CALL] = _mapped

@@ -92,11 +92,19 @@ def _closed(node: ClusterNode, known: Sequence[int], start: Array, y: ca.MX) -> 
     problem = {"x": x, "p": p, "g": ca.densify(ca.cse(g))}
     solve = ca.rootfinder(f"close_{node.name}", "fast_newton", problem, AT_THE_END)
     approach = ca.rootfinder(f"approach_{node.name}", "fast_newton", problem, ON_THE_WAY)
-    first = ca.DM(start[list(known)])
+    first, wanted = ca.DM(start[list(known)]), ca.MX.sym("p", len(known))
     at: Matrix = ca.DM(start[entries])
     for part in range(1, PARTS):
-        at = approach(at, first + (part / PARTS) * (y - first))
-    at = solve(at, y)
+        at = approach(at, first + (part / PARTS) * (wanted - first))
+    at = solve(at, wanted)
+    # The implicit function theorem: dg/dx dx/dp = -dg/dp, at the position that was found.
+    slope = -ca.solve(ca.densify(ca.jacobian(g, x)), ca.densify(ca.jacobian(g, p)))
+    name = f"follow_{node.name}"
+    slope = ca.densify(ca.cse(slope))
+    by_p = ca.Function(f"jac_{name}", [p, x], [slope], ["p", "out_x"], ["jac_x_p"])
+    options = {"custom_jacobian": by_p, "enable_forward": False, "enable_reverse": False}
+    follow = ca.Function(name, [wanted], [at], ["p"], ["x"], options | {"never_inline": True})
+    at = follow(y)
     whole = ca.MX(node.nq, 1)
     whole[entries], whole[list(known)] = at, y
     names = ", ".join(constraint.name for constraint in loop.constraints)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rbda_ros.errors import InputError
+from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.robot.doors.argument_layout import ArgumentLayout
 from rbda_ros.robot.doors.batch_functions import BatchFunction, closed_from_single
 
@@ -29,8 +29,7 @@ class TorchFunction:
         self._positions = list(layout.independent._positions)
 
     def __repr__(self) -> str:
-        layout = self._layout
-        return f"<{layout.operation}({', '.join(layout.names)}) of {layout.robot.name!r}>"
+        return f"<PyTorch: {self._layout}>"
 
     def prepare(self) -> None:
         """Wait until value and first derivatives run at full speed."""
@@ -97,7 +96,15 @@ class TorchFunction:
         still = force(rest, rest)
         columns = [force(rest, axis) - still for axis in torch.eye(ny, dtype=torch.float64)]
         H = torch.stack(columns, dim=-1)
-        return torch.linalg.solve(H, third.to(torch.float64) - force(qd, rest))
+        third = third.to(torch.float64)
+        try:
+            ydd = torch.linalg.solve(H, third - force(qd, rest))
+            # A step of refinement, which also rejects an acceleration that is not finite.
+            return ydd + torch.linalg.solve(H, third - force(qd, ydd))
+        except torch.linalg.LinAlgError as error:
+            raise SingularityError(
+                f"{layout.robot.name}: the mass matrix of these parameters is singular"
+            ) from error
 
 
 def _checked(layout: ArgumentLayout, given: list[Any]) -> torch.dtype:

@@ -141,3 +141,57 @@ def test_compiled_code_raises_with_the_same_text() -> None:
     function = jax.jit(robot.jax("mass_matrix"))
     with pytest.raises(Exception, match="does not satisfy the loops"):
         function(jnp.array(robot.neutral()) + 0.1).block_until_ready()
+
+
+def test_parameters_without_inertia_are_an_error_also_in_compiled_code() -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    y, yd, tau = sample(robot, "parallel_ankle", 1)
+    function = robot.jax("forward_dynamics", parameters=True)
+    nothing = jnp.zeros(len(robot.parameters().values))
+    with pytest.raises(InputError, match=r"ydd.* is not finite"):
+        function(y, yd, tau, nothing)
+    with pytest.raises(Exception, match=r"InputError: ydd.* is not finite"):
+        jax.jit(function)(y, yd, tau, nothing).block_until_ready()
+
+
+@pytest.mark.parametrize("name", ["slider_crank", "parallel_ankle"])
+def test_large_batches_in_compiled_loops(name: str) -> None:
+    """Steps of a simulation inside ``scan``: the same numbers as with the method."""
+    robot = MECHANISMS[name].load()
+    y, yd, tau = (jnp.repeat(x, 700, axis=0) for x in sample(robot, name))
+    function, h = robot.jax("forward_dynamics"), 1e-3
+
+    @jax.jit
+    def moved(y, yd):
+        def step(state, _):
+            y, yd = state
+            yd = yd + h * function(y, yd, tau)
+            return (y + h * yd, yd), None
+
+        return jax.lax.scan(step, (y, yd), length=5)[0]
+
+    found = moved(y, yd)
+    y, yd, tau = map(np.asarray, (y, yd, tau))
+    for _ in range(5):
+        yd = yd + h * robot.forward_dynamics(y, yd, tau)
+        y = y + h * yd
+    np.testing.assert_allclose(found[0], y, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found[1], yd, rtol=1e-12, atol=1e-12)
+
+
+def test_code_for_other_devices_brings_numbers_to_the_cpu() -> None:
+    from rbda_ros.robot.doors.jax_calls import _traced
+
+    robot = MECHANISMS["slider_crank"].load()
+    given = sample(robot, "slider_crank")
+    layout = robot.jax("forward_dynamics")._layout
+    (found,) = jax.jit(lambda *x: _traced(*x, function=layout.independent))(*given)
+    expected = robot.forward_dynamics(*map(np.asarray, given))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_compiled_code_of_another_process_is_an_error() -> None:
+    from rbda_ros.robot.doors.jax_calls import INTERNAL, _evaluate_buffers
+
+    code, text = _evaluate_buffers(1, (), ())
+    assert code == INTERNAL and "another process" in text

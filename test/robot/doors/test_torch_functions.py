@@ -199,3 +199,18 @@ def test_positions_off_the_loops_and_dead_points_are_rejected() -> None:
 def test_parameters_are_an_argument_of_the_dynamics_alone() -> None:
     with pytest.raises(InputError, match="parameters are an argument of"):
         MECHANISMS["gear"].load().torch("mass_matrix", parameters=True)
+
+
+def test_parameters_without_inertia_are_an_error() -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    y, yd, tau = (each.detach() for each in sample(robot, "parallel_ankle"))
+    nothing = torch.zeros(len(robot.parameters().values), dtype=torch.float64)
+    with pytest.raises(SingularityError, match="mass matrix of these parameters is singular"):
+        robot.torch("forward_dynamics", parameters=True)(y, yd, tau, nothing)
+
+
+def test_a_function_tells_the_shapes_that_it_takes() -> None:
+    robot = MECHANISMS["slider_crank"].load()
+    text = repr(robot.torch("forward_dynamics"))
+    assert "forward_dynamics(q (..., 3) or (..., 1), qd (..., 1) or (..., 3)" in text
+    assert "-> ydd (..., 1) of 'slider_crank'" in text
