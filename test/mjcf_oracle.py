@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-from mujoco_oracle import MujocoOracle
+from mujoco_oracle import MujocoOracle, mass_matrix
 
 from rbda_ros import Robot
 from rbda_ros.exports import MjcfExport
@@ -71,8 +71,7 @@ class MjcfOracle(MujocoOracle):
         self.unheld = float(np.abs(J @ qvel).max(initial=0.0))
         J = self._rows(qpos, qvel)
         bias = data.qfrc_bias - data.qfrc_spring - data.qfrc_gravcomp
-        M = np.zeros((model.nv, model.nv))
-        mujoco.mj_fullM(model, data, M)
+        M = mass_matrix(model, data)
         rate = np.zeros_like(J)
         for steps, weight in DIFFERENCES.items():
             for sign in (1, -1):

@@ -14,6 +14,16 @@ from rbda_ros.description.model import CutJoint
 FREE, BALL = 0, 1
 
 
+def mass_matrix(model: Any, data: Any) -> np.ndarray:
+    """(nv, nv) MuJoCo's, whose function for it takes other arguments since version 4."""
+    M = np.zeros((model.nv, model.nv))
+    if int(mujoco.__version__.split(".")[0]) < 4:
+        mujoco.mj_fullM(model, M, data.qM)
+    else:
+        mujoco.mj_fullM(model, data, M)
+    return M
+
+
 class MujocoOracle:
     """The compiled model beside our robot.
 
@@ -44,8 +54,7 @@ class MujocoOracle:
         qpos, qvel = self.positions(q), P @ qd
         J = self._rows(qpos, qvel)[rows]
         bias = data.qfrc_bias - data.qfrc_spring - data.qfrc_gravcomp
-        M = np.zeros((model.nv, model.nv))
-        mujoco.mj_fullM(model, data, M)
+        M = mass_matrix(model, data)
         h = 1e-5
         near = {s: self._rows(self._moved(qpos, qvel, s * h), qvel) for s in (-2, -1, 1, 2)}
         J_rate = ((8 * (near[1] - near[-1]) - (near[2] - near[-2])) / (12 * h))[rows]

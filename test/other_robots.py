@@ -149,7 +149,8 @@ def is_mjcf(model: Path) -> bool:
 def round_trip(robot: Robot) -> str:
     """Largest error of joints from motors, and of motors from the other joints [rad, m].
 
-    Where motors leave joints undetermined, these are given too.
+    Where motors leave joints undetermined, these are given too. The independent joints that count
+    as motors where a file names none are left out.
     """
     q = state(robot, 0.03, np.random.default_rng(7))
     places = robot.coordinates.positions
@@ -165,7 +166,8 @@ def round_trip(robot: Robot) -> str:
                 break
             except InputError:  # something is not determined: give one joint more
                 told[name] = None
-        errors.append(np.abs(found - q).max(initial=0.0))
+        # A floating base is no joint that motors give.
+        errors.append(np.abs(found - q)[robot.coordinates.base_nq :].max(initial=0.0))
     return f"{errors[0]:.0e}, {errors[1]:.0e}"
 
 
@@ -181,13 +183,13 @@ def row(name: str, model: Path, loops: Path | None) -> str:
     for seed, away in enumerate(AWAY):
         try:
             found, apart = error(robot, model, away, seed)
-        except ModelError as refusal:
+        except (ModelError, np.linalg.LinAlgError) as refusal:
             errors.append(f"{type(refusal).__name__}: {' '.join(str(refusal).split())[:120]}")
         else:
             errors.append(f"{found:.0e}")
             spread = max(spread, apart)
     try:
-        trip = round_trip(robot) if robot.ny else ""
+        trip = round_trip(robot) if robot.description.actuated_joints else "no motors"
     except ModelError as refusal:
         trip = f"{type(refusal).__name__}: {' '.join(str(refusal).split())[:120]}"
     sizes = f"{robot.nv} / {robot.ny} | {len(robot.clusters)} | {len(robot.actuated_joint_names)}"

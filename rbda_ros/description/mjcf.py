@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.description.mjcf_equality import read_equalities
+from rbda_ros.description.mjcf_equality import read_equalities, straight_line
 from rbda_ros.description.mjcf_names import Names
 from rbda_ros.description.model import (
     Constraint,
@@ -349,7 +349,7 @@ def _some(left_out: Sequence[str]) -> str:
 
 
 def _springs(model: Any, names: Names, report: Report) -> tuple[Spring, ...]:
-    """Springs of joints, and of tendons whose length is a sum over joints."""
+    """Springs of joints, and of tendons whose length is a sum over joints or a distance."""
     springs = []
     for j in range(model.njnt):
         stiffness = _first(model.jnt_stiffness[j])
@@ -372,10 +372,23 @@ def _springs(model: Any, names: Names, report: Report) -> tuple[Spring, ...]:
             )
     for t in range(model.ntendon):
         stiffness, terms = _first(model.tendon_stiffness[t]), names.fixed_tendon(t)
-        if stiffness and terms:
-            lower, upper = (float(length) for length in model.tendon_lengthspring[t])
-            name = f"{names.tendon(t)}_spring"
-            springs.append(Spring(name, stiffness, (lower, upper), terms=terms))
+        if not stiffness:
+            continue
+        lower, upper = (float(length) for length in model.tendon_lengthspring[t])
+        spring = Spring(f"{names.tendon(t)}_spring", stiffness, (lower, upper), terms=terms)
+        if not terms:
+            line = straight_line(model, t, names)
+            if line is None:
+                report.warn(
+                    f"tendon {names.tendon(t)!r}",
+                    "its spring is left out: its length is neither a sum over joints nor the"
+                    " distance of two points; 'springs' in the loop file has both",
+                )
+                continue
+            one, other, rest = line
+            bounds = (lower - rest, upper - rest)
+            spring = replace(spring, rest=bounds, predecessor=one, successor=other)
+        springs.append(spring)
     for of in ("jnt", "tendon"):
         poly = getattr(model, f"{of}_stiffnesspoly", 0.0)
         if np.any(poly) or np.any(getattr(model, f"{of}_springyield", 0.0)):
@@ -396,8 +409,6 @@ def _warn_of_what_is_left_out(model: Any, names: Names, report: Report) -> None:
             )
     for t in range(model.ntendon):
         where, alone = f"tendon {names.tendon(t)!r}", len(names.fixed_tendon(t)) == 1
-        if np.any(model.tendon_stiffness[t]) and not names.fixed_tendon(t):
-            report.warn(where, "its spring is left out: its length is not a sum over joints")
         if (_first(model.tendon_damping[t]) and not alone) or model.tendon_frictionloss[t]:
             report.warn(where, "its damping and friction are left out")
     for kind in ("dof", "actuator", "tendon"):

@@ -30,7 +30,7 @@ def compile_mjcf(
         report.problem(
             "MJCF",
             "is compiled by MuJoCo, which is not installed",
-            "pip install 'mujoco>=3.3,<4.1'",
+            "pip install 'mujoco>=3.3.1,<4.1'",
         )
         return None
     path = "" if is_text(source) else os.path.abspath(source)  # where MuJoCo looks for includes

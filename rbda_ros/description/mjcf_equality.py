@@ -47,7 +47,11 @@ def read_equalities(model: Any, names: Names, report: Report) -> Iterator[Constr
             elif (rod := _rod(model, e, names)) is not None:
                 yield rod
             else:
-                report.warn(where, "ties spatial tendons of several segments, and is left out")
+                report.warn(
+                    where,
+                    "ties spatial tendons of several segments, and is left out; where that is a"
+                    " pulley, a coupling of its joints in the loop file is exact",
+                )
         else:
             report.warn(where, f"of type {kinds(kind).name} is not understood, and is left out")
     for cuts in connects.values():
@@ -126,34 +130,47 @@ def _tendon_sides(model: Any, e: int, names: Names) -> tuple[Side, Side | None] 
 
 
 def _rod(model: Any, e: int, names: Names) -> CutJoint | None:
-    """The distance that a spatial tendon of constant length holds; None where it is not one.
+    """The distance that a spatial tendon of constant length holds; None where it is not one."""
+    tendon = int(model.eq_obj1id[e])
+    line = straight_line(model, tendon, names)
+    if line is None or int(model.eq_obj2id[e]) >= 0:
+        return None
+    one, other, rest = line
+    length = float(model.tendon_length0[tendon] + model.eq_data[e][0]) - rest
+    if length <= 0.0:
+        return None
+    return CutJoint(names.equality(e), "distance", one, other, length=length)
 
-    Its path runs over sites alone; all segments but one are between sites of one body.
+
+def straight_line(
+    model: Any, tendon: int, names: Names
+) -> tuple[Attachment, Attachment, float] | None:
+    """Ends of the one segment of a spatial tendon that moves, and the length of the others [m].
+
+    None where its path runs over anything but sites, or where not all segments but one are between
+    sites of one body.
     """
     import mujoco
 
-    tendon = int(model.eq_obj1id[e])
-    if int(model.eq_obj2id[e]) >= 0:
-        return None
     first = int(model.tendon_adr[tendon])
     wraps = range(first, first + int(model.tendon_num[tendon]))
     if any(int(model.wrap_type[w]) != int(mujoco.mjtWrap.mjWRAP_SITE) for w in wraps):
         return None
     sites = [int(model.wrap_objid[w]) for w in wraps]
-    length = float(model.tendon_length0[tendon] + model.eq_data[e][0])
+    rest = 0.0
     moving = []
     for one, other in itertools.pairwise(sites):
         if model.site_bodyid[one] == model.site_bodyid[other]:
-            length -= float(np.linalg.norm(model.site_pos[one] - model.site_pos[other]))
+            rest += float(np.linalg.norm(model.site_pos[one] - model.site_pos[other]))
         else:
             moving.append((one, other))
-    if len(moving) != 1 or length <= 0.0:
+    if len(moving) != 1:
         return None
     ends = [
         Attachment(names.body(model.site_bodyid[i]), Pose(_vector(model.site_pos[i])))
         for i in moving[0]
     ]
-    return CutJoint(names.equality(e), "distance", ends[0], ends[1], length=length)
+    return ends[0], ends[1], rest
 
 
 def _polynomial(

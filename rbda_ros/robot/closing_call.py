@@ -22,7 +22,7 @@ from rbda_ros.spatial import Array
 INPUTS, MOVED, RESIDUAL, CONDITIONING, EFFORTS = range(5)
 """Numbers that the health of every such kernel begins with: see `feedforward.Health`."""
 IS_CLOSED, INPUT_NOT_FINITE, TOO_FAR = range(3)
-"""What `engine/closing.c` says of closing."""
+"""Results of closing, as in `engine/closing.c`."""
 
 
 class ClosingCall:

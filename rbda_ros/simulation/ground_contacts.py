@@ -45,7 +45,10 @@ class Shape:
         """The spheres, of numbers that can be used."""
         found = np.asarray(self.spheres(), dtype=float)
         if not np.isfinite(found).all() or (found[:, 3] < 0.0).any():
-            raise InputError(f"{where}: {self!r} has a number that is not finite, or negative size")
+            raise InputError(
+                f"{where}: {self!r} has a number that is not finite, or negative size;"
+                " give finite numbers and sizes from zero on"
+            )
         if not 0.0 <= self.friction < np.inf:
             raise InputError(f"{where}: friction is {self.friction!r}; give a number from zero on")
         if not 0.0 <= self.restitution <= 1.0:

@@ -141,6 +141,16 @@ MODELS = {
         "<tendon><spatial name='t'><site site='o'/><site site='p'/><site site='q'/></spatial>"
         "</tendon><equality><tendon tendon1='t'/></equality>",
     ),
+    "spring as a tendon": mjcf(
+        f"<body name='a' pos='0 0 .5'><joint axis='0 1 0' name='a'/>{OF}"
+        "<site name='o' pos='.1 0 0'/><site name='p' pos='.3 0 0'/></body>"
+        f"<body pos='.4 .1 .7'><joint name='c' axis='0 1 0'/>{OF}"
+        "<site name='q' pos='.1 0 0'/></body>",
+        "<tendon><spatial name='t' stiffness='40' springlength='.3'><site site='o'/>"
+        "<site site='p'/><site site='q'/></spatial>"
+        "<spatial name='u' stiffness='30' springlength='.1 .9'><site site='p'/><site site='q'/>"
+        "</spatial></tendon>",
+    ),
     "gravity compensation": mjcf(
         f"<body name='trunk' pos='0 0 1' gravcomp='.3'><freejoint/>{OF}<body pos='.2 0 0'"
         f" gravcomp='1'><joint name='knee' axis='0 1 0'/>{OF}<body pos='.1 0 0' gravcomp='1.2'>{OF}"

@@ -124,6 +124,7 @@ def test_mechanisms_that_converge_are_right(name):
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1800)  # a busy machine takes long
 @pytest.mark.parametrize("name", CONTACTS)
 def test_many_states_of_robots(name):
     right = check(robot_of(name), cases_of_robot(name, 1000))
@@ -131,6 +132,7 @@ def test_many_states_of_robots(name):
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1800)  # a busy machine takes long
 @pytest.mark.parametrize("name", LOOPS)
 def test_many_states_of_mechanisms(name):
     right = check(MECHANISMS[name].load(), cases_of_mechanism(name, 1000))

@@ -10,6 +10,8 @@ node's diagnostics say; the others were lost on their way, as both topics are be
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -30,8 +32,10 @@ STATES, PERIOD = 500, 2.0
 """States of the swing, and the time that it takes [s]."""
 REACHES = (0.2, 0.1, 0.05, 0.02)
 """How far the motors swing [rad, m]; the first at which all loops close."""
-MEASURING = 30  # real-time priority of the driver, below that of the node
-COMPILED = 90.0  # [s] that the node may take until it answers at full speed
+MEASURING = 30  # real-time priority, below that of the node's stream
+DIAGNOSED = 20.0  # [s] that the node's diagnostics may take
+WARM, COMPILED = 300, 180.0
+"""Answers before counting begins, and the time that they may take, with the node's start [s]."""
 
 
 def swing(robot: Robot) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, float]:
@@ -62,7 +66,19 @@ def swing(robot: Robot) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, 
     raise ModelError(f"{robot.name}: no swing of its motors closes the loops")
 
 
-def trial(source: str, rate: float, seconds: float, folder: Path) -> str:
+def put_ahead(process: int) -> None:
+    """Put all threads of a process that have no real-time priority ahead of other processes.
+
+    The middleware's own threads have none. On a machine where others wait for a processor they
+    come too late, and of the states that arrive meanwhile the newest are kept.
+    """
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        number = int(thread.name)
+        if os.sched_getscheduler(number) == os.SCHED_OTHER:
+            os.sched_setscheduler(number, os.SCHED_FIFO, os.sched_param(MEASURING))
+
+
+def trial(source: str, rate: float, seconds: float, ahead: bool, folder: Path) -> str:
     """A line of the table for one robot."""
     model, _, loops = source.partition("=")
     robot = load_robot(Path(model), Path(loops) if loops else None)
@@ -73,25 +89,32 @@ def trial(source: str, rate: float, seconds: float, folder: Path) -> str:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     driver = Driver(names, x, xd, [efforts], rate, catch_up=0.0)
     seen: dict[str, int] = {}
+    heard: list[Any] = []
+    kernel = [""]
 
     def diagnose(message: Any) -> None:
+        heard.append(message)
         for value in message.status[0].values:
-            if value.key.startswith("refused: ") or value.key == "answered":
+            if value.key == "kernel":
+                kernel[0] = value.value
+            elif value.key.startswith("refused: ") or value.key == "answered":
                 seen[value.key.removeprefix("refused: ")] = int(value.value)
 
     driver.node.create_subscription(DiagnosticArray, "/diagnostics", diagnose, 10)
     try:
         end = time.monotonic() + COMPILED
-        while driver.answered < rate and time.monotonic() < end:
-            driver.run(2.0)
-        _wait(driver)
+        while time.monotonic() < end and (driver.answered < WARM or kernel[0] != "compiled"):
+            driver.run(1.0)
+        if ahead:
+            put_ahead(process.pid)
+        _wait(driver, heard)
         before = dict(seen)
         driver.sent = driver.answered = driver.wrong = driver.unanswered = 0
         driver.latencies.clear()
         driver.waiting.clear()
-        with at_priority(MEASURING):  # states of a driver that waits for others would be stale
+        with at_priority(MEASURING) if ahead else contextlib.nullcontext():
             driver.run(seconds)
-        _wait(driver)
+        _wait(driver, heard)
         counts = driver.counts()
     finally:
         process.terminate()
@@ -107,10 +130,11 @@ def trial(source: str, rate: float, seconds: float, folder: Path) -> str:
     )
 
 
-def _wait(driver: Driver) -> None:
-    """Listen until the next diagnostics are about all that was sent."""
-    until = time.monotonic() + 2.5
-    while time.monotonic() < until:
+def _wait(driver: Driver, heard: list[Any]) -> None:
+    """Listen until diagnostics are about all that was sent: to the second message from now on."""
+    heard.clear()
+    until = time.monotonic() + DIAGNOSED
+    while len(heard) < 2 and time.monotonic() < until:
         driver.executor.spin_once(0.05)
 
 
@@ -119,13 +143,19 @@ def main() -> None:
     parser.add_argument("files", nargs="+", help="robot files, each with =LOOPS if it needs some")
     parser.add_argument("--rate", type=float, default=1000.0)
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument(
+        "--ahead",
+        action="store_true",
+        help="put driver and node ahead of all other processes, as on a machine of their own",
+    )
     asked = parser.parse_args()
     rclpy.init()
     print("| file | rods | reach | sent | answered | rejected | heard | wrong | median [ms] |")
     print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for source in asked.files:
-            print(trial(source, asked.rate, asked.seconds, Path(folder)), flush=True)
+            line = trial(source, asked.rate, asked.seconds, asked.ahead, Path(folder))
+            print(line, flush=True)
     rclpy.try_shutdown()
 
 
