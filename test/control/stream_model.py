@@ -164,7 +164,7 @@ class WholeStreamModel:
         array = motors and settings.command_joints == self.settings.command_joints
         replaced = {"feedforward": not motors, "effort_commands": not array}
         for topic, gone in replaced.items():
-            if gone and self.standing[topic] and self.settings.on_stale != "nothing":
+            if gone and self.standing[topic]:
                 self._zeros(topic, self.steady, self.pending)
 
     def take_pending(self, steady: int) -> dict[str, np.ndarray]:
