@@ -286,6 +286,15 @@ def test_a_command_of_others_delays_none_of_ours(arm):
     assert feed.command(["hip"], effort=[1.0])["motor_commands"] == [1.0]
 
 
+def test_messages_before_the_last_one_are_rejected(arm):
+    feed = Feed(arm)
+    for age in (0, 20):
+        sent = feed.states([0.0], age=age)
+        commanded = feed.command(["hip"], age=age, effort=[1.0])
+        assert bool(sent) == bool(commanded) == (age == 0)
+    assert feed.counts["out of order"] == 2
+
+
 @pytest.mark.parametrize("stamp", (0, -5 * 10**9, 1, 2**31 * 10**9 - 1, -(2**31) * 10**9))
 def test_stamps_that_no_clock_has_are_stale(arm, stamp):
     feed = Feed(arm)
