@@ -48,7 +48,7 @@ POINT_TEXT = "Link of an end effector, or its point in the frame of that link [m
 
 
 def _descriptor(of: Field) -> ParameterDescriptor:
-    """What ROS tools show of a parameter."""
+    """The descriptor that ROS tools show for a parameter."""
     about = of.metadata
     descriptor = ParameterDescriptor(
         description=about["description"],
