@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast, get_args
 
 from lxml import etree
@@ -48,9 +48,16 @@ def read_name(xml: etree._Element, report: Report) -> str:
 
 def read_links(xml: etree._Element, report: Report) -> tuple[Link, ...]:
     """Read all links, in the order of the file."""
-    weightless = _weightless(xml)
-    links = (_link(element, report) for element in bounded(xml, "link", report))
-    return tuple(replace(link, weight=0.0) if link.name in weightless else link for link in links)
+    links = tuple(_link(element, report) for element in bounded(xml, "link", report))
+    off = _weightless(xml)
+    if weightless := [link.name for link in links if link.name in off]:
+        report.warn(
+            f"link '{weightless[0]}'"
+            + (f" and {len(weightless) - 1} more" if weightless[1:] else ""),
+            "<gazebo> switches gravity off, for its simulation; here the weight stays; "
+            f"'weights: {{{weightless[0]}: 0.0}}' in the loop file takes it off",
+        )
+    return links
 
 
 def _weightless(xml: etree._Element) -> set[str]:

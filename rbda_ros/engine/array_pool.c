@@ -56,7 +56,7 @@ static void put_in_front(LargeArrayPool *pool, int from, PyObject *array)
 static void drop_too_much(LargeArrayPool *pool)
 {
   npy_intp bytes = 0;
-  for (int i = 0; i < MAX_POOLED; i++) {
+  for (int i = 0; i < MAX_LARGE; i++) {
     bytes += pool->array[i] ? PyArray_NBYTES((PyArrayObject *)pool->array[i]) : 0;
     if (bytes > MAX_BYTES) Py_CLEAR(pool->array[i]);
   }
@@ -64,7 +64,7 @@ static void drop_too_much(LargeArrayPool *pool)
 
 PyObject *take_large(LargeArrayPool *pool, int dimensions, const npy_intp *shape)
 {
-  for (int i = 0; i < MAX_POOLED; i++) {
+  for (int i = 0; i < MAX_LARGE; i++) {
     PyObject *array = pool->array[i];
     if (array == NULL || Py_REFCNT(array) != 1) continue; /* somebody has it */
     if (is_unchanged(array, dimensions, shape)) {
@@ -76,8 +76,8 @@ PyObject *take_large(LargeArrayPool *pool, int dimensions, const npy_intp *shape
   PyObject *array = PyArray_SimpleNew(dimensions, shape, NPY_DOUBLE);
   npy_intp bytes = array == NULL ? 0 : PyArray_NBYTES((PyArrayObject *)array);
   if (bytes >= LARGE && bytes <= MAX_BYTES) {
-    PyObject *last = pool->array[MAX_POOLED - 1];
-    put_in_front(pool, MAX_POOLED - 1, Py_NewRef(array));
+    PyObject *last = pool->array[MAX_LARGE - 1];
+    put_in_front(pool, MAX_LARGE - 1, Py_NewRef(array));
     Py_XDECREF(last);
     drop_too_much(pool);
   }
@@ -86,5 +86,5 @@ PyObject *take_large(LargeArrayPool *pool, int dimensions, const npy_intp *shape
 
 void clear_large_pool(LargeArrayPool *pool)
 {
-  for (int i = 0; i < MAX_POOLED; i++) Py_CLEAR(pool->array[i]);
+  for (int i = 0; i < MAX_LARGE; i++) Py_CLEAR(pool->array[i]);
 }

@@ -292,8 +292,12 @@ def test_wrong_links_and_joints(part, element, reason):
 @pytest.mark.parametrize(
     "inside", ["<turnGravityOff>true</turnGravityOff>", "<gravity> 0 </gravity>"]
 )
-def test_gazebo_may_take_a_links_weight(inside):
+def test_gravity_switched_off_for_gazebo_is_a_warning(inside):
     text = robot(link("a"), link("b"), joint("j", "a", "b")).replace(
         "</robot>", f"<gazebo reference='b'>{inside}</gazebo></robot>"
     )
-    assert [each.weight for each in read_description(text).links] == [1.0, 0.0]
+    description = read_description(text)
+    assert [each.weight for each in description.links] == [1.0, 1.0]
+    assert any(
+        "link 'b'" in warning and "weights: {b: 0.0}" in warning for warning in description.warnings
+    )

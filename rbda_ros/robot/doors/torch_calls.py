@@ -103,7 +103,8 @@ class TorchFunction:
             return ydd + torch.linalg.solve(H, third - force(qd, ydd))
         except torch.linalg.LinAlgError as error:
             raise SingularityError(
-                f"{layout.robot.name}: the mass matrix of these parameters is singular"
+                f"{layout.robot.name}: the mass matrix of these parameters is singular; "
+                "give every joint some inertia"
             ) from error
 
 
