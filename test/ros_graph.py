@@ -31,7 +31,7 @@ import rbda_ros
 from rbda_ros.node.services.slow_services import SERVICE_QOS
 
 # [s]; nothing waits this long when all is well, and a loaded machine is slow.
-PATIENCE = 20.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+PATIENCE = 60.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
