@@ -99,7 +99,7 @@ def test_feedforward_counts_it_too(leg):
 
         def answered():
             states.publish(client.joint_states(robot.independent_joint_names, y, [0.0] * 4))
-            # Zeros end the efforts of the model before, while the kernel of the next one is made.
+            # A change of payload publishes one message of zeros; its cause is not known.
             return efforts and any(efforts[-1].effort)
 
         client.until(answered)
