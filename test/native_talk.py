@@ -1,7 +1,7 @@
 """Talking with a node in this process, whose native thread answers."""
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -97,9 +97,12 @@ def running(urdf, loops="", executor=make_executor, topic="joint_states", **valu
 
 
 def threads():
-    """Native threads of this process."""
-    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return sum(name == "stream" for name in names)
+    """Native threads of this process; others may end while they are listed."""
+    names = []
+    for path in Path("/proc/self/task").glob("*/comm"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            names.append(path.read_text().strip())
+    return names.count("stream")
 
 
 def _spin(executor, done):

@@ -7,6 +7,7 @@ import platform
 import struct
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,24 +42,28 @@ def test_workers_lower_their_priority_and_that_of_threads_they_start():
     assert niceness() == before
 
 
-def policies():
-    """Of the threads that a state passes, by name."""
+def stream_threads():
+    """Numbers of the threads that a state passes through, by name.
+
+    A thread of the middleware may end between being listed and being asked for its name.
+    """
     found = {}
     for task in Path("/proc/self/task").iterdir():
-        name = (task / "comm").read_text().strip()
-        if name.startswith(("joint_states", "dds.shm.", "dds.udp.")):
-            found[name] = os.sched_getscheduler(int(task.name))
+        with suppress(FileNotFoundError, ProcessLookupError):
+            name = (task / "comm").read_text().strip()
+            if name.startswith(thread_priority.STREAM):
+                found[name] = int(task.name)
     return found
+
+
+def policies():
+    """Scheduling policies of the threads that a state passes through, by name."""
+    return {name: os.sched_getscheduler(thread) for name, thread in stream_threads().items()}
 
 
 def slices():
-    """How long the threads ask to run on [ns], by name."""
-    found = {}
-    for task in Path("/proc/self/task").iterdir():
-        name = (task / "comm").read_text().strip()
-        if name.startswith(("joint_states", "dds.shm.", "dds.udp.")):
-            found[name] = slice_of(int(task.name))
-    return found
+    """How long these threads ask to run on [ns], by name."""
+    return {name: slice_of(thread) for name, thread in stream_threads().items()}
 
 
 def slice_of(thread):
