@@ -162,11 +162,13 @@ class Motion:
     Attributes:
         gap: the largest of its loops [m].
         balance: largest error of the energy balance [J].
+        energy: largest change of the energy [J].
         finite: whether all numbers are.
     """
 
     gap: float
     balance: float
+    energy: float
     finite: bool
 
 
@@ -176,7 +178,7 @@ def shaken(robot: Robot, case: Case, seconds: float, integrator: str) -> Motion:
     motors = motors_of(robot, case, steps)
     sim = Simulator(robot, DT, integrator=integrator, friction=False, limits=False, threads=1)
     positions = np.empty((steps, robot.nq))
-    before, balance, finite = sum(robot.energy(sim.q, sim.qd)), 0.0, True
+    before, balance, change, finite = sum(robot.energy(sim.q, sim.qd)), 0.0, 0.0, True
     for step in range(steps):
         q, qd = sim.q, sim.qd
         sim.step(motors.efforts(step, q, qd))
@@ -184,8 +186,9 @@ def shaken(robot: Robot, case: Case, seconds: float, integrator: str) -> Motion:
         if step % HELD == HELD - 1:
             energy = sum(robot.energy(sim.q, sim.qd))
             balance = max(balance, abs(energy - before - sim.work))
+            change = max(change, abs(energy - before))
             finite = finite and bool(np.isfinite(energy))
-    return Motion(largest_gap(robot, positions), balance, finite)
+    return Motion(largest_gap(robot, positions), balance, change, finite)
 
 
 def mujoco_model(robot: Robot) -> tuple[Any, MjcfExport]:

@@ -315,7 +315,6 @@ class SimulatedRobot(Node):
         response.success, response.message = True, "at 0 s"
         return response
 
-
     def _on_speed(self, request: SetSpeed.Request, response: SetSpeed.Response) -> Any:
         speed = Parameter("speed", Parameter.Type.DOUBLE, request.speed)
         (result,) = self.set_parameters([speed])

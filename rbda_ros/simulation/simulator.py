@@ -410,7 +410,7 @@ class Simulator:
                     return number
             chart = _Chart(self.robot, independent, self._choice)
             for wrenches, stepper in self._steppers.items():
-                stepper.add_chart(*chart.codes(wrenches))
+                stepper.add_chart(chart.turns, *chart.codes(wrenches))
             self._charts.append(chart)
             return len(self._charts) - 1
 
@@ -428,13 +428,12 @@ class Simulator:
                 self.dt,
                 STICTION_SPEED,
                 SMOOTH_SPEED,
-                _turns(robot.tree),
                 self._lag,
                 self._delay,
                 self._points.arguments() if self.contacts else None,
             )
             for chart in self._charts:
-                stepper.add_chart(*chart.codes(wrenches))
+                stepper.add_chart(chart.turns, *chart.codes(wrenches))
             state = tuple(getattr(self, name) for name in _STATE)
             stepper.attach(self._rows, state, self.threads)
             self._steppers[wrenches] = stepper
@@ -538,10 +537,11 @@ class _Chart:
         self._nv = robot.nv
         tree = robot.tree if independent == own else with_independent(robot.tree, independent)
         self._kernels = robot._kernels if independent == own else KernelCache(tree)
+        self.turns = _turns(tree)
         self._none = np.zeros(robot.ny)
 
     def codes(self, wrenches: bool) -> list[tuple[int, int, int, int, Any]]:
-        """Arguments of `Stepper.add_chart`: of kernels, addresses of machine code and owners."""
+        """Kernels for `Stepper.add_chart`: addresses of machine code and owners."""
         more = "_with_wrenches" if wrenches else ""
         if not self._choice.touching:
             return [_code(self._kernels.get(f"simulation_stage{more}", self._choice))]
@@ -616,9 +616,7 @@ def _solving_cost(robot: Robot, independent: Sequence[int]) -> int:
     """Sum of the cubes of the sizes of groups of dependent coordinates that loops connect."""
     cost, q = 0, robot.neutral()
     tree = robot.tree
-    for node, at, of in zip(
-        tree.clusters, tree.position_ranges, tree.velocity_ranges, strict=True
-    ):
+    for node, at, of in zip(tree.clusters, tree.position_ranges, tree.velocity_ranges, strict=True):
         if node.loop is None or node.loop.constant:
             continue
         K = np.asarray(node.loop.jacobian(q[at.start : at.stop]), float)

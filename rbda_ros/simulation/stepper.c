@@ -35,6 +35,8 @@ typedef struct {
 
 typedef struct {
   Kernel stage, move; /* move: with contacts */
+  int ny, turns;
+  int linear[MAX_TURNS], angular[MAX_TURNS]; /* quaternions: where their velocities are in y */
 } Chart;
 
 /* Arrays of `attach`, in its order. */
@@ -43,14 +45,13 @@ enum { Q, YD, CHART, LIMIT, WORK, ACTUAL, PIPE, FORCES, CLOCK, ARRAYS };
 struct Worker;
 
 typedef struct {
-  PyObject_HEAD int nq, ny, na, nw, integrator, iterations, depth, charts, turns;
+  PyObject_HEAD int nq, ny, na, nw, integrator, iterations, depth, charts;
   double dt, stiction, smooth;
   Chart chart[MAX_CHARTS];
-  int linear[MAX_TURNS], angular[MAX_TURNS]; /* quaternions: where their velocities are in y */
-  double *lag;                               /* (na,) share of a command that arrives in a step */
-  int64_t *delay;                            /* (na,) steps */
-  Contacts *contacts;                        /* or NULL */
-  double *heights;                           /* of the ground, or NULL */
+  double *lag;        /* (na,) share of a command that arrives in a step */
+  int64_t *delay;     /* (na,) steps */
+  Contacts *contacts; /* or NULL */
+  double *heights;    /* of the ground, or NULL */
   PyObject *owners;
   Py_ssize_t rows, threads;
   Py_buffer state[ARRAYS];
@@ -151,7 +152,7 @@ static void cross(const double *a, const double *b, double *c)
 }
 
 /* Rates of the way u from the origin, of velocities v in axes that have turned with u. */
-static void rates(const Stepper *s, const double *u, const double *v, double *rate)
+static void rates(const Chart *s, const double *u, const double *v, double *rate)
 {
   memcpy(rate, v, s->ny * sizeof(double));
   for (int t = 0; t < s->turns; t++) {
@@ -172,7 +173,7 @@ static void rates(const Stepper *s, const double *u, const double *v, double *ra
 
 /* What linear velocities v of free bodies gain in a step in their axes at its start, against those
    that turn with them: h w x v. */
-static void carried(const Stepper *s, double h, const double *v, double *gain)
+static void carried(const Chart *s, double h, const double *v, double *gain)
 {
   memset(gain, 0, s->ny * sizeof(double));
   for (int t = 0; t < s->turns; t++) {
@@ -183,7 +184,7 @@ static void carried(const Stepper *s, double h, const double *v, double *gain)
 }
 
 /* Linear velocities of free bodies, from axes at the start of a step to those at its end. */
-static void turn_axes(const Stepper *s, double h, double *v)
+static void turn_axes(const Chart *s, double h, double *v)
 {
   for (int t = 0; t < s->turns; t++) {
     if (s->linear[t] < 0) continue;
@@ -203,7 +204,7 @@ static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double 
   const Stepper *s = w->run->self;
   Py_ssize_t count = n * s->ny;
   memcpy(w->slip, w->yd, count * sizeof(double));
-  for (Py_ssize_t k = 0; k < n; k++) carried(s, h, w->yd + k * s->ny, w->u + k * s->ny);
+  for (Py_ssize_t k = 0; k < n; k++) carried(chart, h, w->yd + k * s->ny, w->u + k * s->ny);
   for (Py_ssize_t i = 0; i < count; i++) w->shift[i] = w->delta[i] = h * (w->yd[i] + w->u[i]);
   set_stepping(w, n, h * h, h, s->stiction);
   for (int round = 0; round < s->iterations; round++) {
@@ -215,7 +216,7 @@ static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double 
   }
   for (Py_ssize_t k = 0; k < n; k++) w->power[k] = h * w->health[3 * k + 2];
   for (Py_ssize_t i = 0; i < count; i++) w->yd[i] += w->u[i] + h * w->ydd[i];
-  for (Py_ssize_t k = 0; k < n; k++) turn_axes(s, h, w->yd + k * s->ny);
+  for (Py_ssize_t k = 0; k < n; k++) turn_axes(chart, h, w->yd + k * s->ny);
   memcpy(w->q, w->next, n * s->nq * sizeof(double));
 }
 
@@ -232,7 +233,7 @@ static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e
   set_stepping(w, n, 0.0, 0.0, s->smooth);
   for (int stage = 0; stage < 4; stage++) {
     for (Py_ssize_t k = 0; k < n; k++)
-      rates(s, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
+      rates(chart, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
     for (Py_ssize_t i = 0; i < count; i++) {
       w->sum_u[i] += weight[stage] * w->rate[i];
       w->shift[i] = stage < 3 ? h * part[stage] * w->rate[i] : h / 6.0 * w->sum_u[i];
@@ -268,7 +269,7 @@ static void midpoint(Worker *w, const Chart *chart, Py_ssize_t n, double h, doub
   for (int round = 0; round <= MIDPOINT_ITERATIONS; round++) {
     double way = round == MIDPOINT_ITERATIONS ? h : 0.5 * h;
     for (Py_ssize_t k = 0; k < n; k++)
-      rates(s, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
+      rates(chart, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
     for (Py_ssize_t i = 0; i < count; i++) {
       w->shift[i] = way * w->rate[i];
       w->delta[i] = w->shift[i] - w->u[i];
@@ -293,7 +294,7 @@ static void euler_in_contact(Worker *w, const Chart *chart, Py_ssize_t n, double
   int ny = s->ny, b = s->contacts->bodies, points = 3 * s->contacts->points;
   memcpy(w->slip, w->yd, n * ny * sizeof(double));
   memcpy(w->start_v, w->yd, n * ny * sizeof(double));
-  for (Py_ssize_t k = 0; k < n; k++) carried(s, h, w->yd + k * ny, w->u + k * ny);
+  for (Py_ssize_t k = 0; k < n; k++) carried(chart, h, w->yd + k * ny, w->u + k * ny);
   set_stepping(w, n, 0.0, h, s->stiction);
   for (int round = 0; round < s->iterations; round++) {
     double *ports[PORTS] = {w->q, w->start_v, w->slip, e, w->u, w->stepping};
@@ -322,7 +323,7 @@ static void euler_in_contact(Worker *w, const Chart *chart, Py_ssize_t n, double
   for (Py_ssize_t i = 0; i < n * ny; i++) w->shift[i] = h * w->yd[i];
   double *ports[] = {w->q, w->shift, w->next, w->health};
   call(w, &chart->move, n, ports, (const int[]){s->nq, ny, s->nq, 2}, 4);
-  for (Py_ssize_t k = 0; k < n; k++) turn_axes(s, h, w->yd + k * ny);
+  for (Py_ssize_t k = 0; k < n; k++) turn_axes(chart, h, w->yd + k * ny);
   memcpy(w->ydd, w->yd, n * ny * sizeof(double));
   mark_bad(w, n, 2);
   for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[2 * k + 1];
@@ -559,27 +560,23 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *arguments, PyObject *
   (void)keywords;
   int nq, ny, na, nw, integrator, iterations;
   double dt, stiction, smooth;
-  PyObject *turns, *lag, *delay, *contacts;
-  if (!PyArg_ParseTuple(arguments, "iiiiiidddO!O!O!O:Stepper", &nq, &ny, &na, &nw, &integrator,
-                        &iterations, &dt, &stiction, &smooth, &PyTuple_Type, &turns, &PyTuple_Type,
-                        &lag, &PyTuple_Type, &delay, &contacts))
+  PyObject *lag, *delay, *contacts;
+  if (!PyArg_ParseTuple(arguments, "iiiiiidddO!O!O:Stepper", &nq, &ny, &na, &nw, &integrator,
+                        &iterations, &dt, &stiction, &smooth, &PyTuple_Type, &lag, &PyTuple_Type,
+                        &delay, &contacts))
     return NULL;
-  if (PyTuple_GET_SIZE(turns) > MAX_TURNS || PyTuple_GET_SIZE(lag) != na
-      || PyTuple_GET_SIZE(delay) != na)
+  if (PyTuple_GET_SIZE(lag) != na || PyTuple_GET_SIZE(delay) != na)
     return PyErr_Format(PyExc_ValueError, "sizes do not fit");
   Stepper *s = (Stepper *)type->tp_alloc(type, 0);
   if (s == NULL) return NULL;
   s->nq = nq, s->ny = ny, s->na = na, s->nw = nw;
   s->integrator = integrator, s->iterations = iterations;
   s->dt = dt, s->stiction = stiction, s->smooth = smooth;
-  s->turns = (int)PyTuple_GET_SIZE(turns);
   s->owners = PyList_New(0);
   s->lag = PyMem_Calloc(na + 1, sizeof(double));
   s->delay = PyMem_Calloc(na + 1, sizeof(int64_t));
   s->depth = 1;
   bool good = s->owners != NULL && s->lag != NULL && s->delay != NULL;
-  for (int t = 0; good && t < s->turns; t++)
-    good = PyArg_ParseTuple(PyTuple_GET_ITEM(turns, t), "ii", &s->linear[t], &s->angular[t]);
   for (int a = 0; good && a < na; a++) {
     s->lag[a] = PyFloat_AsDouble(PyTuple_GET_ITEM(lag, a));
     s->delay[a] = PyLong_AsLongLong(PyTuple_GET_ITEM(delay, a));
@@ -622,14 +619,20 @@ static bool read_kernel(Stepper *s, PyObject *given, Kernel *kernel)
 static PyObject *add_chart(PyObject *self, PyObject *arguments)
 {
   Stepper *s = (Stepper *)self;
-  PyObject *stage, *move = NULL;
-  Chart chart = {{0}};
-  if (!PyArg_ParseTuple(arguments, "O!|O!:add_chart", &PyTuple_Type, &stage, &PyTuple_Type, &move)
+  PyObject *turns, *stage, *move = NULL;
+  Chart chart = {.ny = s->ny};
+  if (!PyArg_ParseTuple(arguments, "O!O!|O!:add_chart", &PyTuple_Type, &turns, &PyTuple_Type,
+                        &stage, &PyTuple_Type, &move)
       || !read_kernel(s, stage, &chart.stage)
       || (move != NULL && !read_kernel(s, move, &chart.move)))
     return NULL;
-  if (s->charts == MAX_CHARTS)
-    return PyErr_Format(PyExc_ValueError, "%d charts are too many", MAX_CHARTS + 1);
+  if (s->charts == MAX_CHARTS || PyTuple_GET_SIZE(turns) > MAX_TURNS)
+    return PyErr_Format(PyExc_ValueError, "more than %d charts, or %d quaternions", MAX_CHARTS,
+                        MAX_TURNS);
+  chart.turns = (int)PyTuple_GET_SIZE(turns);
+  for (int t = 0; t < chart.turns; t++)
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(turns, t), "ii", &chart.linear[t], &chart.angular[t]))
+      return NULL;
   s->chart[s->charts++] = chart;
   return PyLong_FromLong(s->charts - 1);
 }
@@ -651,8 +654,8 @@ static PyObject *attach(PyObject *self, PyObject *arguments)
                                     [WORK] = n,
                                     [ACTUAL] = n * s->na,
                                     [PIPE] = n * s->na * s->depth,
-                                    [FORCES] = s->contacts == NULL ? 0
-                                                                   : 3 * n * s->contacts->points,
+                                    [FORCES] =
+                                        s->contacts == NULL ? 0 : 3 * n * s->contacts->points,
                                     [CLOCK] = n};
   void *data;
   for (int i = 0; i < ARRAYS; i++)
@@ -709,7 +712,8 @@ static PyObject *take_steps(Stepper *s, Run *run)
   if (s->charts == 0 || s->rows == 0)
     return PyErr_Format(PyExc_ValueError, "no charts, or no arrays");
   if (s->running)
-    return PyErr_Format(PyExc_RuntimeError, "another thread moves this simulator; give each its own");
+    return PyErr_Format(PyExc_RuntimeError,
+                        "another thread moves this simulator; give each its own");
   run->self = s, run->rows = s->rows;
   run->q = s->state[Q].buf, run->yd = s->state[YD].buf, run->chart = s->state[CHART].buf;
   run->limit = s->state[LIMIT].buf, run->work = s->state[WORK].buf;
@@ -801,7 +805,9 @@ static PyObject *run(PyObject *self, PyObject *arguments)
 
 static PyMethodDef methods[] = {
     {"add_chart", add_chart, METH_VARARGS,
-     "add_chart(stage[, move]) -> its number. A kernel is a tuple (address for one row, address for"
+     "add_chart(turns, stage[, move]) -> its number. Turns are places in y of linear (or -1) and"
+     " angular velocities of joints with quaternions. A kernel is a tuple (address for one row, "
+     "address for"
      " many or 0, address of constants, numbers of memory, owner)."},
     {"attach", attach, METH_VARARGS,
      "attach(rows, arrays, threads): the state, in arrays that runs change in place."},
@@ -817,7 +823,7 @@ static PyMethodDef methods[] = {
 
 static PyTypeObject StepperType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.simulation.stepper.Stepper",
-    .tp_doc = "Stepper(nq, ny, na, nw, integrator, iterations, dt, stiction, smooth, turns, lag,"
+    .tp_doc = "Stepper(nq, ny, na, nw, integrator, iterations, dt, stiction, smooth, lag,"
               " delay, contacts): integrates robots.",
     .tp_basicsize = sizeof(Stepper),
     .tp_flags = Py_TPFLAGS_DEFAULT,
