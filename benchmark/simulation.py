@@ -1,12 +1,13 @@
 """Simulation with loops here and in MuJoCo: loop gap, energy balance, time per step.
 
-``python -m benchmark.simulation [seconds]`` holds each robot near its assembly by weak springs and
+``python -m benchmark.simulation [seconds [file ...]]`` holds each robot near its assembly by weak springs and
 dampers of its motors, and shakes it by random efforts: the same law here and in MuJoCo, at 1 ms.
 The efforts are recorded, and applied again by loops in Python that are timed, here ``step`` and
 there ``mj_step``. Batches of 4,096 robots run beside ``mujoco.rollout`` with as many threads. A
 robot that lies on the ground is timed with contacts. The tables of docs/simulation.md come from
 this. Times are of the processor; MuJoCo's models are those that ``rbda_ros convert`` writes,
-without friction and limits.
+without friction and limits. Robots of files by others, such as Digit and Kangaroo, float without
+gravity.
 
 ``python -m benchmark.simulation mjx`` times batches of MJX, where it is installed.
 """
@@ -122,6 +123,11 @@ CASES = {
     "Stewart platform": Case(lambda: load_robot(stewart()), 2.0, 2000.0, 50.0),
     "Cassie, fixed pelvis": Case(lambda: load_robot(*cassie()), 0.5, 5.0, 0.05),
 }
+
+
+def of_file(file: str) -> Case:
+    """A robot of any file; it floats, if its base is free."""
+    return Case(lambda: load_robot(file, gravity=(0.0, 0.0, 0.0)), 0.5, 5.0, 0.05)
 
 
 @dataclass(frozen=True)
@@ -419,6 +425,8 @@ def main() -> None:
         " per step [us] | MuJoCo | of a batch [steps/s per core] | MuJoCo |",
         "|---|---|---|---|---|---|---|---|",
     ]
+    for file in sys.argv[2:]:
+        CASES[Path(file).stem] = of_file(file)
     for name in CASES:
         row = compare(name, seconds)
         loops, gears = row["mujoco_gap"]

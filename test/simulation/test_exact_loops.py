@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmark.simulation import CASES, shaken
+from tools.hardening.simulated_day import simulated
 
 
 def check(name, seconds):
@@ -25,3 +26,12 @@ def test_loops_stay_closed_and_energy_is_the_work_of_the_motors(name):
 def test_the_same_for_a_minute(name, monkeypatch):
     monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
     check(name, 60.0)
+
+
+@pytest.mark.nightly
+def test_two_hours_without_growing_memory(monkeypatch):
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
+    day = simulated(2.0)
+    assert day.finite
+    assert day.gap < 1e-9
+    assert day.growth < 1.0
