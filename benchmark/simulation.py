@@ -1,13 +1,13 @@
 """Simulation with loops here and in MuJoCo: loop gap, energy balance, time per step.
 
-``python -m benchmark.simulation [seconds [file ...]]`` holds each robot near its assembly by weak springs and
-dampers of its motors, and shakes it by random efforts: the same law here and in MuJoCo, at 1 ms.
-The efforts are recorded, and applied again by loops in Python that are timed, here ``step`` and
-there ``mj_step``. Batches of 4,096 robots run beside ``mujoco.rollout`` with as many threads. A
-robot that lies on the ground is timed with contacts. The tables of docs/simulation.md come from
-this. Times are of the processor; MuJoCo's models are those that ``rbda_ros convert`` writes,
-without friction and limits. Robots of files by others, such as Digit and Kangaroo, float without
-gravity.
+``python -m benchmark.simulation [seconds [file ...]]`` holds each robot near its assembly by weak
+springs and dampers of its motors, and shakes it by random efforts: the same law here and in MuJoCo,
+at 1 ms. The efforts are recorded, and applied again by loops in Python that are timed, here
+``step`` and there ``mj_step``. Batches of 4,096 robots run beside ``mujoco.rollout`` with as many
+threads. A robot that falls on the ground is timed with contacts. The table of docs/simulation.md
+comes from this. Times are of the processor; MuJoCo's models are those that ``rbda_ros convert``
+writes, without friction and limits. Robots of files by others, such as Digit and Kangaroo, float
+without gravity.
 
 ``python -m benchmark.simulation mjx`` times batches of MJX, where it is installed.
 """

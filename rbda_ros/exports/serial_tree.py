@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,8 @@ def serial_tree(robot: Robot) -> SerialTree:
     _check_paths(robot)
     bare = _tree_of(robot, {})
     notes: list[str] = []
-    table, described = {}, {joint.name: joint for joint in description.joints}
+    table: dict[str, Any] = {}
+    described = {joint.name: joint for joint in description.joints}
     changed: dict[str, Joint] = {}
     home = robot.actuation(robot.neutral())
     for k, (places, motors) in enumerate(home.groups):
@@ -127,7 +129,9 @@ def _tree_of(robot: Robot, changed: dict[str, Joint]) -> Robot:
         if joint.type == "fixed" or joint.name in independent:
             joints.append(changed.get(joint.name, joint))
             continue
-        pose = np.linalg.solve(robot.frame_pose(q, joint.parent), robot.frame_pose(q, joint.child))
+        pose: Any = np.linalg.solve(
+            robot.frame_pose(q, joint.parent), robot.frame_pose(q, joint.child)
+        )
         origin = to_pose(pose[:3, :3], pose[:3, 3])
         joints.append(Joint(joint.name, "fixed", joint.parent, joint.child, origin))
     moving = tuple(joint.name for joint in joints if joint.type != "fixed")

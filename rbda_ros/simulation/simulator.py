@@ -161,7 +161,6 @@ class Simulator:
         self._plain: Any = None
         self._error: Exception | None = None
         self._held = np.zeros((self._rows, len(self._lag)))
-        self._bound_change = self._change
         self._allocate()
         self._chart_of(_first_choice(robot))
         self.reset()
@@ -324,7 +323,7 @@ class Simulator:
         """
         if external_wrenches is None:
             stepper = self._plain or self._stepper(False)
-            ended = stepper.hold(efforts, steps, self._bound_change)
+            ended = stepper.hold(efforts, steps, self._change)
             if ended is None:
                 return
             if ended is not NotImplemented:
@@ -385,7 +384,7 @@ class Simulator:
         if external_wrenches:
             wrenches = self._body_wrenches(external_wrenches)
         stepper = self._stepper(wrenches is not None)
-        ended = stepper.run(steps, held, self._bound_change, efforts, wrenches, *outputs)
+        ended = stepper.run(steps, held, self._change, efforts, wrenches, *outputs)
         if ended is not None:
             self._raise(*ended)
 
