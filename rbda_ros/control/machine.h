@@ -107,7 +107,7 @@ typedef struct {
   int32_t *command_order; /* (command_count) among the actuated joints */
   bool complete;          /* whether ~/joint_states is published */
   closing_rules_t closing;
-  int64_t *parts;
+  ptrdiff_t *parts;
 } settings_t;
 
 /* Closes loops that no Newton steps in a kernel close; false where there is no closed position. */
@@ -357,8 +357,9 @@ bool same_joints(const model_t *one, const model_t *other);
 int64_t longest_gap(const settings_t *settings);
 void update_rate(rates_t *rates, int k, double value, int64_t time, double cutoff, int64_t longest);
 void begin_moment(machine_t *m, moment_t moment);
-layout_t *find_layout(layouts_t *layouts, const name_table_t *joints, const uint8_t *data,
-                      size_t size, joint_state_t *state);
+/* Read a JointState and find its layout; STALE where its stamp is too old. */
+code_t take_joint_state(machine_t *m, layouts_t *layouts, const uint8_t *data, size_t size,
+                        moment_t moment, joint_state_t *state, layout_t **layout);
 code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, size_t size,
                          moment_t moment);
 code_t feed_command(machine_t *m, const sink_t *sink, const uint8_t *data, size_t size,
@@ -370,7 +371,9 @@ code_t feed_wrench(machine_t *m, const uint8_t *data, size_t size, moment_t mome
 code_t observe(machine_t *m, const sink_t *sink, const layout_t *layout, const joint_state_t *state,
                int64_t time);
 bool is_stale(int64_t time, int64_t now, int64_t timeout);
-record_t *next_record(records_t *records);
+/* Count an answer that was begun then (`monotonic`), to a message with this stamp. */
+void record_answer(records_t *records, const double *health, size_t limited, int64_t stamp,
+                   moment_t moment, int64_t began);
 /* Efforts (actuated) that may be sent now, into `out`; how many were above their limit. */
 size_t pass_gate(machine_t *m, int gate, const double *efforts, moment_t moment, double *out);
 void emit_efforts(const sink_t *sink, int topic, template_t *message, const double *efforts,

@@ -152,11 +152,11 @@ class Builder:
         self.source += [signature, "{", *(f"  {line}" if line else "" for line in body), "}", ""]
         self.functions.append(name)
 
-    def indices(self, name: str, values: Sequence[int], kind: str = "ptrdiff_t") -> str:
+    def indices(self, name: str, values: Sequence[int]) -> str:
         """A constant array of indices in the source; its name."""
         full = f"{self.name}_{name}"
         lines = ", ".join(str(value) for value in values) or "0"
-        text = f"static const {kind} {full}[] = {{{lines}}};"
+        text = f"static const ptrdiff_t {full}[] = {{{lines}}};"
         if text not in self.source:
             self.source.append(text)
         return full

@@ -365,7 +365,7 @@ def _source(builder: Builder) -> str:
     lines += [f"#define {upper}_{key} {literal(value)}" for key, value in _tolerances(builder)]
     curved = np.flatnonzero(robot.tree.curved).tolist()
     lines += [f"#define {upper}_CURVES {len(curved)}", ""]
-    lines += [shared_source("loop_rules.h")]
+    lines += [shared_source("continuation.h"), shared_source("loop_rules.h")]
     if "closing" in builder.uses:
         lines += [closing_source(), *_bound(builder)]
     if "observer" in builder.uses:
@@ -417,7 +417,7 @@ def _bound(builder: Builder) -> list[str]:
         "  int *count;",
         f"}} {name}_bound;",
         "",
-        f"static const int64_t {name}_stream_parts[] = {{{parts}}};",
+        f"static const ptrdiff_t {name}_stream_parts[] = {{{parts}}};",
         f"static const closing_rules_t {name}_rules = {{{upper}_PRECISE, {upper}_CLOSED,"
         f" {upper}_NEARBY, {tolerances.STREAM_REPEATS}, {name}_stream_parts,"
         f" {len(tolerances.STREAM_PARTS)}}};",

@@ -288,7 +288,7 @@ def closure_rules(
         f"rules.parts = {lib}_parts;",
         f"rules.known = {len(entries)};",
         f"rules.curves = {upper}_CURVES;",
-        f"rules.ways = {len(KERNEL_PARTS)};",
+        f"rules.tries = {len(KERNEL_PARTS)};",
         f"rules.nq = {upper}_NQ;",
         f"rules.rows = {closure.program.outputs[1].size};",
         f"rules.closed = {upper}_CLOSED;",
@@ -598,7 +598,7 @@ def _close(
 ) -> list[str]:
     """Lines that close the loops with a kernel of the stream, from the guess or `other`."""
     lib, upper = builder.name, builder.upper
-    entries = builder.indices(f"{name}_entries", positions, "int64_t")
+    entries = builder.indices(f"{name}_entries", positions)
     return [
         f"{lib}_bound bound;",
         "bound.count = &w->evaluations;",

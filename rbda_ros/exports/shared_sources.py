@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-_PACKAGES = {"loop_rules": "engine", "closing": "engine", "gate": "control"} | {
-    "observer_step": "engine"
-}
+_ENGINE = "continuation", "loop_rules", "closing", "observer_step"
+_PACKAGES = {**dict.fromkeys(_ENGINE, "engine"), "gate": "control"}
 _INSTALLED = Path(__file__).parent / "sources"
 _GUARD = re.compile(r"^#(ifndef|define|endif).*\n", re.MULTILINE)
 _PARAMETERS = re.compile(r"/\* Parameters of the node.*?\n\n", re.DOTALL)
