@@ -109,7 +109,9 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
         ),
     ]
     work += _quantities(both, frame, data)
-    named = [{"q": q, "yd": yd, "x": x, "dt": np.array([DT]), "q1": mine[0][0]} for q, yd, x in mine]
+    named = [
+        {"q": q, "yd": yd, "x": x, "dt": np.array([DT]), "q1": mine[0][0]} for q, yd, x in mine
+    ]
     mujoco = {} if robot.floating_base else mujoco_calls(example_urdf(both.name), STATES)
     for method, ours, peer, count in work:
         calls: dict[str, list[Call]] = {
