@@ -57,9 +57,9 @@ def momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
         yd: (ny) independent velocity [rad/s, m/s].
     """
     none = ca.DM(tree.ny, 1)
-    held = ca.SX.sym("held", tree.ny)  # H times a velocity that does not change with q
-    p = inverse_dynamics(tree.without_potential, q, none, held)
+    fixed = ca.SX.sym("fixed", tree.ny)  # a velocity that does not change with q
+    p = inverse_dynamics(tree.without_potential, q, none, fixed)
     qd, _ = spanning_motion(tree, q, yd, none)
     along = ca.jtimes(p, q, tree.position_rate(q, qd))
-    p, Hdot_yd = ca.substitute([p, along], [held], [yd])
+    p, Hdot_yd = ca.substitute([p, along], [fixed], [yd])
     return p, Hdot_yd - bias_force(tree, q, yd)

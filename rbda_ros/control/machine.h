@@ -129,7 +129,7 @@ typedef struct {
   void *closer_context;
   double *velocity, *acceleration, *wrench, *efforts;
   int known, wanted_count;
-  int32_t *joints;        /* (known) joints that the kernel goes by */
+  int32_t *joints;        /* (known) joints that the kernel takes */
   int32_t *wanted_joints; /* (wanted_count) joints of the accelerations */
   uint8_t *chosen;        /* (joints) the same as `joints` */
   int seed_count, follower_count, redundant_count;
@@ -138,7 +138,7 @@ typedef struct {
   kernel_t settling;  /* (positions of other measured joints, guess) -> q, phi; 0 ports for none */
   int settling_count; /* of these joints */
   int32_t *settling_joints;
-  int32_t *redundant;  /* measured joints that the kernel does not go by */
+  int32_t *redundant;  /* measured joints that the kernel does not take */
   double *scales;      /* (redundant) change of each per change of the others, at least 1 */
   kernel_t completion; /* (q, velocity) -> qd */
 } route_t;
@@ -147,7 +147,7 @@ typedef struct {
 typedef struct {
   uint8_t *named; /* (joints) the key, with `fields` */
   int fields;
-  uint8_t *measured; /* (joints) that damping goes by; NULL for none */
+  uint8_t *measured; /* (joints) whose velocity damping uses; NULL for none */
   bool determined, moves, holds, needs_state, has_efforts;
   kernel_t kernel;
   closing_t closing;
@@ -227,7 +227,7 @@ typedef struct {
   bool answered; /* whether there is a state that was answered; it is: */
   int64_t state_time;
   double *state;         /* (ny + nq + actuated) velocity, position, feedforward */
-  uint8_t *state_joints; /* (joints) that it went by */
+  uint8_t *state_joints; /* (joints) that it followed from */
   double *qd;            /* (nv) its completed velocity; */
   bool completed;        /* whether that is known */
   double *reference;     /* (joints) */

@@ -156,7 +156,7 @@ class Stream:
                 self._make_route(key)
 
     def _last_masks(self, made: Prepared) -> list[bytes]:
-        """The joints that the last answer went by, if there was one."""
+        """The joints that the last answer followed from, if there was one."""
         used = self.machine.inputs()
         return [] if used is None else [list(made.routes)[used[0]][0]]
 

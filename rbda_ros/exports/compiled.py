@@ -100,7 +100,7 @@ def feedforward_error(robot: Robot, report: ExportReport) -> float | None:
     for _ in range(STATES):
         call.forget()
         library.init()
-        position = robot.tree.home[entries] + rng.uniform(-0.1, 0.1, len(entries))
+        position = robot.neutral()[entries] + rng.uniform(-0.1, 0.1, len(entries))
         velocity, acceleration = rng.normal(size=(2, len(entries)))
         call.position[:] = [position[report.measured.index(name)] for name in call.joints]
         call.velocity[:] = [velocity[report.measured.index(name)] for name in call.joints]

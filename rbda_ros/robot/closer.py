@@ -63,7 +63,7 @@ class LoopCloser:
             return self.search(given, guess, may_jump=True)
 
     def measured(self, names: Collection[str]) -> Measured:
-        """Of the joints that are known, one number each, those to go by."""
+        """Of the known joints, one number each, those that determine the others."""
         return self._inputs.choices.measured("position", names)
 
     def search(self, given: Given, guess: ArrayLike | None, may_jump: bool = False) -> Array:
