@@ -97,7 +97,7 @@ class Follower:
         def subscribe(
             kind: Any, topic: str, callback: Any, qos: Any = qos_profile_sensor_data
         ) -> None:
-            self._node.create_subscription(kind, topic, call, qos)
+            self._node.create_subscription(kind, topic, callback, qos)
 
         subscribe(String, f"{self._namespace}/robot_description", self._on_description, LATCHED)
         subscribe(JointState, f"{self.name}/joint_states", self._on_completed)
