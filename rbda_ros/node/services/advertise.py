@@ -22,11 +22,10 @@ from rbda_ros.node.services.dynamics_services import (
     mass_matrix,
     operational_space_inertia,
 )
-from rbda_ros.node.services.identify_payload_service import identify_payload
 from rbda_ros.node.services.in_place import for_service
 from rbda_ros.node.services.inverse_dynamics_service import InverseDynamicsService
 from rbda_ros.node.services.kinematics_service import inverse_kinematics
-from rbda_ros.node.services.payload_service import set_payload
+from rbda_ros.node.services.payload_service import identify_payload, set_payload
 from rbda_ros.node.services.slow_services import SERVICE_QOS, SlowServices
 from rbda_ros.node.services.trajectory_service import trajectory_inverse_dynamics
 from rbda_ros.robot import Robot
