@@ -46,8 +46,8 @@ PyObject *solve_cones(PyObject *self, PyObject *arguments);
 PyObject *frictional_steps(PyObject *self, PyObject *arguments);
 PyObject *contact_biases(PyObject *self, PyObject *arguments);
 PyObject *near_limits(PyObject *self, PyObject *arguments);
-/* (key, arguments, results) -> None or (code, text) is what calls of compiled JAX code go to. */
-PyObject *xla_handler(PyObject *module, PyObject *function);
+/* xla_call.c: the target that compiled JAX code calls. */
+PyObject *xla_handler(PyObject *module, PyObject *arguments);
 
 /* A compiled program: pointers to its inputs, then to its outputs. */
 typedef void (*Evaluate)(double *const *ports);

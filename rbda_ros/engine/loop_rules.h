@@ -147,6 +147,7 @@ static inline Status judge_results(const double *values, ptrdiff_t count, const 
                                    ptrdiff_t missed_count, double on_loops)
 {
   if (first_beyond(values, count, DBL_MAX) >= 0) return NOT_FINITE;
+  if (missed_count == 0) return GOOD;
   double largest = 1.0;
   for (ptrdiff_t i = 0; i < count; i++) largest = larger(fabs(values[i]), largest);
   return first_beyond(missed, missed_count, on_loops * largest) < 0 ? GOOD : LOOPS_MISSED;

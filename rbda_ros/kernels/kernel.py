@@ -179,6 +179,10 @@ class Kernel:
 
     def batch(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """Evaluate at N states: each input (N, n); each output (N, m)."""
+        return self.finite_batch(*inputs)[0]
+
+    def finite_batch(self, *inputs: ArrayLike) -> tuple[tuple[Array, ...], bool]:
+        """As `batch`, and whether all numbers of all outputs are finite."""
         sizes = self.input_sizes
         _check_count(self.name, sizes, inputs)
         rows = [np.require(given, np.float64, ["C", "A", "E"]) for given in inputs]
@@ -189,8 +193,7 @@ class Kernel:
                     f"{self.name}: {name} has shape {array.shape}, not ({states}, {size})"
                 )
         outputs = tuple(np.empty((states, size)) for size in self.output_sizes.values())
-        self.native.batch(*rows, *outputs)
-        return outputs
+        return outputs, self.native.batch(*rows, *outputs)
 
 
 class BoundCall:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -128,14 +129,16 @@ def _checked(layout: ArgumentLayout, given: list[Any]) -> torch.dtype:
 
 def _apply(function: BatchFunction, given: list[Tensor]) -> tuple[Tensor, ...]:
     """A function of float64 tensors (..., size), broadcast along leading axes."""
-    try:
-        batch = torch.broadcast_shapes(*(x.shape[:-1] for x in given))
-    except RuntimeError as error:
-        shapes = ", ".join(str(tuple(x.shape)) for x in given)
-        raise InputError(
-            f"batches of shapes {shapes} cannot be broadcast; make them fit"
-        ) from error
-    given = [x.expand(*batch, x.shape[-1]) for x in given]
+    leading = [x.shape[:-1] for x in given]
+    if any(each != leading[0] for each in leading):
+        try:
+            batch = torch.broadcast_shapes(*leading)
+        except RuntimeError as error:
+            shapes = ", ".join(str(tuple(x.shape)) for x in given)
+            raise InputError(
+                f"batches of shapes {shapes} cannot be broadcast; make them fit"
+            ) from error
+        given = [x.expand(*batch, x.shape[-1]) for x in given]
     answers: tuple[Tensor, ...] = _Call.apply(function, *given)
     return answers
 
@@ -147,11 +150,10 @@ class _Call(torch.autograd.Function):
     def forward(function: BatchFunction, *given: Tensor) -> tuple[Tensor, ...]:
         """Evaluate at tensors (..., size) with the same leading axes."""
         batch = given[0].shape[:-1]
-        rows = [_rows(x) for x in given]
-        return tuple(
-            torch.from_numpy(answer).reshape((*batch, *answer.shape[1:]))
-            for answer in function.evaluate(*rows)
-        )
+        answers = map(torch.from_numpy, function.evaluate(*map(_rows, given)))
+        if len(batch) == 1:
+            return tuple(answers)
+        return tuple(answer.reshape((*batch, *answer.shape[1:])) for answer in answers)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -165,7 +167,7 @@ class _Call(torch.autograd.Function):
         """Cotangents of the inputs."""
         function, given = ctx.function, ctx.saved_tensors
         batch = given[0].shape[:-1]
-        flat = [w.reshape(*batch, -1) for w in cotangents]
+        flat = [w if w.dim() == len(batch) + 1 else w.reshape(*batch, -1) for w in cotangents]
         return None, *_Call.apply(function.vjp, *given, *flat)
 
     @staticmethod
@@ -185,6 +187,10 @@ class _Call(torch.autograd.Function):
         moved = [_leading(x, dim, info.batch_size) for x, dim in zip(given, dims, strict=True)]
         answers = _Call.apply(function, *moved)
         return answers, (0,) * len(answers)
+
+
+# PyTorch looks at the signature in every call; to find it out takes longer than a short kernel.
+_Call.forward.__signature__ = inspect.signature(_Call.forward)  # type: ignore[attr-defined]
 
 
 class _Close(torch.autograd.Function):
@@ -232,7 +238,8 @@ class _Close(torch.autograd.Function):
 
 def _rows(x: Tensor) -> Any:
     """(N, size) of numpy, the same memory where that can be."""
-    return x.detach().reshape(-1, x.shape[-1]).contiguous().numpy()
+    x = x.detach()
+    return (x if x.dim() == 2 else x.reshape(-1, x.shape[-1])).contiguous().numpy()
 
 
 def _leading(x: Tensor, dim: int | None, size: int) -> Tensor:
