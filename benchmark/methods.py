@@ -76,7 +76,9 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
     robot.kernel("loop_state").compile()
     compile_methods(robot, frame)
     mine, theirs = states(both)
-    named = [{"q": q, "yd": yd, "x": x, "dt": DT, "q1": mine[0][0]} for q, yd, x in mine]
+    named = [
+        {"q": q, "yd": yd, "x": x, "dt": np.array([DT]), "q1": mine[0][0]} for q, yd, x in mine
+    ]
     mujoco = {} if robot.floating_base else mujoco_calls(example_urdf(both.name), STATES)
     for method, ours, peer, count in (*_dynamics(both, frame), *quantities(both, frame)):
         calls: dict[str, list[Call]] = {

@@ -75,7 +75,7 @@ double loops_missed(const OperationCall *call, double *const *slots)
   return most;
 }
 
-/* The inverse of a matrix where it is regular for sure; else `robot/damped_inverse.py` decides. */
+/* The inverse of a matrix where it is regular for sure; else `robot/results.py` does it. */
 static int invert_result(const OperationCall *call, const LtlFactorization *ltl,
                          double *const *slots)
 {
