@@ -133,7 +133,8 @@ def independent_rows(J: np.ndarray, robot: Robot, rng: np.random.Generator) -> l
     from scipy.linalg import qr
 
     rank = J.shape[1] - robot.ny if J.shape[1] == robot.nv else np.linalg.matrix_rank(J, 1e-4)
-    unit = J / np.maximum(np.linalg.norm(J, axis=1, keepdims=True), 1e-12)
+    sizes = np.linalg.norm(J, axis=1, keepdims=True)
+    unit = J / np.maximum(sizes, 1e-4 * sizes.max(initial=0.0))  # rows of rounding stay small
     found = []
     for _ in range(MODEL_CHOICES):
         weighed = unit * rng.uniform(0.2, 1.0, (len(J), 1))
