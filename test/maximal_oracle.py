@@ -377,6 +377,9 @@ class _Scene:
             for mimic in joint.iterfind("axis/mimic"):
                 multiplier = float(mimic.findtext("multiplier", "1"))
                 mimics.append((name, scope + mimic.get("joint"), multiplier))
+            for mimic in (child for child in joint if child.tag in _drake_tags("mimic")):
+                multiplier = float(mimic.get("multiplier", "1"))
+                mimics.append((name, scope + mimic.get("joint"), multiplier))
         return Machine(bodies, ties, tuple(mimics))
 
     def _body(self, name: str, link: Any) -> Body:
@@ -402,7 +405,10 @@ class _Scene:
         axes = [self._axis(joint.find(tag), name, scope) for tag in ("axis", "axis2")]
         on = [np.linalg.inv(self.at(link) if link else np.eye(4)) @ at for link in (parent, child)]
         reference = joint.findtext("gearbox_reference_body")
-        values = {"screw": "screw_thread_pitch", "gearbox": "gearbox_ratio"}
+        value = float(joint.findtext("gearbox_ratio", "1"))
+        if kind == "screw":
+            value = float(joint.findtext("screw_thread_pitch", "0"))
+            value = value or -2 * np.pi / float(joint.findtext("thread_pitch", "1"))
         gear = float(_drake(joint, "gear_ratio", "1"))
         return Tie(
             {"continuous": "revolute", "revolute2": "universal"}.get(kind, kind),
@@ -410,7 +416,7 @@ class _Scene:
             child,
             *on,
             *axes,
-            value=float(joint.findtext(values[kind], "1")) if kind in values else 0.0,
+            value=value,
             reference="" if reference is None else self.link_of(self._scoped(reference, scope)),
             armature=float(_drake(joint, "rotor_inertia", "0")) * gear**2,
             stiffness=float(joint.findtext("axis/dynamics/spring_stiffness", "0")),
@@ -433,7 +439,12 @@ class _Scene:
 
 
 def _drake(joint: Any, tag: str, default: str) -> str:
-    return str(joint.findtext(f"{{http://drake.mit.edu}}{tag}", default))
+    return next((child.text for child in joint if child.tag in _drake_tags(tag)), default)
+
+
+def _drake_tags(tag: str) -> tuple[str, str]:
+    """With the prefix declared, or not."""
+    return f"{{http://drake.mit.edu}}{tag}", f"drake:{tag}"
 
 
 def _sdf_pose(pose: Any) -> np.ndarray:

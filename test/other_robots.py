@@ -13,7 +13,9 @@ choices of rows, and how far these are from each other is printed beside it.
 from __future__ import annotations
 
 import itertools
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -199,6 +201,8 @@ def row(name: str, model: Path, loops: Path | None) -> str:
 
 
 if __name__ == "__main__":
+    # Assemblies that were stored would make loading look faster than it is the first time.
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()
     print("| model | nv / ny | clusters | motors | load [s] | errors | joints, motors |")
     for argument in sys.argv[1:]:
         repository, _, path = argument.partition("=")
