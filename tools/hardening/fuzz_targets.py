@@ -102,8 +102,8 @@ XACRO = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">
 <limit lower="${-pi / 2}" upper="${radians(90)}" effort="5" velocity="3"/></joint></xacro:macro>
 <link name="base_link"/><xacro:bar name="hip" length="0.3"><axis xyz="0 1 0"/></xacro:bar>
 <xacro:if value="${half &gt; 0}"><xacro:bar name="knee" parent="hip" length="${half}">
-<axis xyz="0 0 1"/></xacro:bar></xacro:if><xacro:unless value="true"><link name="no"/></xacro:unless>
-</robot>"""
+<axis xyz="0 0 1"/></xacro:bar></xacro:if>
+<xacro:unless value="true"><link name="no"/></xacro:unless></robot>"""
 
 ASSEMBLED = ("four_bar", "gear", "universal_cut", "ball_rod")
 """Mechanisms whose loop files are changed before they are assembled."""
