@@ -108,7 +108,7 @@ def closed_poses(
 
 class _Writer:
     def __init__(self, robot: Robot, balance_inertia: bool) -> None:
-        self._robot, self._tree = robot, robot.tree.spanning
+        self._robot, self._tree = robot, robot.spanning_tree
         self._description = robot.description
         self._elements = MjcfElements(etree.Element("mujoco", model=robot.name), balance_inertia)
         payloads = tuple(robot.payloads.values())
