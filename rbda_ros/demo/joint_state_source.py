@@ -21,7 +21,7 @@ RATE = 200.0  # [Hz]
 BANDWIDTH = 30.0
 """Of the motors' feedback [rad/s]."""
 MAX_STEPS = 100
-"""Of the simulation for a message; where time runs faster, it waits for the robot."""
+"""Most steps of the simulation for a message. If it is later than that, it skips the time."""
 
 
 class DemoSource(Node):
