@@ -213,6 +213,7 @@ def _gradients() -> None:
         rows = list(gradients.rows())
     _show("Value and gradient of 4,096 states; ratios to operation and derivatives in numpy", rows)
     _write(DOCS / "gradients.csv", rows)
+    write_block("gradients", table(rows), DOCS / "learning.md")
 
 
 def _quantities() -> None:
@@ -224,6 +225,7 @@ def _quantities() -> None:
     )
     _show("Those below what is wanted", [row for row in rows if row["good"] == "no"])
     _write(DOCS / "quantities.csv", rows)
+    write_block("quantities", table(quantities.least(rows)))
 
 
 def _optimal_control() -> None:
@@ -231,6 +233,7 @@ def _optimal_control() -> None:
         rows = list(optimal_control.rows())
     _show("Optimal motions; ratios to the tree with loop constraints", rows)
     _write(DOCS / "optimal_control.csv", rows)
+    write_block("optimal_control", table(rows), DOCS / "predictive_control.md")
 
 
 SECTIONS = {
