@@ -155,12 +155,16 @@ def _contacts() -> None:
 
 
 def _loops() -> None:
-    with console.status("loops embedded or by their forces"):
-        method_rows = list(loop_methods.rows())
-    _show("Instructions of forward dynamics, two chains and a loop", method_rows)
-    console.print(f"cassie, the same: {loop_methods.cassie_counts()}")
+    page, method_rows = DOCS / "contacts.md", []
+    for row in loop_methods.rows():  # shown one by one: some take a quarter of a minute
+        console.print("two chains and a loop:", ", ".join(f"{k} {x}" for k, x in row.items()))
+        method_rows.append(row)
+    cassie = loop_methods.cassie_table(loop_methods.cassie_counts())
+    console.print("\n".join(cassie))
     _write(DOCS / "loop_methods.csv", method_rows)
     loop_methods.plot(method_rows, DOCS / "pictures" / "loop_methods.svg")
+    write_block("cassie_loops", cassie, page)
+    write_block("largest_loop", loop_methods.largest_loop(method_rows), page)
 
 
 def _show(title: str, rows: list[dict[str, object]]) -> None:
