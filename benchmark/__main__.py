@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -151,7 +152,11 @@ def _contacts() -> None:
             rows += list(section())
     _show("Methods with contacts (us), and what is missed; ratio: peer over ours", rows)
     _write(DOCS / "contacts.csv", rows)
-    write_block("contacts", table(rows), DOCS / "contacts.md")
+    load = (
+        f"Load of the machine at the end of this run: {os.getloadavg()[0]:.1f} processes on"
+        f" {os.cpu_count()} cores; with more processes than cores, only ratios count."
+    )
+    write_block("contacts", [*table(rows), "", load], DOCS / "contacts.md")
 
 
 def _loops() -> None:
