@@ -73,7 +73,12 @@ def _run(chosen: list[str], scope: Scope, console: Console) -> None:
 
 
 def _with_times(module: ModuleType, name: str, rows: list[Row]) -> list[Row]:
-    """Published rows with the counts of new ones; rows that are new as they are."""
+    """Published rows with the counts of new ones; rows that are new as they are.
+
+    A figure that counts nothing has no times either, and its rows replace the published ones.
+    """
+    if not module.COUNTS:
+        return rows
     new = {tuple(str(row[k]) for k in module.KEYS): row for row in rows}
     merged = []
     for row in read_rows(name):
