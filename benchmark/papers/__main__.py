@@ -75,10 +75,10 @@ def _run(chosen: list[str], scope: Scope, console: Console) -> None:
 def _with_times(module: ModuleType, name: str, rows: list[Row]) -> list[Row]:
     """Published rows with the counts of new ones; rows that are new as they are.
 
-    A figure that counts nothing has no times either, and its rows replace the published ones.
+    Of a figure that counts nothing, the published rows stay.
     """
     if not module.COUNTS:
-        return rows
+        return read_rows(name) or rows
     new = {tuple(str(row[k]) for k in module.KEYS): row for row in rows}
     merged = []
     for row in read_rows(name):
