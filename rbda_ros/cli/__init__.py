@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from rbda_ros.node.stop_signals import StopSignals, end_at_signals
+from rbda_ros.node.stop_signals import StopSignals, end_at_signals, end_process
 
 UNTIL_STOPPED = {"serve", "simulate", "demo", "view"}
 """Commands for which Ctrl-C is the usual end."""
@@ -43,7 +43,8 @@ def _run_as_program(arguments: Sequence[str]) -> int:
     try:
         return _run(arguments)
     except KeyboardInterrupt:
-        return signals.exit_code
+        # Python would end by SIGINT if the exception has passed through an exec().
+        end_process(signals.exit_code)
 
 
 def _run(arguments: Sequence[str]) -> int:

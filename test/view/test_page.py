@@ -1,22 +1,29 @@
 """The page in a real browser: Debian's Chromium, headless, with only this machine in reach."""
 
+import base64
+import io
 import json
 import subprocess
 import sys
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import chromium
 import numpy as np
 import pytest
+from PIL import Image
+from ros_graph import own_domain
 
 from rbda_ros import load_robot
+from rbda_ros.view.layers import LAYERS
 
 pytest.importorskip("viser", reason="the extra 'view' is not installed")
 pytestmark = pytest.mark.skipif(
     chromium.find() is None, reason="no chromium; make browser installs it where it can"
 )
 STATUS = "document.querySelector('#rbda-status').dataset"
+RED = "rgb(220, 20, 30)"
 LEG = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
 
 
@@ -66,6 +73,62 @@ def press(browser, text):
     browser.evaluate(
         f"[...document.querySelectorAll('button')].find(b => b.textContent === '{text}').click()"
     )
+
+
+def toggle(browser, name):
+    """Switch a check box."""
+    find = f"[...document.querySelectorAll('label')].find(l => l.textContent === '{name}')"
+    browser.evaluate(f"document.getElementById({find}.htmlFor).click()")
+
+
+def choose(browser, label, option):
+    """Choose from a list."""
+    find = f"[...document.querySelectorAll('label')].find(l => l.textContent === '{label}')"
+    browser.evaluate(f"document.getElementById({find}.htmlFor).click()")
+    options = "[...document.querySelectorAll('[role=option]')]"
+    wanted = f"{options}.find(o => o.textContent === '{option}' && o.offsetParent)"
+    browser.wait_for(wanted)
+    browser.evaluate(f"{wanted}.click()")
+
+
+def unfold(browser, title):
+    """Open a folder."""
+    every = "[...document.querySelectorAll('*')]"
+    browser.evaluate(f"{every}.filter(e => e.textContent === '{title}').pop().click()")
+
+
+def picture(browser):
+    """Pixels (height, width, 3) of the page, without the panel on the right and the numbers."""
+    answer = browser.call("Page.captureScreenshot", format="png")
+    image = Image.open(io.BytesIO(base64.b64decode(answer["data"]))).convert("RGB")
+    pixels = np.array(image)
+    pixels[:, 500:] = 0
+    pixels[:230, :300] = 0
+    return pixels
+
+
+def settled(browser):
+    """The picture when it no longer changes."""
+    last, now = None, picture(browser)
+    while last is None or np.any(last != now):
+        time.sleep(1.0)
+        last, now = now, picture(browser)
+    return now
+
+
+def changed(browser, before):
+    """The picture once it is not the same any more."""
+    end = time.monotonic() + chromium.PATIENCE
+    while np.mean((now := picture(browser)) != before) < 1e-4:
+        assert time.monotonic() < end, "the picture stays the same"
+        time.sleep(0.3)
+    return now
+
+
+def reddish(pixels):
+    """Which pixels have the colour of a loop that does not close."""
+    red, green, blue = np.moveaxis(pixels.astype(int), -1, 0)
+    return (red > 150) & (green < 90) & (blue < 90)
 
 
 def test_a_slider_moves_the_leg_and_the_numbers_are_the_robots(tmp_path):
@@ -122,6 +185,9 @@ def test_a_loop_that_does_not_close_is_shown_with_its_gap(tmp_path):
         assert browser.evaluate(f"{STATUS}.state") == "trouble"
         said = browser.text("#rbda-status")
         assert "pin" in said and "30.0 mm" in said
+        line = "document.querySelector('#rbda-status')"
+        assert browser.evaluate(f"getComputedStyle({line}).color") == RED
+        assert np.any(reddish(picture(browser)))  # the line through the gap
         slide(browser, "rocker", 0.9, f"{STATUS}.updates > 1")
         browser.wait_for("!document.querySelector('#rbda-status').textContent.includes('30.0 mm')")
         press(browser, "Reset pose")
@@ -130,23 +196,190 @@ def test_a_loop_that_does_not_close_is_shown_with_its_gap(tmp_path):
 
 
 @pytest.mark.nightly
-def test_legend_units_limits_and_layers():
-    with opened(LEG[0], "--loops", LEG[1]) as (browser, _):
+def test_legend_units_numbers_and_notes(tmp_path):
+    urdf = tmp_path / "leg.urdf"
+    box, mesh = '<box size="0.12 0.10 0.10"/>', '<mesh filename="no_such.stl"/>'
+    urdf.write_text(Path(LEG[0]).read_text().replace(box, mesh))
+    with opened(urdf, "--loops", LEG[1]) as (browser, _):
         labels = browser.evaluate("[...document.querySelectorAll('label')].map(l => l.textContent)")
         assert "knee [rad]" in labels and "centre of mass" in labels
-        every = "[...document.querySelectorAll('*')]"
-        browser.evaluate(f"{every}.filter(e => e.textContent === 'legend').pop().click()")
+        unfold(browser, "legend")
         browser.wait_for("document.querySelector('#rbda-legend')")
         assert "cluster shank" in browser.text("#rbda-legend")
+        assert "fixed to the world" in browser.text("#rbda-legend")
         numbers = browser.evaluate(
             "[...document.querySelectorAll('#rbda-efforts td:last-child')].map(e => e.textContent)"
         )
-        assert numbers and not any("e-" in number for number in numbers)
-        for name in ("centre of mass", "joint axes", "frames", "link names", "inertia"):
-            find = f"[...document.querySelectorAll('label')].find(l => l.textContent === '{name}')"
-            browser.evaluate(f"document.getElementById({find}.htmlFor).click()")
-        slide(browser, "knee", 0.5, f"{STATUS}.updates > 1")
+        assert len(numbers) == 8 and not any("e-" in number for number in numbers)
+        slide(browser, "knee", 0.437, f"{STATUS}.updates > 1")
+        boxes = "[...document.querySelectorAll('.mantine-NumberInput-input')]"
+        assert browser.evaluate(f"{boxes}.every(b => b.value.length <= 6)")
+        assert browser.evaluate(
+            f"{boxes}.every(b => b.scrollWidth <= b.clientWidth)"
+        )  # not clipped
+        unfold(browser, "every joint")
+        knee = "document.querySelector('tr[data-position=knee]')"
+        browser.wait_for(knee)
+        assert browser.evaluate(f"{knee}.children[1].textContent") == "y"
+        assert "rad" in browser.evaluate(f"{knee}.textContent")
+        unfold(browser, "notes")
+        browser.wait_for("document.body.textContent.includes('no_such.stl')")
         assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_exceeded_limits_are_red(tmp_path):
+    urdf = tmp_path / "four_bar.urdf"
+    text = Path("docs/cookbook/four_bar.urdf").read_text()
+    text = text.replace('lower="-1.6" upper="1.6"', 'lower="-0.2" upper="0.2"')
+    urdf.write_text(text.replace('effort="10"', 'effort="0.01"'))
+    with opened(urdf, "--loops", "docs/cookbook/four_bar.yaml") as (browser, _):
+        assert "effort beyond the limit: crank" in browser.text("#rbda-status")
+        bar = "document.querySelector('tr[data-joint=crank] div div')"
+        assert browser.evaluate(f"getComputedStyle({bar}).backgroundColor") == RED
+        assert "position beyond" not in browser.text("#rbda-status")
+        slide(browser, "crank", 0.25, f"{STATUS}.updates > 1")
+        browser.wait_for(
+            "document.querySelector('#rbda-status').textContent"
+            ".includes('position beyond the limit: rocker')"
+        )
+        row = "document.querySelector('tr[data-position=rocker]')"
+        unfold(browser, "every joint")
+        browser.wait_for(row)
+        assert browser.evaluate(f"{row}.dataset.beyond") == "true"
+        assert browser.evaluate(f"getComputedStyle({row}).color") == RED
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_layers_and_colours_change_the_picture(tmp_path):
+    urdf = tmp_path / "leg.urdf"
+    text = Path(LEG[0]).read_text()
+    material = '<material name="paint"><color rgba="0.9 0.8 0.1 1"/></material>'
+    collision = '<collision><geometry><box size="0.2 0.2 0.2"/></geometry></collision>'
+    text = text.replace("</visual>", f"{material}</visual>")
+    text = text.replace('<link name="thigh">', f'<link name="thigh">{collision}')
+    urdf.write_text(text)
+    with opened(urdf, "--loops", LEG[1]) as (browser, _):
+        before = settled(browser)
+        for name in LAYERS:
+            toggle(browser, name)
+            shown = changed(browser, before)
+            toggle(browser, name)
+            changed(browser, shown)
+            assert np.mean(settled(browser) != before) < 1e-3, name
+        choose(browser, "colours", "clusters")
+        changed(browser, before)
+        choose(browser, "colours", "materials")
+        browser.wait_for("true")
+        assert np.mean(settled(browser) != before) < 1e-3
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_many_sliders_are_grouped_and_found_and_efforts_stay_in_sight(tmp_path):
+    """Two arms of seven joints."""
+    urdf = tmp_path / "arms.urdf"
+    inertial = (
+        '<inertial><mass value="1"/><origin xyz="0.1 0 0"/>'
+        '<inertia ixx=".01" iyy=".01" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    parts = ['<link name="torso"/>']
+    for side, way in (("left", 1), ("right", -1)):
+        parent = "torso"
+        for k in range(7):
+            link = f"{side}_link_{k}"
+            parts.append(f'<link name="{link}">{inertial}</link>')
+            parts.append(
+                f'<joint name="{side}_{k}" type="revolute"><parent link="{parent}"/>'
+                f'<child link="{link}"/><origin xyz="0.2 {0.1 * way if k == 0 else 0} 0"/>'
+                '<axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="50" velocity="5"/></joint>'
+            )
+            parent = link
+    urdf.write_text(f'<robot name="arms">{"".join(parts)}</robot>')
+    with opened(urdf) as (browser, _):
+        text = "document.body.textContent"
+        assert browser.evaluate(f"{text}.includes('left_link_0')")  # titles of the groups
+        assert browser.evaluate(f"{text}.includes('right_link_0')")
+        sliders = "[...document.querySelectorAll('label')].map(l => l.textContent)"
+        browser.wait_for(f"{sliders}.includes('left_3 [rad]')")
+        assert browser.evaluate(f"{sliders}.includes('right_3 [rad]')")
+        search = "[...document.querySelectorAll('label')].find(l => l.textContent === 'search')"
+        browser.evaluate(f"document.getElementById({search}.htmlFor).focus()")
+        browser.call("Input.insertText", text="right_3")
+        browser.wait_for(f"!{sliders}.includes('left_3 [rad]')")
+        assert browser.evaluate(f"{sliders}.includes('right_3 [rad]')")
+        panel = "document.querySelector('.mantine-ScrollArea-viewport')"
+        browser.evaluate(f"{panel}.scrollTo(0, 1e5)")
+        box = "document.querySelector('#rbda-efforts').getBoundingClientRect()"
+        for side in ("top", "left"):
+            assert browser.evaluate(f"{box}.{side}") > 0.0
+        assert browser.evaluate(f"{box}.bottom < innerHeight && {box}.right < innerWidth")
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_motors_conditioning_and_felt_masses(tmp_path):
+    with opened(LEG[0], "--loops", LEG[1]) as (browser, _):
+        labels = "[...document.querySelectorAll('label')].map(l => l.textContent)"
+        choose(browser, "move by", "motors")
+        browser.wait_for(f"{labels}.includes('knee_rotor [rad]')")
+        updates = int(browser.evaluate(f"{STATUS}.updates"))
+        slide(browser, "knee_rotor", 0.6, f"{STATUS}.updates > {updates}")
+        assert browser.evaluate(f"{STATUS}.state") == "closed"
+        choose(browser, "conditioning along", "ankle")
+        browser.wait_for("document.querySelector('.uplot canvas')")
+        unfold(browser, "frames")
+        button = "[...document.querySelectorAll('button')].map(b => b.textContent)"
+        browser.wait_for(f"{button}.includes('show its inertia')")
+        choose(browser, "link", "foot")
+        press(browser, "show its inertia")
+        browser.wait_for("document.querySelector('#rbda-frames')?.textContent.includes('kg')")
+        assert "foot" in browser.text("#rbda-frames")
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_an_animation_moves(tmp_path):
+    file = tmp_path / "leg.html"
+    command = [sys.executable, "-m", "rbda_ros.cli", "view", LEG[0], "--loops", LEG[1]]
+    subprocess.run([*command, "--record", str(file)], check=True)
+    with chromium.Chromium((900, 700)) as browser:
+        browser.open(file.as_uri())
+        browser.wait_for("document.querySelector('canvas')")
+        first = changed(browser, np.zeros((700, 900, 3), np.uint8))
+        changed(browser, first)
+        assert all(each.startswith(("file:", "data:", "blob:")) for each in browser.requests)
+
+
+@pytest.mark.nightly
+def test_a_node_is_followed_with_its_efforts_over_time(tmp_path):
+    with own_domain() as domain, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_DOMAIN_ID", str(domain))
+        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        files = [LEG[0], "--loops", LEG[1]]
+        programs = [
+            ["rbda_ros.cli", "serve", *files],
+            ["rbda_ros.examples.stand_in_robot", *files],
+        ]
+        running = [subprocess.Popen([sys.executable, "-m", *program]) for program in programs]
+        try:
+            with opened("--node", "/dynamics") as (browser, _):
+                browser.wait_for("document.querySelector('#rbda-node')?.textContent.includes('Hz')")
+                browser.wait_for("document.querySelector('.uplot canvas')")
+                legend = browser.text(".u-legend")
+                for part in ("published", "gravity", "Coriolis", "inertial and other"):
+                    assert part in legend
+                effort = number(browser, "hip_flexion_rotor")
+                browser.wait_for(
+                    "document.querySelector('tr[data-joint=hip_flexion_rotor]').dataset.value"
+                    f" != {effort!r}"
+                )
+                assert not browser.messages
+        finally:
+            for program in running:
+                program.terminate()
+            assert [program.wait(20) for program in running] == [0, 0]
 
 
 @pytest.mark.nightly
