@@ -45,6 +45,10 @@ def opened(*arguments):
     with viewing(*arguments) as url, chromium.Chromium((900, 700)) as browser:
         browser.open(url)
         browser.wait_for("document.querySelector('#rbda-status')")
+        browser.evaluate(
+            "setInterval(() => document.querySelector("
+            "'.mantine-Notification-closeButton')?.click(), 500) && 0"
+        )
         yield browser, url
 
 
@@ -107,20 +111,17 @@ def picture(browser):
     return pixels
 
 
-def settled(browser):
-    """The picture when it no longer changes."""
-    last, now = None, picture(browser)
-    while last is None or np.any(last != now):
-        time.sleep(1.0)
-        last, now = now, picture(browser)
-    return now
+def differ(one, two):
+    """Whether pictures differ by more than their resolution, which adapts to a slow machine."""
+    blocks = (one.astype(float) - two).reshape(70, 10, 90, 10, 3).mean(axis=(1, 3))
+    return np.abs(blocks).max() > 15.0
 
 
-def changed(browser, before):
-    """The picture once it is not the same any more."""
+def wait_for_picture(browser, before, different):
+    """Wait until the picture is different from, or the same as, another; returns it."""
     end = time.monotonic() + chromium.PATIENCE
-    while np.mean((now := picture(browser)) != before) < 1e-4:
-        assert time.monotonic() < end, "the picture stays the same"
+    while differ(now := picture(browser), before) != different:
+        assert time.monotonic() < end, "the picture stays as it is"
         time.sleep(0.3)
     return now
 
@@ -261,18 +262,15 @@ def test_layers_and_colours_change_the_picture(tmp_path):
     text = text.replace('<link name="thigh">', f'<link name="thigh">{collision}')
     urdf.write_text(text)
     with opened(urdf, "--loops", LEG[1]) as (browser, _):
-        before = settled(browser)
+        time.sleep(5.0)  # until the page's notice is gone, and everything is drawn
+        before = picture(browser)
         for name in LAYERS:
-            toggle(browser, name)
-            shown = changed(browser, before)
-            toggle(browser, name)
-            changed(browser, shown)
-            assert np.mean(settled(browser) != before) < 1e-3, name
-        choose(browser, "colours", "clusters")
-        changed(browser, before)
-        choose(browser, "colours", "materials")
-        browser.wait_for("true")
-        assert np.mean(settled(browser) != before) < 1e-3
+            for shown in (True, False):
+                toggle(browser, name)
+                wait_for_picture(browser, before, shown)
+        for colours, changed in (("clusters", True), ("materials", False)):
+            choose(browser, "colours", colours)
+            wait_for_picture(browser, before, changed)
         assert not browser.messages
 
 
@@ -305,7 +303,8 @@ def test_many_sliders_are_grouped_and_found_and_efforts_stay_in_sight(tmp_path):
         browser.wait_for(f"{sliders}.includes('left_3 [rad]')")
         assert browser.evaluate(f"{sliders}.includes('right_3 [rad]')")
         search = "[...document.querySelectorAll('label')].find(l => l.textContent === 'search')"
-        browser.evaluate(f"document.getElementById({search}.htmlFor).focus()")
+        row = f"{search}.closest('.mantine-Flex-root')"
+        browser.evaluate(f"{row}.querySelector('input').focus()")
         browser.call("Input.insertText", text="right_3")
         browser.wait_for(f"!{sliders}.includes('left_3 [rad]')")
         assert browser.evaluate(f"{sliders}.includes('right_3 [rad]')")
@@ -328,7 +327,7 @@ def test_motors_conditioning_and_felt_masses(tmp_path):
         slide(browser, "knee_rotor", 0.6, f"{STATUS}.updates > {updates}")
         assert browser.evaluate(f"{STATUS}.state") == "closed"
         choose(browser, "conditioning along", "ankle")
-        browser.wait_for("document.querySelector('.uplot canvas')")
+        browser.wait_for("document.querySelector('.u-wrap canvas')")
         unfold(browser, "frames")
         button = "[...document.querySelectorAll('button')].map(b => b.textContent)"
         browser.wait_for(f"{button}.includes('show its inertia')")
@@ -347,8 +346,8 @@ def test_an_animation_moves(tmp_path):
     with chromium.Chromium((900, 700)) as browser:
         browser.open(file.as_uri())
         browser.wait_for("document.querySelector('canvas')")
-        first = changed(browser, np.zeros((700, 900, 3), np.uint8))
-        changed(browser, first)
+        first = wait_for_picture(browser, np.zeros((700, 900, 3), np.uint8), True)
+        wait_for_picture(browser, first, True)
         assert all(each.startswith(("file:", "data:", "blob:")) for each in browser.requests)
 
 
@@ -366,7 +365,7 @@ def test_a_node_is_followed_with_its_efforts_over_time(tmp_path):
         try:
             with opened("--node", "/dynamics") as (browser, _):
                 browser.wait_for("document.querySelector('#rbda-node')?.textContent.includes('Hz')")
-                browser.wait_for("document.querySelector('.uplot canvas')")
+                browser.wait_for("document.querySelector('.u-wrap canvas')")
                 legend = browser.text(".u-legend")
                 for part in ("published", "gravity", "Coriolis", "inertial and other"):
                     assert part in legend
