@@ -103,10 +103,10 @@ def _motor_names(robot: Robot) -> tuple[tuple[str, ...], str]:
     names: list[str] = []
     instead: list[str] = []
     joint_of = {n: b.joint.name for b in robot.spanning_tree.bodies for n in b.velocity_names}
-    everything = [joint_of[n] for n in robot.independent_joint_names]
-    actuated = _once(joint_of[n] for n in robot.actuated_joint_names)
+    everything = [joint_of.get(n, n) for n in robot.independent_joint_names]
+    actuated = _once(joint_of.get(n, n) for n in robot.actuated_joint_names)
     for cluster in robot.clusters:
-        own = [joint_of[n] for n in cluster.independent_joints]
+        own = [joint_of.get(n, n) for n in cluster.independent_joints]
         motors = [n for n in actuated if n in cluster.joints]
         others = [n for n in everything if n not in own]
         try:

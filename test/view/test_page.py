@@ -5,7 +5,6 @@ import io
 import json
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,10 +12,8 @@ import chromium
 import numpy as np
 import pytest
 from PIL import Image
-from ros_graph import own_domain
 
 from rbda_ros import load_robot
-from rbda_ros.view.layers import LAYERS
 
 pytest.importorskip("viser", reason="the extra 'view' is not installed")
 pytestmark = pytest.mark.skipif(
@@ -79,22 +76,6 @@ def press(browser, text):
     )
 
 
-def toggle(browser, name):
-    """Switch a check box."""
-    find = f"[...document.querySelectorAll('label')].find(l => l.textContent === '{name}')"
-    browser.evaluate(f"document.getElementById({find}.htmlFor).click()")
-
-
-def choose(browser, label, option):
-    """Choose from a list."""
-    find = f"[...document.querySelectorAll('label')].find(l => l.textContent === '{label}')"
-    browser.evaluate(f"document.getElementById({find}.htmlFor).click()")
-    options = "[...document.querySelectorAll('[role=option]')]"
-    wanted = f"{options}.find(o => o.textContent === '{option}' && o.offsetParent)"
-    browser.wait_for(wanted)
-    browser.evaluate(f"{wanted}.click()")
-
-
 def unfold(browser, title):
     """Open a folder."""
     every = "[...document.querySelectorAll('*')]"
@@ -109,21 +90,6 @@ def picture(browser):
     pixels[:, 500:] = 0
     pixels[:230, :300] = 0
     return pixels
-
-
-def differ(one, two):
-    """Whether pictures differ by more than their resolution, which adapts to a slow machine."""
-    blocks = (one.astype(float) - two).reshape(70, 10, 90, 10, 3).mean(axis=(1, 3))
-    return np.abs(blocks).max() > 15.0
-
-
-def wait_for_picture(browser, before, different):
-    """Wait until the picture is different from, or the same as, another; returns it."""
-    end = time.monotonic() + chromium.PATIENCE
-    while differ(now := picture(browser), before) != different:
-        assert time.monotonic() < end, "the picture stays as it is"
-        time.sleep(0.3)
-    return now
 
 
 def reddish(pixels):
@@ -253,28 +219,6 @@ def test_exceeded_limits_are_red(tmp_path):
 
 
 @pytest.mark.nightly
-def test_layers_and_colours_change_the_picture(tmp_path):
-    urdf = tmp_path / "leg.urdf"
-    text = Path(LEG[0]).read_text()
-    material = '<material name="paint"><color rgba="0.9 0.8 0.1 1"/></material>'
-    collision = '<collision><geometry><box size="0.2 0.2 0.2"/></geometry></collision>'
-    text = text.replace("</visual>", f"{material}</visual>")
-    text = text.replace('<link name="thigh">', f'<link name="thigh">{collision}')
-    urdf.write_text(text)
-    with opened(urdf, "--loops", LEG[1]) as (browser, _):
-        time.sleep(5.0)  # until the page's notice is gone, and everything is drawn
-        before = picture(browser)
-        for name in LAYERS:
-            for shown in (True, False):
-                toggle(browser, name)
-                wait_for_picture(browser, before, shown)
-        for colours, changed in (("clusters", True), ("materials", False)):
-            choose(browser, "colours", colours)
-            wait_for_picture(browser, before, changed)
-        assert not browser.messages
-
-
-@pytest.mark.nightly
 def test_many_sliders_are_grouped_and_found_and_efforts_stay_in_sight(tmp_path):
     """Two arms of seven joints."""
     urdf = tmp_path / "arms.urdf"
@@ -315,70 +259,6 @@ def test_many_sliders_are_grouped_and_found_and_efforts_stay_in_sight(tmp_path):
             assert browser.evaluate(f"{box}.{side}") > 0.0
         assert browser.evaluate(f"{box}.bottom < innerHeight && {box}.right < innerWidth")
         assert not browser.messages
-
-
-@pytest.mark.nightly
-def test_motors_conditioning_and_felt_masses(tmp_path):
-    with opened(LEG[0], "--loops", LEG[1]) as (browser, _):
-        labels = "[...document.querySelectorAll('label')].map(l => l.textContent)"
-        choose(browser, "move by", "motors")
-        browser.wait_for(f"{labels}.includes('knee_rotor [rad]')")
-        updates = int(browser.evaluate(f"{STATUS}.updates"))
-        slide(browser, "knee_rotor", 0.6, f"{STATUS}.updates > {updates}")
-        assert browser.evaluate(f"{STATUS}.state") == "closed"
-        choose(browser, "conditioning along", "ankle")
-        browser.wait_for("document.querySelector('.u-wrap canvas')")
-        unfold(browser, "frames")
-        button = "[...document.querySelectorAll('button')].map(b => b.textContent)"
-        browser.wait_for(f"{button}.includes('show its inertia')")
-        choose(browser, "link", "foot")
-        press(browser, "show its inertia")
-        browser.wait_for("document.querySelector('#rbda-frames')?.textContent.includes('kg')")
-        assert "foot" in browser.text("#rbda-frames")
-        assert not browser.messages
-
-
-@pytest.mark.nightly
-def test_an_animation_moves(tmp_path):
-    file = tmp_path / "leg.html"
-    command = [sys.executable, "-m", "rbda_ros.cli", "view", LEG[0], "--loops", LEG[1]]
-    subprocess.run([*command, "--record", str(file)], check=True)
-    with chromium.Chromium((900, 700)) as browser:
-        browser.open(file.as_uri())
-        browser.wait_for("document.querySelector('canvas')")
-        first = wait_for_picture(browser, np.zeros((700, 900, 3), np.uint8), True)
-        wait_for_picture(browser, first, True)
-        assert all(each.startswith(("file:", "data:", "blob:")) for each in browser.requests)
-
-
-@pytest.mark.nightly
-def test_a_node_is_followed_with_its_efforts_over_time(tmp_path):
-    with own_domain() as domain, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ROS_DOMAIN_ID", str(domain))
-        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-        files = [LEG[0], "--loops", LEG[1]]
-        programs = [
-            ["rbda_ros.cli", "serve", *files],
-            ["rbda_ros.examples.stand_in_robot", *files],
-        ]
-        running = [subprocess.Popen([sys.executable, "-m", *program]) for program in programs]
-        try:
-            with opened("--node", "/dynamics") as (browser, _):
-                browser.wait_for("document.querySelector('#rbda-node')?.textContent.includes('Hz')")
-                browser.wait_for("document.querySelector('.u-wrap canvas')")
-                legend = browser.text(".u-legend")
-                for part in ("published", "gravity", "Coriolis", "inertial and other"):
-                    assert part in legend
-                effort = number(browser, "hip_flexion_rotor")
-                browser.wait_for(
-                    "document.querySelector('tr[data-joint=hip_flexion_rotor]').dataset.value"
-                    f" != {effort!r}"
-                )
-                assert not browser.messages
-        finally:
-            for program in running:
-                program.terminate()
-            assert [program.wait(20) for program in running] == [0, 0]
 
 
 @pytest.mark.nightly
