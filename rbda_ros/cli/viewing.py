@@ -96,9 +96,9 @@ def _follow(args: argparse.Namespace, stop: threading.Event) -> int:
         try:
             _tell(page)
             while not stop.is_set():
-                heard = follower.next(NODE_PERIOD)
-                if heard is not None:
-                    page.follow(heard)
+                received = follower.next(NODE_PERIOD)
+                if received is not None:
+                    page.follow(received)
                 page.step(0.0)
         finally:
             page.close()

@@ -62,9 +62,10 @@ class LastState(NamedTuple):
 
 @dataclass
 class Prepared:
-    """Calls made for a robot before it comes into use."""
+    """Calls made for a robot before it comes into use, for settings that may change meanwhile."""
 
     maker: RouteMaker
+    settings: Settings
     routes: OrderedDict[RouteKey, Route] = field(default_factory=OrderedDict)
     commands: OrderedDict[CommandKey, CommandRoute] = field(default_factory=OrderedDict)
 
@@ -115,7 +116,7 @@ class Stream:
             routes = [] if self._made is None else list(self._made.routes)
             commands = [] if self._made is None else list(self._made.commands)
             same = self._robot is not None and self._robot.joint_names == robot.joint_names
-        prepared = Prepared(RouteMaker(robot))
+        prepared = Prepared(RouteMaker(robot), wanted)
         keys = [_route_key(key[0], key[1], wanted) for key in routes] if same else []
         for key in dict.fromkeys([*_likely(robot, wanted), *keys]):
             prepared.routes[key] = prepared.maker.route(key[0], key[1], wanted)
@@ -128,6 +129,7 @@ class Stream:
         made = prepared or self.prepare(robot, settings)
         with self._lock:
             self._robot, self._settings, self._made = robot, settings, made
+            self._adapt_commands(made, settings)
             self._generation += 1
             self._making.clear()
             self.rejections.explainer = Explainer(robot, settings)
@@ -136,27 +138,31 @@ class Stream:
     def apply(self, settings: Settings) -> None:
         """Go on with other settings, from the next message on."""
         with self._lock:
-            before, self._settings = self._settings, settings
-            robot = self._robot
+            self._settings, robot = settings, self._robot
             if robot is None:
                 return
             self.rejections.explainer = Explainer(robot, settings)
             assert self._made is not None
-            if settings.joint_prefix != before.joint_prefix:
-                self._made.commands.clear()
-            remade = OrderedDict(
-                (key, _with_settings(self._made.maker, route, settings, before))
-                for key, route in self._made.commands.items()
-            )
-            self._made.commands = OrderedDict((k, r) for k, r in remade.items() if r is not None)
+            self._adapt_commands(self._made, settings)
             masks = self._last_masks(self._made)
             self._configure()
             # What the next messages will need; until it is there, they are rejected.
             for key in _likely(robot, settings, masks):
                 self._make_route(key)
 
+    def _adapt_commands(self, made: Prepared, settings: Settings) -> None:
+        """Have the routes of commands as the settings want them; some are made anew when needed."""
+        before, made.settings = made.settings, settings
+        if settings.joint_prefix != before.joint_prefix:
+            made.commands.clear()
+        remade = OrderedDict(
+            (key, _with_settings(made.maker, route, settings, before))
+            for key, route in made.commands.items()
+        )
+        made.commands = OrderedDict((k, r) for k, r in remade.items() if r is not None)
+
     def _last_masks(self, made: Prepared) -> list[bytes]:
-        """The joints that the last answer went by, if there was one."""
+        """The joints that the last answer followed from, if there was one."""
         used = self.machine.inputs()
         return [] if used is None else [list(made.routes)[used[0]][0]]
 

@@ -6,7 +6,7 @@ from feeding import MS, Feed, arms, by_topic, joint_state
 from mechanism_table import MECHANISMS
 from test_faults import LEG, TORQUE, _branches, positions, trajectory
 
-from rbda_ros import load_robot
+from rbda_ros import Payload, load_robot
 from rbda_ros.control import native
 from rbda_ros.control.settings import ParameterError
 from rbda_ros.control.topics import Input, Output
@@ -167,6 +167,21 @@ def test_the_same_motors_go_on_from_where_they_were(arm):
         sent = feed.states([0.0])["feedforward"][0]
         assert abs(sent - last) <= 1e-3 + 1e-12
         last = sent
+
+
+@pytest.mark.parametrize("stiffness", ["{hip: 20.0}", ""])
+def test_gains_that_change_while_a_model_is_prepared_are_those_in_force(arm, stiffness):
+    feed = Feed(arm, stiffness="{hip: 10.0}")
+    feed.states([0.0])
+    assert feed.command(["hip"], position=[0.1])["motor_commands"] == pytest.approx(1.0)
+    loaded = arm.with_payloads({"box": Payload("hip_arm", 1.0)})
+    prepared = feed.stream.prepare(loaded, feed.settings)
+    feed.set(stiffness=stiffness)
+    feed.stream.use(loaded, feed.settings, prepared)
+    feed.wait(10)
+    feed.states([0.0])
+    commands = feed.command(["hip"], position=[0.1])["motor_commands"]
+    assert commands == pytest.approx([2.0] if stiffness else [])
 
 
 def test_another_source_of_the_array_begins_where_the_last_one_was(arm):

@@ -5,7 +5,7 @@ import pytest
 from feeding import MS, Feed, arms, joint_state
 from mechanism_table import MECHANISMS
 
-from rbda_ros import load_robot
+from rbda_ros import Payload, load_robot
 from rbda_ros.control import native
 from rbda_ros.control.topics import Input
 from rbda_ros.demo.resources import share_file
@@ -69,6 +69,22 @@ def test_a_clock_that_leaps_ends_the_streams_with_its_own_stamp(arm):
     for _, data in messages:
         found = native.read_joint_state(data)
         assert found[1] == feed.now and not np.frombuffer(found[4]).any()
+
+
+def test_a_payload_ends_no_stream(arm):
+    """The motors are the same: efforts go on with the next state, and no zeros come between."""
+    feed = Feed(arm, command_joints=["hip"])
+    for load in (1.0, 0.0, 2.0):
+        before = feed.states([0.0])
+        assert all(efforts.all() for efforts in before.values()) and len(before) == 2
+        loads = {"box": Payload("hip_arm", load, (1.0, 0.0, 0.0))} if load else {}
+        loaded = arm.with_payloads(loads)
+        feed.stream.use(loaded, feed.settings, feed.stream.prepare(loaded, feed.settings))
+        assert not feed.tick()
+        feed.wait(10)
+        for efforts in feed.states([0.0]).values():
+            assert efforts == pytest.approx(-TORQUE * (1.0 + load))
+        assert not feed.tick()
 
 
 def test_a_rate_limit_counts_from_what_was_last_sent(arm):

@@ -95,8 +95,8 @@ def test_motors_move_what_joints_move():
 def test_what_a_node_completed_is_taken_as_it_is_and_what_is_measured_is_closed(four_bar):
     q = four_bar.close({"crank": 0.9})
     positions = dict(zip(four_bar.joint_names, q, strict=True)) | {"others": 1.0}
-    np.testing.assert_array_equal(Poser(four_bar).heard(positions, complete=True).q, q)
-    measured = Poser(four_bar).heard({"crank": 0.9}, complete=False)
+    np.testing.assert_array_equal(Poser(four_bar).measured(positions, complete=True).q, q)
+    measured = Poser(four_bar).measured({"crank": 0.9}, complete=False)
     np.testing.assert_allclose(measured.q, q, atol=1e-8)
 
 

@@ -306,7 +306,8 @@ class Adversary:
                 try:
                     checker.take(record)
                 except BrokenPromiseError as error:
-                    self.report(str(error))
+                    changes = [time for time, _ in self.former][-3:]
+                    self.report(f"{error}; now {self.steady()}, settings changed at {changes}")
 
     def report(self, what: str) -> None:
         self.counts["broken"] += 1
