@@ -1,10 +1,15 @@
 """Simulation with loops here and in MuJoCo: loop gap, energy balance, time per step.
 
-``python -m benchmark.simulation [seconds]`` holds each robot near its assembly by weak springs and
-dampers of its motors, and shakes it by random efforts: the same law here and in MuJoCo, at 1 ms,
-one robot and a batch. It writes the table of docs/simulation.md. Times are of the processor, after
-a first run that compiles. MuJoCo's models are those that ``rbda_ros convert`` writes, without
-friction, limits and contacts.
+``python -m benchmark.simulation [seconds [file ...]]`` holds each robot near its assembly by weak
+springs and dampers of its motors, and shakes it by random efforts: the same law here and in MuJoCo,
+at 1 ms. The efforts are recorded, and applied again by loops in Python that are timed, here
+``step`` and there ``mj_step``. Batches of 4,096 robots run beside ``mujoco.rollout`` with as many
+threads. A robot that falls on the ground is timed with contacts. The table of docs/simulation.md
+comes from this. Times are of the processor; MuJoCo's models are those that ``rbda_ros convert``
+writes, without friction and limits. Robots of files by others, such as Digit and Kangaroo, float
+without gravity.
+
+``python -m benchmark.simulation mjx`` times batches of MJX, where it is installed.
 """
 
 from __future__ import annotations
@@ -19,15 +24,19 @@ from typing import Any
 import mujoco
 import mujoco.rollout
 import numpy as np
+from lxml import etree
 
 from benchmark.cassie import cassie
 from benchmark.performance_page import write_block
 from rbda_ros import Robot, Simulator, load_robot
 from rbda_ros.exports import MjcfExport, write_mjcf
+from rbda_ros.simulation.ground_contacts import Box, Sphere
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "simulation.md"
-DT, BATCH, BATCH_STEPS, HELD = 1e-3, 4096, 20, 50
+DT, BATCH, BATCH_STEPS, HELD = 1e-3, 4096, 100, 50
+TIMED, ROUNDS = 2000, 5
+"""Steps that are timed, and how often; the fastest counts."""
 
 
 FOUR_BAR = """<mujoco model="four_bar"><option timestep="0.001"/><worldbody>
@@ -116,6 +125,11 @@ CASES = {
 }
 
 
+def of_file(file: str) -> Case:
+    """A robot of any file; it floats, if its base is free."""
+    return Case(lambda: load_robot(file, gravity=(0.0, 0.0, 0.0)), 0.5, 5.0, 0.05)
+
+
 @dataclass(frozen=True)
 class Motors:
     """Where motors are in positions and velocities, and the law of their efforts."""
@@ -154,11 +168,13 @@ class Motion:
     Attributes:
         gap: the largest of its loops [m].
         balance: largest error of the energy balance [J].
+        energy: largest change of the energy [J].
         finite: whether all numbers are.
     """
 
     gap: float
     balance: float
+    energy: float
     finite: bool
 
 
@@ -168,7 +184,7 @@ def shaken(robot: Robot, case: Case, seconds: float, integrator: str) -> Motion:
     motors = motors_of(robot, case, steps)
     sim = Simulator(robot, DT, integrator=integrator, friction=False, limits=False, threads=1)
     positions = np.empty((steps, robot.nq))
-    before, balance, finite = sum(robot.energy(sim.q, sim.qd)), 0.0, True
+    before, balance, change, finite = sum(robot.energy(sim.q, sim.qd)), 0.0, 0.0, True
     for step in range(steps):
         q, qd = sim.q, sim.qd
         sim.step(motors.efforts(step, q, qd))
@@ -176,8 +192,9 @@ def shaken(robot: Robot, case: Case, seconds: float, integrator: str) -> Motion:
         if step % HELD == HELD - 1:
             energy = sum(robot.energy(sim.q, sim.qd))
             balance = max(balance, abs(energy - before - sim.work))
+            change = max(change, abs(energy - before))
             finite = finite and bool(np.isfinite(energy))
-    return Motion(largest_gap(robot, positions), balance, finite)
+    return Motion(largest_gap(robot, positions), balance, change, finite)
 
 
 def mujoco_model(robot: Robot) -> tuple[Any, MjcfExport]:
@@ -191,6 +208,55 @@ def mujoco_model(robot: Robot) -> tuple[Any, MjcfExport]:
     return model, export
 
 
+def least_time(begin: Callable[[], None], steps: Callable[[], None], count: int) -> float:
+    """Processor time of a step, in the fastest of some rounds [us]."""
+    times = []
+    for _ in range(ROUNDS):
+        begin()
+        start = time.thread_time()
+        steps()
+        times.append(time.thread_time() - start)
+    return 1e6 * min(times) / count
+
+
+def our_time(sim: Simulator, efforts: Any) -> float:
+    """Of a call of ``step`` [us]."""
+
+    def steps() -> None:
+        for each in efforts:
+            sim.step(each)
+
+    return least_time(sim.reset, steps, len(efforts))
+
+
+def mujoco_time(model: Any, qpos: Any, controls: Any) -> float:
+    """Of a call of ``mj_step``, without the time that it takes to set the controls [us]."""
+    data = mujoco.MjData(model)
+
+    def begin() -> None:
+        mujoco.mj_resetData(model, data)
+        data.qpos[:] = qpos
+
+    def controls_alone() -> None:
+        for each in controls:
+            data.ctrl[:] = each
+
+    def steps() -> None:
+        for each in controls:
+            data.ctrl[:] = each
+            mujoco.mj_step(model, data)
+
+    count = len(controls)
+    return least_time(begin, steps, count) - least_time(begin, controls_alone, count)
+
+
+def mujoco_gaps(model: Any, data: Any) -> tuple[float, float]:
+    """How far loops [m] and gears [rad] are open in MuJoCo, at most."""
+    kinds = model.eq_type[data.efc_id[: data.ne]]
+    open_by, gears = np.abs(data.efc_pos[: data.ne]), kinds == mujoco.mjtEq.mjEQ_JOINT
+    return float(open_by[~gears].max(initial=0.0)), float(open_by[gears].max(initial=0.0))
+
+
 def compare(name: str, seconds: float) -> dict[str, Any]:
     """A line of the table."""
     case = CASES[name]
@@ -200,50 +266,43 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
     motors = motors_of(robot, case, steps)
     exact = shaken(robot, case, seconds, "rk4")
     sim = Simulator(robot, DT, friction=False, limits=False, threads=1)
-    q, qd = sim.q, sim.qd
-    sim.step(motors.efforts(0, q, qd))  # compiles
-    sim.reset()
-    applied = np.empty((steps, len(motors.q)))
-    ours, positions = 0.0, np.empty((steps, robot.nq))
+    applied, positions = np.empty((steps, len(motors.q))), np.empty((steps, robot.nq))
     for step in range(steps):
         applied[step] = motors.efforts(step, sim.q, sim.qd)
-        start = time.thread_time()
         sim.step(applied[step])
-        ours += time.thread_time() - start
         positions[step] = sim.q
     # MuJoCo's motors have their joints' own numbers: its law is the same.
     data = mujoco.MjData(model)
-    data.qpos[:] = export.qpos(robot.neutral())
+    qpos = export.qpos(robot.neutral())
+    data.qpos[:] = qpos
     joint = [model.actuator_trnid[i, 0] for i in range(model.nu)]
     at_q, at_v = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
-    theirs, gap = 0.0, 0.0
+    controls, gap = np.empty((steps, model.nu)), np.zeros(2)
     for step in range(steps):
         pull = case.stiffness * (data.qpos[at_q] - motors.home) + case.damping * data.qvel[at_v]
-        data.ctrl[:] = motors.random[step // HELD] - pull
-        start = time.thread_time()
+        data.ctrl[:] = controls[step] = motors.random[step // HELD] - pull
         mujoco.mj_step(model, data)
-        theirs += time.thread_time() - start
-        gap = max(gap, float(np.abs(data.efc_pos[: data.ne]).max(initial=0.0)))
+        gap = np.maximum(gap, mujoco_gaps(model, data))
     many, their_many = compare_batches(robot, model, export, applied[:BATCH_STEPS])
     return {
         "robot": name,
         "gap": largest_gap(robot, positions),
         "mujoco_gap": gap,
         "balance": exact.balance,
-        "us": 1e6 * ours / steps,
-        "mujoco_us": 1e6 * theirs / steps,
+        "us": our_time(sim, applied[:TIMED]),
+        "mujoco_us": mujoco_time(model, qpos, controls[:TIMED]),
         "many": many,
         "mujoco_many": their_many,
     }
 
 
 def compare_batches(
-    robot: Robot, model: Any, export: MjcfExport, efforts: Any
+    robot: Robot, model: Any, export: MjcfExport, efforts: Any, **options: Any
 ) -> tuple[float, float]:
     """Steps per second of processor time, of a batch here and in MuJoCo."""
     steps = len(efforts)
-    sim = Simulator(robot, DT, BATCH, friction=False, limits=False)
-    sim.rollout(efforts)
+    sim = Simulator(robot, DT, BATCH, friction=False, limits=False, **options)
+    sim.step(efforts[0])  # compiles
     sim.reset()
     start = time.process_time()
     for effort in efforts:
@@ -262,25 +321,141 @@ def compare_batches(
     return ours, theirs
 
 
+FOOT = Box("foot", size=(0.22, 0.1, 0.02), xyz=(0.03, 0.0, -0.05), friction=0.8)
+SHANK = Sphere("shank", 0.04, friction=0.8)
+
+
+def on_the_ground() -> tuple[float, float, float, float]:
+    """A robot that falls on the ground and lies there: times of a step, steps of a batch.
+
+    Here and in MuJoCo, whose contacts have elliptic cones too.
+    """
+    folder = ROOT / "docs" / "cookbook"
+    robot = load_robot(
+        folder / "parallel_ankle.urdf", folder / "parallel_ankle.yaml", floating_base=True
+    )
+    export = write_mjcf(robot, balance_inertia=True)
+    root = etree.fromstring(export.text)
+    law = {"condim": "3", "friction": "0.8 0 0"}
+    size, at = (" ".join(map(str, values)) for values in (np.asarray(FOOT.size) / 2, FOOT.xyz))
+    etree.SubElement(root.find("worldbody"), "geom", type="plane", size="9 9 0.1", **law)
+    foot = root.find(".//body[@name='foot']")
+    etree.SubElement(foot, "geom", type="box", size=size, pos=at, **law)
+    shank = root.find(".//body[@name='shank']")
+    etree.SubElement(shank, "geom", type="sphere", size=str(SHANK.radius), **law)
+    root.find("option").set("cone", "elliptic")
+    for key in root.findall("keyframe"):
+        root.remove(key)
+    model = mujoco.MjModel.from_xml_string(etree.tostring(root, encoding="unicode"))
+    model.opt.timestep = DT
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+    # Shank and foot may cross here: links do not touch each other in our simulator.
+    model.geom_contype[:], model.geom_conaffinity[:] = 1, 0
+    model.geom_conaffinity[0] = 1
+    model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
+    q = robot.neutral()
+    q[2] = 0.15
+    sim = Simulator(robot, DT, friction=False, limits=False, threads=1, contacts=[FOOT, SHANK])
+    sim.reset(q)
+    still = np.zeros((TIMED, len(robot.actuated_joint_names)))
+
+    def steps() -> None:
+        for each in still:
+            sim.step(each)
+
+    ours = least_time(lambda: sim.reset(q), steps, TIMED)
+    theirs = mujoco_time(model, export.qpos(q), np.zeros((TIMED, model.nu)))
+    data = mujoco.MjData(model)
+    data.qpos[:] = export.qpos(q)
+    mujoco.mj_step(model, data, TIMED)
+    touching = len(np.flatnonzero(np.abs(sim.contact_forces).sum(axis=1)))
+    print(f"after {TIMED} steps: base at {sim.q[2]:.3f} m, {touching} shapes touch; in MuJoCo at"
+          f" {data.qpos[2]:.3f} m, {data.ncon} contacts")  # fmt: skip
+    sims = Simulator(robot, DT, BATCH, friction=False, limits=False, contacts=[FOOT, SHANK])
+    sims.reset(q)
+    sims.step(still[0], steps=2)
+    sims.reset(q)
+    count = 400
+    start = time.process_time()
+    sims.step(still[0], steps=count)
+    many = count * BATCH / (time.process_time() - start)
+    datas = [mujoco.MjData(model) for _ in range(sims.threads)]
+    full = mujoco.mjtState.mjSTATE_FULLPHYSICS
+    datas[0].qpos[:] = export.qpos(q)
+    state = np.zeros(mujoco.mj_stateSize(model, full))
+    mujoco.mj_getState(model, datas[0], state, full)
+    with mujoco.rollout.Rollout(nthread=sims.threads) as rollout:
+        control = np.zeros((BATCH // 8, count, model.nu))
+        start = time.process_time()
+        rollout.rollout([model] * (BATCH // 8), datas, np.tile(state, (BATCH // 8, 1)), control)
+        their_many = count * (BATCH // 8) / (time.process_time() - start)
+    return ours, theirs, many, their_many
+
+
+def mjx_batches() -> None:
+    """Steps per second of processor time of 4,096 robots in MJX, on the same processors."""
+    import jax
+    from mujoco import mjx
+
+    for name in ("four-bar", "demo leg"):
+        robot = CASES[name].load()
+        model, export = mujoco_model(robot)
+        data = mujoco.MjData(model)
+        data.qpos[:] = export.qpos(robot.neutral())
+        there, begin = mjx.put_model(model), mjx.put_data(model, data)
+        every = jax.vmap(lambda _, begin=begin: begin)(jax.numpy.arange(BATCH))
+        step = jax.jit(jax.vmap(lambda each, there=there: mjx.step(there, each)))
+        every = jax.block_until_ready(step(every))
+        start, wall = time.process_time(), time.perf_counter()
+        for _ in range(5):
+            every = step(every)
+        jax.block_until_ready(every)
+        spent, passed = time.process_time() - start, time.perf_counter() - wall
+        print(f"{name}, MJX with MuJoCo {mujoco.__version__}: {5 * BATCH / spent:.2g} steps/s per"
+              f" core, {5 * BATCH / passed:.2g} on all", flush=True)  # fmt: skip
+
+
 def main() -> None:
     """Compare all, print, and write the page."""
+    if sys.argv[1:] == ["mjx"]:
+        return mjx_batches()
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     lines = [
-        "| robot | loop gap [m] | MuJoCo | energy balance, RK4 [J] | time per step [us] | MuJoCo"
-        " | of a batch [steps/s per core] | MuJoCo |",
+        "| robot | loop gap [m] | MuJoCo: loops [m], gears [rad] | energy balance, RK4 [J] | time"
+        " per step [us] | MuJoCo | of a batch [steps/s per core] | MuJoCo |",
         "|---|---|---|---|---|---|---|---|",
     ]
+    end = ["", f"{seconds:g} s of motion, batches of {BATCH}, MuJoCo {mujoco.__version__}."]
+
+    def add(line: str) -> None:
+        """A row, kept on the page even if the rest is not reached."""
+        print(line, flush=True)
+        lines.append(line)
+        write_block("simulation", lines + end, PAGE)
+
+    for file in sys.argv[2:]:
+        CASES[Path(file).stem] = of_file(file)
+    ours, theirs, many, their_many = on_the_ground()
+    add(
+        "| parallel ankle on the ground | | | |"
+        f" {_times(ours, theirs)} | {_rates(many, their_many)} |"
+    )
     for name in CASES:
         row = compare(name, seconds)
-        lines.append(
-            f"| {row['robot']} | {row['gap']:.0e} | {row['mujoco_gap']:.0e} | {row['balance']:.0e}"
-            f" | {row['us']:.1f} | {row['mujoco_us']:.1f} ({row['mujoco_us'] / row['us']:.1f} x)"
-            f" | {row['many']:.2g} | {row['mujoco_many']:.2g}"
-            f" ({row['many'] / row['mujoco_many']:.1f} x) |"
+        loops, gears = row["mujoco_gap"]
+        add(
+            f"| {row['robot']} | {row['gap']:.0e} | {loops:.0e}, {gears:.0e} |"
+            f" {row['balance']:.0e} | {_times(row['us'], row['mujoco_us'])}"
+            f" | {_rates(row['many'], row['mujoco_many'])} |"
         )
-        print(lines[-1], flush=True)
-    lines += ["", f"{seconds:g} s of motion, batches of {BATCH}, MuJoCo {mujoco.__version__}."]
-    write_block("simulation", lines, PAGE)
+
+
+def _times(ours: float, theirs: float) -> str:
+    return f"{ours:.1f} | {theirs:.1f} ({theirs / ours:.1f} x)"
+
+
+def _rates(ours: float, theirs: float) -> str:
+    return f"{ours:.2g} | {theirs:.2g} ({ours / theirs:.1f} x)"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The node on the demo leg, whose joints a stand-in for a driver moves."""
+"""The node on the demo leg, which is simulated and swings its joints."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 HERE = Path(__file__).resolve().parent
 ROBOTS = HERE.parent / "config" / "robots"
 
-# Of both the node and the stand-in.
+# Of both the node and the source of joint states.
 ARGUMENTS = [
     DeclareLaunchArgument("namespace", default_value="", description="Namespace of the robot."),
     DeclareLaunchArgument(

@@ -20,7 +20,7 @@ ARGUMENTS = [
         "description_file",
         default_value="",
         description="URDF or xacro file of the robot, whose drivers publish joint_states. Empty: "
-        "the demo leg, whose joints a stand-in for a driver moves.",
+        "the demo leg, which is simulated.",
     ),
     DeclareLaunchArgument(
         "loop_file", default_value="", description="Loop-constraint file (YAML) of the robot."

@@ -1,8 +1,9 @@
-"""What talks to ROS in C under sanitizers: sanitize_stream.py [address | thread], both by default.
+"""What talks to ROS in C, and the simulator's C, under sanitizers.
 
-Builds the state machine, the stream's thread and the conversion of messages with AddressSanitizer
-and UBSan, or with ThreadSanitizer, into build/sanitize_stream, and runs their tests with it. Ends
-with an error if they fail, or if anything is reported.
+sanitize_stream.py [address | thread], both by default, builds the state machine, the stream's
+thread, the conversion of messages and the simulator with AddressSanitizer and UBSan, or with
+ThreadSanitizer, into build/sanitize_stream, and runs their tests with it. Ends with an error if
+they fail, or if anything is reported.
 """
 
 import os
@@ -22,6 +23,7 @@ SOURCES = {
     ],
     "node/rcl_stream": ["rcl_stream.c", "slice.c"],
     "node/services/c_messages": ["c_messages.c"],
+    "simulation/stepper": ["stepper.c", "ground_contacts.c", "../engine/cones.c"],
 }
 """Files of each module, in its package."""
 TESTS = (
@@ -30,6 +32,8 @@ TESTS = (
     "test/node/test_model_swaps.py",
     "test/node/test_stream_commands.py",
     "test/node/services/test_in_place.py",
+    "test/simulation/test_simulator.py",
+    "test/simulation/test_ground_contacts.py",
 )
 LIBRARIES = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 SANITIZERS = {"address": "address,undefined", "thread": "thread"}

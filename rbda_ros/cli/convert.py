@@ -17,7 +17,7 @@ from rbda_ros.description.report import Report
 from rbda_ros.description.source import urdf_text
 from rbda_ros.description.urdf_writer import write_urdf
 from rbda_ros.description.xml_text import LARGEST_TEXT, children, parse_xml
-from rbda_ros.errors import ModelError
+from rbda_ros.errors import ModelError, counted
 
 MJCF_ENDINGS = (".xml", ".mjcf")
 """Of files that are written as MJCF."""
@@ -49,6 +49,12 @@ def add_parser(subparsers: Any) -> None:
         metavar="FILE",
         help="the loop file to write (default: beside the URDF, as NAME_loops.yaml)",
     )
+    parser.add_argument(
+        "--serial",
+        action="store_true",
+        help="write the tree of the independent joints: inertia that the loops add as armature, "
+        "limits mapped from the motors, and W over the range of motion as NAME_actuation.npz",
+    )
     mjcf = parser.add_argument_group("with MJCF")
     mjcf.add_argument("--floating-base", action="store_true", help="the root link moves freely")
     mjcf.add_argument(
@@ -69,6 +75,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the files; returns the exit code."""
+    if args.serial:
+        return _write_serial(args)
     if args.output.suffix in MJCF_ENDINGS:
         return _write_mjcf(args)
     if args.floating_base or args.poses is not None or args.balance_inertia:
@@ -90,8 +98,50 @@ def run(args: argparse.Namespace) -> int:
         return 1
     for warning in description.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    print(f"{args.output}: {len(description.links)} links, {len(description.joints)} joints")
-    print(f"{loops}: {len(description.constraints)} constraints")
+    links = counted(len(description.links), "link")
+    print(f"{args.output}: {links}, {counted(len(description.joints), 'joint')}")
+    print(f"{loops}: {counted(len(description.constraints), 'constraint')}")
+    return 0
+
+
+def _write_serial(args: argparse.Namespace) -> int:
+    """Write the serial tree, as URDF or MJCF, and its table; returns the exit code."""
+    import numpy as np
+
+    from rbda_ros.exports import serial_tree, write_mjcf
+
+    if args.poses is not None:
+        print("--poses: a tree has no loops to close; leave it out", file=sys.stderr)
+        return 1
+    table = args.output.with_name(f"{args.output.stem}_actuation.npz")
+    try:
+        serial = serial_tree(load(args))
+        description = serial.robot.description
+        notes = list(serial.notes)
+        if args.output.suffix in MJCF_ENDINGS:
+            export = write_mjcf(serial.robot, balance_inertia=args.balance_inertia)
+            notes += export.notes
+            args.output.write_text(export.text, encoding="utf-8")
+        else:
+            loops = args.output_loops or args.output.with_name(f"{args.output.stem}_loops.yaml")
+            drawn = _drawn(args.robot, dict(args.xacro or ()))
+            args.output.write_text(write_urdf(description, drawn), encoding="utf-8")
+            loops.write_text(write_loop_file(description), encoding="utf-8")
+        np.savez(table, allow_pickle=False, **serial.table)
+    except (ModelError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    for note in notes:
+        print(f"warning: {note}", file=sys.stderr)
+    print("joint, armature, position limits, effort limit, velocity limit")
+    for joint in description.joints:
+        if joint.type != "fixed":
+            limits = joint.limits
+            print(
+                f"{joint.name}, {joint.armature:.4g}, {limits.lower:.4g} to {limits.upper:.4g},"
+                f" {limits.effort:.4g}, {limits.velocity:.4g}"
+            )
+    print(f"{args.output}: {len(description.links)} links; {table}: W over the range of motion")
     return 0
 
 
@@ -111,11 +161,13 @@ def _write_mjcf(args: argparse.Namespace) -> int:
         args.output.write_text(export.text, encoding="utf-8")
         for note in (*robot.warnings, *export.notes):
             print(f"warning: {note}", file=sys.stderr)
-        print(
-            f"{args.output}: {len(robot.links)} links, {len(export.joints)} joints,"
-            f" {len(robot.description.constraints)} constraints,"
-            f" {len(robot.actuated_coordinates)} motors"
+        counts = (
+            counted(len(robot.links), "link"),
+            counted(len(export.joints), "joint"),
+            counted(len(robot.description.constraints), "constraint"),
+            counted(len(robot.actuated_coordinates), "motor"),
         )
+        print(f"{args.output}: {', '.join(counts)}")
         if poses is not None:
             path = args.output.with_name(f"{args.output.stem}_poses.npz")
             np.savez(path, allow_pickle=False, **poses)

@@ -549,12 +549,11 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
   state_t *s = m->state;
   const settings_t *settings = &config->settings;
   joint_state_t state;
-  layout_t *layout = find_layout(&s->state_layouts, &config->model.joints, data, size, &state);
-  if (layout == NULL) return state.name_count > MAX_NAMES ? WRONG_SIZE : UNREADABLE;
-  m->detail.value = (double)(moment.now - state.stamp);
-  if (is_stale(state.stamp, moment.now, settings->timeout)) return STALE;
+  layout_t *layout;
+  code_t code = take_joint_state(m, &s->state_layouts, data, size, moment, &state, &layout);
+  if (code != ACCEPTED) return code;
   if (layout->repeated || layout->known == 0) return MISNAMED;
-  code_t code = check_sizes(settings, layout, &state);
+  code = check_sizes(settings, layout, &state);
   if (code != ACCEPTED) return code;
   const int64_t time = state.stamp != 0 ? state.stamp : moment.now;
   if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;
@@ -593,10 +592,6 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
     code = observe(m, sink, layout, &state, time);
     if (code != ACCEPTED) reject(m, code, JOINT_STATES, data, size);
   }
-  record_t *record = next_record(&m->states);
-  memcpy(record->health, route->closing.health, sizeof record->health);
-  record->health[LIMITED] = (double)limited;
-  record->age = state.stamp != 0 ? (double)(moment.now - state.stamp) * 1e-9 : NAN;
-  record->duration = (double)(monotonic() - began) * 1e-9;
+  record_answer(&m->states, route->closing.health, limited, state.stamp, moment, began);
   return ACCEPTED;
 }

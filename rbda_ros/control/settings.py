@@ -404,7 +404,7 @@ def checked_settings(values: Mapping[str, Any]) -> Settings:
     """
     converted = dict(values)
     for name in ("command_joints", "model_folders"):
-        converted[name] = _texts(name, values[name])
+        converted[name] = texts(name, values[name])
     for name in ("gravity", "terms"):
         converted[name] = tuple(values[name])
     settings = Settings(**converted)
@@ -433,7 +433,7 @@ def checked_settings(values: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def _texts(name: str, values: Any) -> tuple[str, ...]:
+def texts(name: str, values: Any) -> tuple[str, ...]:
     """The entries of a list of texts. ``[""]``, the old way to write an empty list, has none."""
     given = values if isinstance(values, list | tuple) else () if not values else [values]
     wrong = [value for value in given if not isinstance(value, str)]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from rbda_ros.cluster_tree.cancelling import cancellable
 from rbda_ros.kernels.llvm_text import Lanes, literal
 from rbda_ros.kernels.plan import Plan, padded_count
-from rbda_ros.kernels.program import Program, may_fuse
+from rbda_ros.kernels.program import Program
 from rbda_ros.kernels.writer import Writer, declaration
 
 
@@ -30,7 +30,7 @@ def functions(plan: Plan, lanes: Lanes, together: int) -> dict[str, str]:
 
 
 def _angles(plan: Plan, lanes: Lanes, together: int) -> str:
-    writer = Writer(plan, lanes, may_fuse(plan.program))
+    writer = Writer(plan, lanes)
     for value in plan.before:
         writer.compute((value,))
     if lanes.count > 1:
@@ -60,8 +60,7 @@ def _angles(plan: Plan, lanes: Lanes, together: int) -> str:
 
 
 def _chunk(plan: Plan, k: int, lanes: Lanes) -> str:
-    program, checks = plan.program, k >= plan.answering
-    writer = Writer(plan, lanes, may_fuse(program) and not checks)
+    program, writer = plan.program, Writer(plan, lanes)
     where: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for i, results in enumerate(program.results):
         for j, value in enumerate(results):

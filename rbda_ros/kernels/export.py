@@ -1,8 +1,8 @@
 """Kernels as plain C99: no dependency but <math.h>, no memory but the stack.
 
 Sines, cosines, minima and maxima are written out as machine code has them (`sincos.py`,
-`writer.py`), so that compiled without contraction (``-ffp-contract=off``) the results are the same
-to the last bit as from machine code that fuses nothing.
+`writer.py`), and products that the program fuses with sums are calls of ``fma``. So, compiled
+without contraction (``-ffp-contract=off``), the results are those of machine code to the last bit.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ _FORMS = {
     "fmin": "{1} < {0} || {0} != {0} ? {1} : {0}",
     "fmax": "{1} > {0} || {0} != {0} ? {1} : {0}",
     "if_else_zero": "{0} != 0.0 ? {1} : 0.0",
+    "fma": "fma({0}, {1}, {2})",
+    "fms": "fma({0}, {1}, -{2})",
+    "fnma": "fma(-{0}, {1}, {2})",
 }
 # The word for arrays that do not overlap, which C++ has only with underscores.
 RESTRICT = (
@@ -45,7 +48,9 @@ RESTRICT = (
 INCLUDES = ("#include <math.h>", "#include <stdint.h>", "#include <string.h>", "")
 _LOCAL = re.compile(r"\b[vsc]\d+\b")
 # Words that a parameter must not be called, beside its own function's local names.
-_RESERVED = {"double", "const", "void", "static", "int", "if", "else", "return", "w", *OPERATIONS}
+_RESERVED = {"double", "const", "void", "static", "int", "if", "else", "return", "w", "fma"} | {
+    *OPERATIONS
+}
 
 
 def export_c(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
@@ -137,9 +136,8 @@ def compile_batch(function: ca.Function, check: ca.Function | None = None) -> Ba
 
 
 def _key(form: str, *functions: ca.Function) -> str:
-    fused = os.environ.get("RBDA_ROS_FUSE", "1")
     programs = [each.serialize() for each in functions]
-    return fingerprint(form, versions(), processor(), fused, *programs)
+    return fingerprint(form, versions(), processor(), *programs)
 
 
 def _aligned(values: Array) -> Array:

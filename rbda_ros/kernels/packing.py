@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rbda_ros.cluster_tree.cancelling import cancellable
-from rbda_ros.kernels.program import Program
+from rbda_ros.kernels.program import FUSED, Program, shapes
 
 Pack = tuple[int, ...]
 """Values in the lanes of a vector; a value alone is a pack of one."""
@@ -29,9 +29,9 @@ class Operand(NamedTuple):
 Packs = dict[Pack, tuple[Operand, ...]]
 """Values that are computed at once, and from what; differences are sums of signed operands."""
 
-_PACKABLE = {"add", "sub", "mul", "sq", "twice", "div", "inv", "sqrt"}
+_PACKABLE = {"add", "sub", "mul", "sq", "twice", "div", "inv", "sqrt", *FUSED}
 _SUMS = ("add", "sub")
-_COMMUTE = ("add", "sub", "mul")
+_COMMUTE = ("add", "sub", "mul", *FUSED)
 
 
 def find_packs(program: Program, widest: int) -> Packs:
@@ -49,28 +49,6 @@ def find_packs(program: Program, widest: int) -> Packs:
     return packer.packs
 
 
-def _shapes(program: Program) -> list[int]:
-    """A number for each value, the same for values that differ in inputs, constants and signs.
-
-    Mirrored limbs have sums where others have differences, and the negative of a value.
-    """
-    known: dict[object, int] = {}
-    shapes = []
-    for port in program.inputs:
-        shapes += [known.setdefault(port.name, len(known))] * port.size
-    shapes += [known.setdefault(None, len(known))] * len(program.constants)
-    for operation, arguments in program.instructions:
-        of = [shapes[argument] for argument in arguments]
-        if operation == "neg":
-            shapes.append(of[0])
-            continue
-        if operation in _COMMUTE:
-            of.sort()
-        name = "sum" if operation in _SUMS else operation
-        shapes.append(known.setdefault((name, *of), len(known)))
-    return shapes
-
-
 def _alike(shapes: Sequence[int], values: Iterable[int]) -> list[list[int]]:
     """Values grouped by shape, each once, in their order."""
     groups: dict[int, dict[int, None]] = {}
@@ -85,7 +63,7 @@ class _Packer:
     def __init__(self, program: Program) -> None:
         self.instructions = program.instructions
         self.first_constant, self.first = program.first_constant, program.first_result
-        self.shapes = _shapes(program)
+        self.shapes = shapes(program)
         self.packs: Packs = {}
         self.packed: set[int] = set()
         self.summed: set[int] = set()
@@ -99,11 +77,20 @@ class _Packer:
         return self.instructions[value - self.first].arguments
 
     def summands(self, value: int) -> Iterator[int]:
-        """Terms of a sum, from the last: ``c, b, a`` of ``(a + b) - c``; each sum once."""
-        while self.operation(value) in _SUMS and not (value in self.packed or value in self.summed):
-            self.summed.add(value)
-            value, last = self.arguments(value)
-            yield last
+        """Terms of a sum, from the last: ``c, b, a`` of ``(a + b) - c``; each sum once.
+
+        Products that are fused with the sum are no terms: there is no value to pack.
+        """
+        while not (value in self.packed or value in self.summed):
+            if self.operation(value) in FUSED:
+                self.summed.add(value)
+                value = self.arguments(value)[2]
+            elif self.operation(value) in _SUMS:
+                self.summed.add(value)
+                value, last = self.arguments(value)
+                yield last
+            else:
+                break
         yield value
 
     def pack_all(self, values: list[int], widest: int) -> None:
@@ -140,11 +127,18 @@ class _Packer:
         """Operands of packed values; factors and summands change places to be alike."""
         rows, first = [], self.arguments(values[0])
         for value in values:
-            arguments = self.arguments(value)
-            signs = (1, -1) if self.operation(value) == "sub" else (1,) * len(arguments)
+            operation, arguments = self.instructions[value - self.first]
             alike = self.shapes[arguments[0]] == self.shapes[first[0]]
-            step = 1 if alike or self.operation(value) not in _COMMUTE else -1
-            rows.append(list(zip(arguments, signs, strict=True))[::step])
+            swapped = operation in _COMMUTE and not alike
+            if swapped:
+                arguments = (arguments[1], arguments[0], *arguments[2:])
+            signs = (1,) * len(arguments)
+            if operation == "sub":
+                signs = (-1, 1) if swapped else (1, -1)
+            elif operation in FUSED:
+                product, addend = FUSED[operation]
+                signs = (product, 1, addend)
+            rows.append(list(zip(arguments, signs, strict=True)))
         return tuple(
             self.without_sign(*map(tuple, zip(*column, strict=True)))
             for column in zip(*rows, strict=True)

@@ -6,7 +6,6 @@ the instructions in their order. An instruction reads only values with smaller n
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -81,32 +80,24 @@ They mean what they mean in C; truth is any value but zero.
 ``sign`` keeps zeros and NaN; ``fmin`` and ``fmax`` prefer a number to a NaN.
 """
 
+FUSED = {"fma": (1, 1), "fms": (1, -1), "fnma": (-1, 1)}
+"""Further operations, of x, y and z: the signs of x*y and of z in a sum that is rounded once."""
+
 _SMOOTH = {"add", "sub", "mul", "sq", "twice", "neg", "div", "inv", "sin", "cos"}
+_SUMS = ("add", "sub")
+_PRODUCTS = ("mul", "sq")
 
 _NAMES = {getattr(ca, name): name[3:].lower() for name in dir(ca) if name.startswith("OP_")}
 _SAME = {"constpow": "pow"}
 _COPIES = {"assign", "lift"}
 
 
-def is_smooth(program: Program) -> bool:
-    """Whether it takes no roots and compares nothing; without what checks its inputs."""
-    answered = program.instructions[: program.answered]
-    return {instruction.operation for instruction in answered} <= _SMOOTH
-
-
-def may_fuse(program: Program) -> bool:
-    """Whether machine code may fuse products with sums: see `writer.py`.
-
-    With ``RBDA_ROS_FUSE=0`` in the environment it never does, and rounds as exported C does.
-    """
-    return os.environ.get("RBDA_ROS_FUSE", "1") != "0" and is_smooth(program)
-
-
 def read_program(function: ca.Function) -> Program:
     """The program of a CasADi SX function with dense inputs and outputs.
 
     Divisions by one value become products with its inverse: CasADi counts both as one
-    instruction, but a division takes as long as ten products.
+    instruction, but a division takes as long as ten products. Products are fused with sums, except
+    in a program that takes roots or compares, where a difference that is exactly zero must stay so.
 
     Raises:
         UnsupportedOperationError: an operation has no counterpart in `OPERATIONS`.
@@ -115,7 +106,9 @@ def read_program(function: ca.Function) -> Program:
         raise UnsupportedOperationError(f"{function.name()} is no SX function")
     inputs = tuple(_port(function, i, "in") for i in range(function.n_in()))
     outputs = tuple(_port(function, i, "out") for i in range(function.n_out()))
-    return _with_inverses(_Reader(function, inputs, outputs).read())
+    program = _with_inverses(_Reader(function, inputs, outputs).read())
+    smooth = {instruction.operation for instruction in program.instructions} <= _SMOOTH
+    return _with_fused_products(program) if smooth else program
 
 
 def _with_inverses(program: Program) -> Program:
@@ -141,6 +134,66 @@ def _with_inverses(program: Program) -> Program:
             number.append(add(operation, *x))
     results = tuple(tuple(number[value] for value in values) for values in program.results)
     return replace(program, instructions=tuple(instructions), results=results)
+
+
+def _with_fused_products(program: Program) -> Program:
+    """The same program, with each product that one sum alone reads fused with that sum.
+
+    The program decides this, not a compiler, so that machine code for one state and for many, and
+    exported C, round alike. Of two products, the one of the smaller shape is fused: the same one in
+    equal limbs.
+    """
+    first, shape = program.first_result, shapes(program)
+    uses = Counter(value for _, arguments in program.instructions for value in arguments)
+    uses.update(value for values in program.results for value in values)
+
+    def can_be_fused(value: int) -> bool:
+        product = value >= first and program.instructions[value - first].operation in _PRODUCTS
+        return product and uses[value] == 1
+
+    product_of: dict[int, int] = {}  # of each sum
+    for value, (operation, arguments) in enumerate(program.instructions, first):
+        if operation in _SUMS and (products := [*filter(can_be_fused, arguments)]):
+            product_of[value] = min(products, key=shape.__getitem__)
+    fused = set(product_of.values())
+
+    number = list(range(first))  # of each old value
+    instructions: list[Instruction] = []
+    for value, (operation, arguments) in enumerate(program.instructions, first):
+        number.append(first + len(instructions))
+        if value in fused:
+            continue
+        if value in product_of:
+            product = product_of[value]
+            at = arguments.index(product)
+            factors = program.instructions[product - first].arguments
+            operation = "fma" if operation == "add" else ("fms", "fnma")[at]
+            arguments = (factors[0], factors[-1], arguments[1 - at])
+        instructions.append(Instruction(operation, tuple(number[v] for v in arguments)))
+    results = tuple(tuple(number[value] for value in values) for values in program.results)
+    return replace(program, instructions=tuple(instructions), results=results)
+
+
+def shapes(program: Program) -> list[int]:
+    """A number for each value, the same for values that differ in inputs, constants and signs.
+
+    Mirrored limbs have sums where others have differences, and the negative of a value.
+    """
+    known: dict[object, int] = {}
+    found = []
+    for port in program.inputs:
+        found += [known.setdefault(port.name, len(known))] * port.size
+    found += [known.setdefault(None, len(known))] * len(program.constants)
+    for operation, arguments in program.instructions:
+        of = [found[argument] for argument in arguments]
+        if operation == "neg":
+            found.append(of[0])
+            continue
+        name = "sum" if operation in _SUMS else "fused" if operation in FUSED else operation
+        if name in ("sum", "mul", "fused"):
+            of[:2] = sorted(of[:2])
+        found.append(known.setdefault((name, *of), len(known)))
+    return found
 
 
 def _port(function: ca.Function, i: int, direction: str) -> Port:
@@ -218,8 +271,7 @@ def fuse_check(program: Program, check: Program) -> Program:
     """The program, and behind it the instructions and the output of a check of its first input.
 
     What both compute is computed once. The numbers of the program stay what they are, to the last
-    bit, whether it is checked or not. Where its products may be fused with sums (`writer.py`),
-    reading one of them elsewhere too would undo that; so there both share sines and cosines only.
+    bit, whether it is checked or not.
 
     Args:
         program: any; the check reads the first of its inputs.
@@ -236,18 +288,13 @@ def fuse_check(program: Program, check: Program) -> Program:
         for operation, given in program.instructions
     ]
     known = {each: first + i for i, each in enumerate(instructions)}
-    shared = ("sin", "cos") if is_smooth(program) else None
     number = [*range(given.size), *(place[value.hex()] for value in check.constants)]
-    equal = list(number)  # the same value where it is one of the program, shared or not
     for operation, arguments in check.instructions:
-        same = known.get(Instruction(operation, tuple(equal[v] for v in arguments)))
         own = Instruction(operation, tuple(number[v] for v in arguments))
-        if same is not None and (shared is None or operation in shared):
-            number.append(same)
-        else:
+        if own not in known:
             instructions.append(own)
-            number.append(first + len(instructions) - 1)
-        equal.append(number[-1] if same is None else same)
+            known[own] = first + len(instructions) - 1
+        number.append(known[own])
     results = [
         tuple(v + shift if v >= program.first_result else v for v in values)
         for values in program.results

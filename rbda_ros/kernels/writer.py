@@ -1,20 +1,19 @@
 """The body of one function in LLVM IR: the instructions of a program, or of a part of it.
 
-The code rounds as CasADi's virtual machine does, but for one liberty: a product and the sum it
-goes into may be fused, with one rounding in place of two. A program that takes roots or compares
-does not use it, because a difference that is exactly zero must stay so; nor does any with
-``RBDA_ROS_FUSE=0`` in the environment, for the bits of exported C. There is no other fast-math
-flag, and the floating-point state of the thread is never touched.
+The code rounds as the program says (`program.py`): a product is fused with a sum where the program
+has one instruction for both, and nowhere else. There is no fast-math flag, and the floating-point
+state of the thread is never touched. So one state and many give the same bits, as exported C does.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from rbda_ros.kernels.llvm_text import LIBRARY_DECLARATIONS, Lanes, library_call, literal
 from rbda_ros.kernels.packing import Pack
 from rbda_ros.kernels.plan import Plan
-from rbda_ros.kernels.program import Program
+from rbda_ros.kernels.program import FUSED, Program
 from rbda_ros.kernels.sincos import sincos_definition
 
 _ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
@@ -63,10 +62,9 @@ class Writer:
     Args:
         plan: what the function is of.
         lanes: states evaluated at once.
-        fused: whether products may be fused with sums.
     """
 
-    def __init__(self, plan: Plan, lanes: Lanes, fused: bool) -> None:
+    def __init__(self, plan: Plan, lanes: Lanes) -> None:
         self.plan, self.lanes = plan, lanes
         self.program = plan.program
         self.lines: list[str] = []
@@ -76,7 +74,6 @@ class Writer:
         self.pairs: dict[int, tuple[str, str]] = {}
         self.intrinsics: dict[tuple[str, Lanes], int] = {}
         self.has_sincos = self.clears = False
-        self.fused = "contract" if fused else ""
         self.places = [
             (f"%i{i}", j) for i, port in enumerate(self.program.inputs) for j in range(port.size)
         ]
@@ -183,9 +180,7 @@ class Writer:
         x, T = self.operand(lanes), self.of(lanes).type
         if len(set(signs)) == 1:
             return x if signs[0] > 0 else self.name(f"fneg {T} {x}")
-        # A product, which a sum can take in; with +-1 it is exact.
-        factors = ", ".join(f"double {literal(float(sign))}" for sign in signs)
-        return self.name(f"fmul {self.fused} {T} {x}, <{factors}>")
+        return self.name(f"fmul {T} {x}, {_factors(signs)}")
 
     def in_a_row(self, lanes: Pack) -> bool:
         """Whether values from before this function are side by side in memory."""
@@ -218,10 +213,20 @@ class Writer:
             given = [self.operand((argument,)) for argument in instruction.arguments]
             self.operands[pack] = self.operation(instruction.operation, self.lanes, *given)
         else:
-            given = [self.signed(*operand) for operand in self.plan.operands(pack)]
-            operation = "add" if instruction.operation == "sub" else instruction.operation
-            self.operands[pack] = self.operation(operation, self.of(pack), *given)
+            self.operands[pack] = self.packed(instruction.operation, pack)
         self.lane_of |= {value: (pack, k) for k, value in enumerate(pack)}
+
+    def packed(self, operation: str, pack: Pack) -> str:
+        """Append the vector instruction of a pack; differences are sums of signed operands."""
+        operands, wide = self.plan.operands(pack), self.of(pack)
+        if operation in ("add", "sub"):
+            for (lanes, signs), other in itertools.permutations(operands):
+                if len(set(signs)) > 1:  # the product with +-1 is exact, so the sum rounds alike
+                    x, y = self.operand(lanes), self.signed(*other)
+                    return self.intrinsic("fma", wide, x, _factors(signs), y)
+        given = [self.signed(*operand) for operand in operands]
+        name = "add" if operation == "sub" else "fma" if operation in FUSED else operation
+        return self.operation(name, wide, *given)
 
     def sincos(self, angle: int) -> tuple[str, str]:
         """Sine and cosine of a value, evaluated together."""
@@ -235,17 +240,22 @@ class Writer:
             self.pairs[angle] = sine, cosine
         return self.pairs[angle]
 
-    def operation(self, operation: str, lanes: Lanes, x: str, y: str = "") -> str:
-        """Append an operation on operands, with the meaning that `OPERATIONS` tells."""
+    def operation(self, operation: str, lanes: Lanes, x: str, y: str = "", z: str = "") -> str:
+        """Append an operation on operands, with the meaning that `OPERATIONS` and `FUSED` tell."""
         T, B = lanes.type, lanes.boolean
         zero, one = literal(0.0, lanes), literal(1.0, lanes)
         match operation:
             case "add" | "sub" | "mul":
-                return self.name(f"{_ARITHMETIC[operation]} {self.fused} {T} {x}, {y}")
+                return self.name(f"{_ARITHMETIC[operation]} {T} {x}, {y}")
             case "sq":
-                return self.name(f"fmul {self.fused} {T} {x}, {x}")
+                return self.name(f"fmul {T} {x}, {x}")
             case "twice":
-                return self.name(f"fadd {self.fused} {T} {x}, {x}")
+                return self.name(f"fadd {T} {x}, {x}")
+            case "fma" | "fms" | "fnma":
+                product, addend = FUSED[operation]
+                x = x if product > 0 else self.name(f"fneg {T} {x}")
+                z = z if addend > 0 else self.name(f"fneg {T} {z}")
+                return self.intrinsic("fma", lanes, x, y, z)
             case "div":
                 return self.name(f"fdiv {T} {x}, {y}")
             case "inv":
@@ -286,6 +296,11 @@ class Writer:
         T = lanes.type
         given = ", ".join(f"{T} {x}" for x in operands)
         return self.name(f"call {T} @llvm.{name}.{lanes.suffix}({given})")
+
+
+def _factors(signs: tuple[int, ...]) -> str:
+    """A vector of +-1."""
+    return f"<{', '.join(f'double {literal(float(sign))}' for sign in signs)}>"
 
 
 def _declare(intrinsic: str, lanes: Lanes, count: int) -> str:

@@ -82,7 +82,7 @@ def declare(node: Any) -> Settings:
             if name in MAPS or name == "end_effectors":
                 _declare_text(node, name, default, descriptor)
             elif default == ():
-                _declare_list(node, name, descriptor)
+                declare_list(node, name, descriptor)
             else:
                 default = list(default) if isinstance(default, tuple) else default
                 node.declare_parameter(name, default, descriptor)
@@ -102,7 +102,7 @@ def read(node: Any) -> Settings:
     return checked_settings(vars(Settings()) | given)
 
 
-def _declare_list(node: Any, name: str, descriptor: ParameterDescriptor) -> None:
+def declare_list(node: Any, name: str, descriptor: ParameterDescriptor) -> None:
     """Declare a list of texts that may be empty.
 
     ROS tools give an empty list the type of any array, or none; so its type may change, and

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import rclpy
+from geometry_msgs.msg import TransformStamped
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock, ClockType
@@ -30,12 +31,20 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
+from rbda_ros.control.settings import ParameterError, texts
 from rbda_ros.errors import InputError, ModelError, one_line
+from rbda_ros.node.parameters import declare_list
 from rbda_ros.node.robot_file import urdf_and_loops
 from rbda_ros.node.spin import init, spin
 from rbda_ros.robot.robot import Robot, load_robot
 from rbda_ros.simulation.simulator import Simulator
 from rbda_ros.spatial import Array
+from rbda_ros.srv import SetSpeed
+
+try:
+    from tf2_msgs.msg import TFMessage
+except ImportError:  # it has no wheel for machines without ROS
+    TFMessage = None
 
 WORST_LAG = 0.1
 """Time that the simulation may be late before it gives the rest up [s]."""
@@ -44,8 +53,8 @@ MAX_DELAYED = 10_000
 
 PARAMETERS: dict[str, tuple[Any, str]] = {
     "rate": (500.0, "joint states per second of simulated time [Hz]"),
-    "joints": ([""], "joints of joint_states, in this order; empty for all with one coordinate"),
-    "command_joints": ([""], "order of ~/effort_array; empty for the actuated joints"),
+    "joints": ([], "joints of joint_states, in this order; empty for all with one coordinate"),
+    "command_joints": ([], "order of ~/effort_array; empty for the actuated joints"),
     "effort_timeout": (0.1, "simulated time after which a motor without commands gives none [s]"),
     "stiffness": (0.0, "of motors that are commanded a position [N m/rad, N/m]"),
     "damping": (0.0, "of motors that are commanded a velocity [N m s/rad, N s/m]"),
@@ -56,7 +65,7 @@ PARAMETERS: dict[str, tuple[Any, str]] = {
     "seed": (0, "of noise and lost messages"),
     "message_loss": (0.0, "share of joint states that are lost, 0 to 1"),
     "delay": (0.0, "simulated time from measurement to publication of joint states [s]"),
-    "failed_motors": ([""], "actuated joints whose motors give no effort"),
+    "failed_motors": ([], "actuated joints whose motors give no effort"),
 }
 FIXED = ("rate", "joints", "command_joints", "publish_clock", "seed")
 """Parameters that cannot change while it runs."""
@@ -97,14 +106,17 @@ class SimulatedRobot(Node):
         self._clock_topic = None
         if self._value("publish_clock"):
             self._clock_topic = self.create_publisher(ClockMessage, "/clock", 10)
-        self._odometry = None
+        self._odometry = self._transforms = None
         if self.robot.floating_base:
             self._odometry = self.create_publisher(Odometry, "odom", 10)
+            if TFMessage is not None:
+                self._transforms = self.create_publisher(TFMessage, "/tf", 100)
         self.create_subscription(JointState, "~/motor_commands", self._on_commands, 10)
         self.create_subscription(Float64MultiArray, "~/effort_array", self._on_array, 10)
         self.create_service(SetBool, "~/pause", self._on_pause)
         self.create_service(Trigger, "~/step", self._on_step)
         self.create_service(Trigger, "~/reset", self._on_reset)
+        self.create_service(SetSpeed, "~/set_speed", self._on_speed)
         self.add_on_set_parameters_callback(self._on_parameters)
 
         self._steps = max(round(1.0 / (self._value("rate") * simulator.dt)), 1)
@@ -118,7 +130,10 @@ class SimulatedRobot(Node):
     def _declare(self) -> None:
         for name, (value, text) in PARAMETERS.items():
             descriptor = ParameterDescriptor(description=text, read_only=name in FIXED)
-            self.declare_parameter(name, value, descriptor)
+            if value == []:
+                declare_list(self, name, descriptor)
+            else:
+                self.declare_parameter(name, value, descriptor)
         given = [self.get_parameter(name) for name in PARAMETERS]
         if problem := self._problem(given):
             raise InputError(problem)
@@ -127,12 +142,17 @@ class SimulatedRobot(Node):
         return self.get_parameter(name).value
 
     def _names(self, name: str) -> list[str]:
-        return [each for each in self._value(name) if each]
+        return list(texts(name, self._value(name)))
 
     def _problem(self, parameters: Sequence[Parameter]) -> str:
         """Why some parameters cannot be used; empty where they can."""
         for parameter in parameters:
             name, value = parameter.name, parameter.value
+            if PARAMETERS.get(name, (0,))[0] == []:
+                try:
+                    value = texts(name, value)
+                except ParameterError as error:
+                    return str(error)
             if name == "joints":
                 known: Any = self.robot.coordinates.scalar_positions
             elif name in ("command_joints", "failed_motors"):
@@ -145,7 +165,7 @@ class SimulatedRobot(Node):
                 return f"{name} is {value}; give a finite number that is not negative"
             else:
                 continue
-            if unknown := [each for each in value if each and each not in known]:
+            if unknown := [each for each in value if each not in known]:
                 return f"{name}: {unknown[0]!r} is unknown; use some of {', '.join(known)}"
         return ""
 
@@ -165,19 +185,23 @@ class SimulatedRobot(Node):
         self._rebase = True
 
     def _on_commands(self, message: JointState) -> None:
-        """Efforts of motors by name; positions and velocities where the message has them."""
-        fields = [np.asarray(each) for each in (message.effort, message.position, message.velocity)]
-        names = list(message.name)
-        if any(len(each) not in (0, len(names)) for each in fields):
+        """Efforts, positions and velocities of motors by name; NaN where one is not commanded."""
+        count = len(message.name)
+        given = [message.effort, message.position, message.velocity]
+        if any(len(each) not in (0, count) for each in given):
             return self._reject("a command has arrays of different lengths")
-        if any(not np.isfinite(each).all() for each in fields):
-            return self._reject("a command has a number that is not finite")
-        if unknown := [name for name in names if name not in self._motor]:
-            return self._reject(f"{unknown[0]!r} is no motor; they are {', '.join(self._motor)}")
-        places = [self._motor[name] for name in names]
-        own = (self._effort, 0.0), (self._position, np.nan), (self._velocity, np.nan)
-        for (target, absent), given in zip(own, fields, strict=True):
-            target[places] = given if len(given) else absent
+        fields = np.array([each if len(each) else np.full(count, np.nan) for each in given])
+        if np.isinf(fields).any():
+            return self._reject("a command has an infinite number")
+        commanded = [i for i in range(count) if not np.isnan(fields[:, i]).all()]
+        for i in commanded:
+            if message.name[i] not in self._motor:
+                motors = ", ".join(self._motor)
+                return self._reject(f"{message.name[i]!r} is no motor; they are {motors}")
+        places = [self._motor[message.name[i]] for i in commanded]
+        effort, position, velocity = fields[:, commanded]
+        self._effort[places] = np.nan_to_num(effort)
+        self._position[places], self._velocity[places] = position, velocity
         self._commanded_at[places] = self.simulator.time
 
     def _on_array(self, message: Float64MultiArray) -> None:
@@ -249,7 +273,10 @@ class SimulatedRobot(Node):
             self._clock_topic.publish(ClockMessage(clock=stamp))
         q, qd = self.simulator.q, self.simulator.qd
         if self._odometry is not None:
-            self._odometry.publish(_odometry(q, qd, stamp, self.robot.links[0]))
+            odometry = _odometry(q, qd, stamp, self.robot.links[0])
+            self._odometry.publish(odometry)
+            if self._transforms is not None:
+                self._transforms.publish(TFMessage(transforms=[transform_of(odometry)]))
         if self._noise.random() >= self._value("message_loss"):
             positions, velocities = self._measured
             message = JointState(name=self._state.name)
@@ -288,6 +315,12 @@ class SimulatedRobot(Node):
         response.success, response.message = True, "at 0 s"
         return response
 
+    def _on_speed(self, request: SetSpeed.Request, response: SetSpeed.Response) -> Any:
+        speed = Parameter("speed", Parameter.Type.DOUBLE, request.speed)
+        (result,) = self.set_parameters([speed])
+        response.success, response.message = result.successful, result.reason
+        return response
+
 
 def _places(robot: Robot, joints: Sequence[str]) -> tuple[list[int], list[int]]:
     """Indices of joints with one coordinate, in q and in qd."""
@@ -309,6 +342,16 @@ def _odometry(q: Array, qd: Array, stamp: Any, base: str) -> Odometry:
     twist.linear.x, twist.linear.y, twist.linear.z = map(float, qd[:3])
     twist.angular.x, twist.angular.y, twist.angular.z = map(float, qd[3:6])
     return message
+
+
+def transform_of(odometry: Odometry) -> TransformStamped:
+    """The pose of an odometry message as a transform."""
+    pose = odometry.pose.pose
+    transform = TransformStamped(header=odometry.header, child_frame_id=odometry.child_frame_id)
+    moved = transform.transform.translation
+    moved.x, moved.y, moved.z = pose.position.x, pose.position.y, pose.position.z
+    transform.transform.rotation = pose.orientation
+    return transform
 
 
 def main(argv: Sequence[str]) -> int:

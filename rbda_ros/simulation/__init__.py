@@ -1,8 +1,9 @@
 """Simulation: robots that move with their loops closed, one or many at a time.
 
-Lives here: `Simulator`, `ground_contacts`, and `stepper`, the C module for the steps.
+Lives here: `Simulator`, `ground_contacts`, `collision_shapes`, and `stepper`, the C module for the
+steps.
 Comes in: the robot and its kernels.
-Used from outside: `simulator`, `ground_contacts`.
+Used from outside: `simulator`, `ground_contacts`, `collision_shapes`.
 """
 
 from pkgutil import extend_path

@@ -7,6 +7,7 @@ do not touch; put points on them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -24,7 +25,7 @@ MAX_POINTS, MAX_BODIES = 64, 32
 
 
 @dataclass(frozen=True)
-class Shape:
+class Shape(ABC):
     """Part of a link that touches the ground.
 
     Attributes:
@@ -37,9 +38,9 @@ class Shape:
     friction: float = field(default=0.8, kw_only=True)
     restitution: float = field(default=0.0, kw_only=True)
 
+    @abstractmethod
     def spheres(self) -> Array:
         """(n, 4) centres in the link's frame, and radii [m]."""
-        raise NotImplementedError
 
     def check(self, where: str) -> Array:
         """The spheres, of numbers that can be used."""

@@ -158,9 +158,11 @@ class Simulator:
         self._iterations = FRICTION_ITERATIONS if friction and _sticks(robot) else 1
         self._charts: list[_Chart] = []
         self._steppers: dict[bool, Any] = {}
+        self._plain: Any = None
         self._error: Exception | None = None
         self._held = np.zeros((self._rows, len(self._lag)))
-        self._chart_of(tuple(robot.independent_coordinates))
+        self._allocate()
+        self._chart_of(_first_choice(robot))
         self.reset()
 
     # The state.
@@ -240,13 +242,12 @@ class Simulator:
         """
         which = np.arange(self._rows)[slice(None) if rows is None else np.asarray(rows)]
         new_q, new_yd = self._initial_state(which, q, qd, seed)
-        if rows is None:
-            self._allocate()
         for name in _STATE:
             getattr(self, name)[which] = 0
         self._q[which], self._yd[which], self._limit[which] = new_q, new_yd, CHANGE
 
     def _allocate(self) -> None:
+        """The state of all robots; the C steppers keep the addresses of these arrays."""
         count, motors = self._rows, len(self._lag)
         self._q, self._yd = np.zeros((count, self.robot.nq)), np.zeros((count, self.robot.ny))
         self._chart, self._clock = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -258,9 +259,10 @@ class Simulator:
     def _initial_state(
         self, which: Any, q: ArrayLike | None, qd: ArrayLike | None, seed: int | None
     ) -> tuple[Array, Array]:
-        """q (n, nq) and yd (n, ny) that some robots start from."""
+        """q (n, nq) that some robots start from, and yd (n, ny) of the first chart."""
         robot, count = self.robot, len(which)
-        yd = np.zeros((count, robot.ny))
+        chosen = list(self._charts[0].independent)
+        yd: Array | None = None
         if q is None and seed is not None:
             states = [robot.random_state(np.random.default_rng([seed, int(i)])) for i in which]
             closed = np.array([state.q for state in states]).reshape(count, robot.nq)
@@ -269,12 +271,18 @@ class Simulator:
             given = robot.neutral() if q is None else np.asarray(q, float)
             closed = np.broadcast_to(robot.state(given).q, (count, robot.nq))
         if qd is not None:
-            given = np.broadcast_to(np.asarray(qd, float), (count, np.shape(qd)[-1]))
-            if given.shape[1] == robot.nv and robot.nv != robot.ny:
-                given = given[:, list(robot.independent_coordinates)]
-            if given.shape[1] != robot.ny or not np.isfinite(given).all():
-                raise InputError(f"qd has shape {np.shape(qd)}; give ({robot.nv},) finite numbers")
-            yd = given
+            given = np.asarray(qd, float)
+            if given.shape not in ((robot.nv,), (count, robot.nv), (robot.ny,), (count, robot.ny)):
+                raise InputError(f"qd has shape {given.shape}; give ({robot.nv},) finite numbers")
+            if not np.isfinite(given).all():
+                raise InputError("qd has a number that is not finite; correct it")
+            if given.shape[-1] == robot.nv and robot.nv != robot.ny:
+                return closed, np.broadcast_to(given[..., chosen], (count, robot.ny))
+            yd = np.broadcast_to(given, (count, robot.ny))
+        if yd is None:
+            return closed, np.zeros((count, robot.ny))
+        if chosen != list(robot.independent_coordinates) and count:
+            yd = robot.spanning_velocity(np.ascontiguousarray(closed), yd)[:, chosen]
         return closed, yd
 
     def checkpoint(self) -> Checkpoint:
@@ -289,8 +297,8 @@ class Simulator:
                 raise InputError("the checkpoint is of another robot or batch; restore it there")
         numbers = [self._chart_of(independent) for independent in checkpoint.charts]
         for name in _STATE:
-            setattr(self, name, checkpoint.arrays[name].copy())
-        self._chart = np.array(numbers, np.int64)[checkpoint.arrays["_chart"]]
+            getattr(self, name)[...] = checkpoint.arrays[name]
+        self._chart[...] = np.array(numbers, np.int64)[checkpoint.arrays["_chart"]]
 
     # Motion.
 
@@ -313,6 +321,17 @@ class Simulator:
         Raises:
             SingularityError: a robot cannot go on; the others may have.
         """
+        if external_wrenches is None:
+            stepper = self._plain or self._stepper(False)
+            ended = stepper.hold(efforts, steps, self._change)
+            if ended is None:
+                return
+            if ended is not NotImplemented:
+                self._raise(*ended)
+        self._run(steps, True, self._hold(efforts), external_wrenches, (None, None, None))
+
+    def _hold(self, efforts: ArrayLike | None) -> Array:
+        """Efforts of any form that numpy knows, for all robots (N, na)."""
         held = self._held
         given: Any = np.zeros(held.shape[1]) if efforts is None else efforts
         try:
@@ -325,7 +344,7 @@ class Simulator:
                 f"efforts have shape {np.shape(given)}; give finite numbers ({held.shape[1]},),"
                 f" or {held.shape}"
             )
-        self._run(steps, True, held, external_wrenches, (None, None, None))
+        return held
 
     def rollout(
         self, efforts: ArrayLike, external_wrenches: Mapping[str, ArrayLike] | None = None
@@ -365,21 +384,21 @@ class Simulator:
         if external_wrenches:
             wrenches = self._body_wrenches(external_wrenches)
         stepper = self._stepper(wrenches is not None)
-        state = self._q, self._yd, self._chart, self._limit, self._work, self._actual, self._pipe
-        arrays = (*state, self._forces, self._clock, efforts, wrenches, *outputs)
-        failed, step, raised = stepper.run(
-            self._rows, steps, held, arrays, self._change, self.threads
-        )
+        ended = stepper.run(steps, held, self._change, efforts, wrenches, *outputs)
+        if ended is not None:
+            self._raise(*ended)
+
+    def _raise(self, failed: int, step: int, raised: bool) -> None:
+        """Tell why a run ended early."""
         if raised:
             error, self._error = self._error, None
             raise error if error is not None else AssertionError("no chart was found")
-        if failed >= 0:
-            where = "" if self.batch is None else f" {failed}"
-            raise SingularityError(
-                f"{self.robot.name}: robot{where} cannot be moved on at step {step} of this call:"
-                " its loops do not close, or its acceleration is not finite; reduce dt or the"
-                " efforts, or reset it"
-            )
+        where = "" if self.batch is None else f" {failed}"
+        raise SingularityError(
+            f"{self.robot.name}: robot{where} cannot be moved on at step {step} of this call:"
+            " its loops do not close, or its acceleration is not finite; reduce dt or the"
+            " efforts, or reset it"
+        )
 
     # Charts: choices of independent joints.
 
@@ -390,7 +409,7 @@ class Simulator:
                     return number
             chart = _Chart(self.robot, independent, self._choice)
             for wrenches, stepper in self._steppers.items():
-                stepper.add_chart(*chart.codes(wrenches))
+                stepper.add_chart(chart.turns, *chart.codes(wrenches))
             self._charts.append(chart)
             return len(self._charts) - 1
 
@@ -408,14 +427,16 @@ class Simulator:
                 self.dt,
                 STICTION_SPEED,
                 SMOOTH_SPEED,
-                _turns(robot.tree),
                 self._lag,
                 self._delay,
                 self._points.arguments() if self.contacts else None,
             )
             for chart in self._charts:
-                stepper.add_chart(*chart.codes(wrenches))
+                stepper.add_chart(chart.turns, *chart.codes(wrenches))
+            state = tuple(getattr(self, name) for name in _STATE)
+            stepper.attach(self._rows, state, self.threads)
             self._steppers[wrenches] = stepper
+            self._plain = self._steppers.get(False)
         return self._steppers[wrenches]
 
     def _change(self, row: int) -> None:
@@ -502,7 +523,8 @@ class Simulator:
         return motors
 
 
-_STATE = ("_q", "_yd", "_chart", "_limit", "_work", "_clock", "_actual", "_pipe", "_forces")
+_STATE = ("_q", "_yd", "_chart", "_limit", "_work", "_actual", "_pipe", "_forces", "_clock")
+"""Arrays of the state, in the order that the stepper takes."""
 
 
 class _Chart:
@@ -514,10 +536,11 @@ class _Chart:
         self._nv = robot.nv
         tree = robot.tree if independent == own else with_independent(robot.tree, independent)
         self._kernels = robot._kernels if independent == own else KernelCache(tree)
+        self.turns = _turns(tree)
         self._none = np.zeros(robot.ny)
 
     def codes(self, wrenches: bool) -> list[tuple[int, int, int, int, Any]]:
-        """Arguments of `Stepper.add_chart`: of kernels, addresses of machine code and owners."""
+        """Kernels for `Stepper.add_chart`: addresses of machine code and owners."""
         more = "_with_wrenches" if wrenches else ""
         if not self._choice.touching:
             return [_code(self._kernels.get(f"simulation_stage{more}", self._choice))]
@@ -573,6 +596,42 @@ def _trampoline(kernel: Kernel) -> Any:
             into[:] = result
 
     return ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.POINTER(ctypes.c_double)))(evaluate)
+
+
+def _first_choice(robot: Robot) -> tuple[int, ...]:
+    """Independent coordinates to begin with: the robot's own, or others that are cheaper.
+
+    A step solves for the dependent coordinates. Where they fall apart into small groups, that is
+    much faster: from the pose of a Stewart platform each leg follows by itself.
+    """
+    own = tuple(robot.independent_coordinates)
+    try:
+        other = with_independent_joints(robot.tree, robot.neutral(), None).independent
+    except InputError:
+        return own
+    if _solving_cost(robot, other) < 0.5 * _solving_cost(robot, own):
+        return tuple(other)
+    return own
+
+
+def _solving_cost(robot: Robot, independent: Sequence[int]) -> int:
+    """Sum of the cubes of the sizes of groups of dependent coordinates that loops connect."""
+    cost, q = 0, robot.neutral()
+    tree = robot.tree
+    for node, at, of in zip(tree.clusters, tree.position_ranges, tree.velocity_ranges, strict=True):
+        if node.loop is None or node.loop.constant:
+            continue
+        K = np.asarray(node.loop.jacobian(q[at.start : at.stop]), float)
+        dependent = [j - of.start for j in of if j not in independent]
+        groups: list[set[int]] = []
+        for row in np.abs(K[:, dependent]) > 1e-9:
+            joined = set(np.flatnonzero(row).tolist())
+            for group in [each for each in groups if each & joined]:
+                groups.remove(group)
+                joined |= group
+            groups.append(joined)
+        cost += sum(len(group) ** 3 for group in groups)
+    return cost
 
 
 def _sticks(robot: Robot) -> bool:

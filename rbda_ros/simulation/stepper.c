@@ -35,18 +35,28 @@ typedef struct {
 
 typedef struct {
   Kernel stage, move; /* move: with contacts */
+  int ny, turns;
+  int linear[MAX_TURNS], angular[MAX_TURNS]; /* quaternions: where their velocities are in y */
 } Chart;
 
+/* Arrays of `attach`, in its order. */
+enum { Q, YD, CHART, LIMIT, WORK, ACTUAL, PIPE, FORCES, CLOCK, ARRAYS };
+
+struct Worker;
+
 typedef struct {
-  PyObject_HEAD int nq, ny, na, nw, integrator, iterations, depth, charts, turns;
+  PyObject_HEAD int nq, ny, na, nw, integrator, iterations, depth, charts;
   double dt, stiction, smooth;
   Chart chart[MAX_CHARTS];
-  int linear[MAX_TURNS], angular[MAX_TURNS]; /* quaternions: where their velocities are in y */
-  double *lag;                               /* (na,) share of a command that arrives in a step */
-  int64_t *delay;                            /* (na,) steps */
-  Contacts *contacts;                        /* or NULL */
-  double *heights;                           /* of the ground, or NULL */
+  double *lag;        /* (na,) share of a command that arrives in a step */
+  int64_t *delay;     /* (na,) steps */
+  Contacts *contacts; /* or NULL */
+  double *heights;    /* of the ground, or NULL */
   PyObject *owners;
+  Py_ssize_t rows, threads;
+  Py_buffer state[ARRAYS];
+  struct Worker *worker; /* for one robot; kept from call to call */
+  bool running;
 } Stepper;
 
 /* Rows and what they are driven by. */
@@ -61,9 +71,9 @@ typedef struct {
   PyObject *change; /* callable(row) -> chart */
 } Run;
 
-typedef struct {
+typedef struct Worker {
   const Run *run;
-  Py_ssize_t first, end, failed, at_step;
+  Py_ssize_t first, end, failed, at_step, memory_size;
   bool python_error, no_memory;
   pthread_t thread;
   bool started;
@@ -75,11 +85,21 @@ typedef struct {
   bool bad[MAX_BLOCK];
 } Worker;
 
+/* Whether there is memory for a kernel; charts that come during a run may take more. */
+static bool has_memory(Worker *w, Py_ssize_t size)
+{
+  if (w->memory != NULL && size <= w->memory_size) return true;
+  free(w->memory);
+  w->memory = aligned_alloc(64, (size * sizeof(double) + 127) / 64 * 64);
+  w->memory_size = w->memory == NULL ? 0 : size;
+  return w->memory != NULL;
+}
+
 /* Evaluate a kernel for n rows; sizes of its ports, of which there are at most PORTS. */
 static void call(Worker *w, const Kernel *kernel, Py_ssize_t n, double **ports, const int *sizes,
                  int count)
 {
-  if (kernel->many != NULL && n > 1) {
+  if (kernel->many != NULL && n > 1 && has_memory(w, kernel->memory)) {
     kernel->many(ports, kernel->constants, w->memory, n);
     return;
   }
@@ -132,7 +152,7 @@ static void cross(const double *a, const double *b, double *c)
 }
 
 /* Rates of the way u from the origin, of velocities v in axes that have turned with u. */
-static void rates(const Stepper *s, const double *u, const double *v, double *rate)
+static void rates(const Chart *s, const double *u, const double *v, double *rate)
 {
   memcpy(rate, v, s->ny * sizeof(double));
   for (int t = 0; t < s->turns; t++) {
@@ -153,7 +173,7 @@ static void rates(const Stepper *s, const double *u, const double *v, double *ra
 
 /* What linear velocities v of free bodies gain in a step in their axes at its start, against those
    that turn with them: h w x v. */
-static void carried(const Stepper *s, double h, const double *v, double *gain)
+static void carried(const Chart *s, double h, const double *v, double *gain)
 {
   memset(gain, 0, s->ny * sizeof(double));
   for (int t = 0; t < s->turns; t++) {
@@ -164,7 +184,7 @@ static void carried(const Stepper *s, double h, const double *v, double *gain)
 }
 
 /* Linear velocities of free bodies, from axes at the start of a step to those at its end. */
-static void turn_axes(const Stepper *s, double h, double *v)
+static void turn_axes(const Chart *s, double h, double *v)
 {
   for (int t = 0; t < s->turns; t++) {
     if (s->linear[t] < 0) continue;
@@ -184,7 +204,7 @@ static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double 
   const Stepper *s = w->run->self;
   Py_ssize_t count = n * s->ny;
   memcpy(w->slip, w->yd, count * sizeof(double));
-  for (Py_ssize_t k = 0; k < n; k++) carried(s, h, w->yd + k * s->ny, w->u + k * s->ny);
+  for (Py_ssize_t k = 0; k < n; k++) carried(chart, h, w->yd + k * s->ny, w->u + k * s->ny);
   for (Py_ssize_t i = 0; i < count; i++) w->shift[i] = w->delta[i] = h * (w->yd[i] + w->u[i]);
   set_stepping(w, n, h * h, h, s->stiction);
   for (int round = 0; round < s->iterations; round++) {
@@ -196,7 +216,7 @@ static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double 
   }
   for (Py_ssize_t k = 0; k < n; k++) w->power[k] = h * w->health[3 * k + 2];
   for (Py_ssize_t i = 0; i < count; i++) w->yd[i] += w->u[i] + h * w->ydd[i];
-  for (Py_ssize_t k = 0; k < n; k++) turn_axes(s, h, w->yd + k * s->ny);
+  for (Py_ssize_t k = 0; k < n; k++) turn_axes(chart, h, w->yd + k * s->ny);
   memcpy(w->q, w->next, n * s->nq * sizeof(double));
 }
 
@@ -213,7 +233,7 @@ static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e
   set_stepping(w, n, 0.0, 0.0, s->smooth);
   for (int stage = 0; stage < 4; stage++) {
     for (Py_ssize_t k = 0; k < n; k++)
-      rates(s, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
+      rates(chart, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
     for (Py_ssize_t i = 0; i < count; i++) {
       w->sum_u[i] += weight[stage] * w->rate[i];
       w->shift[i] = stage < 3 ? h * part[stage] * w->rate[i] : h / 6.0 * w->sum_u[i];
@@ -249,7 +269,7 @@ static void midpoint(Worker *w, const Chart *chart, Py_ssize_t n, double h, doub
   for (int round = 0; round <= MIDPOINT_ITERATIONS; round++) {
     double way = round == MIDPOINT_ITERATIONS ? h : 0.5 * h;
     for (Py_ssize_t k = 0; k < n; k++)
-      rates(s, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
+      rates(chart, w->u + k * s->ny, w->v + k * s->ny, w->rate + k * s->ny);
     for (Py_ssize_t i = 0; i < count; i++) {
       w->shift[i] = way * w->rate[i];
       w->delta[i] = w->shift[i] - w->u[i];
@@ -274,7 +294,7 @@ static void euler_in_contact(Worker *w, const Chart *chart, Py_ssize_t n, double
   int ny = s->ny, b = s->contacts->bodies, points = 3 * s->contacts->points;
   memcpy(w->slip, w->yd, n * ny * sizeof(double));
   memcpy(w->start_v, w->yd, n * ny * sizeof(double));
-  for (Py_ssize_t k = 0; k < n; k++) carried(s, h, w->yd + k * ny, w->u + k * ny);
+  for (Py_ssize_t k = 0; k < n; k++) carried(chart, h, w->yd + k * ny, w->u + k * ny);
   set_stepping(w, n, 0.0, h, s->stiction);
   for (int round = 0; round < s->iterations; round++) {
     double *ports[PORTS] = {w->q, w->start_v, w->slip, e, w->u, w->stepping};
@@ -303,7 +323,7 @@ static void euler_in_contact(Worker *w, const Chart *chart, Py_ssize_t n, double
   for (Py_ssize_t i = 0; i < n * ny; i++) w->shift[i] = h * w->yd[i];
   double *ports[] = {w->q, w->shift, w->next, w->health};
   call(w, &chart->move, n, ports, (const int[]){s->nq, ny, s->nq, 2}, 4);
-  for (Py_ssize_t k = 0; k < n; k++) turn_axes(s, h, w->yd + k * ny);
+  for (Py_ssize_t k = 0; k < n; k++) turn_axes(chart, h, w->yd + k * ny);
   memcpy(w->ydd, w->yd, n * ny * sizeof(double));
   mark_bad(w, n, 2);
   for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[2 * k + 1];
@@ -421,11 +441,7 @@ static bool step_block(Worker *w, Py_ssize_t first, Py_ssize_t end, Py_ssize_t s
 static bool allocate(Worker *w, Py_ssize_t block)
 {
   const Stepper *s = w->run->self;
-  Py_ssize_t memory = 0, all = s->nq + s->ny + s->na + 8;
-  for (int c = 0; c < MAX_CHARTS; c++) {
-    if (s->chart[c].stage.memory > memory) memory = s->chart[c].stage.memory;
-    if (s->chart[c].move.memory > memory) memory = s->chart[c].move.memory;
-  }
+  Py_ssize_t all = s->nq + s->ny + s->na + 8;
   Py_ssize_t each = (block * all + 7) / 8 * 8;
   double **arrays[] = {&w->q,       &w->yd,       &w->v,     &w->slip,  &w->shift,
                        &w->delta,   &w->stepping, &w->ydd,   &w->next,  &w->health,
@@ -440,15 +456,20 @@ static bool allocate(Worker *w, Py_ssize_t block)
   double **more[] = {&w->poses, &w->now, &w->after, &w->response, &w->motion, &w->forces};
   Py_ssize_t sizes[] = {12 * b, 6 * b, 6 * b, 36 * b * b, 6 * b * s->ny, 3 * points}, large = 0;
   for (int i = 0; i < 6; i++) large += (block * sizes[i] + 7) / 8 * 8;
-  w->allocated = calloc(each * count + memory + large + for_contacts + 16, sizeof(double));
+  w->allocated = calloc(each * count + large + for_contacts + 16, sizeof(double));
   if (w->allocated == NULL) return false;
   double *at = (double *)(((uintptr_t)w->allocated + 63) / 64 * 64);
-  w->memory = at;
-  at += (memory + 7) / 8 * 8;
   for (Py_ssize_t i = 0; i < count; i++, at += each) *arrays[i] = at;
   for (int i = 0; i < 6; i++) *more[i] = at, at += (block * sizes[i] + 7) / 8 * 8;
   w->contact_memory = at;
   return true;
+}
+
+static void release(Worker *w)
+{
+  free(w->allocated);
+  free(w->memory);
+  w->allocated = w->memory = NULL;
 }
 
 static void *work_on(void *argument)
@@ -456,7 +477,7 @@ static void *work_on(void *argument)
   Worker *w = argument;
   const Run *run = w->run;
   Py_ssize_t block = w->end - w->first < MAX_BLOCK ? w->end - w->first : MAX_BLOCK;
-  if (!allocate(w, block)) {
+  if (w->allocated == NULL && !allocate(w, block)) {
     w->no_memory = true;
     return NULL;
   }
@@ -468,7 +489,6 @@ static void *work_on(void *argument)
       good = step_block(w, first, end, step);
     }
   }
-  free(w->allocated);
   return NULL;
 }
 
@@ -540,27 +560,23 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *arguments, PyObject *
   (void)keywords;
   int nq, ny, na, nw, integrator, iterations;
   double dt, stiction, smooth;
-  PyObject *turns, *lag, *delay, *contacts;
-  if (!PyArg_ParseTuple(arguments, "iiiiiidddO!O!O!O:Stepper", &nq, &ny, &na, &nw, &integrator,
-                        &iterations, &dt, &stiction, &smooth, &PyTuple_Type, &turns, &PyTuple_Type,
-                        &lag, &PyTuple_Type, &delay, &contacts))
+  PyObject *lag, *delay, *contacts;
+  if (!PyArg_ParseTuple(arguments, "iiiiiidddO!O!O:Stepper", &nq, &ny, &na, &nw, &integrator,
+                        &iterations, &dt, &stiction, &smooth, &PyTuple_Type, &lag, &PyTuple_Type,
+                        &delay, &contacts))
     return NULL;
-  if (PyTuple_GET_SIZE(turns) > MAX_TURNS || PyTuple_GET_SIZE(lag) != na
-      || PyTuple_GET_SIZE(delay) != na)
+  if (PyTuple_GET_SIZE(lag) != na || PyTuple_GET_SIZE(delay) != na)
     return PyErr_Format(PyExc_ValueError, "sizes do not fit");
   Stepper *s = (Stepper *)type->tp_alloc(type, 0);
   if (s == NULL) return NULL;
   s->nq = nq, s->ny = ny, s->na = na, s->nw = nw;
   s->integrator = integrator, s->iterations = iterations;
   s->dt = dt, s->stiction = stiction, s->smooth = smooth;
-  s->turns = (int)PyTuple_GET_SIZE(turns);
   s->owners = PyList_New(0);
   s->lag = PyMem_Calloc(na + 1, sizeof(double));
   s->delay = PyMem_Calloc(na + 1, sizeof(int64_t));
   s->depth = 1;
   bool good = s->owners != NULL && s->lag != NULL && s->delay != NULL;
-  for (int t = 0; good && t < s->turns; t++)
-    good = PyArg_ParseTuple(PyTuple_GET_ITEM(turns, t), "ii", &s->linear[t], &s->angular[t]);
   for (int a = 0; good && a < na; a++) {
     s->lag[a] = PyFloat_AsDouble(PyTuple_GET_ITEM(lag, a));
     s->delay[a] = PyLong_AsLongLong(PyTuple_GET_ITEM(delay, a));
@@ -576,6 +592,10 @@ static void stepper_dealloc(PyObject *self)
 {
   Stepper *s = (Stepper *)self;
   Py_XDECREF(s->owners);
+  for (int i = 0; i < ARRAYS; i++)
+    if (s->state[i].obj != NULL) PyBuffer_Release(&s->state[i]);
+  if (s->worker != NULL) release(s->worker);
+  free(s->worker);
   PyMem_Free(s->lag);
   PyMem_Free(s->delay);
   PyMem_Free(s->contacts);
@@ -599,130 +619,211 @@ static bool read_kernel(Stepper *s, PyObject *given, Kernel *kernel)
 static PyObject *add_chart(PyObject *self, PyObject *arguments)
 {
   Stepper *s = (Stepper *)self;
-  PyObject *stage, *move = NULL;
-  Chart chart = {{0}};
-  if (!PyArg_ParseTuple(arguments, "O!|O!:add_chart", &PyTuple_Type, &stage, &PyTuple_Type, &move)
+  PyObject *turns, *stage, *move = NULL;
+  Chart chart = {.ny = s->ny};
+  if (!PyArg_ParseTuple(arguments, "O!O!|O!:add_chart", &PyTuple_Type, &turns, &PyTuple_Type,
+                        &stage, &PyTuple_Type, &move)
       || !read_kernel(s, stage, &chart.stage)
       || (move != NULL && !read_kernel(s, move, &chart.move)))
     return NULL;
-  if (s->charts == MAX_CHARTS)
-    return PyErr_Format(PyExc_ValueError, "%d charts are too many", MAX_CHARTS + 1);
+  if (s->charts == MAX_CHARTS || PyTuple_GET_SIZE(turns) > MAX_TURNS)
+    return PyErr_Format(PyExc_ValueError, "more than %d charts, or %d quaternions", MAX_CHARTS,
+                        MAX_TURNS);
+  chart.turns = (int)PyTuple_GET_SIZE(turns);
+  for (int t = 0; t < chart.turns; t++)
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(turns, t), "ii", &chart.linear[t], &chart.angular[t]))
+      return NULL;
   s->chart[s->charts++] = chart;
   return PyLong_FromLong(s->charts - 1);
 }
 
-static PyObject *run_steps(Run *run, Py_ssize_t threads)
+/* Attach the arrays of the state, which runs change in place. */
+static PyObject *attach(PyObject *self, PyObject *arguments)
 {
-  if (threads > run->rows) threads = run->rows;
-  if (threads < 1) threads = 1;
-  Worker *workers = calloc(threads, sizeof *workers);
-  if (workers == NULL) return PyErr_NoMemory();
-  Py_ssize_t each = (run->rows + threads - 1) / threads;
-  PyThreadState *state = PyEval_SaveThread();
+  Stepper *s = (Stepper *)self;
+  PyObject *arrays;
+  Py_ssize_t n, threads;
+  if (!PyArg_ParseTuple(arguments, "nO!n:attach", &n, &PyTuple_Type, &arrays, &threads))
+    return NULL;
+  if (PyTuple_GET_SIZE(arrays) != ARRAYS || n < 1 || s->rows != 0)
+    return PyErr_Format(PyExc_ValueError, "not %d arrays, or attached already", ARRAYS);
+  const Py_ssize_t sizes[ARRAYS] = {[Q] = n * s->nq,
+                                    [YD] = n * s->ny,
+                                    [CHART] = n,
+                                    [LIMIT] = n,
+                                    [WORK] = n,
+                                    [ACTUAL] = n * s->na,
+                                    [PIPE] = n * s->na * s->depth,
+                                    [FORCES] =
+                                        s->contacts == NULL ? 0 : 3 * n * s->contacts->points,
+                                    [CLOCK] = n};
+  void *data;
+  for (int i = 0; i < ARRAYS; i++)
+    if (!numbers(PyTuple_GET_ITEM(arrays, i), sizes[i], &s->state[i], &data)) return NULL;
+  if (n == 1 && (s->worker = calloc(1, sizeof *s->worker)) == NULL) return PyErr_NoMemory();
+  s->rows = n;
+  s->threads = threads < 1 ? 1 : threads < n ? threads : n;
+  Py_RETURN_NONE;
+}
+
+static void begin(Worker *w, const Run *run, Py_ssize_t first, Py_ssize_t end)
+{
+  w->run = run;
+  w->failed = -1;
+  w->first = first, w->end = end;
+  w->python_error = w->no_memory = false;
+}
+
+/* Have workers do a run; the first row that failed, or -1. Without the interpreter's lock. */
+static Py_ssize_t share_out(Worker *workers, const Run *run, Py_ssize_t threads)
+{
+  Py_ssize_t each = (run->rows + threads - 1) / threads, failed = -1;
   for (Py_ssize_t t = 0; t < threads; t++) {
     Worker *w = &workers[t];
-    w->run = run;
-    w->failed = -1;
-    w->first = t * each < run->rows ? t * each : run->rows;
-    w->end = (t + 1) * each < run->rows ? (t + 1) * each : run->rows;
+    begin(w, run, t * each < run->rows ? t * each : run->rows,
+          (t + 1) * each < run->rows ? (t + 1) * each : run->rows);
     w->started = t > 0 && pthread_create(&w->thread, NULL, work_on, w) == 0;
   }
   for (Py_ssize_t t = 0; t < threads; t++)
     if (!workers[t].started) work_on(&workers[t]);
   for (Py_ssize_t t = 0; t < threads; t++)
     if (workers[t].started) pthread_join(workers[t].thread, NULL);
-  PyEval_RestoreThread(state);
-  Py_ssize_t failed = -1, step = 0;
-  bool raised = false, memory = false;
+  for (Py_ssize_t t = threads; t-- > 0;)
+    if (workers[t].failed >= 0) failed = workers[t].failed;
+  return failed;
+}
+
+/* None, or of a run that ended early the row (or -1), its step and whether Python raised. */
+static PyObject *outcome(const Worker *workers, Py_ssize_t threads, Py_ssize_t failed)
+{
+  bool raised = false;
+  Py_ssize_t step = 0;
   for (Py_ssize_t t = 0; t < threads; t++) {
+    if (workers[t].no_memory) return PyErr_NoMemory();
     raised = raised || workers[t].python_error;
-    memory = memory || workers[t].no_memory;
-    if (failed < 0 && workers[t].failed >= 0) failed = workers[t].failed, step = workers[t].at_step;
+    if (failed >= 0 && workers[t].failed == failed) step = workers[t].at_step;
   }
-  free(workers);
-  if (memory) return PyErr_NoMemory();
+  if (failed < 0 && !raised) Py_RETURN_NONE;
   return Py_BuildValue("nnO", failed, step, raised ? Py_True : Py_False);
 }
 
-/* Arrays of `run`, in its order. */
-enum {
-  Q,
-  YD,
-  CHART,
-  LIMIT,
-  WORK,
-  ACTUAL,
-  PIPE,
-  FORCES,
-  CLOCK,
-  EFFORTS,
-  WRENCHES,
-  OUT_Q,
-  OUT_YD,
-  OUT_CHART,
-  ARRAYS
-};
+static PyObject *take_steps(Stepper *s, Run *run)
+{
+  if (s->charts == 0 || s->rows == 0)
+    return PyErr_Format(PyExc_ValueError, "no charts, or no arrays");
+  if (s->running)
+    return PyErr_Format(PyExc_RuntimeError,
+                        "another thread moves this simulator; give each its own");
+  run->self = s, run->rows = s->rows;
+  run->q = s->state[Q].buf, run->yd = s->state[YD].buf, run->chart = s->state[CHART].buf;
+  run->limit = s->state[LIMIT].buf, run->work = s->state[WORK].buf;
+  run->actual = s->state[ACTUAL].buf, run->pipe = s->state[PIPE].buf;
+  run->forces = s->state[FORCES].buf, run->clock = s->state[CLOCK].buf;
+  s->running = true;
+  PyObject *result;
+  if (s->rows == 1 && run->steps == 1) { /* too short to release the interpreter's lock */
+    begin(s->worker, run, 0, 1);
+    work_on(s->worker);
+    result = outcome(s->worker, 1, s->worker->failed);
+  } else {
+    Worker *workers = s->worker != NULL ? s->worker : calloc(s->threads, sizeof *workers);
+    if (workers == NULL) {
+      s->running = false;
+      return PyErr_NoMemory();
+    }
+    PyThreadState *state = PyEval_SaveThread();
+    Py_ssize_t failed = share_out(workers, run, s->threads);
+    PyEval_RestoreThread(state);
+    result = outcome(workers, s->threads, failed);
+    if (workers != s->worker) {
+      for (Py_ssize_t t = 0; t < s->threads; t++) release(&workers[t]);
+      free(workers);
+    }
+  }
+  s->running = false;
+  return result;
+}
+
+/* hold(efforts, steps, change): the same efforts at all steps. */
+static PyObject *hold(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+  Stepper *s = (Stepper *)self;
+  Run r = {.effort_stride = 0};
+  Py_buffer view;
+  if (count != 3) return PyErr_Format(PyExc_TypeError, "hold takes 3 arguments");
+  r.steps = PyLong_AsSsize_t(arguments[1]);
+  if (r.steps == -1 && PyErr_Occurred()) return NULL;
+  r.change = arguments[2];
+  if (PyObject_GetBuffer(arguments[0], &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
+    PyErr_Clear();
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  bool fits = view.format != NULL && strcmp(view.format, "d") == 0
+              && view.len == s->rows * s->na * (Py_ssize_t)sizeof(double)
+              && (view.ndim == 2 || (view.ndim == 1 && s->rows == 1))
+              && view.shape[view.ndim - 1] == s->na;
+  double sum = 0.0;
+  for (Py_ssize_t i = 0; fits && i < s->rows * s->na; i++) sum += ((double *)view.buf)[i];
+  PyObject *result = NULL;
+  if (fits && isfinite(sum)) {
+    r.efforts = view.buf;
+    result = take_steps(s, &r);
+  } else {
+    result = Py_NewRef(Py_NotImplemented);
+  }
+  PyBuffer_Release(&view);
+  return result;
+}
 
 static PyObject *run(PyObject *self, PyObject *arguments)
 {
-  const Stepper *s = (Stepper *)self;
+  Stepper *s = (Stepper *)self;
   Run r = {.self = s};
-  PyObject *arrays;
-  Py_ssize_t threads;
+  PyObject *objects[5];
   int held; /* whether the same efforts act at all steps */
-  if (!PyArg_ParseTuple(arguments, "nnpO!On:run", &r.rows, &r.steps, &held, &PyTuple_Type, &arrays,
-                        &r.change, &threads))
+  if (!PyArg_ParseTuple(arguments, "npOOOOOO:run", &r.steps, &held, &r.change, &objects[0],
+                        &objects[1], &objects[2], &objects[3], &objects[4]))
     return NULL;
-  if (PyTuple_GET_SIZE(arrays) != ARRAYS || s->charts == 0)
-    return PyErr_Format(PyExc_ValueError, "no charts, or not %d arrays", ARRAYS);
-  Py_ssize_t n = r.rows, all = n * r.steps;
-  const Py_ssize_t sizes[ARRAYS] = {n * s->nq,
-                                    n * s->ny,
-                                    n,
-                                    n,
-                                    n,
-                                    n * s->na,
-                                    n * s->na * s->depth,
-                                    s->contacts == NULL ? 0 : 3 * n * s->contacts->points,
-                                    n,
-                                    (held ? n : all) * s->na,
-                                    n * s->nw,
-                                    all * s->nq,
-                                    all * s->ny,
-                                    all};
-  Py_buffer views[ARRAYS] = {{0}};
-  void *data[ARRAYS];
+  Py_ssize_t all = s->rows * r.steps;
+  const Py_ssize_t sizes[] = {(held ? s->rows : all) * s->na, s->rows * s->nw, all * s->nq,
+                              all * s->ny, all};
+  Py_buffer views[5] = {{0}};
+  void *data[5];
   bool good = true;
-  for (int i = 0; good && i < ARRAYS; i++)
-    good = numbers(PyTuple_GET_ITEM(arrays, i), sizes[i], &views[i], &data[i]);
+  for (int i = 0; good && i < 5; i++) good = numbers(objects[i], sizes[i], &views[i], &data[i]);
   PyObject *result = NULL;
   if (good) {
-    r.q = data[Q], r.yd = data[YD], r.chart = data[CHART], r.limit = data[LIMIT];
-    r.work = data[WORK], r.actual = data[ACTUAL], r.pipe = data[PIPE], r.forces = data[FORCES],
-    r.clock = data[CLOCK];
-    r.efforts = data[EFFORTS], r.wrenches = data[WRENCHES], r.out_q = data[OUT_Q];
-    r.out_yd = data[OUT_YD], r.out_chart = data[OUT_CHART];
-    r.effort_stride = held ? 0 : n * s->na;
-    result = run_steps(&r, threads);
+    r.efforts = data[0], r.wrenches = data[1], r.out_q = data[2], r.out_yd = data[3];
+    r.out_chart = data[4];
+    r.effort_stride = held ? 0 : s->rows * s->na;
+    result = take_steps(s, &r);
   }
-  for (int i = 0; i < ARRAYS; i++)
+  for (int i = 0; i < 5; i++)
     if (views[i].obj != NULL) PyBuffer_Release(&views[i]);
   return result;
 }
 
 static PyMethodDef methods[] = {
     {"add_chart", add_chart, METH_VARARGS,
-     "add_chart(stage[, move]) -> its number. A kernel is a tuple (address for one row, address for"
+     "add_chart(turns, stage[, move]) -> its number. Turns are places in y of linear (or -1) and"
+     " angular velocities of joints with quaternions. A kernel is a tuple (address for one row, "
+     "address for"
      " many or 0, address of constants, numbers of memory, owner)."},
+    {"attach", attach, METH_VARARGS,
+     "attach(rows, arrays, threads): the state, in arrays that runs change in place."},
     {"run", run, METH_VARARGS,
-     "run(rows, steps, held, arrays, change, threads) -> (row that failed or -1, its step, whether"
-     " change(row) raised): take steps. The arrays are changed in place."},
+     "run(steps, held, change, efforts, wrenches, q, yd, charts): take steps; the last three arrays"
+     " are outputs, or None. None, or where it ended early the row (or -1), its step and whether"
+     " change(row) raised."},
+    {"hold", (PyCFunction)(void (*)(void))hold, METH_FASTCALL,
+     "hold(efforts, steps, change): as run, with the same efforts. NotImplemented where these are"
+     " not finite doubles, one for each motor of each robot."},
     {NULL},
 };
 
 static PyTypeObject StepperType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.simulation.stepper.Stepper",
-    .tp_doc = "Stepper(nq, ny, na, nw, integrator, iterations, dt, stiction, smooth, turns, lag,"
+    .tp_doc = "Stepper(nq, ny, na, nw, integrator, iterations, dt, stiction, smooth, lag,"
               " delay, contacts): integrates robots.",
     .tp_basicsize = sizeof(Stepper),
     .tp_flags = Py_TPFLAGS_DEFAULT,

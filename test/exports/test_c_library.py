@@ -16,9 +16,8 @@ from rbda_ros.engine import core
 from rbda_ros.errors import ClosureError, InputError, ModelError, NotFiniteError, SingularityError
 from rbda_ros.exports import export_robot
 from rbda_ros.exports.c_library import STATUS, function_names
-from rbda_ros.exports.compiled import CompiledLibrary, compiler
-from rbda_ros.exports.operation_code import WITH, operation_names
-from rbda_ros.exports.single_precision import feedforward_error
+from rbda_ros.exports.compiled import CompiledLibrary, compiler, feedforward_error
+from rbda_ros.exports.operation_code import WITH, c_identifier, operation_names
 from rbda_ros.robot.operations import OPERATIONS
 from rbda_ros.robot.payloads import check_payload
 
@@ -33,32 +32,23 @@ FLAGS = ["-O0", *(["-mfma"] if "fma" in Path("/proc/cpuinfo").read_text() else [
 
 
 @pytest.fixture
-def unfused(monkeypatch, tmp_path):
-    """Machine code that rounds as C does."""
-    monkeypatch.setenv("RBDA_ROS_FUSE", "0")
+def machine_code(monkeypatch):
+    """Kernels are compiled also where tests interpret them."""
     monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
-    monkeypatch.setenv("RBDA_ROS_CACHE", str(tmp_path / "cache"))
 
 
-def compiled(robot):
-    """Have all kernels of a robot in machine code; whether some were not."""
-    waiting = [each for each in robot._kernels.kernels().values() if not each.compiled]
-    for kernel in waiting:
+def prepared(robot, function):
+    """The result of a function of the robot, after all kernels that it uses are machine code."""
+    function()
+    for kernel in robot._kernels.kernels().values():
         assert kernel.compile()
-    return bool(waiting)
-
-
-def evaluate(robot, function):
-    """What a function of the robot gives once its kernels are machine code."""
-    answer = function()
-    return function() if compiled(robot) else answer
+    return function()
 
 
 def closed_states(robot, count, seed=3):
     rng = np.random.default_rng(seed)
-    for _ in range(count):
-        state = robot.random_state(rng)
-        yield state.q, rng.normal(size=robot.ny), rng
+    positions = [robot.random_state(rng).q for _ in range(count)]
+    return [(q, rng.normal(size=robot.ny), rng) for q in positions]
 
 
 def arguments(robot, record, q, yd, rng):
@@ -69,20 +59,20 @@ def arguments(robot, record, q, yd, rng):
         if argument.kind == "Velocity":
             given.append(yd)
         elif argument.kind == "Coordinates":
-            given.append(robot.random_state(rng).q)
+            given.append(robot.tree.home)
         else:
             given.append(rng.normal(size=sizes[argument.kind]))
     return given
 
 
-def compare_operation(robot, library, name, states):
+def compare_operation(robot, library, name, states, frame):
     record = OPERATIONS.get(name)
     variant = 0
     for k, ending in enumerate(WITH[1:], start=1):
         if record is None and name.removesuffix(ending) in OPERATIONS:
             record, variant = OPERATIONS[name.removesuffix(ending)], k
     links = list(robot.tree.spanning.links)
-    for q, yd, rng in states:
+    for k, (q, yd, rng) in enumerate(states):
         given = arguments(robot, record, q, yd, rng)
         options, in_c = {}, list(given)
         if record.wrenches:
@@ -101,12 +91,16 @@ def compare_operation(robot, library, name, states):
             float(each[0]) if kind == "Number" else each
             for kind, each in zip(kinds, given, strict=False)
         ]
-        expected = evaluate(robot, partial(getattr(robot, record.name), *plain, **options))
+        if record.of_frame:
+            options["frame"] = frame
+        call = partial(getattr(robot, record.name), *plain, **options)
+        expected = prepared(robot, call) if k == 0 else call()
         many = expected if isinstance(expected, tuple) else (expected,)
         if record.make is not None:
             many = tuple(getattr(expected, field) for field in record.make.__dataclass_fields__)
         outputs = [np.full(np.size(each), np.nan) for each in many]
-        assert library.call(name, *in_c, *outputs) == 0
+        function = f"{name}_{c_identifier(frame)}" if record.of_frame else name
+        assert library.call(function, *in_c, *outputs) == 0, name
         for output, right in zip(outputs, many, strict=True):
             assert np.array_equal(output, np.ravel(right)), name
 
@@ -116,44 +110,43 @@ def pointer(array):
 
 
 def check_operations(robot, folder, names, count):
-    report = export_robot(robot, folder, name="r", functions=names)
+    frame = list(robot.tree.spanning.links)[-1]
+    report = export_robot(robot, folder, name="r", functions=names, frames=[frame])
     library = CompiledLibrary(report, flags=FLAGS)
+    states = closed_states(robot, count)
     for name in names:
-        compare_operation(robot, library, name, closed_states(robot, count))
-    return library
+        compare_operation(robot, library, name, states, frame)
 
 
 @pytest.mark.parametrize("mechanism", BY_DAY)
-def test_operations_to_the_last_bit(mechanism, tmp_path, unfused):
-    robot = Robot(MECHANISMS[mechanism].tree())
-    names = [n for n in operation_names() if n not in LONG and not is_about_frames(n)]
-    check_operations(robot, tmp_path, names, BY_DAY[mechanism])
+def test_operations_to_the_last_bit(mechanism, tmp_path, machine_code):
+    names = [name for name in operation_names() if name not in LONG]
+    check_operations(Robot(MECHANISMS[mechanism].tree()), tmp_path, names, BY_DAY[mechanism])
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_every_mechanism_to_the_last_bit(mechanism, tmp_path, unfused):
-    robot = Robot(MECHANISMS[mechanism].tree())
-    names = [n for n in operation_names() if not is_about_frames(n)]
-    check_operations(robot, tmp_path, names, 1000)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("file", sorted(SHARED.glob("*.urdf")) if SHARED.exists() else [])
-def test_shared_robots_to_the_last_bit(file, tmp_path, unfused):
+def robot_of(name):
+    """A mechanism, or a shared robot."""
+    if name in MECHANISMS:
+        return Robot(MECHANISMS[name].tree())
+    walks = any(word in name for word in ("humanoid", "cheetah"))
     try:
-        robot = load_robot(file)
+        return load_robot(SHARED / f"{name}.urdf", floating_base=walks)
     except (InputError, ModelError) as error:
         pytest.skip(f"needs a loop file: {error}")
-    names = ["inverse_dynamics", "forward_dynamics", "gravity_force", "actuator_efforts"]
-    check_operations(robot, tmp_path, names, 1000)
 
 
-def is_about_frames(name):
-    return name in OPERATIONS and OPERATIONS[name].of_frame
+EVERY = [*MECHANISMS, *(sorted(path.stem for path in SHARED.glob("*.urdf")))]
+every_robot = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly) for name in EVERY]
+)
 
 
-def test_frames_have_functions_of_their_own(tmp_path, unfused):
+@every_robot
+def test_every_operation_of_every_robot_to_the_last_bit(name, tmp_path, machine_code):
+    check_operations(robot_of(name), tmp_path, operation_names(), 1000)
+
+
+def test_frames_have_functions_of_their_own(tmp_path, machine_code):
     robot = Robot(MECHANISMS["four_bar"].tree())
     frame = list(robot.tree.spanning.links)[-1]
     names = ["jacobian", "frame_pose", "frame_bias_acceleration", "loop_state", "velocity_map"]
@@ -162,14 +155,31 @@ def test_frames_have_functions_of_their_own(tmp_path, unfused):
     header = report.header.read_text()
     assert "phi (" in header and "conditioning (" in header and "o0" not in header
     for q, _, _ in closed_states(robot, 5):
-        expected = evaluate(robot, lambda q=q: robot.jacobian(q, frame))
+        expected = prepared(robot, lambda q=q: robot.jacobian(q, frame))
         jacobian = np.zeros(expected.size)
         assert library.call(f"jacobian_{frame}", q, jacobian) == 0
         assert np.array_equal(jacobian, expected.ravel())
         G = np.zeros(robot.nv * robot.ny)
         library.kernel("velocity_map", q, G)
-        (right,) = evaluate(robot, lambda q=q: robot.kernel("velocity_map").call(q))
+        (right,) = prepared(robot, lambda q=q: robot.kernel("velocity_map").call(q))
         assert np.array_equal(G, right.ravel())
+
+
+def status_of(call):
+    """The code of the error that a call raises, or 0."""
+    try:
+        call()
+    except NotFiniteError:
+        return CODE["BAD_ARGUMENT"]
+    except ClosureError:
+        return CODE["NOT_CLOSED"]
+    except SingularityError as error:
+        finite = re.search("not finite|no finite", str(error)) is None
+        return CODE["DEAD_POINT" if finite else "NOT_FINITE"]
+    except InputError as error:
+        assert "cannot give" in str(error)
+        return CODE["CANNOT_GIVE"]
+    return 0
 
 
 class Feedforward:
@@ -192,15 +202,7 @@ class Feedforward:
         self.call.position[:] = position[self.order]
         self.call.velocity[:] = velocity[self.order]
         self.call.acceleration[:] = acceleration
-        try:
-            self.call()
-        except NotFiniteError:
-            return CODE["BAD_ARGUMENT"]
-        except ClosureError:
-            return CODE["NOT_CLOSED"]
-        except SingularityError as error:
-            return CODE["NOT_FINITE" if "not finite" in str(error) else "DEAD_POINT"]
-        return 0
+        return status_of(self.call)
 
     def c(self, position, velocity, acceleration):
         return self.library.call(
@@ -240,119 +242,156 @@ class Feedforward:
 
 
 @pytest.mark.parametrize("mechanism", ["parallel_ankle", "four_bar"])
-def test_feedforward_along_a_motion_to_the_last_bit(mechanism, tmp_path, unfused):
+def test_feedforward_along_a_motion_to_the_last_bit(mechanism, tmp_path, machine_code):
     seen = Feedforward(Robot(MECHANISMS[mechanism].tree()), tmp_path).follow(600)
     assert seen[0] > 500
     assert seen[CODE["BAD_ARGUMENT"]] == 1
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_feedforward_along_ten_thousand_steps(mechanism, tmp_path, unfused):
-    robot = Robot(MECHANISMS[mechanism].tree())
+def exported(make, robot, folder):
+    """What `make` exports; skips robots that have nothing of the kind."""
     try:
-        motion = Feedforward(robot, tmp_path)
+        return make(robot, folder)
     except InputError as error:
         pytest.skip(f"nothing to export: {error}")
-    motion.follow(10000)
 
 
-def test_feedforward_is_that_of_machine_code_that_fuses(tmp_path, monkeypatch):
-    """Kernels with roots or comparisons fuse nothing: the same bits without any setting."""
-    monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
-    assert Feedforward(Robot(MECHANISMS["parallel_ankle"].tree()), tmp_path).follow(50)[0] > 40
+@every_robot
+def test_feedforward_along_ten_thousand_steps(name, tmp_path, machine_code):
+    assert exported(Feedforward, robot_of(name), tmp_path).follow(10000)[0] > 1000
 
 
-def test_conversion_in_both_directions_to_the_last_bit(tmp_path, unfused):
-    robot = Robot(MECHANISMS["parallel_ankle"].tree())
-    report = export_robot(robot, tmp_path, name="r", functions=["convert"])
-    library = CompiledLibrary(report, flags=FLAGS)
-    sides = {"motors_to_joints": (report.motors, report.joints)}
-    sides["joints_to_motors"] = (report.joints, report.motors)
-    guess = {name: robot.tree.home.copy() for name in sides}
-    rng = np.random.default_rng(4)
-    for _ in range(20):
-        q = robot.random_state(rng).q
-        for name, (given, targets) in sides.items():
-            position = np.array([q[robot.coordinates.scalar_positions[n]] for n in given])
-            position = robot.tree.home[[robot.coordinates.scalar_positions[n] for n in given]] + (
-                0.3 * (position - 0.0) / max(1.0, np.abs(position).max())
-            )
-            v, a, e = rng.normal(size=(3, len(given)))
-            fields = [dict(zip(given, each, strict=True)) for each in (position, v, a, e)]
-            right = evaluate(
-                robot,
-                lambda f=fields, t=targets, n=name: robot.convert(*f, targets=t, guess=guess[n]),
-            )
-            outputs = [np.full(len(targets), np.nan) for _ in range(4)]
-            assert library.call(name, position, v, a, e, *outputs) == 0
+class Conversion:
+    """From motors to joints and back, in Python and in C."""
+
+    def __init__(self, robot, folder):
+        self.robot = robot
+        report = export_robot(robot, folder, name="r", functions=["convert"])
+        self.library = CompiledLibrary(report, flags=FLAGS)
+        self.sides = {"motors_to_joints": (report.motors, report.joints)}
+        self.sides["joints_to_motors"] = (report.joints, report.motors)
+        self.guess = {name: robot.tree.home.copy() for name in self.sides}
+
+    def follow(self, steps):
+        """A motion; how often each status came."""
+        robot, rng, seen = self.robot, np.random.default_rng(4), {}
+        for k in range(steps):
+            for name, (given, targets) in self.sides.items():
+                entries = [robot.coordinates.scalar_positions[each] for each in given]
+                phase = np.arange(len(given))
+                position = robot.tree.home[entries] + 0.3 * (
+                    np.sin(0.02 * k + phase) - np.sin(phase)
+                )
+                status = self.compare(name, given, targets, position, rng, first=k == 0)
+                seen[status] = seen.get(status, 0) + 1
+        return seen
+
+    def compare(self, name, given, targets, position, rng, first):
+        v, a, e = rng.normal(size=(3, len(given)))
+        fields = [dict(zip(given, each, strict=True)) for each in (position, v, a, e)]
+        found = []
+
+        def call():
+            convert = partial(self.robot.convert, *fields, targets=targets, guess=self.guess[name])
+            found.append(prepared(self.robot, convert) if first else convert())
+
+        status = status_of(call)
+        outputs = [np.full(len(targets), np.nan) for _ in range(4)]
+        assert self.library.call(name, position, v, a, e, *outputs) == status
+        if status == 0:
+            (right,) = found
             expected = (right.position, right.velocity, right.acceleration, right.effort)
             for output, each in zip(outputs, expected, strict=True):
                 assert np.array_equal(output, each)
-            assert abs(e @ v - outputs[3] @ outputs[1]) < 1e-12 * (1 + abs(e @ v))
-            guess[name] = right.q
-    assert library.call("motors_to_joints", np.full(2, np.nan), *[None] * 7) == 1
-    assert library.call("joints_to_motors", np.full(2, 9.0), *[None] * 7) == CODE["NOT_CLOSED"]
+            assert abs(e @ v - outputs[3] @ outputs[1]) < 1e-12 * (1 + abs(e * v).sum())
+            self.guess[name] = right.q
+        return status
 
 
-def test_motor_commands_to_the_last_bit(tmp_path, unfused):
-    both = Feedforward(Robot(MECHANISMS["parallel_ankle"].tree()), tmp_path)
-    robot, report = both.robot, both.report
-    call = robot.motor_command(
-        report.joints,
-        efforts=("commanded", "springs", "dampers", "feedforward"),
-        measured=report.measured,
-    )
-    call.kernel.compile()
-    rng = np.random.default_rng(6)
-    home = robot.tree.home
-    measured = home[[robot.coordinates.scalar_positions[n] for n in report.measured]]
-    joints = home[[robot.coordinates.scalar_positions[n] for n in report.joints]]
-    coordinates = [robot.coordinates.velocities[n].start for n in report.joints]
-    order = [report.joints.index(name) for name in call.joints]
-    damped = robot.determining_joints(report.measured)
-    rates = [report.measured.index(name) for name in damped]
-    for k in range(100):
-        at = measured + 0.2 * np.sin(0.1 * k)
-        velocity = rng.normal(size=at.size)
-        assert both.python(at, velocity, np.zeros(robot.ny)) == 0
-        assert both.c(at, velocity, np.zeros(robot.ny)) == 0
-        position = joints + 0.2 * np.cos(0.1 * k) - 0.2 + (5.0 if k == 50 else 0.0)
-        qd, effort, stiffness, damping = rng.normal(size=(4, joints.size))
-        call.position[:], call.velocity[:] = position[order], qd[order]
-        call.effort[coordinates] = effort
-        call.stiffness[coordinates], call.damping[coordinates] = stiffness, damping
-        call.measured_velocity[:], call.measured_q[:] = velocity[rates], both.call.guess
-        call.feedforward[:] = both.efforts
-        outputs = [np.full(len(report.motors), np.nan) for _ in range(3)]
-        limit = np.full(len(report.motors), 3.0)
-        call.limit[:] = limit
-        try:
-            call()
-            expected = 0
-        except ClosureError:
-            expected = CODE["NOT_CLOSED"]
-        status = both.library.call(
-            "motor_command", position, qd, effort, stiffness, damping, velocity, both.efforts,
-            limit, *outputs,
-        )  # fmt: skip
-        assert status == expected
-        if expected == 0:
-            parts = (call.motor_position, call.motor_velocity, call.motor_effort)
-            for output, right in zip(outputs, parts, strict=True):
-                assert np.array_equal(output, right)
+def test_conversion_in_both_directions_to_the_last_bit(tmp_path, machine_code):
+    conversion = Conversion(Robot(MECHANISMS["parallel_ankle"].tree()), tmp_path)
+    assert conversion.follow(20) == {0: 40}
+    call = conversion.library.call
+    assert call("motors_to_joints", np.full(2, np.nan), *[None] * 7) == CODE["BAD_ARGUMENT"]
+    assert call("joints_to_motors", np.full(2, 9.0), *[None] * 7) == CODE["NOT_CLOSED"]
 
 
-def test_observer_to_the_last_bit(tmp_path, unfused):
-    robot = Robot(MECHANISMS["parallel_ankle"].tree())
-    report = export_robot(robot, tmp_path, name="r", functions=["observer"])
+@every_robot
+def test_conversion_of_every_robot_to_the_last_bit(name, tmp_path, machine_code):
+    assert exported(Conversion, robot_of(name), tmp_path).follow(1000)[0] > 100
+
+
+class Commands:
+    """Commands of joints as those of motors, in Python and in C."""
+
+    def __init__(self, robot, folder):
+        self.both = Feedforward(robot, folder)
+        report = self.both.report
+        self.call = robot.motor_command(
+            report.joints,
+            efforts=("commanded", "springs", "dampers", "feedforward"),
+            measured=report.measured,
+        )
+        self.call.kernel.compile()
+
+    def follow(self, steps):
+        """A motion; how often each status came."""
+        both, call, seen = self.both, self.call, {}
+        robot, report = both.robot, both.report
+        rng = np.random.default_rng(6)
+        home, places = robot.tree.home, robot.coordinates.scalar_positions
+        measured = home[[places[n] for n in report.measured]]
+        joints = home[[places[n] for n in report.joints]]
+        coordinates = [robot.coordinates.velocities[n].start for n in report.joints]
+        order = [report.joints.index(name) for name in call.joints]
+        rates = [report.measured.index(n) for n in robot.determining_joints(report.measured)]
+        for k in range(steps):
+            at = measured + 0.2 * np.sin(0.1 * k)
+            velocity, still = rng.normal(size=at.size), np.zeros(both.call.acceleration.size)
+            assert both.python(at, velocity, still) == both.c(at, velocity, still)
+            position = joints + 0.2 * np.cos(0.1 * k) - 0.2 + (5.0 if k == 50 else 0.0)
+            qd, effort, stiffness, damping = rng.normal(size=(4, joints.size))
+            call.position[:], call.velocity[:] = position[order], qd[order]
+            call.effort[coordinates] = effort
+            call.stiffness[coordinates], call.damping[coordinates] = stiffness, damping
+            call.measured_velocity[:], call.measured_q[:] = velocity[rates], both.call.guess
+            call.feedforward[:] = both.efforts
+            limit = np.full(len(report.motors), 3.0)
+            call.limit[:] = limit
+            outputs = [np.full(len(report.motors), np.nan) for _ in range(3)]
+            expected = status_of(call)
+            status = both.library.call(
+                "motor_command", position, qd, effort, stiffness, damping, velocity, both.efforts,
+                limit, *outputs,
+            )  # fmt: skip
+            assert status == expected
+            seen[status] = seen.get(status, 0) + 1
+            if expected == 0:
+                parts = (call.motor_position, call.motor_velocity, call.motor_effort)
+                for output, right in zip(outputs, parts, strict=True):
+                    assert np.array_equal(output, right)
+        return seen
+
+
+def test_motor_commands_to_the_last_bit(tmp_path, machine_code):
+    commands = Commands(Robot(MECHANISMS["parallel_ankle"].tree()), tmp_path)
+    assert commands.follow(100) == {0: 99, CODE["NOT_CLOSED"]: 1}
+
+
+@every_robot
+def test_motor_commands_of_every_robot_to_the_last_bit(name, tmp_path, machine_code):
+    assert exported(Commands, robot_of(name), tmp_path).follow(1000)[0] > 100
+
+
+def check_observer(robot, folder, steps):
+    report = export_robot(robot, folder, name="r", functions=["observer"])
     library = CompiledLibrary(report, flags=FLAGS)
     observer = MomentumObserver(robot, 50.0)
     state = np.zeros(3 * robot.ny + 2)
     rng = np.random.default_rng(7)
     for name in ("momentum", "friction_force"):
         robot.kernel(name).compile()
-    for k in range(30):
+    for k in range(steps):
         q, yd, tau = robot.random_state(rng).q, rng.normal(size=robot.ny), rng.normal(size=robot.ny)
         expected = observer.update(0.001 * k, q, yd, tau)
         first = (pointer(state), ctypes.c_double(50.0), ctypes.c_double(0.001 * k))
@@ -361,15 +400,23 @@ def test_observer_to_the_last_bit(tmp_path, unfused):
     assert library.call("observer_update", q, yd, tau, first=first) == CODE["NOT_LATER"]
 
 
-def test_status_codes_are_the_engines(tmp_path):
-    robot = Robot(MECHANISMS["parallel_ankle"].tree())
-    report = export_robot(robot, tmp_path, name="r", functions=["gravity_force"])
+def test_observer_to_the_last_bit(tmp_path, machine_code):
+    check_observer(Robot(MECHANISMS["parallel_ankle"].tree()), tmp_path, 30)
+
+
+@every_robot
+def test_observer_of_every_robot_to_the_last_bit(name, tmp_path, machine_code):
+    check_observer(robot_of(name), tmp_path, 1000)
+
+
+def check_status_codes(robot, folder, count):
+    """Positions on the loops, off them and far away, and numbers that are not finite."""
+    report = export_robot(robot, folder, name="r", functions=["gravity_force"])
     library = CompiledLibrary(report, flags=FLAGS)
-    assert [core.UNREAD, core.NOT_CLOSED, core.OFF_LOOPS, core.DEAD_POINT] == [1, 2, 3, 4]
     call = robot._calls.call(robot, "gravity_force")
     rng, seen = np.random.default_rng(8), set()
     out = np.zeros(robot.ny)
-    for _ in range(200):
+    for _ in range(count):
         q = robot.random_state(rng).q
         if rng.random() < 0.5:
             q = q + 10.0 ** rng.uniform(-12, 1) * rng.normal(size=q.size)
@@ -379,7 +426,18 @@ def test_status_codes_are_the_engines(tmp_path):
         status = answer.status if isinstance(answer, core.Rejection) else 0
         assert library.call("gravity_force", q, out) == status
         seen.add(status)
-    assert {0, core.UNREAD, core.OFF_LOOPS} <= seen
+    return seen
+
+
+def test_status_codes_are_the_engines(tmp_path):
+    assert [core.UNREAD, core.NOT_CLOSED, core.OFF_LOOPS, core.DEAD_POINT] == [1, 2, 3, 4]
+    robot = Robot(MECHANISMS["parallel_ankle"].tree())
+    assert {0, core.UNREAD, core.OFF_LOOPS} <= check_status_codes(robot, tmp_path, 200)
+
+
+@every_robot
+def test_status_codes_of_every_robot_are_the_engines(name, tmp_path):
+    assert {0, core.UNREAD} <= check_status_codes(robot_of(name), tmp_path, 1000)
 
 
 @pytest.mark.parametrize("float32", [False, True], ids=["double", "float"])

@@ -1,6 +1,8 @@
 """Every operation of a program, compiled for one state and for batches, against math and numpy."""
 
 import math
+from collections import Counter
+from fractions import Fraction
 
 import casadi as ca
 import numpy as np
@@ -182,6 +184,26 @@ def test_no_matrix_graphs():
     x = ca.MX.sym("x", 2)
     with pytest.raises(UnsupportedOperationError, match="no SX function"):
         read_program(ca.Function("f", [x], [ca.sin(x)]))
+
+
+def test_fused_products_round_once():
+    """Against exact fractions, for one state and for many."""
+    x = ca.SX.sym("x", 8)
+    a, b, c, d = (x[2 * i : 2 * i + 2] for i in range(4))
+    fused = [a[0] ** 2 + d[0], b[0] * d[0] - c[1], c[1] - a[1] * b[1]]
+    read_twice = [a[0] * b[0] - c[0], a[0] * b[0] + c[0], a[1] * d[1], 2 - a[1] * d[1]]
+    function = ca.Function("f", [x], [ca.vertcat(*fused, *read_twice)])
+    operations = Counter(each.operation for each in read_program(function).instructions)
+    assert operations == {"fma": 1, "fms": 1, "fnma": 1, "mul": 2, "sub": 2, "add": 1}
+    kernel = Kernel(function)
+    assert kernel.compile(batch=True)
+    for given in np.random.default_rng(5).normal(size=(50, 8)):
+        (a, A), (b, B), (c, C), (d, D) = np.vectorize(Fraction)(given).reshape(4, 2)
+        ab, AD = Fraction(float(a * b)), Fraction(float(A * D))
+        exact = [a * a + d, b * d - C, C - A * B, ab - c, ab + c, AD, 2 - AD]
+        expected = [float(each) for each in exact]
+        assert kernel.call(given)[0].tolist() == expected
+        assert kernel.batch(given[None])[0][0].tolist() == expected
 
 
 def test_fused_products_only_without_roots_and_comparisons():

@@ -90,3 +90,16 @@ def test_packed_machine_code_equals_virtual_machine(monkeypatch, count, odd, chu
     given = inputs(function)
     (expected,) = Kernel(function, compiled=False).call(*given)
     np.testing.assert_allclose(kernel.call(*given)[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["inverse_dynamics", "forward_dynamics"])
+def test_packed_machine_code_rounds_as_batches_do(kernel):
+    """Products fused with sums, in limbs that differ in signs: a batch packs nothing."""
+    found = load_robot(EXAMPLES["go2"], floating_base=True).kernel(kernel)
+    assert {each.operation for each in found.program.instructions} > {"fma", "fms", "fnma"}
+    assert found.compile(batch=True)
+    rng = np.random.default_rng(8)
+    states = [rng.normal(size=(20, size)) for size in found.input_sizes.values()]
+    (together,) = found.batch(*states)
+    for k, row in enumerate(together):
+        assert np.array_equal(found.call(*(each[k] for each in states))[0], row)

@@ -10,7 +10,7 @@ from rbda_ros import load_robot
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.machine import compile_batch
 from rbda_ros.kernels.plan import make_plan
-from rbda_ros.kernels.program import fuse_check, is_smooth, read_program
+from rbda_ros.kernels.program import fuse_check, read_program
 
 KERNELS = "inverse_dynamics", "forward_dynamics", "mass_matrix", "spanning_motion"
 
@@ -70,7 +70,7 @@ def test_what_is_not_a_number_does_not_hold(robot):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_sines_are_taken_once(robot, name):
+def test_what_both_compute_is_computed_once(robot, name):
     program, check = (
         read_program(f) for f in (robot.kernel(name)._function, robot._kernels._check())
     )
@@ -80,8 +80,4 @@ def test_sines_are_taken_once(robot, name):
     assert len(make_plan(both).angles) == max(alone)
     added = both.instructions[both.answered :]
     known = set(both.instructions[: both.answered])
-    again = [each for each in added if each in known]
-    if is_smooth(program):
-        assert not any(each.operation in ("sin", "cos") for each in again)
-    else:
-        assert not again
+    assert not [each for each in added if each in known]

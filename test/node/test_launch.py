@@ -14,6 +14,7 @@ pytest.importorskip("launch_ros")
 
 DISPLAY = share_file("launch/display.launch.py")
 DYNAMICS, DEMO = share_file("launch/dynamics.launch.py"), share_file("launch/demo.launch.py")
+SIMULATION = share_file("launch/simulation.launch.py")
 LEG = share_file("config/robots/demo_leg.urdf")
 
 
@@ -24,7 +25,7 @@ def parameters(folder, **values):
 
 
 def test_two_demos_in_two_namespaces(graph):
-    """Each with its own stand-in for a driver; all that is launched ends with it."""
+    """Each with its own source of joint states; all that is launched ends with it."""
     launched = [graph.launch(DEMO, namespace=name) for name in ("left", "/right")]
     for name in ("left", "right"):
         client = graph.client(name)
@@ -35,6 +36,14 @@ def test_two_demos_in_two_namespaces(graph):
         assert program.stop() == 0, program.log
         assert program.log.count("process has finished cleanly") == 2
         assert "Traceback" not in program.log
+
+
+def test_a_simulated_robot_follows_the_node(graph):
+    program = graph.launch(SIMULATION, namespace="lab")
+    client = graph.client("lab")
+    client.until_active()
+    client.until(lambda: "largest error" in program.log)
+    assert program.stop() == 0, program.log
 
 
 def test_a_file_says_what_arguments_do_not(graph):

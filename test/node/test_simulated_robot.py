@@ -1,11 +1,13 @@
 """`rbda_ros simulate` as a process: efforts in, joint states out."""
 
 import numpy as np
+from rbda_ros.srv import SetSpeed
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 
 from rbda_ros import load_robot
+from rbda_ros.node.simulated_robot import _odometry, transform_of
 
 URDF = """<robot name="arm"><link name="base"/>
   <link name="rod"><inertial><origin xyz="0.5 0 0"/><mass value="1"/>
@@ -72,6 +74,35 @@ def test_commands_of_motors_are_followed_and_failed_motors_are_not(graph):
     assert robot.actuated_joint_names == ("hinge",)
     commands.publish(JointState(name=["elbow"], effort=[1.0]))
     client.until(lambda: "'elbow' is no motor; they are hinge" in graph.logs())
+
+    def rises():
+        """Joints without a command have NaN, as from a topic-based hardware interface."""
+        names, efforts = ["elbow", "hinge"], [float("nan"), 2.0 * HOLD]
+        commands.publish(JointState(name=names, effort=efforts, position=[float("nan")] * 2))
+        return states[-1].position[0] > 1.0
+
+    client.until(rises)
+
+
+def test_speed_is_changed_by_a_service(graph):
+    simulate(graph, "-p", "publish_clock:=true", "-p", "failed_motors:=[]")
+    client = graph.client()
+    states = client.listen(JointState, "joint_states")
+    answer = client.call(SetSpeed, "simulated_robot/set_speed", SetSpeed.Request(speed=-1.0))
+    assert not answer.success and "speed is -1.0" in answer.message
+    client.until(lambda: len(states) > 0)
+    begin = states[-1].header.stamp.sec
+    assert client.call(SetSpeed, "simulated_robot/set_speed", SetSpeed.Request(speed=0.0)).success
+    client.until(lambda: states[-1].header.stamp.sec > begin + 60)
+
+
+def test_a_transform_is_the_pose_of_the_odometry():
+    q, qd = np.array([1.0, 2.0, 3.0, 0.0, 0.6, 0.0, 0.8]), np.arange(6.0)
+    found = transform_of(_odometry(q, qd, JointState().header.stamp, "pelvis"))
+    assert (found.header.frame_id, found.child_frame_id) == ("world", "pelvis")
+    moved, turned = found.transform.translation, found.transform.rotation
+    assert [moved.x, moved.y, moved.z] == [1.0, 2.0, 3.0]
+    assert [turned.x, turned.y, turned.z, turned.w] == [0.0, 0.6, 0.0, 0.8]
 
 
 def test_wrong_parameters_end_it_with_a_reason(graph):

@@ -9,6 +9,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
+from benchmark.simulation import stewart
 from rbda_ros import InputError, Simulator, load_robot
 from rbda_ros.simulation.simulator import Actuator, SensorNoise
 
@@ -152,6 +153,38 @@ def test_results_do_not_depend_on_batch_and_threads(integrator):
         np.testing.assert_array_equal(q, ends[0][0])
         np.testing.assert_array_equal(qd, ends[0][1])
         np.testing.assert_array_equal(q[0], single.q)
+
+
+def test_efforts_may_have_any_form_that_is_right():
+    robot = mechanism("parallel_ankle")
+    efforts = np.array([0.3, -0.2])
+    ends = []
+    for each in (efforts, [0.3, -0.2], efforts[None], np.repeat(efforts, 2)[::2]):
+        sim = Simulator(robot)
+        sim.step(each)
+        ends.append(sim.q)
+    np.testing.assert_array_equal(ends, [ends[0]] * len(ends))
+    sims = Simulator(robot, batch=3)
+    for wrong in (efforts[:, None], np.zeros(3), np.array([np.nan, 0.0]), 0.3, "fast"):
+        for each in (sim, sims):
+            with pytest.raises(InputError, match="efforts have shape"):
+                each.step(wrong)
+    with pytest.raises(InputError, match="efforts have shape"):
+        sims.step(np.zeros(6))
+    sims.step(efforts)
+    np.testing.assert_array_equal(sims.q[2], ends[0])
+
+
+def test_a_platform_starts_from_its_pose_with_the_velocity_that_is_given():
+    robot = load_robot(stewart())
+    sim, rng = Simulator(robot), np.random.default_rng(0)
+    assert sim._charts[0].independent == tuple(range(6))
+    assert tuple(robot.independent_coordinates) != tuple(range(6))
+    state = robot.random_state(rng)
+    qd = robot.spanning_velocity(state.q, state.yd)
+    for given in (state.yd, qd):
+        sim.reset(state.q, given)
+        np.testing.assert_allclose(sim.qd, qd, rtol=0.0, atol=1e-9 * np.abs(qd).max())
 
 
 def test_dead_points_are_passed():

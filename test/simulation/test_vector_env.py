@@ -7,6 +7,8 @@ import pytest
 
 pytest.importorskip("gymnasium", reason="Gymnasium is not installed: rbda_ros[learn]")
 
+import gymnasium
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -30,6 +32,30 @@ def test_spaces_contain_what_steps_give(env):
     assert seen in env.observation_space
     assert reward.shape == failed.shape == late.shape == (6,)
     assert failed.dtype == late.dtype == bool
+
+
+class One(gymnasium.Env):
+    """A batch of one robot: Gymnasium's checker knows single environments."""
+
+    def __init__(self):
+        self.many = learn_to_balance.environment(1, length=50, threads=1)
+        self.observation_space = self.many.single_observation_space
+        self.action_space = self.many.single_action_space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        seen, info = self.many.reset(seed=seed)
+        return seen[0], info
+
+    def step(self, action):
+        seen, reward, failed, late, info = self.many.step(action[None])
+        return seen[0], float(reward[0]), bool(failed[0]), bool(late[0]), info
+
+
+@pytest.mark.filterwarnings("ignore:.*Box observation space.*")
+@pytest.mark.filterwarnings("ignore:.*deepcopy.*")
+def test_gymnasium_finds_nothing_wrong():
+    check_env(One(), skip_render_check=True)
 
 
 def test_fallen_robots_start_anew_alone_at_the_next_step(env):

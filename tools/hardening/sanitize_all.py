@@ -1,7 +1,7 @@
 """`make sanitize`: all C of ours under sanitizers, each part in a process of its own.
 
-The native calls, the stream's thread and exported functions under AddressSanitizer and UBSan; the
-stream's thread under ThreadSanitizer too.
+The native calls, the stream's thread with the simulator, and exported functions under
+AddressSanitizer and UBSan; the stream's thread and the simulator under ThreadSanitizer too.
 """
 
 from __future__ import annotations
