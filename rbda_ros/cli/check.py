@@ -15,7 +15,7 @@ from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.description.loop_conventions import frames_by_pairs
 from rbda_ros.description.loop_writer import write_constraints
 from rbda_ros.description.model import Attachment, Coupling, CutJoint, CutType
-from rbda_ros.errors import ClosureError, ModelError, SingularityError
+from rbda_ros.errors import ClosureError, ModelError, SingularityError, counted
 from rbda_ros.robot.robot import Robot
 
 Grade = Literal["ok", "info", "warn", "fail"]
@@ -69,8 +69,9 @@ def run(args: argparse.Namespace) -> int:
 
 def verdicts(robot: Robot) -> Iterator[Verdict]:
     """Verdicts about a robot that loads."""
-    joints = len(robot.joint_names)
-    yield Verdict("ok", "mobility", f"{robot.ny} degrees of freedom, {joints} moving joints")
+    joints = counted(len(robot.joint_names), "moving joint")
+    freedom = counted(robot.ny, "degree of freedom", "degrees of freedom")
+    yield Verdict("ok", "mobility", f"{freedom}, {joints}")
     yield from _loops(robot)
     yield from _motion(robot)
     yield from _joints(robot)

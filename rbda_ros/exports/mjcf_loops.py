@@ -154,7 +154,7 @@ class LoopWriter:
             self._elements.site(end.link, f"{cut.name}_{side}", frame_of(end.origin))
             for side, end in _ends(cut)
         ]
-        tendon = self._elements.straight_tendon(cut.name, sites)
+        tendon = self._elements.spatial_tendon(cut.name, [(1.0, sites)])
         length = cut.length if cut.length is not None else self._length(cut, self._home)
         beyond = length - self._length(cut, self._drawn)
         self._elements.equality(

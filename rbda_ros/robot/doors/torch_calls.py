@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from rbda_ros.robot.doors.argument_layout import ArgumentLayout
 from rbda_ros.robot.doors.batch_functions import BatchFunction, closed_from_single
 
 TYPES = (torch.float64, torch.float32)
+_in_torch_func: Any = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 
 
 class TorchFunction:
@@ -48,7 +48,8 @@ class TorchFunction:
             results: Any = (self._with_parameters(given, parameters.to(torch.float64)),)
         else:
             results = self._evaluate(layout, given)
-        results = tuple(each.to(dtype) for each in results)
+        if dtype != torch.float64:
+            results = tuple(each.to(dtype) for each in results)
         return results[0] if len(results) == 1 else results
 
     def _evaluate(self, layout: ArgumentLayout, given: list[Tensor]) -> tuple[Tensor, ...]:
@@ -57,7 +58,7 @@ class TorchFunction:
         q = self._position(given[0])
         read = [q]
         for kind, x in zip(layout.program.kinds[1:], given[1:], strict=True):
-            x = x.to(torch.float64)
+            x = _double(x)
             if kind == "Wrenches":
                 x = x.flatten(-2)
             elif kind == "Velocity" and x.shape[-1] != robot.ny:
@@ -71,7 +72,7 @@ class TorchFunction:
         """The spanning position of float64."""
         robot = self._layout.robot
         refine = q.dtype == torch.float32 and robot.has_loops
-        q64 = q.to(torch.float64)
+        q64 = _double(q)
         if q.shape[-1] == robot.nq and not refine:
             return q64
         closed: Tensor = _Close.apply(robot, self._positions, q64)
@@ -139,7 +140,16 @@ def _apply(function: BatchFunction, given: list[Tensor]) -> tuple[Tensor, ...]:
                 f"batches of shapes {shapes} cannot be broadcast; make them fit"
             ) from error
         given = [x.expand(*batch, x.shape[-1]) for x in given]
-    answers: tuple[Tensor, ...] = _Call.apply(function, *given)
+    return _call(function, *given)
+
+
+def _call(function: BatchFunction, *given: Tensor) -> tuple[Tensor, ...]:
+    """`_Call.apply`. Outside ``torch.func`` without its look at the signature of ``forward``.
+
+    That look takes as long as a short kernel takes for thousands of states.
+    """
+    apply: Any = _Call.apply if _in_torch_func() else super(torch.autograd.Function, _Call).apply
+    answers: tuple[Tensor, ...] = apply(function, *given)
     return answers
 
 
@@ -168,7 +178,7 @@ class _Call(torch.autograd.Function):
         function, given = ctx.function, ctx.saved_tensors
         batch = given[0].shape[:-1]
         flat = [w if w.dim() == len(batch) + 1 else w.reshape(*batch, -1) for w in cotangents]
-        return None, *_Call.apply(function.vjp, *given, *flat)
+        return None, *_call(function.vjp, *given, *flat)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -187,10 +197,6 @@ class _Call(torch.autograd.Function):
         moved = [_leading(x, dim, info.batch_size) for x, dim in zip(given, dims, strict=True)]
         answers = _Call.apply(function, *moved)
         return answers, (0,) * len(answers)
-
-
-# PyTorch looks at the signature in every call; to find it out takes longer than a short kernel.
-_Call.forward.__signature__ = inspect.signature(_Call.forward)  # type: ignore[attr-defined]
 
 
 class _Close(torch.autograd.Function):
@@ -234,6 +240,10 @@ class _Close(torch.autograd.Function):
         """One more leading axis."""
         q = _leading(q, in_dims[2], info.batch_size)
         return _Close.apply(robot, positions, q), 0
+
+
+def _double(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.to(torch.float64)
 
 
 def _rows(x: Tensor) -> Any:
