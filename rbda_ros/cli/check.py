@@ -18,7 +18,7 @@ from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.description.loop_conventions import frames_by_pairs
 from rbda_ros.description.loop_writer import write_constraints
 from rbda_ros.description.model import Attachment, Coupling, CutJoint, CutType
-from rbda_ros.errors import ModelError
+from rbda_ros.errors import ModelError, counted
 from rbda_ros.robot.robot import Robot
 from rbda_ros.spatial import Array
 
@@ -73,8 +73,9 @@ def run(args: argparse.Namespace) -> int:
 
 def verdicts(robot: Robot) -> Iterator[Verdict]:
     """Verdicts about a robot that loads."""
-    joints = len(robot.joint_names)
-    yield Verdict("ok", "mobility", f"{robot.ny} degrees of freedom, {joints} moving joints")
+    joints = counted(len(robot.joint_names), "moving joint")
+    freedom = counted(robot.ny, "degree of freedom", "degrees of freedom")
+    yield Verdict("ok", "mobility", f"{freedom}, {joints}")
     yield from _loops(robot)
     yield from _motion(robot)
     yield from _joints(robot)

@@ -37,11 +37,13 @@ def sample(robot: Robot, name: str, count: int = 3, dtype: object = np.float64) 
 def test_every_operation_gives_the_values_of_its_method(operation: str) -> None:
     robot = MECHANISMS["four_bar"].load()
     given = [each[0] for each in arguments_of("four_bar", operation, 1)]
-    found = jax.jit(robot.jax(operation, **options_of(robot, operation)))(*given)
-    found = found if isinstance(found, tuple) else (found,)
-    for one, other in zip(found, method_results(robot, operation, given), strict=True):
-        scale = max(1.0, np.abs(other).max())
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-13 * scale)
+    function = jax.jit(robot.jax(operation, **options_of(robot, operation)))
+    for _ in range(2):  # the engine answers the second call
+        found = function(*given)
+        found = found if isinstance(found, tuple) else (found,)
+        for one, other in zip(found, method_results(robot, operation, given), strict=True):
+            scale = max(1.0, np.abs(other).max())
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-13 * scale)
 
 
 @pytest.mark.parametrize("name", NAMES)
