@@ -28,6 +28,7 @@ from benchmark import (
     methods_picture,
     optimal_control,
     overhead,
+    quantities,
     real_time,
     start,
     stream,
@@ -57,8 +58,10 @@ def _latency() -> None:
 
 
 def _stream() -> None:
-    with console.status(stream.rows.__doc__ or ""):
-        rows = list(stream.rows())
+    rows = []
+    for row in stream.rows():  # some eight minutes
+        rows.append(row)
+        console.print(f"{row['work']}, {row['node']}: {row['median_us']:.0f} us")
     _show("Round trips with a client in C; ratios to the echo, and to the same without load", rows)
     _write(DOCS / "stream.csv", rows)
 
@@ -219,8 +222,19 @@ def _plot(rows: list[dict[str, object]]) -> None:
 def _gradients() -> None:
     with console.status(gradients.rows.__doc__ or ""):
         rows = list(gradients.rows())
-    _show("Value and gradient of 4,096 states; ratios to our own batch kernels", rows)
+    _show("Value and gradient of 4,096 states; ratios to operation and derivatives in numpy", rows)
     _write(DOCS / "gradients.csv", rows)
+
+
+def _quantities() -> None:
+    with console.status(quantities.rows.__doc__ or ""):
+        rows = list(quantities.rows())
+    _show(
+        "Quantities beside Pinocchio: of each, the least ratio of all robots",
+        quantities.least(rows),
+    )
+    _show("Those below what is wanted", [row for row in rows if row["good"] == "no"])
+    _write(DOCS / "quantities.csv", rows)
 
 
 def _optimal_control() -> None:
@@ -243,6 +257,7 @@ SECTIONS = {
     "latency": _latency,
     "loops": _loops,
     "contacts": _contacts,
+    "quantities": _quantities,
     "gradients": _gradients,
     "optimal_control": _optimal_control,
 }

@@ -24,6 +24,8 @@ from rbda_ros.robot.operations import OPERATIONS, SIGNS, Operation
 
 Row = dict[str, object]
 Call = Callable[[], object]
+Contenders = tuple[str, Callable, Callable, int]
+"""A method's name, ours, Pinocchio's, and how many of q, v and x both take."""
 
 ROBOTS = {"ur5_robot": False, "panda": False, "solo12": True, "go2": True, "talos_reduced": True}
 STATES = 32
@@ -70,19 +72,35 @@ def chosen(names: Sequence[str], state: dict[str, np.ndarray]) -> list[np.ndarra
 
 def _robot_rows(both: Pair) -> Iterator[Row]:
     robot, model = both.robot, both.model
-    data = model.createData()
     frame = model.frames[len(model.frames) - 1].name
-    frame_id = model.getFrameId(frame)
-    axes, gravity = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED, pin.computeGeneralizedGravity
     robot.kernel("loop_state").compile()
     compile_methods(robot, frame)
-    mine, theirs = _states(both)
+    mine, theirs = states(both)
+    named = [
+        {"q": q, "yd": yd, "x": x, "dt": np.array([DT]), "q1": mine[0][0]} for q, yd, x in mine
+    ]
+    mujoco = {} if robot.floating_base else mujoco_calls(example_urdf(both.name), STATES)
+    for method, ours, peer, count in (*_dynamics(both, frame), *quantities(both, frame)):
+        calls: dict[str, list[Call]] = {
+            "ours": [partial(ours, *state[:count]) for state in mine],
+            "pin": [partial(peer, *state[:count]) for state in theirs],
+        }
+        if method in mujoco:
+            calls["mujoco"] = mujoco[method]
+        yield _row(method, both.name, calls, kernel_calls(robot, OPERATIONS[method], frame, named))
+
+
+def _dynamics(both: Pair, frame: str) -> list[Contenders]:
+    """Dynamics, their derivatives, and kinematics of a frame."""
+    robot, model = both.robot, both.model
+    data, frame_id = model.createData(), model.getFrameId(frame)
+    axes, gravity = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED, pin.computeGeneralizedGravity
 
     def pose(q: np.ndarray) -> object:
         pin.forwardKinematics(model, data, q)
         return pin.updateFramePlacement(model, data, frame_id)
 
-    work: list[tuple[str, Callable, Callable, int]] = [
+    return [
         ("inverse_dynamics", robot.inverse_dynamics, partial(pin.rnea, model, data), 3),
         ("forward_dynamics", robot.forward_dynamics, partial(pin.aba, model, data), 3),
         ("mass_matrix", robot.mass_matrix, partial(pin.crba, model, data), 1),
@@ -108,24 +126,11 @@ def _robot_rows(both: Pair) -> Iterator[Row]:
             3,
         ),
     ]
-    work += _quantities(both, frame, data)
-    named = [{"q": q, "yd": yd, "x": x, "dt": DT, "q1": mine[0][0]} for q, yd, x in mine]
-    mujoco = {} if robot.floating_base else mujoco_calls(example_urdf(both.name), STATES)
-    for method, ours, peer, count in work:
-        calls: dict[str, list[Call]] = {
-            "ours": [partial(ours, *state[:count]) for state in mine],
-            "pin": [partial(peer, *state[:count]) for state in theirs],
-        }
-        if method in mujoco:
-            calls["mujoco"] = mujoco[method]
-        yield _row(method, both.name, calls, kernel_calls(robot, OPERATIONS[method], frame, named))
 
 
-def _quantities(
-    both: Pair, frame: str, data: pin.Data
-) -> list[tuple[str, Callable, Callable, int]]:
+def quantities(both: Pair, frame: str) -> list[Contenders]:
     """Quantities of the whole robot, velocities and accelerations of frames, and positions."""
-    robot, model = both.robot, both.model
+    robot, model, data = both.robot, both.model, both.model.createData()
     frame_id, axes = model.getFrameId(frame), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
     first_ours, first_theirs = both.ours[0], both.theirs[0]
 
@@ -159,7 +164,7 @@ def _quantities(
         "mass_matrix_inverse": (partial(pin.computeMinverse, model, data), 1),
         "frame_poses": (partial(pin.framesForwardKinematics, model, data), 1),
     }
-    work: list[tuple[str, Callable, Callable, int]] = [
+    work: list[Contenders] = [
         (name, getattr(robot, name), peer, count) for name, (peer, count) in theirs.items()
     ]
     work += [
@@ -214,7 +219,7 @@ def _demo_leg_rows() -> Iterator[Row]:
     yield _row("inverse_dynamics", "demo_leg", calls, kernels)
 
 
-def _states(both: Pair) -> tuple[list, list]:
+def states(both: Pair) -> tuple[list, list]:
     """States near that of the pair, in the order of each library."""
     rng = np.random.default_rng(2)
     robot, model = both.robot, both.model

@@ -7,14 +7,21 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from rbda_ros.examples.optimal_motion import FORMULATIONS, PROBLEMS, Motion, compiled, solve
+from rbda_ros.examples.optimal_motion import (
+    FORMULATIONS,
+    PROBLEMS,
+    Motion,
+    Stage,
+    compiled,
+    solve,
+)
 
-RUNS = 7
+RUNS = {"compiled": 5, "interpreted": 2}
 SOLVERS = ("ipopt", "fatrop")
 
 
 def rows() -> Iterator[dict[str, object]]:
-    """Processor time of IPOPT and fatrop, interpreted and compiled, of each formulation.
+    """Processor time of IPOPT and fatrop, compiled and interpreted, of each formulation.
 
     The least of some runs, which take turns.
     """
@@ -24,14 +31,11 @@ def rows() -> Iterator[dict[str, object]]:
         with tempfile.TemporaryDirectory() as folder:
             ways = {"interpreted": stages}
             if shutil.which("cc"):
-                ways["compiled"] = {}
-                for name, stage in stages.items():
-                    (Path(folder) / name).mkdir()
-                    ways["compiled"][name] = compiled(stage, Path(folder) / name)
+                ways = {"compiled": _all_compiled(stages, Path(folder)), **ways}
             for functions, chosen in ways.items():
                 for solver in SOLVERS:
                     found: dict[str, Motion] = {}
-                    for _ in range(RUNS):
+                    for _ in range(RUNS[functions]):
                         for name, stage in chosen.items():
                             new = solve(problem, stage, solver)
                             old = found.get(name, new)
@@ -47,3 +51,11 @@ def rows() -> Iterator[dict[str, object]]:
                             "ms": f"{1e3 * best.seconds:.1f}",
                             "of_tree": f"{best.seconds / found['tree'].seconds:.2f}",
                         }
+
+
+def _all_compiled(stages: dict[str, Stage], folder: Path) -> dict[str, Stage]:
+    made = {}
+    for name, stage in stages.items():
+        (folder / name).mkdir()
+        made[name] = compiled(stage, folder / name)
+    return made

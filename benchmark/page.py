@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmark.limbs import limbs
 from rbda_ros import Robot, load_robot
-from rbda_ros.view.following import Heard
+from rbda_ros.view.following import Received
 from rbda_ros.view.page import FRAME, Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
@@ -78,7 +78,7 @@ def moving(show: Callable[[int], None]) -> Iterator[list[float]]:
         thread.join()
 
 
-def swings(robot: Robot) -> list[Heard]:
+def swings(robot: Robot) -> list[Received]:
     """What a node would say of a robot whose joints all swing, for about three seconds."""
     names = robot.independent_joint_names
     middle = {name: robot.tree.home[robot.coordinates.scalar_positions[name]] for name in names}
@@ -87,7 +87,7 @@ def swings(robot: Robot) -> list[Heard]:
     for now in np.arange(0.0, np.pi, FRAME):
         y = {n: at + 0.2 * np.sin(2.0 * now + k) for k, (n, at) in enumerate(middle.items())}
         positions = dict(zip(robot.joint_names, robot.close(y), strict=True))
-        heard.append(Heard(positions, True, None, efforts, 0, "ok", {"rate [Hz]": "500"}))
+        heard.append(Received(positions, True, None, efforts, 0, "ok", {"rate [Hz]": "500"}))
     return heard
 
 
@@ -134,7 +134,7 @@ def main() -> None:
         page = Page(robot, moves=False)
         heard = swings(robot)
 
-        def show(k: int, page: Page = page, heard: list[Heard] = heard) -> None:
+        def show(k: int, page: Page = page, heard: list[Received] = heard) -> None:
             page.follow(heard[k % len(heard)])
             page.step(0.0)
 

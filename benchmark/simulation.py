@@ -425,25 +425,29 @@ def main() -> None:
         " per step [us] | MuJoCo | of a batch [steps/s per core] | MuJoCo |",
         "|---|---|---|---|---|---|---|---|",
     ]
+    end = ["", f"{seconds:g} s of motion, batches of {BATCH}, MuJoCo {mujoco.__version__}."]
+
+    def add(line: str) -> None:
+        """A row, kept on the page even if the rest is not reached."""
+        print(line, flush=True)
+        lines.append(line)
+        write_block("simulation", lines + end, PAGE)
+
     for file in sys.argv[2:]:
         CASES[Path(file).stem] = of_file(file)
+    ours, theirs, many, their_many = on_the_ground()
+    add(
+        "| parallel ankle on the ground | | | |"
+        f" {_times(ours, theirs)} | {_rates(many, their_many)} |"
+    )
     for name in CASES:
         row = compare(name, seconds)
         loops, gears = row["mujoco_gap"]
-        lines.append(
+        add(
             f"| {row['robot']} | {row['gap']:.0e} | {loops:.0e}, {gears:.0e} |"
             f" {row['balance']:.0e} | {_times(row['us'], row['mujoco_us'])}"
             f" | {_rates(row['many'], row['mujoco_many'])} |"
         )
-        print(lines[-1], flush=True)
-    ours, theirs, many, their_many = on_the_ground()
-    lines.append(
-        "| parallel ankle on the ground | | | |"
-        f" {_times(ours, theirs)} | {_rates(many, their_many)} |"
-    )
-    print(lines[-1], flush=True)
-    lines += ["", f"{seconds:g} s of motion, batches of {BATCH}, MuJoCo {mujoco.__version__}."]
-    write_block("simulation", lines, PAGE)
 
 
 def _times(ours: float, theirs: float) -> str:

@@ -111,7 +111,7 @@ def _rows_at(priority: int, client: Client, folder: Path, ros: Sequence[str]) ->
     at = f"priority {priority}, "
     with program(folder, "benchmark.stream", "echo", str(priority)):
         with program(folder, "rbda_ros.cli", "serve", *arguments, "__ns:=/ours"):
-            client.turn("ours", 4000)  # by then its kernel is compiled
+            client.turn("ours")
             quiet = client.turns("echo", "ours")
             yield from _compare(f"{at}alone", quiet, quiet)
         for what, values in SAFETY.items():
@@ -120,17 +120,17 @@ def _rows_at(priority: int, client: Client, folder: Path, ros: Sequence[str]) ->
                     beside.enter_context(program(folder, "benchmark.stream", part, *client.names))
                 node = "rbda_ros.cli", "serve", *arguments, "__ns:=/ours", *values
                 beside.enter_context(program(folder, *node))
-                client.turn("ours", 4000)
+                client.turn("ours")
                 yield from _compare(f"{at}with {what}", client.turns("echo", "ours"), quiet)
         with program(folder, "rbda_ros.cli", "serve", *arguments, "__ns:=/ours"):
-            client.turn("ours", 4000)
+            client.turn("ours")
             with program(folder, "benchmark.latency", "caller", str(JOINTS)):
                 log = folder / "benchmark.latency.log"
                 until(lambda: log.read_bytes().count(b"answered") > ANSWERED)
                 trips = client.turns("echo", "ours")
             yield from _compare(f"{at}beside trajectories of 10000 points", trips, quiet)
         with program(folder, "benchmark.stream", "busy", *arguments, "__ns:=/busy"):
-            client.turn("busy", 8000)
+            client.turn("busy")
             trips = client.turns("echo", "busy")
         yield from _compare(f"{at}beside a thread of Python that never rests", trips, quiet)
 

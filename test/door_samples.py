@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from mechanism_table import MECHANISMS, closed_states
+from scipy.optimize import brentq
 
 from rbda_ros import Robot
 from rbda_ros.robot.operations import OPERATIONS, Operation
@@ -56,3 +57,18 @@ def results_of(record: Operation, answer: Any) -> list[np.ndarray]:
     if record.make is not None:
         return [np.asarray(getattr(answer, field)) for field in record.make.__dataclass_fields__]
     return [np.asarray(each) for each in (answer if isinstance(answer, tuple) else (answer,))]
+
+
+def dead_point() -> tuple[Robot, np.ndarray]:
+    """A slider-crank whose position is that of its wrist pin, where the pin turns back."""
+    robot = MECHANISMS["slider_crank"].load()
+    pin = robot.joint_names.index("wrist_pin")
+
+    def rate_of_pin(crank: float) -> float:
+        return robot.spanning_velocity(robot.close({"crank": crank}), [1.0])[pin]
+
+    cranks = np.linspace(0.0, 2 * np.pi, 9)
+    signs = np.sign([rate_of_pin(crank) for crank in cranks])
+    k = int(np.flatnonzero(signs[1:] != signs[:-1])[0])
+    crank = brentq(rate_of_pin, cranks[k], cranks[k + 1], xtol=1e-14)
+    return robot.with_independent_joints(["wrist_pin"]), robot.close({"crank": crank})

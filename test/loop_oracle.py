@@ -41,6 +41,10 @@ class LoopOracle(PinocchioOracle):
         floating_base_is_described = any(j.type == "floating" for j in robot.description.joints)
         floating = robot.floating_base and not floating_base_is_described
         super().__init__(spanning_model(robot.description, floating), robot)
+        for joint in robot.description.joints:
+            if joint.armature:
+                theirs = self.model.joints[self.model.getJointId(joint.name)]
+                self.model.armature[theirs.idx_v : theirs.idx_v + theirs.nv] = joint.armature
         self.constraints = robot.description.constraints
         self.independent = list(robot.tree.independent)
         self.places = {  # of one-DoF joints, in qd

@@ -22,7 +22,7 @@ from rbda_ros.kernels.quantities import QUANTITIES, shape_of
 from rbda_ros.kernels.registry import robot_sizes
 from rbda_ros.robot.inputs import numbers
 from rbda_ros.robot.operations import OPERATIONS
-from rbda_ros.robot.results import OperationalSpace
+from rbda_ros.robot.results import RANK_TOLERANCE, OperationalSpace
 from rbda_ros.robot.state import State
 
 
@@ -66,7 +66,16 @@ class Model:
         frames = [frames] if isinstance(frames, str) else [*frames]
         name, options, points = robot._inputs.operational_space(frames, bool(linear_only))
         J, A = robot._kernels.get(name, *options).call(self.state(q).q, *points)
-        return OperationalSpace(A.reshape(len(J) // robot.ny, -1), J.reshape(-1, robot.ny), damping)
+        A = A.reshape(len(J) // robot.ny, -1)
+        space = OperationalSpace(A, J.reshape(-1, robot.ny), damping)
+        M = A + damping * np.eye(len(A))
+        one_branch = [*range(-1, len(A) - 1)]
+        L = ltl_oracle.factor(one_branch, M)
+        if L is not None:
+            inverse = ltl_oracle.solve(one_branch, L, np.eye(len(A)))
+            if RANK_TOLERANCE * sum(M.diagonal()) * sum(inverse.diagonal()) < 1.0:
+                space.__dict__["inertia"] = inverse
+        return space
 
     def constrained_forward_dynamics(self, *given, **options):
         """The method as it is written in Python."""

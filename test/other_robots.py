@@ -13,7 +13,9 @@ choices of rows, and how far these are from each other is printed beside it.
 from __future__ import annotations
 
 import itertools
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,7 +135,8 @@ def independent_rows(J: np.ndarray, robot: Robot, rng: np.random.Generator) -> l
     from scipy.linalg import qr
 
     rank = J.shape[1] - robot.ny if J.shape[1] == robot.nv else np.linalg.matrix_rank(J, 1e-4)
-    unit = J / np.maximum(np.linalg.norm(J, axis=1, keepdims=True), 1e-12)
+    sizes = np.linalg.norm(J, axis=1, keepdims=True)
+    unit = J / np.maximum(sizes, 1e-4 * sizes.max(initial=0.0))  # rows of rounding stay small
     found = []
     for _ in range(MODEL_CHOICES):
         weighed = unit * rng.uniform(0.2, 1.0, (len(J), 1))
@@ -198,6 +201,8 @@ def row(name: str, model: Path, loops: Path | None) -> str:
 
 
 if __name__ == "__main__":
+    # Assemblies that were stored would make loading look faster than it is the first time.
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()
     print("| model | nv / ny | clusters | motors | load [s] | errors | joints, motors |")
     for argument in sys.argv[1:]:
         repository, _, path = argument.partition("=")

@@ -84,8 +84,8 @@ w + yd. Its energy I (w + n yd)^2 / 2 is, identically in w and yd,
 a spin inertia n I on the link, (1 - n) I on p, both constants of the model, and an armature
 A = n (n - 1) I of the joint. The Lagrangian is the same function, so the dynamics are, gyroscopic
 torques included (`cluster_tree/armature.py`; a belt gives a constant armature matrix in the same
-way). Exactness adds `A ydd` to the torque of inverse dynamics: two operations per gear. No algorithm
-can avoid them, because the torque depends on A.
+way). Exactness adds `A ydd` to the torque of inverse dynamics: two operations per gear. No
+algorithm can avoid them, because the torque depends on A.
 
 **Forward dynamics.** Let IA be the articulated inertia (6 x 6) of the link with its spin inertia,
 s = z' IA z, U = IA z. The approximate robot has D = s and hands on Ia = IA - U U'/s, for which
@@ -109,9 +109,9 @@ link in the middle of a chain, with k components of its offset r that are not ze
 | acceleration: one more entry of U' a, and of a | 2 |
 
 in all 34 + 4 k: {general:.0f} by count for a chain with k = 1. The result
-depends on each of these numbers. Within the recursion, in which a body passes an inertia and a force
-in the parent's frame to its parent, none can be left out. Fewer operations suffice only where numbers
-are zero by structure, as in a constant IA at the tips.
+depends on each of these numbers. Within the recursion, in which a body passes an inertia and a
+force in the parent's frame to its parent, none can be left out. Fewer operations suffice only where
+numbers are zero by structure, as in a constant IA at the tips.
 {cheetah}
 **MIT Humanoid.** 14 gears as above, and two belts, each with two rotors on the thigh and a constant
 armature matrix of knee and ankle that is not diagonal: n_2 (n_1 - 1) I couples them (n_1, n_2 the

@@ -1,7 +1,7 @@
 """Loop closure by a fixed number of Newton steps, for positions near a closed one.
 
 For joints that have moved a little since the last position a few steps reach the last digit. How
-well they did is told by `loop_state`; a search that starts far away is in `cluster_tree.closing`.
+well they did is what `loop_state` returns; `cluster_tree.closing` has a search from far away.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ from rbda_ros.algorithms.contact_rows import (
 from rbda_ros.algorithms.loop_forces import closed_acceleration, open_state
 from rbda_ros.algorithms.loop_motion import spring_force
 from rbda_ros.algorithms.motion import cluster_joints, velocities
-from rbda_ros.algorithms.prox_ltl import prox_ltl
-from rbda_ros.algorithms.prox_ltls import prox_ltls
+from rbda_ros.algorithms.prox_ltl import prox_ltl, prox_ltls
 from rbda_ros.algorithms.prox_pv import prox_pv
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.open_loops import OpenLoops

@@ -79,7 +79,7 @@ def feedforward(
 
     With terms left out of ``tau = H(y) ydd + C(y, yd)``: gravity is C at rest, springs
     included; Coriolis forces are the rest of C, and H ydd is inertial; tau is linear in these, so
-    each can go by itself.
+    each can act alone.
 
     Args:
         tree: the cluster tree.

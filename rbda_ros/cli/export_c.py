@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _print_error(robot: Any, report: Any) -> None:
     """The error of single precision, over random states."""
-    from rbda_ros.exports.single_precision import feedforward_error
+    from rbda_ros.exports.compiled import feedforward_error
 
     error = feedforward_error(robot, report)
     if error is None:

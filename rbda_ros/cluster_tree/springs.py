@@ -99,7 +99,7 @@ def build_springs(
             energy += spring.stiffness * ca.sumsqr(force) / 2
             pull = None
         else:
-            if spring.predecessor is not None and not bodies_tied(tree, _between(spring)):
+            if spring.segments and not any(bodies_tied(tree, cut) for cut in _cuts(spring)):
                 reason = "its ends are on links that are fixed to each other"
                 problems.append(Problem(f"spring {spring.name!r}", reason, "move one of its ends"))
                 continue
@@ -141,19 +141,20 @@ def _lacks_weight(tree: SpanningTree, link: Link, gravity: tuple[float, float, f
     return link.inertia.mass > 0.0 and tree.links[link.name].body > 0
 
 
-def _between(spring: Spring) -> CutJoint:
-    """The two ends of a spring as those of a cut that holds them at a distance."""
-    assert spring.predecessor is not None and spring.successor is not None
-    return CutJoint(spring.name, "distance", spring.predecessor, spring.successor)
+def _cuts(spring: Spring) -> list[CutJoint]:
+    """The ends of each segment as those of a cut that holds them at a distance."""
+    return [CutJoint(spring.name, "distance", s.predecessor, s.successor) for s in spring.segments]
 
 
 def _length(tree: SpanningTree, spring: Spring, q: Positions) -> Matrix:
-    """Length of a spring: of a sum over joints [rad, m], or between two points [m]."""
-    if spring.predecessor is None:
-        body_of = tree.body_of_joint
-        return sum((c * q[body_of[joint]] for joint, c in spring.terms.items()), ca.SX(0))
-    frames = cut_frames(tree, _between(spring), q)
-    return ca.sqrt(ca.fmax(ca.sumsqr(frames.pp - frames.ps), SHORTEST**2))
+    """Length of a spring: a sum over joints [rad, m], or over straight lines [m]."""
+    body_of = tree.body_of_joint
+    length = sum((c * q[body_of[joint]] for joint, c in spring.terms.items()), ca.SX(0))
+    for segment, cut in zip(spring.segments, _cuts(spring), strict=True):
+        frames = cut_frames(tree, cut, q)
+        distance = ca.sqrt(ca.fmax(ca.sumsqr(frames.pp - frames.ps), SHORTEST**2))
+        length += segment.coefficient * distance
+    return length
 
 
 def _of_joint(kind: str, q: Matrix, reference: Sequence[float]) -> Matrix:

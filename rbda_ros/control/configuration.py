@@ -162,14 +162,14 @@ class Route:
         problem: why these joints do not determine the others; empty if they do.
         reference_problem: the same of the joints of the reference.
         kernel, completion: of efforts, and of the velocity of every joint.
-        joints, entries: that the kernel goes by, and their entries of q.
+        joints, entries: that are inputs of the kernel, and their entries of q.
         wanted_joints: whose acceleration it takes.
         seeds: measured joints of loops in which more is measured than needed.
         followers: entries of q of the other joints of these loops.
         settling, settling_joints: closes the loops by other measured joints; None where there are
             too few.
-        redundant, scales: measured joints that the kernel does not go by, and how fast each moves
-            beside those it goes by, at least 1.
+        redundant, scales: measured joints that the kernel does not take, and how fast each moves
+            beside those it takes, at least 1.
         closer: closes the loops where no kernel does; takes positions and a guess as bytes.
         call: the feedforward call that it is made of.
     """
@@ -213,7 +213,7 @@ class CommandRoute:
     Attributes:
         named: (joints,) bytes, 1 for each joint of the command.
         fields: bits of `POSITION`, `VELOCITY` and `EFFORT`.
-        measured: (joints,) bytes, joints whose velocity dampers go by; None without dampers.
+        measured: (joints,) bytes, joints whose velocity dampers use; None without dampers.
         problem: why these joints do not determine the others; empty if they do.
         moves, holds: whether a position is commanded or held, and whether it is held.
         needs_state, has_efforts: whether it depends on where the robot is; whether motors get

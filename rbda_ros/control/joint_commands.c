@@ -146,11 +146,10 @@ code_t feed_command(machine_t *m, const sink_t *sink, const uint8_t *data, size_
   state_t *s = m->state;
   const settings_t *settings = &config->settings;
   joint_state_t command;
-  layout_t *layout = find_layout(&s->command_layouts, &config->model.joints, data, size, &command);
-  if (layout == NULL) return command.name_count > MAX_NAMES ? WRONG_SIZE : UNREADABLE;
-  m->detail.value = (double)(moment.now - command.stamp);
-  if (is_stale(command.stamp, moment.now, settings->timeout)) return STALE;
-  code_t code = check_command(layout, &command);
+  layout_t *layout;
+  code_t code = take_joint_state(m, &s->command_layouts, data, size, moment, &command, &layout);
+  if (code != ACCEPTED) return code;
+  code = check_command(layout, &command);
   if (code != ACCEPTED) return code;
   if (settings->timeout != 0 && command.stamp < s->last_command_stamp) return OUT_OF_ORDER;
   s->last_command_stamp = command.stamp;
@@ -173,10 +172,6 @@ code_t feed_command(machine_t *m, const sink_t *sink, const uint8_t *data, size_
   s->command_stamp = command.stamp;
   s->command_steady = moment.steady;
   const size_t limited = send_motors(m, sink, route, command.stamp, moment);
-  record_t *record = next_record(&m->commands);
-  memcpy(record->health, route->closing.health, sizeof record->health);
-  record->health[LIMITED] = (double)limited;
-  record->age = command.stamp != 0 ? (double)(moment.now - command.stamp) * 1e-9 : NAN;
-  record->duration = (double)(monotonic() - began) * 1e-9;
+  record_answer(&m->commands, route->closing.health, limited, command.stamp, moment, began);
   return ACCEPTED;
 }

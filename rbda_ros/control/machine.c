@@ -145,10 +145,15 @@ int64_t longest_gap(const settings_t *settings)
   return settings->timeout != 0 ? settings->timeout : INT64_MAX;
 }
 
-record_t *next_record(records_t *records)
+void record_answer(records_t *records, const double *health, size_t limited, int64_t stamp,
+                   moment_t moment, int64_t began)
 {
   const size_t k = records->count++;
-  return &records->records[k < MAX_RECORDS ? k : MAX_RECORDS - 1];
+  record_t *record = &records->records[k < MAX_RECORDS ? k : MAX_RECORDS - 1];
+  memcpy(record->health, health, sizeof record->health);
+  record->health[LIMITED] = (double)limited;
+  record->age = stamp != 0 ? (double)(moment.now - stamp) * 1e-9 : NAN;
+  record->duration = (double)(monotonic() - began) * 1e-9;
 }
 
 /* Where time has jumped back, all that messages said is from the future. */

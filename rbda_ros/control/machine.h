@@ -107,7 +107,7 @@ typedef struct {
   int32_t *command_order; /* (command_count) among the actuated joints */
   bool complete;          /* whether ~/joint_states is published */
   closing_rules_t closing;
-  int64_t *parts;
+  ptrdiff_t *parts;
 } settings_t;
 
 /* Closes loops that no Newton steps in a kernel close; false where there is no closed position. */
@@ -129,7 +129,7 @@ typedef struct {
   void *closer_context;
   double *velocity, *acceleration, *wrench, *efforts;
   int known, wanted_count;
-  int32_t *joints;        /* (known) joints that the kernel goes by */
+  int32_t *joints;        /* (known) joints that the kernel takes */
   int32_t *wanted_joints; /* (wanted_count) joints of the accelerations */
   uint8_t *chosen;        /* (joints) the same as `joints` */
   int seed_count, follower_count, redundant_count;
@@ -138,7 +138,7 @@ typedef struct {
   kernel_t settling;  /* (positions of other measured joints, guess) -> q, phi; 0 ports for none */
   int settling_count; /* of these joints */
   int32_t *settling_joints;
-  int32_t *redundant;  /* measured joints that the kernel does not go by */
+  int32_t *redundant;  /* measured joints that the kernel does not take */
   double *scales;      /* (redundant) change of each per change of the others, at least 1 */
   kernel_t completion; /* (q, velocity) -> qd */
 } route_t;
@@ -147,7 +147,7 @@ typedef struct {
 typedef struct {
   uint8_t *named; /* (joints) the key, with `fields` */
   int fields;
-  uint8_t *measured; /* (joints) that damping goes by; NULL for none */
+  uint8_t *measured; /* (joints) whose velocity damping uses; NULL for none */
   bool determined, moves, holds, needs_state, has_efforts;
   kernel_t kernel;
   closing_t closing;
@@ -223,11 +223,12 @@ typedef struct {
   uint8_t *moving;  /* (joints) whether the velocity is known */
   uint32_t *source; /* (joints) layout of the message that the position is from */
   rates_t velocity_rates, acceleration_rates, base_rates;
-  double *q;     /* (nq) where the last state was closed */
-  bool answered; /* whether there is a state that was answered; it is: */
+  double *q;               /* (nq) where the last state was closed */
+  int64_t settled_in_vain; /* when no start told the branch, by the steady clock */
+  bool answered;           /* whether there is a state that was answered; it is: */
   int64_t state_time;
   double *state;         /* (ny + nq + actuated) velocity, position, feedforward */
-  uint8_t *state_joints; /* (joints) that it went by */
+  uint8_t *state_joints; /* (joints) that it followed from */
   double *qd;            /* (nv) its completed velocity; */
   bool completed;        /* whether that is known */
   double *reference;     /* (joints) */
@@ -357,8 +358,9 @@ bool same_joints(const model_t *one, const model_t *other);
 int64_t longest_gap(const settings_t *settings);
 void update_rate(rates_t *rates, int k, double value, int64_t time, double cutoff, int64_t longest);
 void begin_moment(machine_t *m, moment_t moment);
-layout_t *find_layout(layouts_t *layouts, const name_table_t *joints, const uint8_t *data,
-                      size_t size, joint_state_t *state);
+/* Read a JointState and find its layout; STALE where its stamp is too old. */
+code_t take_joint_state(machine_t *m, layouts_t *layouts, const uint8_t *data, size_t size,
+                        moment_t moment, joint_state_t *state, layout_t **layout);
 code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, size_t size,
                          moment_t moment);
 code_t feed_command(machine_t *m, const sink_t *sink, const uint8_t *data, size_t size,
@@ -370,7 +372,9 @@ code_t feed_wrench(machine_t *m, const uint8_t *data, size_t size, moment_t mome
 code_t observe(machine_t *m, const sink_t *sink, const layout_t *layout, const joint_state_t *state,
                int64_t time);
 bool is_stale(int64_t time, int64_t now, int64_t timeout);
-record_t *next_record(records_t *records);
+/* Count an answer that was begun then (`monotonic`), to a message with this stamp. */
+void record_answer(records_t *records, const double *health, size_t limited, int64_t stamp,
+                   moment_t moment, int64_t began);
 /* Efforts (actuated) that may be sent now, into `out`; how many were above their limit. */
 size_t pass_gate(machine_t *m, int gate, const double *efforts, moment_t moment, double *out);
 void emit_efforts(const sink_t *sink, int topic, template_t *message, const double *efforts,

@@ -214,7 +214,7 @@ static bool read_settings(PyObject *of, const model_t *model, settings_t *s)
       || !get_number(of, "closed", &s->closing.closed)
       || !get_number(of, "nearby", &s->closing.nearby)
       || !get_count(of, "repeats", &s->closing.repeats)
-      || !copy_array(of, "parts", sizeof(int64_t), -1, &s->parts, &part_count))
+      || !copy_array(of, "parts", sizeof(ptrdiff_t), -1, &s->parts, &part_count))
     return false;
   s->gate.limit = s->limits;
   s->gate.gap = s->timeout;
@@ -293,7 +293,7 @@ static bool call_closer(void *context, const double *position, const double *gue
 }
 
 static void read_closing(const model_t *model, const kernel_t *kernel, int position, int guess,
-                         int q, int health, int64_t *entries, double *scratch, closing_t *into)
+                         int q, int health, ptrdiff_t *entries, double *scratch, closing_t *into)
 {
   *into = (closing_t){
       .kernel = kernel,
@@ -321,10 +321,10 @@ static bool read_route_kernel(PyObject *of, config_t *config, route_t *route)
   const int64_t completion[] = {nq, ny, model->nv};
   const int count = route->wrenches ? 9 : 8;
   kernel_t *kernel = &route->kernel;
-  int64_t *entries;
+  ptrdiff_t *entries;
   if (!get_kernel(of, "kernel", count, route->wrenches ? wrenches : plain, kernel)
       || !get_kernel(of, "completion", 3, completion, &route->completion)
-      || !copy_array(of, "entries", sizeof(int64_t), route->known, &entries, NULL))
+      || !copy_array(of, "entries", sizeof(ptrdiff_t), route->known, &entries, NULL))
     return false;
   for (int k = 0; k < route->known; k++)
     if (!fits(entries[k] >= 0 && entries[k] < nq, "an entry of q")) {
@@ -417,7 +417,7 @@ static bool read_command_route(PyObject *of, config_t *config, command_route_t *
   const int64_t ny = model->ny, nq = model->nq, nv = model->nv, actuated = model->actuated;
   const int64_t sizes[] = {-1,       ny, nv,           nq, ny + nq + actuated, 2 * nv, actuated,
                            actuated, ny, 3 * actuated, nq, HEALTH + 2};
-  int64_t *entries;
+  ptrdiff_t *entries;
   if (!copy_mask(of, "named", joints, &route->named) || !fits(route->named != NULL, "a command")
       || !copy_mask(of, "measured", joints, &route->measured)
       || !get_count(of, "fields", &route->fields) || !fits(route->fields < 8, "the fields")
@@ -435,7 +435,7 @@ static bool read_command_route(PyObject *of, config_t *config, command_route_t *
   route->gains = gains;
   if (!copy_numbers(of, "offsets", actuated, &offsets)) return false;
   route->offsets = offsets;
-  if (!copy_array(of, "entries", sizeof(int64_t), route->known, &entries, NULL)) return false;
+  if (!copy_array(of, "entries", sizeof(ptrdiff_t), route->known, &entries, NULL)) return false;
   read_closing(model, &route->kernel, 0, 3, 10, 11, entries, config->scratch, &route->closing);
   route->velocity = route->kernel.ports[1];
   route->effort = route->kernel.ports[2];

@@ -121,7 +121,7 @@ bool make_state(machine_t *m, config_t *config)
     s->hold_began[k] = NEVER;
   }
   start_at(s, model->home);
-  s->latest_steady = NEVER;
+  s->latest_steady = s->settled_in_vain = NEVER;
   forget_inputs(s);
   m->state = s;
   return true;
@@ -292,8 +292,8 @@ static int64_t stamp_of_same_joints(const layouts_t *layouts, const layout_t *of
 
 /* The layout of a message, whose numbers are read as well; NULL where it is not readable, has too
  * many names (`name_count` tells), or there is no memory. */
-layout_t *find_layout(layouts_t *layouts, const name_table_t *joints, const uint8_t *data,
-                      size_t size, joint_state_t *state)
+static layout_t *find_layout(layouts_t *layouts, const name_table_t *joints, const uint8_t *data,
+                             size_t size, joint_state_t *state)
 {
   state->name_count = 0;
   for (int k = 0; k < layouts->count; k++) {
@@ -318,4 +318,13 @@ layout_t *find_layout(layouts_t *layouts, const name_table_t *joints, const uint
   layouts->layouts[0] = layout;
   layouts->count++;
   return layout;
+}
+
+code_t take_joint_state(machine_t *m, layouts_t *layouts, const uint8_t *data, size_t size,
+                        moment_t moment, joint_state_t *state, layout_t **layout)
+{
+  *layout = find_layout(layouts, &m->config->model.joints, data, size, state);
+  if (*layout == NULL) return state->name_count > MAX_NAMES ? WRONG_SIZE : UNREADABLE;
+  m->detail.value = (double)(moment.now - state->stamp);
+  return is_stale(state->stamp, moment.now, m->config->settings.timeout) ? STALE : ACCEPTED;
 }

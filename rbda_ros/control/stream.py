@@ -162,7 +162,7 @@ class Stream:
         made.commands = OrderedDict((k, r) for k, r in remade.items() if r is not None)
 
     def _last_masks(self, made: Prepared) -> list[bytes]:
-        """The joints that the last answer went by, if there was one."""
+        """The joints that the last answer followed from, if there was one."""
         used = self.machine.inputs()
         return [] if used is None else [list(made.routes)[used[0]][0]]
 

@@ -130,12 +130,12 @@ class NodeController:
         self._states = self.node.create_publisher(JointState, "joint_states", 10)
         self._references = self.node.create_publisher(JointTrajectory, "dynamics/reference", 10)
         self._commands = self.node.create_publisher(JointState, "dynamics/joint_commands", 10)
-        self._heard: dict[str, Any] = {}
+        self._received: dict[str, Any] = {}
         for topic in ("feedforward", "motor_commands"):
             self.node.create_subscription(
                 JointState,
                 f"dynamics/{topic}",
-                lambda message, topic=topic: self._heard.__setitem__(topic, message),
+                lambda message, topic=topic: self._received.__setitem__(topic, message),
                 qos_profile_sensor_data,
             )
 
@@ -174,9 +174,9 @@ class NodeController:
         end = time.monotonic() + 0.05
         while time.monotonic() < end:
             self._executor.spin_once(0.005)
-            heard = self._heard.get(topic)
-            if heard is not None and heard.header.stamp == message.header.stamp:
-                return heard
+            received = self._received.get(topic)
+            if received is not None and received.header.stamp == message.header.stamp:
+                return received
         return None
 
 

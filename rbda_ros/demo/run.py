@@ -74,7 +74,7 @@ class Monitor(Node):
 
     @property
     def ready(self) -> bool:
-        """Whether everything has been heard of: joint states, efforts, and the service."""
+        """Whether everything has arrived once: joint states, efforts, and the service."""
         return None not in (self.state, self.effort) and self._inverse_dynamics.service_is_ready()
 
     def without_loops(self) -> dict[str, float]:

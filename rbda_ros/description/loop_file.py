@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
@@ -13,10 +14,25 @@ from rbda_ros.description.constraint_reader import (
     to_terms,
 )
 from rbda_ros.description.fields import Fields, to_list, to_mapping, to_name, to_names
-from rbda_ros.description.model import Constraint, Guess, IdleChoice, Method, Pose, Spring, Vector3
+from rbda_ros.description.model import (
+    Constraint,
+    Guess,
+    IdleChoice,
+    Method,
+    Pose,
+    Segment,
+    Spring,
+    Vector3,
+)
 from rbda_ros.description.report import Report
 from rbda_ros.description.urdf import ZERO
-from rbda_ros.description.values import brief, to_number, to_unit_vector, to_vector
+from rbda_ros.description.values import (
+    SHORTEST_AXIS,
+    brief,
+    to_number,
+    to_unit_vector,
+    to_vector,
+)
 
 KEYS = (
     "root",
@@ -232,37 +248,80 @@ def _rotors(fields: Fields) -> tuple[RotorLine, ...]:
     return tuple(rotors)
 
 
+_SPRING_KEYS = (
+    "name", "joint", "reference", "terms", "predecessor", "successor", "segments", "stiffness",
+    "rest", "pretension",
+)  # fmt: skip
+
+
 def _springs(fields: Fields) -> tuple[Spring, ...]:
-    keys = ("name", "joint", "terms", "predecessor", "successor", "stiffness", "rest", "pretension")
     springs = []
     for number, value in enumerate(fields.get("springs", to_list, ()), start=1):
         given = value if isinstance(value, Mapping) else {}
         where = f"spring {brief(given.get('name', f'spring_{number}'))}"
-        entry = Fields(value, where, keys, fields.report)
-        between = "predecessor" in given
-        ways = sum(key in given for key in ("joint", "terms", "predecessor"))
-        if ways != 1 or between != ("successor" in given):
+        entry = Fields(value, where, _SPRING_KEYS, fields.report)
+        ways = sum(key in given for key in ("joint", "terms", "predecessor", "segments"))
+        if ways != 1 or ("predecessor" in given) != ("successor" in given):
             fields.report.problem(
                 where,
                 "does not say what it is between",
-                "give 'joint', or 'terms', or 'predecessor' and 'successor'",
+                "give 'joint', or 'terms', or 'predecessor' and 'successor', or 'segments'",
             )
             continue
         stiffness = entry.require("stiffness", to_number, 0.0)
         if stiffness < 0.0:
             fields.report.problem(where, f"stiffness {stiffness} is negative", "give N m/rad, N/m")
-        read = entry.require if between else entry.get
-        rest = read("rest", to_number, 0.0)
+        segments = _segments(entry, given)
         joint = entry.get("joint", to_name, None)
+        reference = entry.get("reference", _to_reference, ())
+        read = entry.require if segments else entry.get
         springs.append(
             Spring(
                 name=entry.get("name", to_name, f"spring_{number}"),
                 stiffness=stiffness,
-                rest=(rest, rest),
+                rest=read("rest", _to_rest, (0.0, 0.0)),
                 pretension=entry.get("pretension", to_number, 0.0),
-                terms={joint: 1.0} if joint is not None else entry.get("terms", to_terms, {}),
-                predecessor=to_attachment(entry, "predecessor") if between else None,
-                successor=to_attachment(entry, "successor") if between else None,
+                terms=entry.get("terms", to_terms, {})
+                if joint is None
+                else ({} if reference else {joint: 1.0}),
+                segments=segments,
+                joint=joint if reference else None,
+                reference=reference,
             )
         )
     return tuple(springs)
+
+
+def _segments(entry: Fields, given: Mapping[Any, Any]) -> tuple[Segment, ...]:
+    """Straight lines of a spring: the one between its two ends, or those that are listed."""
+    if "predecessor" in given:
+        return (Segment(to_attachment(entry, "predecessor"), to_attachment(entry, "successor")),)
+    keys = ("predecessor", "successor", "coefficient")
+    segments = []
+    for number, value in enumerate(entry.get("segments", to_list, ()), start=1):
+        each = Fields(value, f"{entry.where} segment {number}", keys, entry.report)
+        ends = to_attachment(each, "predecessor"), to_attachment(each, "successor")
+        segments.append(Segment(*ends, each.get("coefficient", to_number, 1.0)))
+    if "segments" in given and not segments:
+        entry.report.problem(entry.where, "has no segments", "list one at least")
+    return tuple(segments)
+
+
+def _to_rest(value: object) -> tuple[float, float]:
+    """One length, or the least and the greatest at which a spring is slack."""
+    bounds = value if isinstance(value, (list, tuple)) else (value, value)
+    if len(bounds) != 2:
+        raise ValueError(f"{brief(value)} is neither a number nor two")
+    lower, upper = (to_number(bound) for bound in bounds)
+    if lower > upper:
+        raise ValueError(f"{brief(value)} is not in ascending order")
+    return lower, upper
+
+
+def _to_reference(value: object) -> tuple[float, ...]:
+    """Position of a spherical or floating joint, with a quaternion of length one at its end."""
+    numbers = tuple(to_number(each) for each in to_list(value))
+    length = math.hypot(*numbers[-4:])
+    if len(numbers) not in (4, 7) or length < SHORTEST_AXIS:
+        raise ValueError(f"{brief(value)} does not end in a quaternion qx qy qz qw")
+    return (*numbers[:-4], *(each / length for each in numbers[-4:]))

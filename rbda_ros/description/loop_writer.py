@@ -38,7 +38,7 @@ def write_loop_file(description: RobotDescription) -> str:
     joints = {name: entry for name, entry in joints.items() if entry}
     if joints:
         contents["joints"] = joints
-    springs = [_spring(spring) for spring in description.springs if spring.joint is None]
+    springs = [_spring(spring) for spring in description.springs]
     if springs:
         contents["springs"] = springs
     weights = {link.name: link.weight for link in description.links if link.weight != 1.0}
@@ -55,12 +55,22 @@ def write_constraints(constraints: Iterable[Constraint]) -> str:
 
 def _spring(spring: Spring) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": spring.name, "stiffness": spring.stiffness}
-    if spring.predecessor is not None and spring.successor is not None:
-        entry["predecessor"] = _attachment(spring.predecessor)
-        entry["successor"] = _attachment(spring.successor)
+    if spring.joint is not None:
+        return entry | {"joint": spring.joint, "reference": list(spring.reference)}
+    if spring.segments:
+        segments = [
+            {
+                "predecessor": _attachment(segment.predecessor),
+                "successor": _attachment(segment.successor),
+                "coefficient": segment.coefficient,
+            }
+            for segment in spring.segments
+        ]
+        entry["segments"] = segments
     else:
         entry["terms"] = dict(spring.terms)
-    entry["rest"] = spring.rest[0]
+    lower, upper = spring.rest
+    entry["rest"] = lower if lower == upper else [lower, upper]
     if spring.pretension:
         entry["pretension"] = spring.pretension
     return entry

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.description.mjcf_equality import read_equalities, straight_line
+from rbda_ros.description.mjcf_equality import read_equalities, straight_lines
 from rbda_ros.description.mjcf_names import Names
 from rbda_ros.description.model import (
     Constraint,
@@ -377,17 +377,18 @@ def _springs(model: Any, names: Names, report: Report) -> tuple[Spring, ...]:
         lower, upper = (float(length) for length in model.tendon_lengthspring[t])
         spring = Spring(f"{names.tendon(t)}_spring", stiffness, (lower, upper), terms=terms)
         if not terms:
-            line = straight_line(model, t, names)
-            if line is None:
+            way = straight_lines(model, t, names)
+            if way is None:
                 report.warn(
                     f"tendon {names.tendon(t)!r}",
-                    "its spring is left out: its length is neither a sum over joints nor the"
-                    " distance of two points; 'springs' in the loop file has both",
+                    "its spring is left out: it runs around a geom; 'springs' in the loop file has"
+                    " sums over joints and over straight lines",
                 )
                 continue
-            one, other, rest = line
-            bounds = (lower - rest, upper - rest)
-            spring = replace(spring, rest=bounds, predecessor=one, successor=other)
+            segments, constant = way
+            if not segments:
+                continue  # all of it is on one body
+            spring = replace(spring, rest=(lower - constant, upper - constant), segments=segments)
         springs.append(spring)
     for of in ("jnt", "tendon"):
         poly = getattr(model, f"{of}_stiffnesspoly", 0.0)

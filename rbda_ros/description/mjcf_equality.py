@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,15 @@ from numpy.typing import NDArray
 
 from rbda_ros.description.expression import parse
 from rbda_ros.description.mjcf_names import Names
-from rbda_ros.description.model import Attachment, Constraint, Coupling, CutJoint, Expression, Pose
+from rbda_ros.description.model import (
+    Attachment,
+    Constraint,
+    Coupling,
+    CutJoint,
+    Expression,
+    Pose,
+    Segment,
+)
 from rbda_ros.description.orientation import to_rpy, turn_onto
 from rbda_ros.description.report import Report
 
@@ -132,45 +139,50 @@ def _tendon_sides(model: Any, e: int, names: Names) -> tuple[Side, Side | None] 
 def _rod(model: Any, e: int, names: Names) -> CutJoint | None:
     """The distance that a spatial tendon of constant length holds; None where it is not one."""
     tendon = int(model.eq_obj1id[e])
-    line = straight_line(model, tendon, names)
-    if line is None or int(model.eq_obj2id[e]) >= 0:
+    way = straight_lines(model, tendon, names)
+    if way is None or len(way[0]) != 1 or int(model.eq_obj2id[e]) >= 0:
         return None
-    one, other, rest = line
+    (segment,), rest = way
     length = float(model.tendon_length0[tendon] + model.eq_data[e][0]) - rest
+    length /= segment.coefficient
     if length <= 0.0:
         return None
-    return CutJoint(names.equality(e), "distance", one, other, length=length)
+    ends = segment.predecessor, segment.successor
+    return CutJoint(names.equality(e), "distance", *ends, length=length)
 
 
-def straight_line(
+def straight_lines(
     model: Any, tendon: int, names: Names
-) -> tuple[Attachment, Attachment, float] | None:
-    """Ends of the one segment of a spatial tendon that moves, and the length of the others [m].
+) -> tuple[tuple[Segment, ...], float] | None:
+    """Segments of a spatial tendon whose length may change, and the length of the others [m].
 
-    None where its path runs over anything but sites, or where not all segments but one are between
-    sites of one body.
+    A pulley divides the length of what follows it. None where the path runs around a geom.
     """
     import mujoco
 
     first = int(model.tendon_adr[tendon])
-    wraps = range(first, first + int(model.tendon_num[tendon]))
-    if any(int(model.wrap_type[w]) != int(mujoco.mjtWrap.mjWRAP_SITE) for w in wraps):
-        return None
-    sites = [int(model.wrap_objid[w]) for w in wraps]
-    rest = 0.0
-    moving = []
-    for one, other in itertools.pairwise(sites):
-        if model.site_bodyid[one] == model.site_bodyid[other]:
-            rest += float(np.linalg.norm(model.site_pos[one] - model.site_pos[other]))
-        else:
-            moving.append((one, other))
-    if len(moving) != 1:
-        return None
-    ends = [
-        Attachment(names.body(model.site_bodyid[i]), Pose(_vector(model.site_pos[i])))
-        for i in moving[0]
-    ]
-    return ends[0], ends[1], rest
+    segments, rest, divisor = [], 0.0, 1.0
+    before: int | None = None  # the site that the path comes from
+    for w in range(first, first + int(model.tendon_num[tendon])):
+        kind = int(model.wrap_type[w])
+        if kind == int(mujoco.mjtWrap.mjWRAP_PULLEY):
+            divisor, before = float(model.wrap_prm[w]), None
+            continue
+        if kind != int(mujoco.mjtWrap.mjWRAP_SITE):
+            return None
+        site = int(model.wrap_objid[w])
+        if before is not None:
+            ends = [
+                Attachment(names.body(model.site_bodyid[i]), Pose(_vector(model.site_pos[i])))
+                for i in (before, site)
+            ]
+            if ends[0].link == ends[1].link:
+                apart = model.site_pos[before] - model.site_pos[site]
+                rest += float(np.linalg.norm(apart)) / divisor
+            else:
+                segments.append(Segment(ends[0], ends[1], 1.0 / divisor))
+        before = site
+    return tuple(segments), rest
 
 
 def _polynomial(

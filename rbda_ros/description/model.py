@@ -176,8 +176,20 @@ Constraint = Coupling | CutJoint | Expression
 
 
 @dataclass(frozen=True)
+class Segment:
+    """A straight line between the origins of two frames, as a part of a longer way.
+
+    ``coefficient`` is how often it counts in the length: 1/2 behind a pulley that halves.
+    """
+
+    predecessor: Attachment
+    successor: Attachment
+    coefficient: float = 1.0
+
+
+@dataclass(frozen=True)
 class Spring:
-    """A spring over joints, between two points, or in a joint of several coordinates.
+    """A spring over joints, along straight lines, or in a joint of several coordinates.
 
     Its tension is ``pretension + stiffness s``, with s how far its length is beyond its rest.
 
@@ -187,7 +199,7 @@ class Spring:
         rest: least and greatest length at which it is slack, equal for most [rad or m].
         pretension: tension at rest, positive where it makes the length shorter [N m or N].
         terms: its length is the sum of coefficient * joint position.
-        predecessor, successor: its length is the distance of the origins of these frames [m].
+        segments: its length is the sum of theirs [m].
         joint: a spherical or floating joint, that it turns (and pulls) towards ``reference``.
         reference: position of that joint: qx qy qz qw, or x y z and these four.
     """
@@ -197,8 +209,7 @@ class Spring:
     rest: tuple[float, float] = (0.0, 0.0)
     pretension: float = 0.0
     terms: Mapping[str, float] = field(default_factory=dict)
-    predecessor: Attachment | None = None
-    successor: Attachment | None = None
+    segments: tuple[Segment, ...] = ()
     joint: str | None = None
     reference: tuple[float, ...] = ()
 

@@ -92,7 +92,7 @@ def _commanded(xml: etree._Element) -> list[str]:
 
 
 def _sorted(elements: Iterable[etree._Element], has_roles: bool) -> list[etree._Element]:
-    """In the order of the file, which is what ros2_control goes by; ROS 1 goes by <role>."""
+    """In the order of the file, which is what ros2_control uses; ROS 1 uses <role>."""
     ordered = list(elements)
     if has_roles:
         ordered.sort(key=lambda element: text_of(child(element, "role")) or "")

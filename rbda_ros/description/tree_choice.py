@@ -89,7 +89,7 @@ def _tied_branches(robot: ReadRobot, link_of: dict[str, str]) -> dict[str, str]:
 
 def _held(spring: Spring) -> tuple[str, ...]:
     """Links or joints that a spring is on."""
-    ends = [end.link for end in (spring.predecessor, spring.successor) if end is not None]
+    ends = [end.link for s in spring.segments for end in (s.predecessor, s.successor)]
     return (*spring.terms, *ends, *(filter(None, [spring.joint])))
 
 

@@ -118,6 +118,13 @@ class _Reader:
             self.bodies,
             key=lambda path: not self.bodies[path].HasAPI(self.physics.ArticulationRootAPI),
         )
+        if not self.bodies:
+            self.report.problem(
+                "stage",
+                "has no rigid body",
+                "apply PhysicsRigidBodyAPI to the links, or give the file that does",
+            )
+            self.report.raise_problems()
         links = [self._link(self.bodies[path], self.names[path]) for path in root_first]
         found = list(self._joint_prims())
         included = [joint for joint in found if not joint.excluded]

@@ -128,10 +128,31 @@ def check_springs(
         where = f"spring {brief(spring.name)}"
         for name in spring.terms:
             check_single_position(name, joints, where, report)
-        for end in (spring.predecessor, spring.successor):
-            if end is not None and end.link and end.link not in links:
-                remedy = report.suggest(end.link, links, "name an existing link")
-                report.problem(where, f"unknown link {brief(end.link)}", remedy)
+        ends = [end for s in spring.segments for end in (s.predecessor, s.successor)]
+        for link in dict.fromkeys(end.link for end in ends):
+            if link and link not in links:
+                remedy = report.suggest(link, links, "name an existing link")
+                report.problem(where, f"unknown link {brief(link)}", remedy)
+        if spring.joint is not None:
+            _check_reference(spring, joints, where, report)
+
+
+def _check_reference(
+    spring: Spring, joints: Mapping[str, Joint], where: str, report: Report
+) -> None:
+    """Note a spring with a reference that is in no joint of as many coordinates."""
+    assert spring.joint is not None
+    joint = joints.get(spring.joint)
+    if joint is None:
+        remedy = report.suggest(spring.joint, joints, "name an existing joint")
+        report.problem(where, f"unknown joint {brief(spring.joint)}", remedy)
+    elif len(spring.reference) != {"spherical": 4, "floating": 7}.get(joint.type):
+        report.problem(
+            where,
+            f"'reference' does not fit joint {brief(spring.joint)}, which is {joint.type}",
+            "give qx qy qz qw of a spherical joint, x y z qx qy qz qw of a floating one, or"
+            " 'rest' of another one",
+        )
 
 
 def _check_cut(cut: CutJoint, links: Collection[str], where: str, report: Report) -> None:

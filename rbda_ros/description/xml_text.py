@@ -83,10 +83,10 @@ def _parser(recover: bool) -> etree.XMLParser:
 
 def _drop_default_namespace(root: etree._Element) -> None:
     """Let ``<robot xmlns="...">`` read like ``<robot>``."""
-    namespace = etree.QName(root).namespace
-    if namespace is None:
+    namespace, brace, _ = str(root.tag).rpartition("}")  # a QName rejects undeclared prefixes
+    if not brace:
         return
-    prefix = f"{{{namespace}}}"
+    prefix = namespace + brace
     for element in root.iter():
         if isinstance(element.tag, str):
             element.tag = element.tag.removeprefix(prefix)

@@ -3,6 +3,8 @@
    left to the method as it is written, too. */
 #include "batch.h"
 
+#include <float.h>
+
 enum { BLOCK = 64 }; /* rows at a time, as near as whole tiles of machine code come to it */
 
 /* Numbers of rows (count, size) of a contiguous float64 array; NULL for all else. */
@@ -139,34 +141,52 @@ static int may_check_later(const Batch *batch)
          && step->kernel->ports < MAX_PORTS;
 }
 
+/* A kernel alone. A residual that is not zero says that an output is not finite. */
 static Status kernel_block(BatchWorker *worker, npy_intp first, npy_intp count)
 {
   const Batch *batch = worker->batch;
   const Kernel *kernel = batch->step[0].kernel;
   double *ports[MAX_PORTS];
   for (int i = 0; i < kernel->ports; i++) ports[i] = batch->port[i] + first * kernel->size[i];
-  return run_rows(&batch->step[0], ports, worker->memory, count) ? GOOD : FAILED;
+  if (!run_rows(&batch->step[0], ports, worker->memory, count)) return FAILED;
+  for (int i = kernel->inputs; i < kernel->ports; i++)
+    if (!all_within(ports[i], count * kernel->size[i], DBL_MAX)) worker->residual = INFINITY;
+  return GOOD;
+}
+
+/* 1 where all outputs are finite, 0 where some are not, -1 with an exception. */
+static int kernel_rows(Kernel *kernel, const Rows *rows)
+{
+  Batch batch = {.count = rows->count, .block = BLOCK};
+  int good = rows->inputs == kernel->inputs && rows->ports == kernel->ports && rows->count >= 0;
+  for (int i = 0; good && i < kernel->ports; i++) {
+    batch.port[i] = rows->port[i];
+    good = rows->size[i] == kernel->size[i];
+  }
+  if (!good) {
+    PyErr_SetString(PyExc_ValueError, "give as many contiguous float64 rows for each port");
+    return -1;
+  }
+  if (!take_kernel(&batch, &batch.step[0], kernel)) return -1;
+  if (batch.block > batch.count) batch.block = batch.count > 0 ? batch.count : 1;
+  BatchOutcome outcome = run_batch(&batch, kernel_block);
+  return outcome.status == GOOD ? outcome.residual == 0.0 : -1;
 }
 
 PyObject *kernel_batch(PyObject *self, PyObject *const *given, Py_ssize_t count)
 {
   Kernel *kernel = (Kernel *)self;
-  Batch batch = {.count = -1, .block = BLOCK};
-  int good = count == kernel->ports;
-  for (int i = 0; good && i < kernel->ports; i++) {
-    npy_intp rows = -1, size = -1;
-    batch.port[i] = (double *)rows_of(given[i], &rows, &size);
-    good = batch.port[i] != NULL && size == kernel->size[i]
-           && (batch.count < 0 || rows == batch.count)
-           && (i < kernel->inputs || PyArray_ISWRITEABLE((PyArrayObject *)given[i]));
-    batch.count = rows;
+  Rows rows = {.count = -1, .inputs = kernel->inputs, .ports = (int)count};
+  for (int i = 0; count == kernel->ports && i < kernel->ports; i++) {
+    npy_intp those = -1;
+    rows.port[i] = (double *)rows_of(given[i], &those, &rows.size[i]);
+    if (rows.port[i] == NULL || (rows.count >= 0 && those != rows.count)
+        || (i >= kernel->inputs && !PyArray_ISWRITEABLE((PyArrayObject *)given[i])))
+      rows.ports = 0; /* which is not what the kernel has */
+    rows.count = those;
   }
-  if (!good || batch.count < 0)
-    return PyErr_Format(PyExc_ValueError, "give as many contiguous float64 rows for each port");
-  if (!take_kernel(&batch, &batch.step[0], kernel)) return NULL;
-  if (batch.block > batch.count) batch.block = batch.count > 0 ? batch.count : 1;
-  if (run_batch(&batch, kernel_block).status != GOOD) return NULL;
-  Py_RETURN_NONE;
+  int finite = kernel_rows(kernel, &rows);
+  return finite < 0 ? NULL : PyBool_FromLong(finite);
 }
 
 static int take_kernels(Batch *batch)
@@ -250,6 +270,39 @@ PyObject *call_with_rows(OperationCall *call, PyObject *const *given)
   for (int i = 0; i < call->results; i++) Py_XDECREF(arrays[i]);
   free_batch(&batch);
   return answer;
+}
+
+/* 1 where it was evaluated; 0 where Python must read the arguments, or explain. */
+static int operation_rows(OperationCall *call, const Rows *rows)
+{
+  Batch batch = {.validator = call->validator,
+                 .call = call,
+                 .kinds = call->kinds,
+                 .arguments = call->arguments,
+                 .count = rows->count};
+  int good = rows->inputs == call->arguments && rows->ports == rows->inputs + call->results
+             && strpbrk(call->kinds, "wsd") == NULL;
+  for (int i = 0; good && i < call->arguments; i++) {
+    batch.given[i] = (BatchArgument){.numbers = rows->port[i], .size = rows->size[i]};
+    good = fit_rows(&batch, i) == GOOD;
+  }
+  for (int i = 0; good && i < call->results; i++) {
+    batch.result[i] = rows->port[rows->inputs + i];
+    good = rows->size[rows->inputs + i] == call->slot[call->result[i].slot].size;
+  }
+  good = good && take_kernels(&batch) && run_batch(&batch, evaluate_block).status == GOOD;
+  free_batch(&batch);
+  return good;
+}
+
+int evaluate_rows(PyObject *callable, const Rows *rows)
+{
+  int done = 0;
+  if (Py_TYPE(callable) == &KernelType) done = kernel_rows((Kernel *)callable, rows) == 1;
+  if (Py_TYPE(callable) == &OperationCallType)
+    done = operation_rows((OperationCall *)callable, rows);
+  PyErr_Clear();
+  return done;
 }
 
 PyObject *check_rows(StateValidator *validator, PyObject *position, PyObject *velocity)

@@ -99,8 +99,19 @@ Status evaluate_block(BatchWorker *worker, npy_intp first, npy_intp count);
 Status check_block(BatchWorker *worker, npy_intp first, npy_intp count);
 Status close_block(BatchWorker *worker, npy_intp first, npy_intp count);
 
+/* Rows in somebody's memory: inputs, then outputs, each (count, size). */
+typedef struct {
+  npy_intp count;
+  int inputs, ports;
+  double *port[MAX_PORTS];
+  npy_intp size[MAX_PORTS];
+} Rows;
+
 /* batch.c: Kernel.batch. */
 PyObject *kernel_batch(PyObject *self, PyObject *const *given, Py_ssize_t count);
+/* A Kernel or an OperationCall at such rows: whether it was evaluated, and what came of it may be
+   used. If not, Python is to read the arguments, or to explain; no exception is left. */
+int evaluate_rows(PyObject *callable, const Rows *rows);
 /* A position and a velocity (or None) of many states: what StateValidator.check returns. */
 PyObject *check_rows(StateValidator *validator, PyObject *position, PyObject *velocity);
 /* What ClosureCall does for many: (N, nq), or a Rejection. */

@@ -40,11 +40,20 @@ static int is_anchor(const BatchClosure *closing, npy_intp row)
   return row == 0 || closing->anchor[row] != closing->anchor[row - 1];
 }
 
+/* Whether the quaternions of a row are near unit length. */
+static int row_units(const StateValidator *validator, const BatchClosure *closing, npy_intp row)
+{
+  const double *given = closing->rows + row * closing->size;
+  return closing->size == validator->nq ? all_units(validator, given)
+                                        : known_units(validator, closing->entries, given);
+}
+
 /* The next anchor, closed from the last one. */
 static Status close_anchor(const StateValidator *validator, const BatchClosure *closing,
                            npy_intp row, const double *last, double *numbers)
 {
   npy_intp nq = validator->nq;
+  if (!row_units(validator, closing, row)) return UNREAD;
   const double *known = known_of(closing, closing->rows + row * closing->size, numbers);
   LoopMemory memory = loop_memory(validator, numbers + nq);
   return close_position(validator, &memory, closing->closure.kernel, closing->entries, known, last,
@@ -148,7 +157,7 @@ Status close_rows(const StateValidator *validator, const BatchClosure *closing, 
   for (npy_intp k = 0; k < count; k++) {
     if (is_anchor(closing, first + k)) memcpy(q + k * nq, worker->start + k * nq, nq * sizeof *q);
     if (closing->missed != NULL && closing->missed[first + k]) continue;
-    const int units = known_units(validator, closing->entries, given + k * known);
+    const int units = row_units(validator, closing, first + k);
     if (!units && closing->missed != NULL) {
       closing->missed[first + k] = 1;
       continue;

@@ -1,5 +1,7 @@
 #include "closing.h"
 
+#include "continuation.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -31,29 +33,40 @@ static bool newton(const closing_t *of, const closing_rules_t *rules)
   return health[RESIDUAL] <= rules->closed;
 }
 
-/* Move the known joints from a closed position to where they are, in some parts. */
-static bool follow_in(const closing_t *of, const closing_rules_t *rules, const double *start,
-                      const double *target, const double *base, int64_t parts)
+typedef struct {
+  const closing_t *of;
+  const closing_rules_t *rules;
+  const double *base;
+} part_t;
+
+static int close_part_of_way(void *context)
 {
-  copy(of->guess, start, of->nq);
-  for (int64_t remaining = parts - 1; remaining >= 0; remaining--) {
-    copy(of->guess, base, of->base_nq);
-    for (size_t k = 0; k < of->known; k++) {
-      const double way = target[k] - start[of->entries[k]];
-      of->position[k] = target[k] - way * ((double)remaining / (double)parts);
-    }
-    run_kernel(of->kernel);
-    if (!newton(of, rules)) return false;
-    copy(of->guess, of->q, of->nq);
-  }
-  return true;
+  const part_t *part = (const part_t *)context;
+  const closing_t *of = part->of;
+  copy(of->guess, part->base, of->base_nq);
+  run_kernel(of->kernel);
+  if (!newton(of, part->rules)) return 0;
+  copy(of->guess, of->q, of->nq);
+  return 1;
 }
 
+/* Move the known joints from a closed position to where they are. */
 static bool follow(const closing_t *of, const closing_rules_t *rules, const double *start,
                    const double *target, const double *base)
 {
-  for (size_t k = 0; k < rules->part_count; k++)
-    if (follow_in(of, rules, start, target, base, rules->parts[k])) return true;
+  part_t part;
+  Continuation way;
+  part.of = of;
+  part.rules = rules;
+  part.base = base;
+  way.entries = of->entries;
+  way.parts = rules->parts;
+  way.known = (ptrdiff_t)of->known;
+  way.tries = (ptrdiff_t)rules->part_count;
+  way.nq = (ptrdiff_t)of->nq;
+  way.close = close_part_of_way;
+  way.context = &part;
+  if (continue_closing(&way, target, start, of->position, of->guess) == 1) return true;
   copy(of->position, target, of->known);
   return false;
 }

@@ -1,5 +1,5 @@
 /* A kernel that closes loops by a few Newton steps from a guess, and what to do where these do not
- * arrive: more of them, and then smaller ways. The one implementation of this continuation. */
+ * arrive: more of them, and then the continuation of continuation.h. */
 #ifndef RBDA_ROS_CLOSING_H
 #define RBDA_ROS_CLOSING_H
 
@@ -28,7 +28,7 @@ enum { INPUTS, MOVED, RESIDUAL, CONDITIONING, EFFORTS_SQUARED, LIMITED, HEALTH }
 typedef struct {
   double precise, closed, nearby;
   int repeats;
-  const int64_t *parts; /* in how many parts known joints go from a guess to where they are */
+  const ptrdiff_t *parts; /* in how many parts known joints go from a guess to where they are */
   size_t part_count;
 } closing_rules_t;
 
@@ -36,8 +36,8 @@ typedef struct {
   const kernel_t *kernel;
   double *position; /* (known) of the known joints */
   size_t known;
-  const int64_t *entries; /* (known) their entries of q */
-  double *guess, *q;      /* (nq) */
+  const ptrdiff_t *entries; /* (known) their entries of q */
+  double *guess, *q;        /* (nq) */
   size_t nq, base_nq;
   const double *health;
   double *scratch; /* (2 nq + 2 known) */

@@ -24,6 +24,7 @@ static int read_vector(const ClosureCall *call, const Workspace *work, PyObject 
   const double *numbers = vector_of(given, size);
   if (numbers == NULL || !all_within(numbers, size, validator->largest_position)) return 0;
   if (size == validator->nq) {
+    if (!all_units(validator, numbers)) return 0;
     for (npy_intp i = 0; i < count; i++) work->values[i] = numbers[call->entries.index[i]];
     *start = numbers;
     return 1;
@@ -95,7 +96,8 @@ static int read_guess(const StateValidator *validator, PyObject *given, const do
   *guess = NULL;
   if (given == Py_None) return 1;
   *guess = vector_of(given, validator->nq);
-  return *guess != NULL && all_within(*guess, validator->nq, validator->largest_position);
+  return *guess != NULL && all_within(*guess, validator->nq, validator->largest_position)
+         && all_units(validator, *guess);
 }
 
 static PyObject *closure_call_vectorcall(PyObject *self, PyObject *const *given, size_t flags,

@@ -82,10 +82,10 @@ static PyMethodDef functions[] = {
      "singular. See frictional_step.c."},
     {"contact_biases", contact_biases, METH_VARARGS,
      "contact_biases(dt, recovery, contact (c, 4), gaps (c), approach (c)) -> b (3c), R (3c)."},
-    {"xla_handler", xla_handler, METH_O,
-     "xla_handler(function)\n--\n\nA capsule of the target that compiled JAX code calls; its calls "
-     "go"
-     " to the function."},
+    {"xla_handler", xla_handler, METH_VARARGS,
+     "xla_handler(function, targets)\n--\n\nA capsule of the target that compiled JAX code calls."
+     " A call goes to the kernel or operation that the dict `targets` has for its key; those that"
+     " it has none for, or that are rejected, go to the function."},
     {"near_limits", near_limits, METH_VARARGS,
      "near_limits(dt, near, q, yd, ydd, G, places, rates, bounds) -> (2, limits) or None."},
     {NULL, NULL, 0, NULL},

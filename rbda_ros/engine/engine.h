@@ -46,8 +46,8 @@ PyObject *solve_cones(PyObject *self, PyObject *arguments);
 PyObject *frictional_steps(PyObject *self, PyObject *arguments);
 PyObject *contact_biases(PyObject *self, PyObject *arguments);
 PyObject *near_limits(PyObject *self, PyObject *arguments);
-/* (key, arguments, results) -> None or (code, text) is what calls of compiled JAX code go to. */
-PyObject *xla_handler(PyObject *module, PyObject *function);
+/* xla_call.c: the target that compiled JAX code calls. */
+PyObject *xla_handler(PyObject *module, PyObject *arguments);
 
 /* A compiled program: pointers to its inputs, then to its outputs. */
 typedef void (*Evaluate)(double *const *ports);
@@ -157,6 +157,8 @@ Status read_velocity(const StateValidator *validator, PyObject *given, double *i
                      const double **yd);
 /* 1, with unit quaternions in q; 0 where they are far from it. */
 int normalize(const StateValidator *validator, double *q);
+/* Whether the quaternions of a position are near unit length; of one that is known in part. */
+int all_units(const StateValidator *validator, const double *q);
 int known_units(const StateValidator *validator, const Indices *entries, const double *values);
 /* Newton steps from `start` to where entries of q are `values`. */
 Status close_position(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,

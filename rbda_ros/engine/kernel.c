@@ -219,7 +219,8 @@ static PyMethodDef kernel_methods[] = {
      "use_batch(address, address of what checks loops too or 0, address of constants, numbers of"
      " memory, rows at once, instructions, owner): machine code for batches."},
     {"batch", (PyCFunction)(void (*)(void))kernel_batch, METH_FASTCALL,
-     "batch(*inputs, *outputs): rows of float64 numbers, evaluated into rows that exist."},
+     "batch(*inputs, *outputs): rows of float64 numbers, evaluated into rows that exist; whether"
+     " all outputs are finite."},
     {"withdraw", kernel_withdraw, METH_NOARGS,
      "Use no machine code any more. It lives on, for whoever is using it."},
     {NULL},

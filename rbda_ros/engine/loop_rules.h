@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "continuation.h"
+
 /* Why an operation has no result. Python explains it (robot/explanations.py has the same list). */
 typedef enum {
   GOOD = 0,
@@ -81,7 +83,7 @@ typedef struct {
   int (*evaluate)(const void *kernel, double *const *ports); /* known, guess, q, phi; 0: failed */
   const void *kernel;
   const ptrdiff_t *entries, *curved, *parts;
-  ptrdiff_t known, curves, ways; /* how many of these there are */
+  ptrdiff_t known, curves, tries; /* how many of these there are */
   ptrdiff_t nq, rows;
   double closed, nearby;
 } ClosureRules;
@@ -103,26 +105,41 @@ static inline Status close_once(const ClosureRules *rules, double *known, double
   return good ? GOOD : NOT_CLOSED;
 }
 
+typedef struct {
+  const ClosureRules *rules;
+  double *known, *next, *phi, *q;
+} ClosureStep;
+
+static inline int close_part(void *context)
+{
+  const ClosureStep *step = (const ClosureStep *)context;
+  const Status status = close_once(step->rules, step->known, step->q, step->next, step->phi);
+  memcpy(step->q, step->next, (size_t)step->rules->nq * sizeof *step->q);
+  return status == GOOD ? 1 : status == NOT_CLOSED ? 0 : -1;
+}
+
 /* Evaluations from `start` to where entries of q are `values`, in more and more parts. `known`
    (known), `next` (nq) and `phi` (rows) are scratch. */
 static inline Status close_in_parts(const ClosureRules *rules, const double *values,
                                     const double *start, double *known, double *next, double *phi,
                                     double *q)
 {
-  for (ptrdiff_t k = 0; k < rules->ways; k++) {
-    const ptrdiff_t parts = rules->parts[k];
-    Status status = GOOD;
-    memcpy(q, start, (size_t)rules->nq * sizeof *q);
-    for (ptrdiff_t remaining = parts - 1; status == GOOD && remaining >= 0; remaining--) {
-      const double share = (double)remaining / (double)parts;
-      for (ptrdiff_t i = 0; i < rules->known; i++)
-        known[i] = values[i] - (values[i] - start[rules->entries[i]]) * share;
-      status = close_once(rules, known, q, next, phi);
-      memcpy(q, next, (size_t)rules->nq * sizeof *q);
-    }
-    if (status != NOT_CLOSED) return status;
-  }
-  return NOT_CLOSED;
+  ClosureStep step;
+  Continuation of;
+  step.rules = rules;
+  step.known = known;
+  step.next = next;
+  step.phi = phi;
+  step.q = q;
+  of.entries = rules->entries;
+  of.parts = rules->parts;
+  of.known = rules->known;
+  of.tries = rules->tries;
+  of.nq = rules->nq;
+  of.close = close_part;
+  of.context = &step;
+  const int closed = continue_closing(&of, values, start, known, q);
+  return closed == 1 ? GOOD : closed == 0 ? NOT_CLOSED : FAILED;
 }
 
 /* Whether results are finite; and what loops that are closed by forces miss, beside them. */
@@ -130,6 +147,7 @@ static inline Status judge_results(const double *values, ptrdiff_t count, const 
                                    ptrdiff_t missed_count, double on_loops)
 {
   if (first_beyond(values, count, DBL_MAX) >= 0) return NOT_FINITE;
+  if (missed_count == 0) return GOOD;
   double largest = 1.0;
   for (ptrdiff_t i = 0; i < count; i++) largest = larger(fabs(values[i]), largest);
   return first_beyond(missed, missed_count, on_loops * largest) < 0 ? GOOD : LOOPS_MISSED;

@@ -3,10 +3,9 @@
    same to the last bit; but many columns at a time, which stay in registers. */
 #include "engine.h"
 
-/* Eight numbers, as the compiler handles them on any processor. */
-typedef double Eight __attribute__((vector_size(64), aligned(8), may_alias));
-
-enum { LANES = 8, MAX_VECTORS = 4 }; /* of columns that are solved for at a time */
+/* Columns that are solved for at a time: in vectors of four, since a compiler keeps wider ones in
+   memory where the processor has no AVX-512, which takes ten times as long. */
+enum { LANES = 4, MAX_VECTORS = 8 };
 
 /* Coordinates on the way from each to the base, and those that each carries, in lists. */
 static void list_ltl(LtlFactorization *ltl, const npy_intp *parent)
@@ -39,7 +38,7 @@ LtlFactorization *new_ltl(PyObject *parents, npy_intp n, int matrices)
     good = parent.index[k] < k;
     for (npy_intp i = parent.index[k]; good && i >= 0; i = parent.index[i]) pairs++;
   }
-  npy_intp stride = (matrices * n + LANES - 1) / LANES * LANES;
+  npy_intp stride = (matrices * n + 2 * LANES - 1) / (2 * LANES) * (2 * LANES);
   LtlFactorization *ltl = NULL;
   if (good)
     ltl = PyMem_Calloc(1, sizeof *ltl + 2 * (n + 1 + pairs) * sizeof(npy_intp)
@@ -69,14 +68,14 @@ static inline __attribute__((always_inline)) void
 reduce(double *own, const double *work, npy_intp stride, const npy_intp *others, npy_intp count,
        const double *L, npy_intp step, int by_others, double factor, const int vectors)
 {
-  Eight sum[MAX_VECTORS];
-  for (int v = 0; v < vectors; v++) sum[v] = ((Eight *)own)[v];
+  Four sum[MAX_VECTORS];
+  for (int v = 0; v < vectors; v++) sum[v] = ((Four *)own)[v];
   for (npy_intp a = 0; a < count; a++) {
-    const Eight *other = (const Eight *)(work + others[a] * stride);
+    const Four *other = (const Four *)(work + others[a] * stride);
     double times = L[by_others ? others[a] * step : others[a]];
     for (int v = 0; v < vectors; v++) sum[v] -= times * other[v];
   }
-  for (int v = 0; v < vectors; v++) ((Eight *)own)[v] = sum[v] * factor;
+  for (int v = 0; v < vectors; v++) ((Four *)own)[v] = sum[v] * factor;
 }
 
 /* Some columns of the work, from its row 0: L' Z = B, then L X = Z. */
@@ -99,19 +98,15 @@ static void solve_columns(const LtlFactorization *ltl, const double *L, npy_intp
 {
   for (npy_intp at = 0; at < columns; at += MAX_VECTORS * LANES) {
     double *work = ltl->work + at;
-    switch ((columns - at + LANES - 1) / LANES) {
-    case 1:
-      solve_vectors(ltl, L, work, 1);
-      break;
-    case 2:
+    npy_intp left = columns - at;
+    if (left <= 2 * LANES)
       solve_vectors(ltl, L, work, 2);
-      break;
-    case 3:
-      solve_vectors(ltl, L, work, 3);
-      break;
-    default:
+    else if (left <= 4 * LANES)
+      solve_vectors(ltl, L, work, 4);
+    else if (left <= 6 * LANES)
+      solve_vectors(ltl, L, work, 6);
+    else
       solve_vectors(ltl, L, work, MAX_VECTORS);
-    }
   }
 }
 

@@ -67,7 +67,7 @@ static PyObject *several(PyObject *given, PyObject *with)
   return both;
 }
 
-/* What the call is chosen by: a new reference, or NULL where there is nothing to go by. */
+/* What the call is chosen by: a new reference, or NULL where there is none. */
 static PyObject *option_of(const MethodDispatch *method, PyObject *const *ordered)
 {
   PyObject *const *more = ordered + method->required;

@@ -1,6 +1,8 @@
 /* An operation at one state: its arguments validated, its kernels one after the other. */
 #include "operation_call.h"
 
+#include <float.h>
+
 static int read_damping(PyObject *given, double *damping)
 {
   *damping = 0.0;
@@ -58,6 +60,8 @@ Status check_results(const OperationCall *call, double *const *slots)
 {
   if (call->finite < 0) return GOOD;
   const int missed = call->missed;
+  if (missed < 0 && all_within(slots[call->finite], call->slot[call->finite].size, DBL_MAX))
+    return GOOD;
   return judge_results(slots[call->finite], call->slot[call->finite].size,
                        missed < 0 ? NULL : slots[missed], missed < 0 ? 0 : call->slot[missed].size,
                        call->validator->on_loops);
@@ -71,7 +75,7 @@ double loops_missed(const OperationCall *call, double *const *slots)
   return most;
 }
 
-/* The inverse of a matrix where it is regular for sure; else `robot/damped_inverse.py` decides. */
+/* The inverse of a matrix where it is regular for sure; else `robot/results.py` does it. */
 static int invert_result(const OperationCall *call, const LtlFactorization *ltl,
                          double *const *slots)
 {

@@ -21,7 +21,19 @@ int normalize(const StateValidator *validator, double *q)
                                validator->quaternion_tolerance, validator->unit);
 }
 
-/* Quaternions among known entries of q, which kernels may normalize, have to be units as well. */
+static int is_unit(const StateValidator *validator, const double *x)
+{
+  const double length = sqrt(((x[0] * x[0] + x[1] * x[1]) + x[2] * x[2]) + x[3] * x[3]);
+  return fabs(length - 1.0) <= validator->quaternion_tolerance;
+}
+
+int all_units(const StateValidator *validator, const double *q)
+{
+  for (npy_intp k = 0; k < validator->quaternions.count; k++)
+    if (!is_unit(validator, q + validator->quaternions.index[k])) return 0;
+  return 1;
+}
+
 int known_units(const StateValidator *validator, const Indices *entries, const double *values)
 {
   for (npy_intp k = 0; k < validator->quaternions.count; k++) {
@@ -29,9 +41,7 @@ int known_units(const StateValidator *validator, const Indices *entries, const d
     npy_intp at = 0;
     while (at < entries->count && entries->index[at] != start) at++;
     if (at + 3 >= entries->count || entries->index[at + 3] != start + 3) continue;
-    const double *x = values + at;
-    const double length = sqrt(((x[0] * x[0] + x[1] * x[1]) + x[2] * x[2]) + x[3] * x[3]);
-    if (!(fabs(length - 1.0) <= validator->quaternion_tolerance)) return 0;
+    if (!is_unit(validator, values + at)) return 0;
   }
   return 1;
 }
@@ -51,7 +61,7 @@ Status close_position(const StateValidator *validator, LoopMemory *memory, const
                               .parts = validator->parts.index,
                               .known = entries->count,
                               .curves = validator->curved.count,
-                              .ways = validator->parts.count,
+                              .tries = validator->parts.count,
                               .nq = validator->nq,
                               .rows = closure->size[3],
                               .closed = validator->closed,

@@ -1,13 +1,14 @@
 /* The target that compiled JAX code calls, through XLA's foreign-function interface.
 
-   The handler finds the arguments and results of a call in XLA's memory, and gives them to one
-   Python function as memory views: nothing is copied on the way in. That function evaluates a
-   kernel, which releases the interpreter's lock, and returns None, or a code and a text that
-   become XLA's error. */
-#include "engine.h"
+   The handler finds the arguments and results of a call in XLA's memory. A kernel or an operation
+   of the engine that is known for the call's key works on that memory: nothing is copied. All else
+   (float32, a key that is new, arguments that are rejected) goes to one Python function as memory
+   views. It returns None, or a code and a text that become XLA's error. */
+#include "batch.h"
 #include "xla_ffi.h"
 
 static PyObject *evaluate; /* (key, arguments, results) -> None, or (code, text) */
+static PyObject *targets;  /* dict: kernels and operations of the engine by key */
 
 static XlaError *fail(const XlaCallFrame *frame, int code, const char *message)
 {
@@ -69,6 +70,44 @@ static PyObject *all_described(void **buffers, int64_t count, int flags)
   return all;
 }
 
+/* Buffers of float64 (..., size) as rows, the leading axes of all being the same. */
+static int add_rows(Rows *rows, void **buffers, int64_t count, int64_t axes)
+{
+  if (rows->ports + count > MAX_PORTS) return 0;
+  for (int64_t i = 0; i < count; i++) {
+    const XlaBuffer *buffer = buffers[i];
+    if (buffer->type != XLA_F64 || buffer->rank < axes) return 0;
+    npy_intp leading = 1, size = 1;
+    for (int64_t k = 0; k < axes; k++) leading *= buffer->dims[k];
+    for (int64_t k = axes; k < buffer->rank; k++) size *= buffer->dims[k];
+    if (leading == 0 || (rows->count >= 0 && leading != rows->count)) return 0;
+    rows->count = leading;
+    rows->port[rows->ports] = buffer->data;
+    rows->size[rows->ports++] = size;
+  }
+  return 1;
+}
+
+/* Whether the engine answered. */
+static int call_engine(const XlaCallFrame *frame, int64_t key)
+{
+  PyObject *number = PyLong_FromLongLong(key);
+  PyObject *target = number ? Py_XNewRef(PyDict_GetItemWithError(targets, number)) : NULL;
+  Py_XDECREF(number);
+  Rows rows = {.count = -1};
+  int done = 0;
+  if (target && frame->args.size > 0) {
+    int64_t axes = ((const XlaBuffer *)frame->args.args[0])->rank - 1;
+    done = axes >= 0 && add_rows(&rows, frame->args.args, frame->args.size, axes);
+    rows.inputs = rows.ports;
+    done = done && add_rows(&rows, frame->rets.rets, frame->rets.size, axes)
+           && evaluate_rows(target, &rows);
+  }
+  Py_XDECREF(target);
+  PyErr_Clear();
+  return done;
+}
+
 static XlaError *call_python(const XlaCallFrame *frame, int64_t key)
 {
   PyObject *given = all_described(frame->args.args, frame->args.size, PyBUF_READ);
@@ -107,14 +146,17 @@ static XlaError *handle(XlaCallFrame *frame)
     return fail(frame, XLA_INTERNAL, "rbda_ros: the key of a call is an int64");
   if (!Py_IsInitialized()) return fail(frame, XLA_INTERNAL, "rbda_ros: the interpreter has ended");
   PyGILState_STATE lock = PyGILState_Ensure();
-  XlaError *error = call_python(frame, *(const int64_t *)key->value);
+  int64_t number = *(const int64_t *)key->value;
+  XlaError *error = call_engine(frame, number) ? NULL : call_python(frame, number);
   PyGILState_Release(lock);
   return error;
 }
 
-PyObject *xla_handler(PyObject *module, PyObject *function)
+PyObject *xla_handler(PyObject *module, PyObject *arguments)
 {
-  Py_INCREF(function);
-  Py_XSETREF(evaluate, function);
+  PyObject *function, *known;
+  if (!PyArg_ParseTuple(arguments, "OO!:xla_handler", &function, &PyDict_Type, &known)) return NULL;
+  Py_XSETREF(evaluate, Py_NewRef(function));
+  Py_XSETREF(targets, Py_NewRef(known));
   return PyCapsule_New((void *)handle, NULL, NULL);
 }

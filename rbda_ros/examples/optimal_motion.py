@@ -8,14 +8,15 @@ coordinates. Positions of the linkages' joints are variables, and their loops co
 ``lifted``. With ``--formulation embedded`` the loops are closed inside the functions, and the
 problem has the independent coordinates alone. The same problem on the open tree needs positions,
 velocities and accelerations of every joint, forces of the loops, and constraints for all of them:
-``--formulation tree``. All reach the same optimum. ``--compiled`` compiles the equations first, as
-a controller would.
+``--formulation tree``. All reach the same optimum. The equations are compiled first, as a
+controller would, which needs a C compiler; ``--interpreted`` leaves that out.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -374,10 +375,14 @@ def compiled(stage: Stage, folder: Path) -> Stage:
         code.add(function)
     code.generate(f"{folder}{os.sep}")
     source, library = str(folder / "zero.c"), str(folder / "zero.so")
-    compiler = [os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC", source, "-o", library, "-lm"]
-    subprocess.run(compiler, check=True)
+    command = [_compiler(), "-O1", "-shared", "-fPIC", source, "-o", library, "-lm"]
+    subprocess.run(command, check=True)
     options = {"enable_forward": False, "enable_fd": False}
     return replace(stage, zero=ca.external("zero", library, options))
+
+
+def _compiler() -> str:
+    return os.environ.get("CC", "cc")
 
 
 def solve(problem: Problem, stage: Stage, solver: str = "ipopt") -> Motion:
@@ -478,12 +483,12 @@ def main(args: Sequence[str] | None = None) -> Motion:
     parser.add_argument("motion", choices=PROBLEMS)
     parser.add_argument("--formulation", choices=FORMULATIONS, default="lifted")
     parser.add_argument("--solver", choices=("ipopt", "fatrop"), default="ipopt")
-    parser.add_argument("--compiled", action="store_true", help="compile the equations before")
+    parser.add_argument("--interpreted", action="store_true", help="do not compile the equations")
     given = parser.parse_args(args)
     problem = PROBLEMS[given.motion]()
     stage = FORMULATIONS[given.formulation](problem)
     with tempfile.TemporaryDirectory() as folder:
-        if given.compiled:
+        if not given.interpreted and shutil.which(_compiler()):
             stage = compiled(stage, Path(folder))
         motion = solve(problem, stage, given.solver)
     print(

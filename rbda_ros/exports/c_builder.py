@@ -1,9 +1,11 @@
-"""Parts of exported functions: kernels, memory, declarations, definitions."""
+"""Parts of exported C: kernels, memory, declarations, definitions, and our own sources."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,11 +154,11 @@ class Builder:
         self.source += [signature, "{", *(f"  {line}" if line else "" for line in body), "}", ""]
         self.functions.append(name)
 
-    def indices(self, name: str, values: Sequence[int], kind: str = "ptrdiff_t") -> str:
+    def indices(self, name: str, values: Sequence[int]) -> str:
         """A constant array of indices in the source; its name."""
         full = f"{self.name}_{name}"
         lines = ", ".join(str(value) for value in values) or "0"
-        text = f"static const {kind} {full}[] = {{{lines}}};"
+        text = f"static const ptrdiff_t {full}[] = {{{lines}}};"
         if text not in self.source:
             self.source.append(text)
         return full
@@ -194,3 +196,73 @@ def straight_program(robot: Robot, name: str, *options: Hashable) -> Program:
     except UnsupportedOperationError:
         loops = kernels.open_loops if REGISTRY[name].by_loop_forces else None
         return read_program(trace_function(robot.tree, name, *options, loops=loops))
+
+
+_FUNCTIONS = (
+    "sqrt|fabs|floor|ceil|copysign|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|atanh|exp"
+    "|expm1|log|log1p|erf|pow|fmin|fmax|atan2|hypot|fmod|remainder|fma"
+)
+_TYPE = re.compile(r"\bdouble\b")
+_FUNCTION = re.compile(rf"\b({_FUNCTIONS})\(")
+_LITERAL = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)(?![\w.])")
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*"|/\*.*?\*/)', re.DOTALL)
+_TINY, _HUGE = 1.2e-38, 3.4e38
+
+
+def as_float(text: str) -> str:
+    """The same C with single precision; texts in quotes and comments stay."""
+    parts = _STRING.split(text)
+    return "".join(part if k % 2 else _converted(part) for k, part in enumerate(parts))
+
+
+def _converted(text: str) -> str:
+    text = text.replace("DBL_MAX", "FLT_MAX")
+    text = _FUNCTION.sub(r"\1f(", _TYPE.sub("float", text))
+    return _LITERAL.sub(lambda match: _literal(match[1]), text)
+
+
+def _literal(text: str) -> str:
+    value = float(text)
+    if value > _HUGE:
+        return "INFINITY"
+    return "0.0f" if 0.0 < value < _TINY else f"{text}f"
+
+
+_ENGINE = "continuation", "loop_rules", "closing", "observer_step"
+_PACKAGES = {**dict.fromkeys(_ENGINE, "engine"), "gate": "control"}
+_INSTALLED = Path(__file__).parent / "sources"
+_GUARD = re.compile(r"^#(ifndef|define|endif).*\n", re.MULTILINE)
+_PARAMETERS = re.compile(r"/\* Parameters of the node.*?\n\n", re.DOTALL)
+_INCLUDE = re.compile(r"^#include.*\n", re.MULTILINE)
+_EXPORTED = re.compile(r"^(void|closing_result_t) (run_kernel|close_loops)\(", re.MULTILINE)
+_PUBLIC = re.compile(r"\bgate_(t|rules_t|pass|hold|end|restart)\b")
+
+
+def shared_source(file: str) -> str:
+    """A source without its includes and its guard.
+
+    Args:
+        file: its name, such as ``closing.c``.
+    """
+    path = _INSTALLED / file
+    if not path.exists():  # the package is imported from its sources
+        path = Path(__file__).parents[1] / _PACKAGES[file.split(".")[0]] / file
+    text = path.read_text(encoding="utf-8")
+    if file.endswith(".h"):
+        text = _GUARD.sub("", _PARAMETERS.sub("", text))
+    return _INCLUDE.sub("", text).strip() + "\n"
+
+
+def closing_source() -> str:
+    """How loops are closed over and over: `closing.h` and `closing.c`, for one file alone."""
+    text = shared_source("closing.h") + "\n" + shared_source("closing.c")
+    return _EXPORTED.sub(r"static \1 \2(", text)
+
+
+def gate_source(name: str, file: str) -> str:
+    """The gate's header or source, with names that begin with that of the library."""
+
+    def renamed(match: re.Match[str]) -> str:
+        return f"{name}_gate" + {"t": "", "rules_t": "_rules"}.get(match[1], f"_{match[1]}")
+
+    return _PUBLIC.sub(renamed, shared_source(file))

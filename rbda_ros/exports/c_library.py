@@ -13,7 +13,7 @@ from rbda_ros.algorithms.feedforward import TERMS
 from rbda_ros.cluster_tree.closing import tolerances
 from rbda_ros.cluster_tree.inertial_parameters import parameter_map
 from rbda_ros.errors import InputError
-from rbda_ros.exports.c_builder import Builder
+from rbda_ros.exports.c_builder import Builder, as_float, closing_source, gate_source, shared_source
 from rbda_ros.exports.joint_spaces import commanded_space, measured_space
 from rbda_ros.exports.motion_code import (
     add_close,
@@ -25,8 +25,6 @@ from rbda_ros.exports.motion_code import (
 )
 from rbda_ros.exports.operation_code import add_operation, c_identifier, operation_names
 from rbda_ros.exports.project_files import cmake_text, example_text
-from rbda_ros.exports.real_type import as_float
-from rbda_ros.exports.shared_sources import closing_source, gate_source, shared_source
 from rbda_ros.kernels.export import (
     RESTRICT,
     comment,
@@ -127,7 +125,7 @@ def export_robot(
         directory: where the files go; it is made.
         name: what every C name begins with; by default the directory's.
         functions: some of `function_names`.
-        measured: joints that feedforward goes by; the motors if they determine the robot, else
+        measured: joints that feedforward takes; the motors if they determine the robot, else
             the independent joints.
         joints: of conversion and commands; joints without motors that determine the robot.
         terms: what feedforward is made of.
@@ -200,7 +198,7 @@ def _add_functions(
         builder.measured = measured_space(robot, measured)
     if chosen & {"convert", "motor_command"}:
         builder.joints = commanded_space(robot, joints)
-    if robot.tree.has_loops:
+    if robot.has_loops:
         builder.kernel("loop_state")
     add_close(builder)
     if builder.load is not None:
@@ -254,7 +252,7 @@ def _add_kernel(builder: Builder, name: str, frames: Sequence[str]) -> None:
 
 def _load(robot: Robot, link: str) -> Load:
     """The body that carries a link, and the map of a payload's parameters onto the body's."""
-    place = robot.tree.spanning.links.get(link)
+    place = robot.spanning_tree.links.get(link)
     if place is None:
         raise InputError(f"payload: {robot.name} has no link {link!r}")
     if not place.body:
@@ -285,7 +283,7 @@ def _header(builder: Builder) -> str:
         sizes["MEASURED"] = len(builder.measured.names)
     if builder.joints:
         sizes["JOINTS"] = len(builder.joints.names)
-    sizes |= {"BODIES": len(robot.tree.spanning.bodies), "LINKS": len(robot.tree.spanning.links)}
+    sizes |= {"BODIES": len(robot.spanning_tree.bodies), "LINKS": len(robot.spanning_tree.links)}
     sizes |= {"MAX_EVALUATIONS": builder.evaluations}
     top = [
         f"{robot.name}: written by rbda_ros export-c.",
@@ -353,7 +351,7 @@ def _name_tables(builder: Builder) -> list[tuple[str, int]]:
     tables = [("coordinate", robot.nv), ("motor", len(robot.actuated_joint_names))]
     tables += [("measured", len(builder.measured.names))] if builder.measured else []
     tables += [("joint", len(builder.joints.names))] if builder.joints else []
-    return [*tables, ("link", len(robot.tree.spanning.links))]
+    return [*tables, ("link", len(robot.spanning_tree.links))]
 
 
 def _source(builder: Builder) -> str:
@@ -365,7 +363,7 @@ def _source(builder: Builder) -> str:
     lines += [f"#define {upper}_{key} {literal(value)}" for key, value in _tolerances(builder)]
     curved = np.flatnonzero(robot.tree.curved).tolist()
     lines += [f"#define {upper}_CURVES {len(curved)}", ""]
-    lines += [shared_source("loop_rules.h")]
+    lines += [shared_source("continuation.h"), shared_source("loop_rules.h")]
     if "closing" in builder.uses:
         lines += [closing_source(), *_bound(builder)]
     if "observer" in builder.uses:
@@ -417,7 +415,7 @@ def _bound(builder: Builder) -> list[str]:
         "  int *count;",
         f"}} {name}_bound;",
         "",
-        f"static const int64_t {name}_stream_parts[] = {{{parts}}};",
+        f"static const ptrdiff_t {name}_stream_parts[] = {{{parts}}};",
         f"static const closing_rules_t {name}_rules = {{{upper}_PRECISE, {upper}_CLOSED,"
         f" {upper}_NEARBY, {tolerances.STREAM_REPEATS}, {name}_stream_parts,"
         f" {len(tolerances.STREAM_PARTS)}}};",
@@ -432,7 +430,7 @@ def _tables(builder: Builder, curved: Sequence[int]) -> list[str]:
         "motor": robot.actuated_joint_names,
         "measured": builder.measured.names if builder.measured else (),
         "joint": builder.joints.names if builder.joints else (),
-        "link": tuple(robot.tree.spanning.links),
+        "link": tuple(robot.spanning_tree.links),
     }
     lines = [
         f"const char *const {name}_status_texts[{upper}_STATUS_COUNT] = {{",
@@ -445,12 +443,12 @@ def _tables(builder: Builder, curved: Sequence[int]) -> list[str]:
     described = {joint.name: joint.limits for joint in robot.description.joints}
     limits = [described.get(each.rsplit(".", 1)[0]) for each in robot.actuated_joint_names]
     efforts = [float("inf") if each is None else each.effort for each in limits]
-    numbers = {"assembly": robot.tree.home.tolist(), "effort_limits": efforts}
+    numbers = {"assembly": robot.neutral().tolist(), "effort_limits": efforts}
     for kind, values in numbers.items():
         lines.append(f"const double {name}_{kind}[] = {{")
         lines += [*(f"    {literal(float(value))}," for value in (*values, 0.0)), "};"]
     lines += [f"static const double {name}_links[][LINK_NUMBERS] = {{"]
-    for place in robot.tree.spanning.links.values():
+    for place in robot.spanning_tree.links.values():
         row = [float(place.body), *np.ravel(place.frame.R), *place.frame.p]
         lines.append(f"    {{{', '.join(literal(float(value)) for value in row)}}},")
     parts = tolerances.KERNEL_PARTS if "closure" in builder.uses else None
@@ -470,7 +468,7 @@ def _runtime(builder: Builder) -> list[str]:
     robot, name, upper = builder.robot, builder.name, builder.upper
     quaternions = len(robot._inputs.quaternions)
     judged = ["  (void)q;", "  w->residual = 0.0;", "  w->conditioning = 1.0;", "  return GOOD;"]
-    if robot.tree.has_loops:
+    if robot.has_loops:
         kernel = builder.kernel("loop_state")
         rows, loops = (port.size for port in kernel.program.outputs)
         judged = [
@@ -626,7 +624,7 @@ def _solve(builder: Builder) -> list[str]:
 
 def _position_names(robot: Robot) -> list[str]:
     names: list[str] = []
-    for body in robot.tree.spanning.bodies:
+    for body in robot.spanning_tree.bodies:
         size, joint = body.model.nq, body.joint.name
         if body.joint.type == "floating":
             names += [f"{joint} {part}" for part in ("x", "y", "z", "qx", "qy", "qz", "qw")]

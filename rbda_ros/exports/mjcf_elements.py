@@ -89,12 +89,17 @@ class MjcfElements:
             add(tendon, "joint", {"joint": joint, "coef": repr(float(coefficient))})
         return chosen
 
-    def straight_tendon(self, name: str, sites: Sequence[str], **attributes: str) -> str:
-        """Add a tendon whose length is the distance between two sites."""
+    def spatial_tendon(
+        self, name: str, lines: Sequence[tuple[float, Sequence[str]]], **attributes: str
+    ) -> str:
+        """Add a tendon whose length is the sum of coefficient * distance between two sites."""
         chosen = self.unused("tendon", name)
         tendon = add(self.section("tendon"), "spatial", {"name": chosen} | attributes)
-        for site in sites:
-            add(tendon, "site", {"site": site})
+        for i, (coefficient, sites) in enumerate(lines):
+            if i or coefficient != 1.0:
+                add(tendon, "pulley", {"divisor": repr(float(1.0 / coefficient))})
+            for site in sites:
+                add(tendon, "site", {"site": site})
         return chosen
 
     def equality(self, kind: str, name: str, **attributes: str) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from rbda_ros.cluster_tree.constraints import cut_frames, second_axis
 from rbda_ros.cluster_tree.spanning_tree import Frame, SpanningTree, frame_of
+from rbda_ros.description.expression import Call, Name, Node, Number
 from rbda_ros.description.model import (
     Attachment,
     Constraint,
@@ -28,7 +29,6 @@ from rbda_ros.description.model import (
 from rbda_ros.errors import Problem
 from rbda_ros.exports.mjcf_elements import Entry, MjcfElements, add, numbers, placed
 from rbda_ros.exports.mjcf_inertia import SMALLEST, Inertias, LinkInertia, add_inertial
-from rbda_ros.exports.polynomials import HIGHEST, polynomial
 from rbda_ros.spatial import Array, align_z
 
 HINGE_POINTS = 0.1
@@ -154,7 +154,7 @@ class LoopWriter:
             self._elements.site(end.link, f"{cut.name}_{side}", frame_of(end.origin))
             for side, end in _ends(cut)
         ]
-        tendon = self._elements.straight_tendon(cut.name, sites)
+        tendon = self._elements.spatial_tendon(cut.name, [(1.0, sites)])
         length = cut.length if cut.length is not None else self._length(cut, self._home)
         beyond = length - self._length(cut, self._drawn)
         self._elements.equality(
@@ -266,3 +266,77 @@ class LoopWriter:
 
 def _ends(cut: CutJoint) -> tuple[tuple[str, Attachment], tuple[str, Attachment]]:
     return ("predecessor", cut.predecessor), ("successor", cut.successor)
+
+
+HIGHEST = 4
+"""Degree of the polynomials that MuJoCo's equalities have."""
+
+Monomial = tuple[tuple[str, int], ...]
+"""Joints and their powers, by name; empty for the constant."""
+Polynomial = Mapping[Monomial, float]
+
+
+def polynomial(node: Node) -> Polynomial | None:
+    """Coefficients by monomial; None where an expression is no polynomial, or of high degree."""
+    match node:
+        case Number(value):
+            return {(): float(value)}
+        case Name(joint):
+            return {((joint, 1),): 1.0}
+        case Call(function, arguments):
+            parts = [polynomial(argument) for argument in arguments]
+            given = [part for part in parts if part is not None]
+            return _called(function, given) if len(given) == len(parts) else None
+    return None
+
+
+def _called(function: str, parts: list[Polynomial]) -> Polynomial | None:
+    match function:
+        case "neg":
+            return _scaled(parts[0], -1.0)
+        case "add":
+            return _sum(parts[0], parts[1])
+        case "sub":
+            return _sum(parts[0], _scaled(parts[1], -1.0))
+        case "mul":
+            return _product(parts[0], parts[1])
+        case "div":
+            divisor = _constant(parts[1])
+            return _scaled(parts[0], 1.0 / divisor) if divisor else None
+        case "pow":
+            power = _constant(parts[1])
+            if power is None or power != int(power) or not 0 <= power <= HIGHEST:
+                return None
+            result: Polynomial | None = {(): 1.0}
+            for _ in range(int(power)):
+                result = None if result is None else _product(result, parts[0])
+            return result
+    return None
+
+
+def _constant(part: Polynomial) -> float | None:
+    return part.get((), 0.0) if all(not monomial for monomial in part) else None
+
+
+def _scaled(part: Polynomial, factor: float) -> Polynomial:
+    return {monomial: factor * value for monomial, value in part.items()}
+
+
+def _sum(one: Polynomial, other: Polynomial) -> Polynomial:
+    total = dict(one)
+    for monomial, value in other.items():
+        total[monomial] = total.get(monomial, 0.0) + value
+    return {monomial: value for monomial, value in total.items() if value or not monomial}
+
+
+def _product(one: Polynomial, other: Polynomial) -> Polynomial | None:
+    total: Polynomial = {}
+    for first, a in one.items():
+        for second, b in other.items():
+            powers = dict(first)
+            for joint, power in second:
+                powers[joint] = powers.get(joint, 0) + power
+            if sum(powers.values()) > HIGHEST:
+                return None
+            total = _sum(total, {tuple(sorted(powers.items())): a * b})
+    return total

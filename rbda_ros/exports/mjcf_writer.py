@@ -108,7 +108,7 @@ def closed_poses(
 
 class _Writer:
     def __init__(self, robot: Robot, balance_inertia: bool) -> None:
-        self._robot, self._tree = robot, robot.tree.spanning
+        self._robot, self._tree = robot, robot.spanning_tree
         self._description = robot.description
         self._elements = MjcfElements(etree.Element("mujoco", model=robot.name), balance_inertia)
         payloads = tuple(robot.payloads.values())
@@ -280,7 +280,7 @@ class _Writer:
             joint = next(iter(terms), None)
             is_own = (
                 spring.joint is None
-                and spring.predecessor is None
+                and not spring.segments
                 and len(terms) == 1
                 and spring.rest[0] == spring.rest[1]
                 and spring.stiffness > 0.0
@@ -340,13 +340,29 @@ class _Writer:
             "stiffness": repr(float(stiffness)),
             "springlength": numbers([lower, upper]),
         }
-        if spring.predecessor is not None and spring.successor is not None:
-            ends = [("predecessor", spring.predecessor), ("successor", spring.successor)]
-            sites = [
-                elements.site(end.link, f"{spring.name}_{side}", frame_of(end.origin))
-                for side, end in ends
+        if any(segment.coefficient <= 0.0 for segment in spring.segments):
+            elements.problems.append(
+                Problem(
+                    f"spring {spring.name!r}",
+                    "MuJoCo has no segment whose coefficient is not positive",
+                    "give a positive one",
+                )
+            )
+        elif spring.segments:
+            lines = [
+                (
+                    segment.coefficient,
+                    [
+                        elements.site(end.link, f"{spring.name}_{side}", frame_of(end.origin))
+                        for side, end in (
+                            ("predecessor", segment.predecessor),
+                            ("successor", segment.successor),
+                        )
+                    ],
+                )
+                for segment in spring.segments
             ]
-            elements.straight_tendon(spring.name, sites, **attributes)
+            elements.spatial_tendon(spring.name, lines, **attributes)
         else:
             terms = {joint: float(c) for joint, c in spring.terms.items() if c}
             elements.fixed_tendon(spring.name, terms, **attributes)

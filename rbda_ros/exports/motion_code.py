@@ -139,7 +139,7 @@ def _add_conversion(
     chosen = robot._inputs.choices.positions(given.names)
     assert chosen is not None
     names, entries = chosen
-    coordinates = robot._inputs.choices.coordinates("velocity", given.names, robot.tree.home)
+    coordinates = robot._inputs.choices.coordinates("velocity", given.names, robot.neutral())
     base_nv = robot.coordinates.base_nv
     label = f"_{name}"
     velocity = builder.kernel("independent_velocity", coordinates, label=label)
@@ -148,7 +148,7 @@ def _add_conversion(
     force = builder.kernel("generalized_force")
     acting = tuple(sorted(targets.coordinates))
     efforts = builder.kernel("converted_efforts", acting, label=label)
-    has_loops = robot.tree.has_loops
+    has_loops = robot.has_loops
     memory = Memory(builder)
     sizes = {"q": nq, "next": nq, "known": max(len(entries), ny), "values": len(entries)}
     sizes |= {"yd": ny, "ydd": ny, "qd": nv, "qdd": nv, "spanning": nv, "tau": ny, "missed": ny}
@@ -288,7 +288,7 @@ def closure_rules(
         f"rules.parts = {lib}_parts;",
         f"rules.known = {len(entries)};",
         f"rules.curves = {upper}_CURVES;",
-        f"rules.ways = {len(KERNEL_PARTS)};",
+        f"rules.tries = {len(KERNEL_PARTS)};",
         f"rules.nq = {upper}_NQ;",
         f"rules.rows = {closure.program.outputs[1].size};",
         f"rules.closed = {upper}_CLOSED;",
@@ -300,7 +300,7 @@ def add_close(builder: Builder) -> None:
     """Positions that satisfy the loops, from those of y: `Robot.close` by Newton steps."""
     robot, lib, upper = builder.robot, builder.name, builder.upper
     entries = robot._inputs.choices.newton_positions
-    if not robot.tree.has_loops or entries is None:
+    if not robot.has_loops or entries is None:
         return
     closure = builder.kernel("closure", entries)
     memory = Memory(builder)
@@ -598,7 +598,7 @@ def _close(
 ) -> list[str]:
     """Lines that close the loops with a kernel of the stream, from the guess or `other`."""
     lib, upper = builder.name, builder.upper
-    entries = builder.indices(f"{name}_entries", positions, "int64_t")
+    entries = builder.indices(f"{name}_entries", positions)
     return [
         f"{lib}_bound bound;",
         "bound.count = &w->evaluations;",

@@ -1,9 +1,8 @@
-"""The serial tree that stands for a robot with loops, for programs that know no loops.
+"""A tree without loops in place of a robot with loops, for programs that cannot close them.
 
 Its joints are the robot's independent ones. Dependent joints are fixed where the assembly has them,
-so that all mass stays. Inertia that the loops add comes as armature, and the motors' limits come as
-limits of the joints; both vary with the position, and the table has W by which a program can do
-better.
+so that the mass is kept. The inertia that the loops add becomes armature, and the limits of the
+motors become limits of the joints. Both depend on the position; a table has their values and W.
 """
 
 from __future__ import annotations
@@ -25,15 +24,13 @@ from rbda_ros.spatial import Array
 POSES, MAX_PER_JOINT, TURN = 225, 41, np.pi
 """About so many poses of a group of joints in the table; most for one joint; the range of joints
 without limits, both ways [rad]."""
-
-
 SMALL = 1e-6
 """Part of the inertia below which a negative armature is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class SerialTree:
-    """A tree and what it leaves out.
+    """The tree, the table, and notes.
 
     Attributes:
         robot: the tree, without constraints.

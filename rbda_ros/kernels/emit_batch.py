@@ -36,12 +36,12 @@ class Tiling:
     work: int
     size: int
     tiles: int
-    spare: int
+    scratch: int
 
     @property
     def vectors(self) -> int:
         """Length of the memory: the tiles, then room for outputs of lanes that have no state."""
-        return self.size * self.tiles + self.spare
+        return self.size * self.tiles + self.scratch
 
 
 def make_tiling(plan: Plan, lanes: Lanes) -> Tiling:
@@ -63,7 +63,7 @@ def make_tiling(plan: Plan, lanes: Lanes) -> Tiling:
         work=end,
         size=size,
         tiles=max(1, min(MAX_TILES, CACHE // (8 * lanes.count * max(size, 1)))),
-        spare=max((port.size for port in plan.program.outputs), default=0),
+        scratch=max((port.size for port in plan.program.outputs), default=0),
     )
 
 
@@ -112,7 +112,7 @@ def _batch(
     program, W = replace(plan.program, outputs=plan.program.outputs[:outputs]), lanes.count
     ir = [f"define void @{name}({parameters(program)}, i64 %n) nounwind {lanes.attributes} {{"]
     ir.append("entry:")
-    ir.append(f"  %spare = getelementptr {lanes.type}, ptr %w, i64 {tiling.size * tiling.tiles}")
+    ir.append(f"  %scratch = getelementptr {lanes.type}, ptr %w, i64 {tiling.size * tiling.tiles}")
     ir.append("  %last = sub i64 %n, 1")
     ir.append("  %some = icmp sgt i64 %n, 0")
     ir.append("  br i1 %some, label %block, label %end")
@@ -184,7 +184,7 @@ def _call(lanes: Lanes, tiling: Tiling, step: str) -> list[str]:
 def _transposed(program: Program, lanes: Lanes, tiling: Tiling, step: str) -> list[str]:
     """Bring rows of inputs into a tile, or a tile's outputs into rows.
 
-    Lanes beyond the last state compute it again, and their outputs go to the spare room.
+    Lanes beyond the last state compute it again, and their outputs go to scratch memory.
     """
     gather = step == "gather"
     ports = program.inputs if gather else program.outputs
@@ -219,7 +219,7 @@ def _port_loop(
             f"  %{loop}.m{k} = mul i64 %{step}.row{k}, {size}",
             f"  %{loop}.q{k} = getelementptr double, ptr {base}, i64 %{loop}.m{k}",
             f"  %{loop}.r{k} = select i1 %{step}.in{k}, ptr %{loop}.q{k}, ptr"
-            f" {f'%{loop}.q{k}' if gather else '%spare'}",
+            f" {f'%{loop}.q{k}' if gather else '%scratch'}",
         ]
     lines += [
         f"  br label %{loop}",

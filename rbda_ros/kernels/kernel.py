@@ -84,13 +84,13 @@ class Kernel:
         """The program as a CasADi function of flat vectors."""
         return self._function
 
-    @property
+    @cached_property
     def input_sizes(self) -> dict[str, int]:
         """Names of the inputs, and how many numbers each has."""
         function = self._function
         return {function.name_in(i): int(function.numel_in(i)) for i in range(function.n_in())}
 
-    @property
+    @cached_property
     def output_sizes(self) -> dict[str, int]:
         """Names of the outputs, and how many numbers each has."""
         function = self._function
@@ -179,9 +179,14 @@ class Kernel:
 
     def batch(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """Evaluate at N states: each input (N, n); each output (N, m)."""
+        return self.finite_batch(*inputs)[0]
+
+    def finite_batch(self, *inputs: ArrayLike) -> tuple[tuple[Array, ...], bool]:
+        """As `batch`, and whether all numbers of all outputs are finite."""
         sizes = self.input_sizes
         _check_count(self.name, sizes, inputs)
-        rows = [np.require(given, np.float64, ["C", "A", "E"]) for given in inputs]
+        rows = [np.ascontiguousarray(given, np.float64) for given in inputs]
+        rows = [row if row.flags.aligned else row.copy() for row in rows]
         states = len(rows[0]) if rows and rows[0].ndim else 0
         for (name, size), array in zip(sizes.items(), rows, strict=True):
             if array.shape != (states, size):
@@ -189,8 +194,7 @@ class Kernel:
                     f"{self.name}: {name} has shape {array.shape}, not ({states}, {size})"
                 )
         outputs = tuple(np.empty((states, size)) for size in self.output_sizes.values())
-        self.native.batch(*rows, *outputs)
-        return outputs
+        return outputs, self.native.batch(*rows, *outputs)
 
 
 class BoundCall:

@@ -33,7 +33,7 @@ class Methods:
 
     Attributes:
         by_forces: names of the constraints that are closed by their forces.
-        trials: for each ``auto`` constraint, what the choice went by.
+        trials: for each ``auto`` constraint, what decided the choice.
     """
 
     by_forces: frozenset[str]

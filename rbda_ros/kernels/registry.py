@@ -28,11 +28,10 @@ from rbda_ros.algorithms.constrained_dynamics import (
 from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
 from rbda_ros.algorithms.contact_response import contact_response
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
-from rbda_ros.algorithms.contact_stage import contact_stage
 from rbda_ros.algorithms.coriolis import coriolis_matrix
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor, mass_matrix_inverse
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
-from rbda_ros.algorithms.energy import energy
+from rbda_ros.algorithms.energy import energy, momentum
 from rbda_ros.algorithms.feedforward import feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import (
@@ -53,7 +52,6 @@ from rbda_ros.algorithms.loop_motion import (
     loop_state,
     spanning_motion,
 )
-from rbda_ros.algorithms.momentum import momentum
 from rbda_ros.algorithms.position_manifold import difference, integrate
 from rbda_ros.algorithms.pv_osim import (
     damped_inverse_product,
@@ -62,7 +60,12 @@ from rbda_ros.algorithms.pv_osim import (
 )
 from rbda_ros.algorithms.regressor import regressor
 from rbda_ros.algorithms.rnea import bias_force, gravity_force, inverse_dynamics
-from rbda_ros.algorithms.simulation_stage import StageChoice, simulation_move, simulation_stage
+from rbda_ros.algorithms.simulation_stage import (
+    StageChoice,
+    contact_stage,
+    simulation_move,
+    simulation_stage,
+)
 from rbda_ros.algorithms.transmission_maps import (
     completed_velocity,
     converted_efforts,

@@ -18,8 +18,8 @@ from rbda_ros.cluster_tree.cancelling import CancelledWorkError
 from rbda_ros.control.model_builder import ModelBuilder, ModelSource
 from rbda_ros.errors import ModelError, one_line, readable, shown
 from rbda_ros.node import parameters
-from rbda_ros.node.change_state import guard_change_state
 from rbda_ros.node.controller_check import ControllerCheck
+from rbda_ros.node.deferred_response import guard_change_state
 from rbda_ros.node.diagnostics import Diagnostics
 from rbda_ros.node.self_check import SelfCheck
 from rbda_ros.node.services.advertise import advertise

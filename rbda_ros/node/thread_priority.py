@@ -45,7 +45,7 @@ class StreamPriority:
         self._time = self._work = 0.0  # when they were looked at, and what they had done by then
 
     def set(self, asked: int) -> None:
-        """Have them go by SCHED_FIFO, with so much; 0 for short turns. Or say why not."""
+        """Schedule them with SCHED_FIFO at this priority; 0 for short turns. Or say why not."""
         if asked == self._asked:
             return
         self._asked, self._too_much = asked, False

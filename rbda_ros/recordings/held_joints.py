@@ -53,8 +53,8 @@ def joints_to_hold(
     Args:
         robot: the model.
         recorded: joints that are measured.
-        given: positions of joints that are held anyhow; others are held at the assembly, inside
-            their limits.
+        given: positions of joints that are held in any case; others are held at the assembly,
+            inside their limits.
 
     Raises:
         InputError: a given joint is unknown or is recorded.

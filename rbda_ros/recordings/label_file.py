@@ -1,4 +1,4 @@
-"""Label one recording: everything that happens between opening it and its labelled twin."""
+"""Label one recording: everything that happens between opening it and its labelled copy."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class FileReport:
     """Outcome for one recording.
 
     Attributes:
-        source, target: the recording and its labelled twin.
+        source, target: the recording and its labelled copy.
         status: "labelled", "there already", "no labels" where no joint state was answered, or
             "failed".
         messages: joint states in it.
@@ -126,7 +126,7 @@ class FileReport:
 
 
 class _NothingAnsweredError(Exception):
-    """No joint state of a recording has labels: its twin would be a mere copy."""
+    """No joint state of a recording has labels: its output would be a mere copy."""
 
 
 def label_file(job: Job, progress: Progress = lambda share: None) -> FileReport:

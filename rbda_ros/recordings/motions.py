@@ -1,4 +1,4 @@
-"""From recordings to motions that identification goes by."""
+"""From recordings to motions for identification."""
 
 from __future__ import annotations
 

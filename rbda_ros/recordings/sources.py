@@ -21,7 +21,7 @@ METADATA = "metadata.yaml"
 
 @dataclass(frozen=True)
 class Recording:
-    """A bag, and the name of its twin under the folder of outputs."""
+    """A bag, and the name of its labelled copy under the folder of outputs."""
 
     source: str
     name: str

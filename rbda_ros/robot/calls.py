@@ -21,7 +21,6 @@ from rbda_ros.kernels.quantities import QUANTITIES, shape_of
 from rbda_ros.kernels.registry import robot_sizes
 from rbda_ros.robot.contact_dynamics import contact_call
 from rbda_ros.robot.contacts import STILL, ConstrainedMotion, Contact, Stop
-from rbda_ros.robot.damped_inverse import RANK_TOLERANCE
 from rbda_ros.robot.inputs import (
     LARGEST,
     LARGEST_POSITION,
@@ -41,7 +40,7 @@ from rbda_ros.robot.operations import (
     Step,
     step_of,
 )
-from rbda_ros.robot.results import OperationalSpace
+from rbda_ros.robot.results import RANK_TOLERANCE, OperationalSpace
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 

@@ -43,6 +43,7 @@ class LoopCloser:
 
     def close(self, given: Given, guess: ArrayLike | None) -> Array:
         """See `Robot.close`."""
+        guess = self._checked(guess)
         if not isinstance(given, Mapping) and np.ndim(given) == 2:
             return self._close_rows(numbers("y", given), guess)
         closed = self._close_by_kernel(given, guess)
@@ -52,7 +53,7 @@ class LoopCloser:
         """As `close` from a guess, but None where Newton steps fail, if they can be taken."""
         if self._call(None) is None:
             return self.search(given, guess)
-        return self._close_by_kernel(given, guess)
+        return self._close_by_kernel(given, self._checked(guess))
 
     def close_on_any_branch(self, given: Given, guess: ArrayLike) -> Array:
         """As `close`; on any branch, where that of the guess does not reach so far."""
@@ -62,7 +63,7 @@ class LoopCloser:
             return self.search(given, guess, may_jump=True)
 
     def measured(self, names: Collection[str]) -> Measured:
-        """Of the joints that are known, one number each, those to go by."""
+        """Of the known joints, one number each, those that determine the others."""
         return self._inputs.choices.measured("position", names)
 
     def search(self, given: Given, guess: ArrayLike | None, may_jump: bool = False) -> Array:
@@ -71,11 +72,13 @@ class LoopCloser:
         Without a guess, or where it ``may_jump``, it ends on any branch.
         """
         tree, inputs = self._tree, self._inputs
-        start = tree.home if guess is None else inputs.single("guess", guess, tree.nq)
+        guess = self._checked(guess)
+        start = tree.home if guess is None else guess
         if isinstance(given, Mapping):
             known = self._known_by_name(given, start)
         else:
-            known = self._known_in(inputs.single("y", given, tree.nq, inputs.independent_size))
+            row = inputs.single("y", given, tree.nq, inputs.independent_size)
+            known = self._known_in(inputs.normalized(row) if row.size == tree.nq else row)
         parts = [np.zeros(0)]
         for node, place in zip(tree.clusters, tree.position_ranges, strict=True):
             inside = {i: known[n] for i, n in enumerate(node.numbers) if n in known}
@@ -83,7 +86,14 @@ class LoopCloser:
             parts.append(close_cluster(node, inside, near, may_jump or guess is None))
         return inputs.normalized(np.concatenate(parts))
 
-    def _close_by_kernel(self, given: Given, guess: ArrayLike | None) -> Array | None:
+    def _checked(self, guess: ArrayLike | None) -> Array | None:
+        """A guess as a position with unit quaternions."""
+        if guess is None:
+            return None
+        inputs = self._inputs
+        return contiguous(inputs.normalized(inputs.single("guess", guess, self._tree.nq), "guess"))
+
+    def _close_by_kernel(self, given: Given, guess: Array | None) -> Array | None:
         """Closure by the engine, from a guess or the assembly; None where that leads nowhere."""
         if not self._tree.has_loops:
             return None
@@ -93,8 +103,6 @@ class LoopCloser:
         call = self._call(tuple(known) if isinstance(known, dict) else None)
         if call is None:
             return None
-        if guess is not None:
-            guess = contiguous(self._inputs.single("guess", guess, self._tree.nq))
         closed = call(known, guess)
         return None if isinstance(closed, core.Rejection) else closed
 
@@ -102,7 +110,7 @@ class LoopCloser:
         """The engine's call for a vector, or for joints by name; None if there is none."""
         return self._calls.call(None, "close", names)
 
-    def _close_rows(self, rows: Array, guess: ArrayLike | None) -> Array:
+    def _close_rows(self, rows: Array, guess: Array | None) -> Array:
         tree, entries = self._tree, self._inputs.choices.newton_positions
         sizes = {tree.nq, *([] if entries is None else [len(entries)])}
         if not tree.has_loops or entries is None or rows.shape[1] not in sizes:
@@ -112,6 +120,7 @@ class LoopCloser:
 
     def close_columns(self, given: Mapping[str, Array], guess: ArrayLike | None) -> Array:
         """The spanning positions (N, nq) of a motion: for each joint that is known, (N,) of it."""
+        guess = self._checked(guess)
         count = len(next(iter(given.values()), ()))
         place = self._tree.coordinates.scalar_positions
         if not self._tree.has_loops and set(given) == set(self._tree.coordinates.joints):
@@ -149,7 +158,7 @@ class LoopCloser:
         return np.where(better, refined, q)
 
     def _close_along(
-        self, row: Callable[[int], Given], call: Any, rows: Array, guess: ArrayLike | None
+        self, row: Callable[[int], Given], call: Any, rows: Array, guess: Array | None
     ) -> Array:
         """Close rows as a motion: by the engine, and by a search where Newton steps fail.
 
@@ -161,8 +170,6 @@ class LoopCloser:
         """
         q, missed = np.empty((len(rows), self._tree.nq)), np.ones(len(rows), np.uint8)
         if call is not None:
-            if guess is not None:
-                guess = contiguous(self._inputs.single("guess", guess, self._tree.nq))
             rows = contiguous(rows)
             missed[:] = 0
             found = call.close_rows(rows, guess, q, 0, missed)

@@ -94,7 +94,7 @@ def constrained_forward_dynamics(
     """
     state = robot._single_state(q, qd)
     force = robot._generalized(state, robot._inputs.single("tau", tau, robot.ny, robot.nv))
-    if external_wrenches:  # J' w is what they spare the actuators
+    if external_wrenches:  # the actuators need not give J' w
         rest = np.zeros(robot.ny)
         holding = robot.inverse_dynamics(state, rest, rest, external_wrenches)
         force = force + robot.gravity_force(state) - holding
@@ -378,7 +378,7 @@ def _kernel_of(
 ) -> tuple[Kernel, int]:
     """The kernel for these contacts, or for others on the same bodies; how often it iterates.
 
-    Points as inputs cost 2 to 10 % more instructions, and spare a trace for each new point:
+    Points as inputs cost 2 to 10 % more instructions, and save a trace for each new point:
     clients may name any. The origins of links are few, and stay constants; with ``constant``
     all do.
     """

@@ -97,8 +97,8 @@ class Inputs:
             raise InputError(f"{name} is {value!r}; give one finite number")
         return float(array)
 
-    def normalized(self, q: Array) -> Array:
-        """q with unit quaternions."""
+    def normalized(self, q: Array, name: str = "q") -> Array:
+        """A position with unit quaternions; the name is for the message of an error."""
         if not self._quaternions:
             return q
         q = q.copy()
@@ -108,7 +108,7 @@ class Inputs:
             if np.any(np.abs(size - 1.0) > QUATERNION_TOLERANCE):
                 worst = size.flat[np.argmax(np.abs(size - 1.0))]
                 raise InputError(
-                    f"q: the quaternion (qx, qy, qz, qw) of {joint} has length"
+                    f"{name}: the quaternion (qx, qy, qz, qw) of {joint} has length"
                     f" {worst:.6g}; give a unit quaternion"
                 )
             quaternion[:] = unit(quaternion, size)

@@ -1,4 +1,4 @@
-"""Which of the joints that callers name to go by; the choices made last are cached.
+"""Which of the joints that callers name determine the others; the choices made last are cached.
 
 In each cluster the independent joints are taken if all are given, else what is.
 """
@@ -35,7 +35,7 @@ class Measured(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Spanning velocity coordinates to go by, and whether the choice holds at every position."""
+    """Spanning velocity coordinates to use, and whether the choice holds at every position."""
 
     coordinates: tuple[int, ...]
     everywhere: bool
@@ -81,7 +81,7 @@ class JointChoices:
         return coordinates
 
     def measured(self, what: str, names: Collection[str]) -> Measured:
-        """Of the joints that are measured or given, one number each, those to go by."""
+        """Of the joints that are known, one number each, those that determine the rest."""
         return measured_joints(self._tree, what, names)
 
 
@@ -178,7 +178,7 @@ def determining_coordinates(
 
 
 def measured_joints(tree: ClusterTree, what: str, names: Collection[str]) -> Measured:
-    """Of the joints that are measured or given, one number each, those to go by.
+    """Of the joints that are known, one number each, those that determine the rest.
 
     The choice holds for every position; where it must be made, it is made at the assembly.
     """

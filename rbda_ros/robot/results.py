@@ -8,8 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.robot.damped_inverse import RANK_TOLERANCE, damped_inverse
 from rbda_ros.spatial import Array
+
+RANK_TOLERANCE = 1e-9
+"""Eigenvalues of an inverse inertia below this share of the largest count as zero."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,15 @@ class OperationalSpace:
     def inertia(self) -> Array:
         """(m, m) Lambda, the inverse of ``inverse_inertia`` plus the damping.
 
-        Where that is singular, the pseudo-inverse. Native code computes it with the rest where it
-        is regular; else it is computed when it is asked for, as rank and condition are.
+        Where that is singular, the pseudo-inverse. The engine computes it with the rest where it
+        is regular; else it is computed from eigenvalues when it is asked for, as rank and
+        condition are.
         """
-        return damped_inverse(self.inverse_inertia, self.damping)
+        values, vectors = np.linalg.eigh(self.inverse_inertia)
+        regular = values > RANK_TOLERANCE * values.max(initial=0.0)
+        damped = values + self.damping
+        used = regular | (self.damping > 0.0)
+        return (vectors * np.divide(1.0, damped, where=used, out=0.0 * values)) @ vectors.T
 
     @cached_property
     def rank(self) -> int:

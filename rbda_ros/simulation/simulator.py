@@ -605,7 +605,10 @@ def _first_choice(robot: Robot) -> tuple[int, ...]:
     much faster: from the pose of a Stewart platform each leg follows by itself.
     """
     own = tuple(robot.independent_coordinates)
-    other = with_independent_joints(robot.tree, robot.neutral(), None).independent
+    try:
+        other = with_independent_joints(robot.tree, robot.neutral(), None).independent
+    except InputError:
+        return own
     if _solving_cost(robot, other) < 0.5 * _solving_cost(robot, own):
         return tuple(other)
     return own

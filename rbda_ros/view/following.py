@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -44,14 +43,14 @@ class Described:
 
 
 @dataclass(frozen=True, eq=False)
-class Heard:
+class Received:
     """The newest of a node.
 
     Attributes:
         positions: joint names to positions [rad, m].
         complete: whether the node completed them; else they are as measured, and it may refuse
             them.
-        base: (7,) pose of a floating base, x y z qx qy qz qw; None where none was heard.
+        base: (7,) pose of a floating base, x y z qx qy qz qw; None where none came.
         efforts: names to efforts of the motors [N m, N]; empty where there are none.
         level: of its diagnostics; 0 is good.
         message: what they say.
@@ -90,30 +89,27 @@ class Follower:
         self._complete, self._completed_at = False, float("-inf")
         self._base: Array | None = None
         self._efforts: dict[str, float] = {}
-        self._diagnosis: tuple[int, str, dict[str, str]] = (0, "nothing heard yet", {})
+        self._diagnosis: tuple[int, str, dict[str, str]] = (0, "nothing received yet", {})
         self._new = False
         self._listen()
 
     def _listen(self) -> None:
-        def hear(kind: Any, topic: str, callback: Any, qos: Any = qos_profile_sensor_data) -> None:
+        def subscribe(
+            kind: Any, topic: str, callback: Any, qos: Any = qos_profile_sensor_data
+        ) -> None:
             self._node.create_subscription(kind, topic, callback, qos)
 
-        hear(String, f"{self._namespace}/robot_description", self._on_description, LATCHED)
-        hear(JointState, f"{self.name}/joint_states", self._on_completed)
-        hear(JointState, f"{self._namespace}/joint_states", self._on_measured)
-        hear(JointState, f"{self.name}/feedforward", self._on_efforts)
-        hear(Odometry, f"{self.name}/base_state", self._on_base)
-        hear(DiagnosticArray, "/diagnostics", self._on_diagnostics)
+        subscribe(String, f"{self._namespace}/robot_description", self._on_description, LATCHED)
+        subscribe(JointState, f"{self.name}/joint_states", self._on_completed)
+        subscribe(JointState, f"{self._namespace}/joint_states", self._on_measured)
+        subscribe(JointState, f"{self.name}/feedforward", self._on_efforts)
+        subscribe(Odometry, f"{self.name}/base_state", self._on_base)
+        subscribe(DiagnosticArray, "/diagnostics", self._on_diagnostics)
 
     def __enter__(self) -> Follower:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._executor.shutdown()
         self._node.destroy_node()
         self._context.try_shutdown()
@@ -168,7 +164,7 @@ class Follower:
                 waiting, future = float("inf"), None
         return None
 
-    def next(self, seconds: float) -> Heard | None:
+    def next(self, seconds: float) -> Received | None:
         """Listen for a while; the newest of everything, or None where nothing new came."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0.0:
@@ -176,7 +172,7 @@ class Follower:
         if not self._new:
             return None
         self._new = False
-        return Heard(
+        return Received(
             dict(self._positions),
             self._complete,
             self._base,

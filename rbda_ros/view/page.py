@@ -28,7 +28,7 @@ from rbda_ros.view.shapes import shapes_of
 from rbda_ros.view.sweep import sweep
 
 if TYPE_CHECKING:
-    from rbda_ros.view.following import Heard
+    from rbda_ros.view.following import Received
 
 FRAME = 1.0 / 60.0
 """Least time between two pictures [s]: screens show no more, and browsers that get more lag."""
@@ -260,15 +260,15 @@ class Page:
         found = sweep(poser, "joints", name, poser.q)
         panel.show_sweep(found, poser.values("joints", poser.q)[name])
 
-    def follow(self, heard: Heard) -> None:
+    def follow(self, received: Received) -> None:
         """Show the robot where a node says it is, with its efforts and what it says of itself."""
         poser = self._poser
-        posed = poser.heard(heard.positions, heard.complete, heard.base)
+        posed = poser.measured(received.positions, received.complete, received.base)
         names = self._robot.actuated_joint_names
         efforts = None
-        if all(name in heard.efforts for name in names):
-            efforts = np.array([heard.efforts[name] for name in names])
-            self._history.add(time.monotonic(), posed.q, heard.velocities, efforts)
+        if all(name in received.efforts for name in names):
+            efforts = np.array([received.efforts[name] for name in names])
+            self._history.add(time.monotonic(), posed.q, received.velocities, efforts)
         posed = replace(posed, efforts=efforts)
-        self._node = heard.level, heard.message, heard.values
+        self._node = received.level, received.message, received.values
         self._draw(posed)

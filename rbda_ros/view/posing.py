@@ -114,7 +114,7 @@ class Poser:
         """
         return self._reach(self.given(drive, values), drive)
 
-    def heard(
+    def measured(
         self, positions: Mapping[str, float], complete: bool, base: Array | None = None
     ) -> Posed:
         """The robot where joints were measured, or where a node completed them.
@@ -234,7 +234,7 @@ class Poser:
         """How fast a linkage moves at the assembly, over how fast it moves here; at most 1.
 
         By the size of G with a drive's joints in the place of y, which grows without bound at a
-        dead point. (`Loop.conditioning` goes by rows of unit length: where crank and rod are in
+        dead point. (`Loop.conditioning` takes rows of unit length: where crank and rod are in
         line, a whole row of a slider-crank that the piston drives vanishes, and it does not see.)
         """
         if (drive, node.name) not in self._speeds:

@@ -13,6 +13,8 @@ from mujoco_oracle import MujocoOracle
 from rbda_ros import Contact, DescriptionError, load_robot
 from rbda_ros.description import read_description
 from rbda_ros.description.loop_writer import write_loop_file
+from rbda_ros.description.urdf_writer import write_urdf
+from rbda_ros.exports.mjcf_writer import write_mjcf
 
 OF = "<inertial pos='.1 .02 -.03' mass='1.2' diaginertia='.02 .03 .025'/>"
 TREE = f"""<mujoco><compiler angle='radian' autolimits='true'/><worldbody>
@@ -76,6 +78,55 @@ def test_free_joints_have_springs_too():
         np.testing.assert_allclose(
             np.array(robot.tree.springs.force(q)).ravel(), -passive(model, oracle, q), atol=1e-10
         )
+
+
+ROPES = (
+    TREE.replace("<body name='ball'", "<site name='a' pos='.01 .1 .2'/><body name='ball'")
+    .replace(f"{OF}</body></body></body>", f"{OF}<site name='b' pos='0 .1 .1'/>"
+             "<site name='c' pos='.1 .2 .1'/></body><site name='d' pos='.3 0 .2'/></body></body>")
+    .replace("</tendon>", """
+<spatial name='over' stiffness='90' springlength='.1 .3'><site site='a'/><site site='b'/>
+<site site='c'/><site site='d'/></spatial>
+<spatial name='pulleys' stiffness='40' springlength='.2'><site site='a'/><site site='d'/>
+<pulley divisor='2'/><site site='d'/><site site='c'/><site site='b'/>
+<pulley divisor='3'/><site site='a'/><site site='b'/></spatial></tendon>""")
+)  # fmt: skip
+
+
+@functools.cache
+def roped():
+    return load_robot(ROPES)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tendons_of_several_segments_and_pulleys_are_mujocos(seed):
+    model, robot = mujoco.MjModel.from_xml_string(ROPES), roped()
+    assert not robot.warnings
+    assert [len(spring.segments) for spring in robot.description.springs[-2:]] == [2, 3]
+    oracle = MujocoOracle(model, robot)
+    q, _, _ = state_of(robot, np.random.default_rng(seed))
+    expected = passive(model, oracle, q)
+    held = np.array(robot.tree.springs.force(q)).ravel()
+    np.testing.assert_allclose(held, -expected, atol=1e-10)
+
+
+def test_written_files_keep_ropes_pulleys_and_springs_of_balls():
+    """As a URDF with a loop file, and as MJCF: the same forces."""
+    robot = roped()
+    described = robot.description
+    again = load_robot(write_urdf(described), write_loop_file(described))
+    assert again.description.springs == described.springs
+    export = write_mjcf(robot)
+    model = mujoco.MjModel.from_xml_string(export.text)
+    data = mujoco.MjData(model)
+    q, _, _ = state_of(robot, np.random.default_rng(0))
+    data.qpos[:] = export.qpos(q)
+    mujoco.mj_forward(model, data)
+    ours = mujoco.MjModel.from_xml_string(ROPES)
+    expected = mujoco.MjData(ours)
+    expected.qpos[:] = MujocoOracle(ours, robot).positions(q)
+    mujoco.mj_forward(ours, expected)
+    np.testing.assert_allclose(data.qfrc_passive, expected.qfrc_passive, atol=1e-9)
 
 
 SPRINGS = [
@@ -219,6 +270,10 @@ def test_sdf_springs_are_read():
         ({"joint": "crank"}, "stiffness"),
         (SPRINGS[2] | {"successor": {"link": "nowhere"}}, "unknown link 'nowhere'"),
         (SPRINGS[2] | {"successor": {"link": "crank_link"}}, "fixed to each other"),
+        ({"segments": [], "stiffness": 1.0, "rest": 0.1}, "has no segments"),
+        ({"joint": "crank", "stiffness": 1.0, "rest": [0.2, 0.1]}, "ascending"),
+        ({"joint": "crank", "stiffness": 1.0, "reference": [0, 0, 0, 1]}, "does not fit"),
+        ({"joint": "crank", "stiffness": 1.0, "reference": [0, 0, 0, 0]}, "quaternion"),
     ],
 )
 def test_bad_springs_are_named(spring, message):

@@ -3,9 +3,6 @@
 `rbda_ros/control` in C must do the same: `test_stream_model.py` compares both on random scenarios.
 The model knows joints by their names, forgets nothing but what it says, and computes efforts by
 the methods of `Robot`, not by the kernels of the stream. The gate is that of `gate_model.py`.
-
-Efforts that stand for a while after the inputs stopped (`on_stale` gravity and damping) are not
-modelled here: `test_promises.py` has them.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ import numpy as np
 from gate_model import GateModel, GateSettings
 
 from rbda_ros import InputError, Robot
-from rbda_ros.control.configuration import largest_efforts
+from rbda_ros.control.configuration import joint_offsets, largest_efforts
 from rbda_ros.control.parameter_maps import joint_gains
 from rbda_ros.control.settings import Settings, publishes_joint_states
 
@@ -35,9 +32,18 @@ POSITIONS_SUFFICE = (
     "no fresh base state",
 )
 """Reasons after which ~/joint_states are published all the same."""
+LONGEST_PAUSE, PAUSES, SLACK = 1_000_000_000, 4, 20_000_000
+"""After a pause [ns] longer than the first, or than so many of the last and the slack, the estimate
+of external efforts goes on from where it was."""
+OLDEST_EFFORT = 10_000_000_000
+"""Of measured efforts, without a time-out [ns]."""
 Numbers = Mapping[str, np.ndarray]
 Key = tuple[frozenset[str], str, bool, frozenset[str] | None, tuple[str, ...]]
 """A kernel: measured joints, source of accelerations, wrenches, joints of references, terms."""
+
+
+CommandKey = tuple[frozenset[str], tuple[bool, bool, bool], frozenset[str] | None]
+"""A kernel for commands: named joints, which fields there are, joints of the measured velocity."""
 
 
 class RejectedError(Exception):
@@ -97,8 +103,26 @@ class Joint:
     velocity_rate: Rate = field(default_factory=Rate)
 
 
+@dataclass
+class Answer:
+    """The state that was answered last.
+
+    Attributes:
+        time: its stamp [ns].
+        joints: that its motion followed from.
+        q, qd: (nq,), (nv,) position and velocity of every joint.
+        efforts: (actuated,) before the gate.
+    """
+
+    time: int
+    joints: frozenset[str]
+    q: np.ndarray
+    qd: np.ndarray
+    efforts: np.ndarray
+
+
 class WholeStreamModel:
-    """Joint states, references, base states and wrenches to efforts and completed states.
+    """Joint states, references, base states, wrenches and commands to all that is published.
 
     Args:
         robot: the model.
@@ -107,8 +131,15 @@ class WholeStreamModel:
 
     def __init__(self, robot: Robot, settings: Settings) -> None:
         self.robot, self.settings = robot, settings
-        self.gates = {"feedforward": GateModel(), "effort_commands": GateModel()}
+        topics = "feedforward", "motor_commands", "effort_commands"
+        self.gates = {topic: GateModel() for topic in topics}
         self.standing = dict.fromkeys(self.gates, False)
+        self.held: dict[str, int] = {}  # since when efforts stand after the inputs stopped
+        self.aside = ""  # why an answer came without an estimate of external efforts
+        self.commands: dict[CommandKey, bool] = {}  # as `prepared`
+        self.requested_command: CommandKey | None = None
+        self.command_q = robot.neutral()
+        self.observer_period = 0
         self.last_used: frozenset[str] = frozenset()  # joints of the last answer
         self.terms = settings.terms
         self.pending: dict[str, np.ndarray] = {}
@@ -129,11 +160,17 @@ class WholeStreamModel:
         if any(getattr(settings, n) != getattr(self.settings, n) for n in names):
             self._forget_differences()
         self._end_replaced(self.robot, settings)
+        if self._command_terms(settings) != self._command_terms(self.settings):
+            self.commands.clear()  # each is another kernel
         self.settings = settings
         for key in self._likely(self.last_used):
             if key not in self.prepared:
                 self._prepare(key)
         self.last_used = frozenset()
+
+    @staticmethod
+    def _command_terms(s: Settings) -> tuple[bool, bool, bool]:
+        return bool(s.stiffness), bool(s.damping), s.add_feedforward
 
     def use(self, robot: Robot) -> None:
         """Another robot: joints of the same name are the same motors.
@@ -142,9 +179,14 @@ class WholeStreamModel:
         """
         self._end_replaced(robot, self.settings)
         same = robot.joint_names == self.robot.joint_names
+        self.home = self.robot.neutral()
         before, self.robot = self.prepared if same else {}, robot
         if not same:
-            self.q, self.reference = robot.neutral(), {}
+            self.q, self.command_q, self.reference = robot.neutral(), robot.neutral(), {}
+            self.observer_period = 0
+        elif not np.array_equal(robot.neutral(), self.home):
+            self.q, self.command_q = robot.neutral(), robot.neutral()
+        self.commands = {key: self._commandable(key) for key in self.commands if same}
         self.last_used = frozenset()
         self._forget()
         for gate in self.gates.values():
@@ -162,7 +204,7 @@ class WholeStreamModel:
         """Zeros, with the next message, for motors and arrays that nobody will send to any more."""
         motors = robot.actuated_joint_names == self.robot.actuated_joint_names
         array = motors and settings.command_joints == self.settings.command_joints
-        replaced = {"feedforward": not motors, "effort_commands": not array}
+        replaced = dict.fromkeys(self.gates, not motors) | {"effort_commands": not array}
         for topic, gone in replaced.items():
             if gone and self.standing[topic]:
                 self._zeros(topic, self.steady, self.pending)
@@ -179,6 +221,7 @@ class WholeStreamModel:
             if self.standing[topic] and self.settings.on_stale != "nothing":
                 self._zeros(topic, steady, out)
             gate.restart()
+        self.held.clear()
         self._forget()
         return out
 
@@ -186,6 +229,11 @@ class WholeStreamModel:
         self.joints: dict[str, Joint] = {name: Joint() for name in self.robot.joint_names}
         self.times: dict[tuple[str, ...], int] = {}  # of messages with the same names
         self.reference_time = self.base_time = self.latest = NEVER
+        self.command_time = self.command_steady = NEVER  # of the last read; of the last answered
+        self.answer: Answer | None = None
+        self.completed = False  # whether the velocity of every joint was computed for it
+        self.observing, self.observer_time = False, NEVER
+        self.external = np.zeros(self.robot.ny)
         self.base_rates = [Rate() for _ in range(6)]
         self.wrenches: dict[str, np.ndarray] = {}
         self.wrench_times: dict[str, int] = {}
@@ -254,6 +302,16 @@ class WholeStreamModel:
         if self.requested is not None:
             self._prepare(self.requested)
             self.requested = None
+        if self.requested_command is not None:
+            self.commands[self.requested_command] = self._commandable(self.requested_command)
+            while len(self.commands) > MAX_KERNELS:
+                self.commands.pop(next(iter(self.commands)))
+            self.requested_command, self.last_used = None, frozenset()
+
+    def _commandable(self, key: CommandKey) -> bool:
+        """Whether commands of these joints determine a motion, if they are to."""
+        names, (position, velocity, _), _ = key
+        return self._determined(names) if position or velocity else True
 
     # Inputs.
 
@@ -271,7 +329,7 @@ class WholeStreamModel:
         """The wanted acceleration of some joints."""
         if any(not math.isfinite(x) for n, x in accelerations.items() if n in self.joints):
             raise RejectedError("not finite")
-        self.reference_time = self._time_of(now, self.reference_time, now)
+        self.reference_time = now  # without a stamp, as it arrives
         self.reference = {n: x for n, x in accelerations.items() if n in self.joints}
 
     def take_base_state(self, pose: np.ndarray, twist: np.ndarray, stamp: int, now: int) -> None:
@@ -295,8 +353,7 @@ class WholeStreamModel:
             raise RejectedError("misnamed joints")
         if not np.isfinite(wrench).all():
             raise RejectedError("not finite")
-        before = self.wrench_times.get(link, NEVER)
-        self.wrench_times[link] = self._time_of(now, before, now)
+        self.wrench_times[link] = now
         self.wrenches[link] = wrench
 
     def _time_of(self, time: int, before: int, now: int) -> int:
@@ -353,6 +410,9 @@ class WholeStreamModel:
             if name not in self.joints:
                 continue
             joint, position = self.joints[name], message.position[k]
+            if len(message.effort) == len(names):
+                joint.effort = message.effort[k]
+                joint.effort_time = time if math.isfinite(joint.effort) else NEVER
             velocity = message.velocity[k] if velocities else math.nan
             finite &= math.isfinite(position) and (not velocities or math.isfinite(velocity))
             if not math.isfinite(position):
@@ -418,14 +478,183 @@ class WholeStreamModel:
             raise
         efforts = self._efforts(used, position)
         self.q, self.last_used = position, used
+        time = message.stamp or now
+        joints = frozenset(self.robot.determining_joints(list(used)))
+        qd = self.robot.spanning_velocity(position, self._velocity(used, position))
+        self.answer = Answer(time, joints, position, qd, efforts)
         out = {"feedforward": self._pass("feedforward", efforts, steady)}
         s, actuated = self.settings, self.robot.actuated_joint_names
         if s.command_joints and s.command_source == "feedforward":
             sent = self._pass("effort_commands", efforts, steady)
             out["effort_commands"] = sent[[actuated.index(name) for name in s.command_joints]]
-        if publishes_joint_states(s, self.robot):
+        completes = publishes_joint_states(s, self.robot)
+        if completes:
             out["completed_states"] = self._every_joint(message, used, position, moving=True)
+        self.completed = completes or s.on_stale == "damping" or s.publish_external_effort
+        if s.publish_external_effort:
+            try:
+                out |= self._observe(message, time)
+            except RejectedError as rejected:
+                self.aside = str(rejected)
         return out
+
+    def _observe(self, message: JointMessage, time: int) -> Numbers:
+        """The momentum observer: the force on y that comes from outside, of every joint."""
+        robot, s, answer = self.robot, self.settings, self.answer
+        assert answer is not None
+        if len(message.effort) not in (0, len(message.names)):
+            raise RejectedError("wrong size")
+        spanning = self._measured_efforts(time)
+        if time < self.observer_time - JUMP:
+            self.observing, self.observer_time, self.observer_period = False, NEVER, 0
+            self.external = np.zeros(robot.ny)
+        if time <= self.observer_time:
+            return {}
+        yd = robot.state(answer.q, answer.qd).yd
+        p = robot.mass_matrix(answer.q) @ yd
+        # d(H yd)/dt = tau + C' yd - g, because dH/dt = C + C'.
+        rate = robot.generalized_force(answer.q, spanning) - robot.gravity_force(answer.q)
+        rate = rate + robot.coriolis_matrix(answer.q, yd).T @ yd
+        pause = 0 if self.observer_time == NEVER else time - self.observer_time
+        gap = pause > LONGEST_PAUSE or (
+            bool(self.observer_period) and pause > PAUSES * self.observer_period + SLACK
+        )
+        gain, dt = s.observer_gain, pause * 1e-9
+        if not self.observing or gap:
+            self.integral = p - self.external / gain
+        else:
+            known = self.integral + 0.5 * dt * (rate + self.rate)
+            self.external = gain * (p - known) / (1.0 + gain * dt)
+            self.integral = known + dt * self.external
+            self.observer_period = pause
+        self.rate, self.observing, self.observer_time = rate, True, time
+        return {"external_effort": self.external[6 * robot.floating_base :]}
+
+    def _measured_efforts(self, time: int) -> np.ndarray:
+        """(nv,) efforts of the motors, or else of the independent joints."""
+        robot = self.robot
+        oldest = time - (int(self.settings.joint_state_timeout * 1e9) or OLDEST_EFFORT)
+        for names in (robot.actuated_joint_names, robot.independent_joint_names):
+            if all(self.joints[name].effort_time >= oldest for name in names):
+                spanning = np.zeros(robot.nv)
+                for name in names:
+                    spanning[robot.coordinates.velocities[name].start] = self.joints[name].effort
+                return spanning
+        raise RejectedError("no measured effort")
+
+    # Commands.
+
+    def take_command(self, message: JointMessage, now: int, steady: int) -> Numbers:
+        """The motors' commands that follow from a command for joints."""
+        s, names = self.settings, message.names
+        fields = message.position, message.velocity, message.effort
+        if self._stale(message.stamp, now):
+            raise RejectedError("stale")
+        if len(set(names)) < len(names) or not set(names) <= self.joints.keys() or not len(names):
+            raise RejectedError("misnamed joints")
+        if any(len(x) not in (0, len(names)) for x in fields) or not any(len(x) for x in fields):
+            raise RejectedError("wrong size")
+        if s.joint_state_timeout and message.stamp < self.command_time:
+            raise RejectedError("out of order")
+        self.command_time = message.stamp
+        has = (len(fields[0]) > 0, len(fields[1]) > 0, len(fields[2]) > 0)
+        moves, dampers = has[0] or has[1], bool(s.damping) and (has[0] or has[1])
+        if dampers and self.answer is None:
+            raise RejectedError("no fresh joint states")
+        damped = self.answer.joints if dampers and self.answer is not None else None
+        key = frozenset(names), has, damped
+        if key not in self.commands:
+            self.requested_command = key
+            raise RejectedError("kernel not ready")
+        if not self.commands[key]:
+            raise RejectedError("joints missing")
+        fresh = self.answer is not None and not self._stale(self.answer.time, now)
+        springs = bool(s.stiffness) and has[0]
+        with_efforts = has[2] or springs or dampers or s.add_feedforward
+        if (with_efforts or not has[0]) and not fresh:
+            raise RejectedError("no fresh joint states")
+        q, qd = self._commanded_motion(message, has, fresh, steady) if moves else (None, None)
+        efforts = self._commanded_efforts(message, q, qd) if with_efforts else None
+        self.command_q, self.command_steady = self.q if q is None else q, steady
+        return self._send_command(has, q, qd, efforts, steady)
+
+    def _commanded_motion(
+        self, message: JointMessage, has: tuple[bool, bool, bool], fresh: bool, steady: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Position and velocity of every joint that a command asks for."""
+        robot = self.robot
+        timeout = int(self.settings.joint_state_timeout * 1e9)
+        start = robot.neutral()
+        if fresh:
+            start = self.answer.q
+        elif self.command_steady != NEVER and not (
+            timeout and steady - self.command_steady > timeout
+        ):
+            start = self.command_q
+        joints = robot.determining_joints(list(message.names))
+        at = [list(message.names).index(name) for name in joints]
+        entries = robot.coordinates.scalar_positions
+        position = (
+            [message.position[k] for k in at] if has[0] else [start[entries[n]] for n in joints]
+        )
+        velocity = [message.velocity[k] for k in at] if has[1] else [0.0] * len(joints)
+        if not (np.isfinite(position).all() and np.isfinite(velocity).all()):
+            raise RejectedError("not finite")
+        q = robot.close(dict(zip(joints, position, strict=True)), start)
+        base = np.zeros(6) if robot.floating_base else None
+        given = dict(zip(joints, velocity, strict=True))
+        return q, robot.spanning_velocity(q, robot.independent_velocity(q, given, base))
+
+    def _commanded_efforts(
+        self, message: JointMessage, q: np.ndarray | None, qd: np.ndarray | None
+    ) -> np.ndarray:
+        """Commanded efforts, springs and dampers on the joints, and the feedforward."""
+        robot, s, answer = self.robot, self.settings, self.answer
+        assert answer is not None
+        if not np.isfinite(message.effort).all():
+            raise RejectedError("not finite")
+        spanning = np.zeros(robot.nv)
+        at = {name: robot.coordinates.velocities[name].start for name in robot.joint_names}
+        for name, effort in zip(message.names, message.effort, strict=False):
+            spanning[at[name]] += effort
+        if len(message.position):
+            for name, gain in joint_gains("stiffness", s.stiffness).items():
+                entry = robot.coordinates.scalar_positions[name]
+                spanning[at[name]] += gain * (q[entry] - answer.q[entry])
+        if q is not None:
+            for name, gain in joint_gains("damping", s.damping).items():
+                spanning[at[name]] += gain * (qd[at[name]] - answer.qd[at[name]])
+        tau = robot.generalized_force(answer.q, spanning)
+        efforts = robot.actuator_efforts(answer.q, tau)
+        return efforts + answer.efforts if s.add_feedforward else efforts
+
+    def _send_command(
+        self,
+        has: tuple[bool, bool, bool],
+        q: np.ndarray | None,
+        qd: np.ndarray | None,
+        efforts: np.ndarray | None,
+        steady: int,
+    ) -> Numbers:
+        robot, s = self.robot, self.settings
+        motors = robot.actuated_joint_names
+        array = s.command_joints if s.command_source == "joint_commands" else ()
+        of_array = [motors.index(name) for name in array]
+        layout, columns, out = robot.coordinates, [], {}
+        if has[0]:
+            offsets = joint_offsets(s, motors)
+            position = np.array([q[layout.scalar_positions[name]] for name in motors])
+            columns.append(position - (0.0 if offsets is None else offsets))
+            out["position_commands"] = columns[-1][of_array]
+        if has[1]:
+            columns.append(np.array([qd[layout.velocities[name].start] for name in motors]))
+            out["velocity_commands"] = columns[-1][of_array]
+        if efforts is not None:
+            columns.append(self._pass("motor_commands", efforts, steady))
+            if array:
+                out["effort_commands"] = self._pass("effort_commands", efforts, steady)[of_array]
+        out = out if array else {}
+        return {"motor_commands": np.concatenate(columns), **out}
 
     def _check_inputs(self, used: frozenset[str], now: int) -> None:
         s, robot = self.settings, self.robot
@@ -527,6 +756,8 @@ class WholeStreamModel:
             q = self._closed(used, self.q[:7] if self.robot.floating_base else None)
         except RejectedError:
             return {}
+        if moving and self.answer is not None:
+            self.answer.qd = self.robot.spanning_velocity(q, self._velocity(used, q))
         return {"completed_states": self._every_joint(message, used, q, moving=moving)}
 
     def _every_joint(
@@ -563,31 +794,80 @@ class WholeStreamModel:
         names = self.robot.actuated_joint_names
         sent = self.gates[topic].send(names, efforts, self._gate_settings(), steady)
         self.standing[topic] = bool(np.any(sent))
+        self.held.pop(topic, None)
         return sent
 
     def _zeros(self, topic: str, steady: int, out: dict[str, np.ndarray]) -> None:
         names = self.robot.actuated_joint_names
         self.gates[topic].end(names, steady)
-        self.standing[topic] = False
-        joints = self.settings.command_joints
-        if topic == "feedforward" or joints:
-            out[topic] = np.zeros(len(joints) if topic == "effort_commands" else len(names))
+        self.held.pop(topic, None)
+        self._unasked(topic, np.zeros(len(names)), out)
 
-    def zeros_after_rejection(self, reason: str, steady: int) -> Numbers:
-        """Zeros on what a rejected joint state would have driven, if the settings ask for it."""
+    def _unasked(self, topic: str, efforts: np.ndarray, out: dict[str, np.ndarray]) -> None:
+        """Efforts of the motors that answer no input."""
+        self.standing[topic] = bool(np.any(efforts))
+        motors, joints = self.robot.actuated_joint_names, self.settings.command_joints
+        if topic != "effort_commands":
+            out[topic] = efforts
+        elif joints:
+            out[topic] = efforts[[motors.index(name) for name in joints]]
+
+    def zeros_after_rejection(self, reason: str, steady: int, *, command: bool = False) -> Numbers:
+        """Zeros on what a rejected input would have driven, if the settings ask for it."""
         out: dict[str, np.ndarray] = {}
+        topics = ["motor_commands" if command else "feedforward"]
+        if command == (self.settings.command_source == "joint_commands"):
+            topics.append("effort_commands")
         if self.settings.on_refusal == "zero" and reason != "misnamed joints":
-            for topic, stands in self.standing.items():
-                if stands:
+            for topic in topics:
+                if self.standing[topic]:
                     self._zeros(topic, steady, out)
         return out
 
     def tick(self, steady: int) -> Numbers:
-        """Zeros, where nothing was sent for longer than the timeout."""
+        """What ends topics on which nothing was sent for longer than the timeout."""
         out = self.take_pending(steady)
-        timeout = int(self.settings.joint_state_timeout * 1e9)
-        if timeout and self.settings.on_stale == "zero":
-            for topic, stands in self.standing.items():
-                if stands and steady - (self.gates[topic].time or 0) > timeout:
-                    self._zeros(topic, steady, out)
+        for topic in self.gates:
+            if self.standing[topic]:
+                self._watch(topic, steady, out)
         return out
+
+    def _watch(self, topic: str, steady: int, out: dict[str, np.ndarray]) -> None:
+        """Efforts as `on_stale` says, for a limited time, and then zeros."""
+        s, gate = self.settings, self.gates[topic]
+        timeout, began = int(s.joint_state_timeout * 1e9), self.held.get(topic)
+        if began is None:
+            late = timeout and steady - (gate.time or 0) > timeout
+            if not late or s.on_stale == "nothing":
+                return
+        elif steady - began <= int(s.stale_hold_time * 1e9):
+            if s.on_stale == "nothing":
+                return
+        else:
+            self._zeros(topic, steady, out)
+            return
+        wanted = self._standing_efforts()
+        if wanted is None:
+            self._zeros(topic, steady, out)
+            return
+        self.held.setdefault(topic, steady)
+        efforts = gate.hold(self.robot.actuated_joint_names, wanted, self._gate_settings(), steady)
+        if efforts is not None:
+            self._unasked(topic, efforts, out)
+
+    def _standing_efforts(self) -> np.ndarray | None:
+        """Gravity compensation where the robot was, or dampers; None for zeros."""
+        robot, answer = self.robot, self.answer
+        if answer is None:
+            return None
+        if self.settings.on_stale == "gravity":
+            return robot.actuator_efforts(answer.q, robot.gravity_force(answer.q))
+        if self.settings.on_stale == "damping" and self.completed:
+            gains, layout = joint_gains("damping", self.settings.damping), robot.coordinates
+            return np.array(
+                [
+                    -gains.get(name, 0.0) * answer.qd[layout.velocities[name].start]
+                    for name in robot.actuated_joint_names
+                ]
+            )
+        return None

@@ -1,5 +1,7 @@
 """The stream in C beside a readable model of all of it, on random scenarios."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from feeding import BEGIN, JOINT, MS, joint_state, settings
@@ -29,25 +31,54 @@ GEAR = {
     "constraints": [{"name": "gear", "type": "coupling", "terms": {"motor": 1.0, "knee": -6.0}}],
     "actuated_joints": ["hip", "motor"],
 }
+FOUR_BAR = """<robot name="four_bar"><link name="base"/>
+  <link name="hip_arm"><inertial><origin xyz="0.05 0 0"/><mass value="1"/>
+    <inertia ixx="1e-3" iyy="2e-3" izz="2e-3" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="knee_arm"><inertial><origin xyz="0.14 0 0"/><mass value="2"/>
+    <inertia ixx="1e-3" iyy="9e-3" izz="9e-3" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="foot_arm"><inertial><origin xyz="0.11 0 0"/><mass value="3"/>
+    <inertia ixx="1e-3" iyy="6e-3" izz="6e-3" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="hip" type="continuous"><parent link="base"/><child link="hip_arm"/>
+    <axis xyz="0 1 0"/></joint>
+  <joint name="knee" type="continuous"><parent link="hip_arm"/><child link="knee_arm"/>
+    <origin xyz="0.1 0 0"/><axis xyz="0 1 0"/></joint>
+  <joint name="foot" type="continuous"><parent link="base"/><child link="foot_arm"/>
+    <origin xyz="0.3 0 0"/><axis xyz="0 1 0"/></joint></robot>"""
+PIN = {
+    "name": "pin",
+    "type": "revolute",
+    "predecessor": {"link": "knee_arm", "xyz": [0.28, 0.0, 0.0]},
+    "successor": {"link": "foot_arm", "xyz": [0.22, 0.0, 0.0]},
+    "axis": [0, 1, 0],
+}
+LINKAGE = load_robot(
+    FOUR_BAR,
+    {
+        "constraints": [PIN],
+        "assembly": {"hip": 2.0, "knee": -1.588, "foot": 1.968},
+        "actuated_joints": ["hip"],
+    },
+)
+"""A crank, a coupler and a rocker, whose dead points are at 0.62 and 3.96 rad of the crank."""
 ROBOTS = (
+    LINKAGE,
     robot("plain", "hip", "knee"),
     robot("heavy", "hip", "knee", mass=4.0),
     robot("geared", "hip", "knee", "motor", loops=GEAR),
     robot("floating", "hip", "foot", floating=True),
 )
-TOPICS = {Output.FEEDFORWARD: "feedforward", Output.EFFORT_COMMANDS: "effort_commands"} | {
-    Output.COMPLETED_STATES: "completed_states"
-}
+ARRAYS = (Output.EFFORT_COMMANDS, Output.POSITION_COMMANDS, Output.VELOCITY_COMMANDS)
 
 
 def numbers(messages):
     """The numbers of messages, by topic."""
     found = {}
     for topic, data in messages:
-        if topic is Output.EFFORT_COMMANDS:
-            found[TOPICS[topic]] = np.frombuffer(data[20:])
+        if topic in ARRAYS:
+            found[topic.name.lower()] = np.frombuffer(data[20:])
         else:
-            found[TOPICS[topic]] = np.frombuffer(b"".join(native.read_joint_state(data)[2:]))
+            fields = b"".join(native.read_joint_state(data)[2:])
+            found[topic.name.lower()] = np.frombuffer(fields)
     return found
 
 
@@ -93,7 +124,7 @@ class Scenario:
         self.stream.use(self.robot, chosen)
         self.now, self.steady = BEGIN, 10**12
         self.counts = {}
-        self.answered = 0
+        self.answered = self.commanded = 0
 
     def chance(self, probability):
         return self.rng.random() < probability
@@ -115,9 +146,16 @@ class Scenario:
             "effort_rate_limit": (0.0, 50.0),
             "ramp_in": (0.0, 0.05),
             "on_refusal": ("silence", "zero"),
-            "on_stale": ("nothing", "zero"),
+            "on_stale": ("nothing", "zero", "gravity", "damping"),
+            "stale_hold_time": (0.02, 1.0),
             "measurement_tolerance": (0.0, 0.05),
             "command_joints": ([""], ["hip"]),
+            "command_source": ("feedforward", "joint_commands"),
+            "add_feedforward": (False, True),
+            "stiffness": ("", "{hip: 20.0}"),
+            "damping": ("", "{hip: 2.0}"),
+            "publish_external_effort": (False, False, True),
+            "observer_gain": (20.0, 100.0),
             "publish_joint_states": ("auto", "always", "never"),
             "joint_offsets": ("", "{hip: 0.2}"),
             "joint_state_timeout": (0.0, 0.1, 0.1, 0.03),
@@ -130,17 +168,27 @@ class Scenario:
     # Steps.
 
     def run(self):
-        steps = (self.state,) * 12 + (self.reference,) * 2 + (self.wrench, self.base) * 2
+        steps = (
+            (self.state,) * 12
+            + (self.command,) * 4
+            + (self.reference,) * 2
+            + (self.wrench, self.base) * 2
+        )
         steps += (self.tick,) * 3 + (self.garbage, self.apply, self.jump, self.swap, self.stop)
         for _ in range(STEPS):
             elapsed = int(self.rng.integers(1, 12) * MS) if self.chance(0.95) else 150 * MS
-            self.now += elapsed
-            self.steady += elapsed
+            self.wait(elapsed)
             self.pick(*steps)()
+
+    def wait(self, elapsed):
+        self.now += elapsed
+        self.steady += elapsed
 
     def state(self):
         names = list(self.names_of_message())
-        q = self.rng.uniform(-1.0, 1.0, len(names)).tolist()
+        q = self.positions(names).tolist()
+        if "hip" in names and "hip" in self.model.settings.joint_offsets:
+            q[names.index("hip")] -= 0.2
         speed = self.rng.uniform(-1.0, 1.0, len(names)).tolist()
         if "knee" in names and "motor" in names and self.chance(0.9):
             knee, motor = names.index("knee"), names.index("motor")
@@ -162,6 +210,28 @@ class Scenario:
         self.compare(
             Input.JOINT_STATES, data, lambda: self.model.take_joint_state(message, *moment)
         )
+
+    def command(self):
+        names = list(self.names_of_message())
+        fields = [self.positions(names), *self.rng.uniform(-1.0, 1.0, (2, len(names)))]
+        fields = [x if self.chance(0.6) else np.zeros(0) for x in fields]
+        if self.chance(0.05):
+            fields = [np.full(len(x), np.nan) for x in fields]
+        for _ in range(self.rng.integers(1, 4)):  # the first one may wait for its kernel
+            self.wait(MS)
+            stamp = self.now - int(self.pick(0, 0, 0, 0, 1, 3, 110) * MS)
+            message = JointMessage(names, stamp, *fields)
+            take = partial(self.model.take_command, message, self.now, self.steady)
+            self.compare(Input.JOINT_COMMANDS, joint_state(names, stamp, *fields), take)
+
+    def positions(self, names):
+        """Of any joints; those of a linkage as they belong together, on its branch."""
+        q = self.rng.uniform(-1.0, 1.0, len(names))
+        if self.robot is LINKAGE:
+            whole = LINKAGE.close({"hip": 2.0 + 0.5 * q[0]}, LINKAGE.neutral())
+            entries = LINKAGE.coordinates.scalar_positions
+            q = np.array([whole[entries[n]] if n in entries else 0.0 for n in names])
+        return q
 
     def names_of_message(self):
         joints = self.robot.joint_names
@@ -255,14 +325,17 @@ class Scenario:
         except RejectedError as rejected:
             reason = rejected.args[0]
             expected = dict(rejected.args[1]) if len(rejected.args) > 1 else {}
-            if topic is Input.JOINT_STATES:
-                expected |= self.model.zeros_after_rejection(reason, self.steady)
+            if topic in (Input.JOINT_STATES, Input.JOINT_COMMANDS):
+                command = topic is Input.JOINT_COMMANDS
+                expected |= self.model.zeros_after_rejection(reason, self.steady, command=command)
         self.model.end_message()
+        reason, self.model.aside = reason or self.model.aside, ""
         new = [str(REASONS[k]) for k, n in enumerate(counts[1:]) if n > self.counts.get(k, 0)]
         self.counts = dict(enumerate(counts[1:]))
         assert new == ([reason] if reason else []), (topic, self.model.settings)
         self.expect(found, pending | expected)
-        self.answered += "feedforward" in found and not reason
+        self.answered += "feedforward" in expected and not reason
+        self.commanded += "motor_commands" in expected and not reason
 
     def expect(self, found, expected):
         assert found.keys() == expected.keys()

@@ -254,7 +254,7 @@ def test_what_cannot_be_read_is_explained(tmp_path, monkeypatch):
     with pytest.raises(DescriptionError, match="cannot be read"):
         load_robot(tmp_path / "bad.usda")
     (tmp_path / "empty.usda").write_text("#usda 1.0\n")
-    with pytest.raises(DescriptionError, match="has no link"):
+    with pytest.raises(DescriptionError, match="has no rigid body; apply PhysicsRigidBodyAPI"):
         load_robot(tmp_path / "empty.usda")
     monkeypatch.setitem(sys.modules, "pxr", None)
     with pytest.raises(DescriptionError, match="pip install usd-core"):

@@ -9,6 +9,8 @@ import pytest
 import site_links
 import site_parts
 
+from rbda_ros import load_robot
+
 PAGES = [Path("README.md"), Path("CONTRIBUTING.md"), *sorted(Path("docs").rglob("*.md"))]
 LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
@@ -76,3 +78,14 @@ def test_the_index_of_a_dotted_symbol_stands_beside_it():
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_no_page_is_about_folders_that_readers_do_not_have(page):
     assert "../shared" not in page.read_text()
+
+
+def test_the_page_for_pinocchio_users_names_what_there_is():
+    pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed: pip install pin")
+    page = Path("docs/from_pinocchio.md").read_text()
+    ours, theirs = (set(re.findall(rf"\b{name}\.([a-zA-Z_]+)", page)) for name in ("robot", "pin"))
+    assert len(ours) > 40 and len(theirs) > 30
+    robot = load_robot("config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml")
+    assert [name for name in sorted(ours) if not hasattr(robot, name)] == []
+    missing = {name for name in theirs if not hasattr(pin, name)}
+    assert missing <= {"buildModelFromSdf"}  # which its wheel lacks

@@ -131,8 +131,9 @@ def test_a_kernel_is_evaluated_by_python_until_there_is_machine_code():
     one(np.array([3.0, 4.0]), into)
     np.testing.assert_array_equal(into, [6.0, 8.0])
     rows, results = np.arange(6.0).reshape(3, 2), np.zeros((3, 2))
-    one.batch(rows, results)
+    assert one.batch(rows, results)  # all are finite
     np.testing.assert_array_equal(results, 2.0 * rows)
+    assert not one.batch(np.where(rows == 3.0, np.inf, rows), results)
     signature = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.POINTER(ctypes.c_double)))
 
     @signature

@@ -10,8 +10,8 @@ from served_robots import is_rejected, loaded, parts
 
 from rbda_ros import Contact, InputError
 from rbda_ros.robot import calls
-from rbda_ros.robot.damped_inverse import damped_inverse
 from rbda_ros.robot.inputs import MAX_TRACED_FRAMES
+from rbda_ros.robot.results import OperationalSpace
 
 POINT = (0.1, -0.2, 0.05)
 
@@ -103,14 +103,14 @@ def test_singular_operational_space_is_inverted_when_that_is_asked_for(served):
 
 
 @pytest.mark.parametrize("size", [1, 3, 12])
-def test_damped_inverse_is_that_of_numpy(size):
+def test_the_inertia_of_a_singular_space_is_numpys_inverse(size):
     A = np.random.default_rng(size).normal(size=(size, size))
     A = A @ A.T
-    np.testing.assert_allclose(damped_inverse(A, 0.0), np.linalg.inv(A), 1e-8, 1e-8)
+    np.testing.assert_allclose(OperationalSpace(A, A).inertia, np.linalg.inv(A), 1e-8, 1e-8)
     A[:, 0] = A[0] = 0.0
-    np.testing.assert_allclose(damped_inverse(A, 0.0), np.linalg.pinv(A), 1e-7, 1e-7)
+    np.testing.assert_allclose(OperationalSpace(A, A).inertia, np.linalg.pinv(A), 1e-7, 1e-7)
     damped = np.linalg.inv(A + 1e-3 * np.eye(size))
-    np.testing.assert_allclose(damped_inverse(A, 1e-3), damped, 1e-7, 1e-7)
+    np.testing.assert_allclose(OperationalSpace(A, A, 1e-3).inertia, damped, 1e-7, 1e-7)
 
 
 def test_bad_frames_and_damping_are_refused(served):

@@ -1,5 +1,7 @@
 """The examples of optimal control and of learning, with fewer steps."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,26 @@ def test_fatrop_finds_it_too():
     problem = PROBLEMS["swing"](10)
     stage = optimal_motion.embedded(problem)
     assert solve(problem, stage, "fatrop").cost == pytest.approx(solve(problem, stage).cost)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
+def test_compiled_equations_lead_to_the_same_optimum(solver, tmp_path):
+    problem = PROBLEMS["jump"](10)
+    stage = optimal_motion.lifted(problem)
+    quick = optimal_motion.compiled(stage, tmp_path)
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=stage.zero.size_in(i)) for i in range(stage.zero.n_in())]
+    for one, other in ((stage.zero, quick.zero), (stage.zero.jacobian(), quick.zero.jacobian())):
+        more = [np.zeros(other.size_in(i)) for i in range(len(given), other.n_in())]
+        for found, expected in zip(
+            other.call([*given, *more]), one.call([*given, *more]), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    motions = [solve(problem, each, solver) for each in (stage, quick)]
+    assert all(each.solved for each in motions)
+    assert motions[1].cost == pytest.approx(motions[0].cost, rel=1e-9)
+    np.testing.assert_allclose(motions[1].y, motions[0].y, atol=1e-7)
 
 
 def test_the_optimal_motion_obeys_the_dynamics():

@@ -16,9 +16,8 @@ from rbda_ros.engine import core
 from rbda_ros.errors import ClosureError, InputError, ModelError, NotFiniteError, SingularityError
 from rbda_ros.exports import export_robot
 from rbda_ros.exports.c_library import STATUS, function_names
-from rbda_ros.exports.compiled import CompiledLibrary, compiler
+from rbda_ros.exports.compiled import CompiledLibrary, compiler, feedforward_error
 from rbda_ros.exports.operation_code import WITH, c_identifier, operation_names
-from rbda_ros.exports.single_precision import feedforward_error
 from rbda_ros.robot.operations import OPERATIONS
 from rbda_ros.robot.payloads import check_payload
 

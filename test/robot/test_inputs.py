@@ -25,6 +25,10 @@ def off_loop(q):
     return q
 
 
+ANKLE = MECHANISMS["parallel_ankle"].load()
+BALL_OFF_UNIT = ANKLE.tree.home.copy()
+BALL_OFF_UNIT[3:7] *= 1.1  # left_ball
+
 WRONG = {
     "q too short": (lambda: ROBOT.mass_matrix(Q[:-1]), r"q has shape \(10,\)"),
     "q of three axes": (lambda: ROBOT.mass_matrix(Q[None, None]), r"q has shape \(1, 1, 11\)"),
@@ -36,6 +40,20 @@ WRONG = {
     "q none": (lambda: ROBOT.mass_matrix(None), "q: None is not an array of numbers"),
     "q not finite": (lambda: ROBOT.mass_matrix(np.full(11, np.inf)), r"q\[0\] is not finite"),
     "q off unit": (lambda: ROBOT.mass_matrix(off_unit(Q)), "quaternion .* of floating_base .* 1.1"),
+    "a guess off unit": (
+        lambda: ROBOT.close(Q, off_unit(Q)),
+        r"guess: the quaternion .* of floating_base .* 1\.1",
+    ),
+    "a guess of a batch off unit": (lambda: ROBOT.close([Q, Q], off_unit(Q)), "guess: the quat"),
+    "closing off unit": (lambda: ROBOT.close(off_unit(Q)), "floating_base has length 1.1"),
+    "closing a batch off unit": (
+        lambda: ROBOT.close([Q, off_unit(Q)]),
+        "floating_base has length 1.1",
+    ),
+    "closing a ball joint off unit": (
+        lambda: ANKLE.close(BALL_OFF_UNIT),
+        "quaternion .* has length 1.1",
+    ),
     "q off the loop": (lambda: ROBOT.mass_matrix(off_loop(Q)), "q does not satisfy the loops"),
     "one of a batch off the loop": (
         lambda: ROBOT.mass_matrix([Q, off_loop(Q)]),

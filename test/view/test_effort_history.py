@@ -5,7 +5,7 @@ import pytest
 
 from rbda_ros import load_robot
 from rbda_ros.view.effort_history import PARTS, SECONDS, EffortHistory
-from rbda_ros.view.following import Heard
+from rbda_ros.view.following import Received
 from rbda_ros.view.page import Page
 
 LEG = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
@@ -48,7 +48,7 @@ def test_the_page_plots_them_while_a_node_is_followed(leg):
     try:
         q = leg.close([0.1, 0.3, 0.9, -0.1])
         efforts = leg.actuator_efforts(q, leg.gravity_force(q))
-        heard = Heard(
+        heard = Received(
             dict(zip(leg.joint_names, q, strict=True)), True, None,
             dict(zip(leg.actuated_joint_names, efforts, strict=True)), 0, "ok", {},
         )  # fmt: skip

@@ -46,7 +46,7 @@ def test_the_page_has_the_joints_and_efforts_of_the_node_and_its_refusals(leg, d
         heard = hear(
             follower, client, good, lambda h: h.complete and h.efforts and "rate [Hz]" in h.values
         )
-        posed = Poser(described.robot).heard(heard.positions, heard.complete)
+        posed = Poser(described.robot).measured(heard.positions, heard.complete)
         q = robot.close(dict(zip(JOINTS, GOOD, strict=True)))
         np.testing.assert_allclose(posed.q, q, atol=1e-6)
         efforts = robot.actuator_efforts(q, robot.gravity_force(q))
@@ -62,5 +62,5 @@ def test_the_page_has_the_joints_and_efforts_of_the_node_and_its_refusals(leg, d
             follower, client, out_of_reach, lambda h: not h.complete and refused in h.values
         )
         assert heard.level > 0 and "refused" in heard.message
-        (loop, *_) = Poser(described.robot).heard(heard.positions, heard.complete).troubles
+        (loop, *_) = Poser(described.robot).measured(heard.positions, heard.complete).troubles
         assert "ankle_linkage" in loop.constraints

@@ -4,7 +4,7 @@ import pytest
 
 from rbda_ros import cli, load_robot
 from rbda_ros.view import page as view_page
-from rbda_ros.view.following import Heard
+from rbda_ros.view.following import Received
 
 pytest.importorskip("viser", reason="the extra 'view' is not installed")
 LEG = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
@@ -13,7 +13,7 @@ LEG = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
 def heard(ankle):
     """Measured joints of the demo leg."""
     positions = {"hip_abduction": 0.0, "hip_flexion": 0.3, "knee": 0.9, "ankle": ankle}
-    return Heard(positions, False, None, {}, 0, "ok", {})
+    return Received(positions, False, None, {}, 0, "ok", {})
 
 
 def test_numbers_wait_for_their_time_unless_a_loop_turns_red(monkeypatch):

@@ -92,6 +92,21 @@ LOOP_ELEMENTS = (
     "</joint></ros2_control>",
 )
 
+XACRO = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:arg name="mass" default="1.5"/><xacro:property name="half" value="${0.2 / 2}"/>
+<xacro:macro name="bar" params="name parent:=base length *axis">
+<link name="${name}_link"><inertial><origin xyz="${length / 2} 0 0"/><mass value="$(arg mass)"/>
+<inertia ixx="0.1" ixy="0" ixz="0" iyy="${0.1 + length**2}" iyz="0" izz="0.2"/></inertial></link>
+<joint name="${name}" type="revolute"><parent link="${parent}_link"/><child link="${name}_link"/>
+<origin xyz="0 ${half} 0"/><xacro:insert_block name="axis"/>
+<limit lower="${-pi / 2}" upper="${radians(90)}" effort="5" velocity="3"/></joint></xacro:macro>
+<link name="base_link"/><xacro:bar name="hip" length="0.3"><axis xyz="0 1 0"/></xacro:bar>
+<xacro:if value="${half &gt; 0}"><xacro:bar name="knee" parent="hip" length="${half}">
+<axis xyz="0 0 1"/></xacro:bar></xacro:if>
+<xacro:unless value="true"><link name="no"/></xacro:unless></robot>"""
+
+ASSEMBLED = ("four_bar", "gear", "universal_cut", "ball_rod")
+"""Mechanisms whose loop files are changed before they are assembled."""
 UNLIMITED = ("DescribeModel", "DescribeActuation")
 """Services whose responses may say infinity, where there is no limit; never NaN."""
 
@@ -108,6 +123,32 @@ def description(data: bytes) -> None:
 def loops(data: bytes) -> None:
     """A loop file for the demo leg."""
     _read(_leg_text(), data.decode("utf-8", "surrogateescape") + "\n")
+
+
+def assembly(data: bytes) -> None:
+    """A loop file for the mechanism that its first byte chooses: assembled, or refused."""
+    from rbda_ros import load_robot
+    from rbda_ros.errors import DescriptionError
+
+    mechanism = ASSEMBLED[data[0] % len(ASSEMBLED)] if data else ASSEMBLED[0]
+    text = data[1:].decode("utf-8", "surrogateescape") + "\n"
+    try:
+        robot = load_robot(MECHANISMS / f"{mechanism}.urdf", text)
+    except DescriptionError as error:
+        _check_readable(error)
+        return
+    # A position that is off the loops, or singular, is an error here.
+    force = robot.inverse_dynamics(robot.neutral(), np.zeros(robot.ny), np.zeros(robot.ny))
+    if not np.isfinite(force).all():
+        raise WrongError(f"forces {force}")
+
+
+def xacro(data: bytes) -> None:
+    """A file that uses xacro: expanded and read, or refused with every problem named."""
+    with tempfile.NamedTemporaryFile(suffix=".urdf.xacro") as file:
+        file.write(data)
+        file.flush()
+        _read(Path(file.name), None)
 
 
 def expression(data: bytes) -> None:
@@ -132,8 +173,12 @@ def _read(text: str | Path, loops: Any) -> None:
     try:
         read_description(text, loops)
     except DescriptionError as error:
-        if not error.problems or not all(str(problem).isprintable() for problem in error.problems):
-            raise WrongError("a refusal that cannot be read") from error
+        _check_readable(error)
+
+
+def _check_readable(error: Any) -> None:
+    if not error.problems or not all(str(problem).isprintable() for problem in error.problems):
+        raise WrongError("a refusal that cannot be read") from error
 
 
 @cache
@@ -295,6 +340,11 @@ def seeds(name: str) -> list[bytes]:
     if name == "loops":
         files = (*ROBOTS.glob("*.yaml"), *MECHANISMS.glob("*.yaml"))
         return [*(path.read_bytes() for path in files), GEPETTO.encode()]
+    if name == "assembly":
+        files = [MECHANISMS / f"{mechanism}.yaml" for mechanism in ASSEMBLED]
+        return [bytes([k]) + path.read_bytes() for k, path in enumerate(files)]
+    if name == "xacro":
+        return [XACRO.encode()]
     if name == "mjcf":
         return [MJCF.encode()]
     if name == "sdf":
@@ -340,7 +390,9 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "mjcf": description,
     "sdf": description,
     "usd": usd,
+    "xacro": xacro,
     "loops": loops,
+    "assembly": assembly,
     "expression": expression,
     "joint_states": joint_states,
     "stream": stream,

@@ -34,8 +34,11 @@ REACHES = (0.2, 0.1, 0.05, 0.02)
 """How far the motors swing [rad, m]; the first at which all loops close."""
 MEASURING = 30  # real-time priority, below that of the node's stream
 DIAGNOSED = 20.0  # [s] that the node's diagnostics may take
-WARM, COMPILED = 300, 180.0
-"""Answers before counting begins, and the time that they may take, with the node's start [s]."""
+WARM, COMPILED = 300, 600.0
+"""Answers before counting begins, and the time that they may take, with the node's start [s].
+
+The first start compiles: a Stewart platform of 13 joints in one cluster takes about a minute of
+processor time, and longer beside other work. Later starts take the kernels from the disk."""
 
 
 def swing(robot: Robot) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, float]:
@@ -105,6 +108,8 @@ def trial(source: str, rate: float, seconds: float, ahead: bool, folder: Path) -
         end = time.monotonic() + COMPILED
         while time.monotonic() < end and (driver.answered < WARM or kernel[0] != "compiled"):
             driver.run(1.0)
+        if driver.answered < WARM or kernel[0] != "compiled":
+            return f"| {model} | the node did not come up in {COMPILED:.0f} s |"
         if ahead:
             put_ahead(process.pid)
         _wait(driver, heard)

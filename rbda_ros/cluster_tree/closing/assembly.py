@@ -159,7 +159,8 @@ def _frozen(
         return loop, near, [], warnings
     locks = build_loop(rods.tree, rods.numbers, [freedom.lock for freedom in idle], {})
     locked = loop.joined(locks)
-    sampled = _sample(locked, near.home, rng, RANK_TOLERANCE)
+    # Three hinges that make a ball joint have a dead point, where branches with the lock meet.
+    sampled = _sample(locked, near.home, rng, RANK_TOLERANCE, SHORT_REACH)
     if sampled is None or sampled.rank != near.rank + len(idle) or sampled.moved:
         return loop, near, [], warnings  # they hold more than spins: leave all as it was
     return locked, sampled, idle, warnings
@@ -248,7 +249,11 @@ def _without_nearly_redundant(
 
 
 def _sample(
-    loop: Loop, found: Array, rng: np.random.Generator | None, tolerance: float
+    loop: Loop,
+    found: Array,
+    rng: np.random.Generator | None,
+    tolerance: float,
+    reach: float = REACH,
 ) -> Sampled | None:
     """K around a closed position; None where it is not quite closed."""
     if rng is None:
@@ -256,7 +261,7 @@ def _sample(
     elif np.abs(loop.residual(found)).max(initial=0.0) > CLOSED:
         return None
     else:  # where K is constant, one position tells all
-        positions = [found] if loop.constant else [found, *_nearby(loop, found, rng)]
+        positions = [found] if loop.constant else [found, *_nearby(loop, found, rng, reach)]
     jacobians = [unit_rows(loop.jacobian(q)) for q in positions]
     rank = max(_rank(K, tolerance) for K in jacobians)
     regular = [i for i, K in enumerate(jacobians) if _rank(K, tolerance) == rank]

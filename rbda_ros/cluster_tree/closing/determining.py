@@ -1,4 +1,4 @@
-"""Which of the joints that are known to go by, in one cluster.
+"""Which of the known joints determine the others, in one cluster.
 
 Where any joints that determine the others may be given, the independent ones go first.
 """
@@ -19,7 +19,7 @@ from rbda_ros.spatial import Array
 
 
 def determining_in_cluster(node: ClusterNode, known: Collection[int], near: Array) -> list[int]:
-    """The known velocity coordinates to go by: as many as determine the rest, y if it is there.
+    """As many of the known velocity coordinates as determine the rest; y if it is among them.
 
     Args:
         node: the cluster; it has a loop.

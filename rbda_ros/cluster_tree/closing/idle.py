@@ -23,6 +23,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     BODIES_OF_A_ROD,
     ON_THE_LINE,
     STAYS,
+    UNLIKELY,
 )
 from rbda_ros.cluster_tree.cluster_joint import Propagator
 from rbda_ros.cluster_tree.constraints import bodies_tied
@@ -92,7 +93,10 @@ class RodSearch:
         actuated: Collection[int],
         required: Collection[int],
     ) -> tuple[list[IdleFreedom], list[str]]:
-        """The idle freedoms to freeze, and warnings of those that stay free.
+        """The idle freedoms to freeze, and warnings of those that may not be idle.
+
+        Where motors are named, all are frozen that move none of them. Otherwise a link whose mass
+        is off the line stays free, as it may be a pendulum.
 
         Args:
             positions: (nq,) closed ones, none of them singular.
@@ -112,13 +116,16 @@ class RodSearch:
             choice = next((self.choices[name] for name in links if name in self.choices), None)
             if choice == "free" or spin.along & set(required):
                 continue
-            if spin.is_rod or choice == "frozen":
+            # Motors that do not determine it could not be converted into joints and back.
+            freezes = spin.is_rod or choice == "frozen" or bool(actuated)
+            if freezes:
                 frozen.append(IdleFreedom(link, self._lock(spin, names)))
-            else:
+            if not spin.is_rod and choice is None:
+                now, other = ("frozen", "free") if freezes else ("free", "frozen")
                 warnings.append(
                     f"link {link!r}: it turns freely about the line between its joints, and its"
-                    " mass is off that line, so that it stays free; freeze it with"
-                    f" 'idle_freedoms: {{{link}: frozen}}'"
+                    f" mass is off that line; it is {now} here, and {other} with"
+                    f" 'idle_freedoms: {{{link}: {other}}}'"
                 )
         return frozen, warnings
 
@@ -155,11 +162,14 @@ class RodSearch:
         kinematics = [self._kinematics(q) for q in positions]
         moved = [J @ N for (J, _), N in zip(kinematics, motions, strict=True)]
         fixed = sorted(actuated)
+        squares = _squares(moved[0], motions[0][fixed])
         found: list[tuple[int, ...]] = []
         for rod in self._candidates():
             if any(set(rod) & set(other) for other in found):
                 continue
             with_joints = self._with_light_neighbours(rod)
+            if not _may_stay(squares, with_joints):
+                continue
             others = [
                 row
                 for i in range(len(self.bodies))
@@ -190,16 +200,38 @@ class RodSearch:
     def _candidates(self) -> Iterator[tuple[int, ...]]:
         """Bodies that may spin together: one, or a chain of a few, as cylinder and piston.
 
-        Bodies with more mass come first, so that a rod goes before the massless links that some
-        files make a ball joint of.
+        What a cut holds rigidly to one of them belongs to it: many files close a loop in the middle
+        of a rod. Bodies with more mass come first, so that a rod goes before the massless links
+        that some files make a ball joint of.
         """
         single = sorted(self._tied, key=lambda i: -self.bodies[i].mass)
-        yield from ((i,) for i in single)
+        yield from (self._with_halves([i]) for i in single)
         for size in range(2, BODIES_OF_A_ROD + 1):
             for tip in single:
                 chain = list(itertools.islice(self._chain(tip), size))
                 if len(chain) == size and set(chain) <= set(self._tied):
-                    yield tuple(reversed(chain))
+                    yield self._with_halves(chain)
+
+    def _with_halves(self, chain: Collection[int]) -> tuple[int, ...]:
+        """A chain and what fixed cuts hold to it, the lowest first."""
+        return tuple(sorted(set().union(*(self._halves.get(i, {i}) for i in chain))))
+
+    @cached_property
+    def _halves(self) -> dict[int, set[int]]:
+        """Places of bodies that fixed cuts hold together, by each of them."""
+        groups: dict[int, set[int]] = {}
+        place = {number: i for i, number in enumerate(self.numbers)}
+        for cut in self.constraints:
+            if isinstance(cut, CutJoint) and cut.type == "fixed":
+                ends = [
+                    place.get(self.tree.links[side.link].body)
+                    for side in (cut.predecessor, cut.successor)
+                ]
+                one, other = ends
+                if one is not None and other is not None:
+                    joined = groups.get(one, {one}) | groups.get(other, {other})
+                    groups.update(dict.fromkeys(joined, joined))
+        return groups
 
     def _chain(self, tip: int) -> Iterator[int]:
         at: int | None = tip
@@ -324,14 +356,34 @@ def _determined(moved: Array) -> bool:
     return bool(np.sum(values > STAYS) == moved.shape[1])
 
 
+def _squares(V: Array, of_actuators: Array) -> Array:
+    """(n + 1, freedoms, freedoms) V'V of each body's velocity (6n, freedoms), and actuators'."""
+    of_bodies = V.reshape(-1, 6, V.shape[1])
+    squares = np.swapaxes(of_bodies, 1, 2) @ of_bodies
+    return np.concatenate([squares, (of_actuators.T @ of_actuators)[None]])
+
+
+def _may_stay(squares: Array, rod: Collection[int]) -> bool:
+    """Whether all but a rod may stand still in some motion: a quick test before `_only_motion`.
+
+    Squares have half of the digits, so that it says yes to motions that are far from idle.
+    """
+    if not squares.shape[1]:
+        return False
+    whole = squares.sum(axis=0)
+    others = whole - squares[list(rod)].sum(axis=0)
+    return bool(np.linalg.eigvalsh(others)[0] <= UNLIKELY * max(1.0, float(np.trace(whole))))
+
+
 def _only_motion(rows: Array, scale: float) -> Array | None:
     """The one unit vector that all rows (m, n) leave at zero; None where there is none, or more."""
     if rows.shape[1] == 0:
         return None
     if not rows.size:
         return np.ones(1) if rows.shape[1] == 1 else None
-    # Left singular vectors of all rows would take a hundred times as long; V must be square.
-    _, values, V = np.linalg.svd(rows, full_matrices=rows.shape[0] < rows.shape[1])
+    if rows.shape[0] > rows.shape[1]:
+        rows = np.asarray(np.linalg.qr(rows, mode="r"))  # faster, with the same values and V
+    _, values, V = np.linalg.svd(rows)
     small = rows.shape[1] - int(np.sum(values > STAYS * max(scale, 1.0)))
     return V[-1] if small == 1 else None
 

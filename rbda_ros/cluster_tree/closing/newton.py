@@ -49,7 +49,7 @@ def newton_steps(
 
     if loop.constant or not columns:
         return moved_by(q, least_squares(loop.K(q)[:, columns], -loop.phi(q))), ca.DM(0.0)
-    places = _positions_of(loop)
+    places = loop.scalar_positions
     known = [j for j in places if j not in columns]
     entries = [places[j] for j in known]
     others = [i for i in range(q.rows()) if i not in entries]
@@ -74,16 +74,6 @@ def newton_steps(
         _largest(way[given], first[curved], before[curved], after[curved]),
         _largest((after - before)[curved], (q - predicted)[ends]),
     )
-
-
-def _positions_of(loop: Loop) -> dict[int, int]:
-    """Entries of q of the velocity coordinates of joints without quaternions."""
-    entries, nq, nv = {}, 0, 0
-    for body in loop.bodies:
-        if body.model.nq == body.model.nv:
-            entries.update({nv + i: nq + i for i in range(body.model.nv)})
-        nq, nv = nq + body.model.nq, nv + body.model.nv
-    return entries
 
 
 def moved_along(loop: Loop, q: Matrix, columns: Sequence[int], step: Matrix) -> Matrix:

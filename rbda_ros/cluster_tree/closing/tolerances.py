@@ -126,6 +126,9 @@ MAX_CHOICES = 3000
 
 STAYS = 1e-6
 """Velocity, beside the largest of a motion, below which a body or a joint does not take part."""
+UNLIKELY = 1e-8
+"""Square of such a velocity above which a body takes part for certain: `STAYS` squared, and four
+digits more."""
 ON_THE_LINE = 0.1
 """How far from the line that it spins about the mass of a rod may be, as a share of its length: a
 bent rod is less, a swing between two ball joints is more."""

@@ -1,7 +1,8 @@
-"""Services about one state: forward dynamics, the terms of the equation of motion, the OSIM."""
+"""Services about one state: forward dynamics, terms of the equation of motion, OSIM, motors."""
 
 from __future__ import annotations
 
+import array
 from typing import Any
 
 from rbda_ros.control.parameter_maps import end_effectors
@@ -76,3 +77,27 @@ def _matrix(values: Any, row_names: list[str], col_names: list[str]) -> Matrix:
     rows, cols = values.shape
     data = messages.sequence(values)
     return Matrix(rows=rows, cols=cols, row_names=row_names, col_names=col_names, data=data)
+
+
+LIMITS = ("torque_limit", "torque_limit_alone", "velocity_limit", "velocity_limit_alone")
+
+
+def describe_actuation(
+    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
+    """Answer with W, the motors' reflected inertia, and what their limits amount to."""
+    state, _ = messages.read_state(robot, settings, request.state, latest)
+    found = robot.actuation(state, request.joint_names or None)
+    joints, motors = list(found.joint_names), list(found.motor_names)
+    response.joint_names, response.motor_names = joints, motors
+    response.w = _matrix(found.W, motors, joints)
+    response.reflected_inertia = _matrix(found.reflected_inertia, joints, joints)
+    response.motor_inertia = messages.sequence(found.motor_inertia)
+    for name in LIMITS:
+        # As they are: no limit is inf, as in JointInfo.
+        setattr(response, name, array.array("d", getattr(found, name).tobytes()))
+    for k, (places, _) in enumerate(found.groups):
+        names = [joints[j] for j in places]
+        response.torque_vertices.append(_matrix(found.torque_vertices(k), [], names))
+        response.velocity_vertices.append(_matrix(found.velocity_vertices(k), [], names))
+    response.condition_number = float(found.condition)

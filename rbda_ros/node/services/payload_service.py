@@ -1,16 +1,27 @@
-"""Loads attached and taken off while the node runs."""
+"""Loads attached and taken off while the node runs, and estimated from the stream."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from typing import Any
 
+import numpy as np
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+
 from rbda_ros.cluster_tree.cancelling import check_cancelled
+from rbda_ros.control.joint_map import map_joints, places
 from rbda_ros.control.model_builder import warm
-from rbda_ros.control.settings import Settings
+from rbda_ros.control.rejections import RefusalError
+from rbda_ros.control.settings import Settings, joint_offsets
 from rbda_ros.errors import InputError, listed
+from rbda_ros.node.messages import closed_position, moving, sequence
 from rbda_ros.robot import Robot
+from rbda_ros.robot.effort_evidence import FEWEST_SAMPLES, Motion
+from rbda_ros.robot.payload_estimate import estimate_payload
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.srv import SetPayload
 
@@ -70,3 +81,127 @@ def _swap(node: Any, old: Robot, new: Robot) -> Robot | None:
             return found.result(timeout=0.1)
         except NotYet:
             continue
+
+
+SHORTEST = 0.5
+"""Time that an estimate needs at least [s]."""
+MAX_SAMPLES = 4000
+"""Joint states that are used of many: one in so many is left out, evenly."""
+HARDLY = 0.5
+"""Share of the mass that its deviation may be before the answer warns."""
+
+
+def identify_payload(
+    node: Any, robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
+    """Estimate a payload from what the node remembers. Not on the node's executor."""
+    if not settings.payload_window:
+        raise InputError(
+            "the node remembers no joint states; set payload_window to some seconds, move the "
+            "robot, and call again"
+        )
+    if not 0.0 <= request.duration < math.inf:
+        raise InputError(f"duration is {request.duration:g}; give seconds, or 0 for all")
+    if robot.floating_base:
+        raise InputError(
+            f"{robot.name}: its base floats, and the node remembers no states of it; record a bag "
+            "with ~/base_state, and use `rbda_ros identify --what payload`"
+        )
+    robot.parameters(payload=request.link)  # refuses links before anything is read
+    motion = _motion(robot, settings, node.stream.recent.last(request.duration))
+    found = estimate_payload(robot, [motion], request.link)
+    payload, inertia = found.payload, response.inertia
+    inertia.m = payload.mass
+    inertia.com.x, inertia.com.y, inertia.com.z = payload.com
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    for name, value in zip(names, payload.inertia, strict=True):
+        setattr(inertia, name, value)
+    response.mass_deviation = found.mass_deviation
+    deviation = response.com_deviation
+    deviation.x, deviation.y, deviation.z = found.com_deviation.tolist()
+    response.joint_names = list(robot.actuated_joint_names)
+    response.residual_before = sequence(found.nominal_rms)
+    response.residual_after = sequence(found.loaded_rms)
+    response.used = float(motion.times[-1] - motion.times[0])
+    if found.mass_deviation > HARDLY * payload.mass:
+        response.message = "the motion tells little of the mass, or there is no load; move more"
+
+
+def _motion(robot: Robot, settings: Settings, recent: Sequence[bytes]) -> Motion:
+    """The newest joint states: all that name the same joints, with rising stamps.
+
+    Others may publish on the topic too: what names none of this robot's joints is not looked at.
+    """
+    names = [(settings.joint_prefix + name).encode() for name in robot.joint_names]
+    ours = [data for data in recent if any(name in data for name in names)]
+    messages = [
+        m for m in map(_read, _thinned(ours)) if m is not None and _known(robot, settings, m)
+    ]
+    messages = [m for m in messages if list(m.name) == list(messages[-1].name)]
+    stamps = np.array([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in messages])
+    later = stamps[1:] > np.maximum.accumulate(stamps)[:-1]
+    rising = np.flatnonzero(np.concatenate([[True], later])) if messages else stamps
+    if len(rising) < FEWEST_SAMPLES or stamps[rising[-1]] - stamps[0] < SHORTEST * 1e9:
+        raise InputError(
+            f"the node remembers less than {SHORTEST:g} s, or {FEWEST_SAMPLES} joint states, that "
+            "name the same joints; wait, and call again"
+        )
+    messages = [messages[k] for k in rising]
+    found = _known(robot, settings, messages[-1])
+    joints, at = map_joints(robot, tuple(found)), list(found.values())
+    position, velocity = (_numbers(messages, field, at) for field in ("position", "velocity"))
+    offsets = joint_offsets(settings, tuple(found))
+    if offsets is not None:
+        position = position + offsets
+    state = robot.state(closed_position(robot, joints, position, None))
+    yd = moving(robot, joints, state, velocity, None).yd
+    efforts = _actuator_efforts(robot, state, found, messages)
+    times = (stamps[rising] - stamps[0]) * 1e-9
+    return Motion.measured(times, state.q, yd, efforts)
+
+
+def _thinned(recent: Sequence[bytes]) -> Sequence[bytes]:
+    step = -(-len(recent) // MAX_SAMPLES) or 1
+    return recent[::-1][::step][::-1]  # the newest stays
+
+
+def _read(data: bytes) -> Any:
+    """A joint state; None where bytes are none, such as a broken publisher's."""
+    try:
+        return deserialize_message(data, JointState)
+    except RuntimeError:
+        return None
+
+
+def _known(robot: Robot, settings: Settings, message: Any) -> dict[str, int]:
+    """Where the robot's joints stand in a message; empty where it names none, or one twice."""
+    try:
+        return places(message.name, settings.joint_prefix, set(robot.joint_names))
+    except RefusalError:
+        return {}
+
+
+def _actuator_efforts(
+    robot: Robot, state: Any, found: dict[str, int], messages: Sequence[Any]
+) -> np.ndarray:
+    """(n, actuated) of the motors as measured, or else what those of the joints come to."""
+    for names in (robot.actuated_joint_names, robot.independent_joint_names):
+        if all(name in found for name in names):
+            measured = _numbers(messages, "effort", [found[name] for name in names])
+            if names is robot.actuated_joint_names:
+                return measured
+            return robot.actuator_efforts(state, measured)
+    raise InputError(
+        "joint_states have no effort of every motor, nor of every independent joint; publish "
+        "measured efforts"
+    )
+
+
+def _numbers(messages: Sequence[Any], field: str, at: Sequence[int]) -> np.ndarray:
+    size = len(messages[-1].name)
+    if any(len(getattr(message, field)) != size for message in messages):
+        raise InputError(f"some joint_states have no {field} for every joint; publish it")
+    numbers = np.array([getattr(message, field) for message in messages])[:, list(at)]
+    if not np.isfinite(numbers).all():
+        raise InputError(f"joint_states: {field} is not finite; call again in a while")
+    return numbers

@@ -60,6 +60,7 @@ class ArgumentLayout:
         if parameters:
             self.names = (*self.names, "parameters")
             self.sizes.append((len(robot.parameters().values),))
+        self._shapes = [self._shapes_of(i) for i in range(len(self.names))]
 
     def __str__(self) -> str:
         given = (self._described(i) for i in range(len(self.names)))
@@ -70,9 +71,9 @@ class ArgumentLayout:
         return f"{self.operation}({', '.join(given)}) -> {results} of {self.robot.name!r}"
 
     def _described(self, i: int) -> str:
-        return f"{self.names[i]} {' or '.join(_shape(shape) for shape in self._shapes(i))}"
+        return f"{self.names[i]} {' or '.join(_shape(shape) for shape in self._shapes[i])}"
 
-    def _shapes(self, i: int) -> list[tuple[int, ...]]:
+    def _shapes_of(self, i: int) -> list[tuple[int, ...]]:
         """Shapes that an argument may have, without leading axes."""
         rows: tuple[int, ...] = ()
         if i < len(self.program.kinds) and self.program.kinds[i] == "Wrenches":
@@ -123,7 +124,7 @@ class ArgumentLayout:
         Raises:
             InputError: it says which shapes there may be.
         """
-        possible = self._shapes(i)
+        possible = self._shapes[i]
         tail = len(possible[0])
         if len(shape) < tail or tuple(shape[-tail:]) not in possible:
             wanted = " or ".join(_shape(each) for each in possible)

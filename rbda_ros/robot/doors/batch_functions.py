@@ -67,14 +67,18 @@ class BatchFunction:
             SingularityError: a dead point, or a singular mass matrix.
         """
         q, *others = given
-        answers = self.kernel.batch(self._spanning(q), *others)
-        for answer in answers:
-            if not np.isfinite(answer).all():
-                raise SingularityError(
-                    f"{self._robot.name}: {self.name} is not finite; an argument or a cotangent is"
-                    " not, or a loop is at a dead point: look at the arguments"
-                )
+        answers, finite = self.kernel.finite_batch(self._spanning(q), *others)
+        if not finite:
+            raise SingularityError(
+                f"{self._robot.name}: {self.name} is not finite; an argument or a cotangent is"
+                " not, or a loop is at a dead point: look at the arguments"
+            )
         return [a.reshape(-1, *shape) for a, shape in zip(answers, self.shapes, strict=True)]
+
+    @property
+    def engine_call(self) -> Any:
+        """The engine's kernel or operation that does the same with rows; None if there is none."""
+        return self.kernel.native if self.sizes[0] == self._robot.nq else None
 
     def _spanning(self, q: Array) -> Array:
         """Spanning positions of those given; closed where these are independent ones."""
@@ -192,6 +196,19 @@ class OperationFunction(BatchFunction):
             np.asarray(each).reshape(count, *shape)
             for each, shape in zip(answers, self.shapes, strict=True)
         ]
+
+    @property
+    def engine_call(self) -> Any:
+        """The engine's operation; None where it does not take all arguments as rows."""
+        if self._own_numbers or self._links:
+            return None
+        option = self._options.get("frame")
+        if self._takes_wrenches:
+            option = 2 * int("friction" in self._options)
+        try:
+            return self._robot._calls.call(self._robot, self.name, option)
+        except TypeError:  # a frame that cannot be looked up
+            return None
 
     def prepare(self) -> None:
         """Wait until it runs at full speed."""

@@ -5,15 +5,16 @@ same primitive with ``function.jvp``, which is linear in the tangents and transp
 ``function.vjp``: so every order of forward and reverse derivatives is there.
 
 Code that JAX compiled for the CPU calls the engine (`engine/xla_call.c`) through XLA's
-foreign-function interface, with a key of the function. The numbers stay where they are; no array of
-JAX is made, so that the call needs no other thread of JAX's.
+foreign-function interface, with a key of the function. Of float64 the engine reads the arguments
+and writes the results where XLA has them, without Python. What it cannot take comes here. No array
+of JAX is made, so that the call needs no other thread of JAX's.
 """
 
 from __future__ import annotations
 
 import secrets
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 import jax
 import jax.numpy as jnp
@@ -169,6 +170,8 @@ def _evaluate_now(*given: Any, function: BatchFunction) -> list[Any]:
 FUNCTIONS: WeakValueDictionary[int, BatchFunction] = WeakValueDictionary()
 """Functions of compiled code by their keys, which no other process has: code that JAX kept on disk
 finds none. Compiled code keeps its functions alive."""
+TARGETS: dict[int, Any] = {}
+"""What the engine evaluates for a key, from the first call on."""
 
 
 def _lowered(ctx: Any, *operands: Any, function: BatchFunction) -> Any:
@@ -177,6 +180,7 @@ def _lowered(ctx: Any, *operands: Any, function: BatchFunction) -> Any:
     if key is None:
         key = secrets.randbits(62)
         FUNCTIONS[key] = function
+        finalize(function, TARGETS.pop, key, None)
     ctx.module_context.add_keepalive(function)
     return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, key=np.int64(key))
 
@@ -188,7 +192,7 @@ Described = tuple[memoryview, tuple[int, ...], int]
 def _evaluate_buffers(
     key: int, given: tuple[Described, ...], results: tuple[Described, ...]
 ) -> tuple[int, str] | None:
-    """Answer a call of compiled code, in its memory; or say with XLA's code what is wrong."""
+    """Answer a call that the engine does not; or say with XLA's code what is wrong."""
     try:
         function = FUNCTIONS.get(key)
         if function is None:
@@ -196,6 +200,8 @@ def _evaluate_buffers(
         answers = _on_host(function, [_array(each) for each in given])
         for answer, place in zip(answers, results, strict=True):
             _array(place)[...] = answer
+        if key not in TARGETS:
+            TARGETS[key] = function.engine_call
     except (InputError, ModelError) as error:
         return INVALID_ARGUMENT, f"{type(error).__name__}: {error}"
     except Exception as error:
@@ -253,7 +259,7 @@ def _mapped(given: Any, axes: Any, *, function: BatchFunction) -> Any:
 
 CALL.def_abstract_eval(_shapes)
 mlir.register_lowering(CALL, mlir.lower_fun(_traced, multiple_results=True))
-jax.ffi.register_ffi_target(TARGET, core.xla_handler(_evaluate_buffers), platform="cpu")
+jax.ffi.register_ffi_target(TARGET, core.xla_handler(_evaluate_buffers, TARGETS), platform="cpu")
 mlir.register_lowering(CALL, _lowered, platform="cpu")
 ad.primitive_jvps[CALL] = _tangents
 ad.primitive_transposes[CALL] = _transposed

@@ -13,6 +13,7 @@ from rbda_ros.robot.doors.argument_layout import ArgumentLayout
 from rbda_ros.robot.doors.batch_functions import BatchFunction, closed_from_single
 
 TYPES = (torch.float64, torch.float32)
+_in_torch_func: Any = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 
 
 class TorchFunction:
@@ -47,7 +48,8 @@ class TorchFunction:
             results: Any = (self._with_parameters(given, parameters.to(torch.float64)),)
         else:
             results = self._evaluate(layout, given)
-        results = tuple(each.to(dtype) for each in results)
+        if dtype != torch.float64:
+            results = tuple(each.to(dtype) for each in results)
         return results[0] if len(results) == 1 else results
 
     def _evaluate(self, layout: ArgumentLayout, given: list[Tensor]) -> tuple[Tensor, ...]:
@@ -56,7 +58,7 @@ class TorchFunction:
         q = self._position(given[0])
         read = [q]
         for kind, x in zip(layout.program.kinds[1:], given[1:], strict=True):
-            x = x.to(torch.float64)
+            x = _double(x)
             if kind == "Wrenches":
                 x = x.flatten(-2)
             elif kind == "Velocity" and x.shape[-1] != robot.ny:
@@ -70,7 +72,7 @@ class TorchFunction:
         """The spanning position of float64."""
         robot = self._layout.robot
         refine = q.dtype == torch.float32 and robot.has_loops
-        q64 = q.to(torch.float64)
+        q64 = _double(q)
         if q.shape[-1] == robot.nq and not refine:
             return q64
         closed: Tensor = _Close.apply(robot, self._positions, q64)
@@ -128,15 +130,26 @@ def _checked(layout: ArgumentLayout, given: list[Any]) -> torch.dtype:
 
 def _apply(function: BatchFunction, given: list[Tensor]) -> tuple[Tensor, ...]:
     """A function of float64 tensors (..., size), broadcast along leading axes."""
-    try:
-        batch = torch.broadcast_shapes(*(x.shape[:-1] for x in given))
-    except RuntimeError as error:
-        shapes = ", ".join(str(tuple(x.shape)) for x in given)
-        raise InputError(
-            f"batches of shapes {shapes} cannot be broadcast; make them fit"
-        ) from error
-    given = [x.expand(*batch, x.shape[-1]) for x in given]
-    answers: tuple[Tensor, ...] = _Call.apply(function, *given)
+    leading = [x.shape[:-1] for x in given]
+    if any(each != leading[0] for each in leading):
+        try:
+            batch = torch.broadcast_shapes(*leading)
+        except RuntimeError as error:
+            shapes = ", ".join(str(tuple(x.shape)) for x in given)
+            raise InputError(
+                f"batches of shapes {shapes} cannot be broadcast; make them fit"
+            ) from error
+        given = [x.expand(*batch, x.shape[-1]) for x in given]
+    return _call(function, *given)
+
+
+def _call(function: BatchFunction, *given: Tensor) -> tuple[Tensor, ...]:
+    """`_Call.apply`. Outside ``torch.func`` without its look at the signature of ``forward``.
+
+    That look takes as long as a short kernel takes for thousands of states.
+    """
+    apply: Any = _Call.apply if _in_torch_func() else super(torch.autograd.Function, _Call).apply
+    answers: tuple[Tensor, ...] = apply(function, *given)
     return answers
 
 
@@ -147,11 +160,10 @@ class _Call(torch.autograd.Function):
     def forward(function: BatchFunction, *given: Tensor) -> tuple[Tensor, ...]:
         """Evaluate at tensors (..., size) with the same leading axes."""
         batch = given[0].shape[:-1]
-        rows = [_rows(x) for x in given]
-        return tuple(
-            torch.from_numpy(answer).reshape((*batch, *answer.shape[1:]))
-            for answer in function.evaluate(*rows)
-        )
+        answers = map(torch.from_numpy, function.evaluate(*map(_rows, given)))
+        if len(batch) == 1:
+            return tuple(answers)
+        return tuple(answer.reshape((*batch, *answer.shape[1:])) for answer in answers)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -165,8 +177,8 @@ class _Call(torch.autograd.Function):
         """Cotangents of the inputs."""
         function, given = ctx.function, ctx.saved_tensors
         batch = given[0].shape[:-1]
-        flat = [w.reshape(*batch, -1) for w in cotangents]
-        return None, *_Call.apply(function.vjp, *given, *flat)
+        flat = [w if w.dim() == len(batch) + 1 else w.reshape(*batch, -1) for w in cotangents]
+        return None, *_call(function.vjp, *given, *flat)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -230,9 +242,14 @@ class _Close(torch.autograd.Function):
         return _Close.apply(robot, positions, q), 0
 
 
+def _double(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.to(torch.float64)
+
+
 def _rows(x: Tensor) -> Any:
     """(N, size) of numpy, the same memory where that can be."""
-    return x.detach().reshape(-1, x.shape[-1]).contiguous().numpy()
+    x = x.detach()
+    return (x if x.dim() == 2 else x.reshape(-1, x.shape[-1])).contiguous().numpy()
 
 
 def _leading(x: Tensor, dim: int | None, size: int) -> Tensor:

@@ -169,13 +169,37 @@ def test_a_link_can_be_set_free_and_frozen_by_name():
         with_loops("ball_rod", idle_freedoms={"rod": "maybe"})
 
 
-def test_a_swing_stays_free_and_is_named():
+def test_a_swing_is_frozen_only_beside_motors_and_is_named():
     """Mass beside the line between the ball joints: gravity turns it, not friction alone."""
     swing = mjcf("<inertial pos='.15 0 -.2' mass='.3' diaginertia='.001 .002 .002'/>")
     robot = load_robot(swing)
-    assert robot.ny == 2
-    assert any("idle_freedoms: {rod: frozen}" in warning for warning in robot.warnings)
-    assert load_robot(swing, {"idle_freedoms": {"rod": "frozen"}}).ny == 1
+    assert robot.ny == 1
+    assert robot.convert({"crank": 0.1}, targets=["rocker"]).position.shape == (1,)
+    assert any("idle_freedoms: {rod: free}" in warning for warning in robot.warnings)
+    assert load_robot(swing, {"idle_freedoms": {"rod": "free"}}).ny == 2
+    without = load_robot(swing.replace("<actuator><motor joint='crank'/></actuator>", ""))
+    assert without.ny == 2
+    assert any("idle_freedoms: {rod: frozen}" in warning for warning in without.warnings)
+
+
+def test_a_rod_that_a_cut_closes_in_its_middle_is_one_rod():
+    """Half of it hangs from the crank, half from the rocker, and a weld joins them."""
+    half = "<inertial pos='{x} 0 0' mass='.15' diaginertia='1e-9 .0003 .0003'/>"
+    first, second = half.format(x=".075"), half.format(x="-.075")
+    other = f"<body name='other' pos='.02 0 .1'><joint type='ball'/>{second}</body>"
+    source = mjcf(first).replace("</body>\n</worldbody>", f"{other}</body>\n</worldbody>")
+    source = source.replace(
+        "<connect body1='rod' body2='rocker' anchor='.3 0 0'/>",
+        "<weld body1='rod' body2='other' relpose='.3 0 0 1 0 0 0'/>",
+    )
+    robot = load_robot(source)
+    assert (robot.nv, robot.ny, len(idle_links(robot))) == (8, 1, 1)
+    oracle = MujocoOracle(mujoco.MjModel.from_xml_string(source), robot)
+    q, yd, tau = robot.close({"crank": 0.1}), np.array([0.7]), np.linspace(-1.0, 1.0, robot.nv)
+    qd = robot.spanning_velocity(q, yd)
+    qdd = robot.spanning_acceleration(q, yd, robot.forward_dynamics(q, yd, tau))
+    expected = oracle.accelerations(q, qd, tau)
+    np.testing.assert_allclose(oracle.ours(q, qd, qdd), expected, atol=1e-7)
 
 
 def test_ball_joints_made_of_hinges_are_seen():

@@ -8,7 +8,7 @@ import sys
 import casadi as ca
 import numpy as np
 import pytest
-from door_samples import arguments_of, frame_of, method_results, results_of
+from door_samples import arguments_of, dead_point, frame_of, method_results, results_of
 from mechanism_table import MECHANISMS, closed_states
 
 from rbda_ros import InputError, Robot
@@ -196,6 +196,10 @@ def test_positions_off_the_loops_and_dead_points_have_a_status() -> None:
     q[-2] += 0.1
     assert function(q)[1] == 0
     assert function(np.full(robot.nq, np.nan))[1] == 0
+    with pytest.raises(RuntimeError, match="mass_matrix"):
+        function(q[:-1])  # CasADi checks shapes
+    by_pin, dead = dead_point()
+    assert by_pin.casadi("mass_matrix", "spanning", status=True)(dead)[1] == 0
     closing = robot.casadi("mass_matrix", status=True)
     assert closing(robot.independent_position(robot.neutral()))[1] == 1
 

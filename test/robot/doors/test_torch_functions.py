@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from door_samples import arguments_of, method_results, options_of
+from door_samples import arguments_of, dead_point, method_results, options_of
 from mechanism_table import MECHANISMS, closed_states
-from scipy.optimize import brentq
 
 from rbda_ros import InputError, Robot, SingularityError
 from rbda_ros.robot.operations import OPERATIONS
@@ -181,19 +180,9 @@ def test_positions_off_the_loops_and_dead_points_are_rejected() -> None:
         function(q.float() + 0.1)
     with pytest.raises(InputError, match="takes q, qd, tau"):
         robot.torch("forward_dynamics")(q, zero)
-    by_pin = robot.with_independent_joints(["wrist_pin"])
-    pin = robot.joint_names.index("wrist_pin")
-
-    def rate_of_pin(crank: float) -> float:
-        return robot.spanning_velocity(robot.close({"crank": crank}), [1.0])[pin]
-
-    cranks = np.linspace(0.0, 2 * np.pi, 9)
-    signs = np.sign([rate_of_pin(crank) for crank in cranks])
-    k = int(np.flatnonzero(signs[1:] != signs[:-1])[0])  # between these the pin turns back
-    crank = brentq(rate_of_pin, cranks[k], cranks[k + 1], xtol=1e-14)
-    dead = torch.tensor(robot.close({"crank": crank}))
+    robot, dead = dead_point()
     with pytest.raises(SingularityError, match="dead point"):
-        by_pin.torch("mass_matrix")(dead)
+        robot.torch("mass_matrix")(torch.tensor(dead))
 
 
 def test_parameters_are_an_argument_of_the_dynamics_alone() -> None:
