@@ -64,8 +64,7 @@ class DemoSource(Node):
         self._sim.step(robot.actuator_efforts(q, robot.inverse_dynamics(q, yd, ydd)))
 
     def _publish(self) -> None:
-        now = self.get_clock().now()
-        t = now.nanoseconds * 1e-9
+        t = self.get_clock().now().nanoseconds * 1e-9
         if self._begin is None:
             self._begin = t
         steps = min(round((t - self._begin - self._sim.time) / self._sim.dt), MAX_STEPS)
@@ -73,7 +72,7 @@ class DemoSource(Node):
             self._drive()
         if steps < 0 or steps == MAX_STEPS:
             self._begin = t - self._sim.time
-        self._message.header.stamp = now.to_msg()
+        self._message.header.stamp = self.get_clock().now().to_msg()  # the steps took time
         self._message.position = self._robot.independent_position(self._sim.q).tolist()
         self._message.velocity = self._sim.qd[self._independent].tolist()
         self._publisher.publish(self._message)
