@@ -43,7 +43,7 @@ help:
 	@echo "make browser   Debian's Chromium for the tests of the page, where apt and root are at hand"
 	@echo "make aarch64   a compiler and an emulator for the tests of kernels for aarch64, likewise"
 	@echo "make docs      the documentation site, in build/docs"
-	@echo "make screenshots  the pictures of the page in docs/pictures and docs/cookbook"
+	@echo "make screenshots  the pictures of the page in docs/pictures, docs/cookbook and build/robots"
 	@echo "make soak      ten minutes of everything at once (MINUTES=...)"
 	@echo "make faults    killed drivers and nodes, full disks, jumping clocks"
 	@echo "make fuzz      100,000 inputs for every reader (RUNS=...)"
@@ -128,6 +128,7 @@ docs: install
 
 screenshots: install browser
 	@$(VENV)/python tools/screenshots.py
+	@$(VENV)/python tools/screenshots.py --robots build/robots
 
 # Each ends by itself with a table of verdicts; KEEP=--write keeps it in docs/hardening.md.
 MINUTES ?= 10

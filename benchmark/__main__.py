@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -57,8 +58,10 @@ def _latency() -> None:
 
 
 def _stream() -> None:
-    with console.status(stream.rows.__doc__ or ""):
-        rows = list(stream.rows())
+    rows = []
+    for row in stream.rows():  # some seven minutes
+        rows.append(row)
+        console.print(f"{row['work']}, {row['node']}: {row['median_us']:.0f} us")
     _show("Round trips with a client in C; ratios to the echo, and to the same without load", rows)
     _write(DOCS / "stream.csv", rows)
 
@@ -152,16 +155,24 @@ def _contacts() -> None:
             rows += list(section())
     _show("Methods with contacts (us), and what is missed; ratio: peer over ours", rows)
     _write(DOCS / "contacts.csv", rows)
-    write_block("contacts", table(rows), DOCS / "contacts.md")
+    load = (
+        f"Load of the machine at the end of this run: {os.getloadavg()[0]:.1f} processes on"
+        f" {os.cpu_count()} cores; with more processes than cores, only ratios count."
+    )
+    write_block("contacts", [*table(rows), "", load], DOCS / "contacts.md")
 
 
 def _loops() -> None:
-    with console.status("loops embedded or by their forces"):
-        method_rows = list(loop_methods.rows())
-    _show("Instructions of forward dynamics, two chains and a loop", method_rows)
-    console.print(f"cassie, the same: {loop_methods.cassie_counts()}")
+    page, method_rows = DOCS / "contacts.md", []
+    for row in loop_methods.rows():  # shown one by one: some take a quarter of a minute
+        console.print("two chains and a loop:", ", ".join(f"{k} {x}" for k, x in row.items()))
+        method_rows.append(row)
+    cassie = loop_methods.cassie_table(loop_methods.cassie_counts())
+    console.print("\n".join(cassie))
     _write(DOCS / "loop_methods.csv", method_rows)
     loop_methods.plot(method_rows, DOCS / "pictures" / "loop_methods.svg")
+    write_block("cassie_loops", cassie, page)
+    write_block("largest_loop", loop_methods.largest_loop(method_rows), page)
 
 
 def _show(title: str, rows: list[dict[str, object]]) -> None:
@@ -213,6 +224,7 @@ def _gradients() -> None:
         rows = list(gradients.rows())
     _show("Value and gradient of 4,096 states; ratios to operation and derivatives in numpy", rows)
     _write(DOCS / "gradients.csv", rows)
+    write_block("gradients", table(rows), DOCS / "learning.md")
 
 
 def _quantities() -> None:
@@ -224,6 +236,7 @@ def _quantities() -> None:
     )
     _show("Those below what is wanted", [row for row in rows if row["good"] == "no"])
     _write(DOCS / "quantities.csv", rows)
+    write_block("quantities", table(quantities.least(rows)))
 
 
 def _optimal_control() -> None:
@@ -231,6 +244,7 @@ def _optimal_control() -> None:
         rows = list(optimal_control.rows())
     _show("Optimal motions; ratios to the tree with loop constraints", rows)
     _write(DOCS / "optimal_control.csv", rows)
+    write_block("optimal_control", table(rows), DOCS / "predictive_control.md")
 
 
 SECTIONS = {

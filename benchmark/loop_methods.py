@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
 
 from benchmark.cassie import cassie
 from benchmark.parallel_chains import parallel_chains
 from rbda_ros import load_robot
-from rbda_ros.kernels.methods import LARGEST_CLUSTER
 
 DEPTHS = (5, 10, 20, 40)
 LOOPS = (1, 2, 3, 5, 10, 20, 40)
-NO_LOOPS: Mapping[str, object] = MappingProxyType({})
+METHODS = {
+    "embed": "every loop embedded",
+    "proximal": "every loop `proximal`",
+    "auto": "`auto`: plantar rods embedded, Achilles rods `proximal`",
+}
 
 
 def rows() -> Iterator[dict[str, object]]:
@@ -22,14 +24,15 @@ def rows() -> Iterator[dict[str, object]]:
         for depth in DEPTHS:
             for loop in (loop for loop in LOOPS if loop <= depth):
                 urdf = parallel_chains(depth, loop, kind)  # type: ignore[arg-type]
-                small = 2 * loop + 1 <= LARGEST_CLUSTER
+                trial = load_robot(urdf, {"method": "auto"}).loop_methods.trials["loop"]
+                tried = [n for n in (trial.embedded, trial.by_forces) if n is not None]
                 yield {
                     "loop": kind,
                     "depth": depth,
                     "body": loop,
-                    "embed": _instructions(urdf, "embed") if small else None,
-                    "proximal": _instructions(urdf, "proximal"),
-                    "auto": _instructions(urdf, "auto"),
+                    "embed": trial.embedded,
+                    "proximal": trial.by_forces,
+                    "auto": min(tried),
                 }
 
 
@@ -37,15 +40,26 @@ def cassie_counts() -> dict[str, int]:
     """Instructions of cassie's forward dynamics by each method."""
     urdf, loops = cassie()
     return {
-        method: _instructions(urdf, method, loops, True) for method in ("embed", "proximal", "auto")
+        method: load_robot(urdf, {**loops, "method": method}, floating_base=True)
+        .kernel("forward_dynamics")
+        .instructions
+        for method in METHODS
     }
 
 
-def _instructions(
-    urdf: str, method: str, loops: Mapping[str, object] = NO_LOOPS, floating_base: bool = False
-) -> int:
-    robot = load_robot(urdf, {**loops, "method": method}, floating_base=floating_base)
-    return robot.kernel("forward_dynamics").instructions
+def cassie_table(counts: dict[str, int]) -> list[str]:
+    """The counts of `cassie_counts` as a table."""
+    lines = ["| Cassie, instructions of forward dynamics | |", "|---|---:|"]
+    return lines + [f"| {METHODS[method]} | {count:,} |" for method, count in counts.items()]
+
+
+def largest_loop(rows: list[dict[str, object]]) -> list[str]:
+    """A sentence about the rod between the twentieth bodies of chains of forty."""
+    chosen = next(r for r in rows if (r["loop"], r["depth"], r["body"]) == ("rod", 40, 20))
+    return [
+        "A rod between the twentieth bodies of chains of forty, a loop of 41 bodies, takes",
+        f"{chosen['auto']:,} instructions.",
+    ]
 
 
 def plot(rows: list[dict[str, object]], path: Path) -> None:

@@ -71,6 +71,11 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(map(shown, every[:MAX_LISTED])) + (f" and {more} more" if more > 0 else "")
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number with its noun: "1 joint", "2 joints"."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
 def shown(name: str) -> str:
     """A name that anybody may have chosen, for a sentence: of readable length, and on its line."""
     return _printable(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}...")

@@ -56,7 +56,10 @@ def spatial_inertia(mass: float, com: Array, rotational: Array) -> Array:
         rotational: (3, 3) inertia about the centre of mass, in the frame's axes [kg m^2].
     """
     c = np.array([[0, -com[2], com[1]], [com[2], 0, -com[0]], [-com[1], com[0], 0]])
-    return np.block([[rotational - mass * c @ c, mass * c], [-mass * c, mass * np.eye(3)]])
+    about_origin = rotational - mass * c @ c
+    # Symmetric to the last digit: entries that differ by rounding are two constants of a program.
+    about_origin = (about_origin + about_origin.T) / 2
+    return np.block([[about_origin, mass * c], [-mass * c, mass * np.eye(3)]])
 
 
 def rpy_matrix(rpy: tuple[float, float, float]) -> Array:

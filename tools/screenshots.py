@@ -24,6 +24,10 @@ LEG = [ROOT / "config" / "robots" / name for name in ("demo_leg.urdf", "demo_leg
 ENDS = ("urdf", "yaml")
 SETTLED = 4.0  # [s] until the picture stands still, with software WebGL
 CLOSE_NOTICE = "document.querySelector('.mantine-Notification-closeButton')?.click()"
+# Folders open slowly, and software WebGL lets them hang between.
+AT_REST = """!document.getAnimations().some(a => a instanceof CSSTransition) &&
+  document.querySelector('#rbda-status').getBoundingClientRect().top < 100 &&
+  document.querySelector('#rbda-name').getBoundingClientRect().top < 200"""
 HIDE_PANEL = """(() => {
   let e = document.querySelector('#rbda-status');
   while (e.parentElement.getBoundingClientRect().width < 0.6 * innerWidth) e = e.parentElement;
@@ -43,7 +47,7 @@ def opened(urdf, loops=None, size=(1100, 760)):
                 browser.wait_for("document.querySelector('#rbda-status')")
                 time.sleep(SETTLED)
                 browser.evaluate(CLOSE_NOTICE)
-                browser.box("document.querySelector('#rbda-status')")  # the panel is at rest
+                browser.wait_for(AT_REST)
                 yield browser
         finally:
             process.terminate()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rbda_ros import Contact, InputError, ModelError, load_robot
+from rbda_ros import Contact, FrictionContact, InputError, ModelError, load_robot
 from rbda_ros.engine import core
 from rbda_ros.robot.operations import METHODS, OPERATIONS
 from rbda_ros.robot.state import State
@@ -31,6 +31,8 @@ FILES = {
 }
 CONTACTS = {}
 """Of each robot, the same all the time."""
+STEPS = 0.02
+"""Share of calls that are steps with friction, which take some 100 times as long as others."""
 COUNTS = 1, 3, 40, 150
 """Of rows: of one block and of several."""
 
@@ -150,8 +152,52 @@ def more_arguments(rng, robot, method):
     return []
 
 
+def step_once(rng, robot):
+    """One step with friction, its inverse, or the solver of cones alone."""
+    link, dt = robot.description.links[-1].name, rng.choice([1e-3, 1e-2])
+    kinds = [{}, {"stiffness": 1e4, "damping": 10.0}, {"restitution": 0.5}]
+    feet = [
+        FrictionContact(
+            link, (0.1 * i, 0.0, 0.0), friction=rng.choice([0.0, 0.7]), **rng.choice(kinds)
+        )
+        for i in range(rng.choice([1, 2, 4]))
+    ]
+    given = [good(rng, robot, kind) for kind in ("Position", "Velocity", "Velocity")]
+    if rng.random() < 0.3:
+        given = in_rows(rng, robot, given)
+    if rng.random() < 0.1:
+        given[rng.randrange(3)] = bad(rng)
+    options = {"distances": bad(rng)} if rng.random() < 0.05 else {}
+    kind = rng.random()
+    if kind < 0.4:
+        step = robot.frictional_step(*given, feet, dt, **options)
+        if rng.random() < 0.5:
+            step = robot.frictional_step(*given, feet, dt, warm_start=step)
+        return step
+    if kind < 0.5:
+        held = [Contact(link, (0.0, 0.1, 0.0), rows=("x",))]
+        return robot.frictional_step(*given, feet, dt, held=held, max_iterations=3)
+    if kind < 0.6:
+        return robot.frictional_inverse_dynamics(*given, feet, dt)
+    letters = "".join(rng.choice("cpbe") for _ in range(rng.choice([0, 1, 3, 8])))
+    sizes = [sum(3 if letter == "c" else 1 for letter in letters), len(letters)]
+    if rng.random() < 0.3:
+        sizes[rng.randrange(2)] += rng.choice([-1, 1])
+    m, blocks = (max(size, 0) for size in sizes)
+    random = np.random.default_rng(rng.randrange(1000))
+    J = random.normal(size=(2, m, rng.choice([1, 6, 30])))
+    A, g = J @ np.swapaxes(J, 1, 2), random.normal(size=(2, m))
+    problem = [letters, A, g, random.uniform(0.0, 1.0, (2, blocks)), np.zeros((2, m))]
+    if rng.random() < 0.1:
+        problem[rng.randrange(5)] = bad(rng)
+    return core.solve_cones(*problem, rng.random() < 0.8, 1e-10, rng.choice([1, 50]))
+
+
 def call_once(rng, robot, counts):
     """One call of some method."""
+    if rng.random() < STEPS:
+        count_answer(counts, step_once, rng, robot)
+        return
     method = rng.choice(METHODS)
     record = OPERATIONS.get(method)
     kinds = OTHERS[method] if record is None else [each.kind for each in record.arguments]
@@ -168,8 +214,13 @@ def call_once(rng, robot, counts):
         given = given[:-1]
     takes_friction = record is not None and record.wrenches
     options = {"friction": True} if takes_friction and rng.random() < 0.3 else {}
+    count_answer(counts, getattr(robot, method), *given, **options)
+
+
+def count_answer(counts, function, *given, **options):
+    """Call a function, and count its answer or error."""
     try:
-        answer = getattr(robot, method)(*given, **options)
+        answer = function(*given, **options)
     except (InputError, ModelError, TypeError, ValueError) as error:
         counts[type(error).__name__] = counts.get(type(error).__name__, 0) + 1
         return

@@ -73,7 +73,12 @@ def _run(chosen: list[str], scope: Scope, console: Console) -> None:
 
 
 def _with_times(module: ModuleType, name: str, rows: list[Row]) -> list[Row]:
-    """Published rows with the counts of new ones; rows that are new as they are."""
+    """Published rows with the counts of new ones; rows that are new as they are.
+
+    Of a figure that counts nothing, the published rows stay.
+    """
+    if not module.COUNTS:
+        return read_rows(name) or rows
     new = {tuple(str(row[k]) for k in module.KEYS): row for row in rows}
     merged = []
     for row in read_rows(name):

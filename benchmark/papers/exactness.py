@@ -58,16 +58,8 @@ def text(rows: list[Row]) -> str:
     general = exact - count["chain of 18 without rotors"] + count["chain of 12 without rotors"]
     each = {j: count["mini_cheetah"] - count[f"mini_cheetah without {j} rotors"] for j in JOINTS}
     shown = ", ".join(f"{value / 4:.0f} at each {joint}" for joint, value in each.items())
-    cheetah = CHEETAH.format(shown=shown, left=0.06 * count["mini_cheetah, approximate"] / 12)
+    cheetah = f"\nmini_cheetah's gears add {shown}: knees are tips.\n"
     return PROOF.format(table="\n".join(lines), general=general / 6, cheetah=cheetah)
-
-
-CHEETAH = """
-mini_cheetah's gears add {shown}: knees are tips.
-A ratio of 1.06 would leave {left:.0f} a gear on average. The 35 that were counted before rotors
-were armatures had the rotor's own velocity, gyroscopic force and rows in them; these were not
-needed, and are gone.
-"""
 
 
 def _remove(urdf: str, start: str, ending: str = "") -> str:
@@ -92,8 +84,8 @@ w + yd. Its energy I (w + n yd)^2 / 2 is, identically in w and yd,
 a spin inertia n I on the link, (1 - n) I on p, both constants of the model, and an armature
 A = n (n - 1) I of the joint. The Lagrangian is the same function, so the dynamics are, gyroscopic
 torques included (`cluster_tree/armature.py`; a belt gives a constant armature matrix in the same
-way). What exactness costs inverse dynamics is `A ydd` added to the torque: two operations a gear,
-and no algorithm can do with none, as the torque depends on A.
+way). Exactness adds `A ydd` to the torque of inverse dynamics: two operations per gear. No
+algorithm can avoid them, because the torque depends on A.
 
 **Forward dynamics.** Let IA be the articulated inertia (6 x 6) of the link with its spin inertia,
 s = z' IA z, U = IA z. The approximate robot has D = s and hands on Ia = IA - U U'/s, for which
@@ -116,10 +108,10 @@ link in the middle of a chain, with k components of its offset r that are not ze
 | force: z' pa = tau - A w with w = (u - U' c) / D; c has five entries, and without A no w | 12 |
 | acceleration: one more entry of U' a, and of a | 2 |
 
-in all 34 + 4 k: {general:.0f} by count for a chain with k = 1. Every number in it is one that the
-answer depends on, so within the recursion, where a body hands its parent an inertia and a force in
-the parent's frame, nothing can be left out. Less is needed only where numbers are zero by
-structure, as in a constant IA at the tips.
+in all 34 + 4 k: {general:.0f} by count for a chain with k = 1. The result
+depends on each of these numbers. Within the recursion, in which a body passes an inertia and a
+force in the parent's frame to its parent, none can be left out. Fewer operations suffice only where
+numbers are zero by structure, as in a constant IA at the tips.
 {cheetah}
 **MIT Humanoid.** 14 gears as above, and two belts, each with two rotors on the thigh and a constant
 armature matrix of knee and ankle that is not diagonal: n_2 (n_1 - 1) I couples them (n_1, n_2 the

@@ -20,8 +20,6 @@ TREES = 4
 NAMES = {"inverse_dynamics": "RNEA", "mass_matrix": "CRBA", "forward_dynamics": "ABA"}
 KEYS = ("bodies", "seed")
 COUNTS = tuple(f"{name}_{whose}" for name in NAMES.values() for whose in ("ours", "article"))
-WITHIN = 0.02
-"""Entries of random frames coincide, or not, by their last digit, which the processor decides."""
 
 
 def run(scope: Scope) -> list[Row]:

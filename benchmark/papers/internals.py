@@ -283,12 +283,39 @@ class Article:
         """Length of the program that a function's trace is."""
         sizes = {"mass_matrix": 1}
         symbols = [ca.SX.sym(f"x{i}", self.N) for i in range(sizes.get(name, 3))]
-        function = ca.Function(name, symbols, ca.cse([ca.SX(getattr(self, name)(*symbols))]))
+        outputs = [ca.SX(getattr(self, name)(*symbols))]
+        function = ca.Function(name, symbols, ca.cse(_rounded(symbols, outputs)))
         return int(function.n_instructions())
 
     def value(self, name: str, *inputs: np.ndarray) -> np.ndarray:
         """A function in numbers."""
         return np.asarray(getattr(self, name)(*(ca.DM(x) for x in inputs))).squeeze()
+
+
+def _rounded(inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> list[ca.SX]:
+    """Expressions with every constant rounded to ten decimals, to count their operations.
+
+    A 6 x 6 product computes entries twice that are equal, such as ``U_i / d U_j`` and ``U_j / d
+    U_i``, or zero. Whether rounding leaves them so depends on the vector instructions of the
+    processor, and CasADi shares constants that are equal: the count would depend on the machine.
+    """
+    function = ca.Function("unrounded", list(inputs), list(outputs))
+    work = [ca.SX(0)] * function.sz_w()
+    found = [[ca.SX(0)] * output.nnz() for output in outputs]
+    for k in range(function.n_instructions()):
+        operation, into = function.instruction_id(k), function.instruction_output(k)
+        taken = function.instruction_input(k)
+        if operation == ca.OP_INPUT:
+            work[into[0]] = inputs[taken[0]].nz[taken[1]]
+        elif operation == ca.OP_OUTPUT:
+            found[into[0]][into[1]] = work[taken[0]]
+        elif operation == ca.OP_CONST:
+            work[into[0]] = ca.SX(round(function.instruction_constant(k), 10))
+        else:
+            terms = [work[i] for i in taken]
+            work[into[0]] = (ca.SX.unary if len(terms) == 1 else ca.SX.binary)(operation, *terms)
+    pairs = zip(outputs, found, strict=True)
+    return [ca.sparsify(ca.SX(o.sparsity(), ca.vertcat(*entries))) for o, entries in pairs]
 
 
 def _crm(v: Matrix) -> Matrix:

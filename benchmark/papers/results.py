@@ -78,7 +78,7 @@ def differences(module: ModuleType, published: list[Row], now: list[Row]) -> lis
 
     Args:
         module: a figure's; ``KEYS`` are the columns that identify a row, ``COUNTS`` those that must
-            be equal, or within a share of ``WITHIN`` where it has one.
+            be equal.
         published: rows of the page.
         now: rows of a new run; any of them, with empty cells where nothing was counted.
     """
@@ -93,9 +93,6 @@ def differences(module: ModuleType, published: list[Row], now: list[Row]) -> lis
             continue
         for column in module.COUNTS:
             then, value = str(by_key[key][column]), str(row[column])
-            within = getattr(module, "WITHIN", 0.0)
-            if within and value and then and near(float(value), float(then), within):
-                continue
             if value not in ("", then):
                 found.append(f"{', '.join(key)}: {column} is {value}, the page has {then}")
     return found

@@ -55,8 +55,8 @@ def claims(rows: list[Row]) -> list[Claim]:
             "operations, three iterations, four feet",
             judge(near(go1, 0.2, 0.25)),
             "not",
-            "the order is the paper's, the amount is not. It compares our constrainedABA with our"
-            " proxLTL, so more is no improvement on the paper",
+            "the order of the algorithms is as in the paper, the amount differs. Both are ours, so"
+            " that a larger difference is no improvement on the paper",
         ),
         Claim(
             "larger robots gain more",

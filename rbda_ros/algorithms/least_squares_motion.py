@@ -65,8 +65,10 @@ def least_squares_motion(
     relative = s / (largest or 1.0)
     rank = int(np.sum(relative > RANK_TOLERANCE))
     U, s, Vt = U[:, :rank], s[:rank], Vt[:rank]
-    along = (U.T @ (root * (b - J @ free))) / s
-    ydd = free + np.linalg.solve(L, Vt.T @ along)
+    along, ydd = np.zeros(rank), free
+    for _ in range(2):  # the second time for what rounding left of a motion much smaller than free
+        step = (U.T @ (root * (b - J @ ydd))) / s
+        along, ydd = along + step, ydd + np.linalg.solve(L, Vt.T @ step)
     f = root * (U @ (along / s))
     low, high = RESOLVED
     resolved = not np.any((relative > low) & (relative < high))

@@ -8,24 +8,48 @@ Used from outside: `main` and `serve`, the entry points.
 from __future__ import annotations
 
 import gc
-import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
+
+from rbda_ros.node.stop_signals import StopSignals, end_at_signals, end_process
+
+UNTIL_STOPPED = {"serve", "simulate", "demo", "view"}
+"""Commands for which Ctrl-C is the usual end."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``rbda_ros``; returns the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run ``rbda_ros``; returns the exit code.
+
+    Args:
+        argv: arguments. If they are given, most commands leave the signals of the process alone.
+    """
+    if argv is None:
+        return _run_as_program(sys.argv[1:])
+    return _run(argv)
+
+
+def serve() -> int:
+    """Run the program ``dynamics``, the node; returns the exit code."""
+    return _run_as_program(["serve", *sys.argv[1:]])
+
+
+def _run_as_program(arguments: Sequence[str]) -> int:
+    """Run a command in a process of its own, which a signal ends quietly at any time."""
+    if UNTIL_STOPPED.intersection(arguments[:1]) and "--mujoco" not in arguments:
+        end_at_signals(0)  # while modules are imported; then the command has signals of its own
+        return _run(arguments)
+    signals = StopSignals(interrupt=True)
     try:
-        with _ending_quietly():
-            run = _program(arguments)
-        return run()
+        return _run(arguments)
     except KeyboardInterrupt:
-        return 0
+        # Python would end by SIGINT if the exception has passed through an exec().
+        end_process(signals.exit_code)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        return _program(arguments)()
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "rbda_ros":
             raise
@@ -35,11 +59,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
-
-
-def serve() -> int:
-    """Run the program ``dynamics``, the node; returns the exit code."""
-    return main(["serve", *sys.argv[1:]])
 
 
 def _program(arguments: Sequence[str]) -> Callable[[], int]:
@@ -59,21 +78,3 @@ def _program(arguments: Sequence[str]) -> Callable[[], int]:
     from rbda_ros.cli.commands import main as run_command
 
     return partial(run_command, arguments)
-
-
-@contextmanager
-def _ending_quietly() -> Iterator[None]:
-    """End at once when told to, while modules are imported: there is nothing to tidy up yet.
-
-    Python would end in a traceback, from wherever among the imports it happens to be.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what signals do
-        return
-    numbers = signal.SIGINT, signal.SIGTERM
-    before = [signal.signal(number, lambda *_: os._exit(0)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

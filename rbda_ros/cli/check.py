@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -12,11 +12,15 @@ import numpy as np
 
 from rbda_ros.cli.inspection import constraint_facts
 from rbda_ros.cli.robot_arguments import add_robot_arguments, load
+from rbda_ros.cluster_tree.closing.newton import solve
+from rbda_ros.cluster_tree.closing.tolerances import NEARBY, SINGULAR
+from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.description.loop_conventions import frames_by_pairs
 from rbda_ros.description.loop_writer import write_constraints
 from rbda_ros.description.model import Attachment, Coupling, CutJoint, CutType
-from rbda_ros.errors import ClosureError, ModelError, SingularityError
+from rbda_ros.errors import ModelError, counted
 from rbda_ros.robot.robot import Robot
+from rbda_ros.spatial import Array
 
 Grade = Literal["ok", "info", "warn", "fail"]
 POOR = 1e-3
@@ -69,8 +73,9 @@ def run(args: argparse.Namespace) -> int:
 
 def verdicts(robot: Robot) -> Iterator[Verdict]:
     """Verdicts about a robot that loads."""
-    joints = len(robot.joint_names)
-    yield Verdict("ok", "mobility", f"{robot.ny} degrees of freedom, {joints} moving joints")
+    joints = counted(len(robot.joint_names), "moving joint")
+    freedom = counted(robot.ny, "degree of freedom", "degrees of freedom")
+    yield Verdict("ok", "mobility", f"{freedom}, {joints}")
     yield from _loops(robot)
     yield from _motion(robot)
     yield from _joints(robot)
@@ -83,7 +88,8 @@ def _loops(robot: Robot) -> Iterator[Verdict]:
     if not robot.has_loops:
         yield Verdict("ok", "loops", "none")
         return
-    residual = np.abs(robot.kernel("loop_state").call(robot.neutral())[0]).max(initial=0.0)
+    loops = [(node.loop, node.home) for node in robot.cluster_nodes if node.loop is not None]
+    residual = max(np.abs(loop.residual(home)).max(initial=0.0) for loop, home in loops)
     yield Verdict("ok", "closes", f"to {residual:.1e} at the assembly")
     facts = [fact for node in robot.cluster_nodes for fact in constraint_facts(node)]
     redundant = {fact.name: fact.rows - fact.rows_kept for fact in facts}
@@ -153,24 +159,55 @@ def _motion(robot: Robot) -> Iterator[Verdict]:
         return
     worst, stops = 1.0, 0
     for seed in range(4):
-        rng = np.random.default_rng(seed)
-        way = rng.normal(size=robot.ny)
+        way = np.random.default_rng(seed).normal(size=robot.ny)
         way *= STEP / np.abs(way).max(initial=1e-9)
-        q = robot.neutral()
-        for _ in range(STEPS):
-            try:
-                ahead = robot.integrate(q, way)
-                q = robot.close(ahead, ahead)
-                worst = min(worst, robot.state(q).conditioning)
-            except (ClosureError, SingularityError):
-                stops += 1
-                break
+        ended, at = False, 0
+        for node in robot.cluster_nodes:
+            part = way[at : at + len(node.independent)]
+            at += len(node.independent)
+            if node.loop is not None:
+                least, ends = _follow(node.loop, node.home, node.independent, part)
+                worst, ended = min(worst, least), ended or ends
+        stops += ended
     grade: Grade = "ok" if worst >= POOR else "warn"
     text = f"{worst:.1e} at worst over {4 * STEPS} steps of {STEP:g} (1 is best, 0 a dead point)"
     yield Verdict(grade, "conditioning", text)
     if stops:
         text = f"{stops} of 4 directions end where the loops can go no farther"
         yield Verdict("info", "range", text)
+
+
+def _follow(loop: Loop, home: Array, independent: Sequence[int], way: Array) -> tuple[float, bool]:
+    """Least conditioning of one cluster along a direction of y, and whether its loops end there.
+
+    Numbers alone, without the kernels of `Robot.close`: tracing these takes seconds.
+    """
+    chosen = list(independent)
+    dependent = [j for j in range(loop.nv) if j not in chosen]
+    q, worst = home, 1.0
+    for _ in range(1 if loop.constant else STEPS):
+        K = loop.jacobian(q)
+        worst = min(worst, _conditioning(K, dependent))
+        if worst < SINGULAR:
+            return worst, True
+        qd = np.zeros(loop.nv)
+        qd[chosen] = way
+        qd[dependent] = np.linalg.lstsq(K[:, dependent], -K[:, chosen] @ way, rcond=None)[0]
+        ahead = loop.integrate(q, qd)
+        closed = solve(loop, ahead, dependent)
+        if not closed.ok or np.abs(closed.q - ahead).max(initial=0.0) > NEARBY:
+            return worst, True
+        q = closed.q
+    return worst, False
+
+
+def _conditioning(K: Array, dependent: Sequence[int]) -> float:
+    """The number of `straight_line.conditioning`, of K (rows, nv) at one position."""
+    if not dependent:
+        return 1.0
+    unit = K / np.maximum(np.linalg.norm(K, axis=1, keepdims=True), 1e-150)
+    sizes = np.abs(np.diag(np.asarray(np.linalg.qr(unit[:, dependent], mode="r"))))
+    return float(sizes.min() / max(1.0, sizes.max()))
 
 
 def _joints(robot: Robot) -> Iterator[Verdict]:

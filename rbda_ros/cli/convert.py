@@ -17,7 +17,7 @@ from rbda_ros.description.report import Report
 from rbda_ros.description.source import urdf_text
 from rbda_ros.description.urdf_writer import write_urdf
 from rbda_ros.description.xml_text import LARGEST_TEXT, children, parse_xml
-from rbda_ros.errors import ModelError
+from rbda_ros.errors import ModelError, counted
 
 MJCF_ENDINGS = (".xml", ".mjcf")
 """Of files that are written as MJCF."""
@@ -98,8 +98,9 @@ def run(args: argparse.Namespace) -> int:
         return 1
     for warning in description.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    print(f"{args.output}: {len(description.links)} links, {len(description.joints)} joints")
-    print(f"{loops}: {len(description.constraints)} constraints")
+    links = counted(len(description.links), "link")
+    print(f"{args.output}: {links}, {counted(len(description.joints), 'joint')}")
+    print(f"{loops}: {counted(len(description.constraints), 'constraint')}")
     return 0
 
 
@@ -160,11 +161,13 @@ def _write_mjcf(args: argparse.Namespace) -> int:
         args.output.write_text(export.text, encoding="utf-8")
         for note in (*robot.warnings, *export.notes):
             print(f"warning: {note}", file=sys.stderr)
-        print(
-            f"{args.output}: {len(robot.links)} links, {len(export.joints)} joints,"
-            f" {len(robot.description.constraints)} constraints,"
-            f" {len(robot.actuated_coordinates)} motors"
+        counts = (
+            counted(len(robot.links), "link"),
+            counted(len(export.joints), "joint"),
+            counted(len(robot.description.constraints), "constraint"),
+            counted(len(robot.actuated_coordinates), "motor"),
         )
+        print(f"{args.output}: {', '.join(counts)}")
         if poses is not None:
             path = args.output.with_name(f"{args.output.stem}_poses.npz")
             np.savez(path, allow_pickle=False, **poses)

@@ -16,6 +16,7 @@ from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.spanning_tree import SpanningTree
 from rbda_ros.description.model import Constraint, CutJoint, constraint_type
+from rbda_ros.errors import counted
 from rbda_ros.robot.robot import Robot
 
 LONGEST = 40
@@ -45,7 +46,8 @@ def graph(robot: Robot) -> str:
         inside = [_body(robot, number, "") for number in node.numbers]
         inside += _constraints(k, node)
         if len(node.bodies) > 1 or node.loop is not None:
-            bodies, freedoms = _count(len(node.bodies), "body"), _count(node.ny, "freedom")
+            bodies = counted(len(node.bodies), "body", "bodies")
+            freedoms = counted(node.ny, "freedom")
             label = _text(f"cluster {shorten(node.name)}: {bodies}, {freedoms}")
             look = f'style="rounded,filled", fillcolor="#eef2f8", color="#c5cfde", label={label}'
             inside = [f"subgraph cluster_{k} {{", f"graph [{look}, fontsize=10]", *inside, "}"]
@@ -125,8 +127,8 @@ def _mark(dot: str) -> str:
 
 def _title(robot: Robot) -> str:
     facts = (
-        _count(len(robot.spanning_tree.bodies), "body"),
-        _count(len(robot.clusters), "cluster"),
+        counted(len(robot.spanning_tree.bodies), "body", "bodies"),
+        counted(len(robot.clusters), "cluster"),
         f"{robot.nv} velocities, {robot.ny} independent",
         "floating base" if robot.floating_base else "fixed base",
     )
@@ -181,11 +183,6 @@ def _loop_edges(robot: Robot, k: int, node: ClusterNode) -> Iterator[str]:
     for place, constraint in enumerate(node.loop.constraints if node.loop else ()):
         for number in joined_bodies(robot.spanning_tree, constraint):
             yield f'b{number} -> c{k}_{place} [dir=none, style=dashed, color="{RED}"]'
-
-
-def _count(number: int, what: str) -> str:
-    several = {"body": "bodies"}.get(what, f"{what}s")
-    return f"{number} {what if number == 1 else several}"
 
 
 def _text(text: str) -> str:

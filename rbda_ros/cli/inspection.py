@@ -23,7 +23,7 @@ from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.constraints import CUT_ROWS, CutFrames
 from rbda_ros.cluster_tree.spanning_tree import SpanningTree
 from rbda_ros.description.model import Constraint, Coupling, CutJoint, constraint_type
-from rbda_ros.errors import ModelError
+from rbda_ros.errors import ModelError, counted
 from rbda_ros.robot.robot import Robot
 
 WIDTH = 80
@@ -158,10 +158,6 @@ def _term(factor: float, joint: str) -> str:
     return f"{sign} {joint}" if abs(factor) == 1.0 else f"{sign} {abs(factor):g} {joint}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _stacked(links: Sequence[str]) -> list[str]:
     """Lines of a link's cell: the body's own link, and what is fixed to it below."""
     return [*links[:1], *(f"+ {link}" for link in links[1:])]
@@ -225,11 +221,11 @@ class _Writer:
         """Name, mass and sizes; then what is odd about the robot."""
         robot = self.robot
         base = "floating base" if robot.floating_base else "fixed base"
-        bodies = _count(len(robot.spanning_tree.bodies), "body").replace("bodys", "bodies")
+        bodies = counted(len(robot.spanning_tree.bodies), "body", "bodies")
         facts = (
             f"moving mass {robot.mass:.4g} kg",
             base,
-            f"{bodies} in {_count(len(self.robot.cluster_nodes), 'cluster')}",
+            f"{bodies} in {counted(len(self.robot.cluster_nodes), 'cluster')}",
         )
         sizes = (
             f"nq {robot.nq}",
@@ -325,7 +321,7 @@ class _Writer:
         return Text("\n").join([Text(own), *(Text(link, "dim") for link in fixed)])
 
     def _constraint(self, facts: ConstraintFacts) -> Text:
-        rows = _count(facts.rows, "row")
+        rows = counted(facts.rows, "row")
         if facts.rows_kept != facts.rows:
             rows = f"{facts.rows_kept} of {rows} kept"
         text = Text()

@@ -44,7 +44,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "bags", nargs="+", metavar="IN", help="bags, folders of bags, globs; paths or URLs"
     )
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="folder for the twins")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="OUT", help="folder for the labelled bags"
+    )
     add_model_arguments(parser)
     add_hold_argument(parser)
     parser.add_argument("--parquet", action="store_true", help="a table of samples beside each bag")

@@ -10,7 +10,7 @@ from typing import Any
 
 from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.errors import ModelError
-from rbda_ros.node.stop_signals import StopSignals, end_process
+from rbda_ros.node.stop_signals import StopSignals
 from rbda_ros.view.page import Page, ViewError
 
 NODE_PERIOD = 1.0 / 60.0
@@ -41,8 +41,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the page until Ctrl-C; returns the exit code."""
     stop = threading.Event()
-    # At once: there is nothing to save, and servers take seconds to stop on a busy machine.
-    StopSignals().then(lambda: end_process(0))
+    # They end it at once: there is nothing to save, and a server takes seconds to stop.
+    StopSignals()
     try:
         if args.node is not None:
             return _follow(args, stop)

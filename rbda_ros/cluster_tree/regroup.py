@@ -24,6 +24,7 @@ import numpy as np
 
 from rbda_ros.cluster_tree.armature import SAME_AXIS, absorb_rotors
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
+from rbda_ros.cluster_tree.inertial_parameters import inertial_parameters, spatial_inertia_of
 from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Array, Transform
@@ -135,10 +136,11 @@ def _unseen(body: Body, inertia: Array) -> Array:
 
 
 def _at_parent(X_tree: Transform, inertia: Array) -> Array:
-    """``X' I X`` in numbers."""
+    """``X' I X`` in numbers, of ten parameters: rounding leaves no entry beside its equal."""
     X = np.asarray(X_tree @ np.eye(6))
-    moved = X.T @ inertia @ X
-    return (moved + moved.T) / 2
+    moved = inertial_parameters(X.T @ inertia @ X)
+    moved[0] = inertia[5, 5]
+    return spatial_inertia_of(moved)
 
 
 def _is_rotor(body: Body) -> bool:

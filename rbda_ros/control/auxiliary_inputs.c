@@ -14,7 +14,7 @@ static bool usable(numbers_t numbers, double largest)
 }
 
 /* The time of a message: its stamp; or where none is needed and there is none, its arrival. It is
- * rejected where it is too old, too far in the future, or older than the one before. */
+ * rejected where it is too old, too far in the future, or its stamp is older than the time before. */
 static code_t check_time(machine_t *m, int64_t stamp, bool needed, int64_t before, moment_t moment,
                          int64_t *time)
 {
@@ -22,7 +22,8 @@ static code_t check_time(machine_t *m, int64_t stamp, bool needed, int64_t befor
   *time = stamp != 0 || (needed && timeout != 0) ? stamp : moment.now;
   m->detail.value = (double)(moment.now - *time);
   if (is_stale(*time, moment.now, timeout)) return STALE;
-  return timeout != 0 && *time < before ? OUT_OF_ORDER : ACCEPTED;
+  /* Messages without a stamp follow each other as they arrive, also where the clock is set back. */
+  return timeout != 0 && stamp != 0 && *time < before ? OUT_OF_ORDER : ACCEPTED;
 }
 
 static int by_number(const void *one, const void *other)

@@ -252,18 +252,26 @@ static void give_guess(machine_t *m, const route_t *route, bool seeded)
   }
 }
 
-/* Begin where the loops close by the other measured joints: near a dead point of those that the
- * efforts follow from, these still tell on which branch the joints are that nobody measures. */
-static void settle(machine_t *m, const route_t *route)
+/* Share of the tolerance within which no other branch is looked for: two may be near a dead point. */
+static const double CERTAIN = 1e-3;
+
+/* Close the loops by the other measured joints, with the angles that nobody measures `turn` from the
+ * guess; the largest contradiction to a measurement, infinite where they do not close. */
+static double settle_from(machine_t *m, const route_t *route, double turn)
 {
   const kernel_t *kernel = &route->settling;
+  const model_t *model = &m->config->model;
   const closing_rules_t *rules = &m->config->settings.closing;
-  const size_t nq = (size_t)m->config->model.nq;
+  const size_t nq = (size_t)model->nq;
   double *position = kernel->ports[0], *guess = kernel->ports[1], *q = kernel->ports[2];
-  double residual = INFINITY;
+  double residual = INFINITY, apart = 0.0;
   for (int k = 0; k < route->settling_count; k++)
     position[k] = measured_position(m, route->settling_joints[k]);
   memcpy(guess, route->closing.guess, sizeof(double) * nq);
+  for (int k = 0; k < route->follower_count; k++)
+    for (int joint = 0; joint < model->joints.count; joint++)
+      if (model->entries[joint] == route->followers[k] && model->angular[joint])
+        guess[route->followers[k]] += turn;
   for (int k = 0; k < rules->repeats && !(residual <= rules->precise); k++) {
     run_kernel(kernel);
     memcpy(guess, q, sizeof(double) * nq);
@@ -272,9 +280,42 @@ static void settle(machine_t *m, const route_t *route)
       residual = fmax(residual, fabs(kernel->ports[3][row]));
   }
   for (size_t k = 0; k < nq; k++)
-    if (!isfinite(q[k])) return;
-  for (int k = 0; residual <= rules->closed && k < route->follower_count; k++)
-    route->closing.guess[route->followers[k]] = q[route->followers[k]];
+    if (!isfinite(q[k])) return INFINITY;
+  for (int k = 0; k < route->seed_count; k++) {
+    const int joint = route->seeds[k];
+    const double computed = q[model->entries[joint]];
+    apart = fmax(apart,
+                 disagreement(measured_position(m, joint), computed, model->angular[joint], 1.0));
+  }
+  return residual <= rules->closed ? apart : INFINITY;
+}
+
+/* Time between two tries from other angles that were in vain [ns]: they take what others need. */
+static const int64_t SETTLING_PAUSE = 20000000;
+
+/* Begin where the loops close by the other measured joints: near a dead point of those that the
+ * efforts follow from, these still tell on which branch the joints are that nobody measures. The
+ * last position may be far from there, or on another branch: then from other angles, too. */
+static void settle(machine_t *m, const route_t *route)
+{
+  static const double turns[] = {0.0, 1.0, -1.0, 2.0, -2.0, M_PI, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5};
+  state_t *s = m->state;
+  const bool paused = s->latest_steady - s->settled_in_vain < SETTLING_PAUSE;
+  const int count = paused ? 1 : (int)(sizeof turns / sizeof *turns);
+  const double close = 0.5 * m->config->settings.tolerance;
+  double least = INFINITY;
+  int best = 0, last = 0;
+  for (int k = 0; k < count && !(least <= close); k++) {
+    const double apart = settle_from(m, route, turns[last = k]);
+    if (!(apart < least)) continue;
+    least = apart;
+    best = k;
+  }
+  if (!(least <= close) && !paused) s->settled_in_vain = s->latest_steady;
+  if (!(least < INFINITY)) return;
+  if (best != last) (void)settle_from(m, route, turns[best]);
+  for (int k = 0; k < route->follower_count; k++)
+    route->closing.guess[route->followers[k]] = route->settling.ports[2][route->followers[k]];
 }
 
 /* Where the robot is and how it moves, and nothing that should accelerate it. */
@@ -358,9 +399,6 @@ static code_t check_health(machine_t *m, const route_t *route)
   }
   return ACCEPTED;
 }
-
-/* Share of the tolerance within which no other branch is looked for: two may be near a dead point. */
-static const double CERTAIN = 1e-3;
 
 /* Evaluate from one guess. */
 static code_t evaluate_from(machine_t *m, const route_t *route, int start)

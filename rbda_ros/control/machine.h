@@ -223,8 +223,9 @@ typedef struct {
   uint8_t *moving;  /* (joints) whether the velocity is known */
   uint32_t *source; /* (joints) layout of the message that the position is from */
   rates_t velocity_rates, acceleration_rates, base_rates;
-  double *q;     /* (nq) where the last state was closed */
-  bool answered; /* whether there is a state that was answered; it is: */
+  double *q;               /* (nq) where the last state was closed */
+  int64_t settled_in_vain; /* when no start told the branch, by the steady clock */
+  bool answered;           /* whether there is a state that was answered; it is: */
   int64_t state_time;
   double *state;         /* (ny + nq + actuated) velocity, position, feedforward */
   uint8_t *state_joints; /* (joints) that it followed from */

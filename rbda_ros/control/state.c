@@ -121,7 +121,7 @@ bool make_state(machine_t *m, config_t *config)
     s->hold_began[k] = NEVER;
   }
   start_at(s, model->home);
-  s->latest_steady = NEVER;
+  s->latest_steady = s->settled_in_vain = NEVER;
   forget_inputs(s);
   m->state = s;
   return true;

@@ -6,3 +6,8 @@ Comes in: `robot` and `node`.
 Used from outside: `run.run`, and `resources.share_file` for files in ``config/``
 and ``launch/``.
 """
+
+from rbda_ros.node.stop_signals import end_at_signals, runs_module_of
+
+if runs_module_of(__name__):
+    end_at_signals(0)  # while it imports; then the program does so itself

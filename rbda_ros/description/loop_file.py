@@ -311,10 +311,13 @@ def _to_rest(value: object) -> tuple[float, float]:
     """One length, or the least and the greatest at which a spring is slack."""
     bounds = value if isinstance(value, (list, tuple)) else (value, value)
     if len(bounds) != 2:
-        raise ValueError(f"{brief(value)} is neither a number nor two")
+        raise ValueError(
+            f"{brief(value)} is neither a number nor two; "
+            "give one length, or the least and the greatest"
+        )
     lower, upper = (to_number(bound) for bound in bounds)
     if lower > upper:
-        raise ValueError(f"{brief(value)} is not in ascending order")
+        raise ValueError(f"{brief(value)} is not in ascending order; exchange the two")
     return lower, upper
 
 
@@ -323,5 +326,8 @@ def _to_reference(value: object) -> tuple[float, ...]:
     numbers = tuple(to_number(each) for each in to_list(value))
     length = math.hypot(*numbers[-4:])
     if len(numbers) not in (4, 7) or length < SHORTEST_AXIS:
-        raise ValueError(f"{brief(value)} does not end in a quaternion qx qy qz qw")
+        raise ValueError(
+            f"{brief(value)} does not end in a quaternion qx qy qz qw; "
+            "give four numbers, or seven with the position in front, not all zero at the end"
+        )
     return (*numbers[:-4], *(each / length for each in numbers[-4:]))

@@ -9,8 +9,8 @@
 #include <string.h>
 
 typedef struct {
-  const ptrdiff_t *entries,
-      *parts; /* known entries of q; in how many parts, one try after another */
+  const ptrdiff_t *entries; /* of q that are known */
+  const ptrdiff_t *parts;   /* in how many parts to move them, one try after another */
   ptrdiff_t known, tries, nq;
   /* Closes the loops for `known`, from q into q: 1; 0 where they stay open; -1 to give up. */
   int (*close)(void *context);

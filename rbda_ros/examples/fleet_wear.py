@@ -279,4 +279,8 @@ if __name__ == "__main__":
     parser.add_argument("--months", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=6.0, help="of each recording")
     parser.add_argument("--workers", type=int, default=0, help="0 for one a core")
-    main(**vars(parser.parse_args()))
+    given = parser.parse_args()
+    for folder in (given.output / "bags", given.output / "labelled"):
+        if folder.exists():
+            parser.error(f"{folder} exists already; remove it, or give another --output")
+    main(**vars(given))

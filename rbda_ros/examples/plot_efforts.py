@@ -22,7 +22,6 @@ from rclpy.utilities import remove_ros_args
 from sensor_msgs.msg import JointState
 
 from rbda_ros.node.spin import init
-from rbda_ros.node.stop_signals import end_process
 
 PATIENCE = 120.0  # [s] until the first efforts: a busy machine takes long to start the node
 Efforts = dict[str, float]  # by joint [N m, N]
@@ -99,8 +98,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="how long to record")
     parser.add_argument("--output", type=Path, default=Path("efforts.svg"), help="picture to write")
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    signals = init(sys.argv[1:])
-    signals.then(lambda: end_process(0))
+    init(sys.argv[1:])  # Ctrl-C ends it at once
     recorder = Recorder()
     recorder.record(PATIENCE, until_both=True)  # the nodes have to find each other
     recorder.record(options.seconds)

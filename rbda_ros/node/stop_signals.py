@@ -1,4 +1,8 @@
-"""Ctrl-C and SIGTERM end every program of ours, also one that hangs. Imports no ROS."""
+"""Ctrl-C and SIGTERM end every program of ours, also one that hangs. Imports no ROS.
+
+Programs that run until they are stopped end with exit code 0. A computation that is cut short, or a
+program that has not begun yet, ends with 128 plus the number of the signal, as in a shell.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +11,47 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NoReturn
 
 GRACE = 4.0
 """Longest time from Ctrl-C or SIGTERM to the end of the process [s]."""
+SIGNALS = signal.SIGINT, signal.SIGTERM
 
 
 class StopSignals:
-    """Ctrl-C and SIGTERM: each ends the process, cleanly or after `GRACE` seconds at the latest.
+    """Ctrl-C and SIGTERM: the first ends the process, cleanly or else after `GRACE` seconds.
 
     rclpy's handlers shut ROS down in the middle of a callback, which then fails loudly, and
     Python's handler raises KeyboardInterrupt there. This one lets the callback end first. What
     hangs after a signal, such as a shutdown inside DDS, is cut off.
+
+    Further signals are ignored: one that came while Python ends would look like a crash. Ctrl-C
+    under `ros2 launch` is such a case: the terminal signals every process, and launch signals them
+    again.
+
+    Args:
+        interrupt: raise KeyboardInterrupt in the main thread. The exit code is then that of a
+            computation that was cut short. Otherwise the process ends at once, with exit code 0,
+            until `then` says what to do instead.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, interrupt: bool = False) -> None:
         self._received, written = os.pipe()
         os.set_blocking(written, False)
         # Written to at once, also while the main thread is inside the executor.
         signal.set_wakeup_fd(written, warn_on_full_buffer=False)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)
-        self._act: Callable[[], Any] | None = None
+        self._interrupt = interrupt
+        self.exit_code = 0
+        self._act: Callable[[], Any] | None = None if interrupt else lambda: end_process(0)
         self._came = self._ending = False
         self._lock = threading.Lock()
         threading.Thread(target=self._wait, name="signals", daemon=True).start()
+        for number in SIGNALS:
+            signal.signal(number, self._on_signal)
 
     def then(self, act: Callable[[], Any]) -> None:
-        """Call ``act`` in a thread of its own when a signal comes; at once if one has come."""
+        """Call ``act`` in a thread of its own when a signal comes, instead of ending at once."""
         with self._lock:
             self._act = act
             came = self._came
@@ -42,17 +59,20 @@ class StopSignals:
             act()
 
     def ignore(self) -> None:
-        """Ignore further signals while the process ends; it ends within `GRACE` seconds.
-
-        One that came while Python ends would look like a crash. Ctrl-C under `ros2 launch` is such
-        a case: the terminal signals every process, and launch signals them again.
-        """
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        """Ignore signals from here on: the process ends, within `GRACE` seconds."""
+        _ignore_signals()
         self._begin_end()
 
+    def _on_signal(self, number: int, _: Any) -> None:
+        _ignore_signals()
+        if self._interrupt:
+            self.exit_code = 128 + number
+            raise KeyboardInterrupt
+
     def _wait(self) -> None:
-        os.read(self._received, 1)
+        (number,) = os.read(self._received, 1)
+        if self._interrupt:
+            self.exit_code = 128 + number
         self._begin_end()
         with self._lock:
             self._came = True
@@ -66,16 +86,35 @@ class StopSignals:
             if self._ending:
                 return
             self._ending = True
-        timer = threading.Timer(GRACE, _give_up)
+        timer = threading.Timer(GRACE, self._give_up)
         timer.daemon = True
         timer.start()
         # For a call that hangs and holds the interpreter: the kernel ends the process by SIGALRM.
         signal.setitimer(signal.ITIMER_REAL, GRACE + 0.9)
 
+    def _give_up(self) -> None:
+        print(
+            f"ended {GRACE:g} s after the signal: something did not stop in time", file=sys.stderr
+        )
+        end_process(self.exit_code)
 
-def _give_up() -> None:
-    print(f"ended {GRACE:g} s after the signal: something did not stop in time", file=sys.stderr)
-    end_process(0)
+
+def end_at_signals(code: int | None = None) -> None:
+    """Have Ctrl-C and SIGTERM end this process at once, without a traceback.
+
+    Args:
+        code: exit code; None for 128 plus the number of the signal.
+    """
+    for number in SIGNALS:
+        signal.signal(number, lambda n, _: os._exit(128 + n if code is None else code))
+
+
+def runs_module_of(package: str) -> bool:
+    """Whether this process is `python -m PACKAGE.MODULE`."""
+    words = sys.orig_argv
+    return any(
+        option == "-m" and module.startswith(f"{package}.") for option, module in pairwise(words)
+    )
 
 
 def end_process(code: int) -> NoReturn:
@@ -83,3 +122,8 @@ def end_process(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _ignore_signals() -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

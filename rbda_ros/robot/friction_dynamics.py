@@ -105,7 +105,11 @@ def frictional_step(
     if others.kinds or X is None:
         inverse = robot._evaluate("mass_matrix_inverse", state.q)[0]
         inverse = _of_all(inverse, batch, inverse.shape[-1])
-    gaps = touching.distances if distances is None else _heights(touching, distances)
+    gaps = touching.distances
+    if distances is not None:
+        gaps = robot._inputs.vector("distances", distances, len(touching.keys))
+        if gaps.shape[:-1] not in ((), batch):
+            raise InputError(f"distances has shape {gaps.shape}; give a row for each state")
     keys, kinds = (*touching.keys, *others.keys), touching.kinds + others.kinds
     parameters = np.concatenate([touching.numbers[:, 0], others.parameters])
     m = 3 * len(touching.keys) + len(others.kinds)
@@ -378,16 +382,6 @@ def contact_place(robot: Robot, state: State, contact: FrictionContact) -> tuple
         axes = other[..., :3, :3] @ axes
     axes = np.broadcast_to(axes, pose[..., :3, :3].shape)
     return axes, np.swapaxes(axes, -1, -2) @ linear
-
-
-def _heights(touching: ContactSet, distances: ArrayLike) -> Array:
-    heights = np.asarray(distances, dtype=float)
-    if heights.shape[-1:] != (len(touching.keys),) or not np.isfinite(heights).all():
-        raise InputError(
-            f"distances: shape {heights.shape}; give {len(touching.keys)} numbers for each state"
-            " [m]"
-        )
-    return heights
 
 
 def _joint_map(robot: Robot, state: State, batch: tuple[int, ...]) -> Array | None:

@@ -24,7 +24,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
 from rbda_ros.engine import core
-from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityError
+from rbda_ros.errors import DescriptionError, InputError, Problem, SingularityError, counted
 from rbda_ros.kernels.assembly_store import stored_assemblies
 from rbda_ros.kernels.cache import KernelCache, LruCache
 from rbda_ros.kernels.kernel import Kernel
@@ -193,11 +193,13 @@ class Robot(Operations):
         )
 
     def __repr__(self) -> str:
-        base = ", floating base" if self.floating_base else ""
-        return (
-            f"Robot({self.name!r}: {len(self.joint_names)} joints, {self.ny} degrees of freedom,"
-            f" {len(self.clusters)} clusters{base})"
-        )
+        facts = [
+            counted(len(self.joint_names), "joint"),
+            counted(self.ny, "degree of freedom", "degrees of freedom"),
+            counted(len(self.clusters), "cluster"),
+            *(["floating base"] if self.floating_base else []),
+        ]
+        return f"Robot({self.name!r}: {', '.join(facts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the description, not what was made from it: kernels are on disk."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rbda_ros.spatial import Array
 
@@ -25,7 +25,7 @@ class State:
     yd: Array
     residual: float
     conditioning: float
-    of: object
+    of: object = field(repr=False)
 
     @property
     def single(self) -> bool:

@@ -66,7 +66,7 @@ def collision_shapes(
 def _shapes(
     link: str, geometry: etree._Element | None, at: Pose, friction: float
 ) -> Iterator[Shape]:
-    """What a <geometry> is, in the link's frame."""
+    """Shapes of a <geometry>, in the link's frame."""
     for element in () if geometry is None else geometry:
         kind = str(element.tag)
         try:

@@ -101,7 +101,7 @@ def assembly_yaml(robot: Robot, q: Array) -> str:
             continue
         for body, inside in zip(node.bodies, node.position_ranges, strict=True):
             if body.model.nq == 1 and node.loop.curved[inside.start]:
-                guess[body.joint.name] = round(float(q[place.start + inside.start]), 4)
+                guess[body.joint.name] = round(float(q[place.start + inside.start]), 4) + 0.0
     if not guess:
         return "# no loop of this robot has branches\n"
     return yaml.safe_dump({"assembly": guess}, sort_keys=False, default_flow_style=None, width=80)

@@ -69,10 +69,14 @@ class Layers:
         return move, _visible([ball])
 
     def _axes(self) -> tuple[Move, Callable[[bool], None]]:
-        ends = np.array([[0.0, 0.0, -0.08], [0.0, 0.0, 0.08]]) * self._size
+        ends = np.array([[0.0, 0.0, -0.15], [0.0, 0.0, 0.15]]) * self._size
         origins = self._origins()
         lines = self._scene.add_line_segments(
-            "/layers/axes", np.zeros((len(origins), 2, 3)), AXIS, thickness=4.0
+            "/layers/axes",
+            origins[:, None] + ends,
+            AXIS,
+            thickness=4.0,
+            thickness_units="screen",
         )
 
         def move(R: Array, p: Array) -> None:

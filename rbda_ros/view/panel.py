@@ -129,8 +129,7 @@ class Panel:
             )
 
     def _add_efforts(self) -> None:
-        with self._gui.add_folder("efforts at rest"):
-            self._efforts = self._gui.add_html("")
+        self._efforts = self._gui.add_html("")
 
     def _add_history(self, moves: bool) -> None:
         """Efforts over time, of one motor of a node that is followed."""
@@ -296,7 +295,7 @@ class Panel:
 
     def show_numbers(self, posed: Posed) -> None:
         """Whether the loops of a robot that moved are closed, and its tables."""
-        self._put(self._status, readouts.status(posed, self.updates))
+        self._put(self._status, readouts.status(self._robot, posed, self.updates))
         bars = readouts.efforts(self._robot, posed.gravity, posed.efforts, self.updates)
         self._put(self._efforts, bars)
         self._put(self._joints, readouts.joints(self._robot, posed.q))

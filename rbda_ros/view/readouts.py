@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from rbda_ros.errors import listed
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view.ellipsoid import Ellipsoid
@@ -18,8 +19,8 @@ TOUCHING = 1e-6
 STYLE = "font-size:0.8em;line-height:1.35;padding:0 0.6em 0.4em;overflow-wrap:anywhere"
 
 
-def status(posed: Posed, updates: int) -> str:
-    """Whether the loops close, and what is wrong where they do not."""
+def status(robot: Robot, posed: Posed, updates: int) -> str:
+    """Whether the loops close and limits are kept, and what is wrong where not."""
     if not posed.loops:
         text = "no loops"
     else:
@@ -34,10 +35,46 @@ def status(posed: Posed, updates: int) -> str:
             f"{escape(loop.trouble)}"
             for loop in posed.troubles
         )
+    text += "".join(
+        f'<div style="color:{RED}">{what} beyond the limit: {escape(listed(names))}</div>'
+        for what, names in (
+            ("position", joints_beyond(robot, posed.q)),
+            ("effort", motors_beyond(robot, posed.efforts)),
+        )
+        if names
+    )
     return (
         f'<div id="rbda-status" data-state="{state}" data-updates="{updates}"'
         f' style="{STYLE};color:{colour}">{text}</div>'
     )
+
+
+def joints_beyond(robot: Robot, q: Array) -> list[str]:
+    """Joints of one coordinate whose position is outside their limits."""
+    limits = {joint.name: joint.limits for joint in robot.description.joints}
+    return [
+        name
+        for name, place in robot.coordinates.scalar_positions.items()
+        if limits[name].lower < limits[name].upper
+        and not limits[name].lower - TOUCHING <= q[place] <= limits[name].upper + TOUCHING
+    ]
+
+
+def motors_beyond(robot: Robot, efforts: Array | None) -> list[str]:
+    """Motors whose effort is above their limit."""
+    if efforts is None:
+        return []
+    limits = {joint.name: joint.limits.effort for joint in robot.description.joints}
+    return [
+        name
+        for name, effort in zip(robot.actuated_joint_names, efforts, strict=True)
+        if _bounded(limits.get(name, math.inf)) and abs(effort) > limits[name]
+    ]
+
+
+def _bounded(effort: float) -> bool:
+    """Whether a limit of a file is meant as one: some write 0, or a huge number, for none."""
+    return 0.0 < effort < 1e6
 
 
 def pointed(name: str) -> str:
@@ -66,7 +103,9 @@ def efforts(robot: Robot, gravity: Array | None, motors: Array | None, updates: 
             continue
         numbers = values[base:] if len(values) > len(names) else values
         parts.append(f"<div><b>{title}</b> [N m, N]</div>{bars(names, numbers, limits)}")
-    style = f"{STYLE};max-height:17em;overflow-y:auto"  # sliders stay in sight
+    # Over the scene, so that it stays in sight while the panel is scrolled.
+    style = f"{STYLE};position:fixed;top:1em;left:1em;max-width:40vw;max-height:60vh;overflow:auto"
+    style += ";background:#ffffffd0;border-radius:0.3em"
     return f'<div id="rbda-efforts" data-updates="{updates}" style="{style}">{"".join(parts)}</div>'
 
 
@@ -77,14 +116,15 @@ def bars(names: Sequence[str], values: Sequence[float] | Array, limits: Mapping[
     for name, number in zip(names, values, strict=True):
         value = float(number) + 0.0  # no -0
         limit = limits.get(name, math.inf)
-        bounded = 0.0 < limit < 1e6
+        bounded = _bounded(limit)
         share = min(abs(value) / (limit if bounded else largest or 1.0), 1.0)
         left = 50.0 if value >= 0.0 else 50.0 * (1.0 - share)
         colour = RED if bounded and abs(value) > limit else BLUE
         of = f" of {limit:g}" if bounded else ""
         rows.append(
-            f'<tr data-joint="{escape(name)}" data-value="{value!r}"><td>{escape(name)}</td>'
-            f'<td style="width:38%"><div style="position:relative;height:0.7em;background:{GREY}">'
+            f'<tr data-joint="{escape(name)}" data-value="{value!r}">'
+            f'<td style="white-space:nowrap">{escape(name)}</td>'
+            f'<td><div style="position:relative;width:7em;height:0.7em;background:{GREY}">'
             f'<div style="position:absolute;height:100%;left:{left:.1f}%;width:{50 * share:.1f}%;'
             f'background:{colour}"></div></div></td>'
             f'<td style="text-align:right;white-space:nowrap">{human(value)}{of}</td></tr>'
@@ -151,13 +191,11 @@ def joints(robot: Robot, q: Array) -> str:
     """Position of every joint of one coordinate, those that follow from others included."""
     independent = set(robot.independent_joint_names)
     joints = {joint.name: joint for joint in robot.description.joints}
+    outside = joints_beyond(robot, q)
     rows = []
     for name, place in robot.coordinates.scalar_positions.items():
         joint, at = joints[name], float(q[place]) + 0.0
-        limits = joint.limits
-        beyond = limits.lower < limits.upper and not limits.lower - TOUCHING <= at <= (
-            limits.upper + TOUCHING
-        )
+        beyond = name in outside
         unit = "m" if joint.type == "prismatic" else "rad"
         rows.append(
             f'<tr data-position="{escape(name)}" data-beyond="{str(beyond).lower()}"'

@@ -102,10 +102,12 @@ def _motor_names(robot: Robot) -> tuple[tuple[str, ...], str]:
     """The actuated joints where they determine their cluster, else its independent ones."""
     names: list[str] = []
     instead: list[str] = []
-    everything = [_joint(n) for n in robot.independent_joint_names]
+    joint_of = {n: b.joint.name for b in robot.spanning_tree.bodies for n in b.velocity_names}
+    everything = [joint_of.get(n, n) for n in robot.independent_joint_names]
+    actuated = _once(joint_of.get(n, n) for n in robot.actuated_joint_names)
     for cluster in robot.clusters:
-        own = [_joint(n) for n in cluster.independent_joints]
-        motors = [n for n in _once(map(_joint, robot.actuated_joint_names)) if n in cluster.joints]
+        own = [joint_of.get(n, n) for n in cluster.independent_joints]
+        motors = [n for n in actuated if n in cluster.joints]
         others = [n for n in everything if n not in own]
         try:
             chosen = robot.determining_joints([*motors, *others])
@@ -159,11 +161,6 @@ def _reach(
             ends = slope * (slider.lower - at), slope * (slider.upper - at)
             lower, upper = lower + min(ends), upper + max(ends)
     return float(lower), float(upper)
-
-
-def _joint(coordinate: str) -> str:
-    """The joint of a velocity coordinate: its name without a suffix."""
-    return coordinate.rsplit(".", 1)[0]
 
 
 def _once(names: Iterable[str]) -> list[str]:

@@ -57,7 +57,7 @@ def test_every_format_is_checked(capsys, tmp_path, text):
     robot = tmp_path / "robot.xml"
     robot.write_text(text)
     assert cli.main(["check", str(robot)]) == 0
-    assert "1 degrees of freedom" in capsys.readouterr().out
+    assert "1 degree of freedom" in capsys.readouterr().out
 
 
 def test_an_inverted_gear_is_asked_about(capsys, tmp_path):

@@ -31,7 +31,7 @@ def test_mechanisms_survive(name, tmp_path, capsys):
     loops = [] if mechanism.loops is None else ["--loops", str(mechanism.loops)]
     urdf, yaml = tmp_path / "robot.urdf", tmp_path / "robot_loops.yaml"
     assert cli.main(["convert", str(mechanism.urdf), *loops, "-o", str(urdf)]) == 0
-    assert "constraints" in capsys.readouterr().out
+    assert "constraint" in capsys.readouterr().out
     same_dynamics(load_robot(mechanism.urdf, mechanism.loops), load_robot(urdf, yaml))
 
 

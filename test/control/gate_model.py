@@ -453,7 +453,7 @@ class PromiseChecker:
         """No effort above the limit in force."""
         limit = sent.settings.limit(sent.joints)
         held = np.abs(sent.efforts) <= limit * (1.0 + self.rounding)
-        self._require("limit", sent, bool(np.all(held)), f"above {limit}")
+        self._require("limit", sent, bool(np.all(held)), "above {}", limit)
 
     def _rate(self, sent: Sent) -> None:
         """No effort changes faster than the rate limit, but to obey a limit."""
@@ -464,7 +464,7 @@ class PromiseChecker:
         change = np.abs(sent.efforts - last)
         obeys = (np.abs(last) > limit) & (sent.efforts == np.copysign(limit, last))
         slow = change <= step + self.rounding * (1.0 + np.abs(last))
-        self._require("rate", sent, bool(np.all(slow | obeys)), f"from {last}, step {step}")
+        self._require("rate", sent, bool(np.all(slow | obeys)), "from {}, step {}", last, step)
 
     def _ramp(self, sent: Sent) -> None:
         """Efforts grow from zero, reach what was asked for, and are not held back otherwise."""
@@ -479,7 +479,7 @@ class PromiseChecker:
         if self.slack and sent.settings.rate:  # the step is not known exactly, either
             error = error + step
         within = (sent.efforts >= low - error) & (sent.efforts <= high + error)
-        self._require("ramp", sent, bool(np.all(within)), f"between {low} and {high} wanted")
+        self._require("ramp", sent, bool(np.all(within)), "between {} and {} wanted", low, high)
 
     def _fresh(self, sent: Sent) -> None:
         """Nothing from an input older than its timeout, by its own time."""
@@ -488,12 +488,12 @@ class PromiseChecker:
             return
         ages = [sent.clock - stamp for stamp in sent.stamps]
         fresh = all(age <= timeout + self.slack for age in ages)
-        self._require("fresh", sent, fresh, f"ages {ages}")
+        self._require("fresh", sent, fresh, "ages {}", ages)
 
     def _agreed(self, sent: Sent) -> None:
         """Redundant measurements agree within the tolerance."""
         agreed = sent.difference <= sent.settings.tolerance
-        self._require("agreed", sent, agreed, f"they differ by {sent.difference}")
+        self._require("agreed", sent, agreed, "they differ by {}", sent.difference)
 
     def _ends_once(self, sent: Sent) -> None:
         """An end comes once, and is what `on_stale` or `on_refusal` says."""
@@ -517,7 +517,7 @@ class PromiseChecker:
             return
         due = self.end_time + settings.hold if self.ended else last.time + settings.timeout
         due += self.slack
-        self._require("ends", last, time <= due, f"nothing ended it until {time}")
+        self._require("ends", last, time <= due, "nothing ended it until {}", time)
 
     def _ended_in_between(self, sent: Sent) -> None:
         """No effort while the node is inactive; none after a refusal without its zeros."""
@@ -549,10 +549,11 @@ class PromiseChecker:
         known = dict(zip(before.joints, before.efforts.tolist(), strict=True))
         return np.array([known.get(name, 0.0) for name in sent.joints])
 
-    def _require(self, promise: str, sent: Sent, holds: bool, why: str) -> None:
+    def _require(self, promise: str, sent: Sent, holds: bool, why: str, *numbers: object) -> None:
         if not holds:
             raise BrokenPromiseError(
-                f"{promise}: {sent.event} on {self.topic} at {sent.time}: {sent.efforts}; {why}"
+                f"{promise}: {sent.event} on {self.topic} at {sent.time}: {sent.efforts}; "
+                + why.format(*numbers)
             )
 
 

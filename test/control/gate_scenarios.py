@@ -17,7 +17,8 @@ TOPICS = ("feedforward", "effort_commands", "motor_commands")
 ROBOTS = (("hip", "knee"), ("knee", "hip"), ("hip", "knee", "ankle"), ("wheel",))
 """Actuated joints: the same robot in another order, a larger one, and another one."""
 MILLISECOND = 1_000_000
-EFFORTS = (0.0, 0.05, 0.1, 1.04, -0.91, 40.0, -40.0, 1e300)
+EFFORTS = (0.0, 0.05, 0.1, 0.7, 1.04, -0.91, 40.0, -40.0, 1e300)
+"""Among them 0.7, which efforts that stand are, too."""
 
 
 @dataclass(frozen=True)

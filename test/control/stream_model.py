@@ -329,7 +329,7 @@ class WholeStreamModel:
         """The wanted acceleration of some joints."""
         if any(not math.isfinite(x) for n, x in accelerations.items() if n in self.joints):
             raise RejectedError("not finite")
-        self.reference_time = self._time_of(now, self.reference_time, now)
+        self.reference_time = now  # without a stamp, as it arrives
         self.reference = {n: x for n, x in accelerations.items() if n in self.joints}
 
     def take_base_state(self, pose: np.ndarray, twist: np.ndarray, stamp: int, now: int) -> None:
@@ -353,8 +353,7 @@ class WholeStreamModel:
             raise RejectedError("misnamed joints")
         if not np.isfinite(wrench).all():
             raise RejectedError("not finite")
-        before = self.wrench_times.get(link, NEVER)
-        self.wrench_times[link] = self._time_of(now, before, now)
+        self.wrench_times[link] = now
         self.wrenches[link] = wrench
 
     def _time_of(self, time: int, before: int, now: int) -> int:

@@ -116,6 +116,29 @@ def test_commands_without_efforts_keep_no_effort_alive(arm):
     assert sent["effort_commands"] == [0.0] and sent["motor_commands"] == [0.0]
 
 
+def test_with_on_stale_nothing_nothing_is_sent(arm):
+    feed = Feed(arm, on_stale="nothing")
+    feed.states([0.0])
+    assert not hold(feed, 500)
+    assert not feed.stop()
+
+
+def test_no_effort_stands_for_a_state_that_was_forgotten(arm):
+    """The clock of stamps jumped back: where the robot is, nobody has said since then."""
+    feed = Feed(arm, on_stale="gravity")
+    feed.states([0.0])
+    feed.now -= 5000 * MS
+    assert not feed.states([0.0], names=["another_hip"])
+    assert [effort for _, effort in hold(feed, 500)] == [0.0]
+
+
+def test_names_of_others_end_no_stream_after_a_rejection(arm):
+    feed = Feed(arm, on_refusal="zero")
+    feed.states([0.0])
+    assert not feed.states([0.0], names=["another_hip"]) and feed.reason == "misnamed joints"
+    assert feed.states([np.nan])["feedforward"] == [0.0]
+
+
 # Settings and models that change while efforts stand.
 
 
@@ -169,6 +192,24 @@ def test_the_same_motors_go_on_from_where_they_were(arm):
         last = sent
 
 
+def test_the_same_joints_under_another_name_begin_anew():
+    """From zero, with a new ramp, and with nothing that was measured before."""
+    robot, other = (arms("hip", "knee", mass=1.0, reach=1.0, name=name) for name in ("a", "b"))
+    feed = Feed(robot, ramp_in=0.1)
+    for _ in range(3):
+        feed.wait(60)
+        sent = feed.states([0.0, 0.0])["feedforward"]
+    assert sent == pytest.approx(-TORQUE)
+    feed.wait(10)
+    assert not feed.states([0.0], names=["hip"])
+    feed.stream.use(other, feed.settings)
+    for _ in range(3):  # the first ones wait for what is prepared
+        assert not feed.states([0.0], names=["knee"])
+    assert feed.reason == "joints missing"
+    feed.wait(10)
+    assert not feed.states([0.0, 0.0])["feedforward"].any()
+
+
 @pytest.mark.parametrize("stiffness", ["{hip: 20.0}", ""])
 def test_gains_that_change_while_a_model_is_prepared_are_those_in_force(arm, stiffness):
     feed = Feed(arm, stiffness="{hip: 10.0}")
@@ -203,8 +244,11 @@ def test_another_assembly_is_another_branch():
     """The same joints with an assembly on the other branch: loops are closed from there."""
     mechanism = MECHANISMS["geared_four_bar"]
     robot = load_robot(mechanism.urdf, mechanism.loops)
-    first, second = _branches(robot)[:2]
     (y,) = robot.independent_joint_names
+    first, second = _branches(robot)[:2]
+    nearest = robot.close(positions(robot, second, [y]))  # from the assembly, up to whole turns
+    if np.allclose(np.exp(1j * nearest), np.exp(1j * second)):
+        first, second = second, first
     loops = mechanism.loops.read_text().split("assembly:")[0]
     names = robot.joint_names
     given = dict(zip(names, map(float, positions(robot, second, names)), strict=True))
@@ -240,6 +284,18 @@ def test_references_are_as_old_as_their_stamp(arm, age):
     feed.wait(60)
     feed.feed(Input.REFERENCE, reference([9.0], feed.now - age * MS))
     assert not feed.states([0.0]) and feed.reason == "no fresh reference"
+
+
+def test_references_without_a_stamp_follow_each_other_as_they_arrive(arm):
+    """A clock that is corrected by a millisecond has not jumped."""
+    feed = Feed(arm, acceleration_source="reference")
+    for _ in range(2):  # the first waits for its kernel
+        feed.feed(Input.REFERENCE, trajectory(["hip"], [1.0]))
+        feed.states([0.0])
+    feed.now -= MS
+    feed.feed(Input.REFERENCE, trajectory(["hip"], [2.0]))
+    sent = feed.states([0.0], age=-1.0)["feedforward"]
+    assert sent == pytest.approx(2.0 * 2.0 - TORQUE)
 
 
 def odometry(stamp, height=0.0, spin=0.0):
@@ -322,6 +378,23 @@ def test_stamps_that_no_clock_has_are_stale(arm, stamp):
         assert feed.reason == "stale"
     feed.wait(1)
     assert feed.states([0.0])  # and they change nothing
+
+
+@pytest.mark.parametrize("field", ("position", "velocity", "effort"))
+def test_commands_have_one_number_for_each_joint(field):
+    feed = Feed(arms("hip", "knee", mass=1.0, reach=1.0))
+    feed.states([0.0, 0.0])
+    assert feed.command(
+        ["hip", "knee"], position=[0.0, 0.0], velocity=[0.0, 0.0], effort=[1.0, 2.0]
+    )
+    types = typestore().types
+    fields = dict.fromkeys(("position", "velocity", "effort"), np.zeros(2)) | {field: np.ones(1)}
+    stamp = types["builtin_interfaces/msg/Time"](*divmod(feed.now, 10**9))
+    header = types["std_msgs/msg/Header"](stamp, "")
+    message = types["sensor_msgs/msg/JointState"](header, ["hip", "knee"], **fields)
+    data = bytes(typestore().serialize_cdr(message, "sensor_msgs/msg/JointState"))
+    assert not feed.feed(Input.JOINT_COMMANDS, data)
+    assert feed.counts["wrong size"] == 1
 
 
 def test_a_joint_named_twice_is_rejected_in_any_order():

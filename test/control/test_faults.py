@@ -184,6 +184,29 @@ def test_measurements_keep_the_branch_through_dead_points(y):
     assert answered > 600  # of 629: near a dead point some may be rejected
 
 
+@pytest.mark.parametrize("other", ("crank", "rotor"))
+def test_measurements_choose_the_branch_wherever_the_robot_was(other):
+    """Fault 5: of branches within the tolerance, the one that was measured, after any gap."""
+    mechanism = MECHANISMS["geared_four_bar"]
+    loops = mechanism.loops.read_text().replace("joints: [rotor]", "joints: [rocker]")
+    robot = load_robot(mechanism.urdf, loops)
+    turn, q = [], None
+    for crank in np.arange(0.0, 2 * np.pi, 0.02):
+        q = robot.close({"crank": crank}, guess=q)
+        turn.append(q)
+    names, rng = ["rocker", other], np.random.default_rng(1)
+    for tolerance in (0.1, 0.5):
+        feed, answered = Feed(robot, measurement_tolerance=tolerance), 0
+        for q in rng.choice(turn, 150):
+            feed.wait(50)
+            sent = feed.states(positions(robot, q, names), [0.0, 0.0], names)
+            if "feedforward" in sent:
+                answered += 1
+                wanted = robot.actuator_efforts(q, robot.gravity_force(q))
+                np.testing.assert_allclose(sent["feedforward"], wanted, rtol=1e-5, atol=1e-5)
+        assert answered > 140  # of 150: near a dead point some may be rejected
+
+
 def test_contradicting_measurements_are_rejected_by_name(four_bar):
     q = _branches(four_bar)[0]
     names = four_bar.joint_names
@@ -296,6 +319,19 @@ def test_differences_are_filtered_from_the_first_on(stamps):
             sent = feed.states([1e-6 * rng.integers(0, 2)])
             efforts += [sent["feedforward"][0]] if sent else []
         assert efforts and np.abs(np.abs(efforts) - TORQUE).max() < 0.3
+        feed.wait(500)
+
+
+def test_no_difference_is_taken_over_a_gap(arm):
+    """Fault 9: where the robot was carried to meanwhile says nothing about how it moves now."""
+    feed = Feed(arm, velocity_source="differentiate")
+    for position in (0.0, 1.0):
+        assert not feed.states([position]) and feed.reason == "no velocity"
+        for _ in range(10):
+            feed.wait(1)
+            sent = feed.states([position])
+        assert sent["feedforward"] == pytest.approx(-TORQUE * np.cos(position), abs=1e-9)
+        assert feed.stream.last_state().velocity == [0.0]
         feed.wait(500)
 
 

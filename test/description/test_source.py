@@ -44,7 +44,7 @@ def test_files_are_expanded_with_their_arguments(arm):
 
 def test_the_command_line_takes_arguments(arm, capsys):
     assert main(["check", str(arm), "--xacro", "prefix:=right_", "--xacro", "length:=1"]) == 0
-    assert "1 degrees of freedom" in capsys.readouterr().out
+    assert "1 degree of freedom" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["check", str(arm), "--xacro", "prefix=right_"])
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from contact_oracle import FEET, ContactOracle, State, load, states
+from contact_oracle import FEET, RANK_TOLERANCE, ContactOracle, State, load, states
 from mechanism_table import MECHANISMS, closed_states
 from pinocchio_oracle import assert_close, example_robots
 
 from rbda_ros import Contact, Robot, load_robot
 
-DEFINED = (1e-13, 3e-8)
-"""Singular values of the rows, relative to the largest, that leave the solution in doubt: what
-double precision leaves of their digits is fewer than the seven that are compared."""
+UNDECIDED = (0.1 * RANK_TOLERANCE, 10.0 * RANK_TOLERANCE)
+"""Singular values of the rows, relative to the largest, that count as zero or not depending on
+rounding: the dense solution is not defined there."""
 
 
 class ExactOracle(ContactOracle):
@@ -59,7 +59,10 @@ LOOPS = [name for name in MECHANISMS if name != "mimic_chain"][:20]
 
 
 def cases_of_robot(name: str, count: int) -> Iterator[Case]:
-    """A third each anywhere, within 1e-6 rad of a singularity, and with a contradiction."""
+    """A third each anywhere, within 1e-6 rad of a singularity, and with a contradiction.
+
+    Half of each are at rest, where contacts miss next to nothing although the motion is wrong.
+    """
     robot, rng = robot_of(name), np.random.default_rng(7)
     for i, state in enumerate(states(robot, count, seed=3)):
         q, held = state.q, list(CONTACTS[name])
@@ -71,7 +74,7 @@ def cases_of_robot(name: str, count: int) -> Iterator[Case]:
             q = robot.close(y, guess=q)
         if i % 3 == 2:
             held.append(replace(held[0], acceleration=rng.normal(size=6)))
-        yield Case(State(q, state.yd, state.tau), held)
+        yield Case(State(q, state.yd * (i % 2), state.tau), held)
 
 
 def cases_of_mechanism(name: str, count: int) -> Iterator[Case]:
@@ -99,9 +102,9 @@ def check(robot: Robot, cases: Iterator[Case]) -> list[bool]:
         G, _ = oracle.explicit(state.q, robot.spanning_velocity(state.q, state.yd))
         rows = np.vstack([oracle.jacobian_of(state.q, contact) for contact in contacts]) @ G
         sizes = np.linalg.svd(rows, compute_uv=False)
-        doubtful = np.any((sizes > DEFINED[0] * sizes[0]) & (sizes < DEFINED[1] * sizes[0]))
-        doubtful |= sizes[0] < 1e-12  # rounding alone: the link cannot move
-        if doubtful or not motion.converged:
+        undefined = np.any((sizes > UNDECIDED[0] * sizes[0]) & (sizes < UNDECIDED[1] * sizes[0]))
+        undefined |= sizes[0] < 1e-12  # rounding alone: the link cannot move
+        if undefined or not motion.converged:
             continue
         tau = np.zeros(robot.nv)
         tau[list(robot.tree.independent)] = state.tau

@@ -276,5 +276,8 @@ def test_refuses_bad_steps():
     robot = block()
     with pytest.raises(InputError, match="dt"):
         robot.frictional_step(UPRIGHT, np.zeros(6), np.zeros(6), corners(0.5), 0.0)
-    with pytest.raises(InputError, match="distances"):
-        robot.frictional_step(UPRIGHT, np.zeros(6), np.zeros(6), corners(0.5), DT, distances=[1.0])
+    for bad in ([1.0], np.zeros((3, 4)), [np.nan] * 4, object()):
+        with pytest.raises(InputError, match="distances"):
+            robot.frictional_step(
+                UPRIGHT, np.zeros(6), np.zeros(6), corners(0.5), DT, distances=bad
+            )

@@ -143,7 +143,7 @@ def test_robots_are_pickled_and_say_what_they_are(name):
     robot = load(name)
     other = pickle.loads(pickle.dumps(robot))
     assert repr(other) == repr(robot)
-    assert robot.name in repr(robot) and f"{robot.ny} degrees of freedom" in repr(robot)
+    assert robot.name in repr(robot) and f"{robot.ny} degree" in repr(robot)
     q, x = robot.neutral(), np.full(robot.ny, 0.3)
     np.testing.assert_array_equal(other.neutral(), q)
     np.testing.assert_allclose(other.inverse_dynamics(q, x, x), robot.inverse_dynamics(q, x, x))

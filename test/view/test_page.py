@@ -1,5 +1,7 @@
 """The page in a real browser: Debian's Chromium, headless, with only this machine in reach."""
 
+import base64
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 import chromium
 import numpy as np
 import pytest
+from PIL import Image
 
 from rbda_ros import load_robot
 
@@ -17,6 +20,7 @@ pytestmark = pytest.mark.skipif(
     chromium.find() is None, reason="no chromium; make browser installs it where it can"
 )
 STATUS = "document.querySelector('#rbda-status').dataset"
+RED = "rgb(220, 20, 30)"
 LEG = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
 
 
@@ -38,6 +42,10 @@ def opened(*arguments):
     with viewing(*arguments) as url, chromium.Chromium((900, 700)) as browser:
         browser.open(url)
         browser.wait_for("document.querySelector('#rbda-status')")
+        browser.evaluate(
+            "setInterval(() => document.querySelector("
+            "'.mantine-Notification-closeButton')?.click(), 500) && 0"
+        )
         yield browser, url
 
 
@@ -66,6 +74,28 @@ def press(browser, text):
     browser.evaluate(
         f"[...document.querySelectorAll('button')].find(b => b.textContent === '{text}').click()"
     )
+
+
+def unfold(browser, title):
+    """Open a folder."""
+    every = "[...document.querySelectorAll('*')]"
+    browser.evaluate(f"{every}.filter(e => e.textContent === '{title}').pop().click()")
+
+
+def picture(browser):
+    """Pixels (height, width, 3) of the page, without the panel on the right and the numbers."""
+    answer = browser.call("Page.captureScreenshot", format="png")
+    image = Image.open(io.BytesIO(base64.b64decode(answer["data"]))).convert("RGB")
+    pixels = np.array(image)
+    pixels[:, 500:] = 0
+    pixels[:230, :300] = 0
+    return pixels
+
+
+def reddish(pixels):
+    """Which pixels have the colour of a loop that does not close."""
+    red, green, blue = np.moveaxis(pixels.astype(int), -1, 0)
+    return (red > 150) & (green < 90) & (blue < 90)
 
 
 def test_a_slider_moves_the_leg_and_the_numbers_are_the_robots(tmp_path):
@@ -122,6 +152,9 @@ def test_a_loop_that_does_not_close_is_shown_with_its_gap(tmp_path):
         assert browser.evaluate(f"{STATUS}.state") == "trouble"
         said = browser.text("#rbda-status")
         assert "pin" in said and "30.0 mm" in said
+        line = "document.querySelector('#rbda-status')"
+        assert browser.evaluate(f"getComputedStyle({line}).color") == RED
+        assert np.any(reddish(picture(browser)))  # the line through the gap
         slide(browser, "rocker", 0.9, f"{STATUS}.updates > 1")
         browser.wait_for("!document.querySelector('#rbda-status').textContent.includes('30.0 mm')")
         press(browser, "Reset pose")
@@ -130,22 +163,101 @@ def test_a_loop_that_does_not_close_is_shown_with_its_gap(tmp_path):
 
 
 @pytest.mark.nightly
-def test_legend_units_limits_and_layers():
-    with opened(LEG[0], "--loops", LEG[1]) as (browser, _):
+def test_legend_units_numbers_and_notes(tmp_path):
+    urdf = tmp_path / "leg.urdf"
+    box, mesh = '<box size="0.12 0.10 0.10"/>', '<mesh filename="no_such.stl"/>'
+    urdf.write_text(Path(LEG[0]).read_text().replace(box, mesh))
+    with opened(urdf, "--loops", LEG[1]) as (browser, _):
         labels = browser.evaluate("[...document.querySelectorAll('label')].map(l => l.textContent)")
         assert "knee [rad]" in labels and "centre of mass" in labels
-        every = "[...document.querySelectorAll('*')]"
-        browser.evaluate(f"{every}.filter(e => e.textContent === 'legend').pop().click()")
+        unfold(browser, "legend")
         browser.wait_for("document.querySelector('#rbda-legend')")
         assert "cluster shank" in browser.text("#rbda-legend")
+        assert "fixed to the world" in browser.text("#rbda-legend")
         numbers = browser.evaluate(
             "[...document.querySelectorAll('#rbda-efforts td:last-child')].map(e => e.textContent)"
         )
-        assert numbers and not any("e-" in number for number in numbers)
-        for name in ("centre of mass", "joint axes", "frames", "link names", "inertia"):
-            find = f"[...document.querySelectorAll('label')].find(l => l.textContent === '{name}')"
-            browser.evaluate(f"document.getElementById({find}.htmlFor).click()")
-        slide(browser, "knee", 0.5, f"{STATUS}.updates > 1")
+        assert len(numbers) == 8 and not any("e-" in number for number in numbers)
+        slide(browser, "knee", 0.437, f"{STATUS}.updates > 1")
+        boxes = "[...document.querySelectorAll('.mantine-NumberInput-input')]"
+        assert browser.evaluate(f"{boxes}.every(b => b.value.length <= 6)")
+        assert browser.evaluate(
+            f"{boxes}.every(b => b.scrollWidth <= b.clientWidth)"
+        )  # not clipped
+        unfold(browser, "every joint")
+        knee = "document.querySelector('tr[data-position=knee]')"
+        browser.wait_for(knee)
+        assert browser.evaluate(f"{knee}.children[1].textContent") == "y"
+        assert "rad" in browser.evaluate(f"{knee}.textContent")
+        unfold(browser, "notes")
+        browser.wait_for("document.body.textContent.includes('no_such.stl')")
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_exceeded_limits_are_red(tmp_path):
+    urdf = tmp_path / "four_bar.urdf"
+    text = Path("docs/cookbook/four_bar.urdf").read_text()
+    text = text.replace('lower="-1.6" upper="1.6"', 'lower="-0.2" upper="0.2"')
+    urdf.write_text(text.replace('effort="10"', 'effort="0.01"'))
+    with opened(urdf, "--loops", "docs/cookbook/four_bar.yaml") as (browser, _):
+        assert "effort beyond the limit: crank" in browser.text("#rbda-status")
+        bar = "document.querySelector('tr[data-joint=crank] div div')"
+        assert browser.evaluate(f"getComputedStyle({bar}).backgroundColor") == RED
+        assert "position beyond" not in browser.text("#rbda-status")
+        slide(browser, "crank", 0.25, f"{STATUS}.updates > 1")
+        browser.wait_for(
+            "document.querySelector('#rbda-status').textContent"
+            ".includes('position beyond the limit: rocker')"
+        )
+        row = "document.querySelector('tr[data-position=rocker]')"
+        unfold(browser, "every joint")
+        browser.wait_for(row)
+        assert browser.evaluate(f"{row}.dataset.beyond") == "true"
+        assert browser.evaluate(f"getComputedStyle({row}).color") == RED
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_many_sliders_are_grouped_and_found_and_efforts_stay_in_sight(tmp_path):
+    """Two arms of seven joints."""
+    urdf = tmp_path / "arms.urdf"
+    inertial = (
+        '<inertial><mass value="1"/><origin xyz="0.1 0 0"/>'
+        '<inertia ixx=".01" iyy=".01" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    parts = ['<link name="torso"/>']
+    for side, way in (("left", 1), ("right", -1)):
+        parent = "torso"
+        for k in range(7):
+            link = f"{side}_link_{k}"
+            parts.append(f'<link name="{link}">{inertial}</link>')
+            parts.append(
+                f'<joint name="{side}_{k}" type="revolute"><parent link="{parent}"/>'
+                f'<child link="{link}"/><origin xyz="0.2 {0.1 * way if k == 0 else 0} 0"/>'
+                '<axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="50" velocity="5"/></joint>'
+            )
+            parent = link
+    urdf.write_text(f'<robot name="arms">{"".join(parts)}</robot>')
+    with opened(urdf) as (browser, _):
+        text = "document.body.textContent"
+        assert browser.evaluate(f"{text}.includes('left_link_0')")  # titles of the groups
+        assert browser.evaluate(f"{text}.includes('right_link_0')")
+        sliders = "[...document.querySelectorAll('label')].map(l => l.textContent)"
+        browser.wait_for(f"{sliders}.includes('left_3 [rad]')")
+        assert browser.evaluate(f"{sliders}.includes('right_3 [rad]')")
+        search = "[...document.querySelectorAll('label')].find(l => l.textContent === 'search')"
+        row = f"{search}.closest('.mantine-Flex-root')"
+        browser.evaluate(f"{row}.querySelector('input').focus()")
+        browser.call("Input.insertText", text="right_3")
+        browser.wait_for(f"!{sliders}.includes('left_3 [rad]')")
+        assert browser.evaluate(f"{sliders}.includes('right_3 [rad]')")
+        panel = "document.querySelector('.mantine-ScrollArea-viewport')"
+        browser.evaluate(f"{panel}.scrollTo(0, 1e5)")
+        box = "document.querySelector('#rbda-efforts').getBoundingClientRect()"
+        for side in ("top", "left"):
+            assert browser.evaluate(f"{box}.{side}") > 0.0
+        assert browser.evaluate(f"{box}.bottom < innerHeight && {box}.right < innerWidth")
         assert not browser.messages
 
 

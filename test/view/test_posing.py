@@ -9,6 +9,7 @@ from mechanism_table import MECHANISMS
 
 from rbda_ros import Robot, load_robot
 from rbda_ros.view.posing import NEAR_DEAD_POINT, Poser
+from rbda_ros.view.sliders import drives
 
 COOKBOOK = "docs/cookbook"
 
@@ -97,3 +98,9 @@ def test_what_a_node_completed_is_taken_as_it_is_and_what_is_measured_is_closed(
     np.testing.assert_array_equal(Poser(four_bar).measured(positions, complete=True).q, q)
     measured = Poser(four_bar).measured({"crank": 0.9}, complete=False)
     np.testing.assert_allclose(measured.q, q, atol=1e-8)
+
+
+def test_joints_may_have_a_dot_in_their_name():
+    text = Path("docs/cookbook/gear.urdf").read_text()
+    robot = load_robot(text.replace('"elbow"', '"elbow.0"'))
+    assert set(drives(robot)) == {"joints"}  # the motors are the same joints

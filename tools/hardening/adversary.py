@@ -151,6 +151,7 @@ class Adversary:
         self.last_heard, self.last_action = 0, "start"
         self.last_good = self.steady()  # when a good state was published
         self.cycling = False  # the lifecycle
+        self.swapping = False  # the model
         self.quiet = threading.Event()
         self.stop = threading.Event()
         self.bad: deque[str] = deque()
@@ -254,7 +255,8 @@ class Adversary:
             self.be_unsure(now)
         self.last_heard = now
         self.counts["ends" if is_end else "efforts"] += 1
-        unknown = self.pending is not None or now < self.unsure_until or found is None
+        changing = self.pending is not None or self.swapping
+        unknown = changing or now < self.unsure_until or found is None
         record = Sent(
             now,
             TOPIC,
@@ -316,7 +318,8 @@ class Adversary:
             print(f"broken: {what}; after {self.last_action}", flush=True)
 
     def be_unsure(self, now: int) -> None:
-        self.unsure_until = now + int(1e9 * LONGEST_RAMP) + 2 * SLACK
+        until = now + int(1e9 * LONGEST_RAMP) + 2 * SLACK
+        self.unsure_until = max(self.unsure_until, until)
 
     def happened(self, event: str) -> None:
         self.take(Happened(self.steady(), event, self.settings))
@@ -425,11 +428,12 @@ class Adversary:
     def swap(self) -> None:
         """The same robot under another name: nobody outside knows when it comes into use."""
         before = self.node.log.count("the model is now")
-        self.be_unsure(self.steady() + 60 * 10**9)
+        self.swapping = True
         name = f"leg_{int(self.rng.integers(1_000_000))}"
         text = self.text.replace('name="demo_leg"', f'name="{name}"', 1)
         self.descriptions.publish(String(data=text))
         self.client.until(lambda: self.node.log.count("the model is now") > before)
+        self.swapping = False
         self.be_unsure(self.steady())
 
     def cycle_lifecycle(self) -> None:

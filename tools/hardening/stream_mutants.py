@@ -121,11 +121,6 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "static const double CERTAIN = 1e-3;",
         "static const double CERTAIN = 1.0;",
     ),
-    "the assembly beside measurements": (
-        "joint_states.c",
-        "close_route(m, route, start == AT_LAST)",
-        "close_route(m, route, true)",
-    ),
     "the contradiction is not told": ("joint_states.c", "m->contradicting = m->detail.joint;", ""),
     # Whole.
     "names twice": (

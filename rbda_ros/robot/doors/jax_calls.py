@@ -171,7 +171,7 @@ FUNCTIONS: WeakValueDictionary[int, BatchFunction] = WeakValueDictionary()
 """Functions of compiled code by their keys, which no other process has: code that JAX kept on disk
 finds none. Compiled code keeps its functions alive."""
 TARGETS: dict[int, Any] = {}
-"""What the engine evaluates for a key, from the first call on."""
+"""Engine's calls by the same keys, from the first call on."""
 
 
 def _lowered(ctx: Any, *operands: Any, function: BatchFunction) -> Any:
