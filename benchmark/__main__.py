@@ -59,7 +59,7 @@ def _latency() -> None:
 
 def _stream() -> None:
     rows = []
-    for row in stream.rows():  # some eight minutes
+    for row in stream.rows():  # some seven minutes
         rows.append(row)
         console.print(f"{row['work']}, {row['node']}: {row['median_us']:.0f} us")
     _show("Round trips with a client in C; ratios to the echo, and to the same without load", rows)

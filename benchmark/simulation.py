@@ -6,8 +6,8 @@ at 1 ms. The efforts are recorded, and applied again by loops in Python that are
 ``step`` and there ``mj_step``. Batches of 4,096 robots run beside ``mujoco.rollout`` with as many
 threads. A robot that falls on the ground is timed with contacts. The table of docs/simulation.md
 comes from this. Times are of the processor; MuJoCo's models are those that ``rbda_ros convert``
-writes, without friction and limits. Robots of files by others, such as Digit and Kangaroo, float
-without gravity.
+writes, without friction and limits. Cassie and robots of files by others, such as Digit and
+Kangaroo, have no gravity: their weak springs would not hold them away from dead points.
 
 ``python -m benchmark.simulation mjx`` times batches of MJX, where it is installed.
 """
@@ -108,12 +108,15 @@ class Case:
         spread: standard deviation of the random efforts [N m, N].
         stiffness: of the motors about the assembly [N m/rad, N/m].
         damping: [N m s/rad, N s/m].
+        by_inertia: whether the three are for each motor per inertia that it feels at the assembly:
+            for robots of light and heavy links.
     """
 
     load: Callable[[], Robot]
     spread: float
     stiffness: float
     damping: float
+    by_inertia: bool = False
 
 
 CASES = {
@@ -121,29 +124,35 @@ CASES = {
     "demo leg": Case(_demo_leg, 0.05, 0.2, 0.005),
     "delta robot": Case(lambda: _cookbook("delta"), 0.3, 5.0, 0.2),
     "Stewart platform": Case(lambda: load_robot(stewart()), 2.0, 2000.0, 50.0),
-    "Cassie, fixed pelvis": Case(lambda: load_robot(*cassie()), 0.5, 5.0, 0.05),
+    "Cassie, fixed pelvis": Case(
+        lambda: load_robot(*cassie(), gravity=(0.0, 0.0, 0.0)), 20.0, 400.0, 20.0, True
+    ),
 }
 
 
 def of_file(file: str) -> Case:
-    """A robot of any file; it floats, if its base is free."""
-    return Case(lambda: load_robot(file, gravity=(0.0, 0.0, 0.0)), 0.5, 5.0, 0.05)
+    """A robot of any file, without gravity; it floats, if its base is free."""
+    return Case(lambda: load_robot(file, gravity=(0.0, 0.0, 0.0)), 20.0, 400.0, 20.0, True)
 
 
 @dataclass(frozen=True)
 class Motors:
     """Where motors are in positions and velocities, and the law of their efforts."""
 
-    case: Case
     q: Any
     qd: Any
     home: Any
     random: Any
+    stiffness: Any
+    damping: Any
 
     def efforts(self, step: int, q: Any, qd: Any) -> Any:
         """(na,) at a state."""
-        case = self.case
-        pull = case.stiffness * (q[self.q] - self.home) + case.damping * qd[self.qd]
+        return self.law(step, q[self.q], qd[self.qd])
+
+    def law(self, step: int, position: Any, velocity: Any) -> Any:
+        """(na,) at positions and velocities of the motors."""
+        pull = self.stiffness * (position - self.home) + self.damping * velocity
         return self.random[step // HELD] - pull
 
 
@@ -151,9 +160,12 @@ def motors_of(robot: Robot, case: Case, steps: int) -> Motors:
     """The motors of a robot, with random efforts for so many steps."""
     names = robot.actuated_joint_names
     q = [robot.coordinates.scalar_positions[name] for name in names]
+    qd, home, scale = list(robot.actuated_coordinates), robot.neutral(), np.ones(len(names))
+    if case.by_inertia:
+        G = np.array([robot.spanning_velocity(home, row) for row in np.eye(robot.ny)]).T[qd]
+        scale = 1.0 / np.einsum("ij,ji->i", G, np.linalg.solve(robot.mass_matrix(home), G.T))
     random = np.random.default_rng(0).normal(0.0, case.spread, (steps // HELD + 1, len(names)))
-    qd = list(robot.actuated_coordinates)
-    return Motors(case, q, qd, robot.neutral()[q], random)
+    return Motors(q, qd, home[q], scale * random, scale * case.stiffness, scale * case.damping)
 
 
 def largest_gap(robot: Robot, q: Any) -> float:
@@ -279,8 +291,7 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
     at_q, at_v = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
     controls, gap = np.empty((steps, model.nu)), np.zeros(2)
     for step in range(steps):
-        pull = case.stiffness * (data.qpos[at_q] - motors.home) + case.damping * data.qvel[at_v]
-        data.ctrl[:] = controls[step] = motors.random[step // HELD] - pull
+        data.ctrl[:] = controls[step] = motors.law(step, data.qpos[at_q], data.qvel[at_v])
         mujoco.mj_step(model, data)
         gap = np.maximum(gap, mujoco_gaps(model, data))
     many, their_many = compare_batches(robot, model, export, applied[:BATCH_STEPS])

@@ -31,7 +31,7 @@ Row = dict[str, object]
 Trips = dict[str, np.ndarray]  # [s], of each contender; the echo first
 
 JOINTS = 30
-ROUNDS, MESSAGES, WARM_UP = 6, 1000, 100  # turns, messages of each, and before these
+ROUNDS, MESSAGES, WARM_UP = 4, 1000, 100  # turns, messages of each, and before these
 PRIORITIES = 0, 40  # of the contenders
 MEASURING = 50  # priority of the client: its own delays are not the node's
 ANSWERED = 3  # trajectories by which their kernel is compiled
