@@ -132,8 +132,9 @@ def _stamps() -> str:
         for key in ("seconds", "processor")
     )
     machines = dict.fromkeys(f"{s['machine']}; {s['versions']}" for s in stamps.values())
+    known = sum("processor" in s for s in stamps.values())
     lines.append(
-        f"\nIn all {total:.0f} minutes, of which {worked:.0f} of processor time, on"
-        f" {' and '.join(machines)}."
+        f"\nIn all {total:.0f} minutes, figure by figure, on {' and '.join(machines)}. Processor"
+        f" time was recorded for {known} of {len(stamps)} figures: {worked:.0f} minutes."
     )
     return "\n".join(lines) + "\n"
