@@ -6,8 +6,10 @@ at 1 ms. The efforts are recorded, and applied again by loops in Python that are
 ``step`` and there ``mj_step``. Batches of 4,096 robots run beside ``mujoco.rollout`` with as many
 threads. A robot that falls on the ground is timed with contacts. The table of docs/simulation.md
 comes from this. Times are of the processor; MuJoCo's models are those that ``rbda_ros convert``
-writes, without friction and limits. Cassie and robots of files by others, such as Digit and
-Kangaroo, have no gravity: their weak springs would not hold them away from dead points.
+writes, without friction and limits. Robots of files, such as Cassie, Digit and Kangaroo, float
+without gravity, as weak springs would not hold them away from dead points. They begin at the file's
+first keyframe, if it has one. Leaf springs that vibrate with 60 Hz need shorter steps of RK4 for
+the energy balance: 0.1 ms.
 
 ``python -m benchmark.simulation mjx`` times batches of MJX, where it is installed.
 """
@@ -110,6 +112,7 @@ class Case:
         damping: [N m s/rad, N s/m].
         by_inertia: whether the three are for each motor per inertia that it feels at the assembly:
             for robots of light and heavy links.
+        file: of which the first keyframe is where it begins and is held; None for the assembly.
     """
 
     load: Callable[[], Robot]
@@ -117,6 +120,11 @@ class Case:
     stiffness: float
     damping: float
     by_inertia: bool = False
+    file: str | None = None
+
+    def home(self, robot: Robot) -> Any:
+        """Where the robot begins and is held (nq,)."""
+        return robot.neutral() if self.file is None else keyframe(robot, self.file)
 
 
 CASES = {
@@ -132,7 +140,23 @@ CASES = {
 
 def of_file(file: str) -> Case:
     """A robot of any file, without gravity; it floats, if its base is free."""
-    return Case(lambda: load_robot(file, gravity=(0.0, 0.0, 0.0)), 20.0, 400.0, 20.0, True)
+    return Case(lambda: load_robot(file, gravity=(0.0, 0.0, 0.0)), 20.0, 400.0, 20.0, True, file)
+
+
+def keyframe(robot: Robot, file: str) -> Any:
+    """The first keyframe (nq,) with closed loops; the assembly if the file has none."""
+    try:
+        model = mujoco.MjModel.from_xml_path(file)
+    except ValueError:  # its meshes are missing
+        return robot.neutral()
+    q = robot.neutral()
+    if not model.nkey:
+        return q
+    layout = robot.coordinates.scalar_positions
+    for joint in (model.joint(j) for j in range(model.njnt)):
+        if joint.name in layout and model.jnt_type[joint.id] != mujoco.mjtJoint.mjJNT_FREE:
+            q[layout[joint.name]] = model.key_qpos[0, joint.qposadr[0]]
+    return robot.close(robot.independent_position(q), q)
 
 
 @dataclass(frozen=True)
@@ -141,6 +165,7 @@ class Motors:
 
     q: Any
     qd: Any
+    start: Any
     home: Any
     random: Any
     stiffness: Any
@@ -160,12 +185,13 @@ def motors_of(robot: Robot, case: Case, steps: int) -> Motors:
     """The motors of a robot, with random efforts for so many steps."""
     names = robot.actuated_joint_names
     q = [robot.coordinates.scalar_positions[name] for name in names]
-    qd, home, scale = list(robot.actuated_coordinates), robot.neutral(), np.ones(len(names))
+    qd, home, scale = list(robot.actuated_coordinates), case.home(robot), np.ones(len(names))
     if case.by_inertia:
         G = np.array([robot.spanning_velocity(home, row) for row in np.eye(robot.ny)]).T[qd]
         scale = 1.0 / np.einsum("ij,ji->i", G, np.linalg.solve(robot.mass_matrix(home), G.T))
     random = np.random.default_rng(0).normal(0.0, case.spread, (steps // HELD + 1, len(names)))
-    return Motors(q, qd, home[q], scale * random, scale * case.stiffness, scale * case.damping)
+    stiffness, damping = scale * case.stiffness, scale * case.damping
+    return Motors(q, qd, home, home[q], scale * random, stiffness, damping)
 
 
 def largest_gap(robot: Robot, q: Any) -> float:
@@ -191,15 +217,18 @@ class Motion:
 
 
 def shaken(robot: Robot, case: Case, seconds: float, integrator: str) -> Motion:
-    """Simulate a case."""
-    steps = round(seconds / DT)
+    """Simulate a case: efforts change every 1 ms."""
+    steps, parts = round(seconds / DT), 10 if robot.tree.springs is not None else 1
     motors = motors_of(robot, case, steps)
-    sim = Simulator(robot, DT, integrator=integrator, friction=False, limits=False, threads=1)
+    sim = Simulator(
+        robot, DT / parts, integrator=integrator, friction=False, limits=False, threads=1
+    )
+    sim.reset(motors.start)
     positions = np.empty((steps, robot.nq))
     before, balance, change, finite = sum(robot.energy(sim.q, sim.qd)), 0.0, 0.0, True
     for step in range(steps):
         q, qd = sim.q, sim.qd
-        sim.step(motors.efforts(step, q, qd))
+        sim.step(motors.efforts(step, q, qd), steps=parts)
         positions[step] = sim.q
         if step % HELD == HELD - 1:
             energy = sum(robot.energy(sim.q, sim.qd))
@@ -231,14 +260,14 @@ def least_time(begin: Callable[[], None], steps: Callable[[], None], count: int)
     return 1e6 * min(times) / count
 
 
-def our_time(sim: Simulator, efforts: Any) -> float:
+def our_time(sim: Simulator, start: Any, efforts: Any) -> float:
     """Of a call of ``step`` [us]."""
 
     def steps() -> None:
         for each in efforts:
             sim.step(each)
 
-    return least_time(sim.reset, steps, len(efforts))
+    return least_time(lambda: sim.reset(start), steps, len(efforts))
 
 
 def mujoco_time(model: Any, qpos: Any, controls: Any) -> float:
@@ -278,6 +307,7 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
     motors = motors_of(robot, case, steps)
     exact = shaken(robot, case, seconds, "rk4")
     sim = Simulator(robot, DT, friction=False, limits=False, threads=1)
+    sim.reset(motors.start)
     applied, positions = np.empty((steps, len(motors.q))), np.empty((steps, robot.nq))
     for step in range(steps):
         applied[step] = motors.efforts(step, sim.q, sim.qd)
@@ -285,7 +315,7 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
         positions[step] = sim.q
     # MuJoCo's motors have their joints' own numbers: its law is the same.
     data = mujoco.MjData(model)
-    qpos = export.qpos(robot.neutral())
+    qpos = export.qpos(motors.start)
     data.qpos[:] = qpos
     joint = [model.actuator_trnid[i, 0] for i in range(model.nu)]
     at_q, at_v = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
@@ -294,13 +324,13 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
         data.ctrl[:] = controls[step] = motors.law(step, data.qpos[at_q], data.qvel[at_v])
         mujoco.mj_step(model, data)
         gap = np.maximum(gap, mujoco_gaps(model, data))
-    many, their_many = compare_batches(robot, model, export, applied[:BATCH_STEPS])
+    many, their_many = compare_batches(robot, model, qpos, motors.start, applied[:BATCH_STEPS])
     return {
         "robot": name,
         "gap": largest_gap(robot, positions),
         "mujoco_gap": gap,
         "balance": exact.balance,
-        "us": our_time(sim, applied[:TIMED]),
+        "us": our_time(sim, motors.start, applied[:TIMED]),
         "mujoco_us": mujoco_time(model, qpos, controls[:TIMED]),
         "many": many,
         "mujoco_many": their_many,
@@ -308,27 +338,27 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
 
 
 def compare_batches(
-    robot: Robot, model: Any, export: MjcfExport, efforts: Any, **options: Any
+    robot: Robot, model: Any, qpos: Any, start: Any, efforts: Any, **options: Any
 ) -> tuple[float, float]:
     """Steps per second of processor time, of a batch here and in MuJoCo."""
     steps = len(efforts)
     sim = Simulator(robot, DT, BATCH, friction=False, limits=False, **options)
     sim.step(efforts[0])  # compiles
-    sim.reset()
-    start = time.process_time()
+    sim.reset(start)
+    begin = time.process_time()
     for effort in efforts:
         sim.step(effort)
-    ours = steps * BATCH / (time.process_time() - start)
+    ours = steps * BATCH / (time.process_time() - begin)
     datas = [mujoco.MjData(model) for _ in range(sim.threads)]
-    datas[0].qpos[:] = export.qpos(robot.neutral())
+    datas[0].qpos[:] = qpos
     full = mujoco.mjtState.mjSTATE_FULLPHYSICS
     state = np.zeros(mujoco.mj_stateSize(model, full))
     mujoco.mj_getState(model, datas[0], state, full)
     initial, control = np.tile(state, (BATCH, 1)), np.tile(efforts, (BATCH, 1, 1))
     with mujoco.rollout.Rollout(nthread=sim.threads) as rollout:
-        start = time.process_time()
+        begin = time.process_time()
         rollout.rollout([model] * BATCH, datas, initial, control)
-        theirs = steps * BATCH / (time.process_time() - start)
+        theirs = steps * BATCH / (time.process_time() - begin)
     return ours, theirs
 
 
