@@ -11,7 +11,8 @@ without gravity, as weak springs would not hold them away from dead points. They
 first keyframe, if it has one. Leaf springs that vibrate with 60 Hz need shorter steps of RK4 for
 the energy balance: 0.1 ms.
 
-``python -m benchmark.simulation mjx`` times batches of MJX, where it is installed.
+``python -m benchmark.simulation environments`` times `SimulatorVectorEnv`, and
+``python -m benchmark.simulation mjx`` batches of MJX, where it is installed.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from lxml import etree
 from benchmark.cassie import cassie
 from benchmark.performance_page import write_block
 from rbda_ros import Robot, Simulator, load_robot
+from rbda_ros.examples import learn_to_balance
 from rbda_ros.exports import MjcfExport, write_mjcf
 from rbda_ros.simulation.ground_contacts import Box, Sphere
 
@@ -39,6 +41,8 @@ PAGE = ROOT / "docs" / "simulation.md"
 DT, BATCH, BATCH_STEPS, HELD = 1e-3, 4096, 100, 50
 TIMED, ROUNDS = 2000, 5
 """Steps that are timed, and how often; the fastest counts."""
+ACTIONS = 30
+"""Of each environment."""
 
 
 FOUR_BAR = """<mujoco model="four_bar"><option timestep="0.001"/><worldbody>
@@ -112,7 +116,6 @@ class Case:
         damping: [N m s/rad, N s/m].
         by_inertia: whether the three are for each motor per inertia that it feels at the assembly:
             for robots of light and heavy links.
-        file: of which the first keyframe is where it begins and is held; None for the assembly.
     """
 
     load: Callable[[], Robot]
@@ -120,11 +123,6 @@ class Case:
     stiffness: float
     damping: float
     by_inertia: bool = False
-    file: str | None = None
-
-    def home(self, robot: Robot) -> Any:
-        """Where the robot begins and is held (nq,)."""
-        return robot.neutral() if self.file is None else keyframe(robot, self.file)
 
 
 CASES = {
@@ -132,31 +130,47 @@ CASES = {
     "demo leg": Case(_demo_leg, 0.05, 0.2, 0.005),
     "delta robot": Case(lambda: _cookbook("delta"), 0.3, 5.0, 0.2),
     "Stewart platform": Case(lambda: load_robot(stewart()), 2.0, 2000.0, 50.0),
-    "Cassie, fixed pelvis": Case(
-        lambda: load_robot(*cassie(), gravity=(0.0, 0.0, 0.0)), 20.0, 400.0, 20.0, True
-    ),
+    "Cassie, fixed pelvis": Case(lambda: _cassie(), 20.0, 400.0, 20.0, True),
 }
 
 
 def of_file(file: str) -> Case:
     """A robot of any file, without gravity; it floats, if its base is free."""
-    return Case(lambda: load_robot(file, gravity=(0.0, 0.0, 0.0)), 20.0, 400.0, 20.0, True, file)
+
+    def load() -> Robot:
+        robot = load_robot(file, gravity=(0.0, 0.0, 0.0))
+        q, places = begin_of(robot, file), robot.coordinates.scalar_positions
+        begin = {"assembly": {name: float(q[place]) for name, place in places.items()}}
+        return load_robot(file, begin, gravity=(0.0, 0.0, 0.0))
+
+    return Case(load, 20.0, 400.0, 20.0, True)
 
 
-def keyframe(robot: Robot, file: str) -> Any:
-    """The first keyframe (nq,) with closed loops; the assembly if the file has none."""
+def begin_of(robot: Robot, file: str) -> Any:
+    """The file's first keyframe (nq,); if it has none, the assembly.
+
+    If that is outside the limits, the middle of these.
+    """
+    q, limits = robot.neutral(), robot.limits
     try:
         model = mujoco.MjModel.from_xml_path(file)
     except ValueError:  # its meshes are missing
-        return robot.neutral()
-    q = robot.neutral()
-    if not model.nkey:
-        return q
-    layout = robot.coordinates.scalar_positions
-    for joint in (model.joint(j) for j in range(model.njnt)):
-        if joint.name in layout and model.jnt_type[joint.id] != mujoco.mjtJoint.mjJNT_FREE:
-            q[layout[joint.name]] = model.key_qpos[0, joint.qposadr[0]]
-    return robot.close(robot.independent_position(q), q)
+        model = None
+    if model is not None and model.nkey:
+        for name, place in robot.coordinates.scalar_positions.items():
+            q[place] = model.key_qpos[0, model.joint(name).qposadr[0]]
+    elif not robot.within_limits(q):
+        inside = np.isfinite(limits.lower) & np.isfinite(limits.upper)
+        q[inside] = 0.5 * (limits.lower[inside] + limits.upper[inside])
+    return q
+
+
+def _cassie() -> Robot:
+    """On a stand, with its feet away from the dead points that they have at zero."""
+    text, loops = cassie()
+    turned = {"tarsus-crank-joint": -1.5, "crank-rod-joint": 1.5, "foot-op": -1.5}
+    begin = {f"{side}-{name}": at for side in ("left", "right") for name, at in turned.items()}
+    return load_robot(text, loops | {"assembly": begin}, gravity=(0.0, 0.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -185,7 +199,7 @@ def motors_of(robot: Robot, case: Case, steps: int) -> Motors:
     """The motors of a robot, with random efforts for so many steps."""
     names = robot.actuated_joint_names
     q = [robot.coordinates.scalar_positions[name] for name in names]
-    qd, home, scale = list(robot.actuated_coordinates), case.home(robot), np.ones(len(names))
+    qd, home, scale = list(robot.actuated_coordinates), robot.neutral(), np.ones(len(names))
     if case.by_inertia:
         G = np.array([robot.spanning_velocity(home, row) for row in np.eye(robot.ny)]).T[qd]
         scale = 1.0 / np.einsum("ij,ji->i", G, np.linalg.solve(robot.mass_matrix(home), G.T))
@@ -366,24 +380,18 @@ FOOT = Box("foot", size=(0.22, 0.1, 0.02), xyz=(0.03, 0.0, -0.05), friction=0.8)
 SHANK = Sphere("shank", 0.04, friction=0.8)
 
 
-def on_the_ground() -> tuple[float, float, float, float]:
-    """A robot that falls on the ground and lies there: times of a step, steps of a batch.
-
-    Here and in MuJoCo, whose contacts have elliptic cones too.
-    """
-    folder = ROOT / "docs" / "cookbook"
-    robot = load_robot(
-        folder / "parallel_ankle.urdf", folder / "parallel_ankle.yaml", floating_base=True
-    )
+def touching_model(robot: Robot, foot: Box, shank: Sphere | None) -> tuple[Any, MjcfExport]:
+    """A robot whose foot and shank touch the ground in MuJoCo, with elliptic cones as here."""
     export = write_mjcf(robot, balance_inertia=True)
     root = etree.fromstring(export.text)
-    law = {"condim": "3", "friction": "0.8 0 0"}
-    size, at = (" ".join(map(str, values)) for values in (np.asarray(FOOT.size) / 2, FOOT.xyz))
+    law = {"condim": "3", "friction": f"{foot.friction} 0 0"}
+    size, at = (" ".join(map(str, values)) for values in (np.asarray(foot.size) / 2, foot.xyz))
     etree.SubElement(root.find("worldbody"), "geom", type="plane", size="9 9 0.1", **law)
-    foot = root.find(".//body[@name='foot']")
-    etree.SubElement(foot, "geom", type="box", size=size, pos=at, **law)
-    shank = root.find(".//body[@name='shank']")
-    etree.SubElement(shank, "geom", type="sphere", size=str(SHANK.radius), **law)
+    body = root.find(f".//body[@name='{foot.link}']")
+    etree.SubElement(body, "geom", type="box", size=size, pos=at, **law)
+    if shank is not None:
+        body = root.find(f".//body[@name='{shank.link}']")
+        etree.SubElement(body, "geom", type="sphere", size=str(shank.radius), **law)
     root.find("option").set("cone", "elliptic")
     for key in root.findall("keyframe"):
         root.remove(key)
@@ -394,6 +402,19 @@ def on_the_ground() -> tuple[float, float, float, float]:
     model.geom_contype[:], model.geom_conaffinity[:] = 1, 0
     model.geom_conaffinity[0] = 1
     model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
+    return model, export
+
+
+def on_the_ground() -> tuple[float, float, float, float]:
+    """A robot that falls on the ground and lies there: times of a step, steps of a batch.
+
+    Here and in MuJoCo.
+    """
+    folder = ROOT / "docs" / "cookbook"
+    robot = load_robot(
+        folder / "parallel_ankle.urdf", folder / "parallel_ankle.yaml", floating_base=True
+    )
+    model, export = touching_model(robot, FOOT, SHANK)
     q = robot.neutral()
     q[2] = 0.15
     sim = Simulator(robot, DT, friction=False, limits=False, threads=1, contacts=[FOOT, SHANK])
@@ -433,6 +454,39 @@ def on_the_ground() -> tuple[float, float, float, float]:
     return ours, theirs, many, their_many
 
 
+def environments() -> None:
+    """4,096 environments of the balancing example on all processors, and MuJoCo's rollout alone."""
+    env = learn_to_balance.environment(BATCH)
+    env.reset(seed=0)
+    random = np.random.default_rng(0)
+    actions = random.uniform(-1.0, 1.0, (ACTIONS + 2, *env.action_space.shape))
+    for action in actions[:2]:
+        env.step(action)
+    begin = time.perf_counter()
+    for action in actions[2:]:
+        env.step(action)
+    ours = ACTIONS * BATCH / (time.perf_counter() - begin)
+    sim, per = env.simulator, env.steps
+    robot = sim.robot
+    model, export = touching_model(robot, learn_to_balance.FOOT, None)
+    datas = [mujoco.MjData(model) for _ in range(sim.threads)]
+    q = robot.neutral()
+    q[2] = learn_to_balance.HEIGHT
+    datas[0].qpos[:] = export.qpos(q)
+    full = mujoco.mjtState.mjSTATE_FULLPHYSICS
+    state = np.zeros(mujoco.mj_stateSize(model, full))
+    mujoco.mj_getState(model, datas[0], state, full)
+    limit = robot.limits.effort[list(robot.actuated_coordinates)]
+    control = limit * np.repeat(actions[2:].transpose(1, 0, 2), per, axis=1)
+    with mujoco.rollout.Rollout(nthread=sim.threads) as rollout:
+        begin = time.perf_counter()
+        rollout.rollout([model] * BATCH, datas, np.tile(state, (BATCH, 1)), control)
+        theirs = ACTIONS * BATCH / (time.perf_counter() - begin)
+    print(f"{BATCH} environments, {sim.threads} threads: {ours:.2g} actions/s of {per} steps each,"
+          f" {per * ours:.2g} steps/s; MuJoCo's rollout alone {per * theirs:.2g} steps/s"
+          f" ({ours / theirs:.1f} x)")  # fmt: skip
+
+
 def mjx_batches() -> None:
     """Steps per second of processor time of 4,096 robots in MJX, on the same processors."""
     import jax
@@ -460,6 +514,8 @@ def main() -> None:
     """Compare all, print, and write the page."""
     if sys.argv[1:] == ["mjx"]:
         return mjx_batches()
+    if sys.argv[1:] == ["environments"]:
+        return environments()
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     lines = [
         "| robot | loop gap [m] | MuJoCo: loops [m], gears [rad] | energy balance, RK4 [J] | time"

@@ -164,7 +164,8 @@ class Simulator:
         self._error: Exception | None = None
         self._held = np.zeros((self._rows, len(self._lag)))
         self._allocate()
-        self._chart_of(_first_choice(robot))
+        self._chart_of(self._first_choice())
+        self._first_limit = min(CHANGE, 0.5 * self._charts[0].conditioning(robot.neutral()))
         self.reset()
 
     # The state.
@@ -246,7 +247,7 @@ class Simulator:
         new_q, new_yd = self._initial_state(which, q, qd, seed)
         for name in _STATE:
             getattr(self, name)[which] = 0
-        self._q[which], self._yd[which], self._limit[which] = new_q, new_yd, CHANGE
+        self._q[which], self._yd[which], self._limit[which] = new_q, new_yd, self._first_limit
 
     def _allocate(self) -> None:
         """The state of all robots; the C steppers keep the addresses of these arrays."""
@@ -410,6 +411,27 @@ class Simulator:
         )
 
     # Charts: choices of independent joints.
+
+    def _first_choice(self) -> tuple[int, ...]:
+        """Independent coordinates to begin with: the robot's own, or others that are cheaper.
+
+        A step solves for the dependent coordinates. Where they fall apart into small groups, that
+        is much faster: from the pose of a Stewart platform each leg follows by itself. Others are
+        taken as well where the robot's own are near a dead point at the assembly.
+        """
+        robot = self.robot
+        own, q = tuple(robot.independent_coordinates), robot.neutral()
+        try:
+            other = tuple(with_independent_joints(robot.tree, q, None).independent)
+        except InputError:
+            return own
+        if other == own or _solving_cost(robot, other) < 0.5 * _solving_cost(robot, own):
+            return other
+        least = _Chart(robot, own, self._choice).conditioning(q)
+        if least >= CHANGE:
+            return own
+        better = _Chart(robot, other, self._choice).conditioning(q) >= 2.0 * least
+        return other if better else own
 
     def _chart_of(self, independent: tuple[int, ...]) -> int:
         with self._changing:
@@ -614,22 +636,6 @@ def _trampoline(kernel: Kernel) -> Any:
             into[:] = result
 
     return ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.POINTER(ctypes.c_double)))(evaluate)
-
-
-def _first_choice(robot: Robot) -> tuple[int, ...]:
-    """Independent coordinates to begin with: the robot's own, or others that are cheaper.
-
-    A step solves for the dependent coordinates. Where they fall apart into small groups, that is
-    much faster: from the pose of a Stewart platform each leg follows by itself.
-    """
-    own = tuple(robot.independent_coordinates)
-    try:
-        other = with_independent_joints(robot.tree, robot.neutral(), None).independent
-    except InputError:
-        return own
-    if _solving_cost(robot, other) < 0.5 * _solving_cost(robot, own):
-        return tuple(other)
-    return own
 
 
 def _solving_cost(robot: Robot, independent: Sequence[int]) -> int:

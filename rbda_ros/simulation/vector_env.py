@@ -66,7 +66,7 @@ class SimulatorVectorEnv(VectorEnv):
             raise InputError("effort: a motor has no limit in the description; give one")
         self.simulator, self.num_envs = simulator, simulator.batch
         self._observe, self._reward, self._fallen = observe, reward, fallen
-        self._start, self._steps, self._length = start, steps, length
+        self._start, self.steps, self._length = start, steps, length
         self._random = np.random.default_rng()
         self._age = np.zeros(self.num_envs, np.int64)
         self._ended = np.zeros(self.num_envs, bool)
@@ -92,7 +92,7 @@ class SimulatorVectorEnv(VectorEnv):
         given = np.clip(np.asarray(actions, float), -1.0, 1.0) * self._effort
         stuck = np.zeros(self.num_envs, bool)
         try:
-            self.simulator.step(given, steps=self._steps)
+            self.simulator.step(given, steps=self.steps)
         except SingularityError as error:
             if not error.rows:
                 raise
