@@ -3,7 +3,7 @@
     ROS_DOMAIN_ID=30 python -m tools.hardening.served_files robot.xml robot.urdf=loops.yaml ...
 
 The motors of each robot swing around its assembly, as far as its loops close. Every effort that is
-heard is compared with that of `Robot`. How many states were answered and rejected is what the
+received is compared with that of `Robot`. How many states were answered and rejected is what the
 node's diagnostics say; the others were lost on their way, as both topics are best-effort.
 """
 
