@@ -1,5 +1,7 @@
 """What is shown over the robot."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,14 @@ def test_numbers_are_for_people(number, text):
 
 def test_gaps_are_in_millimetres():
     assert [readouts.gap(g) for g in (1e-17, 0.0004, 0.03)] == ["0.000 mm", "0.400 mm", "30.0 mm"]
+
+
+@pytest.mark.parametrize(
+    ("name", "units"),
+    [("slider_crank", ["[N m]"]), ("gripper", ["[N]"]), ("delta", ["[N]", "[N m]"])],
+)
+def test_efforts_have_the_unit_of_their_joints(name, units):
+    robot = load_robot(f"docs/cookbook/{name}.urdf", f"docs/cookbook/{name}.yaml")
+    posed = Poser(robot).home
+    text = readouts.efforts(robot, posed.gravity, posed.efforts, 0)
+    assert re.findall(r"</b> (\[.*?\])</div>", text) == units
