@@ -25,7 +25,7 @@ from std_msgs.msg import String
 from rbda_ros import ModelError, Robot, load_robot
 from rbda_ros.description.xacro_arguments import add_xacro_argument
 from rbda_ros.node.robot_file import urdf_and_loops
-from rbda_ros.node.spin import init, spin
+from rbda_ros.node.spin import init, join_xacro_arguments, spin
 
 RATE = 100.0  # [Hz]
 SWING, PACE = 0.2, 1.0  # [rad, m], [rad/s]
@@ -85,8 +85,9 @@ def main() -> int:
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
     add_xacro_argument(parser)
     parser.add_argument("--joints", nargs="+", default=[], help="joints that are measured")
-    given = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    signals = init(sys.argv[1:])
+    arguments = join_xacro_arguments(sys.argv)
+    given = parser.parse_args(remove_ros_args(arguments)[1:])
+    signals = init(arguments[1:])
     try:
         xacro = dict(given.xacro or ())
         robot = load_robot(given.robot, given.loops, xacro_arguments=xacro)

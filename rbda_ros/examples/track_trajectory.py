@@ -30,7 +30,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rbda_ros import ModelError, load_robot
 from rbda_ros.description.xacro_arguments import add_xacro_argument
 from rbda_ros.examples.stand_in_robot import swings
-from rbda_ros.node.spin import init, spin
+from rbda_ros.node.spin import init, join_xacro_arguments, spin
 from rbda_ros.spatial import Array
 
 BANDWIDTH = 30.0
@@ -102,8 +102,9 @@ def main() -> int:
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
     add_xacro_argument(parser)
     parser.add_argument("--seconds", type=float, help="end after so many seconds")
-    given = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    signals = init(sys.argv[1:])
+    arguments = join_xacro_arguments(sys.argv)
+    given = parser.parse_args(remove_ros_args(arguments)[1:])
+    signals = init(arguments[1:])
     try:
         xacro = dict(given.xacro or ())
         robot = load_robot(given.robot, given.loops, xacro_arguments=xacro)

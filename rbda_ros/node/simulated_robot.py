@@ -36,7 +36,7 @@ from rbda_ros.description.xacro_arguments import add_xacro_argument
 from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.node.parameters import declare_list
 from rbda_ros.node.robot_file import urdf_and_loops
-from rbda_ros.node.spin import init, spin
+from rbda_ros.node.spin import init, join_xacro_arguments, spin
 from rbda_ros.robot.robot import Robot, load_robot
 from rbda_ros.simulation.simulator import Simulator
 from rbda_ros.spatial import Array
@@ -357,6 +357,7 @@ def transform_of(odometry: Odometry) -> TransformStamped:
 
 def main(argv: Sequence[str]) -> int:
     """Run the simulated robot until it is told to stop; returns the exit code."""
+    argv = join_xacro_arguments(argv)
     given = _parser().parse_args(remove_ros_args(["simulate", *argv])[1:])
     signals = init(argv)
     try:

@@ -113,7 +113,7 @@ def test_arguments_of_a_xacro_file_reach_the_node_and_the_simulated_robot(graph)
     pytest.importorskip("xacro", reason="xacro is not installed")
     robot = graph.folder / "rod.urdf.xacro"
     robot.write_text(XACRO)
-    given = (str(robot), "--xacro", "name:=rod", "--xacro", "length:=0.5")
+    given = (str(robot), "--xacro", "name:=rod", "--xacro=length:=0.5")
     node = graph.run("serve", *given)
     simulated = graph.run("simulate", *given)
     client = graph.client()
