@@ -37,7 +37,7 @@ def html_report(robot: Robot, found: Identified, commands: Mapping[str, str]) ->
         _efforts_table(found),
         _svg(draw_fit(found)),
         "<h2>Parameters</h2><p>Intervals hold the true value with 95 %. Those in grey the motion "
-        "told nothing of: they are what the description says.</p>",
+        "does not determine: they are what the description says.</p>",
         _parameters_table(found),
         _unknown(found),
         *(f"<h2>{escape(t)}</h2><pre>{escape(c)}</pre>" for t, c in commands.items()),
@@ -89,7 +89,7 @@ def _unknown(found: Identified) -> str:
     if not found.unknown:
         return "<p>The motion told something of every parameter.</p>"
     return (
-        f"<p>The motion told nothing of {len(found.unknown)} parameters: "
+        f"<p>The motion does not determine {len(found.unknown)} parameters: "
         f"{escape(', '.join(found.unknown))}. Where efforts depend on them at all, "
         "<code>rbda_ros excite</code> finds motions that do tell.</p>"
     )
