@@ -7,7 +7,7 @@ import pytest
 
 from rbda_ros import load_robot
 from rbda_ros.view import readouts
-from rbda_ros.view.layers import centre_of_mass, masses_of
+from rbda_ros.view.layers import centre_of_mass, masses_of, stacked
 from rbda_ros.view.page import Page
 from rbda_ros.view.posing import Poser
 
@@ -42,6 +42,18 @@ def test_every_layer_can_be_shown_and_moves_along():
         page._answer("colours")
     finally:
         page.close()
+
+
+def test_names_of_links_with_one_origin_are_below_each_other():
+    robot = load_robot(*LEG)
+    places = Poser(robot).body_poses(robot.neutral())[1]
+    assert len(np.unique(places.round(6), axis=0)) < len(places)
+    apart = stacked(places, 0.05)
+    between = np.linalg.norm(apart[:, None] - apart, axis=2) + np.eye(len(apart))
+    assert between.min() > 0.0499
+    assert np.array_equal(apart[:, :2], places[:, :2])
+    far = np.arange(9.0).reshape(3, 3)
+    assert np.array_equal(stacked(far, 0.05), far)
 
 
 @pytest.mark.parametrize(
