@@ -332,8 +332,9 @@ def test_motors_move_the_joints(tmp_path):
         unfold(browser, "every joint")
         row = "document.querySelector('tr[data-position=ankle_roll]')"
         browser.wait_for(row)
-        left = slide(browser, "left_motor", 0.7, f"{STATUS}.updates > 1")
-        browser.wait_for(f"parseFloat({row}.children[2].textContent) !== 0")
+        moved = f"parseFloat({row}.children[2].textContent) !== 0"
+        left = slide(browser, "left_motor", 0.7, moved)
+        browser.wait_for(moved)
         q = robot.close({"left_motor": left, "right_motor": 0.0})
         roll = q[robot.joint_names.index("ankle_roll")]
         shown = float(browser.evaluate(f"parseFloat({row}.children[2].textContent)"))
@@ -367,9 +368,13 @@ def test_conditioning_and_felt_masses_are_shown():
         choose(browser, "conditioning along", "crank")
         browser.wait_for("document.querySelector('.uplot canvas')")
         unfold(browser, "frames")
-        choose(browser, "link", "rocker_link")
-        browser.wait_for("document.querySelector('[data-frame=rocker_link]')")
-        assert browser.text("[data-frame=rocker_link]").endswith("kg")
+        button = "[...document.querySelectorAll('button')].find(b => b.textContent === '{}')"
+        browser.wait_for(button.format("show its inertia"))
+        press(browser, "show its inertia")
+        browser.wait_for("document.querySelector('[data-frame=crank_link]')")
+        assert browser.text("[data-frame=crank_link]").endswith("kg")
+        press(browser, "hide all")
+        browser.wait_for("!document.querySelector('[data-frame=crank_link]')")
         assert not browser.messages
 
 
