@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rbda_ros.description import expression
 from rbda_ros.description.expand import expand_mimics, expand_path_couplings, mark_dependent
-from rbda_ros.description.held_joints import springs_without_held, without_held
+from rbda_ros.description.fixed_joints import springs_without_held, without_held
 from rbda_ros.description.inertias import check_inertias, warn_of_massless_leaves
 from rbda_ros.description.link_tree import Tree, joints_by_name
 from rbda_ros.description.loop_conventions import closing_frames

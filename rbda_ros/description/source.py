@@ -116,9 +116,9 @@ def _packages_beside(path: Path) -> Iterator[None]:
     for folder in () if own is None else (own, *sorted(own.parent.iterdir())[:MOST_BESIDE]):
         manifest = folder / "package.xml"
         if manifest.is_file() and (
-            name := _NAME_OF_PACKAGE.search(manifest.read_text("utf-8", "replace"))
+            match := _NAME_OF_PACKAGE.search(manifest.read_text("utf-8", "replace"))
         ):
-            packages.setdefault(name[1], folder)
+            packages.setdefault(match[1], folder)
     if not packages:
         yield
         return
