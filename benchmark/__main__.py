@@ -172,6 +172,7 @@ def _loops() -> None:
     _write(DOCS / "loop_methods.csv", method_rows)
     loop_methods.plot(method_rows, DOCS / "pictures" / "loop_methods.svg")
     write_block("cassie_loops", cassie, page)
+    write_block("limbs", loop_methods.limb_table(), page)
     write_block("largest_loop", loop_methods.largest_loop(method_rows), page)
 
 
