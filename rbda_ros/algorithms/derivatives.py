@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 import casadi as ca
 
 from rbda_ros.algorithms.composites import Composite, carried_forms, single_body
-from rbda_ros.algorithms.joint_changes import JointChange, joint_changes
-from rbda_ros.algorithms.loop_changes import LoopChange, loop_change
+from rbda_ros.algorithms.joint_changes import JointChange, LoopChange, joint_changes, loop_change
 from rbda_ros.algorithms.loop_motion import spanning_motion, spring_force
 from rbda_ros.algorithms.motion import (
     accelerations,
