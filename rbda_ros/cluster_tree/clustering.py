@@ -149,14 +149,14 @@ def _ring(parent_of: Mapping[Bodies, Bodies]) -> list[Bodies]:
     """Clusters that are each other's ancestors; empty where all descend from the base."""
     descends: set[Bodies] = set()
     for cluster in sorted(parent_of, key=min):
-        walk: dict[Bodies, None] = {}
-        while cluster in parent_of and cluster not in descends and cluster not in walk:
-            walk[cluster] = None
+        path: dict[Bodies, None] = {}
+        while cluster in parent_of and cluster not in descends and cluster not in path:
+            path[cluster] = None
             cluster = parent_of[cluster]
-        if cluster in walk:
-            steps = list(walk)
+        if cluster in path:
+            steps = list(path)
             return steps[steps.index(cluster) :]
-        descends.update(walk)
+        descends.update(path)
     return []
 
 

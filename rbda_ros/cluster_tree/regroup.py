@@ -200,13 +200,13 @@ def absorb_rotors(node: ClusterNode, inertias: dict[int, Array], rotors: Sequenc
         links = _turning_along(node, rotor.parent, z, G, rotors)
         n = G[node.velocity_ranges[i].start]
         rates = np.array([rate for _, rate in links.values()]).reshape(-1, node.ny)
-        shares = np.linalg.lstsq(rates.T, spin * n, rcond=None)[0]
-        if np.abs(rates.T @ shares - spin * n).max() > EXACT * spin * np.abs(n).max():
+        parts = np.linalg.lstsq(rates.T, spin * n, rcond=None)[0]
+        if np.abs(rates.T @ parts - spin * n).max() > EXACT * spin * np.abs(n).max():
             continue
-        armature += spin * np.outer(n, n) - rates.T @ (shares[:, None] * rates)
+        armature += spin * np.outer(n, n) - rates.T @ (parts[:, None] * rates)
         inertias[node.numbers[i]][2, 2] = 0.0
-        inertias[rotor.parent][:3, :3] += (spin - shares.sum()) * np.outer(z, z)
-        for (axis, _), j, share in zip(links.values(), links, shares, strict=True):
+        inertias[rotor.parent][:3, :3] += (spin - parts.sum()) * np.outer(z, z)
+        for (axis, _), j, share in zip(links.values(), links, parts, strict=True):
             inertias[node.numbers[j]][:3, :3] += share * np.outer(axis, axis)
     return armature
 

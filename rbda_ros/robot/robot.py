@@ -684,11 +684,11 @@ class Robot(Operations):
     def interpreted(self, why: Exception) -> Robot:
         """The same robot without machine code, which this one uses no more either."""
         unloaded = self._unloaded or self
-        twin = Robot(unloaded.tree)
-        twin._kernels.take_over(unloaded._kernels, why)
+        other = Robot(unloaded.tree)
+        other._kernels.take_over(unloaded._kernels, why)
         if unloaded is self:
-            return twin
-        loaded = twin.with_payloads(self.payloads)
+            return other
+        loaded = other.with_payloads(self.payloads)
         loaded._kernels.take_over(self._kernels, why)
         return loaded
 

@@ -1,4 +1,4 @@
-"""What is drawn of a robot: visuals, meshes, MJCF geoms, or inertias where there are none."""
+"""Drawn shapes of a robot: visuals, meshes, MJCF geoms, or inertias where there are none."""
 
 import re
 

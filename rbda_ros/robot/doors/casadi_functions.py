@@ -1,10 +1,10 @@
 """Operations as CasADi functions: for optimal control and for other users of CasADi.
 
-Loops are closed inside: of each loop that is not linear, CasADi's own root finder solves
-``phi(q) = 0`` (2) for the dependent joints, with the implicit function theorem for derivatives of
-any order. It goes from a known position to the one asked for on a straight line, in `PARTS` parts, so that it stays on its
-branch; derivatives are taken at the end of that line alone. Nothing of this package is needed to
-evaluate or load it.
+Loops are closed inside: of each loop that is not linear, CasADi's own root finder solves ``phi(q) =
+0`` (2) for the dependent joints, with the implicit function theorem for derivatives of any order.
+It goes from a known position to the one asked for on a straight line, in `PARTS` parts, so that it
+stays on its branch; derivatives are taken at the end of that line alone. Nothing of this package is
+needed to evaluate or load it.
 """
 
 from __future__ import annotations
