@@ -12,6 +12,7 @@ import dataclasses
 import pickle
 import sys
 import warnings
+from array import array
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,13 @@ class StateMachine:
         return out, new, text
 
 
+class Numbers:
+    """Stands for a Float64MultiArray, which keeps an array."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, array("d", value))
+
+
 class Responding:
     """The stream of trees that answer messages in Python, by the code that recordings use."""
 
@@ -120,6 +128,7 @@ class Responding:
         self.robot, self.now, self.out = robot, 0, {}
         self.refusals, self.background = Refusals(), labeller._at_once
         self.codec = CdrCodec()
+        self.codec.commands = Numbers  # type: ignore[method-assign]
         self.settings = self.checked(values)
         self.completed_states, self.external_effort = CompletedStates, ExternalEffort
         context = Context(
@@ -283,7 +292,7 @@ class Node:
         self.stream = SimpleNamespace(latest_state=lambda *given: None)
         self.answers: dict[str, tuple[Any, Any]] = {}
         advertise.for_service = lambda kind: kind
-        advertise.SlowServices = lambda node: SimpleNamespace(add=self.add)
+        advertise.SlowServices = lambda node: SimpleNamespace(add=self.add, start=lambda: None)
         advertise.advertise(self)
 
     def add(self, kind: Any, name: str, answer: Any) -> None:
