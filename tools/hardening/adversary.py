@@ -237,7 +237,7 @@ class Adversary:
             names = ["arm_shoulder", "arm_elbow"]
             self.publish(k, kind, name=names, position=[1.0, 2.0], velocity=[0.0, 0.0])
 
-    # What is heard.
+    # What is received.
 
     def on_effort(self, message: Any) -> None:
         stamp = stamp_of(message)

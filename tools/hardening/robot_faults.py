@@ -84,7 +84,7 @@ class Trial:
 
     def __init__(self, graph: Graph, leg: Leg, measure: Measure, broken: set[int]) -> None:
         self.leg, self.measure, self.broken = leg, measure, broken
-        self.model = load_robot(share_file(URDF), share_file(LOOPS))  # the node's model
+        self.model = load_robot(share_file(URDF), share_file(LOOPS))  # the model of the node
         serve(
             graph,
             joint_state_timeout=TIMEOUT,
@@ -172,7 +172,7 @@ class Trial:
 
     @property
     def meanwhile(self) -> str:
-        """Efforts that were published between the onset and its notice."""
+        """What was published between the onset and its notice."""
         end = ONSET + (PATIENCE if self.noticed is None else self.noticed[0])
         errors = [error for t, error in self.answers if ONSET < t <= end]
         if not errors:
