@@ -11,7 +11,10 @@ URDF = """<robot name="arm"><link name="base"/><link name="rod"><inertial><mass 
     <limit lower="-9" upper="9" effort="1000" velocity="100"/></joint></robot>"""
 
 
-@pytest.mark.parametrize("trials", (2_000, pytest.param(100_000, marks=pytest.mark.nightly)))
+NIGHTLY = pytest.param(100_000, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)])
+
+
+@pytest.mark.parametrize("trials", (2_000, NIGHTLY))
 def test_references_are_used_in_the_order_of_publication(graph, trials):
     """Each state has a reference of its own, published right before it; gravity is left out.
 
