@@ -46,7 +46,7 @@ def arm(graph):
     return arm
 
 
-@pytest.mark.parametrize("end", ("states stop", "deactivated", "SIGINT", "SIGTERM"))
+@pytest.mark.parametrize("end", ("states stop", "deactivated", "SIGINT", "SIGTERM", "SIGHUP"))
 def test_zeros_end_the_stream(arm, end):
     """Fault 8."""
     assert abs(arm.hold()) == pytest.approx(TORQUE)
