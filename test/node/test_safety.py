@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from conversation import Conversation
 from known_faults import ARM, FAULTS, TORQUE
+from known_input_faults import INPUT_FAULTS
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from mechanism_table import MECHANISMS
@@ -139,7 +140,7 @@ def test_a_known_fault_does_not_come_back(graph, number):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("number", (1, 2, 3, 4, 5, 8))
+@pytest.mark.parametrize("number", (1, 2, 3, 4, 5, 8, 11, 12, 13, 14))
 def test_other_known_faults_do_not_come_back(graph, number):
-    finding = FAULTS[number](graph)
+    finding = (FAULTS | INPUT_FAULTS)[number](graph)
     assert finding.kept, finding.text

@@ -35,8 +35,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "stamps of the future are fresh": ("machine.c", " || time - now > timeout", ""),
     "stale joint states and commands": (
         "state.c",
-        "return is_stale(state->stamp, moment.now, m->config->settings.timeout) ? STALE : ACCEPTED;",
-        "return ACCEPTED;",
+        "return is_stale(state->stamp, moment.now, m->config->settings.timeout) ? STALE",
+        "return false ? STALE",
     ),
     "other frames have other stamps": ("state.c", "layout->group = other->group;", ""),
     "a new frame forgets the last stamp": ("state.c", "layout->time = other->time;", ""),
