@@ -126,8 +126,8 @@ static int64_t monotonic_time(void)
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Limits and time-outs follow the steady clock; simulated motors live in simulated time. Where one
- * takes the place of the other, steady time goes on from where it was. */
+/* Limits and time-outs follow the steady clock; simulated motors live in simulated time, once somebody
+ * has told it. Where one takes the place of the other, steady time goes on from where it was. */
 static bool present(Stream *self, moment_t *moment)
 {
   rcl_time_point_value_t now;
@@ -135,9 +135,10 @@ static bool present(Stream *self, moment_t *moment)
     rcl_reset_error();
     return false;
   }
-  const bool simulated = is_simulated(self);
+  bool simulated = is_simulated(self);
   pthread_mutex_lock(&self->timing);
-  if (simulated && self->knows_time) now = self->simulated_time;
+  simulated = simulated && self->knows_time;
+  if (simulated) now = self->simulated_time;
   const int64_t steady = simulated ? now : monotonic_time();
   if (self->timed && simulated != self->was_simulated) self->offset = self->steady - steady;
   self->timed = true;

@@ -63,6 +63,15 @@ def test_zeros_end_the_stream(arm, end):
     assert list(arm.talk.heard[-1].effort) == [0.0] == list(arm.array[-1].data)
 
 
+def test_simulated_time_that_nobody_tells_stops_no_watchdog(arm):
+    """Set by mistake on hardware, where there is no /clock."""
+    assert arm.hold()
+    arm.talk.heard.clear()
+    assert arm.client.set_parameter("use_sim_time", True).successful
+    arm.client.until(lambda: arm.talk.heard and not any(arm.talk.heard[-1].effort))
+    arm.client.until(lambda: not any(arm.array[-1].data))
+
+
 def test_no_motor_command_follows_from_a_frozen_state(graph):
     """Fault 1: the topic has another robot's joint states, and old ones of ours."""
     arm = Arm(graph, stiffness="{hip: 10.0}", joint_state_timeout=0.5)
