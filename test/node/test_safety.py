@@ -63,6 +63,29 @@ def test_zeros_end_the_stream(arm, end):
     assert list(arm.talk.heard[-1].effort) == [0.0] == list(arm.array[-1].data)
 
 
+@pytest.mark.parametrize("end", ("commands stop", "deactivated", "SIGTERM", "another source"))
+def test_velocities_end_too(graph, end):
+    """A drive in velocity mode goes on with the last velocity."""
+    arm = Arm(graph, command_source="joint_commands")
+    array = arm.client.listen(Float64MultiArray, "~/velocity_commands")
+
+    def moving():
+        arm.hold()
+        arm.command(velocity=[0.5])
+        arm.client.spin(0.02)
+        return array and arm.motors and list(array[-1].data) == [0.5]
+
+    arm.client.until(moving)
+    if end == "deactivated":
+        assert arm.client.change_state(Transition.TRANSITION_DEACTIVATE)
+    elif end == "SIGTERM":
+        arm.program.stop(signal.SIGTERM)
+    elif end == "another source":
+        assert arm.client.set_parameter("command_source", "feedforward").successful
+    arm.client.until(lambda: list(array[-1].data) == [0.0])
+    arm.client.until(lambda: list(arm.motors[-1].velocity) == [0.0])
+
+
 def test_simulated_time_that_nobody_tells_stops_no_watchdog(arm):
     """Set by mistake on hardware, where there is no /clock."""
     assert arm.hold()
