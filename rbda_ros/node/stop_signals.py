@@ -22,7 +22,7 @@ SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 
 
 class StopSignals:
-    """Ctrl-C, SIGTERM and SIGHUP: the first ends the process, cleanly or else after `GRACE` seconds.
+    """Signals to end: the first ends the process, cleanly or else after `GRACE` seconds.
 
     rclpy's handlers shut ROS down in the middle of a callback, which then fails loudly, and
     Python's handler raises KeyboardInterrupt there. This one lets the callback end first. What
