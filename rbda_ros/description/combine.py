@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from rbda_ros.description import expression
 from rbda_ros.description.expand import expand_mimics, expand_path_couplings, mark_dependent
+from rbda_ros.description.fixed_joints import springs_without_held, without_held
 from rbda_ros.description.inertias import check_inertias, warn_of_massless_leaves
 from rbda_ros.description.link_tree import Tree, joints_by_name
 from rbda_ros.description.loop_conventions import closing_frames
@@ -78,12 +79,19 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
     guesses = _still_valid(robot.assembly, robot.joints, overrides)
     guesses.update(loop_file.assembly)
     _keep_within_limits(mimic_couplings, joints_by_name(joints), guesses)
-    held = {name for name, override in loop_file.joints.items() if override.type == "fixed"}
+    held = {
+        name: override.position
+        for name, override in loop_file.joints.items()
+        if override.type == "fixed"
+    }
     description = RobotDescription(
         name=robot.name,
         links=(*links, *(rotor.link for rotor in rotors)),
         joints=joints,
-        constraints=tuple(replace(c, method=c.method or loop_file.method) for c in constraints),
+        constraints=tuple(
+            replace(c, method=c.method or loop_file.method)
+            for c in without_held(constraints, held, report)
+        ),
         independent_joints=loop_file.independent_joints,
         actuated_joints=_actuated(
             robot.actuated_joints or transmissions.motors or None, overrides, loop_file
@@ -91,11 +99,7 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
         root_pose=robot.root_pose,
         assembly={name: guess for name, guess in guesses.items() if name not in held},
         idle_freedoms=loop_file.idle_freedoms,
-        springs=tuple(
-            spring
-            for spring in (*robot.springs, *loop_file.springs)
-            if spring.joint not in held and not (spring.terms and held.issuperset(spring.terms))
-        ),
+        springs=springs_without_held((*robot.springs, *loop_file.springs), held),
     )
     _check(description, report)
     return replace(description, warnings=report.warnings)

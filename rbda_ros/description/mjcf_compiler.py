@@ -47,6 +47,8 @@ def compile_mjcf(
         spec = mujoco.MjSpec.from_file(path) if path else mujoco.MjSpec.from_string(text)
         if not _leave_out_files(spec, os.path.dirname(path) if path else None, drawn, report):
             return None
+        if not drawn:  # lengths of muscles come from a simulation, which takes seconds
+            spec.compiler.LRopt.mode = int(mujoco.mjtLRMode.mjLRMODE_NONE)
         return spec.compile()
     except failures as error:
         reason = _first_line(error)

@@ -78,7 +78,9 @@ class Scene:
             self._loops = self._scene.add_line_segments(
                 "/loops", dashes, LOOP, thickness=3.0, thickness_units="screen"
             )
-            self._label = self._scene.add_label("/trouble", "", visible=False)
+            self._label = self._scene.add_label(
+                "/trouble", "", visible=False, anchor="bottom-center"
+            )
         self._set_up(server, poses, shapes)
 
     def _set_up(self, server: Any, poses: tuple[Array, Array], shapes: Sequence[Shape]) -> None:
@@ -137,7 +139,8 @@ class Scene:
             # Gears have nothing to say of their own: the linkage of the cluster does.
             troubled = np.flatnonzero(is_red).tolist()
             line = max(troubled, key=lambda i: len(self._lines.lines[i].corners) == 4)
-            self._label.position = self._lines.label(line, corners)
+            above = np.array([0.0, 0.0, 0.04 * self._size])  # so that the gap can be seen
+            self._label.position = self._lines.label(line, corners) + above
             name = self._lines.lines[line].name
             gaps = [health.residual for health in posed.troubles if name in health.constraints]
             self._label.text = f"{name}: {readouts.gap(max(gaps))}" if gaps else name

@@ -12,7 +12,7 @@ that the node publishes is held to the promises of the gate (`test/control/gate_
 Parameters change while states come, so that for a moment nobody outside can tell which settings an
 effort was made with. Such an effort must keep the looser of both promises.
 
-The promises are judged by the clock that the node goes by. Simulated time may run slower than that
+The promises are judged by the clock that the node uses. Simulated time may run slower than that
 of the computer; when it jumps back, no time passes. A message that answers an input has its stamp;
 any other ends the stream, and is zeros here.
 """
@@ -238,7 +238,7 @@ class Adversary:
             names = ["arm_shoulder", "arm_elbow"]
             self.publish(k, kind, name=names, position=[1.0, 2.0], velocity=[0.0, 0.0])
 
-    # What is heard.
+    # What is received.
 
     def on_effort(self, message: Any) -> None:
         stamp = stamp_of(message)

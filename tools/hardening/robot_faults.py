@@ -86,7 +86,7 @@ class Trial:
 
     def __init__(self, graph: Graph, leg: Leg, measure: Measure, broken: set[int]) -> None:
         self.leg, self.measure, self.broken = leg, measure, broken
-        self.model = load_robot(share_file(URDF), share_file(LOOPS))  # what the node goes by
+        self.model = load_robot(share_file(URDF), share_file(LOOPS))  # the model of the node
         serve(
             graph,
             joint_state_timeout=TIMEOUT,

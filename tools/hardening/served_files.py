@@ -4,7 +4,7 @@
 
 The motors of each robot swing around its assembly, as far as its loops close, and joints with
 springs that motors do not determine swing a tenth as far. Every effort that is
-heard is compared with that of `Robot`. How many states were answered and rejected is what the
+received is compared with that of `Robot`. How many states were answered and rejected is what the
 node's diagnostics say; the others were lost on their way, as both topics are best-effort.
 """
 
