@@ -19,6 +19,9 @@ MASS, AXIS = (20, 20, 20), (200, 60, 160)
 
 Move = Callable[[Array, Array], None]
 
+WIDE = 5.0
+"""How wide the name of a link is, in heights."""
+
 
 class Layers:
     """The layers of one robot; each is made when it is first shown.
@@ -135,7 +138,7 @@ def stacked(places: Array, height: float) -> Array:
     """
     found = places.copy()
     for k in range(1, len(found)):
-        beside = np.linalg.norm(found[:k, :2] - found[k, :2], axis=1) < height
+        beside = np.linalg.norm(found[:k, :2] - found[k, :2], axis=1) < WIDE * height
         taken = found[:k, 2][beside]
         while np.any(np.abs(taken - found[k, 2]) < 0.999 * height):
             found[k, 2] -= height

@@ -146,7 +146,7 @@ def loops(health: Sequence[LoopHealth]) -> str:
     rows = [
         f'<tr data-cluster="{escape(loop.cluster)}"'
         f' style="color:{RED if loop.trouble else "inherit"}">'
-        f'<td style="overflow-wrap:anywhere">{escape(", ".join(loop.constraints))}</td>'
+        f'<td style="overflow-wrap:anywhere">{_wrapped(loop.constraints)}</td>'
         f'<td style="white-space:nowrap;padding:0 0.8em">{gap(loop.residual)}</td>'
         f"<td>{loop.conditioning:.2f}</td></tr>"
         for loop in health
@@ -156,6 +156,11 @@ def loops(health: Sequence[LoopHealth]) -> str:
     style = "width:100%;text-align:left;overflow-wrap:normal"
     table = f'<table style="{style}">{head}{"".join(rows)}</table>'
     return f'<div id="rbda-loops" style="{STYLE}">{table}</div>'
+
+
+def _wrapped(names: Sequence[str]) -> str:
+    """Names that may be broken after each underscore."""
+    return escape(", ".join(names)).replace("_", "_<wbr>")
 
 
 def gap(residual: float) -> str:
