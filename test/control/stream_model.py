@@ -856,7 +856,7 @@ class WholeStreamModel:
         return out
 
     def tick(self, steady: int) -> Numbers:
-        """What ends topics on which nothing was sent for longer than the timeout."""
+        """Messages that end topics on which nothing was sent for longer than the timeout."""
         out = self.take_pending(steady)
         s = self.settings
         timeout = int(s.joint_state_timeout * 1e9)
