@@ -45,7 +45,7 @@ TIMEOUT = 0.5  # [s] the node's: other work may hold this process up
 
 @dataclass(frozen=True)
 class Finding:
-    """What a fault came to.
+    """Result of a fault.
 
     Attributes:
         found: the number that the promise is about.

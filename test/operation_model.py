@@ -273,7 +273,7 @@ class ModelCloser:
         return self._inputs.normalized(q)
 
     def _determining(self, given):
-        """What is known, if it just determines the others.
+        """The known joints, if they just determine the others.
 
         None where it takes a closer look: a batch, joints too few or too many, joints of several
         coordinates in loops, or mistakes.

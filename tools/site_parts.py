@@ -1,4 +1,4 @@
-"""What the documentation site needs beyond Sphinx: MathML without scripts, and plain diagrams."""
+"""Parts of the documentation site that Sphinx lacks: MathML without scripts, and plain diagrams."""
 
 import re
 from html import unescape

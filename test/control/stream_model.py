@@ -825,7 +825,7 @@ class WholeStreamModel:
         return out
 
     def tick(self, steady: int) -> Numbers:
-        """What ends topics on which nothing was sent for longer than the timeout."""
+        """Messages that end topics on which nothing was sent for longer than the timeout."""
         out = self.take_pending(steady)
         for topic in self.gates:
             if self.standing[topic]:

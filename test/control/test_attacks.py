@@ -34,7 +34,7 @@ def efforts_of(messages):
 
 
 def hold(feed, milliseconds, each=5):
-    """What the watchdog sends in some time: (time since, effort)."""
+    """Efforts that the watchdog sends in some time: (time since, effort)."""
     begin, sent = feed.steady, []
     while feed.steady < begin + milliseconds * MS:
         feed.wait(each)
@@ -87,7 +87,7 @@ def test_a_hold_ends_whatever_is_changed_meanwhile(arm, change):
 
 
 def test_damping_goes_by_no_velocity_of_another_time(arm):
-    """What the last state's velocity was is not known if nothing asked for it then."""
+    """The velocity of the last state is unknown if nothing asked for it then."""
     feed = Feed(arm, damping="{hip: 2.0}", on_stale="damping")
     feed.states([0.0], [3.0])
     assert hold(feed, 150)[0][1] == pytest.approx(-6.0)

@@ -1,4 +1,4 @@
-"""What is shown over the robot."""
+"""Layers over the robot."""
 
 import re
 
