@@ -53,6 +53,7 @@ QUEUE = QoSProfile(depth=2000)
 TOPIC, MOTORS = "feedforward", "motor_commands"
 CLOSE = 1e-6
 MAX_REPORTED = 20
+LOST = 1e-3  # share of messages that a busy machine may lose
 
 
 @dataclass(frozen=True)
@@ -494,13 +495,23 @@ def attack(seconds: float, seed: int, sim_time: bool, rate: float) -> list[Verdi
         ),
         Verdict(
             f"arrays, {clock}",
-            counts["arrays"] > 100 and not counts["arrays of their own"],
+            _arrays_right(counts["arrays"], counts["arrays of their own"]),
             f"{counts['arrays']}, {counts['arrays of their own']} with efforts of their own",
         ),
         Verdict(
             f"node, {clock}", running and code == 0 and not errors, f"exit code {code}; {done}"
         ),
     ]
+
+
+def _arrays_right(count: int, alone: int) -> bool | None:
+    """Whether arrays are like messages of efforts; None where it cannot be told.
+
+    On a busy machine a message is lost now and then, and its array is alone.
+    """
+    if 0 < alone < LOST * count and loaded():
+        return None
+    return count > 100 and not alone
 
 
 def main() -> None:

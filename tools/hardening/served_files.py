@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
 
 from benchmark.processes import at_priority
 from rbda_ros import ModelError, Robot, load_robot
@@ -88,6 +89,17 @@ def swing(robot: Robot) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, 
     raise ModelError(f"{robot.name}: no swing of its motors closes the loops")
 
 
+def base_at_home(robot: Robot, node: Any) -> Odometry:
+    """The pose of a floating base at the assembly, at rest, now."""
+    message = Odometry()
+    message.header.stamp = node.get_clock().now().to_msg()
+    x, y, z, *turn = (float(value) for value in robot.neutral()[:7])
+    place, orientation = message.pose.pose.position, message.pose.pose.orientation
+    place.x, place.y, place.z = x, y, z
+    orientation.x, orientation.y, orientation.z, orientation.w = turn
+    return message
+
+
 def put_ahead(process: int) -> None:
     """Put all threads of a process that have no real-time priority ahead of other processes.
 
@@ -123,6 +135,9 @@ def trial(source: str, rate: float, seconds: float, ahead: bool, folder: Path) -
                 seen[value.key.removeprefix("refused: ")] = int(value.value)
 
     driver.node.create_subscription(DiagnosticArray, "/diagnostics", diagnose, 10)
+    if robot.coordinates.base_nq:  # a floating base stands where it is at the assembly
+        bases = driver.node.create_publisher(Odometry, "dynamics/base_state", 10)
+        driver.node.create_timer(0.02, lambda: bases.publish(base_at_home(robot, driver.node)))
     try:
         end = time.monotonic() + COMPILED
         while time.monotonic() < end and (driver.answered < WARM or kernel[0] != "compiled"):
