@@ -150,7 +150,7 @@ def _contacts() -> None:
     _show("Residual of constrainedABA, talos on eight points of two feet", rows)
     convergence.plot(rows, DOCS / "pictures" / "convergence.svg")
     rows = []
-    for section in (contacts.methods, friction.friction):
+    for section in (contacts.methods, contacts.loops, friction.friction):
         with console.status(section.__doc__ or section.__name__):
             rows += list(section())
     _show("Methods with contacts (us), and what is missed; ratio: peer over ours", rows)
@@ -172,6 +172,7 @@ def _loops() -> None:
     _write(DOCS / "loop_methods.csv", method_rows)
     loop_methods.plot(method_rows, DOCS / "pictures" / "loop_methods.svg")
     write_block("cassie_loops", cassie, page)
+    write_block("limbs", loop_methods.limb_table(), page)
     write_block("largest_loop", loop_methods.largest_loop(method_rows), page)
 
 

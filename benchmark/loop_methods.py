@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from benchmark.cassie import cassie
+from benchmark.limbs import PER_LIMB, limbs
 from benchmark.parallel_chains import parallel_chains
-from rbda_ros import load_robot
+from rbda_ros import Contact, load_robot
 
 DEPTHS = (5, 10, 20, 40)
 LOOPS = (1, 2, 3, 5, 10, 20, 40)
@@ -51,6 +53,30 @@ def cassie_table(counts: dict[str, int]) -> list[str]:
     """The counts of `cassie_counts` as a table."""
     lines = ["| Cassie, instructions of forward dynamics | |", "|---|---:|"]
     return lines + [f"| {METHODS[method]} | {count:,} |" for method, count in counts.items()]
+
+
+def limb_table() -> list[str]:
+    """Instructions that each further limb with a loop takes, without contacts and with one each."""
+    sizes = 1, 2, 4, 8
+    counts: dict[str, list[int]] = {"forward dynamics": [], "and a contact at each limb": []}
+    for count in sizes:
+        urdf, loops = limbs(PER_LIMB * count)
+        robot = load_robot(urdf, loops | {"method": "proximal"}, floating_base=True)
+        feet = [Contact(f"rocker_{i}_link") for i in range(count)]
+        kernels = robot.kernel("forward_dynamics"), robot.contact_kernel(feet)
+        for found, kernel in zip(counts.values(), kernels, strict=True):
+            found.append(kernel.instructions)
+    steps = ["limb 2", "limbs 3 to 4", "limbs 5 to 8"]
+    lines = [
+        "| instructions of each limb, every loop `proximal` | limb 1 | " + " | ".join(steps) + " |"
+    ]
+    lines.append("|---|" + "---:|" * len(sizes))
+    for name, found in counts.items():
+        each = [(b - a) / (high - low) for (a, b), (low, high) in
+                zip(pairwise(found), pairwise(sizes), strict=True)]  # fmt: skip
+        cells = " | ".join(f"{value:,.0f}" for value in (found[0], *each))
+        lines.append(f"| {name} | {cells} |")
+    return lines
 
 
 def largest_loop(rows: list[dict[str, object]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What users call: methods of `Robot` beside Pinocchio and MuJoCo, called from Python.
+"""Public methods of `Robot` beside Pinocchio and MuJoCo, called from Python.
 
 Each call is timed by itself, at another state every time, in three ways: hot, one after the other;
 with other work in between, as in a program that does more than dynamics; and cold, after 64 MB

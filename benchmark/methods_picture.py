@@ -28,12 +28,12 @@ def plot(rows: Sequence[dict[str, object]], path: Path) -> None:
             ratios = [of[method] for method in methods]
             panel.plot(ratios, at, "o", ms=4, color=f"C{k}", label=robot.removesuffix("_robot"))
         panel.axvline(1.0, color="black", linewidth=0.8)
-        panel.set(title=title, xscale="log", xlabel="times faster than Pinocchio", xlim=(0.8, 25.0))
+        panel.set(title=title, xscale="log", xlabel="times faster than Pinocchio", xlim=(0.8, 32.0))
         panel.set_xticks([1, 2, 3, 5, 10, 20], ["1", "2", "3", "5", "10", "20"])
         panel.minorticks_off()
         panel.grid(alpha=0.3)
     panels[0].set_yticks(range(len(methods)), methods)
     panels[0].invert_yaxis()
-    panels[0].legend(fontsize=8)
+    panels[2].legend(fontsize=8, loc="lower right")  # where no dots are
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)

@@ -1,4 +1,4 @@
-"""What the loops do to torques: the demo leg exactly, and as an open chain.
+"""Effect of the loops on torques: the demo leg exactly, and as an open chain.
 
     python -m benchmark.open_chain
 

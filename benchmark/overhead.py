@@ -1,4 +1,4 @@
-"""What a method takes beyond what it computes: checks, closing, and making its answer.
+"""Time of a method beyond its computation: checks, closing, and making its result.
 
 Every method with array arguments, hot, on a fixed tree, on a floating one, and on a robot with
 loops, beside the same kernels called by hand, and beside the equations that some solve with what

@@ -79,7 +79,7 @@ def moving(show: Callable[[int], None]) -> Iterator[list[float]]:
 
 
 def swings(robot: Robot) -> list[Received]:
-    """What a node would say of a robot whose joints all swing, for about three seconds."""
+    """Messages of a node about a robot whose joints all swing, for about three seconds."""
     names = robot.independent_joint_names
     middle = {name: robot.tree.home[robot.coordinates.scalar_positions[name]] for name in names}
     efforts = dict.fromkeys(robot.actuated_joint_names, 0.1)
@@ -92,7 +92,7 @@ def swings(robot: Robot) -> list[Received]:
 
 
 def measured(url: str, count: list[float], core: int) -> str:
-    """What a browser on a core makes of it."""
+    """How fast a browser on one core draws it."""
     with chromium.Chromium(SIZE, ("taskset", "-c", str(core))) as browser:
         browser.open(url)
         browser.wait_for("document.querySelector('canvas')")

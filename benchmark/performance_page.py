@@ -49,7 +49,7 @@ def methods_block(rows: Sequence[Row]) -> list[str]:
         "",
         "From independent positions, loops closed in the same call, inverse dynamics of the demo",
         f"leg takes {_number(leg['hot_us']):.2f} us. The slowest method of talos takes",
-        f"{talos:.0f} us cold, derivatives aside.",
+        f"{talos:.0f} us cold, without derivatives.",
     ]
     return lines
 

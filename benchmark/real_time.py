@@ -3,11 +3,12 @@
 Motors move along sines; each call closes the loops from the last position. Calls are timed one by
 one by the clock of the system, so the maximum has everything that the machine did meanwhile. The C
 program takes the last core and asks for a real-time priority, as a controller does, and sleeps now
-and then, because Linux stops real-time threads that never sleep. After every call it times a chain of products that takes
-about as long and touches no memory: the row ``no call``. Its percentiles are the machine's. ``late``
-is the share of calls that took more than 5 us: where it is that of the chain, interrupts took the
-time, and not the code. The column ``load`` is the load average at the end: above 1 on two cores, other programs are in the
-maxima, and without the priority in the percentiles too.
+and then, because Linux stops real-time threads that never sleep. After every call it times a chain
+of products that takes about as long and touches no memory: the row ``no call``. Its percentiles are
+the machine's. ``late`` is the share of calls that took more than 5 us: where it is that of the
+chain, interrupts took the time, and not the code. The column ``load`` is the load average at the
+end: above 1 on two cores, other programs are in the maxima, and without the priority in the
+percentiles too.
 """
 
 from __future__ import annotations

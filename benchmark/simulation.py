@@ -6,10 +6,13 @@ at 1 ms. The efforts are recorded, and applied again by loops in Python that are
 ``step`` and there ``mj_step``. Batches of 4,096 robots run beside ``mujoco.rollout`` with as many
 threads. A robot that falls on the ground is timed with contacts. The table of docs/simulation.md
 comes from this. Times are of the processor; MuJoCo's models are those that ``rbda_ros convert``
-writes, without friction and limits. Cassie and robots of files by others, such as Digit and
-Kangaroo, have no gravity: their weak springs would not hold them away from dead points.
+writes, without friction and limits. Robots of files, such as Cassie, Digit and Kangaroo, float
+without gravity, as weak springs would not hold them away from dead points. They begin at the file's
+first keyframe, if it has one. Leaf springs that vibrate with 60 Hz need shorter steps of RK4 for
+the energy balance: 0.1 ms.
 
-``python -m benchmark.simulation mjx`` times batches of MJX, where it is installed.
+``python -m benchmark.simulation environments`` times `SimulatorVectorEnv`, and
+``python -m benchmark.simulation mjx`` batches of MJX, where it is installed.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from lxml import etree
 from benchmark.cassie import cassie
 from benchmark.performance_page import write_block
 from rbda_ros import Robot, Simulator, load_robot
+from rbda_ros.examples import learn_to_balance
 from rbda_ros.exports import MjcfExport, write_mjcf
 from rbda_ros.simulation.ground_contacts import Box, Sphere
 
@@ -37,6 +41,8 @@ PAGE = ROOT / "docs" / "simulation.md"
 DT, BATCH, BATCH_STEPS, HELD = 1e-3, 4096, 100, 50
 TIMED, ROUNDS = 2000, 5
 """Steps that are timed, and how often; the fastest counts."""
+ACTIONS = 30
+"""Of each environment."""
 
 
 FOUR_BAR = """<mujoco model="four_bar"><option timestep="0.001"/><worldbody>
@@ -124,15 +130,47 @@ CASES = {
     "demo leg": Case(_demo_leg, 0.05, 0.2, 0.005),
     "delta robot": Case(lambda: _cookbook("delta"), 0.3, 5.0, 0.2),
     "Stewart platform": Case(lambda: load_robot(stewart()), 2.0, 2000.0, 50.0),
-    "Cassie, fixed pelvis": Case(
-        lambda: load_robot(*cassie(), gravity=(0.0, 0.0, 0.0)), 20.0, 400.0, 20.0, True
-    ),
+    "Cassie, fixed pelvis": Case(lambda: _cassie(), 20.0, 400.0, 20.0, True),
 }
 
 
 def of_file(file: str) -> Case:
     """A robot of any file, without gravity; it floats, if its base is free."""
-    return Case(lambda: load_robot(file, gravity=(0.0, 0.0, 0.0)), 20.0, 400.0, 20.0, True)
+
+    def load() -> Robot:
+        robot = load_robot(file, gravity=(0.0, 0.0, 0.0))
+        q, places = begin_of(robot, file), robot.coordinates.scalar_positions
+        begin = {"assembly": {name: float(q[place]) for name, place in places.items()}}
+        return load_robot(file, begin, gravity=(0.0, 0.0, 0.0))
+
+    return Case(load, 20.0, 400.0, 20.0, True)
+
+
+def begin_of(robot: Robot, file: str) -> Any:
+    """The file's first keyframe (nq,); if it has none, the assembly.
+
+    If that is outside the limits, the middle of these.
+    """
+    q, limits = robot.neutral(), robot.limits
+    try:
+        model = mujoco.MjModel.from_xml_path(file)
+    except ValueError:  # its meshes are missing
+        model = None
+    if model is not None and model.nkey:
+        for name, place in robot.coordinates.scalar_positions.items():
+            q[place] = model.key_qpos[0, model.joint(name).qposadr[0]]
+    elif not robot.within_limits(q):
+        inside = np.isfinite(limits.lower) & np.isfinite(limits.upper)
+        q[inside] = 0.5 * (limits.lower[inside] + limits.upper[inside])
+    return q
+
+
+def _cassie() -> Robot:
+    """On a stand, with its feet away from the dead points that they have at zero."""
+    text, loops = cassie()
+    turned = {"tarsus-crank-joint": -1.5, "crank-rod-joint": 1.5, "foot-op": -1.5}
+    begin = {f"{side}-{name}": at for side in ("left", "right") for name, at in turned.items()}
+    return load_robot(text, loops | {"assembly": begin}, gravity=(0.0, 0.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -141,6 +179,7 @@ class Motors:
 
     q: Any
     qd: Any
+    start: Any
     home: Any
     random: Any
     stiffness: Any
@@ -165,7 +204,8 @@ def motors_of(robot: Robot, case: Case, steps: int) -> Motors:
         G = np.array([robot.spanning_velocity(home, row) for row in np.eye(robot.ny)]).T[qd]
         scale = 1.0 / np.einsum("ij,ji->i", G, np.linalg.solve(robot.mass_matrix(home), G.T))
     random = np.random.default_rng(0).normal(0.0, case.spread, (steps // HELD + 1, len(names)))
-    return Motors(q, qd, home[q], scale * random, scale * case.stiffness, scale * case.damping)
+    stiffness, damping = scale * case.stiffness, scale * case.damping
+    return Motors(q, qd, home, home[q], scale * random, stiffness, damping)
 
 
 def largest_gap(robot: Robot, q: Any) -> float:
@@ -191,15 +231,18 @@ class Motion:
 
 
 def shaken(robot: Robot, case: Case, seconds: float, integrator: str) -> Motion:
-    """Simulate a case."""
-    steps = round(seconds / DT)
+    """Simulate a case: efforts change every 1 ms."""
+    steps, parts = round(seconds / DT), 10 if robot.tree.springs is not None else 1
     motors = motors_of(robot, case, steps)
-    sim = Simulator(robot, DT, integrator=integrator, friction=False, limits=False, threads=1)
+    sim = Simulator(
+        robot, DT / parts, integrator=integrator, friction=False, limits=False, threads=1
+    )
+    sim.reset(motors.start)
     positions = np.empty((steps, robot.nq))
     before, balance, change, finite = sum(robot.energy(sim.q, sim.qd)), 0.0, 0.0, True
     for step in range(steps):
         q, qd = sim.q, sim.qd
-        sim.step(motors.efforts(step, q, qd))
+        sim.step(motors.efforts(step, q, qd), steps=parts)
         positions[step] = sim.q
         if step % HELD == HELD - 1:
             energy = sum(robot.energy(sim.q, sim.qd))
@@ -231,14 +274,14 @@ def least_time(begin: Callable[[], None], steps: Callable[[], None], count: int)
     return 1e6 * min(times) / count
 
 
-def our_time(sim: Simulator, efforts: Any) -> float:
+def our_time(sim: Simulator, start: Any, efforts: Any) -> float:
     """Of a call of ``step`` [us]."""
 
     def steps() -> None:
         for each in efforts:
             sim.step(each)
 
-    return least_time(sim.reset, steps, len(efforts))
+    return least_time(lambda: sim.reset(start), steps, len(efforts))
 
 
 def mujoco_time(model: Any, qpos: Any, controls: Any) -> float:
@@ -278,6 +321,7 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
     motors = motors_of(robot, case, steps)
     exact = shaken(robot, case, seconds, "rk4")
     sim = Simulator(robot, DT, friction=False, limits=False, threads=1)
+    sim.reset(motors.start)
     applied, positions = np.empty((steps, len(motors.q))), np.empty((steps, robot.nq))
     for step in range(steps):
         applied[step] = motors.efforts(step, sim.q, sim.qd)
@@ -285,7 +329,7 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
         positions[step] = sim.q
     # MuJoCo's motors have their joints' own numbers: its law is the same.
     data = mujoco.MjData(model)
-    qpos = export.qpos(robot.neutral())
+    qpos = export.qpos(motors.start)
     data.qpos[:] = qpos
     joint = [model.actuator_trnid[i, 0] for i in range(model.nu)]
     at_q, at_v = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
@@ -294,13 +338,13 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
         data.ctrl[:] = controls[step] = motors.law(step, data.qpos[at_q], data.qvel[at_v])
         mujoco.mj_step(model, data)
         gap = np.maximum(gap, mujoco_gaps(model, data))
-    many, their_many = compare_batches(robot, model, export, applied[:BATCH_STEPS])
+    many, their_many = compare_batches(robot, model, qpos, motors.start, applied[:BATCH_STEPS])
     return {
         "robot": name,
         "gap": largest_gap(robot, positions),
         "mujoco_gap": gap,
         "balance": exact.balance,
-        "us": our_time(sim, applied[:TIMED]),
+        "us": our_time(sim, motors.start, applied[:TIMED]),
         "mujoco_us": mujoco_time(model, qpos, controls[:TIMED]),
         "many": many,
         "mujoco_many": their_many,
@@ -308,27 +352,27 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
 
 
 def compare_batches(
-    robot: Robot, model: Any, export: MjcfExport, efforts: Any, **options: Any
+    robot: Robot, model: Any, qpos: Any, start: Any, efforts: Any, **options: Any
 ) -> tuple[float, float]:
     """Steps per second of processor time, of a batch here and in MuJoCo."""
     steps = len(efforts)
     sim = Simulator(robot, DT, BATCH, friction=False, limits=False, **options)
     sim.step(efforts[0])  # compiles
-    sim.reset()
-    start = time.process_time()
+    sim.reset(start)
+    begin = time.process_time()
     for effort in efforts:
         sim.step(effort)
-    ours = steps * BATCH / (time.process_time() - start)
+    ours = steps * BATCH / (time.process_time() - begin)
     datas = [mujoco.MjData(model) for _ in range(sim.threads)]
-    datas[0].qpos[:] = export.qpos(robot.neutral())
+    datas[0].qpos[:] = qpos
     full = mujoco.mjtState.mjSTATE_FULLPHYSICS
     state = np.zeros(mujoco.mj_stateSize(model, full))
     mujoco.mj_getState(model, datas[0], state, full)
     initial, control = np.tile(state, (BATCH, 1)), np.tile(efforts, (BATCH, 1, 1))
     with mujoco.rollout.Rollout(nthread=sim.threads) as rollout:
-        start = time.process_time()
+        begin = time.process_time()
         rollout.rollout([model] * BATCH, datas, initial, control)
-        theirs = steps * BATCH / (time.process_time() - start)
+        theirs = steps * BATCH / (time.process_time() - begin)
     return ours, theirs
 
 
@@ -336,24 +380,18 @@ FOOT = Box("foot", size=(0.22, 0.1, 0.02), xyz=(0.03, 0.0, -0.05), friction=0.8)
 SHANK = Sphere("shank", 0.04, friction=0.8)
 
 
-def on_the_ground() -> tuple[float, float, float, float]:
-    """A robot that falls on the ground and lies there: times of a step, steps of a batch.
-
-    Here and in MuJoCo, whose contacts have elliptic cones too.
-    """
-    folder = ROOT / "docs" / "cookbook"
-    robot = load_robot(
-        folder / "parallel_ankle.urdf", folder / "parallel_ankle.yaml", floating_base=True
-    )
+def touching_model(robot: Robot, foot: Box, shank: Sphere | None) -> tuple[Any, MjcfExport]:
+    """A robot whose foot and shank touch the ground in MuJoCo, with elliptic cones as here."""
     export = write_mjcf(robot, balance_inertia=True)
     root = etree.fromstring(export.text)
-    law = {"condim": "3", "friction": "0.8 0 0"}
-    size, at = (" ".join(map(str, values)) for values in (np.asarray(FOOT.size) / 2, FOOT.xyz))
+    law = {"condim": "3", "friction": f"{foot.friction} 0 0"}
+    size, at = (" ".join(map(str, values)) for values in (np.asarray(foot.size) / 2, foot.xyz))
     etree.SubElement(root.find("worldbody"), "geom", type="plane", size="9 9 0.1", **law)
-    foot = root.find(".//body[@name='foot']")
-    etree.SubElement(foot, "geom", type="box", size=size, pos=at, **law)
-    shank = root.find(".//body[@name='shank']")
-    etree.SubElement(shank, "geom", type="sphere", size=str(SHANK.radius), **law)
+    body = root.find(f".//body[@name='{foot.link}']")
+    etree.SubElement(body, "geom", type="box", size=size, pos=at, **law)
+    if shank is not None:
+        body = root.find(f".//body[@name='{shank.link}']")
+        etree.SubElement(body, "geom", type="sphere", size=str(shank.radius), **law)
     root.find("option").set("cone", "elliptic")
     for key in root.findall("keyframe"):
         root.remove(key)
@@ -364,6 +402,19 @@ def on_the_ground() -> tuple[float, float, float, float]:
     model.geom_contype[:], model.geom_conaffinity[:] = 1, 0
     model.geom_conaffinity[0] = 1
     model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
+    return model, export
+
+
+def on_the_ground() -> tuple[float, float, float, float]:
+    """A robot that falls on the ground and lies there: times of a step, steps of a batch.
+
+    Here and in MuJoCo.
+    """
+    folder = ROOT / "docs" / "cookbook"
+    robot = load_robot(
+        folder / "parallel_ankle.urdf", folder / "parallel_ankle.yaml", floating_base=True
+    )
+    model, export = touching_model(robot, FOOT, SHANK)
     q = robot.neutral()
     q[2] = 0.15
     sim = Simulator(robot, DT, friction=False, limits=False, threads=1, contacts=[FOOT, SHANK])
@@ -403,6 +454,42 @@ def on_the_ground() -> tuple[float, float, float, float]:
     return ours, theirs, many, their_many
 
 
+def environments() -> None:
+    """Steps per second of processor time of 4,096 environments; and of MuJoCo's rollout alone.
+
+    The environments are those of the balancing example, on all processors.
+    """
+    env = learn_to_balance.environment(BATCH)
+    env.reset(seed=0)
+    random = np.random.default_rng(0)
+    actions = random.uniform(-1.0, 1.0, (ACTIONS + 2, *env.action_space.shape))
+    for action in actions[:2]:
+        env.step(action)
+    begin = time.process_time()
+    for action in actions[2:]:
+        env.step(action)
+    ours = ACTIONS * BATCH / (time.process_time() - begin)
+    sim, per = env.simulator, env.steps
+    robot = sim.robot
+    model, export = touching_model(robot, learn_to_balance.FOOT, None)
+    datas = [mujoco.MjData(model) for _ in range(sim.threads)]
+    q = robot.neutral()
+    q[2] = learn_to_balance.HEIGHT
+    datas[0].qpos[:] = export.qpos(q)
+    full = mujoco.mjtState.mjSTATE_FULLPHYSICS
+    state = np.zeros(mujoco.mj_stateSize(model, full))
+    mujoco.mj_getState(model, datas[0], state, full)
+    limit = robot.limits.effort[list(robot.actuated_coordinates)]
+    control = limit * np.repeat(actions[2:].transpose(1, 0, 2), per, axis=1)
+    with mujoco.rollout.Rollout(nthread=sim.threads) as rollout:
+        begin = time.process_time()
+        rollout.rollout([model] * BATCH, datas, np.tile(state, (BATCH, 1)), control)
+        theirs = ACTIONS * BATCH / (time.process_time() - begin)
+    print(f"{BATCH} environments, {sim.threads} threads: {ours:.2g} actions/s of {per} steps each,"
+          f" {per * ours:.2g} steps/s per core; MuJoCo's rollout alone {per * theirs:.2g}"
+          f" ({ours / theirs:.1f} x)")  # fmt: skip
+
+
 def mjx_batches() -> None:
     """Steps per second of processor time of 4,096 robots in MJX, on the same processors."""
     import jax
@@ -430,6 +517,8 @@ def main() -> None:
     """Compare all, print, and write the page."""
     if sys.argv[1:] == ["mjx"]:
         return mjx_batches()
+    if sys.argv[1:] == ["environments"]:
+        return environments()
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     lines = [
         "| robot | loop gap [m] | MuJoCo: loops [m], gears [rad] | energy balance, RK4 [J] | time"

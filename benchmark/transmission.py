@@ -1,4 +1,4 @@
-"""What completed joint states cost the node, and how long commands take through it.
+"""Cost of completed joint states, and how long commands take through the node.
 
 `python -m benchmark.transmission`. The node is a process of its own on the demo leg. Its CPU per
 message is read from the kernel, in turns with and without a listener to ~/joint_states; the way

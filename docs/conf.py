@@ -34,7 +34,7 @@ autodoc_type_aliases = {
     name: name
     for name in (
         *("Array", "ArrayLike", "FrameName", "Given", "Position", "Velocity", "Independent"),
-        *("Force", "Spanning", "Wrenches", "Task"),
+        *("Force", "Spanning", "Wrenches", "Task", "Coordinates"),
     )
 }
 napoleon_google_docstring = True
@@ -44,9 +44,10 @@ add_module_names = False
 
 
 def setup(app):
-    from site_parts import Mermaid, as_markup, display_mathml, inline_mathml
+    from site_parts import Mermaid, as_markup, display_mathml, inline_mathml, signature_by_names
 
     app.connect("builder-inited", lambda _: reference.write(ROOT / "docs"))
     app.connect("autodoc-process-docstring", as_markup)
+    app.connect("autodoc-process-signature", signature_by_names)
     app.add_directive("mermaid", Mermaid)
     app.add_html_math_renderer("mathml", (inline_mathml, None), (display_mathml, None))

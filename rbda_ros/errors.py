@@ -53,7 +53,15 @@ class NotFiniteError(InputError):
 
 
 class SingularityError(InputError):
-    """A loop is at, or too close to, a dead point, where its velocities are not determined."""
+    """A loop is at, or too close to, a dead point, where its velocities are not determined.
+
+    Attributes:
+        rows: robots of a simulated batch that cannot go on; empty elsewhere.
+    """
+
+    def __init__(self, *values: object, rows: tuple[int, ...] = ()) -> None:
+        super().__init__(*values)
+        self.rows = rows
 
 
 MAX_LISTED = 100

@@ -82,6 +82,13 @@ def snap(array: Array) -> Array:
     return np.where(zero, 0.0, np.where(unit, np.sign(array), array))
 
 
+def cross(a: Array, b: Array) -> Array:
+    """(3,) ``a x b``; of single vectors `numpy.cross` takes ten times as long."""
+    ax, ay, az = a.tolist()
+    bx, by, bz = b.tolist()
+    return np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
+
+
 def align_z(axis: Array) -> Array:
     """(3, 3) rotation whose third column is the unit vector ``axis``.
 
@@ -93,7 +100,7 @@ def align_z(axis: Array) -> Array:
     x[(int(np.argmax(np.abs(axis))) + 1) % 3] = 1.0
     x = x - (x @ axis) * axis
     x = snap(x / np.linalg.norm(x))
-    return np.column_stack([x, snap(np.cross(axis, x)), axis])
+    return np.column_stack([x, snap(cross(axis, x)), axis])
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class ContactOracle(LoopOracle):
         return self._along(contact) @ J
 
     def wanted(self, q: np.ndarray, qd: np.ndarray, contact: Contact) -> np.ndarray:
-        """What those rows times qdd should be (m,)."""
+        """Wanted product of those rows and qdd (m,)."""
         bias = self.frame_acceleration(q, qd, np.zeros_like(qd), (contact.link, contact.xyz))
         return self._along(contact) @ (np.array(contact.acceleration) - bias)
 

@@ -74,7 +74,7 @@ class Conversation:
 
 
 class Diagnoses:
-    """What a node says of itself."""
+    """Diagnostics of a node."""
 
     def __init__(self, client):
         self._client = client
@@ -126,6 +126,6 @@ def parameters(client, **values):
 
 
 def efforts(robot, q, qd, ydd=None, wrenches=None):
-    """What the methods of the robot give."""
+    """Results of the robot's methods."""
     ydd = np.zeros(robot.ny) if ydd is None else ydd
     return robot.actuator_efforts(q, robot.inverse_dynamics(q, qd, ydd, wrenches))

@@ -45,7 +45,7 @@ TIMEOUT = 0.5  # [s] the node's: other work may hold this process up
 
 @dataclass(frozen=True)
 class Finding:
-    """What a fault came to.
+    """Result of a fault.
 
     Attributes:
         found: the number that the promise is about.
@@ -467,11 +467,14 @@ FAULTS: dict[int, Callable[[Graph], Finding]] = {
 
 
 def main() -> None:
-    for number in map(int, sys.argv[1:] or FAULTS):
+    from known_input_faults import INPUT_FAULTS
+
+    faults = FAULTS | INPUT_FAULTS
+    for number in map(int, sys.argv[1:] or faults):
         with own_domain() as domain, tempfile.TemporaryDirectory() as folder:
             graph = Graph(domain, Path(folder))
             try:
-                finding = FAULTS[number](graph)
+                finding = faults[number](graph)
                 word = "kept" if finding.kept else "BROKEN"
                 print(f"{number:2} {word:7} {finding.text}", flush=True)
             except Exception as error:

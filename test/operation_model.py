@@ -20,6 +20,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
 )
 from rbda_ros.kernels.quantities import QUANTITIES, shape_of
 from rbda_ros.kernels.registry import robot_sizes
+from rbda_ros.robot.calls import MAX_INVERTED
 from rbda_ros.robot.inputs import numbers
 from rbda_ros.robot.operations import OPERATIONS
 from rbda_ros.robot.results import RANK_TOLERANCE, OperationalSpace
@@ -70,11 +71,12 @@ class Model:
         space = OperationalSpace(A, J.reshape(-1, robot.ny), damping)
         M = A + damping * np.eye(len(A))
         one_branch = [*range(-1, len(A) - 1)]
-        L = ltl_oracle.factor(one_branch, M)
-        if L is not None:
-            inverse = ltl_oracle.solve(one_branch, L, np.eye(len(A)))
-            if RANK_TOLERANCE * sum(M.diagonal()) * sum(inverse.diagonal()) < 1.0:
-                space.__dict__["inertia"] = inverse
+        inverse = ltl_oracle.invert(one_branch, M)
+        if (
+            inverse is not None
+            and RANK_TOLERANCE * sum(M.diagonal()) * sum(inverse.diagonal()) < 1.0
+        ):
+            space.__dict__["inertia"] = inverse
         return space
 
     def constrained_forward_dynamics(self, *given, **options):
@@ -91,6 +93,8 @@ class Model:
         slots, option = self._read(record, arguments)
         if record.wrenches:
             record = record.with_options(bool(option & 1), bool(option & 2))
+        if record.name == "mass_matrix_inverse" and robot.ny > MAX_INVERTED:
+            record = record.eliminated()
         kernel_options = ()
         if record.name == "jacobian":
             name, kernel_options, points = robot._inputs.jacobian(arguments["frame"])
@@ -132,6 +136,11 @@ class Model:
         if record.solves:
             H = self._matrix(slots["mass_matrix"], "mass_matrix")
             parent = list(robot.tree.independent_parents)
+            if len(record.results) == 1:
+                inverse = ltl_oracle.invert(parent, H)
+                if inverse is None:
+                    raise SingularityError(robot._no_inertia())
+                return inverse
             L = ltl_oracle.factor(parent, H)
             one = np.broadcast_to(np.eye(robot.ny), H.shape)
             others = [self._matrix(slots[n], n) for n in record.results[:-1]]
@@ -264,7 +273,7 @@ class ModelCloser:
         return self._inputs.normalized(q)
 
     def _determining(self, given):
-        """What is known, if it just determines the others.
+        """The known joints, if they just determine the others.
 
         None where it takes a closer look: a batch, joints too few or too many, joints of several
         coordinates in loops, or mistakes.

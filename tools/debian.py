@@ -15,7 +15,7 @@ APT = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60"]
 
 
 class Wanted(NamedTuple):
-    """What a test needs, and the packages that have it."""
+    """Programs that a test needs, and the packages that have them."""
 
     title: str
     found: bool

@@ -57,7 +57,7 @@ def requirements(distro):
 
 
 def missing():
-    """What this machine lacks, or has, that makes the installation fail; None if nothing does."""
+    """Why the installation must fail on this machine; None if it need not."""
     for name, variable in (("C", "CC"), ("C++", "CXX")):
         compiler = os.environ.get(variable) or {"CC": "cc", "CXX": "c++"}[variable]
         if shutil.which(compiler.split()[0]) is None:

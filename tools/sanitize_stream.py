@@ -1,4 +1,4 @@
-"""What talks to ROS in C, and the simulator's C, under sanitizers.
+"""The C that talks to ROS, and the simulator's C, under sanitizers.
 
 sanitize_stream.py [address | thread], both by default, builds the state machine, the stream's
 thread, the conversion of messages and the simulator with AddressSanitizer and UBSan, or with

@@ -26,7 +26,7 @@ class Page(HTMLParser):
 
 
 def dead_links(site):
-    """What leads nowhere, and what would be loaded from the internet, as lines."""
+    """Links that lead nowhere, and files that would be loaded from the internet, as lines."""
     pages = {path: Page(path) for path in sorted(site.rglob("*.html"))}
     dead = []
     for path, page in pages.items():

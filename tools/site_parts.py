@@ -1,4 +1,4 @@
-"""What the documentation site needs beyond Sphinx: MathML without scripts, and plain diagrams."""
+"""Parts of the documentation site that Sphinx lacks: MathML without scripts, and plain diagrams."""
 
 import re
 from html import unescape
@@ -8,6 +8,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.utils.math import latex2mathml
 
+FORWARD = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 TAG = re.compile(r"\\tag\{([^}]*)\}")  # the number of an equation, as the papers have it
 MATHML = "http://www.w3.org/1998/Math/MathML"
 ENTITY = re.compile(r"&(?!amp|lt|gt|quot|apos)\w+;")  # those that XML does not know
@@ -66,3 +67,8 @@ def as_markup(app, what, name, obj, options, lines):
         parts = CODE.sub(r"``\1``", line).split("``")
         parts[::2] = [text.replace("|", "\\|").replace("*", "\\*") for text in parts[::2]]
         lines[i] = "``".join(parts)
+
+
+def signature_by_names(app, what, name, obj, options, signature, result):
+    """Names of types inside unions, which autodoc shows as TypeAliasForwardRef('Name')."""
+    return tuple(text and FORWARD.sub(r"\1", text) for text in (signature, result))

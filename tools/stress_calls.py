@@ -135,7 +135,7 @@ def in_rows(rng, robot, given):
 
 
 def more_arguments(rng, robot, method):
-    """What some methods take beside vectors: frames, contacts, wrenches."""
+    """Arguments of some methods beside vectors: frames, contacts, wrenches."""
     link = robot.description.links[-1].name
     record = OPERATIONS.get(method)
     if record is not None and record.of_frame:

@@ -31,7 +31,7 @@ SECONDS_TO_ANSWER = 60
 
 
 def install_space_environment(install):
-    """What sourcing setup.sh sets, with the libraries of the ROS wheels behind it."""
+    """The environment after sourcing setup.sh, with the libraries of the ROS wheels behind it."""
     source = '. "$0/setup.sh" && exec env -0'
     pairs = subprocess.check_output(["sh", "-c", source, install], text=True).split("\0")
     env = dict(pair.split("=", 1) for pair in pairs if pair)

@@ -3,12 +3,15 @@
 ``python -m benchmark.papers`` runs all, with times; names, or parts of them, choose some.
 ``--counts`` counts again and keeps the times of the last run. ``--page`` writes the page from the
 CSV files alone.
+
+Machine code is never read from disk: every run is cold.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 import time
 from types import ModuleType
@@ -19,8 +22,8 @@ from rich.table import Table
 
 from benchmark.papers import report
 from benchmark.papers.data import (
+    ALL,
     FOLDER,
-    commit,
     read_rows,
     read_stamps,
     stamp,
@@ -28,6 +31,7 @@ from benchmark.papers.data import (
     write_stamp,
 )
 from benchmark.papers.results import Row, Scope
+from benchmark.papers.running import Run, runs
 
 
 def main() -> int:
@@ -52,24 +56,31 @@ def main() -> int:
 
 
 def _run(chosen: list[str], scope: Scope, console: Console) -> None:
+    os.environ["RBDA_ROS_CACHE"] = "0"  # times to compile, and the same work in every run
     columns = (TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn())
+    began, processor = time.perf_counter(), 0.0
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         task = progress.add_task("", total=len(chosen))
-        for name in chosen:
-            progress.update(task, description=name)
-            module = importlib.import_module(f"benchmark.papers.{name}")
-            began, worked = time.perf_counter(), time.process_time()
-            rows = module.run(scope)
-            seconds, worked = time.perf_counter() - began, time.process_time() - worked
-            if rows:
-                write_rows(name, rows if scope == "all" else _with_times(module, name, rows))
-                made = stamp(seconds, worked) if scope == "all" else {"counted": commit()}
-                write_stamp(name, read_stamps().get(name, {}) | made)
-                if hasattr(module, "plot"):
-                    module.plot(read_rows(name), FOLDER / f"{name}.svg")
+        for run in runs(chosen, scope):
+            progress.update(task, description=run.name, advance=1)
+            processor += float(str(run.made["processor"]))
+            if run.rows:
+                _publish(run, scope)
             else:
-                console.print(f"nothing to run for {name}: {getattr(module, 'NEEDS', 'no rows')}")
-            progress.advance(task)
+                needs = getattr(report.module_of(run.name), "NEEDS", "no rows")
+                console.print(f"nothing to run for {run.name}: {needs}")
+    if scope == "all" and len(chosen) == len(report.MODULES):
+        write_stamp(ALL, stamp(time.perf_counter() - began, processor))
+
+
+def _publish(run: Run, scope: Scope) -> None:
+    """Write a figure's numbers, stamp and picture."""
+    module, name = report.module_of(run.name), run.name
+    write_rows(name, run.rows if scope == "all" else _with_times(module, name, run.rows))
+    made = run.made if scope == "all" else {"counted": run.made["counted"]}
+    write_stamp(name, read_stamps().get(name, {}) | made)
+    if hasattr(module, "plot"):
+        module.plot(read_rows(name), FOLDER / f"{name}.svg")
 
 
 def _with_times(module: ModuleType, name: str, rows: list[Row]) -> list[Row]:

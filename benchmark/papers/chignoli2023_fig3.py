@@ -23,6 +23,7 @@ TITLE = "Fig. 3: forward dynamics of robots A and B"
 SIZES = (6, 12, 18, 24, 36)
 """Degrees of freedom."""
 KEYS, COUNTS = ("robot", "freedoms"), ("instructions",)
+TIMES = True
 
 
 @dataclass(frozen=True, eq=False)

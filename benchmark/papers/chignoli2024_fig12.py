@@ -1,4 +1,4 @@
-"""What exact rotors and belts cost: forward dynamics exactly, and of the approximate robot."""
+"""Cost of exact rotors and belts: forward dynamics exactly, and of the approximate robot."""
 
 from __future__ import annotations
 

@@ -16,6 +16,8 @@ from benchmark.papers.results import Row
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, FOLDER = ROOT / "docs" / "papers.md", ROOT / "docs" / "papers"
 STAMPS = FOLDER / "stamps.json"
+ALL = "all"
+"""The stamp of the last run of all figures."""
 PACKAGES = ("casadi", "numpy", "llvmlite", "pin")
 
 

@@ -83,7 +83,7 @@ w + yd. Its energy I (w + n yd)^2 / 2 is, identically in w and yd,
 
 a spin inertia n I on the link, (1 - n) I on p, both constants of the model, and an armature
 A = n (n - 1) I of the joint. The Lagrangian is the same function, so the dynamics are, gyroscopic
-torques included (`cluster_tree/armature.py`; a belt gives a constant armature matrix in the same
+torques included (`cluster_tree/regroup.py`; a belt gives a constant armature matrix in the same
 way). Exactness adds `A ydd` to the torque of inverse dynamics: two operations per gear. No
 algorithm can avoid them, because the torque depends on A.
 

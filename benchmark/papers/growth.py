@@ -39,6 +39,7 @@ FAMILIES: dict[str, Callable[[int], str]] = {  # bodies: URDF text
 CONTACTS = (1, 4, 16, 64)
 KERNELS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 KEYS, COUNTS = ("family", "bodies", "kernel"), ("instructions",)
+TIMES = True
 
 
 def run(scope: Scope) -> list[Row]:

@@ -21,7 +21,7 @@ def figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (8.0, 3.
 
 
 def save(drawn: Any, path: Path) -> None:
-    """Write a figure and let go of it."""
+    """Write a figure and release it."""
     from matplotlib import pyplot
 
     path.parent.mkdir(parents=True, exist_ok=True)

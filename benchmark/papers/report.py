@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
+from collections.abc import Iterable
 from types import ModuleType
 
-from benchmark.papers.data import PAGE, read_rows, read_stamps
+from benchmark.papers.data import ALL, PAGE, read_rows, read_stamps
 from benchmark.papers.missing import TABLE as MISSING
 from benchmark.papers.results import Claim
 
@@ -17,6 +18,7 @@ MODULES = (
     "chignoli2023_fig3", "featherstone2010", "jain2009", "growth",
 )  # fmt: skip
 OURS = "This package"
+Stamp = dict[str, object]
 
 HEAD = """# The papers, reproduced
 
@@ -50,6 +52,11 @@ Where a paper shows curves without numbers, the claim is the one in its text.
 def module_of(name: str) -> ModuleType:
     """A figure's module."""
     return importlib.import_module(f"benchmark.papers.{name}")
+
+
+def has_times(name: str) -> bool:
+    """Whether a figure measures times, so that nothing may run beside it."""
+    return getattr(module_of(name), "TIMES", False)
 
 
 def claims_of(name: str) -> list[Claim]:
@@ -114,27 +121,43 @@ def _section(name: str) -> str:
 def _stamps() -> str:
     """When each figure was run."""
     stamps = read_stamps()
+    whole = stamps.pop(ALL, None)
     keys = ("commit", "counted", "date", "seconds", "processor", "load")
     lines = [
         "## Runs\n",
         "Commit and date are those of the run with times, *counted* is the commit of the last run"
         " of the counts. *processor* is processor time of all threads [s]. Load is the number of"
         " processes for each core, averaged over five minutes: above 1 the machine was busy, and of"
-        " the times only ratios within one row count.\n",
-        "| figure | " + " | ".join(keys) + " |",
-        "|---|---|---|---|---:|---:|---:|",
+        " the times only ratios within one row count. Figures without times (*times*: no) run side"
+        " by side, those with times alone.\n",
+        "| figure | times | " + " | ".join(keys) + " |",
+        "|---|---|---|---|---|---:|---:|---:|",
     ]
     for name in MODULES:
-        cells = (str(stamps.get(name, {}).get(key, "")) for key in keys)
+        cells = ["yes" if has_times(name) else "no"]
+        cells += [str(stamps.get(name, {}).get(key, "")) for key in keys]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    total, worked = (
-        sum(int(str(s.get(key, 0))) for s in stamps.values()) / 60
-        for key in ("seconds", "processor")
-    )
     machines = dict.fromkeys(f"{s['machine']}; {s['versions']}" for s in stamps.values())
-    known = sum("processor" in s for s in stamps.values())
-    lines.append(
-        f"\nIn all {total:.0f} minutes, figure by figure, on {' and '.join(machines)}. Processor"
-        f" time was recorded for {known} of {len(stamps)} figures: {worked:.0f} minutes."
-    )
+    lines.append(f"\n{_duration(stamps, whole)} Run on {' and '.join(machines)}.")
     return "\n".join(lines) + "\n"
+
+
+def _duration(stamps: dict[str, Stamp], whole: Stamp | None) -> str:
+    """How long all figures take."""
+
+    def minutes(key: str, of: Iterable[Stamp]) -> float:
+        return sum(int(str(stamp.get(key, 0))) for stamp in of) / 60
+
+    if whole is not None:
+        return (
+            f"The last run of all figures, at commit {whole['commit']} on {whole['date']}, took"
+            f" {minutes('seconds', [whole]):.0f} minutes from cold, with"
+            f" {minutes('processor', [whole]):.0f} minutes of processor time and a load of"
+            f" {whole['load']} at its end."
+        )
+    known = sum("processor" in stamp for stamp in stamps.values())
+    return (
+        f"In all {minutes('seconds', stamps.values()):.0f} minutes, figure by figure. Processor"
+        f" time was recorded for {known} of {len(stamps)} figures:"
+        f" {minutes('processor', stamps.values()):.0f} minutes."
+    )

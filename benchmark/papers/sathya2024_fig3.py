@@ -27,6 +27,7 @@ TIMED = 60_000
 
 
 KEYS, COUNTS = ("system", "links", "iterations"), tuple(ROUTES)
+TIMES = True
 
 
 def run(scope: Scope) -> list[Row]:

@@ -40,6 +40,7 @@ PAPERS = {  # [us]: cABA, PV, LTLs, LTL
     "Atlas SR - F6^2 T3^10": (11.7, 20.8, 15.0, 36.8),
 }
 KEYS, COUNTS = ("system",), ()
+TIMES = True
 
 
 def run(scope: Scope) -> list[Row]:

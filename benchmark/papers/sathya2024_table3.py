@@ -26,6 +26,7 @@ PAPERS = {  # [us]: cABA-OSIM, LTL and inverse
     "Atlas SR - F6^2 T3^10": (13.3, 35.9),
 }
 KEYS, COUNTS = ("system",), ()
+TIMES = True
 
 
 def run(scope: Scope) -> list[Row]:

@@ -4,7 +4,7 @@ Where several bodies of a cluster hang from its parent, the inward pass is in th
 inertia and U = I S go to the parent first, and ``(X'U) D^-1 (X'U)'`` is subtracted there. Where all
 hang from one of them, it is in the order of the pseudo-code, and what is known of the result along
 the joint is not computed: for a body alone, ``Ia S = 0`` and ``S' pa = tau``. With an armature A
-(see `cluster_tree.armature`) it is ``D = S' IA S + A``, ``Ia S = U D^-1 A``.
+(see `cluster_tree.regroup`) it is ``D = S' IA S + A``, ``Ia S = U D^-1 A``.
 """
 
 from __future__ import annotations

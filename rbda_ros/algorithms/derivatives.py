@@ -2,9 +2,9 @@
 
 The idea of Singh, Russo and Wensing, "Efficient Analytical Derivatives of Rigid-Body Dynamics
 using Spatial Vector Algebra" (2022), for clusters. A coordinate of y moves the tree joints of its
-cluster by a column of G, and changes their velocities and accelerations as its loops have it
-(`loop_changes`). Each tree joint gives all that it carries a motion on top (`joint_changes`), which
-takes forces (`composites`): those are carried inward, and their parts along y are the entries of
+cluster by a column of G, and changes their velocities and accelerations as its loops have it. Each
+tree joint gives all that it carries a motion on top (`joint_changes`), which takes forces
+(`composites`): those are carried inward, and their parts along y are the entries of
 that coordinate's column with all that support it. The entries of its row are the other way round:
 the force along it is a linear form of motions on top, and is carried inward as that.
 
@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 import casadi as ca
 
 from rbda_ros.algorithms.composites import Composite, carried_forms, single_body
-from rbda_ros.algorithms.joint_changes import JointChange, joint_changes
-from rbda_ros.algorithms.loop_changes import LoopChange, loop_change
+from rbda_ros.algorithms.joint_changes import JointChange, LoopChange, joint_changes, loop_change
 from rbda_ros.algorithms.loop_motion import spanning_motion, spring_force
 from rbda_ros.algorithms.motion import (
     accelerations,

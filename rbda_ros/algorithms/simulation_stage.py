@@ -105,10 +105,55 @@ def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     joints = cluster_joints(tree, q, yd)
     qd, force, drag = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
     tau = on_independent(tree, joints, force)
-    ydd = forward_dynamics(tree, q, yd, tau, *(each.T for each in wrenches), drag=drag)
+    ydd = shorter(
+        forward_dynamics(tree, q, yd, tau, *(each.T for each in wrenches), drag=drag),
+        by_factor(tree, q, joints, tau, drag, wrenches)[1],
+    )
     shift, delta = shift + stepping[0] * ydd, delta + stepping[0] * ydd
     position, residual, conditioning = moved_on(tree, joints, origin, q, shift, delta)
     return ydd, position, ca.vertcat(residual, conditioning, ca.dot(force, qd))
+
+
+def shorter(one: Matrix, other: Matrix) -> Matrix:
+    """Of two expressions of the same, the one with fewer operations."""
+
+    def length(of: Matrix) -> int:
+        return int(ca.Function("length", ca.symvar(of), [of]).n_instructions())
+
+    return one if length(one) <= length(other) else other
+
+
+def by_factor(
+    tree: ClusterTree,
+    q: Matrix,
+    joints: list[ClusterJoint],
+    tau: Matrix,
+    drag: Matrix,
+    wrenches: Sequence[Matrix],
+) -> tuple[Matrix, Matrix]:
+    """The factor L of ``H + G' drag G = L' L`` (ny x ny), and ydd (ny).
+
+    Robots whose loops have several freedoms take fewer operations this way than by articulated
+    inertias.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) position.
+        joints: its cluster joints, with their velocities.
+        tau: (ny) force on y.
+        drag: (nv) rate of the forces on every joint by its acceleration.
+        wrenches: on bodies, or none.
+    """
+    parts = zip(joints, tree.split_velocities(drag), strict=True)
+    joints = [replace(joint, drag=drag_k) for joint, drag_k in parts]
+    v, still = velocities(tree, joints), ca.DM(tree.ny, 1)
+    f = body_forces(tree, v, accelerations(tree, joints, v, still, gravity(tree)))
+    for k in tree.outward():
+        f[k] = f[k] - external_forces(tree, k, wrenches[0].T if wrenches else None)
+    tau = tau - along_y(tree, joints, f) - armature_forces(tree, joints, still)
+    tau = tau if tree.springs is None else tau - spring_force(tree, q)
+    L = branch_factor(tree, composite_inertia(tree, joints))
+    return L, solve_lower(L, solve_transposed(L, tau))
 
 
 def simulation_move(tree: ClusterTree, q: Matrix, shift: Matrix) -> tuple[Matrix, Matrix]:
@@ -233,8 +278,9 @@ def _closed(node: ClusterNode, origin: Matrix, q: Matrix, shift: Matrix, along: 
     dependent = [j for j in range(node.nv) if j not in independent]
     if not dependent:
         return closed
+    K = node.loop.K(closed)[:, dependent]  # factored once, for all steps
     for _ in range(1 if node.loop.constant else NEWTON_STEPS):
-        step = least_squares(node.loop.K(closed)[:, dependent], -node.loop.phi(closed))
+        step = least_squares(K, -node.loop.phi(closed))
         closed = moved_along(node.loop, closed, dependent, step)
     return closed
 
@@ -292,16 +338,7 @@ def contact_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     joints = cluster_joints(tree, q, yd)
     qd, force, drag = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
     tau = on_independent(tree, joints, force)
-    parts = zip(joints, tree.split_velocities(drag), strict=True)
-    joints = [replace(joint, drag=drag_k) for joint, drag_k in parts]
-    v, still = velocities(tree, joints), ca.DM(tree.ny, 1)
-    f = body_forces(tree, v, accelerations(tree, joints, v, still, gravity(tree)))
-    for k in tree.outward():
-        f[k] = f[k] - external_forces(tree, k, wrenches[0].T if wrenches else None)
-    tau = tau - along_y(tree, joints, f) - armature_forces(tree, joints, still)
-    tau = tau if tree.springs is None else tau - spring_force(tree, q)
-    L = branch_factor(tree, composite_inertia(tree, joints))
-    ydd = solve_lower(L, solve_transposed(L, tau))
+    L, ydd = by_factor(tree, q, joints, tau, drag, wrenches)
     R, p = world_poses(tree, joints)
     poses, rows = [], []
     for body in choice.touching:

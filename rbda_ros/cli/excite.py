@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"rbda_ros excite: {error}", file=sys.stderr)
         return 1
     print(f"{args.output}: {len(found.times)} states of {', '.join(found.joints)}")
-    print(f"tells of {len(found.told)} parameters: {', '.join(found.told) or 'none'}")
+    print(f"determines {len(found.told)} parameters: {', '.join(found.told) or 'none'}")
     if found.untold:
-        print(f"and nothing of {len(found.untold)}: {', '.join(found.untold)}")
+        print(f"does not determine {len(found.untold)}: {', '.join(found.untold)}")
     return 0

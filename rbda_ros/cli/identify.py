@@ -93,11 +93,13 @@ def _identify(args: argparse.Namespace) -> list[str]:
     rows = zip(found.rows, found.nominal_rms, found.identified_rms, found.fit.noise, strict=True)
     for name, nominal, identified, noise in rows:
         lines.append(
-            f"{name}: measured minus model {nominal:.4g} before, {identified:.4g} now, noise "
-            f"{noise:.4g} (root of the mean square, in the time that was not fitted)"
+            f"{name}: residual {nominal:.4g} before, {identified:.4g} after the fit, noise "
+            f"{noise:.4g} (root mean square over the recorded time that was not fitted)"
         )
     if found.unknown:
-        lines.append(f"the motion told nothing of {len(found.unknown)} parameters: see the report")
+        lines.append(
+            f"the motion does not determine {len(found.unknown)} parameters: see the report"
+        )
     return [*notes, *lines, *commands.values()]
 
 
@@ -170,7 +172,7 @@ def _write(
         texts[place] = parameters, "offsets, for --params-file of the node and --params of label"
         commands["Offsets of positions"] = parameters
     report = output.with_suffix(".html")
-    texts[report] = html_report(robot, found, commands), "how well it fits"
+    texts[report] = html_report(robot, found, commands), "report with the quality of the fit"
     for file, (text, _) in texts.items():
         file.write_text(text, encoding="utf-8")
     return [f"{file}: {says}" for file, (_, says) in texts.items()]

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rbda_ros.description.xacro_arguments import add_xacro_argument
+
 if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot
 
@@ -23,17 +25,6 @@ def add_robot_arguments(parser: argparse.ArgumentParser, optional: bool = False)
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
 
 
-def add_xacro_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a xacro file."""
-    parser.add_argument(
-        "--xacro",
-        type=_xacro_argument,
-        action="append",
-        metavar="NAME:=VALUE",
-        help="an argument of a xacro file; may be given several times",
-    )
-
-
 def load(args: argparse.Namespace) -> Robot:
     """The robot that is meant.
 
@@ -48,10 +39,3 @@ def load(args: argparse.Namespace) -> Robot:
         floating_base=args.floating_base,
         xacro_arguments=dict(args.xacro or ()),
     )
-
-
-def _xacro_argument(text: str) -> tuple[str, str]:
-    name, found, value = text.partition(":=")
-    if not found or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is no argument of xacro; write NAME:=VALUE")
-    return name, value

@@ -16,8 +16,13 @@ from rbda_ros.cluster_tree.closing.idle import IdleFreedom
 from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, rounding_of
 from rbda_ros.cluster_tree.cluster_assembly import ClusterAssembly
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
-from rbda_ros.cluster_tree.clustering import find_clusters, parent_clusters
-from rbda_ros.cluster_tree.constraint_assignment import by_cluster, ties_base, without_fixed
+from rbda_ros.cluster_tree.clustering import (
+    by_cluster,
+    find_clusters,
+    parent_clusters,
+    ties_base,
+    without_fixed,
+)
 from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
 from rbda_ros.cluster_tree.effort_map import driven_coordinates

@@ -17,7 +17,7 @@ static int fields_of(const joint_state_t *command)
 static code_t check_command(const layout_t *layout, const joint_state_t *command)
 {
   const numbers_t fields[] = {command->position, command->velocity, command->effort};
-  if (layout->repeated || layout->count == 0 || layout->known < layout->count) return MISNAMED;
+  if (layout->repeated || layout->known < layout->count) return MISNAMED;
   for (int k = 0; k < 3; k++)
     if (fields[k].count != 0 && fields[k].count != (size_t)layout->count) return WRONG_SIZE;
   return fields_of(command) == 0 ? WRONG_SIZE : ACCEPTED;
@@ -131,9 +131,13 @@ static size_t send_motors(machine_t *m, const sink_t *sink, const command_route_
   }
   put_stamp(message, stamp);
   sink->emit(sink->context, MOTOR_COMMANDS, message->data, message->size);
+  if (fields & VELOCITY_FIELD) note_velocities(m, MOTOR_GATE, motors[1], moment);
   if (!config->settings.commands_from_joints || config->settings.command_count == 0) return limited;
   if (fields & POSITION_FIELD) send_array(m, sink, POSITION_COMMANDS, motors[0]);
-  if (fields & VELOCITY_FIELD) send_array(m, sink, VELOCITY_COMMANDS, motors[1]);
+  if (fields & VELOCITY_FIELD) {
+    send_array(m, sink, VELOCITY_COMMANDS, motors[1]);
+    note_velocities(m, ARRAY_GATE, motors[1], moment);
+  }
   if (route->has_efforts) send_effort_array(m, sink, true, motors[2], moment);
   return limited;
 }

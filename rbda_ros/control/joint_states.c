@@ -552,12 +552,12 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
   layout_t *layout;
   code_t code = take_joint_state(m, &s->state_layouts, data, size, moment, &state, &layout);
   if (code != ACCEPTED) return code;
-  if (layout->repeated || layout->known == 0) return MISNAMED;
+  if (layout->repeated) return MISNAMED;
   code = check_sizes(settings, layout, &state);
   if (code != ACCEPTED) return code;
   const int64_t time = state.stamp != 0 ? state.stamp : moment.now;
   if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;
-  layout->time = time;
+  note_time(&s->state_layouts, layout, time);
 
   uint8_t *said = (uint8_t *)(config->scratch), *moves = said + s->joints;
   const bool finite = keep(m, layout, &state, time, said, moves);

@@ -230,14 +230,43 @@ static void send_unasked(machine_t *m, const sink_t *sink, int gate, const doubl
     send_array(m, sink, EFFORT_COMMANDS, efforts);
 }
 
-/* End one topic with zeros. */
-static void end_topic(machine_t *m, const sink_t *sink, int gate, moment_t moment)
+void note_velocities(machine_t *m, int gate, const double *velocities, moment_t moment)
+{
+  velocities_t *sent = &m->state->velocities[gate];
+  sent->standing = false;
+  sent->time = moment.steady;
+  for (int k = 0; k < m->config->model.actuated; k++) sent->standing |= velocities[k] != 0.0;
+}
+
+/* Fields whose last numbers on the topics of a gate were something other than zeros. */
+static int standing_fields(const machine_t *m, int gate)
+{
+  return (m->state->gates[gate].standing ? EFFORT_FIELD : 0)
+         | (m->state->velocities[gate].standing ? VELOCITY_FIELD : 0);
+}
+
+/* End fields of the topics of a gate with zeros. */
+static void end_fields(machine_t *m, const sink_t *sink, int gate, int fields, moment_t moment)
 {
   double *zeros = m->config->scratch;
-  memset(zeros, 0, sizeof(double) * (size_t)m->config->model.actuated);
-  gate_end(&m->state->gates[gate], moment.steady);
-  m->state->hold_began[gate] = NEVER;
-  send_unasked(m, sink, gate, zeros, moment);
+  const size_t actuated = (size_t)m->config->model.actuated;
+  memset(zeros, 0, sizeof(double) * actuated);
+  if (fields & EFFORT_FIELD) {
+    gate_end(&m->state->gates[gate], moment.steady);
+    m->state->hold_began[gate] = NEVER;
+  }
+  if (fields & VELOCITY_FIELD) m->state->velocities[gate].standing = false;
+  if (gate == FEEDFORWARD_GATE && fields & EFFORT_FIELD) send_unasked(m, sink, gate, zeros, moment);
+  if (gate == MOTOR_GATE && fields != 0) {
+    template_t *message = &m->config->outputs.motors[fields];
+    for (size_t k = 0; fields & VELOCITY_FIELD && k < actuated; k++) put_number(message, 1, k, 0.0);
+    for (size_t k = 0; fields & EFFORT_FIELD && k < actuated; k++) put_number(message, 2, k, 0.0);
+    put_stamp(message, moment.now);
+    sink->emit(sink->context, MOTOR_COMMANDS, message->data, message->size);
+  }
+  if (gate != ARRAY_GATE || m->config->settings.command_count == 0) return;
+  if (fields & VELOCITY_FIELD) send_array(m, sink, VELOCITY_COMMANDS, zeros);
+  if (fields & EFFORT_FIELD) send_array(m, sink, EFFORT_COMMANDS, zeros);
 }
 
 /* Configurations. */
@@ -264,16 +293,22 @@ static bool same_array(const settings_t *one, const settings_t *other)
 }
 
 /* Nobody will send to motors that another configuration does not have, nor with the same order of
- * the array: zeros for these, with the next message, whatever `on_stale` says. */
+ * the array, nor velocities where another source drives it: zeros for these, with the next message,
+ * whatever `on_stale` says. */
 static void end_replaced(machine_t *m, const config_t *config)
 {
   const config_t *before = m->config;
   const bool motors = same_motors(&before->model, &config->model);
   const bool array = motors && same_array(&before->settings, &config->settings);
   const sink_t sink = {&m->pending, queue, NULL};
-  for (int g = 0; g < GATES; g++)
-    if (m->state->gates[g].standing && !(g == ARRAY_GATE ? array : motors))
-      end_topic(m, &sink, g, (moment_t){m->state->present, m->state->latest_steady});
+  const moment_t moment = {m->state->present, m->state->latest_steady};
+  for (int g = 0; g < GATES; g++) {
+    const bool stays = g == ARRAY_GATE ? array : motors;
+    int fields = stays ? 0 : standing_fields(m, g);
+    if (g == ARRAY_GATE && !config->settings.commands_from_joints)
+      fields |= standing_fields(m, g) & VELOCITY_FIELD;
+    end_fields(m, &sink, g, fields, moment);
+  }
 }
 
 /* What was last sent on a topic, by the names of the motors. */
@@ -291,6 +326,7 @@ static void carry_gates(const config_t *before, const state_t *old, const config
     gate->sent = last->sent;
     gate->standing = last->standing;
     state->hold_began[g] = old->hold_began[g];
+    state->velocities[g] = old->velocities[g];
     for (int k = 0; k < to->actuated; k++)
       for (int j = 0; j < from->actuated; j++)
         if (strcmp(motor_name(to, k), motor_name(from, j)) == 0) gate->last[k] = last->last[j];
@@ -387,8 +423,11 @@ static bool hold_topic(machine_t *m, const sink_t *sink, int gate, moment_t mome
   return true;
 }
 
-/* End a topic if its inputs have stopped; when to look again [ns, steady]. */
-static int64_t watch_topic(machine_t *m, const sink_t *sink, int gate, moment_t moment)
+/* End efforts if their inputs have stopped, or have others stand; when to look again [ns, steady], or
+ * OVER where zeros are due. */
+static const int64_t OVER = INT64_MIN;
+
+static int64_t watch_efforts(machine_t *m, const sink_t *sink, int gate, moment_t moment)
 {
   const settings_t *settings = &m->config->settings;
   const gate_t *of = &m->state->gates[gate];
@@ -398,13 +437,33 @@ static int64_t watch_topic(machine_t *m, const sink_t *sink, int gate, moment_t 
     if (settings->timeout == 0 || settings->on_stale == STALE_NOTHING) return INT64_MAX;
     if (moment.steady - of->time <= settings->timeout) return of->time + settings->timeout;
   }
-  if (hold_topic(m, sink, gate, moment)) {
-    const int64_t end = m->state->hold_began[gate] + settings->stale_hold;
-    const int64_t again = moment.steady + HOLD_PERIOD;
-    return end < again ? end : again;
-  }
-  end_topic(m, sink, gate, moment);
-  return INT64_MAX;
+  if (!hold_topic(m, sink, gate, moment)) return OVER;
+  const int64_t end = m->state->hold_began[gate] + settings->stale_hold;
+  const int64_t again = moment.steady + HOLD_PERIOD;
+  return end < again ? end : again;
+}
+
+/* The same for velocities: those of a robot whose commands stopped end at once. */
+static int64_t watch_velocities(const machine_t *m, int gate, moment_t moment)
+{
+  const settings_t *settings = &m->config->settings;
+  const velocities_t *of = &m->state->velocities[gate];
+  if (!of->standing || settings->timeout == 0 || settings->on_stale == STALE_NOTHING)
+    return INT64_MAX;
+  return moment.steady - of->time > settings->timeout ? OVER : of->time + settings->timeout;
+}
+
+/* End the topics of a gate if their inputs have stopped; when to look again [ns, steady]. */
+static int64_t watch_topic(machine_t *m, const sink_t *sink, int gate, moment_t moment)
+{
+  int64_t efforts = watch_efforts(m, sink, gate, moment);
+  int64_t velocities = watch_velocities(m, gate, moment);
+  end_fields(m, sink, gate,
+             (efforts == OVER ? EFFORT_FIELD : 0) | (velocities == OVER ? VELOCITY_FIELD : 0),
+             moment);
+  if (efforts == OVER) efforts = INT64_MAX;
+  if (velocities == OVER) velocities = INT64_MAX;
+  return efforts < velocities ? efforts : velocities;
 }
 
 int64_t machine_tick(machine_t *m, const sink_t *sink, moment_t moment)
@@ -425,9 +484,9 @@ static void zero_after_rejection(machine_t *m, const sink_t *sink, int topic, mo
 {
   const bool from_joints = m->config->settings.commands_from_joints;
   const int gate = topic == JOINT_COMMANDS ? MOTOR_GATE : FEEDFORWARD_GATE;
-  if (m->state->gates[gate].standing) end_topic(m, sink, gate, moment);
+  end_fields(m, sink, gate, standing_fields(m, gate), moment);
   const bool drives_array = from_joints == (topic == JOINT_COMMANDS);
-  if (drives_array && m->state->gates[ARRAY_GATE].standing) end_topic(m, sink, ARRAY_GATE, moment);
+  if (drives_array) end_fields(m, sink, ARRAY_GATE, standing_fields(m, ARRAY_GATE), moment);
 }
 
 void machine_stop(machine_t *m, const sink_t *sink, moment_t moment)
@@ -436,8 +495,8 @@ void machine_stop(machine_t *m, const sink_t *sink, moment_t moment)
   if (m->config == NULL) return;
   moment = follow_steady(m->state, moment);
   for (int g = 0; g < GATES; g++) {
-    if (m->state->gates[g].standing && m->config->settings.on_stale != STALE_NOTHING)
-      end_topic(m, sink, g, moment);
+    if (m->config->settings.on_stale != STALE_NOTHING)
+      end_fields(m, sink, g, standing_fields(m, g), moment);
     m->state->hold_began[g] = NEVER;
     gate_restart(&m->state->gates[g]);
   }
@@ -453,6 +512,7 @@ bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *da
   moment = follow_steady(m->state, moment);
   begin_moment(m, moment);
   m->detail.joint = NOWHERE;
+  m->others = false;
   code_t code = UNREADABLE;
   if (topic == JOINT_STATES)
     code = feed_joint_states(m, sink, data, size, moment);
@@ -468,7 +528,7 @@ bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *da
     reject(m, code, topic, data, size);
     /* Others may share the topic: names that are not ours stop nothing. */
     const bool drives = topic == JOINT_STATES || topic == JOINT_COMMANDS;
-    if (drives && code != MISNAMED && m->config->settings.zero_on_rejection)
+    if (drives && !m->others && m->config->settings.zero_on_rejection)
       zero_after_rejection(m, sink, topic, moment);
   }
   const request_t *now = &m->request;

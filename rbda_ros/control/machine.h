@@ -197,6 +197,12 @@ typedef struct {
   int64_t *time, *began;
 } rates_t;
 
+/* Velocities that were sent to motors, beside the efforts of a gate. */
+typedef struct {
+  bool standing; /* whether the last ones were something other than zeros */
+  int64_t time;  /* when they were sent, by the steady clock [ns] */
+} velocities_t;
+
 /* Where joints stand in messages that name the same joints. */
 typedef struct {
   uint8_t *pattern; /* bytes from the frame to the end of the names */
@@ -205,8 +211,10 @@ typedef struct {
   int count, known;
   bool repeated;
   int32_t *joints; /* (count) their numbers; NOWHERE for those that are not ours */
-  int64_t time;    /* stamp of the last such message */
+  int32_t *own;    /* (known) numbers of ours, sorted */
+  int64_t time;    /* stamp of the last message with the same joints of ours */
   uint32_t number; /* no other layout has it */
+  uint32_t group;  /* that of all layouts with the same joints of ours */
 } layout_t;
 
 typedef struct {
@@ -247,6 +255,7 @@ typedef struct {
   double largest_external;
   gate_t gates[GATES];
   int64_t hold_began[GATES]; /* since when efforts stand after the inputs stopped; NEVER */
+  velocities_t velocities[GATES];
   layouts_t state_layouts, command_layouts;
   int64_t latest, latest_steady; /* times that were seen last */
   int64_t present;               /* the last by the clock of stamps, inputs or not */
@@ -309,6 +318,7 @@ typedef struct {
   detail_t detail;
   rejection_t rejection;
   request_t request;
+  bool others;    /* whether the message that is being answered names no joint of ours */
   uint8_t *asked; /* what was asked for since the last configuration */
   records_t states, commands;
   double apart;         /* largest contradiction in the last evaluation, over its scale */
@@ -358,7 +368,8 @@ bool same_joints(const model_t *one, const model_t *other);
 int64_t longest_gap(const settings_t *settings);
 void update_rate(rates_t *rates, int k, double value, int64_t time, double cutoff, int64_t longest);
 void begin_moment(machine_t *m, moment_t moment);
-/* Read a JointState and find its layout; STALE where its stamp is too old. */
+/* Read a JointState and find its layout; MISNAMED where no joint is ours, STALE where its stamp is
+ * too old. */
 code_t take_joint_state(machine_t *m, layouts_t *layouts, const uint8_t *data, size_t size,
                         moment_t moment, joint_state_t *state, layout_t **layout);
 code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, size_t size,
@@ -371,10 +382,14 @@ code_t feed_wrench(machine_t *m, const uint8_t *data, size_t size, moment_t mome
 /* Take measured efforts and publish the estimate, for the state that was just answered. */
 code_t observe(machine_t *m, const sink_t *sink, const layout_t *layout, const joint_state_t *state,
                int64_t time);
+/* A message of a layout was taken that has this stamp. */
+void note_time(layouts_t *layouts, const layout_t *layout, int64_t time);
 bool is_stale(int64_t time, int64_t now, int64_t timeout);
 /* Count an answer that was begun then (`monotonic`), to a message with this stamp. */
 void record_answer(records_t *records, const double *health, size_t limited, int64_t stamp,
                    moment_t moment, int64_t began);
+/* Velocities (actuated) of motors are sent with the topic of a gate. */
+void note_velocities(machine_t *m, int gate, const double *velocities, moment_t moment);
 /* Efforts (actuated) that may be sent now, into `out`; how many were above their limit. */
 size_t pass_gate(machine_t *m, int gate, const double *efforts, moment_t moment, double *out);
 void emit_efforts(const sink_t *sink, int topic, template_t *message, const double *efforts,

@@ -15,14 +15,16 @@ static void fill_times(int64_t *times, size_t count)
   for (size_t k = 0; k < count; k++) times[k] = NEVER;
 }
 
+static void free_layout(layout_t *layout)
+{
+  free(layout->pattern);
+  free(layout->joints);
+  free(layout);
+}
+
 static void free_layouts(layouts_t *layouts)
 {
-  for (int k = 0; k < layouts->count; k++) {
-    free(layouts->layouts[k]->pattern);
-    free(layouts->layouts[k]->joints);
-    free(layouts->layouts[k]);
-  }
-  layouts->count = 0;
+  while (layouts->count > 0) free_layout(layouts->layouts[--layouts->count]);
 }
 
 static void free_rates(rates_t *rates)
@@ -225,6 +227,12 @@ int find_name(const name_table_t *table, text_t name)
   return NOWHERE;
 }
 
+static int by_number(const void *one, const void *other)
+{
+  const int32_t a = *(const int32_t *)one, b = *(const int32_t *)other;
+  return (a > b) - (a < b);
+}
+
 static int by_text(const void *one, const void *other)
 {
   const text_t *a = one, *b = other;
@@ -251,14 +259,10 @@ static layout_t *new_layout(const name_table_t *joints, const uint8_t *data,
   if (layout != NULL) {
     layout->pattern_size = state->names_end - FRAME_ID_AT;
     layout->pattern = malloc(layout->pattern_size + 1);
-    layout->joints = malloc(sizeof(int32_t) * (count + 1));
+    layout->joints = malloc(sizeof(int32_t) * (2 * count + 1));
   }
   if (layout == NULL || names == NULL || layout->pattern == NULL || layout->joints == NULL) {
-    if (layout != NULL) {
-      free(layout->pattern);
-      free(layout->joints);
-    }
-    free(layout);
+    if (layout != NULL) free_layout(layout);
     free(names);
     return NULL;
   }
@@ -267,27 +271,51 @@ static layout_t *new_layout(const name_table_t *joints, const uint8_t *data,
   reader.at = state->names_at + sizeof(uint32_t);
   layout->encoding = data[1];
   layout->count = (int)count;
-  layout->time = NEVER;
+  layout->own = layout->joints + count;
   for (size_t k = 0; k < count; k++) {
     names[k] = cdr_text(&reader);
     layout->joints[k] = find_name(joints, names[k]);
-    layout->known += layout->joints[k] != NOWHERE;
+    if (layout->joints[k] != NOWHERE) layout->own[layout->known++] = layout->joints[k];
   }
+  qsort(layout->own, (size_t)layout->known, sizeof *layout->own, by_number);
   layout->repeated = has_repeated(names, count);
   free(names);
   return layout;
 }
 
-/* Messages with the same names can differ in their padding or frame: they share one stamp. */
-static int64_t stamp_of_same_joints(const layouts_t *layouts, const layout_t *of)
+/* Messages with the same joints of ours can differ in order, frame and other names: they share one
+ * stamp. */
+static void join_group(const layouts_t *layouts, layout_t *layout)
 {
+  layout->group = layout->number;
+  layout->time = NEVER;
   for (int k = 0; k < layouts->count; k++) {
     const layout_t *other = layouts->layouts[k];
-    if (other->count == of->count
-        && memcmp(other->joints, of->joints, sizeof(int32_t) * (size_t)of->count) == 0)
-      return other->time;
+    if (other->known != layout->known
+        || memcmp(other->own, layout->own, sizeof(int32_t) * (size_t)layout->known) != 0)
+      continue;
+    layout->group = other->group;
+    layout->time = other->time;
+    return;
   }
-  return NEVER;
+}
+
+void note_time(layouts_t *layouts, const layout_t *layout, int64_t time)
+{
+  for (int k = 0; k < layouts->count; k++)
+    if (layouts->layouts[k]->group == layout->group) layouts->layouts[k]->time = time;
+}
+
+/* Make room: drop the layout that was used least recently, one without joints of ours if there is. */
+static void drop_layout(layouts_t *layouts)
+{
+  int gone = layouts->count - 1;
+  while (gone > 0 && layouts->layouts[gone]->known > 0) gone--;
+  if (layouts->layouts[gone]->known > 0) gone = layouts->count - 1;
+  free_layout(layouts->layouts[gone]);
+  layouts->count--;
+  memmove(&layouts->layouts[gone], &layouts->layouts[gone + 1],
+          sizeof(layout_t *) * (size_t)(layouts->count - gone));
 }
 
 /* The layout of a message, whose numbers are read as well; NULL where it is not readable, has too
@@ -311,9 +339,9 @@ static layout_t *find_layout(layouts_t *layouts, const name_table_t *joints, con
   if (!read_joint_state(data, size, 0, state) || state->name_count > MAX_NAMES) return NULL;
   layout_t *layout = new_layout(joints, data, state);
   if (layout == NULL) return NULL;
-  layout->time = stamp_of_same_joints(layouts, layout);
   layout->number = ++layouts->made;
-  if (layouts->count == MAX_LAYOUTS) free_layouts(layouts);
+  join_group(layouts, layout);
+  if (layouts->count == MAX_LAYOUTS) drop_layout(layouts);
   memmove(&layouts->layouts[1], &layouts->layouts[0], sizeof(layout_t *) * (size_t)layouts->count);
   layouts->layouts[0] = layout;
   layouts->count++;
@@ -325,6 +353,8 @@ code_t take_joint_state(machine_t *m, layouts_t *layouts, const uint8_t *data, s
 {
   *layout = find_layout(layouts, &m->config->model.joints, data, size, state);
   if (*layout == NULL) return state->name_count > MAX_NAMES ? WRONG_SIZE : UNREADABLE;
+  m->others = (*layout)->known == 0;
+  if (m->others) return MISNAMED;
   m->detail.value = (double)(moment.now - state->stamp);
   return is_stale(state->stamp, moment.now, m->config->settings.timeout) ? STALE : ACCEPTED;
 }

@@ -46,7 +46,11 @@ class View:
     """Shows the state of the robot, the efforts, how fast they come, and a service's answer."""
 
     def __init__(self, robot: str, domain: str) -> None:
-        self._title = f"{robot} · ROS_DOMAIN_ID {domain}"
+        self._title = f"{robot} · ROS_DOMAIN_ID {domain} · Ctrl-C ends it"
+        self._hint = (
+            "In the browser, from a second terminal:\n"
+            f"  ROS_DOMAIN_ID={domain} .venv/bin/rbda_ros view --node /dynamics"
+        )
         self._console = Console()
         self._live = Live(
             Text(f"{self._title}\nstarting the node ..."),
@@ -97,6 +101,7 @@ class View:
                     _tables(state, effort, without_loops),
                     Text(str(pace)),
                     Text(self._answer),
+                    Text(self._hint),
                 ),
                 refresh=True,
             )

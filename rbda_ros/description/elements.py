@@ -21,7 +21,7 @@ from rbda_ros.description.report import Report
 from rbda_ros.description.xml_text import line, local_name
 
 URDF = """
-robot: name independent; ignored version type
+robot: name; ignored version type
 robot/link: name; ignored type
 robot/link/inertial:
 robot/link/inertial/origin: xyz rpy
@@ -51,9 +51,9 @@ robot/joint/actuator: left out
 robot/transmission: name type
 robot/transmission/type:
 robot/transmission/plugin:
-robot/transmission/joint: name role; ignored reduction
+robot/transmission/joint: name; ignored role reduction
 robot/transmission/joint/*: value name
-robot/transmission/actuator: name role; ignored type
+robot/transmission/actuator: name; ignored role type
 robot/transmission/actuator/*: value name
 robot/transmission/*: value name
 robot/ros2_control: ignored name type rw_rate is_async thread_priority
@@ -69,9 +69,9 @@ robot/ros2_control/joint/limits: ignored
 robot/ros2_control/joint/properties: ignored
 robot/ros2_control/transmission: name
 robot/ros2_control/transmission/plugin:
-robot/ros2_control/transmission/joint: name role
+robot/ros2_control/transmission/joint: name; ignored role
 robot/ros2_control/transmission/joint/*: value name
-robot/ros2_control/transmission/actuator: name role
+robot/ros2_control/transmission/actuator: name; ignored role
 robot/ros2_control/transmission/actuator/*: value name
 robot/gazebo: reference
 robot/gazebo/joint: name type
@@ -79,7 +79,53 @@ robot/gazebo/joint/*:
 robot/gazebo/gravity:
 robot/gazebo/turnGravityOff:
 robot/gazebo/springStiffness: left out
-robot/gazebo/*: ignored
+robot/gazebo/springReference: left out
+robot/gazebo/dampingFactor: left out
+robot/gazebo/velocity_decay: left out
+robot/gazebo/static: left out
+robot/gazebo/link: left out
+robot/gazebo/model: left out
+robot/gazebo/include: left out
+robot/gazebo/frame: left out
+robot/gazebo/inertial: left out
+robot/gazebo/dynamics: left out
+robot/gazebo/axis: left out
+robot/gazebo/gripper: left out
+robot/gazebo/plugin: ignored
+robot/gazebo/sensor: ignored
+robot/gazebo/material: ignored
+robot/gazebo/visual: ignored
+robot/gazebo/collision: ignored
+robot/gazebo/light: ignored
+robot/gazebo/mu: ignored
+robot/gazebo/mu1: ignored
+robot/gazebo/mu2: ignored
+robot/gazebo/kp: ignored
+robot/gazebo/kd: ignored
+robot/gazebo/fdir1: ignored
+robot/gazebo/maxVel: ignored
+robot/gazebo/minDepth: ignored
+robot/gazebo/maxContacts: ignored
+robot/gazebo/selfCollide: ignored
+robot/gazebo/self_collide: ignored
+robot/gazebo/laserRetro: ignored
+robot/gazebo/dynamicFriction: ignored
+robot/gazebo/staticFriction: ignored
+robot/gazebo/surface: ignored
+robot/gazebo/provideFeedback: ignored
+robot/gazebo/implicitSpringDamper: ignored
+robot/gazebo/cfmDamping: ignored
+robot/gazebo/fudgeFactor: ignored
+robot/gazebo/stopCfm: ignored
+robot/gazebo/stopErp: ignored
+robot/gazebo/stopKp: ignored
+robot/gazebo/stopKd: ignored
+robot/gazebo/disableFixedJointLumping: ignored
+robot/gazebo/preserveFixedJoint: ignored
+robot/gazebo/disable_fixed_joint_lumping: ignored
+robot/gazebo/enable_wind: ignored
+robot/gazebo/allow_auto_disable: ignored
+robot/gazebo/physics: ignored
 robot/material: ignored
 robot/sensor: ignored
 robot/group: ignored
@@ -140,54 +186,66 @@ robot/drake:collision_filter_group: ignored
 
 SDF = """
 sdf: version
-sdf/model: name canonical_link placement_frame
+sdf/model: name canonical_link placement_frame; ignored namespace
 sdf/world: name
-sdf/world/model: name canonical_link placement_frame
+sdf/world/model: name canonical_link placement_frame; ignored namespace
 sdf/world/gravity: warned
 sdf/world/joint: left out
 sdf/world/include: left out
 sdf/world/frame: left out
 sdf/world/wind: ignored
-sdf/world/*: ignored
+sdf/world/physics: ignored
+sdf/world/scene: ignored
+sdf/world/light: ignored
+sdf/world/gui: ignored
+sdf/world/audio: ignored
+sdf/world/plugin: ignored
+sdf/world/road: ignored
+sdf/world/spherical_coordinates: ignored
+sdf/world/atmosphere: ignored
+sdf/world/magnetic_field: ignored
+sdf/world/actor: left out
+sdf/world/state: left out
+sdf/world/population: left out
 sdf/light: ignored
 sdf/actor: ignored
 model/static:
-model/pose: relative_to rotation_format degrees; ignored frame
+model/pose: relative_to rotation_format degrees; warned frame
 model/self_collide: ignored
 model/allow_auto_disable: ignored
 model/enable_wind: ignored
 model/gripper: left out
 model/plugin: ignored
+model/model_state: left out
 model/frame: name attached_to
-model/frame/pose: relative_to rotation_format degrees; ignored frame
+model/frame/pose: relative_to rotation_format degrees; warned frame
 model/include: merge
 model/include/*: ignored
 model/drake:ball_constraint:
-model/drake:ball_constraint/*: name
+model/drake:ball_constraint/*:
 model/drake:distance_constraint:
-model/drake:distance_constraint/*: name
+model/drake:distance_constraint/*:
 model/drake:tendon_constraint:
 model/drake:tendon_constraint/*: name a
 model/drake:linear_bushing_rpy:
-model/drake:linear_bushing_rpy/*: name
+model/drake:linear_bushing_rpy/*:
 model/drake:linear_spring_damper: left out
 model/drake:joint: left out
 model/drake:collision_filter_group: ignored
 model/link: name
-model/link/pose: relative_to rotation_format degrees; ignored frame
+model/link/pose: relative_to rotation_format degrees; warned frame
 model/link/gravity:
 model/link/kinematic: warned
 model/link/must_be_base_link: ignored
 model/link/self_collide: ignored
 model/link/enable_wind: ignored
 model/link/velocity_decay: left out
-model/link/inertial: auto; ignored drake:rotor_inertia
-model/link/inertial/pose: relative_to rotation_format degrees; ignored frame
+model/link/inertial: auto
+model/link/inertial/pose: rotation_format degrees; warned relative_to frame
 model/link/inertial/mass:
 model/link/inertial/density: ignored
 model/link/inertial/auto_inertia_params: ignored
-model/link/inertial/fluid_added_mass:
-model/link/inertial/fluid_added_mass/*: ignored
+model/link/inertial/fluid_added_mass: left out
 model/link/inertial/inertia:
 model/link/inertial/inertia/ixx:
 model/link/inertial/inertia/ixy:
@@ -210,7 +268,7 @@ model/link/drake:surface_velocity_axis: left out
 model/joint: name type
 model/joint/parent:
 model/joint/child:
-model/joint/pose: relative_to rotation_format degrees; ignored frame
+model/joint/pose: relative_to rotation_format degrees; warned frame
 model/joint/gearbox_ratio:
 model/joint/gearbox_reference_body:
 model/joint/thread_pitch:
@@ -272,10 +330,9 @@ mujoco/option: warned gravity density viscosity wind magnetic; ignored actuatorg
   ccd_iterations ccd_tolerance cone impratio integrator iterations jacobian ls_iterations
   ls_tolerance noslip_iterations noslip_tolerance o_friction o_margin o_solimp o_solref
   sdf_initpoints sdf_iterations sleep_tolerance solver timestep tolerance apirate
-mujoco/option/flag: warned gravity equality; ignored actuation autoreset clampctrl constraint
-  contact damper diagexact energy eulerdamp filterparent frictionloss fwdinv invdiscrete ipc
-  island limit midphase multiccd nativeccd override passive refsafe sensor sleep speculative
-  spring warmstart
+mujoco/option/flag: warned gravity equality constraint spring damper passive frictionloss; ignored
+  actuation autoreset clampctrl contact diagexact energy eulerdamp filterparent fwdinv invdiscrete
+  ipc island limit midphase multiccd nativeccd override refsafe sensor sleep speculative warmstart
 mujoco/size: ignored
 mujoco/statistic: ignored
 mujoco/visual: ignored
@@ -374,6 +431,19 @@ def warn_of_unknown_elements(root: etree._Element, report: Report) -> None:
     _walk(root, str(root.tag), known, path_of, report, set())
 
 
+_SINGLE = frozenset(
+    (
+        *("inertial", "origin", "mass", "inertia", "ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
+        *("axis", "axis2", "xyz", "limit", "lower", "upper", "effort", "velocity", "gravity"),
+        *("dynamics", "damping", "friction", "spring_stiffness", "spring_reference", "pose"),
+        *("mimic", "multiplier", "offset", "reference", "parent", "child", "predecessor"),
+        *("successor", "ratio", "parent_origin", "parent_axis", "child_origin", "child_axis"),
+        *("gearbox_ratio", "gearbox_reference_body", "thread_pitch", "screw_thread_pitch"),
+    )
+)
+"""Elements of URDF and SDF that stand once in another one; of several the first is read."""
+
+
 def _walk(
     element: etree._Element,
     path: str,
@@ -395,14 +465,31 @@ def _walk(
             continue
         if found.is_ignored:
             continue
-        for name in map(str, element.attrib):
+        for name in _attributes(element):
             key = f"{path}@{name}"
-            if name not in found.attributes and "{" not in name and key not in told:
+            if name not in found.attributes and key not in told:
                 told.add(key)
                 report.warn(where, f"attribute {name!r} is unknown, and ignored")
+        seen: set[str] = set()
         for inside in element.iterchildren():
-            if isinstance(inside.tag, str):
-                pending.append((inside, path_of(path, _tag(inside))))
+            if not isinstance(inside.tag, str):
+                continue
+            tag = _tag(inside)
+            if tag in seen and tag in _SINGLE and path_of is not _mjcf_path:
+                where = f"<{tag}> ({line(inside)})"
+                report.warn(where, f"is not the first of its <{_tag(element)}>, and ignored")
+            seen.add(tag)
+            pending.append((inside, path_of(path, tag)))
+
+
+def _attributes(element: etree._Element) -> list[str]:
+    """Names of attributes, with Drake's prefix where they have one; without those of XML itself."""
+    names = []
+    for name in map(str, element.attrib):
+        namespace, _, local = name.rpartition("}")
+        if "www.w3.org" not in namespace:
+            names.append(f"drake:{local}" if "drake" in namespace else name)
+    return names
 
 
 def _tag(element: etree._Element) -> str:

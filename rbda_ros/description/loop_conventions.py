@@ -116,7 +116,14 @@ def drake_frames(robot: etree._Element, report: Report) -> Callable[[str], Attac
             attribute(element, "rpy", to_vector, ZERO, where, report),
         )
         frames[element.get("name", "")] = Attachment(element.get("link", ""), pose)
-    return lambda name: frames.get(name, Attachment(name))
+
+    def place_of(name: str) -> Attachment:
+        place = frames.get(name, Attachment(name))
+        if not place.link:
+            report.problem(f"frame {brief(name)}", "is on no link", "write <frame link='...'/>")
+        return place
+
+    return place_of
 
 
 class _Fields:

@@ -441,6 +441,14 @@ def _warn_of_tendon_limits(model: Any, names: Names, drives: _Drives, report: Re
         report.warn(f"{len(ropes)} tendon(s)", f"{_some(ropes)}: limits of lengths are left out")
 
 
+_DISABLED = {
+    "EQUALITY": "equality constraints",
+    "CONSTRAINT": "constraints, equalities among them,",
+    "PASSIVE": "springs and damping",
+    "SPRING": "springs",
+    "DAMPER": "damping",
+    "FRICTIONLOSS": "friction losses",
+}
 _KINDS = {"dof": "joint", "actuator": "actuator", "tendon": "tendon"}
 
 
@@ -452,8 +460,10 @@ def _warn_of_options(model: Any, report: Report) -> None:
     elif not np.allclose(model.opt.gravity, (0.0, 0.0, -9.81), atol=5e-3):
         given = " ".join(f"{component:g}" for component in model.opt.gravity)
         report.warn("option", f"gravity {given} is left to the argument 'gravity'")
-    if model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_EQUALITY):
-        report.warn("flag", "equality constraints are disabled in the file, but not here")
+    for flag, parts in _DISABLED.items():
+        bit = getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}", None)
+        if bit is not None and model.opt.disableflags & int(bit):
+            report.warn("flag", f"{parts} are disabled in the file, but not here")
     if model.opt.density or model.opt.viscosity or np.any(model.opt.wind):
         report.warn("option", "forces of a fluid (density, viscosity, wind) are left out")
 

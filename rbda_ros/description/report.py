@@ -9,8 +9,8 @@ from itertools import islice
 from rbda_ros.errors import DescriptionError, Problem
 
 # Looking for similar names takes quadratic time: enough for people, bounded for broken files.
-_MOST_SUGGESTIONS = 50
-_MOST_CANDIDATES = 1000
+_MAX_SUGGESTIONS = 50
+_MAX_CANDIDATES = 1000
 _LONGEST_NAME = 100
 
 
@@ -39,8 +39,8 @@ class Report:
     def suggest(self, name: str, known: Collection[str], otherwise: str) -> str:
         """Return a remedy for an unknown name: the most similar known one, if there is any."""
         self._suggestions += 1
-        if self._suggestions <= _MOST_SUGGESTIONS and len(name) <= _LONGEST_NAME:
-            candidates = islice(known, _MOST_CANDIDATES)
+        if self._suggestions <= _MAX_SUGGESTIONS and len(name) <= _LONGEST_NAME:
+            candidates = islice(known, _MAX_CANDIDATES)
             short = [candidate for candidate in candidates if len(candidate) <= _LONGEST_NAME]
             similar = difflib.get_close_matches(name, short, n=1)
             if similar:

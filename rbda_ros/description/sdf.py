@@ -125,7 +125,9 @@ def _model(root: etree._Element, report: Report, chosen: str | None) -> etree._E
     models = [*children(root, "model")]
     for world in children(root, "world"):
         _warn_of_gravity(world, report)
-        moving = [m for m in children(world, "model") if text_of(child(m, "static")) != "true"]
+        moving = [
+            m for m in children(world, "model") if text_of(child(m, "static")) not in ("true", "1")
+        ]
         models.extend(moving)
     if len(models) > 1 and chosen is not None:
         named = [m for m in models if m.get("name") == chosen]
@@ -136,6 +138,11 @@ def _model(root: etree._Element, report: Report, chosen: str | None) -> etree._E
         found = f" ({', '.join(map(brief, names[:5]))})" if names else ""
         report.problem("<sdf>", f"has {len(models)} models that move{found}", remedy)
         report.raise_problems()
+    if text_of(child(models[0], "static")) in ("true", "1"):
+        report.warn("<model>", "is static in the simulator; its joints move here")
+    pose = child(models[0], "pose")
+    if pose is not None and pose.get("relative_to", WORLD) not in ("", WORLD):
+        report.warn("<pose>", "of the model is taken as relative to the world")
     for element in models[0].iter("include"):
         report.problem(
             f"<include> ({line(element)})",
@@ -178,14 +185,14 @@ def _link(xml: etree._Element, report: Report) -> Link:
         report.problem(
             where, "its inertia is to be computed from shapes", "write <mass> and <inertia> out"
         )
-    elif child(inertial, "fluid_added_mass") is not None:
-        report.warn(where, "<fluid_added_mass> is left out")
     tensor = None if inertial is None else child(inertial, "inertia")
 
     def moment(tag: str) -> float:
         return inner(tensor, tag, to_number, float(tag in ("ixx", "iyy", "izz")), where, report)
 
     pose = None if inertial is None else child(inertial, "pose")
+    if pose is not None and pose.get("relative_to"):
+        report.warn(where, "the pose of <inertial> is taken as relative to the link")
     return Link(
         name,
         Inertia(

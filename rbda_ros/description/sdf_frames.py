@@ -117,6 +117,9 @@ def read_pose(xml: etree._Element | None, report: Report) -> Placement:
     text = text_of(xml)
     if xml is None or text is None:
         return np.eye(4)
+    if xml.get("frame"):
+        where = f"<pose> ({line(xml)})"
+        report.warn(where, f"frame {brief(xml.get('frame', ''))} is ignored; use relative_to")
     quaternion = xml.get("rotation_format", "euler_rpy") == "quat_xyzw"
     try:
         values = [to_number(part) for part in text.split()]

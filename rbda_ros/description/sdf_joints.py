@@ -265,10 +265,11 @@ class JointReader:
                 f" {', '.join(_CUT_TYPES)}",
             )
             return
-        for element in self.xml.iter("dynamics", "mimic"):
-            self.report.warn(
-                self.where, f"closes a loop, and its <{element.tag}> is left out: a cut has none"
-            )
+        for tag in ("dynamics", "mimic", "rotor_inertia"):
+            if any(local_name(element) == tag for element in self.xml.iter()):
+                self.report.warn(
+                    self.where, f"closes a loop, and its <{tag}> is left out: a cut has none"
+                )
         self.parts.cuts.append(
             CutJoint(
                 self.name,

@@ -7,9 +7,11 @@ for that sends a description over a topic.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rbda_ros.description.report import Report
@@ -72,6 +74,11 @@ def _is_xacro(text: str) -> bool:
     return "<robot" in text and _XACRO.search(_COMMENT.sub("", text)) is not None
 
 
+MOST_BESIDE = 300
+"""Folders beside a package that are looked at."""
+_NAME_OF_PACKAGE = re.compile(r"<name>\s*([A-Za-z]\w*)\s*</name>")
+
+
 def _expanded(
     path: str | os.PathLike[str], arguments: Mapping[str, str] | None, report: Report
 ) -> str | None:
@@ -86,16 +93,50 @@ def _expanded(
         )
         return None
     try:
-        document = xacro.process_file(os.fspath(path), mappings=dict(arguments or {}))
+        with _packages_beside(Path(path)):
+            document = xacro.process_file(os.fspath(path), mappings=dict(arguments or {}))
         return str(document.documentElement.toxml())
     except Exception as error:  # expressions of the file may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
-        report.problem(
-            where,
-            f"xacro does not expand it: {type(error).__name__}: {reason}",
-            "correct it, or give its arguments: --xacro NAME:=VALUE on the command line",
-        )
+        remedy = "correct it, or give its arguments: --xacro NAME:=VALUE on the command line"
+        if re.search(r"[Pp]ackage.*not found|AMENT_PREFIX_PATH", reason):
+            remedy = "source a workspace that has the package, or put it beside that of the file"
+        report.problem(where, f"xacro does not expand it: {type(error).__name__}: {reason}", remedy)
         return None
+
+
+@contextlib.contextmanager
+def _packages_beside(path: Path) -> Iterator[None]:
+    """Let ``$(find PACKAGE)`` find the package that a file is in, and those in the same folder.
+
+    They come after the packages of the environment, and need not have been built.
+    """
+    packages: dict[str, Path] = {}
+    own = next((up for up in path.absolute().parents if (up / "package.xml").is_file()), None)
+    for folder in () if own is None else (own, *sorted(own.parent.iterdir())[:MOST_BESIDE]):
+        manifest = folder / "package.xml"
+        if manifest.is_file() and (
+            match := _NAME_OF_PACKAGE.search(manifest.read_text("utf-8", "replace"))
+        ):
+            packages.setdefault(match[1], folder)
+    if not packages:
+        yield
+        return
+    before = os.environ.get("AMENT_PREFIX_PATH")
+    with tempfile.TemporaryDirectory() as prefix:
+        index = Path(prefix, "share", "ament_index", "resource_index", "packages")
+        index.mkdir(parents=True)
+        for name, folder in packages.items():
+            (index / name).touch()
+            Path(prefix, "share", name).symlink_to(folder)
+        try:
+            os.environ["AMENT_PREFIX_PATH"] = os.pathsep.join(filter(None, (before, prefix)))
+            yield
+        finally:
+            if before is None:
+                del os.environ["AMENT_PREFIX_PATH"]
+            else:
+                os.environ["AMENT_PREFIX_PATH"] = before
 
 
 def loop_text(source: str | os.PathLike[str], largest: int, report: Report) -> str | None:

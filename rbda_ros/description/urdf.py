@@ -107,7 +107,10 @@ def _drake_joints(xml: etree._Element, report: Report) -> Iterator[tuple[Joint, 
                 per_turn = attribute(inside, "value", to_number, 0.0, where, report)
                 pitch = per_turn / (2.0 * math.pi)
         standin = copy.copy(element)
-        standin.set("type", "planar" if given == "planar" else "continuous")
+        limit = child(element, "limit")
+        has_limits = limit is not None and {"lower", "upper"} & {*map(str, limit.keys())}
+        turns = "revolute" if given == "screw" and has_limits else "continuous"
+        standin.set("type", "planar" if given == "planar" else turns)
         yield _joint(standin, report), (types[given], pitch)
 
 

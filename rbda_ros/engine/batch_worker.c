@@ -102,6 +102,8 @@ static int prepare_worker(Thread *thread, const Batch *batch, npy_intp first, np
       .batch = batch, .first = first, .count = count, .started = -1, .worst = 1.0, .row = -1};
   lay_out(batch, &thread->worker, (double *)aligned);
   const OperationCall *call = batch->call;
+  if (call != NULL && call->ltl != NULL)
+    memset(thread->worker.work, 0, call->ltl->n * call->ltl->stride * sizeof(double));
   for (int i = batch->arguments; call != NULL && i < call->slots; i++) {
     const Slot *slot = &call->slot[i];
     for (npy_intp k = 0; slot->constant && k < batch->block; k++)

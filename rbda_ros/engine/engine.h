@@ -189,11 +189,13 @@ int copy_indices(Indices *indices, PyObject *given, npy_intp least, npy_intp lim
 
 /* ltl_factorization.c: which coordinates of a mass matrix H (n x n) carry which. */
 typedef struct {
-  npy_intp n, stride;
-  double *work;                  /* n rows of `stride` numbers */
+  npy_intp n, stride, wide;
+  double *work;                  /* n rows of `stride` numbers, zero at first; in those of
+                                         `invert_ltl`, `wide` are of a coordinate and those above */
   npy_intp *start, *above;       /* coordinates that carry coordinate k, nearest first, from
                                          start[k] to start[k + 1] */
   npy_intp *start_below, *below; /* and those that it carries, the last first */
+  npy_intp *order;               /* all coordinates, from the base to the tips */
 } LtlFactorization;
 
 /* For so many matrices to be solved for at once, the identity among them. To be freed with
@@ -204,6 +206,9 @@ int factor_ltl(const LtlFactorization *ltl, double *H);
 /* sign H^-1 B in the place of some B (n x n), and H^-1. */
 void solve_ltl(const LtlFactorization *ltl, const double *L, double *const *B, int matrices,
                double sign, double *inverse);
+/* X = H^-1 (n x n) from the lower half of H, symmetric to the last bit; 0 where H is singular. For
+   an LTL of one matrix. */
+int invert_ltl(const LtlFactorization *ltl, const double *H, double *X);
 
 extern PyTypeObject OperationCallType;  /* operation_call.c */
 extern PyTypeObject ClosureCallType;    /* closure_call.c */

@@ -87,8 +87,7 @@ static int invert_result(const OperationCall *call, const LtlFactorization *ltl,
     M[k * n + k] += damping;
     trace += M[k * n + k];
   }
-  if (!factor_ltl(ltl, M)) return 0;
-  solve_ltl(ltl, M, NULL, 0, 1.0, inverse);
+  if (!invert_ltl(ltl, M, inverse)) return 0;
   for (npy_intp k = 0; k < n; k++) of_inverse += inverse[k * n + k];
   return 1.0 > call->least * trace * of_inverse;
 }
@@ -98,8 +97,9 @@ int solve_results(const OperationCall *call, const LtlFactorization *ltl, double
   if (call->mass_matrix < 0) return 1;
   if (call->least != 0.0) return invert_result(call, ltl, slots);
   double *H = slots[call->mass_matrix], *B[MAX_RESULTS];
-  if (!factor_ltl(ltl, H)) return 0;
   int last = call->results - 1;
+  if (last == 0) return invert_ltl(ltl, H, slots[call->result[0].slot]);
+  if (!factor_ltl(ltl, H)) return 0;
   for (int i = 0; i < last; i++) B[i] = slots[call->result[i].slot];
   solve_ltl(ltl, H, B, last, -1.0, slots[call->result[last].slot]);
   return 1;

@@ -4,7 +4,7 @@
 
 The idea: ``Robot.jax("inverse_dynamics", parameters=True)`` has derivatives with respect to every
 parameter, friction and damping included, through the regressor. So parameters are fitted as any
-others that a learner has. Here the recording is made up, with noise. Needs JAX: ``rbda_ros[jax]``.
+others that a learner has. Here the recording is made up, with noise. Needs JAX (extra ``jax``).
 """
 
 from __future__ import annotations

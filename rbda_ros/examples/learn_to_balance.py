@@ -5,7 +5,7 @@
 The idea: a simulator of a batch is a vector environment of Gymnasium, with contacts of the foot and
 with exact loops. Every robot tries another policy: a generation of the search is one episode of the
 batch (Mania, Guy and Recht 2018, "Simple random search provides a competitive approach to
-reinforcement learning"). Needs Gymnasium: ``rbda_ros[learn]``.
+reinforcement learning"). Needs Gymnasium (extra ``learn``).
 """
 
 from __future__ import annotations

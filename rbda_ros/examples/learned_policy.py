@@ -5,7 +5,7 @@
 The idea: `Robot.jax` gives the acceleration of many states at once, and its exact derivatives. A
 policy that commands the motors is trained through the simulation itself. Beside it, the same policy
 is trained on the common simplification: a serial ankle, with the inertia of cranks and rods
-reflected at one pose. Both are then judged on the true ankle. Needs JAX: ``rbda_ros[jax]``.
+reflected at one pose. Both are then judged on the true ankle. Needs JAX (extra ``jax``).
 """
 
 from __future__ import annotations

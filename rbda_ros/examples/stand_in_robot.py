@@ -23,8 +23,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from rbda_ros import ModelError, Robot, load_robot
+from rbda_ros.description.xacro_arguments import add_xacro_argument
 from rbda_ros.node.robot_file import urdf_and_loops
-from rbda_ros.node.spin import init, spin
+from rbda_ros.node.spin import init, join_xacro_arguments, spin
 
 RATE = 100.0  # [Hz]
 SWING, PACE = 0.2, 1.0  # [rad, m], [rad/s]
@@ -80,14 +81,18 @@ def swings(robot: Robot, joints: Sequence[str] = ()) -> dict[str, tuple[float, f
 def main() -> int:
     """Publish until told to stop."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("robot", type=Path, help="URDF, URDF+, MJCF or SDF file")
+    parser.add_argument("robot", type=Path, help="URDF, URDF+, xacro, MJCF, SDF or USD file")
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
+    add_xacro_argument(parser)
     parser.add_argument("--joints", nargs="+", default=[], help="joints that are measured")
-    given = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    signals = init(sys.argv[1:])
+    arguments = join_xacro_arguments(sys.argv)
+    given = parser.parse_args(remove_ros_args(arguments)[1:])
+    signals = init(arguments[1:])
     try:
-        moving = swings(load_robot(given.robot, given.loops), given.joints)
-        description, _ = urdf_and_loops(given.robot, given.loops)
+        xacro = dict(given.xacro or ())
+        robot = load_robot(given.robot, given.loops, xacro_arguments=xacro)
+        moving = swings(robot, given.joints)
+        description, _ = urdf_and_loops(given.robot, given.loops, xacro)
     except ModelError as error:
         print(error, file=sys.stderr)
         return 1

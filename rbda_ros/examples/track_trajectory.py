@@ -28,8 +28,9 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros import ModelError, load_robot
+from rbda_ros.description.xacro_arguments import add_xacro_argument
 from rbda_ros.examples.stand_in_robot import swings
-from rbda_ros.node.spin import init, spin
+from rbda_ros.node.spin import init, join_xacro_arguments, spin
 from rbda_ros.spatial import Array
 
 BANDWIDTH = 30.0
@@ -97,13 +98,17 @@ class Tracker(Node):
 def main() -> int:
     """Track until told to stop, and print the root-mean-square error."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("robot", type=Path, help="URDF, URDF+, MJCF or SDF file")
+    parser.add_argument("robot", type=Path, help="URDF, URDF+, xacro, MJCF, SDF or USD file")
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
+    add_xacro_argument(parser)
     parser.add_argument("--seconds", type=float, help="end after so many seconds")
-    given = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    signals = init(sys.argv[1:])
+    arguments = join_xacro_arguments(sys.argv)
+    given = parser.parse_args(remove_ros_args(arguments)[1:])
+    signals = init(arguments[1:])
     try:
-        node = Tracker(swings(load_robot(given.robot, given.loops)), given.seconds)
+        xacro = dict(given.xacro or ())
+        robot = load_robot(given.robot, given.loops, xacro_arguments=xacro)
+        node = Tracker(swings(robot), given.seconds)
     except ModelError as error:
         print(error, file=sys.stderr)
         return 1

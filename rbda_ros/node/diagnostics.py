@@ -57,6 +57,7 @@ class Diagnostics:
             "saturated": str(stream.stream.states.limited + stream.stream.commands.limited),
             "answered": str(stream.stream.states.total),
             "refused": str(rejections.total),
+            "lost to newer messages": str(stream.overtaken),
             **node.slow_services.progress(),
         }
         if commands.answers:

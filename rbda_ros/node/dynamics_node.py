@@ -88,7 +88,7 @@ class DynamicsNode(LifecycleNode):
         self._source: ModelSource | None = None  # the newest that was not refused
         self._built: BuildFuture[Robot] | None = None  # for on_configure
         self._starting = False
-        self._generation = 0  # counts up when the model is let go
+        self._generation = 0  # increases when the model is released
         self.stream = Topics(self, self.builder)
         self._descriptions = self.create_subscription(
             String, "robot_description", self._on_description, LATCHED
@@ -296,13 +296,13 @@ class DynamicsNode(LifecycleNode):
 
     @_reported
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let go of the model."""
+        """Release the model."""
         self._free()
         return super().on_cleanup(state)
 
     @_reported
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let go of everything."""
+        """Release everything."""
         self._stop()
         self._free()
         return super().on_shutdown(state)

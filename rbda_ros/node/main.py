@@ -24,7 +24,7 @@ from rbda_ros.kernels import background
 from rbda_ros.node import thread_priority
 from rbda_ros.node.dynamics_node import DynamicsNode
 from rbda_ros.node.parameters import ParameterError
-from rbda_ros.node.spin import init, spin
+from rbda_ros.node.spin import init, join_xacro_arguments, spin
 
 CANNOT_START, BAD_USAGE = 1, 2  # exit codes
 
@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _spare_generator()
     _find_log_folder()
     try:
+        arguments = join_xacro_arguments(arguments)
         others = remove_ros_args(["dynamics", *arguments])[1:]
         given = _parameters_of(others) if others else []
         signals = init(arguments)

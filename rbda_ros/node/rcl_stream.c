@@ -25,6 +25,7 @@ enum { MAX_ARRIVALS = 4096 };
 /* Simulated time comes as messages, too, in the order of arrival with all others: whoever publishes
  * a time and then a state means the state to be of that time. */
 enum { CLOCK = INPUT_TOPICS, ALL_INPUTS };
+enum { PERHAPS = ALL_INPUTS }; /* added to the topic of an arrival that nobody told */
 /* How often inputs are looked after while time is simulated: it can stop and start again [ns]. */
 static const int64_t SIMULATED_PERIOD = 10000000;
 
@@ -45,12 +46,15 @@ typedef struct stream {
   PyObject *wake;
   input_t inputs[ALL_INPUTS];
   rcl_serialized_message_t message;
+  size_t depth; /* messages that the middleware keeps for each input */
   bool ready, open;
   pthread_t thread;
-  pthread_mutex_t arrivals_lock; /* of the next five */
+  pthread_mutex_t arrivals_lock; /* of the next seven */
   pthread_cond_t arrived;
   uint8_t arrivals[MAX_ARRIVALS];
   size_t first, waiting;
+  bool uncounted;         /* whether more came than `arrivals` has room for */
+  uint64_t overtaken;     /* messages that newer ones had replaced before they were taken */
   bool stopping, renewed; /* `renewed`: what is due may be something else */
   pthread_mutex_t timing; /* of the next six */
   bool timed, was_simulated, knows_time;
@@ -60,6 +64,11 @@ typedef struct stream {
   rcl_publisher_t *publishers[OUTPUT_TOPICS];
 } Stream;
 
+static void add_arrival(Stream *self, int topic)
+{
+  self->arrivals[(self->first + self->waiting++) % MAX_ARRIVALS] = (uint8_t)topic;
+}
+
 /* In threads of the middleware. */
 static void on_arrival(const void *of, size_t count)
 {
@@ -67,7 +76,8 @@ static void on_arrival(const void *of, size_t count)
   Stream *self = input->stream;
   pthread_mutex_lock(&self->arrivals_lock);
   for (size_t k = 0; k < count && self->waiting < MAX_ARRIVALS; k++)
-    self->arrivals[(self->first + self->waiting++) % MAX_ARRIVALS] = (uint8_t)input->topic;
+    add_arrival(self, input->topic);
+  self->uncounted |= self->waiting == MAX_ARRIVALS;
   pthread_cond_signal(&self->arrived);
   pthread_mutex_unlock(&self->arrivals_lock);
 }
@@ -116,8 +126,8 @@ static int64_t monotonic_time(void)
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Limits and time-outs follow the steady clock; simulated motors live in simulated time. Where one
- * takes the place of the other, steady time goes on from where it was. */
+/* Limits and time-outs follow the steady clock; simulated motors live in simulated time, once somebody
+ * has told it. Where one takes the place of the other, steady time goes on from where it was. */
 static bool present(Stream *self, moment_t *moment)
 {
   rcl_time_point_value_t now;
@@ -125,9 +135,10 @@ static bool present(Stream *self, moment_t *moment)
     rcl_reset_error();
     return false;
   }
-  const bool simulated = is_simulated(self);
+  bool simulated = is_simulated(self);
   pthread_mutex_lock(&self->timing);
-  if (simulated && self->knows_time) now = self->simulated_time;
+  simulated = simulated && self->knows_time;
+  if (simulated) now = self->simulated_time;
   const int64_t steady = simulated ? now : monotonic_time();
   if (self->timed && simulated != self->was_simulated) self->offset = self->steady - steady;
   self->timed = true;
@@ -177,9 +188,20 @@ static void call_wake(Stream *self)
   PyGILState_Release(state);
 }
 
+/* After arrivals that were not counted: look at all inputs for as many messages as may be there.
+ * Those left over would make all that follow late. */
+static void look_everywhere(Stream *self)
+{
+  self->uncounted = false;
+  for (int topic = 0; topic < ALL_INPUTS; topic++)
+    for (size_t k = 0; k < self->depth && self->waiting < MAX_ARRIVALS; k++)
+      add_arrival(self, PERHAPS + topic);
+}
+
 /* The next arrival; NOWHERE where nothing came until a time of the steady clock. With the lock. */
 static int next_arrival(Stream *self, int64_t due)
 {
+  if (self->waiting == 0 && self->uncounted) look_everywhere(self);
   while (self->waiting == 0 && !self->stopping && !self->renewed) {
     if (due == INT64_MAX) {
       pthread_cond_wait(&self->arrived, &self->arrivals_lock);
@@ -190,18 +212,24 @@ static int next_arrival(Stream *self, int64_t due)
   }
   self->renewed = false;
   if (self->waiting == 0 || self->stopping) return NOWHERE;
-  const int topic = self->arrivals[self->first];
+  const int arrival = self->arrivals[self->first];
   self->first = (self->first + 1) % MAX_ARRIVALS;
   self->waiting--;
-  return topic;
+  return arrival;
 }
 
-static bool take(Stream *self, int topic)
+static bool take(Stream *self, int arrival)
 {
+  const int topic = arrival % ALL_INPUTS;
   if (rcl_take_serialized_message(&self->inputs[topic].subscription, &self->message, NULL, NULL)
       == RCL_RET_OK)
     return true;
   rcl_reset_error(); /* it was overtaken by newer ones, or ROS is being shut down */
+  if (arrival < PERHAPS && topic != CLOCK) {
+    pthread_mutex_lock(&self->arrivals_lock);
+    self->overtaken++;
+    pthread_mutex_unlock(&self->arrivals_lock);
+  }
   return false;
 }
 
@@ -212,12 +240,12 @@ static void *run(void *argument)
   int64_t due = INT64_MAX;
   pthread_mutex_lock(&self->arrivals_lock);
   while (!self->stopping) {
-    const int topic = next_arrival(self, due);
+    const int arrival = next_arrival(self, due), topic = arrival % ALL_INPUTS;
     if (self->stopping) break;
     pthread_mutex_unlock(&self->arrivals_lock);
     moment_t moment;
     bool asks = false;
-    const bool taken = topic != NOWHERE && take(self, topic);
+    const bool taken = arrival != NOWHERE && take(self, arrival);
     if (taken && topic == CLOCK) take_time(self);
     if (present(self, &moment)) {
       if (taken && topic != CLOCK)
@@ -355,6 +383,7 @@ static int Stream_init(Stream *self, PyObject *args, PyObject *kwargs)
     return -1;
   }
   init_locks(self);
+  self->depth = (size_t)depth;
   self->ready = true;
   self->open = open_inputs(self, topics, types, reliable, (size_t)depth) && start_thread(self);
   if (!self->open) close_inputs(self);
@@ -411,6 +440,14 @@ static PyObject *Stream_renew(Stream *self, PyObject *Py_UNUSED(none))
   Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
+static PyObject *Stream_overtaken(Stream *self, PyObject *Py_UNUSED(none))
+{
+  pthread_mutex_lock(&self->arrivals_lock);
+  const uint64_t overtaken = self->overtaken;
+  pthread_mutex_unlock(&self->arrivals_lock);
+  return PyLong_FromUnsignedLongLong(overtaken);
+}
+
 static PyObject *Stream_set_publishers(Stream *self, PyObject *addresses)
 {
   rcl_publisher_t *publishers[OUTPUT_TOPICS];
@@ -435,6 +472,8 @@ static PyMethodDef methods[] = {
      "Addresses of the rcl publishers of all outputs, 0 for none. Keep what they belong to."},
     {"renew", (PyCFunction)Stream_renew, METH_NOARGS,
      "Publish what a new configuration makes due; call it after each."},
+    {"overtaken", (PyCFunction)Stream_overtaken, METH_NOARGS,
+     "How many messages were replaced by newer ones before they were taken."},
     {"close", (PyCFunction)Stream_close, METH_NOARGS,
      "End the thread, publish what ends the topics of motors, and stop listening."},
     {NULL, NULL, 0, NULL},

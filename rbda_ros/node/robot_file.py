@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from rclpy.parameter import Parameter
 from rbda_ros.description import read_description
 from rbda_ros.description.loop_writer import write_loop_file
 from rbda_ros.description.urdf_writer import write_urdf
+from rbda_ros.description.xacro_arguments import add_xacro_argument
 
 
 def parameters_of(arguments: Sequence[str]) -> list[Parameter]:
@@ -25,7 +26,7 @@ def parameters_of(arguments: Sequence[str]) -> list[Parameter]:
     values: dict[str, Any] = {}
     if given.robot is not None:
         values["robot_description"], values["loop_constraints"] = urdf_and_loops(
-            given.robot, given.loops
+            given.robot, given.loops, dict(given.xacro or ())
         )
     elif given.loops is not None:
         values["loop_constraints"] = str(given.loops)
@@ -34,7 +35,9 @@ def parameters_of(arguments: Sequence[str]) -> list[Parameter]:
     return [Parameter(name, value=value) for name, value in values.items()]
 
 
-def urdf_and_loops(robot: Path, loops: Path | None) -> tuple[str, str]:
+def urdf_and_loops(
+    robot: Path, loops: Path | None, xacro_arguments: Mapping[str, str] | None = None
+) -> tuple[str, str]:
     """Read a robot's file: its URDF text, and the text or path of its loop file.
 
     A URDF is handed on as it is. Other formats are written as a URDF and a loop file with the same
@@ -47,14 +50,15 @@ def urdf_and_loops(robot: Path, loops: Path | None) -> tuple[str, str]:
         text = robot.read_text(encoding="utf-8")
         if "xacro" not in text:
             return text, "" if loops is None else str(loops)
-    description = read_description(robot, loops)
+    description = read_description(robot, loops, xacro_arguments=xacro_arguments)
     return write_urdf(description), write_loop_file(description)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rbda_ros serve",
-        usage="rbda_ros serve [ROBOT] [--loops FILE] [--floating-base] [--ros-args ...]",
+        usage="rbda_ros serve [ROBOT] [--loops FILE] [--xacro NAME:=VALUE] [--floating-base]\n"
+        "                      [--ros-args ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Run the ROS node `dynamics`. It turns joint_states into feedforward efforts\n"
         "on ~/feedforward and answers inverse and forward dynamics as services.",
@@ -82,5 +86,6 @@ or SIGTERM, 1 if the robot or a parameter cannot be used, 2 for a wrong command 
         "the node takes the parameter robot_description, or waits for the topic robot_description",
     )
     parser.add_argument("--loops", metavar="FILE", type=Path, help="loop-constraint file (YAML)")
+    add_xacro_argument(parser)
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
     return parser

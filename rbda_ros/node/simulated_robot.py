@@ -32,10 +32,11 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
 from rbda_ros.control.settings import ParameterError, texts
+from rbda_ros.description.xacro_arguments import add_xacro_argument
 from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.node.parameters import declare_list
 from rbda_ros.node.robot_file import urdf_and_loops
-from rbda_ros.node.spin import init, spin
+from rbda_ros.node.spin import init, join_xacro_arguments, spin
 from rbda_ros.robot.robot import Robot, load_robot
 from rbda_ros.simulation.simulator import Simulator
 from rbda_ros.spatial import Array
@@ -356,16 +357,23 @@ def transform_of(odometry: Odometry) -> TransformStamped:
 
 def main(argv: Sequence[str]) -> int:
     """Run the simulated robot until it is told to stop; returns the exit code."""
+    argv = join_xacro_arguments(argv)
     given = _parser().parse_args(remove_ros_args(["simulate", *argv])[1:])
     signals = init(argv)
     try:
-        robot = load_robot(given.robot, given.loops, floating_base=given.floating_base)
+        xacro = dict(given.xacro or ())
+        robot = load_robot(
+            given.robot,
+            given.loops,
+            floating_base=given.floating_base,
+            xacro_arguments=xacro,
+        )
         simulator = Simulator(robot, given.dt, integrator=given.integrator)
         if given.seed is not None:
             simulator.reset(seed=given.seed)
         simulator.step()  # have it compiled before time begins
         simulator.reset() if given.seed is None else simulator.reset(seed=given.seed)
-        description, _ = urdf_and_loops(given.robot, given.loops)
+        description, _ = urdf_and_loops(given.robot, given.loops, xacro)
         node = SimulatedRobot(simulator, description)
     except (InputError, ModelError) as error:
         print(f"rbda_ros simulate: {one_line(error)}", file=sys.stderr)
@@ -386,6 +394,7 @@ def _parser() -> argparse.ArgumentParser:
         "robot", metavar="ROBOT", type=Path, help="URDF, URDF+, xacro, MJCF, SDF or USD file"
     )
     parser.add_argument("--loops", metavar="FILE", type=Path, help="loop-constraint file (YAML)")
+    add_xacro_argument(parser)
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
     parser.add_argument("--dt", type=float, default=1e-3, help="length of a step [s]")
     parser.add_argument("--integrator", default="euler", help="euler, rk4 or midpoint")

@@ -23,6 +23,17 @@ def init(arguments: Sequence[str]) -> StopSignals:
     return signals
 
 
+def join_xacro_arguments(arguments: Sequence[str]) -> list[str]:
+    """Each ``--xacro NAME:=VALUE`` as one word: ROS takes the bare value for a remapping."""
+    joined: list[str] = []
+    for word in arguments:
+        if joined and joined[-1] == "--xacro":
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
 def make_executor() -> Any:
     """Make the executor with the least delay that this rclpy has."""
     try:

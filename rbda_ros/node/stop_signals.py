@@ -1,7 +1,9 @@
-"""Ctrl-C and SIGTERM end every program of ours, also one that hangs. Imports no ROS.
+"""Ctrl-C, SIGTERM and SIGHUP end every program of ours, also one that hangs. Imports no ROS.
 
 Programs that run until they are stopped end with exit code 0. A computation that is cut short, or a
 program that has not begun yet, ends with 128 plus the number of the signal, as in a shell.
+
+SIGHUP comes when a terminal or an SSH connection is closed. It stays ignored under `nohup`.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 GRACE = 4.0
-"""Longest time from Ctrl-C or SIGTERM to the end of the process [s]."""
-SIGNALS = signal.SIGINT, signal.SIGTERM
+"""Longest time from a signal to the end of the process [s]."""
+SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 
 
 class StopSignals:
-    """Ctrl-C and SIGTERM: the first ends the process, cleanly or else after `GRACE` seconds.
+    """Signals to end: the first ends the process, cleanly or else after `GRACE` seconds.
 
     rclpy's handlers shut ROS down in the middle of a callback, which then fails loudly, and
     Python's handler raises KeyboardInterrupt there. This one lets the callback end first. What
@@ -47,7 +49,7 @@ class StopSignals:
         self._came = self._ending = False
         self._lock = threading.Lock()
         threading.Thread(target=self._wait, name="signals", daemon=True).start()
-        for number in SIGNALS:
+        for number in _heeded():
             signal.signal(number, self._on_signal)
 
     def then(self, act: Callable[[], Any]) -> None:
@@ -100,12 +102,12 @@ class StopSignals:
 
 
 def end_at_signals(code: int | None = None) -> None:
-    """Have Ctrl-C and SIGTERM end this process at once, without a traceback.
+    """Have Ctrl-C, SIGTERM and SIGHUP end this process at once, without a traceback.
 
     Args:
         code: exit code; None for 128 plus the number of the signal.
     """
-    for number in SIGNALS:
+    for number in _heeded():
         signal.signal(number, lambda n, _: os._exit(128 + n if code is None else code))
 
 
@@ -122,6 +124,12 @@ def end_process(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _heeded() -> list[signal.Signals]:
+    """All but SIGHUP where that is ignored, as under `nohup`."""
+    left = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in SIGNALS if not (left and number == signal.SIGHUP)]
 
 
 def _ignore_signals() -> None:

@@ -71,6 +71,7 @@ class Topics:
         stream: the stream.
         topic: where efforts go.
         recent: the last joint states, if asked for.
+        overtaken: inputs that newer ones replaced before they were taken, as of the last `collect`.
     """
 
     def __init__(self, node: Any, builder: ModelBuilder) -> None:
@@ -82,6 +83,7 @@ class Topics:
         }
         self.topic: str = self._publishers[Output.FEEDFORWARD].topic_name
         self.recent = RecentStates(node)
+        self.overtaken = self._overtaken_before = 0
         self._thread: rcl_stream.RclStream | None = None
         self._timer: Any = None
         self._kept = ExitStack()  # handles that must not be destroyed while the thread runs
@@ -207,8 +209,8 @@ class Topics:
         if self._thread is None:
             return
         self._thread.close()
-        self._thread = None
         self.collect()
+        self._overtaken_before, self._thread = self.overtaken, None
         self._priority.end()
         self.recent.end()
         self._release()
@@ -216,6 +218,8 @@ class Topics:
     def collect(self) -> None:
         """Count what was answered, and rejected, by now; once a second or so."""
         self.stream.collect()
+        if self._thread is not None:
+            self.overtaken = self._overtaken_before + self._thread.overtaken()
         self._priority.tend()
 
     def _release(self) -> None:

@@ -72,7 +72,7 @@ class Identified:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Parameters that were asked for and that the motion told nothing of."""
+        """Parameters that were requested and that the motion does not determine."""
         asked = self.fit.before > 0.0
         told = self.fit.excited
         names = self.parameters.names

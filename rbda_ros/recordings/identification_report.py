@@ -31,13 +31,13 @@ def html_report(robot: Robot, found: Identified, commands: Mapping[str, str]) ->
     """
     parts = [
         f"<h1>{escape(robot.name)}: identified {escape(', '.join(found.what))}</h1>",
-        f"<p>Fitted to {len(found.fitted.times)} averages of the recordings, and judged by the "
+        f"<p>Fitted to {len(found.fitted.times)} averages of the recordings, and validated by the "
         f"{len(found.judged.times)} after them, which were not fitted. Measured minus model, root "
-        "of the mean square:</p>",
+        "mean square:</p>",
         _efforts_table(found),
         _svg(draw_fit(found)),
-        "<h2>Parameters</h2><p>Intervals hold the true value with 95 %. Those in grey the motion "
-        "told nothing of: they are what the description says.</p>",
+        "<h2>Parameters</h2><p>Intervals contain the true value with a probability of 95 %. The "
+        "motion does not determine parameters in grey: they keep the value of the description.</p>",
         _parameters_table(found),
         _unknown(found),
         *(f"<h2>{escape(t)}</h2><pre>{escape(c)}</pre>" for t, c in commands.items()),
@@ -87,11 +87,11 @@ def _parameters_table(found: Identified) -> str:
 
 def _unknown(found: Identified) -> str:
     if not found.unknown:
-        return "<p>The motion told something of every parameter.</p>"
+        return "<p>The motion determines every parameter.</p>"
     return (
-        f"<p>The motion told nothing of {len(found.unknown)} parameters: "
+        f"<p>The motion does not determine {len(found.unknown)} parameters: "
         f"{escape(', '.join(found.unknown))}. Where efforts depend on them at all, "
-        "<code>rbda_ros excite</code> finds motions that do tell.</p>"
+        "<code>rbda_ros excite</code> finds motions that determine them.</p>"
     )
 
 

@@ -455,9 +455,7 @@ def _motion(robot: Robot, state: State, contact: Contact | Wheel) -> ContactMoti
     link = _link_motion(robot, state, contact.link)
     if isinstance(contact, Wheel):
         return wheel_motion(contact, link)
-    still = np.zeros(6), np.zeros(6)
-    world = LinkMotion(np.eye(3), np.zeros(3), np.zeros((6, robot.ny)), *still)
-    other = world if contact.to is None else _link_motion(robot, state, contact.to)
+    other = None if contact.to is None else _link_motion(robot, state, contact.to)
     return contact_motion(contact, link, other)
 
 

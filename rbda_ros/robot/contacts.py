@@ -13,7 +13,7 @@ from rbda_ros.algorithms.contact_rows import ContactFrame
 from rbda_ros.algorithms.kinematics import BodyFrame
 from rbda_ros.errors import InputError
 from rbda_ros.robot.poses import pose_error
-from rbda_ros.spatial import Array, align_z
+from rbda_ros.spatial import Array, align_z, cross
 
 Kind = Literal["point", "surface", "weld"]
 Route = Literal["auto", "constrained_aba", "prox_pv", "prox_ltl", "prox_ltls"]
@@ -277,12 +277,12 @@ class LinkMotion:
 
     def at(self, r: Array) -> tuple[Array, Array, Array]:
         """J (6, ny), bias (6,) and velocity (6,) of its point at r (3,) from its origin."""
-        cross = np.array([[0.0, -r[2], r[1]], [r[2], 0.0, -r[0]], [-r[1], r[0], 0.0]])
+        x, y, z = r.tolist()
         J, bias, velocity = self.J.copy(), self.bias.copy(), self.velocity.copy()
         w = velocity[3:]
-        J[:3] -= cross @ J[3:]
-        bias[:3] += np.cross(bias[3:], r) + np.cross(w, np.cross(w, r))
-        velocity[:3] += np.cross(w, r)
+        J[:3] -= np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) @ J[3:]
+        bias[:3] += cross(bias[3:], r) + cross(w, cross(w, r))
+        velocity[:3] += cross(w, r)
         return J, bias, velocity
 
 
@@ -309,8 +309,10 @@ class ContactMotion:
     wanted: Array
 
 
-def contact_motion(contact: Contact, link: LinkMotion, other: LinkMotion) -> ContactMotion:
-    """A contact between two links, or between a link and the world.
+def contact_motion(
+    contact: Contact, link: LinkMotion, other: LinkMotion | None = None
+) -> ContactMotion:
+    """A contact between two links, or between a link and the world, which is None.
 
     Relative to the other link, of which the point that coincides with the contact's counts:
     ``a - a_o - 2 w_o x (v - v_o)``, and ``alpha - alpha_o - w_o x (w - w_o)`` (Featherstone 2010).
@@ -318,22 +320,31 @@ def contact_motion(contact: Contact, link: LinkMotion, other: LinkMotion) -> Con
     offset = np.asarray(contact.xyz, dtype=float)
     p = link.p + link.R @ offset
     J, bias, velocity = link.at(link.R @ offset)
-    J_o, bias_o, velocity_o = other.at(p - other.p)
-    relative, w = velocity - velocity_o, velocity_o[3:]
-    seen = bias - bias_o
-    seen[:3] -= 2.0 * np.cross(w, relative[:3])
-    seen[3:] -= np.cross(w, relative[3:])
-    turn = np.kron(np.eye(2), other.R)
-    wanted = turn @ np.asarray(contact.acceleration, dtype=float)
-    wanted -= contact.damping * relative
+    axes = align_z(np.asarray(contact.normal, dtype=float))
+    desired = np.asarray(contact.acceleration, dtype=float)
+    if other is None:
+        carried, position, R = np.zeros(6), p, link.R
+    else:
+        J_o, bias_o, velocity_o = other.at(p - other.p)
+        J, velocity, w = J - J_o, velocity - velocity_o, velocity_o[3:]
+        turning = np.concatenate([2.0 * cross(w, velocity[:3]), cross(w, velocity[3:])])
+        carried, bias = turning, bias - bias_o - turning
+        position, R, axes = other.R.T @ (p - other.p), other.R.T @ link.R, other.R @ axes
+        desired = _turned(other.R, desired)
+    wanted = desired - contact.damping * velocity
     if contact.stiffness:
         pose = np.eye(4)
-        pose[:3, :3], pose[:3, 3] = other.R.T @ link.R, other.R.T @ (p - other.p)
-        error = pose_error(np.asarray(contact.target, dtype=float), pose)
-        wanted[: len(error)] += contact.stiffness * (turn[: len(error), : len(error)] @ error)
-    axes = other.R @ align_z(np.asarray(contact.normal, dtype=float))
-    carried = bias - bias_o - seen
-    return ContactMotion(axes, offset, J - J_o, seen, relative, carried, wanted)
+        pose[:3, :3], pose[:3, 3] = R, position
+        error = np.zeros(6)
+        found = pose_error(np.asarray(contact.target, dtype=float), pose)
+        error[: len(found)] = found
+        wanted += contact.stiffness * (error if other is None else _turned(other.R, error))
+    return ContactMotion(axes, offset, J, bias, velocity, carried, wanted)
+
+
+def _turned(R: Array, vector: Array) -> Array:
+    """A linear and an angular part (6,), both turned."""
+    return np.concatenate([R @ vector[:3], R @ vector[3:]])
 
 
 def wheel_motion(wheel: Wheel, link: LinkMotion) -> ContactMotion:
@@ -347,20 +358,20 @@ def wheel_motion(wheel: Wheel, link: LinkMotion) -> ContactMotion:
     axes, down, rates, down_rate = n, -n[:, 2], np.zeros((3, 3)), np.zeros(3)
     if wheel.axis is not None:
         a = link.R @ (np.asarray(wheel.axis, dtype=float) / np.linalg.norm(wheel.axis))
-        a_rate = np.cross(w, a)
-        if np.linalg.norm(np.cross(a, n[:, 2])) < FLAT:
+        a_rate = cross(w, a)
+        if np.linalg.norm(cross(a, n[:, 2])) < FLAT:
             raise InputError(f"wheel {wheel.link!r} lies flat on its plane; it cannot roll there")
-        x, x_rate = _unit(np.cross(a, n[:, 2]), np.cross(a_rate, n[:, 2]))
-        y, y_rate = np.cross(n[:, 2], x), np.cross(n[:, 2], x_rate)
+        x, x_rate = _unit(cross(a, n[:, 2]), cross(a_rate, n[:, 2]))
+        y, y_rate = cross(n[:, 2], x), cross(n[:, 2], x_rate)
         axes = np.column_stack([x, y, n[:, 2]])
         rates = np.column_stack([x_rate, y_rate, np.zeros(3)])
-        down, down_rate = np.cross(a, x), np.cross(a_rate, x) + np.cross(a, x_rate)
+        down, down_rate = cross(a, x), cross(a_rate, x) + cross(a, x_rate)
         if down @ n[:, 2] > 0.0:
             down, down_rate = -down, -down_rate
     r, r_rate = wheel.radius * down, wheel.radius * down_rate
     J, bias, velocity = link.at(centre + r)
     carried = np.zeros(6)
-    carried[:3] = np.cross(w, np.cross(w, r) - r_rate) - axes @ (rates.T @ velocity[:3])
+    carried[:3] = cross(w, cross(w, r) - r_rate) - axes @ (rates.T @ velocity[:3])
     wanted = -wheel.damping * velocity
     offset = link.R.T @ (centre + r)
     return ContactMotion(axes, offset, J, bias - carried, velocity, carried, wanted)

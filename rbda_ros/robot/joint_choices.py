@@ -133,6 +133,11 @@ def determining_positions(
         independent = [owners[j] for j in node.independent]
         if set(independent) <= set(given):
             given = sorted(independent)
+        elif node.loop is not None:
+            try:  # as many as y has, but some of them may say the same
+                determining_in_cluster(node, given, node.home)
+            except InputError:
+                return None
         if len(given) != node.ny or any(node.bodies[i].model.nq != 1 for i in given):
             return None
         chosen.update({joints[i]: coordinates.scalar_positions[joints[i]] for i in given})

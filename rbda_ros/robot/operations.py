@@ -140,6 +140,14 @@ class Operation:
         steps = tuple(step_of(instead.get(step.kernel, step.kernel)) for step in self.steps)
         return replace(self, steps=steps)
 
+    def eliminated(self) -> Operation:
+        """The same by the engine's factorization of H, where its result is ``H^-1`` alone.
+
+        Loops over rows in place of a program, which long ones outgrow.
+        """
+        step = step_of("mass_matrix")
+        return replace(self, steps=(step,), finite=None, solves=True)
+
     def with_options(self, wrenches: bool, friction: bool) -> Operation:
         """The same with external wrenches, and with friction of the joints."""
         steps = list(self.steps)

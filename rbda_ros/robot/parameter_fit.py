@@ -1,17 +1,226 @@
-"""Fit the parameters of inverse dynamics to measured efforts: physical, robust, with doubt."""
+"""Fit the parameters of inverse dynamics to measured efforts: physical, robust, with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros.errors import InputError
-from rbda_ros.robot.fit_uncertainty import HUBER, uncertainty_of
 from rbda_ros.robot.inertia_chart import InertiaChart
 from rbda_ros.spatial import Array
+
+HUBER = 1.345
+"""Residuals beyond so many standard deviations count less: 95 % as good as squares without
+outliers."""
+CLIPPED_VARIANCE = (
+    math.erf(HUBER / math.sqrt(2))
+    - HUBER * math.sqrt(2 / math.pi) * math.exp(-(HUBER**2) / 2)
+    + HUBER**2 * math.erfc(HUBER / math.sqrt(2))
+)
+"""Mean square of a standard normal number that is clipped there."""
+LINEAR = math.erf(HUBER / math.sqrt(2)) ** 2 / CLIPPED_VARIANCE
+"""Share of it that goes with the number itself; the rest, nearly all, with its third power
+(expanded in Hermite polynomials)."""
+SHARE = 0.95
+"""Of intervals that hold the true value."""
+DRAWS = 4000
+"""Parameters that might be the true ones, by whose quantiles intervals are told."""
+CORRECTIONS = 3
+"""Steps by which these are moved."""
+MAX_CORRELATED = 0.99
+MOMENT_STEPS = 6
+"""In which noise and its correlation are found that leave what was left."""
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Of the unknowns of a fit.
+
+    Attributes:
+        noise: (rows,) standard deviation of the efforts around the model.
+        correlation: (rows,) of what is left of an effort with what was left one sample before.
+        covariance: (unknowns, unknowns).
+        freedom: degrees of freedom of the noise: how well it is known itself.
+        weights: (rows,) of squares of residuals, in the fit.
+        prior: (unknowns,) one over the standard deviations before measuring.
+    """
+
+    noise: Array
+    correlation: Array
+    covariance: Array
+    freedom: float
+    weights: Array
+    prior: Array
+
+    def intervals(
+        self, theta: Array, parameters: Callable[[Array], Array], D: Array, A: Array
+    ) -> Array:
+        """(parameters, 2) that hold the true ones with 95 %, each.
+
+        Quantiles of parameters at unknowns drawn from Student's t around the fit, so that neither
+        the noise being guessed nor the curvature of the parameters is neglected. A draw is moved
+        until it fits efforts and prior as well as it would if parameters were linear in the
+        unknowns: where they are curved, what efforts tell exactly would be lost otherwise
+        (randomize, then optimize: Bardsley 2014).
+
+        Args:
+            theta: (unknowns,) the fit.
+            parameters: gives (n, parameters) at (n, unknowns).
+            D: (parameters, unknowns) derivatives of these at the fit.
+            A: (samples, rows, parameters) regressors of the efforts.
+        """
+        rng = np.random.default_rng(0)
+        steps = rng.normal(size=(DRAWS // 2, len(theta))) @ _root(self.covariance).T
+        steps *= np.sqrt(self.freedom / rng.chisquare(self.freedom, size=(DRAWS // 2, 1)))
+        steps = np.concatenate([steps, -steps])
+        fitted = np.flatnonzero(D.any(axis=1))
+        told = D[fitted].T @ _weighted_square(A[..., fitted], self.weights)
+        inverse = np.linalg.inv(told @ D[fitted] + np.diag(self.prior**2))
+        linear = parameters(theta)[fitted] + steps @ D[fitted].T
+        moved, leads = steps, np.ones((len(steps), 1), bool)
+        for _ in range(CORRECTIONS):
+            beyond = parameters(theta + moved)[:, fitted] - linear
+            gradient = beyond @ told.T + (moved - steps) * self.prior**2
+            further = moved - gradient @ inverse
+            leads &= _sane(further, steps)
+            moved = np.where(leads, further, steps)
+        drawn = parameters(theta + moved)
+        tails = (1.0 - SHARE) / 2, (1.0 + SHARE) / 2
+        return np.quantile(drawn, tails, axis=0).T
+
+
+def uncertainty_of(left: Array, B: Array, prior: Array, sigma: Array) -> Uncertainty:
+    """Uncertainty of the unknowns from the residuals of a fit by Huber's weights.
+
+    The fit's error is ``H^-1 (sum_t b_t psi(e_t) - P d)``, with d the distance of the truth from
+    what was known beforehand. Its covariance is ``H^-1 (M + P) H^-1``: M that of the sum, where
+    residuals of one effort depend on those before as in an autoregressive process of first order
+    (Huber 1981, Sec. 7.6; Newey and West 1987 for the sum).
+
+    Args:
+        left: (samples, rows) measured minus model.
+        B: (samples, rows, unknowns) derivatives of the model.
+        prior: (unknowns,) one over the standard deviations before measuring.
+        sigma: (rows,) a first guess of the noise.
+    """
+    samples, rows, _ = B.shape
+    P = np.diag(prior**2)
+    noise, correlation, squares = _left_by(left, B, P, sigma)
+    scaled = B / noise[:, None]
+    inner = (np.abs(left / noise) <= HUBER).mean(axis=0)
+    variance = (np.clip(left / noise, -HUBER, HUBER) ** 2).sum(axis=0) / squares
+    H, M = P.copy(), P.copy()
+    for row in range(rows):
+        b = scaled[:, row]
+        H += inner[row] * b.T @ b
+        M += variance[row] * b.T @ _correlated_clipped(b, correlation[row])
+    C = np.linalg.solve(H, np.linalg.solve(H, M).T)
+    samples_worth = samples * (1 - correlation**2) / (1 + correlation**2)
+    taken = samples - _expected(scaled, P, np.zeros(rows))[0]  # by the unknowns, of each effort
+    freedom = max(float((samples_worth - taken).min()), 3.0)
+    weights = inner / noise**2
+    return Uncertainty(noise, correlation, (C + C.T) / 2, freedom, weights, prior)
+
+
+def _left_by(left: Array, B: Array, P: Array, sigma: Array) -> tuple[Array, Array, Array]:
+    """(rows,) each: the noise and the correlation of which a fit would leave what it left.
+
+    And how many samples' worth of squares it leaves of such noise.
+    """
+    noise, correlation = sigma, np.zeros(len(sigma))
+    for _ in range(MOMENT_STEPS):
+        squares, neighbours = _expected(B / noise[:, None], P, correlation)
+        squares = np.maximum(squares, 1.0)
+        noise = _noise(left, sigma, squares)
+        clipped = np.clip(left / noise, -HUBER, HUBER)
+        size = np.maximum((clipped**2).sum(axis=0), 1e-12)
+        correlation += (clipped[1:] * clipped[:-1]).sum(axis=0) / size - neighbours / squares
+        correlation = np.clip(correlation, -MAX_CORRELATED, MAX_CORRELATED)
+    return noise, correlation, squares
+
+
+def _noise(left: Array, sigma: Array, free: Array) -> Array:
+    """(rows,) standard deviations at which clipped residuals have the variance that they should.
+
+    Huber's second proposal: as robust as the fit, and nearly as good as squares.
+    """
+    floor = 1e-3 * sigma
+    for _ in range(50):
+        clipped = np.clip(left / sigma, -HUBER, HUBER)
+        ratio = np.sqrt((clipped**2).sum(axis=0) / (free * CLIPPED_VARIANCE))
+        sigma = np.maximum(sigma * ratio, floor)
+        if np.abs(ratio - 1.0).max() < 1e-6:
+            break
+    return sigma
+
+
+def _expected(scaled: Array, P: Array, correlation: Array) -> tuple[Array, Array]:
+    """(rows,) sums of squares, and of products of neighbours, of what a fit leaves of noise.
+
+    Of (clipped) noise e with unit variance and covariance R it leaves ``(I - B N B') e`` with
+    ``N = (B'B + P)^-1``, whose covariance is ``R - B N B'R - R B N B' + B N (B'R B) N B'``: the
+    unknowns take more of what goes together than of independent noise.
+
+    Args:
+        scaled: (samples, rows, unknowns) derivatives, in standard deviations of the noise.
+        P: (unknowns, unknowns) information before measuring.
+        correlation: (rows,) of noise with that one sample before.
+    """
+    samples, rows, _ = scaled.shape
+    B = [scaled[:, row] for row in range(rows)]
+    RB = [_correlated_clipped(b, c) for b, c in zip(B, correlation, strict=True)]
+    N = np.linalg.inv(sum((b.T @ b for b in B), P))
+    NMN = N @ sum(b.T @ rb for b, rb in zip(B, RB, strict=True)) @ N
+    squares, neighbours = np.zeros((2, rows))
+    next_to = LINEAR * correlation + (1.0 - LINEAR) * correlation**3
+    for row, (b, rb) in enumerate(zip(B, RB, strict=True)):
+        bN, bNMN = b @ N, b @ NMN
+        squares[row] = samples + (bNMN * b - 2.0 * bN * rb).sum()
+        neighbours[row] = (samples - 1) * next_to[row] + (
+            bNMN[:-1] * b[1:] - bN[:-1] * rb[1:] - bN[1:] * rb[:-1]
+        ).sum()
+    return squares, neighbours
+
+
+def _correlated_clipped(b: Array, correlation: float) -> Array:
+    """``sum_s r_|s - t| b_s`` of (samples, unknowns), r of clipped noise of some correlation.
+
+    What is clipped forgets sooner: by the third power of the correlation, where it is not linear.
+    """
+    linear, rest = (_correlated(b, c) for c in (correlation, correlation**3))
+    return LINEAR * linear + (1.0 - LINEAR) * rest
+
+
+def _correlated(b: Array, correlation: float) -> Array:
+    """``sum_s correlation^|s - t| b_s`` of (samples, unknowns)."""
+    from scipy.signal import lfilter  # not above: the node would start later
+
+    decay = [0.0, correlation], [1.0, -correlation]
+    later = lfilter(*decay, b[::-1], axis=0)[::-1]
+    return np.asarray(b + lfilter(*decay, b, axis=0) + later, float)
+
+
+def _weighted_square(A: Array, weights: Array) -> Array:
+    """``sum_tr weight_r a_tr a_tr'`` of (samples, rows, parameters)."""
+    rows = (A[:, r] for r in range(A.shape[1]))
+    return sum((w * a.T @ a for w, a in zip(weights, rows, strict=True)), np.zeros(2 * A.shape[2:]))
+
+
+def _sane(moved: Array, steps: Array) -> NDArray[np.bool_]:
+    """(n, 1) whether moving has led anywhere; not where parameters are curved too much."""
+    far = np.abs(moved - steps).max(axis=1, keepdims=True)
+    return np.isfinite(far) & (far <= 1.0 + np.abs(steps).max(axis=1, keepdims=True))
+
+
+def _root(covariance: Array) -> Array:
+    """R with ``R R'`` the covariance, which may be of less than full rank."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), float)
+
 
 MAD = 1.4826
 """Standard deviation of a normal distribution, in medians of absolute deviations."""

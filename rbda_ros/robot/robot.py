@@ -682,13 +682,13 @@ class Robot(Operations):
         return Robot(with_independent_joints(unloaded.tree, q, joints)).with_payloads(self.payloads)
 
     def interpreted(self, why: Exception) -> Robot:
-        """The same robot without machine code, which this one uses no more either."""
+        """The same robot without machine code. This robot stops using it too."""
         unloaded = self._unloaded or self
-        twin = Robot(unloaded.tree)
-        twin._kernels.take_over(unloaded._kernels, why)
+        same = Robot(unloaded.tree)
+        same._kernels.take_over(unloaded._kernels, why)
         if unloaded is self:
-            return twin
-        loaded = twin.with_payloads(self.payloads)
+            return same
+        loaded = same.with_payloads(self.payloads)
         loaded._kernels.take_over(self._kernels, why)
         return loaded
 

@@ -131,8 +131,10 @@ class Simulator:
     ) -> None:
         if not (np.isfinite(dt) and dt > 0.0):
             raise InputError(f"dt is {dt!r}; give a positive number of seconds")
-        if batch is not None and batch < 1:
+        if batch is not None and not (isinstance(batch, int | np.integer) and batch >= 1):
             raise InputError(f"batch is {batch!r}; give at least 1, or None for one robot")
+        if threads is not None and threads < 1:
+            raise InputError(f"threads is {threads!r}; give at least 1, or None for all processors")
         if integrator not in INTEGRATORS:
             names = ", ".join(INTEGRATORS)
             raise InputError(f"integrator {integrator!r} is unknown; use one of {names}")
@@ -162,7 +164,8 @@ class Simulator:
         self._error: Exception | None = None
         self._held = np.zeros((self._rows, len(self._lag)))
         self._allocate()
-        self._chart_of(_first_choice(robot))
+        self._chart_of(self._first_choice())
+        self._first_limit = min(CHANGE, 0.5 * self._charts[0].conditioning(robot.neutral()))
         self.reset()
 
     # The state.
@@ -244,7 +247,7 @@ class Simulator:
         new_q, new_yd = self._initial_state(which, q, qd, seed)
         for name in _STATE:
             getattr(self, name)[which] = 0
-        self._q[which], self._yd[which], self._limit[which] = new_q, new_yd, CHANGE
+        self._q[which], self._yd[which], self._limit[which] = new_q, new_yd, self._first_limit
 
     def _allocate(self) -> None:
         """The state of all robots; the C steppers keep the addresses of these arrays."""
@@ -264,6 +267,7 @@ class Simulator:
         chosen = list(self._charts[0].independent)
         yd: Array | None = None
         if q is None and seed is not None:
+            robot.prepare("integrate")  # machine code: the same last bit in every run
             states = [robot.random_state(np.random.default_rng([seed, int(i)])) for i in which]
             closed = np.array([state.q for state in states]).reshape(count, robot.nq)
             yd = np.array([state.yd for state in states]).reshape(count, robot.ny)
@@ -319,8 +323,11 @@ class Simulator:
             steps: how many.
 
         Raises:
-            SingularityError: a robot cannot go on; the others may have.
+            SingularityError: some robots cannot go on. They are its ``rows`` and stay where they
+                are; the others have taken all steps.
         """
+        if steps < 0:
+            raise InputError(f"steps is {steps!r}; give how many")
         if external_wrenches is None:
             stepper = self._plain or self._stepper(False)
             ended = stepper.hold(efforts, steps, self._change)
@@ -388,19 +395,43 @@ class Simulator:
         if ended is not None:
             self._raise(*ended)
 
-    def _raise(self, failed: int, step: int, raised: bool) -> None:
-        """Tell why a run ended early."""
+    def _raise(self, failed: tuple[int, ...], step: int, raised: bool) -> None:
+        """Tell why robots stayed behind."""
         if raised:
             error, self._error = self._error, None
             raise error if error is not None else AssertionError("no chart was found")
-        where = "" if self.batch is None else f" {failed}"
+        where = "" if self.batch is None else f" {failed[0]}"
+        if len(failed) > 1:
+            where += f" (and {len(failed) - 1} more)"
         raise SingularityError(
             f"{self.robot.name}: robot{where} cannot be moved on at step {step} of this call:"
             " its loops do not close, or its acceleration is not finite; reduce dt or the"
-            " efforts, or reset it"
+            " efforts, or reset it",
+            rows=failed,
         )
 
     # Charts: choices of independent joints.
+
+    def _first_choice(self) -> tuple[int, ...]:
+        """Independent coordinates to begin with: the robot's own, or others that are cheaper.
+
+        A step solves for the dependent coordinates. Where they fall apart into small groups, that
+        is much faster: from the pose of a Stewart platform each leg follows by itself. Others are
+        taken as well where the robot's own are near a dead point at the assembly.
+        """
+        robot = self.robot
+        own, q = tuple(robot.independent_coordinates), robot.neutral()
+        try:
+            other = tuple(with_independent_joints(robot.tree, q, None).independent)
+        except InputError:
+            return own
+        if other == own or _solving_cost(robot, other) < 0.5 * _solving_cost(robot, own):
+            return other
+        least = _Chart(robot, own, self._choice).conditioning(q)
+        if least >= CHANGE:
+            return own
+        better = _Chart(robot, other, self._choice).conditioning(q) >= 2.0 * least
+        return other if better else own
 
     def _chart_of(self, independent: tuple[int, ...]) -> int:
         with self._changing:
@@ -538,6 +569,7 @@ class _Chart:
         self._kernels = robot._kernels if independent == own else KernelCache(tree)
         self.turns = _turns(tree)
         self._none = np.zeros(robot.ny)
+        self._ready: dict[str, Kernel] = {}
 
     def codes(self, wrenches: bool) -> list[tuple[int, int, int, int, Any]]:
         """Kernels for `Stepper.add_chart`: addresses of machine code and owners."""
@@ -549,7 +581,7 @@ class _Chart:
 
     def spanning_velocity(self, q: Array, yd: Array) -> Array:
         """``G yd`` (nv,), or of rows."""
-        kernel = self._kernels.get("spanning_motion")
+        kernel = self._kernel("spanning_motion")
         if q.ndim == 1:
             return kernel.call(q, np.ascontiguousarray(yd), self._none)[0]
         zero = np.zeros((len(q), self._none.size))
@@ -557,8 +589,16 @@ class _Chart:
 
     def conditioning(self, q: Array) -> float:
         """How well y determines the loops: 0 at a dead point, else up to 1."""
-        _, conditioning = self._kernels.get("loop_state").call(np.ascontiguousarray(q))
+        _, conditioning = self._kernel("loop_state").call(np.ascontiguousarray(q))
         return float(conditioning.min(initial=1.0))
+
+    def _kernel(self, name: str) -> Kernel:
+        """In machine code, so that results have the same last bit in every run."""
+        if name not in self._ready:
+            kernel = self._kernels.get(name)
+            kernel.compile(batch=True)
+            self._ready[name] = kernel
+        return self._ready[name]
 
 
 def _code(kernel: Kernel) -> tuple[int, int, int, int, Any]:
@@ -596,22 +636,6 @@ def _trampoline(kernel: Kernel) -> Any:
             into[:] = result
 
     return ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.POINTER(ctypes.c_double)))(evaluate)
-
-
-def _first_choice(robot: Robot) -> tuple[int, ...]:
-    """Independent coordinates to begin with: the robot's own, or others that are cheaper.
-
-    A step solves for the dependent coordinates. Where they fall apart into small groups, that is
-    much faster: from the pose of a Stewart platform each leg follows by itself.
-    """
-    own = tuple(robot.independent_coordinates)
-    try:
-        other = with_independent_joints(robot.tree, robot.neutral(), None).independent
-    except InputError:
-        return own
-    if _solving_cost(robot, other) < 0.5 * _solving_cost(robot, own):
-        return tuple(other)
-    return own
 
 
 def _solving_cost(robot: Robot, independent: Sequence[int]) -> int:

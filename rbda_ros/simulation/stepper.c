@@ -56,6 +56,7 @@ typedef struct {
   Py_ssize_t rows, threads;
   Py_buffer state[ARRAYS];
   struct Worker *worker; /* for one robot; kept from call to call */
+  int64_t *stuck;        /* (rows,) of the last run: 0, or one more than the step that failed */
   bool running;
 } Stepper;
 
@@ -63,7 +64,7 @@ typedef struct {
 typedef struct {
   const Stepper *self;
   double *q, *yd, *limit, *work, *actual, *pipe, *forces;
-  int64_t *chart, *clock;
+  int64_t *chart, *clock, *stuck;
   const double *efforts, *wrenches; /* (steps, rows, na); (rows, nw) or NULL */
   double *out_q, *out_yd;           /* (steps, rows, ...) or NULL */
   int64_t *out_chart;
@@ -73,7 +74,7 @@ typedef struct {
 
 typedef struct Worker {
   const Run *run;
-  Py_ssize_t first, end, failed, at_step, memory_size;
+  Py_ssize_t first, end, memory_size;
   bool python_error, no_memory;
   pthread_t thread;
   bool started;
@@ -371,8 +372,9 @@ static bool change_chart(Worker *w, Py_ssize_t row)
   return nothing != NULL;
 }
 
-/* A row whose step fails, in ever smaller steps; then with other independent joints. */
-static bool step_carefully(Worker *w, Py_ssize_t row, double *efforts)
+/* A row whose step fails, in ever smaller steps; then with other independent joints. A row that
+   fails even so stays where it is for the rest of the run. False with an exception. */
+static bool step_carefully(Worker *w, Py_ssize_t row, Py_ssize_t step, double *efforts)
 {
   const Run *run = w->run;
   const Stepper *s = run->self;
@@ -389,8 +391,9 @@ static bool step_carefully(Worker *w, Py_ssize_t row, double *efforts)
     }
     if (!change_chart(w, row)) return false;
   }
-  w->failed = row;
-  return false;
+  run->stuck[row] = step + 1;
+  run->clock[row]--;
+  return true;
 }
 
 /* Efforts of a row that motors give at this step: delayed, then lagging. */
@@ -414,10 +417,14 @@ static bool step_block(Worker *w, Py_ssize_t first, Py_ssize_t end, Py_ssize_t s
   const Run *run = w->run;
   const Stepper *s = run->self;
   for (Py_ssize_t row = first; row < end; row++)
-    drive(run, row, step, w->efforts + (row - first) * s->na);
+    if (!run->stuck[row]) drive(run, row, step, w->efforts + (row - first) * s->na);
   for (Py_ssize_t row = first; row < end;) {
     Py_ssize_t n = 1;
-    while (row + n < end && run->chart[row + n] == run->chart[row]) n++;
+    if (run->stuck[row]) {
+      row++;
+      continue;
+    }
+    while (row + n < end && run->chart[row + n] == run->chart[row] && !run->stuck[row + n]) n++;
     double *efforts = w->efforts + (row - first) * s->na;
     take_step(w, row, n, s->dt, efforts);
     bool good[MAX_BLOCK];
@@ -426,7 +433,7 @@ static bool step_block(Worker *w, Py_ssize_t first, Py_ssize_t end, Py_ssize_t s
       if (good[k] && w->least[k] < run->limit[row + k] && !change_chart(w, row + k)) return false;
     }
     for (Py_ssize_t k = 0; k < n; k++)
-      if (!good[k] && !step_carefully(w, row + k, efforts + k * s->na)) return false;
+      if (!good[k] && !step_carefully(w, row + k, step, efforts + k * s->na)) return false;
     row += n;
   }
   for (Py_ssize_t row = first; run->out_q != NULL && row < end; row++) {
@@ -484,10 +491,8 @@ static void *work_on(void *argument)
   bool good = true;
   for (Py_ssize_t first = w->first; good && first < w->end; first += block) {
     Py_ssize_t end = first + block < w->end ? first + block : w->end;
-    for (Py_ssize_t step = 0; good && step < run->steps; step++) {
-      w->at_step = step;
+    for (Py_ssize_t step = 0; good && step < run->steps; step++)
       good = step_block(w, first, end, step);
-    }
   }
   return NULL;
 }
@@ -596,6 +601,7 @@ static void stepper_dealloc(PyObject *self)
     if (s->state[i].obj != NULL) PyBuffer_Release(&s->state[i]);
   if (s->worker != NULL) release(s->worker);
   free(s->worker);
+  PyMem_Free(s->stuck);
   PyMem_Free(s->lag);
   PyMem_Free(s->delay);
   PyMem_Free(s->contacts);
@@ -660,7 +666,9 @@ static PyObject *attach(PyObject *self, PyObject *arguments)
   void *data;
   for (int i = 0; i < ARRAYS; i++)
     if (!numbers(PyTuple_GET_ITEM(arrays, i), sizes[i], &s->state[i], &data)) return NULL;
-  if (n == 1 && (s->worker = calloc(1, sizeof *s->worker)) == NULL) return PyErr_NoMemory();
+  if ((s->stuck = PyMem_Calloc(n, sizeof(int64_t))) == NULL
+      || (n == 1 && (s->worker = calloc(1, sizeof *s->worker)) == NULL))
+    return PyErr_NoMemory();
   s->rows = n;
   s->threads = threads < 1 ? 1 : threads < n ? threads : n;
   Py_RETURN_NONE;
@@ -669,15 +677,14 @@ static PyObject *attach(PyObject *self, PyObject *arguments)
 static void begin(Worker *w, const Run *run, Py_ssize_t first, Py_ssize_t end)
 {
   w->run = run;
-  w->failed = -1;
   w->first = first, w->end = end;
   w->python_error = w->no_memory = false;
 }
 
-/* Have workers do a run; the first row that failed, or -1. Without the interpreter's lock. */
-static Py_ssize_t share_out(Worker *workers, const Run *run, Py_ssize_t threads)
+/* Have workers do a run. Without the interpreter's lock. */
+static void share_out(Worker *workers, const Run *run, Py_ssize_t threads)
 {
-  Py_ssize_t each = (run->rows + threads - 1) / threads, failed = -1;
+  Py_ssize_t each = (run->rows + threads - 1) / threads;
   for (Py_ssize_t t = 0; t < threads; t++) {
     Worker *w = &workers[t];
     begin(w, run, t * each < run->rows ? t * each : run->rows,
@@ -688,23 +695,34 @@ static Py_ssize_t share_out(Worker *workers, const Run *run, Py_ssize_t threads)
     if (!workers[t].started) work_on(&workers[t]);
   for (Py_ssize_t t = 0; t < threads; t++)
     if (workers[t].started) pthread_join(workers[t].thread, NULL);
-  for (Py_ssize_t t = threads; t-- > 0;)
-    if (workers[t].failed >= 0) failed = workers[t].failed;
-  return failed;
 }
 
-/* None, or of a run that ended early the row (or -1), its step and whether Python raised. */
-static PyObject *outcome(const Worker *workers, Py_ssize_t threads, Py_ssize_t failed)
+/* None, or where a run failed the rows, the step at which the first of them did, and whether Python
+   raised. */
+static PyObject *outcome(const Worker *workers, Py_ssize_t threads, const Run *run)
 {
   bool raised = false;
-  Py_ssize_t step = 0;
+  Py_ssize_t count = 0, first = -1;
   for (Py_ssize_t t = 0; t < threads; t++) {
     if (workers[t].no_memory) return PyErr_NoMemory();
     raised = raised || workers[t].python_error;
-    if (failed >= 0 && workers[t].failed == failed) step = workers[t].at_step;
   }
-  if (failed < 0 && !raised) Py_RETURN_NONE;
-  return Py_BuildValue("nnO", failed, step, raised ? Py_True : Py_False);
+  for (Py_ssize_t row = run->rows; row-- > 0;)
+    if (run->stuck[row]) count++, first = row;
+  if (count == 0 && !raised) Py_RETURN_NONE;
+  PyObject *rows = PyTuple_New(count);
+  Py_ssize_t at = 0;
+  for (Py_ssize_t row = 0; rows != NULL && row < run->rows; row++) {
+    if (!run->stuck[row]) continue;
+    PyObject *number = PyLong_FromSsize_t(row);
+    if (number == NULL)
+      Py_CLEAR(rows);
+    else
+      PyTuple_SET_ITEM(rows, at++, number);
+  }
+  if (rows == NULL) return NULL;
+  Py_ssize_t step = first < 0 ? 0 : run->stuck[first] - 1;
+  return Py_BuildValue("NnO", rows, step, raised ? Py_True : Py_False);
 }
 
 static PyObject *take_steps(Stepper *s, Run *run)
@@ -719,12 +737,14 @@ static PyObject *take_steps(Stepper *s, Run *run)
   run->limit = s->state[LIMIT].buf, run->work = s->state[WORK].buf;
   run->actual = s->state[ACTUAL].buf, run->pipe = s->state[PIPE].buf;
   run->forces = s->state[FORCES].buf, run->clock = s->state[CLOCK].buf;
+  run->stuck = s->stuck;
+  memset(s->stuck, 0, s->rows * sizeof(int64_t));
   s->running = true;
   PyObject *result;
   if (s->rows == 1 && run->steps == 1) { /* too short to release the interpreter's lock */
     begin(s->worker, run, 0, 1);
     work_on(s->worker);
-    result = outcome(s->worker, 1, s->worker->failed);
+    result = outcome(s->worker, 1, run);
   } else {
     Worker *workers = s->worker != NULL ? s->worker : calloc(s->threads, sizeof *workers);
     if (workers == NULL) {
@@ -732,9 +752,9 @@ static PyObject *take_steps(Stepper *s, Run *run)
       return PyErr_NoMemory();
     }
     PyThreadState *state = PyEval_SaveThread();
-    Py_ssize_t failed = share_out(workers, run, s->threads);
+    share_out(workers, run, s->threads);
     PyEval_RestoreThread(state);
-    result = outcome(workers, s->threads, failed);
+    result = outcome(workers, s->threads, run);
     if (workers != s->worker) {
       for (Py_ssize_t t = 0; t < s->threads; t++) release(&workers[t]);
       free(workers);
@@ -813,8 +833,8 @@ static PyMethodDef methods[] = {
      "attach(rows, arrays, threads): the state, in arrays that runs change in place."},
     {"run", run, METH_VARARGS,
      "run(steps, held, change, efforts, wrenches, q, yd, charts): take steps; the last three arrays"
-     " are outputs, or None. None, or where it ended early the row (or -1), its step and whether"
-     " change(row) raised."},
+     " are outputs, or None. None, or where rows failed a tuple of these, the step of the first and"
+     " whether change(row) raised. Other rows take all steps, unless it raised."},
     {"hold", (PyCFunction)(void (*)(void))hold, METH_FASTCALL,
      "hold(efforts, steps, change): as run, with the same efforts. NotImplemented where these are"
      " not finite doubles, one for each motor of each robot."},

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rbda_ros.errors import InputError
+from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.simulation.simulator import Simulator
 from rbda_ros.spatial import Array
 
@@ -31,7 +31,8 @@ class SimulatorVectorEnv(VectorEnv):
     """A batch of robots that are driven by the efforts of their motors.
 
     An action is an effort for each motor, from -1 to 1 of its largest. A robot whose episode ended
-    is put back at the next step, which its action has no part in (``AutoresetMode.NEXT_STEP``).
+    is put back at the next step, which its action has no part in (``AutoresetMode.NEXT_STEP``). A
+    robot that cannot be moved on has failed.
 
     Args:
         simulator: with a batch.
@@ -65,7 +66,7 @@ class SimulatorVectorEnv(VectorEnv):
             raise InputError("effort: a motor has no limit in the description; give one")
         self.simulator, self.num_envs = simulator, simulator.batch
         self._observe, self._reward, self._fallen = observe, reward, fallen
-        self._start, self._steps, self._length = start, steps, length
+        self._start, self.steps, self._length = start, steps, length
         self._random = np.random.default_rng()
         self._age = np.zeros(self.num_envs, np.int64)
         self._ended = np.zeros(self.num_envs, bool)
@@ -89,12 +90,18 @@ class SimulatorVectorEnv(VectorEnv):
         """Take a step: observations, rewards, whether episodes failed, or are at their end."""
         new = self._ended.copy()
         given = np.clip(np.asarray(actions, float), -1.0, 1.0) * self._effort
-        self.simulator.step(given, steps=self._steps)
+        stuck = np.zeros(self.num_envs, bool)
+        try:
+            self.simulator.step(given, steps=self.steps)
+        except SingularityError as error:
+            if not error.rows:
+                raise
+            stuck[list(error.rows)] = True
         self._age += 1
         if new.any():
             self._begin(new)
         reward = np.where(new, 0.0, self._reward(self.simulator))
-        failed = self._fallen(self.simulator) & ~new
+        failed = (self._fallen(self.simulator) | stuck) & ~new
         late = (self._age >= self._length) & ~new
         self._ended = failed | late
         return self._observe(self.simulator), reward, failed, late, {}

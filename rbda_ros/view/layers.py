@@ -19,6 +19,9 @@ MASS, AXIS = (20, 20, 20), (200, 60, 160)
 
 Move = Callable[[Array, Array], None]
 
+WIDE = 5.0
+"""How wide the name of a link is, in heights."""
+
 
 class Layers:
     """The layers of one robot; each is made when it is first shown.
@@ -110,7 +113,7 @@ class Layers:
         ]
 
         def move(R: Array, p: Array) -> None:
-            places = np.einsum("nij,nj->ni", R, origins) + p
+            places = stacked(np.einsum("nij,nj->ni", R, origins) + p, 0.045 * self._size)
             for label, place in zip(labels, places, strict=True):
                 label.position = place
 
@@ -126,6 +129,20 @@ class Layers:
         return np.array(
             [links[body.name].frame.p for body in self._robot.spanning_tree.bodies]
         ).reshape(-1, 3)
+
+
+def stacked(places: Array, height: float) -> Array:
+    """Places (n, 3) of labels, moved down where they would cover others: ``height`` apart [m].
+
+    Links that share an origin, such as rotors on one axis, would have illegible names.
+    """
+    found = places.copy()
+    for k in range(1, len(found)):
+        beside = np.linalg.norm(found[:k, :2] - found[k, :2], axis=1) < WIDE * height
+        taken = found[:k, 2][beside]
+        while np.any(np.abs(taken - found[k, 2]) < 0.999 * height):
+            found[k, 2] -= height
+    return found
 
 
 def masses_of(robot: Robot) -> tuple[Array, Array, Array]:

@@ -102,11 +102,20 @@ def efforts(robot: Robot, gravity: Array | None, motors: Array | None, updates: 
             parts.append(f"<div><b>{title}</b>: none while a loop does not close</div>")
             continue
         numbers = values[base:] if len(values) > len(names) else values
-        parts.append(f"<div><b>{title}</b> [N m, N]</div>{bars(names, numbers, limits)}")
+        parts.append(
+            f"<div><b>{title}</b> [{_unit(robot, names)}]</div>{bars(names, numbers, limits)}"
+        )
     # Over the scene, so that it stays in sight while the panel is scrolled.
     style = f"{STYLE};position:fixed;top:1em;left:1em;max-width:40vw;max-height:60vh;overflow:auto"
     style += ";background:#ffffffd0;border-radius:0.3em"
     return f'<div id="rbda-efforts" data-updates="{updates}" style="{style}">{"".join(parts)}</div>'
+
+
+def _unit(robot: Robot, names: Sequence[str]) -> str:
+    """The unit of the efforts of joints, or both units if some joints slide and others turn."""
+    slides = {joint.name for joint in robot.description.joints if joint.type == "prismatic"}
+    units = {"N" if name in slides else "N m" for name in names}
+    return ", ".join(sorted(units, reverse=True))
 
 
 def bars(names: Sequence[str], values: Sequence[float] | Array, limits: Mapping[str, float]) -> str:
@@ -137,15 +146,21 @@ def loops(health: Sequence[LoopHealth]) -> str:
     rows = [
         f'<tr data-cluster="{escape(loop.cluster)}"'
         f' style="color:{RED if loop.trouble else "inherit"}">'
-        f"<td>{escape(', '.join(loop.constraints))}</td>"
-        f'<td style="white-space:nowrap">{gap(loop.residual)}</td>'
+        f'<td style="overflow-wrap:anywhere">{_wrapped(loop.constraints)}</td>'
+        f'<td style="white-space:nowrap;padding:0 0.8em">{gap(loop.residual)}</td>'
         f"<td>{loop.conditioning:.2f}</td></tr>"
         for loop in health
     ]
-    head = "<tr><th>loops of a cluster</th><th>gap</th><th>conditioning</th></tr>"
+    head = "<tr><th>loops of a cluster</th>"
+    head += '<th style="padding:0 0.8em">gap</th><th>conditioning</th></tr>'
     style = "width:100%;text-align:left;overflow-wrap:normal"
     table = f'<table style="{style}">{head}{"".join(rows)}</table>'
     return f'<div id="rbda-loops" style="{STYLE}">{table}</div>'
+
+
+def _wrapped(names: Sequence[str]) -> str:
+    """Names that may be broken after each underscore."""
+    return escape(", ".join(names)).replace("_", "_<wbr>")
 
 
 def gap(residual: float) -> str:

@@ -28,6 +28,7 @@ def test_some_counts_are_those_of_the_page(figure):
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1800)  # a busy machine takes long
 @pytest.mark.parametrize("figure", MODULES)
 def test_all_counts_are_those_of_the_page(figure):
     module = module_of(figure)

@@ -1,4 +1,4 @@
-"""What each constraint means, checked on link poses that Pinocchio computes."""
+"""Meaning of each constraint, checked on link poses that Pinocchio computes."""
 
 from __future__ import annotations
 

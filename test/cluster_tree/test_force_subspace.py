@@ -66,7 +66,7 @@ def test_power_of_the_cluster_joint_is_that_of_its_tree_joints(name, k):
 
 @pytest.mark.parametrize("name", ["four_bar", "tello_leg", "rotors", "fixed_cut"])
 def test_tree_joint_constraint_forces_alone_would_not_be_complete(name):
-    """What the paper's (33) leaves out: the loops' own forces, one column per row of K."""
+    """Forces that the paper's (33) lacks: those of the loops, one column per row of K."""
     for k, node in enumerate(MECHANISMS[name].tree().clusters):
         for _, _, (_, T_a, T_c, _, _, _), _ in states(name, k):
             of_loops = node.nv - node.ny

@@ -272,7 +272,7 @@ class StreamModel:
         stamps: Sequence[int],
         difference: float = 0.0,
     ) -> Efforts | None:
-        """What goes out for an input; None where it is rejected."""
+        """Efforts that are sent for an input; None where it is rejected."""
         if not self.active:
             return None
         s = self.settings
@@ -542,7 +542,7 @@ class PromiseChecker:
         return largest_step(sent.settings, pause)
 
     def _last_efforts(self, sent: Sent) -> Efforts:
-        """What was last sent for these joints; zero where nothing was."""
+        """Efforts that were last sent for these joints; zero where none were."""
         before = self.last
         if before is None:
             return np.zeros(len(sent.joints))

@@ -8,7 +8,7 @@ the methods of `Robot`, not by the kernels of the stream. The gate is that of `g
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -135,6 +135,8 @@ class WholeStreamModel:
         self.gates = {topic: GateModel() for topic in topics}
         self.standing = dict.fromkeys(self.gates, False)
         self.held: dict[str, int] = {}  # since when efforts stand after the inputs stopped
+        self.speeds: dict[str, int] = {}  # when velocities were sent that are not zero
+        self.others = False  # whether the present message names no joint of ours
         self.aside = ""  # why an answer came without an estimate of external efforts
         self.commands: dict[CommandKey, bool] = {}  # as `prepared`
         self.requested_command: CommandKey | None = None
@@ -206,8 +208,10 @@ class WholeStreamModel:
         array = motors and settings.command_joints == self.settings.command_joints
         replaced = dict.fromkeys(self.gates, not motors) | {"effort_commands": not array}
         for topic, gone in replaced.items():
-            if gone and self.standing[topic]:
-                self._zeros(topic, self.steady, self.pending)
+            other_source = topic == "effort_commands" and settings.command_source == "feedforward"
+            efforts = gone and self.standing[topic]
+            speeds = topic in self.speeds and (gone or other_source)
+            self._end(topic, efforts, speeds, self.steady, self.pending)
 
     def take_pending(self, steady: int) -> dict[str, np.ndarray]:
         """Messages that were due before this one."""
@@ -218,8 +222,8 @@ class WholeStreamModel:
         """End the topics of motors with zeros, and forget all inputs."""
         out = self.take_pending(steady)
         for topic, gate in self.gates.items():
-            if self.standing[topic] and self.settings.on_stale != "nothing":
-                self._zeros(topic, steady, out)
+            if self.settings.on_stale != "nothing":
+                self._end(topic, self.standing[topic], topic in self.speeds, steady, out)
             gate.restart()
         self.held.clear()
         self._forget()
@@ -227,7 +231,7 @@ class WholeStreamModel:
 
     def _forget(self) -> None:
         self.joints: dict[str, Joint] = {name: Joint() for name in self.robot.joint_names}
-        self.times: dict[tuple[str, ...], int] = {}  # of messages with the same names
+        self.times: dict[frozenset[str], int] = {}  # of messages with the same joints of ours
         self.reference_time = self.base_time = self.latest = NEVER
         self.command_time = self.command_steady = NEVER  # of the last read; of the last answered
         self.answer: Answer | None = None
@@ -320,6 +324,13 @@ class WholeStreamModel:
         if now < self.latest - JUMP:
             self._forget()
         self.latest = now
+        self.others = False
+
+    def _check_ours(self, names: Collection[str]) -> None:
+        """Reject a message that names no joint of ours: it says nothing about this robot."""
+        self.others = not names
+        if self.others:
+            raise RejectedError("misnamed joints")
 
     def _stale(self, time: int, now: int) -> bool:
         timeout = int(self.settings.joint_state_timeout * 1e9)
@@ -375,11 +386,12 @@ class WholeStreamModel:
             RejectedError: there is none; its second argument has what is published all the same.
         """
         s = self.settings
+        names = tuple(message.names)
+        known = frozenset(names).intersection(self.joints)
+        self._check_ours(known)
         if self._stale(message.stamp, now):
             raise RejectedError("stale")
-        names = tuple(message.names)
-        known = [name for name in names if name in self.joints]
-        if len(set(names)) < len(names) or not known:
+        if len(set(names)) < len(names):
             raise RejectedError("misnamed joints")
         by_message = s.velocity_source == "message"
         if len(message.position) != len(names) or (
@@ -387,9 +399,9 @@ class WholeStreamModel:
         ):
             raise RejectedError("wrong size")
         time = message.stamp or now
-        if s.joint_state_timeout and time < self.times.get(names, NEVER):
+        if s.joint_state_timeout and time < self.times.get(known, NEVER):
             raise RejectedError("out of order")
-        self.times[names] = time
+        self.times[known] = time
         finite, said, moves = self._keep(message, names, time)
         try:
             used = self._choose(said, moves, now, finite)
@@ -548,9 +560,10 @@ class WholeStreamModel:
         """The motors' commands that follow from a command for joints."""
         s, names = self.settings, message.names
         fields = message.position, message.velocity, message.effort
+        self._check_ours(self.joints.keys() & set(names))
         if self._stale(message.stamp, now):
             raise RejectedError("stale")
-        if len(set(names)) < len(names) or not set(names) <= self.joints.keys() or not len(names):
+        if len(set(names)) < len(names) or not set(names) <= self.joints.keys():
             raise RejectedError("misnamed joints")
         if any(len(x) not in (0, len(names)) for x in fields) or not any(len(x) for x in fields):
             raise RejectedError("wrong size")
@@ -649,6 +662,10 @@ class WholeStreamModel:
         if has[1]:
             columns.append(np.array([qd[layout.velocities[name].start] for name in motors]))
             out["velocity_commands"] = columns[-1][of_array]
+            for topic in ("motor_commands", *(["effort_commands"] if array else [])):
+                self.speeds.pop(topic, None)
+                if np.any(columns[-1]):
+                    self.speeds[topic] = steady
         if efforts is not None:
             columns.append(self._pass("motor_commands", efforts, steady))
             if array:
@@ -803,6 +820,21 @@ class WholeStreamModel:
         self.held.pop(topic, None)
         self._unasked(topic, np.zeros(len(names)), out)
 
+    def _end(
+        self, topic: str, efforts: bool, speeds: bool, steady: int, out: dict[str, np.ndarray]
+    ) -> None:
+        """Zeros for efforts, velocities, or both."""
+        if efforts:
+            self._zeros(topic, steady, out)
+        if not speeds:
+            return
+        del self.speeds[topic]
+        motors, joints = self.robot.actuated_joint_names, self.settings.command_joints
+        if topic == "motor_commands":
+            out[topic] = np.zeros((1 + efforts) * len(motors))
+        elif joints:
+            out["velocity_commands"] = np.zeros(len(joints))
+
     def _unasked(self, topic: str, efforts: np.ndarray, out: dict[str, np.ndarray]) -> None:
         """Efforts of the motors that answer no input."""
         self.standing[topic] = bool(np.any(efforts))
@@ -812,48 +844,49 @@ class WholeStreamModel:
         elif joints:
             out[topic] = efforts[[motors.index(name) for name in joints]]
 
-    def zeros_after_rejection(self, reason: str, steady: int, *, command: bool = False) -> Numbers:
+    def zeros_after_rejection(self, steady: int, *, command: bool = False) -> Numbers:
         """Zeros on what a rejected input would have driven, if the settings ask for it."""
         out: dict[str, np.ndarray] = {}
         topics = ["motor_commands" if command else "feedforward"]
         if command == (self.settings.command_source == "joint_commands"):
             topics.append("effort_commands")
-        if self.settings.on_refusal == "zero" and reason != "misnamed joints":
+        if self.settings.on_refusal == "zero" and not self.others:
             for topic in topics:
-                if self.standing[topic]:
-                    self._zeros(topic, steady, out)
+                self._end(topic, self.standing[topic], topic in self.speeds, steady, out)
         return out
 
     def tick(self, steady: int) -> Numbers:
-        """What ends topics on which nothing was sent for longer than the timeout."""
+        """Messages that end topics on which nothing was sent for longer than the timeout."""
         out = self.take_pending(steady)
+        s = self.settings
+        timeout = int(s.joint_state_timeout * 1e9)
         for topic in self.gates:
-            if self.standing[topic]:
-                self._watch(topic, steady, out)
+            efforts = self.standing[topic] and self._watch(topic, steady, out)
+            late = timeout and steady - self.speeds.get(topic, steady) > timeout
+            self._end(topic, efforts, bool(late) and s.on_stale != "nothing", steady, out)
         return out
 
-    def _watch(self, topic: str, steady: int, out: dict[str, np.ndarray]) -> None:
-        """Efforts as `on_stale` says, for a limited time, and then zeros."""
+    def _watch(self, topic: str, steady: int, out: dict[str, np.ndarray]) -> bool:
+        """Efforts as `on_stale` says, for a limited time; whether zeros are due."""
         s, gate = self.settings, self.gates[topic]
         timeout, began = int(s.joint_state_timeout * 1e9), self.held.get(topic)
         if began is None:
             late = timeout and steady - (gate.time or 0) > timeout
             if not late or s.on_stale == "nothing":
-                return
+                return False
         elif steady - began <= int(s.stale_hold_time * 1e9):
             if s.on_stale == "nothing":
-                return
+                return False
         else:
-            self._zeros(topic, steady, out)
-            return
+            return True
         wanted = self._standing_efforts()
         if wanted is None:
-            self._zeros(topic, steady, out)
-            return
+            return True
         self.held.setdefault(topic, steady)
         efforts = gate.hold(self.robot.actuated_joint_names, wanted, self._gate_settings(), steady)
         if efforts is not None:
             self._unasked(topic, efforts, out)
+        return False
 
     def _standing_efforts(self) -> np.ndarray | None:
         """Gravity compensation where the robot was, or dampers; None for zeros."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from feeding import MS, Feed, arms, by_topic, joint_state
+from feeding import JOINT, MS, Feed, arms, by_topic, joint_state, settings
 from mechanism_table import MECHANISMS
 from test_faults import LEG, TORQUE, _branches, positions, trajectory
 
@@ -34,7 +34,7 @@ def efforts_of(messages):
 
 
 def hold(feed, milliseconds, each=5):
-    """What the watchdog sends in some time: (time since, effort)."""
+    """Efforts that the watchdog sends in some time: (time since, effort)."""
     begin, sent = feed.steady, []
     while feed.steady < begin + milliseconds * MS:
         feed.wait(each)
@@ -87,7 +87,7 @@ def test_a_hold_ends_whatever_is_changed_meanwhile(arm, change):
 
 
 def test_damping_goes_by_no_velocity_of_another_time(arm):
-    """What the last state's velocity was is not known if nothing asked for it then."""
+    """The velocity of the last state is unknown if nothing asked for it then."""
     feed = Feed(arm, damping="{hip: 2.0}", on_stale="damping")
     feed.states([0.0], [3.0])
     assert hold(feed, 150)[0][1] == pytest.approx(-6.0)
@@ -429,3 +429,206 @@ def test_no_limit_or_gain_is_other_than_a_number(arm, name, value):
 def test_no_setting_is_infinite(arm, name, value):
     with pytest.raises(ParameterError, match=name):
         Feed(arm, **{name: float(value)})
+
+
+# What others say, and what is said again.
+
+
+def framed(names, stamp, frame=""):
+    """A joint state in a frame; at rest."""
+    types = typestore().types
+    header = types["std_msgs/msg/Header"](
+        types["builtin_interfaces/msg/Time"](*divmod(stamp, 10**9)), frame
+    )
+    still = np.zeros(len(names))
+    message = types["sensor_msgs/msg/JointState"](header, list(names), still, still, still[:0])
+    return bytes(typestore().serialize_cdr(message, "sensor_msgs/msg/JointState"))
+
+
+@pytest.mark.parametrize(
+    ("names", "frame"),
+    ((["hip", "knee"], "b"), (["knee", "hip"], "a"), (["hip", "knee", "gripper"], "a")),
+)
+@pytest.mark.parametrize("others", (0, 150))
+def test_a_late_state_of_the_same_joints_is_rejected_in_any_form(names, frame, others):
+    """A second driver, or a recording, in another frame or order, or with other joints beside."""
+    feed = Feed(arms("hip", "knee", mass=1.0, reach=1.0))
+    for age, known in ((40, (names, frame)), (30, (["hip", "knee"], "a"))):
+        feed.now += 10 * MS
+        assert feed.feed(Input.JOINT_STATES, framed(known[0], feed.now - age * MS, known[1]))
+    feed.wait(20)
+    assert feed.feed(Input.JOINT_STATES, framed(["hip", "knee"], feed.now, "a"))
+    for k in range(others):
+        feed.feed(Input.JOINT_STATES, framed([f"other_{k}"], feed.now))
+    late = feed.now - 10 * MS
+    assert not feed.feed(Input.JOINT_STATES, framed(names, late, frame))
+    assert feed.reason == "out of order"
+    feed.wait(1)
+    assert feed.feed(Input.JOINT_STATES, framed(names, feed.now, frame))
+
+
+def test_a_form_that_is_new_begins_at_the_last_stamp():
+    feed = Feed(arms("hip", "knee", mass=1.0, reach=1.0))
+    assert feed.feed(Input.JOINT_STATES, framed(["hip", "knee"], feed.now, "a"))
+    assert not feed.feed(Input.JOINT_STATES, framed(["hip", "knee"], feed.now - MS, "b"))
+    assert feed.reason == "out of order"
+
+
+@pytest.mark.parametrize("age", (0, 500))
+def test_no_message_of_others_stops_ours(arm, age):
+    """Whatever is wrong with it: another robot's driver may be late, too."""
+    feed = Feed(arm, on_refusal="zero")
+    feed.states([0.0])
+    feed.command(["hip"], effort=[1.0])
+    for names in (["another_hip"], ["another_hip", "another_hip"], []):
+        still = np.zeros(len(names))
+        assert not feed.states(still, still, names, age=age) and feed.reason == "misnamed joints"
+        assert not feed.command(names, age=age, effort=still)
+        assert feed.reason == "misnamed joints"
+
+
+def test_messages_that_misname_ours_end_the_stream(arm):
+    """They are from our own driver or controller, which has an error."""
+    feed = Feed(arm, on_refusal="zero")
+    feed.states([0.0])
+    assert feed.states([0.0, 0.0], names=["hip", "hip"])["feedforward"] == [0.0]
+    feed.command(["hip"], effort=[1.0])
+    sent = feed.command(["hip", "hop"], effort=[1.0, 1.0])
+    assert sent["motor_commands"] == [0.0] and feed.reason == "misnamed joints"
+
+
+# Velocities of motors: a drive goes on with the last one.
+
+
+def velocities_of(messages):
+    """Velocities in all messages, in their order, by topic."""
+    found = {}
+    for topic, data in messages:
+        if topic is Output.MOTOR_COMMANDS:
+            numbers = np.frombuffer(native.read_joint_state(data)[3])
+        elif topic is Output.VELOCITY_COMMANDS:
+            numbers = np.frombuffer(data[20:])
+        else:
+            continue
+        found.setdefault(topic.name.lower(), []).append(numbers.tolist())
+    return found
+
+
+class Moving(Feed):
+    """One joint, commanded to move."""
+
+    def __init__(self, robot, **values):
+        values = {"command_source": "joint_commands", "command_joints": ("hip",)} | values
+        super().__init__(robot, **values)
+        self.states([0.0])
+        assert self.move(velocity=[3.0]) == {
+            "motor_commands": [[3.0]],
+            "velocity_commands": [[3.0]],
+        }
+
+    def move(self, **fields):
+        for _ in range(2):  # the first waits for its kernel
+            data = joint_state(["hip"], self.now, **fields)
+            messages = self.stream.feed(Input.JOINT_COMMANDS, data, self.now, self.steady)
+            if self.reason != "kernel not ready" or messages:
+                break
+        return velocities_of(messages)
+
+    def due(self):
+        return velocities_of(self.stream.tick(self.now, self.steady)[0])
+
+
+STILL = {"motor_commands": [[0.0]], "velocity_commands": [[0.0]]}
+
+
+@pytest.mark.parametrize("on_stale", ("zero", "gravity", "damping", "nothing"))
+def test_no_velocity_stands_when_commands_stop(arm, on_stale):
+    feed = Moving(arm, on_stale=on_stale)
+    sent = {}
+    for _ in range(30):
+        feed.wait(10)
+        feed.states([0.0])  # states alone keep no velocity alive
+        for topic, numbers in feed.due().items():
+            sent.setdefault(topic, []).extend(each for each in numbers if each)
+    assert sent == ({} if on_stale == "nothing" else STILL)
+
+
+def test_velocities_go_on_while_commands_come(arm):
+    feed = Moving(arm)
+    for _ in range(30):
+        feed.wait(10)
+        assert not feed.due()
+        feed.states([0.0])
+        assert feed.move(velocity=[3.0])["velocity_commands"] == [[3.0]]
+    _, due = feed.stream.tick(feed.now, feed.steady)
+    assert due == feed.steady + 100 * MS  # the watchdog looks again in time
+
+
+def test_a_position_keeps_no_velocity_alive(arm):
+    feed = Moving(arm)
+    sent = {}
+    for _ in range(12):
+        feed.wait(10)
+        feed.states([0.0])
+        feed.move(position=[0.0])
+        sent |= feed.due()
+    assert sent == STILL
+
+
+def test_efforts_and_velocities_end_in_one_message(arm):
+    feed = Moving(arm)
+    feed.move(velocity=[3.0], effort=[5.0])
+    feed.wait(101)
+    messages, _ = feed.stream.tick(feed.now, feed.steady)
+    ends = [native.read_joint_state(d) for t, d in messages if t is Output.MOTOR_COMMANDS]
+    assert [[np.frombuffer(x).tolist() for x in end[2:]] for end in ends] == [[[], [0.0], [0.0]]]
+
+
+@pytest.mark.parametrize("on_stale", ("zero", "nothing"))
+def test_no_velocity_stands_after_the_stop(arm, on_stale):
+    feed = Moving(arm, on_stale=on_stale)
+    sent = velocities_of(feed.stream.stop(feed.now, feed.steady))
+    assert sent == ({} if on_stale == "nothing" else STILL)
+
+
+@pytest.mark.parametrize("on_refusal", ("zero", "silence"))
+def test_no_velocity_stands_after_a_rejection(arm, on_refusal):
+    feed = Moving(arm, on_refusal=on_refusal)
+    assert feed.move(velocity=[np.nan]) == (STILL if on_refusal == "zero" else {})
+
+
+@pytest.mark.parametrize(
+    ("change", "ended"),
+    (
+        ({"command_source": "feedforward"}, ["velocity_commands"]),
+        ({"command_joints": ()}, ["velocity_commands"]),
+        ({"effort_rate_limit": 1.0}, []),
+    ),
+)
+def test_no_velocity_stays_with_an_array_that_is_given_up(arm, change, ended):
+    feed = Moving(arm, on_stale="nothing")
+    feed.set(**change)
+    assert feed.due() == {topic: [[0.0]] for topic in ended}
+
+
+def test_a_robot_with_other_motors_ends_velocities(arm):
+    feed = Moving(arm)
+    feed.stream.apply(settings(**(vars(feed.settings) | {"command_joints": ()})))
+    feed.due()
+    feed.stream.use(arms("knee", mass=1.0, reach=1.0), settings())
+    assert feed.due() == {"motor_commands": [[0.0]]}
+
+
+def test_no_velocity_is_infinite():
+    """The motor turns faster than its joint: beyond what a number can say."""
+    loops = {
+        "constraints": [{"name": "g", "type": "coupling", "terms": {"motor": 1.0, "knee": -1e3}}],
+        "actuated_joints": ["motor"],
+    }
+    joints = "".join(JOINT.format(name, 1.0, 1.0) for name in ("knee", "motor"))
+    feed = Feed(load_robot(f'<robot name="geared"><link name="base"/>{joints}</robot>', loops))
+    for _ in range(2):  # the first waits for its kernel
+        feed.states([0.0], names=["knee"])
+    for velocity, answered in ((1e3, True), (1e307, False)):
+        found = feed.command(["knee"], velocity=[velocity])
+        assert bool(found) == answered, feed.reason

@@ -327,7 +327,7 @@ class Scenario:
             expected = dict(rejected.args[1]) if len(rejected.args) > 1 else {}
             if topic in (Input.JOINT_STATES, Input.JOINT_COMMANDS):
                 command = topic is Input.JOINT_COMMANDS
-                expected |= self.model.zeros_after_rejection(reason, self.steady, command=command)
+                expected |= self.model.zeros_after_rejection(self.steady, command=command)
         self.model.end_message()
         reason, self.model.aside = reason or self.model.aside, ""
         new = [str(REASONS[k]) for k, n in enumerate(counts[1:]) if n > self.counts.get(k, 0)]

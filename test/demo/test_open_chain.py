@@ -1,4 +1,4 @@
-"""What docs/why.md says about models without loops."""
+"""Figures of docs/why.md about models without loops."""
 
 from pathlib import Path
 

@@ -60,7 +60,7 @@ def constraint_named(description: RobotDescription, name: str) -> Constraint:
 
 
 def problems(urdf: Any, loops: Any = None) -> tuple[Problem, ...]:
-    """What is wrong with a description that must not be accepted."""
+    """The problem of a description that must be rejected."""
     with pytest.raises(DescriptionError) as caught:
         read_description(urdf, loops)
     assert all(p.element and p.reason and p.remedy for p in caught.value.problems)

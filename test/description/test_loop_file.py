@@ -248,6 +248,29 @@ def test_wrong_cuts(change, message):
     assert any(message in str(problem) for problem in found), found
 
 
+def test_couplings_and_springs_of_fixed_joints_are_about_the_others():
+    """What `load_robot` proposes where a coupling locks joints: to fix them where they are."""
+    gear = {"name": "g", "type": "coupling", "terms": {"hip": 2.0, "knee": 1.0, "crank": -1.0}}
+    lock = {"name": "l", "type": "coupling", "terms": {"hip": 4.0}, "offset": 1.2}
+    spring = {"name": "s", "terms": {"hip": 2.0, "knee": 1.0}, "stiffness": 3.0, "rest": 0.5}
+    loops = {
+        "constraints": [gear, lock],
+        "springs": [spring, {"name": "t", "terms": {"hip": 1.0}, "stiffness": 3.0}],
+        "joints": {"hip": {"type": "fixed", "position": 0.3}},
+    }
+    found = leg(loops=loops)
+    (coupling,) = found.constraints
+    assert isinstance(coupling, Coupling)
+    assert dict(coupling.terms) == {"knee": 1.0, "crank": -1.0}
+    assert coupling.offset == pytest.approx(-0.6)
+    (held,) = found.springs
+    assert dict(held.terms) == {"knee": 1.0}
+    assert held.rest == pytest.approx((-0.1, -0.1))
+    loops["joints"] = {"hip": {"type": "fixed", "position": 0.31}}
+    message = only_problem(leg_problems(loops=loops))
+    assert "'l': all of its joints are fixed, where it is -0.04 from satisfied" in message
+
+
 def test_a_cut_is_between_two_links():
     ends = {"predecessor": {"link": "shank"}, "successor": {"link": "sensor"}}
     assert leg(loops={"constraints": [{"type": "fixed", **ends}]}).constraints  # the tree drops it

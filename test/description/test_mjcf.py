@@ -317,6 +317,15 @@ def test_gravity_that_the_file_disables_is_named():
     assert any("gravity is disabled" in warning for warning in load_robot(text).warnings)
 
 
+@pytest.mark.parametrize("flag", ["equality", "constraint", "spring", "damper", "frictionloss"])
+def test_forces_that_the_file_disables_are_named(flag):
+    joint = "<joint name='a' axis='0 1 0' stiffness='3' damping='1' frictionloss='1'/>"
+    text = mjcf(f"<body>{joint}{OF}</body>")
+    assert not any("disabled" in warning for warning in load_robot(text).warnings)
+    text = text.replace("<worldbody>", f"<option><flag {flag}='disable'/></option><worldbody>")
+    assert any("disabled in the file" in warning for warning in load_robot(text).warnings)
+
+
 @pytest.mark.parametrize("kind", ["universal", "spherical"])
 def test_a_ball_joint_may_be_retyped(kind):
     text = four_bar(

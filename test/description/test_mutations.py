@@ -223,7 +223,7 @@ def read(urdf: Any, loops: Any) -> RobotDescription | None:
 
 
 def check(description: RobotDescription) -> None:
-    """What an accepted description promises."""
+    """Properties of every accepted description."""
     links = {item.name for item in description.links}
     joints = {item.name for item in description.joints}
     assert len(links) == len(description.links) == len(description.joints) + 1
@@ -329,7 +329,7 @@ def PhysicsDistanceJoint "rod" {
 @pytest.mark.parametrize(("suffix", "text"), [("urdf.xacro", XACRO), ("usda", USD)])
 @pytest.mark.parametrize("mutate", [mutate_characters, mutate_tokens])
 def test_mutated_files_of_other_libraries(tmp_path, suffix, text, mutate):
-    """What xacro and usd-core say becomes a DescriptionError, too."""
+    """Errors of xacro and usd-core become a DescriptionError, too."""
     pytest.importorskip("pxr" if suffix == "usda" else "xacro")
     path, rng, accepted = tmp_path / f"robot.{suffix}", random.Random(suffix), 0
     path.write_text(text)

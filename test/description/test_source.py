@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -52,6 +53,31 @@ def test_the_command_line_takes_arguments(arm, capsys):
 def test_a_file_of_macros_alone_is_no_robot(arm):
     with pytest.raises(DescriptionError, match="has no link"):
         load_robot(arm.parent / "parts.xacro")
+
+
+def test_packages_are_found_where_the_file_is(arm, monkeypatch):
+    """Its own and the one beside it, from sources that were not built; and those of ROS first."""
+    own, other, sourced = (arm.parent / name for name in ("src/own", "src/parts", "ros/share/b"))
+    for folder, name in ((own, "arm_description"), (other, "parts")):
+        (folder / "urdf").mkdir(parents=True)
+        (folder / "package.xml").write_text(f"<package><name>{name}</name></package>")
+    (other / "parts.xacro").write_text(PARTS)
+    path = own / "urdf" / "arm.xacro"
+    path.write_text(ARM.replace("parts.xacro", "$(find parts)/parts.xacro"))
+    monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
+    assert load_robot(path).joint_names == ("elbow",)
+    assert "AMENT_PREFIX_PATH" not in os.environ
+    index = arm.parent / "ros" / "share" / "ament_index" / "resource_index" / "packages"
+    index.mkdir(parents=True)
+    (index / "parts").touch()
+    (sourced.parent / "parts").mkdir()
+    (sourced.parent / "parts" / "parts.xacro").write_text(PARTS.replace("length / 2", "length"))
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(arm.parent / "ros"))
+    assert load_robot(path).description.joints[0].origin.xyz == (0.5, 0.0, 0.0)
+    assert os.environ["AMENT_PREFIX_PATH"] == str(arm.parent / "ros")
+    path.write_text(ARM.replace("parts.xacro", "$(find absent)/parts.xacro"))
+    with pytest.raises(DescriptionError, match="source a workspace that has the package"):
+        load_robot(path)
 
 
 def test_what_xacro_says_is_passed_on(arm):

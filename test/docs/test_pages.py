@@ -67,6 +67,10 @@ def test_the_site_builds_without_a_warning_and_without_a_dead_link(tmp_path):
     done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr
     assert not site_links.dead_links(tmp_path)
+    reference = (tmp_path / "reference" / "api.html").read_text()
+    assert "ArrayLike" in reference
+    for word in ("TypeAliasForwardRef", "_SupportsArray", "_NestedSequence"):
+        assert word not in reference
 
 
 def test_the_index_of_a_dotted_symbol_stands_beside_it():

@@ -47,7 +47,7 @@ def _rows(served, count, seed):
 
 
 def native_and_written(served, method, given):
-    """What native code answers, which must not be None, and the method in Python."""
+    """The engine's result, which must not be None, and that of the model in Python."""
     native = served.native(method)(*(each for each in given if not isinstance(each, str)))
     return native, getattr(served.model, method)(*given)
 

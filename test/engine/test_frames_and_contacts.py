@@ -68,7 +68,7 @@ def test_operational_space_is_the_same_to_the_last_bit(served, linear_only, damp
 
 
 def test_any_object_says_whether_only_forces_count(served, tmp_path, monkeypatch):
-    """What is true or not, as everywhere in Python; kernels on disk are told apart by values."""
+    """Any truth value, as everywhere in Python; kernels on disk are distinguished by values."""
     monkeypatch.setenv("RBDA_ROS_CACHE", str(tmp_path / "cache"))
     robot, q, frame = served.robot, served.states[1], moving_links(served.robot)[-1]
     space = robot.operational_space_inertia(q, (frame, frame), linear_only=object())

@@ -5,6 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pytest
+from rbda_ros.msg import State
+from rbda_ros.srv import DescribeModel, InverseDynamics
 from sensor_msgs.msg import JointState
 
 from rbda_ros import load_robot
@@ -95,6 +98,38 @@ def test_an_mjcf_robot_reaches_the_node_and_the_stand_in_needs_no_joints(graph):
     assert re.search(r"hip [+-][\d.]+ N m, knee [+-][\d.]+ N m", watch.log), watch.log
     assert "Traceback" not in node.log + stand_in.log + watch.log
     assert node.stop() == 0 and stand_in.stop() == 0
+
+
+XACRO = """<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="$(arg name)">
+<xacro:arg name="name" default="nobody"/><xacro:arg name="length" default="0.1"/>
+<link name="base"/><joint name="hinge" type="continuous"><parent link="base"/>
+<child link="rod"/><axis xyz="0 1 0"/></joint><link name="rod"><inertial>
+<origin xyz="$(arg length) 0 0"/><mass value="1"/>
+<inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+
+
+def test_arguments_of_a_xacro_file_reach_the_node_and_the_simulated_robot(graph):
+    """The node answers with the length that was given, and a robot is simulated from the same."""
+    pytest.importorskip("xacro", reason="xacro is not installed")
+    robot = graph.folder / "rod.urdf.xacro"
+    robot.write_text(XACRO)
+    given = (str(robot), "--xacro", "name:=rod", "--xacro=length:=0.5")
+    node = graph.run("serve", *given)
+    simulated = graph.run("simulate", *given)
+    client = graph.client()
+    client.until_active()
+    assert client.call(DescribeModel, "~/describe_model").robot_name == "rod"
+    efforts = client.listen(JointState, "~/feedforward")
+    client.until(lambda: efforts)
+    states = client.listen(JointState, "joint_states")
+    client.until(lambda: states)
+    response = client.call(
+        InverseDynamics,
+        "~/inverse_dynamics",
+        InverseDynamics.Request(state=State(joint_names=["hinge"], position=[0.0])),
+    )
+    assert np.isclose(response.effort[0], -9.81 * 0.5)
+    assert node.stop() == 0 and simulated.stop() == 0
 
 
 def test_the_documents_name_examples_that_there_are():

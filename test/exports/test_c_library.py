@@ -249,7 +249,7 @@ def test_feedforward_along_a_motion_to_the_last_bit(mechanism, tmp_path, machine
 
 
 def exported(make, robot, folder):
-    """What `make` exports; skips robots that have nothing of the kind."""
+    """The export that `make` returns; skips robots without one."""
     try:
         return make(robot, folder)
     except InputError as error:

@@ -72,7 +72,7 @@ def c_array(name, numbers):
 
 
 def run(folder, objects, main, *options):
-    """What a program prints, as numbers."""
+    """Numbers that a program prints."""
     paths = []
     for i, code in enumerate(objects):
         paths.append(folder / f"part{i}.o")

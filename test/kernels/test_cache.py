@@ -1,4 +1,4 @@
-"""What is cached is bounded, made once, and shared where payloads do not matter."""
+"""Cached kernels are bounded, made once, and common to payloads that do not matter."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What acts from outside on a robot that moves, in the node: motions by hand, forces by Pinocchio.
+"""External efforts of a robot that moves, in the node: motions by hand, forces by Pinocchio.
 
 Positions, velocities and accelerations are prescribed; the efforts that they take, less those of a
 known force on a foot, come from Pinocchio's terms and are what drivers would measure. So all that

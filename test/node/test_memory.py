@@ -1,4 +1,4 @@
-"""What is replaced is freed, in a running node."""
+"""A running node frees the model that another one replaces."""
 
 import pytest
 from geometry_msgs.msg import Inertia, Vector3

@@ -1,4 +1,4 @@
-"""What is made ready before messages ask for it."""
+"""Models and kernels that are prepared before messages need them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What is remembered of the stream is bounded, in time and number."""
+"""The history of joint states is bounded, in time and number."""
 
 from rbda_ros.node import recent_states
 from rbda_ros.node.recent_states import RecentStates

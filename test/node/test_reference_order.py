@@ -11,9 +11,16 @@ URDF = """<robot name="arm"><link name="base"/><link name="rod"><inertial><mass 
     <limit lower="-9" upper="9" effort="1000" velocity="100"/></joint></robot>"""
 
 
-@pytest.mark.parametrize("trials", (2_000, pytest.param(100_000, marks=pytest.mark.nightly)))
+NIGHTLY = pytest.param(100_000, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)])
+
+
+@pytest.mark.parametrize("trials", (2_000, NIGHTLY))
 def test_references_are_used_in_the_order_of_publication(graph, trials):
-    """Each state has a reference of its own, published right before it; gravity is left out."""
+    """Each state has a reference of its own, published right before it; gravity is left out.
+
+    Both topics are best effort, so a busy machine may lose messages of either. A reference that was
+    lost is never used; one that was overtaken by its state is used for the next one.
+    """
     graph.serve(
         robot_description=URDF,
         acceleration_source="reference",
@@ -24,26 +31,36 @@ def test_references_are_used_in_the_order_of_publication(graph, trials):
     client.until_active()
     states = client.publisher(JointState, "joint_states")
     references = client.publisher(JointTrajectory, "~/reference")
-    heard = client.listen(JointState, "~/feedforward")
-    inertia, answered = None, 0
+    received = client.listen(JointState, "~/feedforward")
+
+    def effort():
+        """Of the response to a state that is published now; None where there is none."""
+        data = serialize_message(client.joint_states(["hip"], [0.0], [0.0]))
+        stamp = deserialize_message(data, JointState).header.stamp
+        received.clear()
+        states.publish(data)
+        for _ in range(100):
+            found = [message for message in received if message.header.stamp == stamp]
+            if found:
+                return found[0].effort[0]
+            client.spin(0.0005)
+        return None
+
+    inertia, answered, lost = None, 0, 0
     for k in range(-50, trials):
         wanted = 1.0 + k % 97
         point = JointTrajectoryPoint(accelerations=[wanted])
         reference = JointTrajectory(joint_names=["hip"], points=[point])
-        state = client.joint_states(["hip"], [0.0], [0.0])
-        data = serialize_message(state)
-        heard.clear()
         references.publish(serialize_message(reference))
-        states.publish(data)
-        stamp = deserialize_message(data, JointState).header.stamp
-        for _ in range(100):
-            found = [message for message in heard if message.header.stamp == stamp]
-            if found:
-                break
-            client.spin(0.0005)
-        if not found or k < 0:
-            inertia = found[0].effort[0] / wanted if found else inertia
+        found = effort()
+        if found is None or k < 0:
+            inertia = found / wanted if found else inertia
             continue
         answered += 1
-        assert found[0].effort[0] == pytest.approx(inertia * wanted, rel=1e-9), k
+        if found != pytest.approx(inertia * wanted, rel=1e-9):
+            client.spin(0.5)
+            assert effort() != pytest.approx(inertia * wanted, rel=1e-9), f"{k} was overtaken"
+            lost += 1
+    print(f"{answered} of {trials} states answered, {lost} references lost")
     assert answered > 0.99 * trials
+    assert lost < 1e-3 * trials

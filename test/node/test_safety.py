@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from conversation import Conversation
 from known_faults import ARM, FAULTS, TORQUE
+from known_input_faults import INPUT_FAULTS
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from mechanism_table import MECHANISMS
@@ -46,7 +47,7 @@ def arm(graph):
     return arm
 
 
-@pytest.mark.parametrize("end", ("states stop", "deactivated", "SIGINT", "SIGTERM"))
+@pytest.mark.parametrize("end", ("states stop", "deactivated", "SIGINT", "SIGTERM", "SIGHUP"))
 def test_zeros_end_the_stream(arm, end):
     """Fault 8."""
     assert abs(arm.hold()) == pytest.approx(TORQUE)
@@ -60,6 +61,38 @@ def test_zeros_end_the_stream(arm, end):
         arm.program.stop(getattr(signal, end))
     arm.client.until(lambda: arm.talk.heard and arm.array)
     assert list(arm.talk.heard[-1].effort) == [0.0] == list(arm.array[-1].data)
+
+
+@pytest.mark.parametrize("end", ("commands stop", "deactivated", "SIGTERM", "another source"))
+def test_velocities_end_too(graph, end):
+    """A drive in velocity mode goes on with the last velocity."""
+    arm = Arm(graph, command_source="joint_commands")
+    array = arm.client.listen(Float64MultiArray, "~/velocity_commands")
+
+    def moving():
+        arm.hold()
+        arm.command(velocity=[0.5])
+        arm.client.spin(0.02)
+        return array and arm.motors and list(array[-1].data) == [0.5]
+
+    arm.client.until(moving)
+    if end == "deactivated":
+        assert arm.client.change_state(Transition.TRANSITION_DEACTIVATE)
+    elif end == "SIGTERM":
+        arm.program.stop(signal.SIGTERM)
+    elif end == "another source":
+        assert arm.client.set_parameter("command_source", "feedforward").successful
+    arm.client.until(lambda: list(array[-1].data) == [0.0])
+    arm.client.until(lambda: list(arm.motors[-1].velocity) == [0.0])
+
+
+def test_simulated_time_that_nobody_tells_stops_no_watchdog(arm):
+    """Set by mistake on hardware, where there is no /clock."""
+    assert arm.hold()
+    arm.talk.heard.clear()
+    assert arm.client.set_parameter("use_sim_time", True).successful
+    arm.client.until(lambda: arm.talk.heard and not any(arm.talk.heard[-1].effort))
+    arm.client.until(lambda: not any(arm.array[-1].data))
 
 
 def test_no_motor_command_follows_from_a_frozen_state(graph):
@@ -139,7 +172,7 @@ def test_a_known_fault_does_not_come_back(graph, number):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("number", (1, 2, 3, 4, 5, 8))
+@pytest.mark.parametrize("number", (1, 2, 3, 4, 5, 8, 11, 12, 13, 14))
 def test_other_known_faults_do_not_come_back(graph, number):
-    finding = FAULTS[number](graph)
+    finding = (FAULTS | INPUT_FAULTS)[number](graph)
     assert finding.kept, finding.text

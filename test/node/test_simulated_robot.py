@@ -2,6 +2,7 @@
 
 import numpy as np
 from rbda_ros.srv import SetSpeed
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
@@ -94,6 +95,48 @@ def test_speed_is_changed_by_a_service(graph):
     begin = states[-1].header.stamp.sec
     assert client.call(SetSpeed, "simulated_robot/set_speed", SetSpeed.Request(speed=0.0)).success
     client.until(lambda: states[-1].header.stamp.sec > begin + 60)
+
+
+def seconds(stamp):
+    return stamp.sec + 1e-9 * stamp.nanosec
+
+
+def test_joint_states_are_lost_late_and_noisy(graph):
+    given = ["publish_clock:=true", "message_loss:=0.7", "delay:=0.05", "velocity_noise:=0.5"]
+    simulate(graph, *(word for each in given for word in ("-p", each)))
+    client = graph.client()
+    states = client.listen(JointState, "joint_states")
+    clock = client.listen(Clock, "/clock")
+    client.until(lambda: len(states) > 200)
+    late = seconds(clock[-1].clock) - seconds(states[-1].header.stamp)
+    assert 0.045 < late < 0.2
+    times = np.array([seconds(state.header.stamp) for state in states])
+    passed = round((times[-1] - times[0]) * 500.0)
+    assert 0.55 < 1.0 - len(states) / passed < 0.85
+    # Positions have no noise: their changes tell the true velocity.
+    angle = np.array([state.position[0] for state in states])
+    rate = np.array([state.velocity[0] for state in states])
+    next_to = np.flatnonzero(np.diff(times) < 0.0021)
+    mean = 0.5 * (rate[next_to] + rate[next_to + 1])
+    noise = mean - np.diff(angle)[next_to] / np.diff(times)[next_to]
+    assert 0.25 < np.std(noise) < 0.5  # 0.5 / sqrt(2)
+
+
+def test_motors_that_failed_give_nothing(graph):
+    program = simulate(graph, "-p", "publish_clock:=true", "-p", "failed_motors:=[hinge]")
+    client = graph.client()
+    states = client.listen(JointState, "joint_states")
+    efforts = client.publisher(Float64MultiArray, "simulated_robot/effort_array")
+
+    def moves():
+        efforts.publish(Float64MultiArray(data=[2.0 * HOLD]))
+        return len(states) > 500
+
+    client.until(moves)
+    for state in states:  # the effort would do work
+        (angle,), (rate,) = state.position, state.velocity
+        assert abs(0.5 * 0.25 * rate**2 + HOLD * np.sin(angle)) < 0.02 * HOLD
+    assert program.stop() == 0
 
 
 def test_a_transform_is_the_pose_of_the_odometry():

@@ -61,7 +61,7 @@ class Commander:
         raise AssertionError("never answered by the thread")
 
     def by_python(self, message):
-        """What Python says to a command that the thread does not answer; None if it refuses."""
+        """The response to a command that needs preparation; None if it is rejected."""
         self.by_thread  # noqa: B018 - forgets those before
         answer = self.send(message, 0.1)
         assert not self.by_thread

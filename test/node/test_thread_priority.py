@@ -135,7 +135,7 @@ def test_they_go_first_by_default_in_a_process_of_their_own(own, monkeypatch):
 
 
 def test_they_do_not_go_first_while_they_leave_too_little_to_others(monkeypatch):
-    """What is too much is for the test to say; that is looked at once a second."""
+    """The test sets the limit, which is checked once a second."""
     with running(LEG, LOOPS, realtime_priority=5) as talk:
 
         def until(policy):

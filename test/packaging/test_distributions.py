@@ -1,4 +1,4 @@
-"""What is uploaded can be installed: the sdist has all sources, and wheels work without ROS too."""
+"""Uploaded files can be installed: the sdist has all sources, and wheels work without ROS too."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ def source(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def unpacked(source, tmp_path_factory):
-    """What the sdist holds."""
+    """Files of the sdist."""
     target = tmp_path_factory.mktemp("sdist")
     name = run(sys.executable, "-c", BUILD.format("sdist"), target, cwd=source).split()[-1]
     with tarfile.open(target / name) as archive:

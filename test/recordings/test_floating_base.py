@@ -103,7 +103,7 @@ def test_without_odometry_nothing_is_answered_and_the_report_says_why(nominal, f
 
 
 def test_a_payload_is_found_in_flight_by_the_base_too(nominal, bag):
-    """What acts on the base is gravity alone: six rows more, which tell of every mass."""
+    """Gravity alone acts on the base: six rows more, which determine every mass."""
     motions = list(read_motions(nominal, bag, SETTINGS))
     found = identify_motions(nominal, motions, ("payload",), payload="foot")
     mass = found.value("payload.m")

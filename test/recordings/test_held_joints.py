@@ -94,8 +94,8 @@ def test_efforts_that_are_not_measured_are_left_out(tmp_path, capsys):
     output = str(tmp_path / "x.urdf")
     assert cli.main(["identify", str(bag), *model, "--what", "friction", "-o", output]) == 0
     said = capsys.readouterr().out
-    assert "ankle_pulley_rotor: measured minus model" in said
-    assert "knee_rotor: measured minus model" not in said
+    assert "ankle_pulley_rotor: residual" in said
+    assert "knee_rotor: residual" not in said
 
 
 def test_a_loop_of_which_a_part_is_recorded_keeps_moving():

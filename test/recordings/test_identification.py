@@ -116,7 +116,7 @@ def test_a_payload_is_found_with_its_interval():
 
 
 def with_wrong_zeros(robot, motion, offsets, rng):
-    """What would be measured of a motion by joints whose zeros are off, with noisy efforts."""
+    """Measurements of a motion by joints whose zeros are off, with noisy efforts."""
     efforts = robot.inverse_dynamics_efforts(motion.q, motion.yd, motion.ydd, friction=True)[0]
     noise = 0.01 * np.abs(efforts).max(axis=0)
     wrong = motion.shifted(robot, {name: -offset for name, offset in offsets.items()})

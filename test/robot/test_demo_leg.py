@@ -113,7 +113,7 @@ def test_inverse_dynamics_equals_pinocchio_projected(leg, oracle):
 
 
 def test_open_chain_differs_by_the_share_of_rotors_and_linkage(leg, open_chain, oracle):
-    """What the open chain leaves to the pulley, the rod and the rotors comes back through G."""
+    """The share of pulley, rod and rotors, which the open chain lacks, comes back through G."""
     of_open = [leg.joint_names.index(name) for name in open_chain.joint_names]
     of_leg = [leg.joint_names.index(name) for name in LEG]
     others = [k for k in range(leg.nv) if k not in of_leg]

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import block_diag, toeplitz
 from scipy.stats import norm, t
 
-from rbda_ros.robot.fit_uncertainty import (
+from rbda_ros.robot.parameter_fit import (
     CLIPPED_VARIANCE,
     HUBER,
     LINEAR,

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
 from benchmark.simulation import stewart
-from rbda_ros import InputError, Simulator, load_robot
+from rbda_ros import InputError, Simulator, SingularityError, load_robot
 from rbda_ros.simulation.simulator import Actuator, SensorNoise
 
 MECHANISMS = Path(__file__).parent.parent / "mechanisms"
@@ -155,6 +155,42 @@ def test_results_do_not_depend_on_batch_and_threads(integrator):
         np.testing.assert_array_equal(q[0], single.q)
 
 
+def test_robots_that_cannot_go_on_are_named_and_the_others_move():
+    robot = mechanism("four_bar")
+    efforts = np.zeros((300, len(robot.actuated_joint_names)))
+    expected = Simulator(robot, batch=300)
+    expected.reset(seed=1)
+    expected.step(efforts, steps=5)
+    stuck = [7, 290]
+    efforts[stuck] = 1e14
+    others = np.delete(np.arange(300), stuck)
+    for threads in (1, 2):
+        sim = Simulator(robot, batch=300, threads=threads)
+        sim.reset(seed=1)
+        with pytest.raises(SingularityError, match=r"robot 7 \(and 1 more\).*at step 0") as caught:
+            sim.step(efforts, steps=5)
+        assert caught.value.rows == (7, 290)
+        assert np.isfinite(sim.q).all()
+        np.testing.assert_array_equal(sim.q[others], expected.q[others])
+        np.testing.assert_array_equal(sim.qd[others], expected.qd[others])
+        efforts[stuck] = 0.0
+        sim.step(efforts)  # all go on
+        efforts[stuck] = 1e14
+
+
+def test_random_states_are_the_same_before_and_after_machine_code(monkeypatch):
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
+    robot = mechanism("four_bar")
+    first = Simulator(robot, batch=40)
+    first.reset(seed=1)
+    q, qd = first.q, first.qd
+    for kernel in robot.traced_kernels():
+        kernel.compile(batch=True)
+    first.reset(seed=1)
+    np.testing.assert_array_equal(first.q, q)
+    np.testing.assert_array_equal(first.qd, qd)
+
+
 def test_efforts_may_have_any_form_that_is_right():
     robot = mechanism("parallel_ankle")
     efforts = np.array([0.3, -0.2])
@@ -247,6 +283,13 @@ def test_bad_arguments_are_explained():
         Simulator(robot, integrator="verlet")
     with pytest.raises(InputError, match="dt"):
         Simulator(robot, 0.0)
+    for wrong in (0, 2.5):
+        with pytest.raises(InputError, match="batch"):
+            Simulator(robot, batch=wrong)
+    with pytest.raises(InputError, match="threads"):
+        Simulator(robot, threads=0)
+    with pytest.raises(InputError, match="steps"):
+        Simulator(robot).step(steps=-1)
     with pytest.raises(InputError, match="actuated joint"):
         Simulator(robot, actuators={"x": Actuator()})
     sim = Simulator(robot)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-from rbda_ros import InputError, Simulator
+from rbda_ros import InputError, Simulator, load_robot
 from rbda_ros.examples import learn_to_balance
 from rbda_ros.simulation.vector_env import SimulatorVectorEnv
 
@@ -85,6 +87,29 @@ def test_results_do_not_depend_on_the_batch():
             seen, *_ = small.step(np.full((count, 2), 0.1))
         ends.append(seen[:2])
     np.testing.assert_array_equal(*ends)
+
+
+def test_a_robot_that_cannot_be_moved_on_has_failed():
+    mechanisms = Path(__file__).parent.parent / "mechanisms"
+    robot = load_robot(mechanisms / "four_bar.urdf", mechanisms / "four_bar.yaml")
+    home = robot.neutral()
+    env = SimulatorVectorEnv(
+        Simulator(robot, batch=3),
+        observe=lambda sim: sim.q,
+        reward=lambda sim: np.ones(3),
+        fallen=lambda sim: np.zeros(3, bool),
+        start=lambda random, count: (np.tile(home, (count, 1)), np.zeros((count, robot.ny))),
+        effort=1e14,
+    )
+    env.reset(seed=0)
+    actions = np.zeros(env.action_space.shape)
+    actions[1] = 1.0
+    seen, _, failed, late, _ = env.step(actions)
+    np.testing.assert_array_equal(failed, [False, True, False])
+    assert not late.any() and np.isfinite(seen).all()
+    seen, _, failed, _, _ = env.step(np.zeros(actions.shape))
+    assert not failed.any()
+    np.testing.assert_array_equal(seen[1], home)
 
 
 def test_an_environment_needs_a_batch():

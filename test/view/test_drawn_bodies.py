@@ -1,4 +1,4 @@
-"""What the browser is told of bodies: where their shapes are, in as few messages as can be."""
+"""Messages about bodies: where their shapes are, in as few messages as possible."""
 
 import numpy as np
 import pytest

@@ -3,8 +3,8 @@
 import numpy as np
 
 from rbda_ros import load_robot
-from rbda_ros.view.loop_lines import DASHES, LoopLines
 from rbda_ros.view.posing import Poser
+from rbda_ros.view.scene import DASHES, LoopLines
 
 
 def test_the_line_of_a_cut_goes_through_the_cut_from_both_sides():

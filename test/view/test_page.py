@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -74,6 +75,44 @@ def press(browser, text):
     browser.evaluate(
         f"[...document.querySelectorAll('button')].find(b => b.textContent === '{text}').click()"
     )
+
+
+def choose(browser, label, option):
+    """Choose an option of a list."""
+    found = f"[...document.querySelectorAll('label')].find(l => l.textContent === '{label}')"
+    browser.wait_for(found)
+    browser.evaluate(f"document.getElementById({found}.htmlFor).click()")
+    listed = "[...document.querySelectorAll('[role=option]')]"
+    option = f"{listed}.find(o => o.textContent === '{option}' && o.checkVisibility())"
+    browser.wait_for(option)
+    browser.evaluate(f"{option}.click()")
+
+
+def switch(browser, label):
+    """Press a box that is either checked or not."""
+    found = f"[...document.querySelectorAll('label')].find(l => l.textContent === '{label}')"
+    browser.evaluate(f"document.getElementById({found}.htmlFor).click()")
+
+
+def at_rest(browser):
+    """Pixels of the page, once its picture stands still."""
+    before, now = None, picture(browser)
+    for _ in range(30):
+        if before is not None and np.array_equal(before, now):
+            return now
+        time.sleep(0.5)
+        before, now = now, picture(browser)
+    raise TimeoutError("the picture does not come to rest")
+
+
+def changed(browser, before):
+    """Wait until the picture is another one; how many pixels are."""
+    for _ in range(60):
+        count = int(np.any(picture(browser) != before, axis=2).sum())
+        if count > 50:
+            return count
+        time.sleep(0.5)
+    raise TimeoutError("the picture has not changed")
 
 
 def unfold(browser, title):
@@ -279,3 +318,76 @@ def test_the_name_of_a_link_is_shown_where_the_pointer_rests():
         browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=20, y=200)
         browser.wait_for(label.format("point at a link to see its name"))
         assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_motors_move_the_joints(tmp_path):
+    ankle = "docs/cookbook/parallel_ankle.urdf", "docs/cookbook/parallel_ankle.yaml"
+    robot = load_robot(*ankle)
+    with opened(ankle[0], "--loops", ankle[1]) as (browser, _):
+        choose(browser, "move by", "motors")
+        labels = "[...document.querySelectorAll('label')].map(l => l.textContent)"
+        browser.wait_for(f"{labels}.includes('left_motor [rad]')")
+        assert not browser.evaluate(f"{labels}.includes('ankle_pitch [rad]')")
+        unfold(browser, "every joint")
+        row = "document.querySelector('tr[data-position=ankle_roll]')"
+        browser.wait_for(row)
+        moved = f"parseFloat({row}.children[2].textContent) !== 0"
+        left = slide(browser, "left_motor", 0.7, moved)
+        browser.wait_for(moved)
+        q = robot.close({"left_motor": left, "right_motor": 0.0})
+        roll = q[robot.joint_names.index("ankle_roll")]
+        shown = float(browser.evaluate(f"parseFloat({row}.children[2].textContent)"))
+        assert abs(roll) > 0.01 and np.isclose(shown, roll, atol=2e-3)
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_every_switch_of_the_picture_draws_something_and_takes_it_away():
+    with opened(LEG[0], "--loops", LEG[1]) as (browser, _):
+        bare = at_rest(browser)
+        for label in ("centre of mass", "joint axes", "frames", "link names", "inertia"):
+            switch(browser, label)
+            changed(browser, bare)
+            switch(browser, label)
+            for _ in range(60):
+                if np.array_equal(picture(browser), bare):
+                    break
+                time.sleep(0.5)
+            assert np.array_equal(picture(browser), bare), label
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_conditioning_and_felt_masses_are_shown():
+    with opened("docs/cookbook/four_bar.urdf", "--loops", "docs/cookbook/four_bar.yaml") as (
+        browser,
+        _,
+    ):
+        assert not browser.evaluate("document.querySelector('.uplot canvas')")
+        choose(browser, "conditioning along", "crank")
+        browser.wait_for("document.querySelector('.uplot canvas')")
+        unfold(browser, "frames")
+        button = "[...document.querySelectorAll('button')].find(b => b.textContent === '{}')"
+        browser.wait_for(button.format("show its inertia"))
+        press(browser, "show its inertia")
+        browser.wait_for("document.querySelector('[data-frame=crank_link]')")
+        assert browser.text("[data-frame=crank_link]").endswith("kg")
+        press(browser, "hide all")
+        browser.wait_for("!document.querySelector('[data-frame=crank_link]')")
+        assert not browser.messages
+
+
+@pytest.mark.nightly
+def test_a_recorded_page_moves_without_a_server(tmp_path):
+    """The recorded page needs no server: it moves when it is opened from the disk."""
+    file = tmp_path / "robot.html"
+    four_bar = "docs/cookbook/four_bar.urdf", "--loops", "docs/cookbook/four_bar.yaml"
+    command = [sys.executable, "-m", "rbda_ros.cli", "view", *four_bar, "--record", str(file)]
+    assert subprocess.run(command, timeout=120, check=False).returncode == 0
+    with chromium.Chromium((900, 700)) as browser:
+        browser.open(file.as_uri())
+        browser.wait_for("document.querySelector('canvas')")
+        time.sleep(3.0)
+        changed(browser, picture(browser))
+        assert not [r for r in browser.requests if not r.startswith(("file:", "data:", "blob:"))]

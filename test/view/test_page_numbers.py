@@ -1,4 +1,4 @@
-"""What the page sends, and when: numbers seldom, but at once where a loop turns red."""
+"""Messages of the page: numbers seldom, but at once where a loop turns red."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is drawn of a robot: visuals, meshes, MJCF geoms, or inertias where there are none."""
+"""Drawn shapes of a robot: visuals, meshes, MJCF geoms, or inertias where there are none."""
 
 import re
 
@@ -8,9 +8,8 @@ from node_fixtures import example_robot
 
 from rbda_ros import load_robot
 from rbda_ros.description.model import Inertia
-from rbda_ros.view.mesh_files import MeshError, find_mesh
 from rbda_ros.view.posing import Poser
-from rbda_ros.view.shapes import inertia_box, shapes_of
+from rbda_ros.view.shapes import MeshError, find_mesh, inertia_box, shapes_of
 
 BARE = """<robot name="bare">
   <link name="base"/>

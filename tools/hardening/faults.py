@@ -224,7 +224,7 @@ def interface_down(graph: Graph) -> str | None:
 
 
 def in_own_network(folder: str) -> None:
-    """What `interface_down` does, in a network of its own."""
+    """The body of `interface_down`, in a network of its own."""
     set_loopback(up=True)
     graph = Graph(1, Path(folder))
     _, client, talk = start(graph)

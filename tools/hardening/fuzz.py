@@ -62,7 +62,7 @@ def known(name: str) -> list[bytes]:
 
 
 def memory() -> float:
-    """What this process has taken at most [MB]."""
+    """Peak memory of this process [MB]."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes bytes, and raises only where something is wrong with us."""
+"""Targets of the fuzzer: each takes bytes, and raises only where our code is wrong."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def _pointer(array: np.ndarray) -> Any:
 
 
 def wrong(scenario: Any, make: Callable[[], Gate]) -> str:
-    """What a gate does wrong in a scenario; empty where it does nothing wrong."""
+    """Errors of a gate in a scenario; empty where there are none."""
     history = play(scenario, make)
     for broken in broken_promises(history):
         return broken
@@ -212,7 +212,7 @@ def wrong(scenario: Any, make: Callable[[], Gate]) -> str:
 
 
 def search(make: Callable[[], Gate], most: int) -> str:
-    """What the first scenario finds that finds anything; empty where none of so many does."""
+    """Errors in the first scenario that has any; empty where none of so many has."""
     options = settings(
         max_examples=most,
         deadline=None,

@@ -23,6 +23,7 @@ from rbda_ros import ModelError, Robot, load_robot
 from rbda_ros.demo.resources import share_file
 from tools.hardening.driver import LOOPS, URDF
 from tools.hardening.leg_node import LEG, serve
+from tools.hardening.verdicts import LoadedError
 
 ONSET = 3.0  # [s]
 PATIENCE = 6.0  # [s] after the onset in which a fault is to be noticed
@@ -33,6 +34,7 @@ TOLERANCE = 0.05  # [rad] between redundant measurements
 THRESHOLD = 1.0  # [N m] external effort that counts as a contact
 STIFFNESS, DAMPING = 0.05, 2e-3  # of the motors [N m/rad, N m s/rad]
 HELD = 0.05  # [s] for which the motors hold an effort
+BEHIND = 0.03  # [s] that the simulation may be late: stamps are real, and so are forces from them
 MIDDLE, SIZE, PACE = np.array([0.05, 0.3, 0.9, -0.1]), np.array([0.05, 0.1, 0.2, 0.1]), 2.0
 
 
@@ -84,7 +86,7 @@ class Trial:
 
     def __init__(self, graph: Graph, leg: Leg, measure: Measure, broken: set[int]) -> None:
         self.leg, self.measure, self.broken = leg, measure, broken
-        self.model = load_robot(share_file(URDF), share_file(LOOPS))  # what the node goes by
+        self.model = load_robot(share_file(URDF), share_file(LOOPS))  # the model of the node
         serve(
             graph,
             joint_state_timeout=TIMEOUT,
@@ -109,6 +111,7 @@ class Trial:
         self.noticed: tuple[float, str] | None = None
         self.external: list[float] = []  # largest of each estimate [N m]
         self.before = ""  # what diagnostics said before the onset
+        self.behind = 0.0  # how late the simulation was at most [s]
 
     def on_effort(self, message: Any) -> None:
         self.effort, self.heard = np.array(message.effort), self.t
@@ -150,6 +153,7 @@ class Trial:
                 told = self.leg.step(self.t, held)
                 self.t += STEP
             self.publish(told)
+            self.behind = max(self.behind, time.monotonic() - begin - self.t)
             self.client.spin(max(begin + self.t - time.monotonic(), 1e-3))
             if self.t - max(self.heard, ONSET) > TIMEOUT + 0.05:
                 self.notice("no efforts any more")
@@ -179,6 +183,12 @@ class Trial:
             return "no effort meanwhile"
         return f"{len(errors)} efforts meanwhile, wrong by {max(errors):.2g} N m at most"
 
+    def judge(self, right: bool) -> None:
+        """Fail where something is not right, unless other work made the simulation late."""
+        if not right and self.behind > BEHIND:
+            raise LoadedError(f"the simulation was {self.behind:.2g} s late; {self.story()}")
+        assert right, self.story()
+
     def story(self) -> str:
         if self.noticed is None:
             return f"not noticed in {PATIENCE:g} s; {self.meanwhile}"
@@ -194,7 +204,7 @@ def _noticed(
     graph: Graph, measure: Measure, leg: Leg | None = None, dead: set[int] | None = None
 ) -> str:
     trial = Trial(graph, leg or _leg(), measure, dead or set()).run()
-    assert trial.noticed is not None, trial.story()
+    trial.judge(trial.noticed is not None)
     return trial.story()
 
 
@@ -251,9 +261,8 @@ def packet_loss(graph: Graph) -> str:
     trial = Trial(
         graph, _leg(), lambda t, message: message if rng.random() > 1 / 3 else None, set()
     ).run()
-    assert trial.noticed is None, trial.story()
-    worst = max(error for t, error in trial.answers if t > ONSET)
-    assert worst < 1e-6, trial.story()
+    errors = [error for t, error in trial.answers if t > ONSET]
+    trial.judge(trial.noticed is None and max(errors, default=0.0) < 1e-6)
     return f"nothing to notice: {trial.meanwhile}"
 
 

@@ -20,7 +20,7 @@ LOGS = ROOT / "build" / "logs"
 
 
 def parts(calls: int) -> dict[str, list[str]]:
-    """What is run, by what the table calls it."""
+    """Commands that are run, by their names in the table."""
     tools = ROOT / "tools"
     return {
         "native calls, ASan and UBSan": [f"{tools / 'sanitize.py'}", str(calls)],

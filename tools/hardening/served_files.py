@@ -2,8 +2,9 @@
 
     ROS_DOMAIN_ID=30 python -m tools.hardening.served_files robot.xml robot.urdf=loops.yaml ...
 
-The motors of each robot swing around its assembly, as far as its loops close. Every effort that is
-heard is compared with that of `Robot`. How many states were answered and rejected is what the
+The motors of each robot swing around its assembly, as far as its loops close, and joints with
+springs that motors do not determine swing a tenth as far. Every effort that is
+received is compared with that of `Robot`. How many states were answered and rejected is what the
 node's diagnostics say; the others were lost on their way, as both topics are best-effort.
 """
 
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
 
 from benchmark.processes import at_priority
 from rbda_ros import ModelError, Robot, load_robot
@@ -30,6 +32,8 @@ from tools.hardening.driver import Driver
 
 STATES, PERIOD = 500, 2.0
 """States of the swing, and the time that it takes [s]."""
+PASSIVE = 0.1
+"""Share of their motion that joints without a motor have."""
 REACHES = (0.2, 0.1, 0.05, 0.02)
 """How far the motors swing [rad, m]; the first at which all loops close."""
 MEASURING = 30  # real-time priority, below that of the node's stream
@@ -41,14 +45,30 @@ The first start compiles: a Stewart platform of 13 joints in one cluster takes a
 processor time, and longer beside other work. Later starts take the kernels from the disk."""
 
 
-def swing(robot: Robot) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, float]:
-    """Motors, their positions and velocities (STATES, motors), efforts, and the reach."""
+def measured(robot: Robot) -> list[str]:
+    """The motors, and as many other joints as they need to determine the robot: of its springs."""
     places = robot.coordinates.scalar_positions
-    names = [name for name in robot.actuated_joint_names if name in places]
+    velocities, base = robot.coordinates.velocities, robot.coordinates.base_nv
+    G = np.array([robot.spanning_velocity(robot.neutral(), e) for e in np.eye(robot.ny)]).T
+    chosen: list[str] = []
+    rows = np.zeros((0, robot.ny - base))
+    motors = [name for name in robot.actuated_joint_names if name in places]
+    for name in dict.fromkeys([*motors, *places]):
+        more = np.vstack([rows, G[velocities[name].start, base:]])
+        if name in motors or np.linalg.matrix_rank(more, 1e-6) > np.linalg.matrix_rank(rows, 1e-6):
+            chosen, rows = [*chosen, name], more
+    return chosen
+
+
+def swing(robot: Robot) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, float]:
+    """Joints, their positions and velocities (STATES, joints), efforts, and the reach."""
+    places = robot.coordinates.scalar_positions
+    names = measured(robot)
     phase = 2 * np.pi * np.arange(STATES) / STATES
     rng = np.random.default_rng(0)
     middle = np.array([robot.neutral()[places[name]] for name in names])
     way, shift = rng.uniform(0.5, 1.0, len(names)), rng.uniform(0.0, np.pi, len(names))
+    way *= [1.0 if name in robot.actuated_joint_names else PASSIVE for name in names]
     for reach in REACHES:
         x = middle + reach * way * (np.sin(phase[:, None] + shift) - np.sin(shift))
         xd = reach * way * np.cos(phase[:, None] + shift) * 2 * np.pi / PERIOD
@@ -67,6 +87,17 @@ def swing(robot: Robot) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, 
         efforts = robot.inverse_dynamics_efforts(motion.q, yd, np.zeros_like(yd))[0]
         return names, x, xd, efforts, reach
     raise ModelError(f"{robot.name}: no swing of its motors closes the loops")
+
+
+def base_at_home(robot: Robot, node: Any) -> Odometry:
+    """The pose of a floating base at the assembly, at rest, now."""
+    message = Odometry()
+    message.header.stamp = node.get_clock().now().to_msg()
+    x, y, z, *turn = (float(value) for value in robot.neutral()[:7])
+    place, orientation = message.pose.pose.position, message.pose.pose.orientation
+    place.x, place.y, place.z = x, y, z
+    orientation.x, orientation.y, orientation.z, orientation.w = turn
+    return message
 
 
 def put_ahead(process: int) -> None:
@@ -104,6 +135,9 @@ def trial(source: str, rate: float, seconds: float, ahead: bool, folder: Path) -
                 seen[value.key.removeprefix("refused: ")] = int(value.value)
 
     driver.node.create_subscription(DiagnosticArray, "/diagnostics", diagnose, 10)
+    if robot.coordinates.base_nq:  # a floating base stands where it is at the assembly
+        bases = driver.node.create_publisher(Odometry, "dynamics/base_state", 10)
+        driver.node.create_timer(0.02, lambda: bases.publish(base_at_home(robot, driver.node)))
     try:
         end = time.monotonic() + COMPILED
         while time.monotonic() < end and (driver.answered < WARM or kernel[0] != "compiled"):

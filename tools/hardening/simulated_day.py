@@ -24,7 +24,7 @@ HELD = 100
 
 @dataclass(frozen=True)
 class Day:
-    """What became of it.
+    """Result of a simulated day.
 
     Attributes:
         growth: of the memory in use, from a tenth of the time on [MB].

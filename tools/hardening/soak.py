@@ -189,7 +189,7 @@ class Soak:
 
 
 def judge(soak: Soak, counts: dict[str, Any], code: int) -> list[Verdict]:
-    """What the soak came to."""
+    """The verdict of the soak."""
     times, resident, descriptors, threads = (np.array(x) for x in zip(*soak.samples, strict=True))
     warm = times > WARM_UP * times[-1]
     tail = max(int(0.1 * warm.sum()), 1)

@@ -33,19 +33,26 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     # Freshness.
     "old stamps are fresh": ("machine.c", "now - time > timeout || ", ""),
     "stamps of the future are fresh": ("machine.c", " || time - now > timeout", ""),
-    "stale joint states": (
-        "joint_states.c",
-        "if (is_stale(state.stamp, moment.now, settings->timeout)) return STALE;",
+    "stale joint states and commands": (
+        "state.c",
+        "return is_stale(state->stamp, moment.now, m->config->settings.timeout) ? STALE",
+        "return false ? STALE",
+    ),
+    "other frames have other stamps": ("state.c", "layout->group = other->group;", ""),
+    "a new frame forgets the last stamp": ("state.c", "layout->time = other->time;", ""),
+    "other orders have other stamps": (
+        "state.c",
+        "qsort(layout->own, (size_t)layout->known, sizeof *layout->own, by_number);",
+        "",
+    ),
+    "names of others replace ours": (
+        "state.c",
+        "while (gone > 0 && layouts->layouts[gone]->known > 0) gone--;",
         "",
     ),
     "joint states out of order": (
         "joint_states.c",
         "if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;",
-        "",
-    ),
-    "stale commands": (
-        "joint_commands.c",
-        "if (is_stale(command.stamp, moment.now, settings->timeout)) return STALE;",
         "",
     ),
     "commands out of order": ("joint_commands.c", "return OUT_OF_ORDER;", ";"),
@@ -86,8 +93,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "a rejected command is the newest": (
         "joint_commands.c",
-        "code_t code = check_command(layout, &command);",
-        "s->last_command_stamp = command.stamp;\n  code_t code = check_command(layout, &command);",
+        "code = check_command(layout, &command);",
+        "s->last_command_stamp = command.stamp;\n  code = check_command(layout, &command);",
     ),
     "time that jumps back forgets nothing": (
         "machine.c",
@@ -123,16 +130,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "the contradiction is not told": ("joint_states.c", "m->contradicting = m->detail.joint;", ""),
     # Whole.
-    "names twice": (
-        "joint_states.c",
-        "layout->repeated || layout->known == 0",
-        "layout->known == 0",
-    ),
-    "names of others": (
-        "joint_states.c",
-        "layout->repeated || layout->known == 0",
-        "layout->repeated",
-    ),
+    "names twice": ("joint_states.c", "if (layout->repeated) return MISNAMED;", ""),
+    "names of others": ("state.c", "if (m->others) return MISNAMED;", ""),
     "numbers that are not finite": ("joint_states.c", "if (!isfinite(position)) {", "if (0) {"),
     "velocities that are not finite": (
         "joint_states.c",
@@ -180,23 +179,28 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "no zeros at the stop": (
         "machine.c",
-        "if (m->state->gates[g].standing && m->config->settings.on_stale != STALE_NOTHING)",
+        "if (m->config->settings.on_stale != STALE_NOTHING)",
         "if (0)",
     ),
     "no zeros after a rejection": (
         "machine.c",
-        "if (drives && code != MISNAMED && m->config->settings.zero_on_rejection)",
+        "if (drives && !m->others && m->config->settings.zero_on_rejection)",
         "if (0)",
     ),
     "zeros after another's state": (
         "machine.c",
-        "if (drives && code != MISNAMED &&",
+        "if (drives && !m->others &&",
         "if (drives &&",
+    ),
+    "no zeros after names twice": (
+        "machine.c",
+        "if (drives && !m->others &&",
+        "if (drives && code != MISNAMED &&",
     ),
     "the array is not ended after a rejection": (
         "machine.c",
-        "if (drives_array && m->state->gates[ARRAY_GATE].standing)",
-        "if (0)",
+        "if (drives_array) end_fields",
+        "if (0) end_fields",
     ),
     "motors that are gone keep their effort": (
         "machine.c",
@@ -210,8 +214,44 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "all end where one array changes": (
         "machine.c",
-        "!(g == ARRAY_GATE ? array : motors)",
-        "!array",
+        "g == ARRAY_GATE ? array : motors",
+        "array",
+    ),
+    "velocities never end": ("machine.c", "velocities == OVER ? VELOCITY_FIELD : 0", "0"),
+    "velocities end although commands come": (
+        "machine.c",
+        "return moment.steady - of->time > settings->timeout ? OVER",
+        "return true ? OVER",
+    ),
+    "velocities end with on_stale nothing": (
+        "machine.c",
+        "if (!of->standing || settings->timeout == 0 || settings->on_stale == STALE_NOTHING)",
+        "if (!of->standing || settings->timeout == 0)",
+    ),
+    "velocities stay at the stop": (
+        "machine.c",
+        "(m->state->velocities[gate].standing ? VELOCITY_FIELD : 0)",
+        "0",
+    ),
+    "velocities end again and again": (
+        "machine.c",
+        "if (fields & VELOCITY_FIELD) m->state->velocities[gate].standing = false;",
+        "",
+    ),
+    "velocities stay where another source drives the array": (
+        "machine.c",
+        "fields |= standing_fields(m, g) & VELOCITY_FIELD;",
+        ";",
+    ),
+    "velocities of the array are not known": (
+        "joint_commands.c",
+        "note_velocities(m, ARRAY_GATE, motors[1], moment);",
+        "",
+    ),
+    "velocities of motors are not known": (
+        "joint_commands.c",
+        "note_velocities(m, MOTOR_GATE, motors[1], moment);",
+        "",
     ),
     "no ramp after another description": (
         "machine.c",

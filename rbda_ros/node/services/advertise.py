@@ -17,13 +17,13 @@ from rbda_ros.node.services.conversion_service import (
 )
 from rbda_ros.node.services.describe_model import describe_model
 from rbda_ros.node.services.dynamics_services import (
+    InverseDynamicsService,
     describe_actuation,
     forward_dynamics,
     mass_matrix,
     operational_space_inertia,
 )
 from rbda_ros.node.services.in_place import for_service
-from rbda_ros.node.services.inverse_dynamics_service import InverseDynamicsService
 from rbda_ros.node.services.kinematics_service import inverse_kinematics
 from rbda_ros.node.services.payload_service import identify_payload, set_payload
 from rbda_ros.node.services.slow_services import SERVICE_QOS, SlowServices

@@ -60,7 +60,7 @@ def torch(
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "torch":
             raise
-        raise InputError("PyTorch is not installed; install rbda_ros[torch]") from error
+        raise InputError("PyTorch is not installed; pip install 'torch>=2.6,<3'") from error
     layout = ArgumentLayout(robot, name, frame, tuple(external_wrenches), friction, parameters)
     return TorchFunction(layout)
 
@@ -108,6 +108,6 @@ def jax(
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("jax", "jaxlib"):
             raise
-        raise InputError("JAX is not installed; install rbda_ros[jax]") from error
+        raise InputError("JAX is not installed; pip install 'jax>=0.10,<0.11'") from error
     layout = ArgumentLayout(robot, name, frame, tuple(external_wrenches), friction, parameters)
     return JaxFunction(layout)

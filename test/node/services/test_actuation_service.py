@@ -1,4 +1,4 @@
-"""What the motors are to the joints, over the service."""
+"""Reflected inertia, limits and W of the motors, over the service."""
 
 import numpy as np
 from rbda_ros.msg import State

@@ -1,4 +1,4 @@
-"""What a leg carries, from the joint states that a running node heard."""
+"""The payload of a leg, from the joint states that a running node received."""
 
 import numpy as np
 import pytest

@@ -10,8 +10,8 @@ from ros_requests import pose_of, set_six, six_of, wrench_on
 
 from rbda_ros import load_robot
 from rbda_ros.errors import InputError
+from rbda_ros.node.services.dynamics_services import InverseDynamicsService
 from rbda_ros.node.services.in_place import for_service
-from rbda_ros.node.services.inverse_dynamics_service import InverseDynamicsService
 
 SETTINGS = SimpleNamespace(measurement_tolerance=0.1, terms=("gravity", "coriolis", "inertial"))
 
