@@ -204,8 +204,8 @@ def _in_c(robot: Robot, report: ExportReport) -> dict[str, Row]:
     priority = {"priority": "real-time" if real_time else "ordinary"}
     counts = {"failed": failed, "evaluations": most}
     return {
-        "C": _row(*times[:4], CALLS_IN_C) | counts | priority,
-        "no call": _row(*times[4:], CALLS_IN_C) | {"failed": "", "evaluations": ""} | priority,
+        "C": _row(times[:4], CALLS_IN_C) | counts | priority,
+        "no call": _row(times[4:], CALLS_IN_C) | {"failed": "", "evaluations": ""} | priority,
     }
 
 
@@ -229,14 +229,15 @@ def _in_python(robot: Robot, report: ExportReport) -> Row:
     taken.sort()
     median, late, worst = (taken[int(share * (CALLS_IN_PYTHON - 1))] for share in (0.5, 0.999, 1.0))
     beyond = int(np.sum(taken > LATE))
-    return _row(int(median), int(late), int(worst), beyond, CALLS_IN_PYTHON) | {
+    return _row((int(median), int(late), int(worst), beyond), CALLS_IN_PYTHON) | {
         "failed": 0,
         "evaluations": "",
         "priority": "ordinary",
     }
 
 
-def _row(median: int, late: int, worst: int, beyond: int, calls: int) -> Row:
+def _row(times: Sequence[int], calls: int) -> Row:
+    median, late, worst, beyond = times
     return {
         "median_us": round(median / 1000, 2),
         "p99.9_us": round(late / 1000, 2),
