@@ -43,33 +43,27 @@ def solve(parent: list[int], L: Array, B: Array) -> Array:
 
 
 def invert(parent: list[int], H: Array) -> Array | None:
-    """H^-1 (..., n, n) as ``W' D^-1 W``, with ``H = L' D L``, ``W = L^-1``; None if singular."""
-    L, n = H.copy(), len(parent)
-    outward = sorted(range(n), key=lambda k: len(_above(parent, k)))
-    D_inverse = np.empty_like(H[..., 0])
-    for k in reversed(outward):
-        if not (L[..., k, k] > 0.0).all():
+    """X = H^-1 (..., n, n) from ``L X = D^-1 L'^-1``, with ``H = L' D L``; None if singular."""
+    LD, L, n = H.copy(), H.copy(), len(parent)
+    X, D_inverse = np.zeros_like(H), np.empty_like(H[..., 0])
+    for k in reversed(range(n)):
+        own = [k, *_above(parent, k)]
+        for below in reversed(range(k + 1, n)):
+            if k in _above(parent, below):
+                for i in own:
+                    LD[..., k, i] -= LD[..., below, k] * L[..., below, i]
+        if not (LD[..., k, k] > 0.0).all():
             return None
-        D_inverse[..., k] = 1.0 / L[..., k, k]
-        above = _above(parent, k)
-        for i in above:
-            times = L[..., k, i] * D_inverse[..., k]
-            for j in (i, *_above(parent, i)):
-                L[..., i, j] -= times * L[..., k, j]
-        for i in above:
-            L[..., k, i] *= D_inverse[..., k]
-    W, inverse = np.zeros_like(H), np.empty_like(H)
-    for k in outward:
-        W[..., k, k] = 1.0
-        for j in reversed(_above(parent, k)):
-            W[..., k, :k] -= L[..., k, j, None] * W[..., j, :k]
-    scaled = W * D_inverse[..., None, :]
+        D_inverse[..., k] = 1.0 / LD[..., k, k]
+        for i in own:
+            L[..., k, i] = LD[..., k, i] * D_inverse[..., k]
     for k in range(n):
-        row = W[..., k, k, None] * scaled[..., : k + 1, k]
-        for j in reversed(_above(parent, k)):
-            row += W[..., k, j, None] * scaled[..., : k + 1, j]
-        inverse[..., k, : k + 1] = inverse[..., : k + 1, k] = row
-    return inverse
+        X[..., k, k] = D_inverse[..., k]
+        for j in range(k + 1):
+            for i in reversed(_above(parent, k)):
+                X[..., k, j] -= L[..., k, i] * X[..., i, j]
+            X[..., j, k] = X[..., k, j]
+    return X
 
 
 def _above(parent: list[int], k: int) -> list[int]:

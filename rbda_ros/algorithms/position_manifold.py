@@ -59,12 +59,12 @@ def difference(tree: ClusterTree, q: Matrix, q1: Matrix) -> Matrix:
     steps: list[Matrix] = [ca.DM(0, 1)]
     for kind, q_i, to in _by_joint(tree, q, q1, positions=True):
         if kind == "floating":
-            w = _turn_between(q_i[3:], to[3:])
+            w, c = _turn_between(q_i[3:], to[3:])
             moved = rotation_from_quaternion(q_i[3:]).T @ (to[:3] - q_i[:3])
             across = ca.cross(w, moved)
-            steps += [moved - across / 2 + _logarithm(w) * ca.cross(w, across), w]
+            steps += [moved - across / 2 + c * ca.cross(w, across), w]
         else:
-            steps.append(_turn_between(q_i, to) if kind == "spherical" else to - q_i)
+            steps.append(_turn_between(q_i, to)[0] if kind == "spherical" else to - q_i)
     return ca.vertcat(*steps)
 
 
@@ -90,16 +90,6 @@ def _exponential(w: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     return a, 2 * a * a, c
 
 
-def _logarithm(w: Matrix) -> Matrix:
-    """``(1 - (x/2) cot(x/2)) / x^2`` of the angle x = |w|."""
-    x2 = ca.sumsqr(w)
-    small = x2 < SERIES**2
-    square = ca.if_else(small, 1.0, x2)
-    half = ca.sqrt(square) / 2
-    series = 1 / 12 + x2 * (1 / 720 + x2 * (1 / 30240 + x2 * (1 / 1209600 + x2 / 47900160)))
-    return ca.if_else(small, series, (1 - half * ca.cos(half) / ca.sin(half)) / square)
-
-
 def _turned(quaternion: Matrix, w: Matrix) -> Matrix:
     """A unit quaternion (qx, qy, qz, qw) turned by a rotation vector w (3) in the child's axes."""
     a, _, _ = _exponential(w)
@@ -109,11 +99,20 @@ def _turned(quaternion: Matrix, w: Matrix) -> Matrix:
     return turned / ca.norm_2(turned)
 
 
-def _turn_between(quaternion: Matrix, to: Matrix) -> Matrix:
-    """(3) the shortest rotation vector from one quaternion to another, in the first one's axes."""
+def _turn_between(quaternion: Matrix, to: Matrix) -> tuple[Matrix, Matrix]:
+    """The shortest rotation vector w (3) from one quaternion to another, in the first one's axes.
+
+    Beside it ``(1 - (x/2) cot(x/2)) / x^2`` of the angle x = |w|: `n` and `s` are to each other as
+    sine and cosine of x / 2.
+    """
     u, r, x, y = quaternion[:3], quaternion[3], to[:3], to[3]
     v, s = r * x - y * u - ca.cross(u, x), r * y + ca.dot(u, x)
     nearest = ca.if_else(s < 0.0, -1.0, 1.0)
     v, s = nearest * v, nearest * s
     n = ca.sqrt(ca.fmax(ca.sumsqr(v), SMALL**2))
-    return 2 * ca.atan2(n, s) / n * v
+    half = ca.atan2(n, s)
+    x2, ratio = 4 * half * half, half / n
+    small = x2 < SERIES**2
+    series = 1 / 12 + x2 * (1 / 720 + x2 * (1 / 30240 + x2 * (1 / 1209600 + x2 / 47900160)))
+    c = ca.if_else(small, series, (1 - s * ratio) / ca.if_else(small, 1.0, x2))
+    return 2 * ratio * v, c

@@ -74,7 +74,7 @@ def _page(args: argparse.Namespace) -> Page:
     except ViewError:
         raise
     except ModelError as error:
-        from rbda_ros.view.unclosed import open_robot
+        from rbda_ros.view.posing import open_robot
 
         try:
             poser = open_robot(args.robot, args.loops, args.floating_base)

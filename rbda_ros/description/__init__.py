@@ -17,18 +17,19 @@ from lxml import etree
 from rbda_ros.description import gepetto, source, xml_text, yaml_text
 from rbda_ros.description.combine import combine
 from rbda_ros.description.elements import warn_of_unknown_elements
-from rbda_ros.description.loop_conventions import drake_frames, read_drake_constraints
-from rbda_ros.description.loop_elements import read_loop_elements
+from rbda_ros.description.loop_conventions import (
+    drake_frames,
+    read_drake_constraints,
+    read_loop_elements,
+)
 from rbda_ros.description.loop_file import JointOverride, LoopFile, read_loop_file
 from rbda_ros.description.mjcf import read_mjcf
 from rbda_ros.description.mjcf_compiler import compile_mjcf
 from rbda_ros.description.model import Link, RobotDescription
-from rbda_ros.description.precision import significant_digits
-from rbda_ros.description.read_robot import ReadRobot
+from rbda_ros.description.read_robot import ReadRobot, choose_tree
 from rbda_ros.description.report import Report
 from rbda_ros.description.sdf import read_gazebo_joints, read_sdf
 from rbda_ros.description.sdf_frames import WORLD
-from rbda_ros.description.tree_choice import choose_tree
 from rbda_ros.description.urdf import (
     read_drake_types,
     read_joints,
@@ -75,7 +76,7 @@ def read_description(
         robot = choose_tree(robot, loop_file.root or "", report)
     description = combine(robot, loop_file, report)
     report.raise_problems()
-    return replace(description, digits=None if text is None else significant_digits(text))
+    return replace(description, digits=None if text is None else source.significant_digits(text))
 
 
 def _read_robot(

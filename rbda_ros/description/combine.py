@@ -1,21 +1,24 @@
-"""Puts both files together, with what the loop file says of joints, and checks the whole."""
+"""Puts both files together, with what the loop file says of joints, and checks the whole.
+
+Mimic joints and couplings along paths of URDF+ become plain couplings of joint positions. Joints
+that the loop file fixes leave the couplings and springs that they are in.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rbda_ros.description import expression
-from rbda_ros.description.expand import expand_mimics, expand_path_couplings, mark_dependent
-from rbda_ros.description.fixed_joints import springs_without_held, without_held
 from rbda_ros.description.inertias import check_inertias, warn_of_massless_leaves
-from rbda_ros.description.link_tree import Tree, joints_by_name
+from rbda_ros.description.link_tree import ONE_DOF, Tree, joints_by_name
 from rbda_ros.description.loop_conventions import closing_frames
 from rbda_ros.description.loop_file import JointOverride, LoopFile
 from rbda_ros.description.model import (
+    Constraint,
     Coupling,
     CutJoint,
     Guess,
@@ -24,6 +27,7 @@ from rbda_ros.description.model import (
     Link,
     Pose,
     RobotDescription,
+    Spring,
     Vector3,
 )
 from rbda_ros.description.orientation import about, to_pose
@@ -31,6 +35,8 @@ from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 from rbda_ros.description.rotors import Rotor, build_rotors
 from rbda_ros.description.transmissions import Transmissions, read_transmissions
+from rbda_ros.description.urdf import Mimic
+from rbda_ros.description.urdf_plus import PathCoupling
 from rbda_ros.description.validate import (
     check_constraints,
     check_guess,
@@ -42,6 +48,11 @@ from rbda_ros.description.validate import (
 )
 from rbda_ros.description.values import brief
 from rbda_ros.spatial import rpy_matrix
+
+_SATISFIED = 1e-4
+"""How far from satisfied a coupling may be of which all joints are fixed [rad or m]."""
+LONGEST_PATH = 1000
+"""Joints of a path, so that a broken file cannot ask for any number of terms."""
 
 
 def override_joints(
@@ -360,3 +371,157 @@ def _constrained_joints(description: RobotDescription, body_of: Mapping[str, str
             names.update(expression.names(constraint.tree))
     names.update(joint.name for joint in description.joints if body_of[joint.child] in cut_bodies)
     return names
+
+
+def without_held(
+    constraints: Iterable[Constraint], held: Mapping[str, float], report: Report
+) -> Iterator[Constraint]:
+    """The constraints, with couplings of the joints that move; those without any are left out.
+
+    Args:
+        constraints: of both files.
+        held: positions of the joints that the loop file fixes [rad or m].
+        report: takes couplings that the fixed positions contradict.
+    """
+    for constraint in constraints:
+        if not isinstance(constraint, Coupling) or held.keys().isdisjoint(constraint.terms):
+            yield constraint
+            continue
+        terms, constant = _split(constraint.terms, held)
+        offset = constraint.offset - constant
+        if terms:
+            yield replace(constraint, terms=terms, offset=offset)
+        elif abs(offset) > _SATISFIED * max(map(abs, constraint.terms.values())):
+            report.problem(
+                f"constraint {brief(constraint.name)}",
+                f"all of its joints are fixed, where it is {offset:.3g} from satisfied",
+                "fix them at other positions",
+            )
+
+
+def springs_without_held(
+    springs: Iterable[Spring], held: Mapping[str, float]
+) -> tuple[Spring, ...]:
+    """The springs that act on joints that move, with their rest shifted by the others."""
+    found = []
+    for spring in springs:
+        terms, constant = _split(spring.terms, held)
+        if spring.joint in held or (spring.terms and not terms):
+            continue
+        least, greatest = spring.rest
+        found.append(replace(spring, terms=terms, rest=(least - constant, greatest - constant)))
+    return tuple(found)
+
+
+def _split(terms: Mapping[str, float], held: Mapping[str, float]) -> tuple[dict[str, float], float]:
+    """The terms of joints that move, and the sum of the others."""
+    moving = {name: factor for name, factor in terms.items() if name not in held}
+    return moving, sum(factor * held[name] for name, factor in terms.items() if name in held)
+
+
+def expand_mimics(
+    mimics: Sequence[Mimic], joints: Mapping[str, Joint], report: Report
+) -> list[Coupling]:
+    """Make one coupling ``joint - multiplier * master = offset`` per mimic joint."""
+    circular = _circles({mimic.joint: mimic.master for mimic in mimics})
+    couplings = []
+    for mimic in mimics:
+        where = f"joint {brief(mimic.joint)}"
+        if mimic.joint == mimic.master:
+            report.problem(where, "mimics itself", "name another joint in <mimic>")
+        elif mimic.master and mimic.master not in joints:
+            # A warning only: robots in use have hands whose <mimic> lost its prefix.
+            hint = report.suggest(mimic.master, joints, "name an existing joint")
+            reason = f"mimics unknown joint {brief(mimic.master)}"
+            report.warn(where, f"{reason} and is taken as free to move; {hint}")
+        elif mimic.joint in circular:
+            report.problem(where, "mimics itself through other joints", "break the circle")
+        elif mimic.master:
+            couplings.append(_mimic_coupling(mimic, report))
+    return couplings
+
+
+def _mimic_coupling(mimic: Mimic, report: Report) -> Coupling:
+    terms = {mimic.joint: 1.0}
+    if mimic.multiplier == 0.0:
+        report.warn(
+            f"joint {brief(mimic.joint)}", "mimics with multiplier 0, which holds it at the offset"
+        )
+    else:
+        terms[mimic.master] = -mimic.multiplier
+    return Coupling(f"{mimic.joint}_mimic", terms, mimic.offset)
+
+
+def _circles(masters: Mapping[str, str]) -> set[str]:
+    """Find the joints that follow themselves through others, each joint visited once."""
+    circular: set[str] = set()
+    done: set[str] = set()
+    for joint in masters:
+        path: dict[str, int] = {}
+        while joint in masters and joint not in done and joint not in path:
+            path[joint] = len(path)
+            joint = masters[joint]
+        if joint in path:
+            circular.update(list(path)[path[joint] :])
+        done.update(path)
+    return circular
+
+
+def expand_path_couplings(
+    couplings: Iterable[PathCoupling], links: Collection[str], tree: Tree, report: Report
+) -> list[Coupling]:
+    """Make couplings over the joints on the two paths of each."""
+    expanded = []
+    for coupling in couplings:
+        ends = (coupling.predecessor, coupling.successor)
+        unknown = [link for link in ends if link not in links]
+        for link in filter(None, unknown):
+            remedy = report.suggest(link, links, "name an existing link")
+            report.problem(_where(coupling), f"unknown link {brief(link)}", remedy)
+        if not unknown:
+            terms = _path_terms(coupling, tree, report)
+            if terms:
+                expanded.append(Coupling(coupling.name, terms))
+    return expanded
+
+
+def _path_terms(coupling: PathCoupling, tree: Tree, report: Report) -> dict[str, float]:
+    where = _where(coupling)
+    paths = tree.paths_from_common_ancestor(coupling.predecessor, coupling.successor)
+    if max(len(path) for path in paths) > LONGEST_PATH:
+        report.problem(where, f"spans over {LONGEST_PATH} joints", "couple nearer links")
+        return {}
+    if coupling.ratio == 0.0:
+        report.problem(where, "ratio is zero", "give the transmission ratio")
+    towards_predecessor, towards_successor = (
+        [joint for joint in path if joint.type != "fixed"] for path in paths
+    )
+    if not towards_predecessor and not towards_successor:
+        report.problem(
+            where, "no joint lies between its links", "name two links that move to each other"
+        )
+    for joint in towards_predecessor + towards_successor:
+        if joint.type not in ONE_DOF:
+            report.problem(
+                where,
+                f"{joint.type} joint {brief(joint.name)} lies on its path",
+                "couple links with only revolute, continuous or prismatic joints between them",
+            )
+    terms = {joint.name: coupling.ratio for joint in towards_predecessor}
+    return terms | {joint.name: -1.0 for joint in towards_successor}
+
+
+def _where(coupling: PathCoupling) -> str:
+    return f"coupling {brief(coupling.name)}"
+
+
+def mark_dependent(
+    joints: Iterable[Joint], dependent: Collection[str], independent: Collection[str]
+) -> tuple[Joint, ...]:
+    """Note which joints follow others, unless the files say what is independent."""
+    return tuple(
+        replace(joint, independent=joint.name in independent)
+        if joint.name in dependent and joint.independent is None
+        else joint
+        for joint in joints
+    )

@@ -1,17 +1,30 @@
-"""Loops as other tools leave them in a URDF or SDF: frames by name, and elements of Drake.
+"""Loops as other tools leave them in a URDF or SDF: frames by name, and elements beside the tree.
 
 - onshape-to-robot ends each loop in two frames, links ``closing_NAME_1`` and ``closing_NAME_2`` on
   fixed joints. Where there are ``closing_NAME_1_z`` and ``closing_NAME_2_z`` too, the loop was a
   hinge about z, otherwise a ball: what its own MJCF files and PlaCo make of them.
 - Drake has ``drake:ball_constraint``, ``drake:distance_constraint``, ``drake:tendon_constraint``,
   and stiff ``drake:linear_bushing_rpy`` in the place of joints that would close a loop.
+- urdfdom has <constraint>, Isaac Sim <loop_joint>::
+
+      <constraint name="pin" type="revolute">            <!-- urdfdom pull request 264 -->
+        <parent link="coupler"/> <parent_origin xyz="..." rpy="..."/> <parent_axis xyz="0 0 1"/>
+        <child link="rocker"/>   <child_origin xyz="..." rpy="..."/>  <child_axis xyz="0 0 1"/>
+      </constraint>
+      <loop_joint name="ball" type="spherical">          <!-- Isaac Sim -->
+        <link1 link="coupler" xyz="..." rpy="..."/>
+        <link2 link="rocker" xyz="..." rpy="..."/>
+      </loop_joint>
+
+Isaac Sim's own documentation writes ``link1`` twice, so that is read too; other exporters write
+the elements of <constraint> into a <loop_joint>.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from lxml import etree
 
@@ -24,14 +37,27 @@ from rbda_ros.description.model import (
     Pose,
     Vector3,
 )
+from rbda_ros.description.orientation import to_rpy, turn_onto
 from rbda_ros.description.report import Report
-from rbda_ros.description.urdf import ZERO
-from rbda_ros.description.values import brief, to_bound, to_number, to_vector
-from rbda_ros.description.xml_text import attribute, line, local_name, text_of
+from rbda_ros.description.urdf import X_AXIS, ZERO, bounded
+from rbda_ros.description.urdf_plus import CUT_TYPES, MOST
+from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector, to_vector
+from rbda_ros.description.xml_text import (
+    attribute,
+    child,
+    children,
+    line,
+    local_name,
+    required,
+    text_of,
+)
+from rbda_ros.spatial import rpy_matrix
 
 T = TypeVar("T")
 _CLOSING = re.compile(r"(closing_.+)_1")
 _AXES: tuple[Vector3, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+_OTHER_NAMES = {"ball": "spherical", "continuous": "revolute", "hinge": "revolute"}
+_ABOUT_AN_AXIS = ("revolute", "prismatic", "cylindrical", "planar")
 
 
 def closing_frames(
@@ -203,3 +229,77 @@ def _bushing(fields: _Fields) -> CutJoint | None:
     fields.report.warn(fields.where, f"is stiff in Drake; it is a {kinds[len(free)]} cut here")
     first, second = (fields.place_of(frame) for frame in frames)
     return CutJoint(fields.name, kinds[len(free)], first, second, axis=(free or _AXES)[0])
+
+
+def read_loop_elements(xml: etree._Element, report: Report) -> tuple[CutJoint, ...]:
+    """Read all <constraint> and <loop_joint> elements, in the order of the file."""
+    elements = (
+        *bounded(xml, "constraint", report, MOST),
+        *bounded(xml, "loop_joint", report, MOST),
+    )
+    return tuple(_cut(element, report) for element in elements)
+
+
+def _cut(xml: etree._Element, report: Report) -> CutJoint:
+    where = f"{xml.tag} {brief(xml.get('name', ''))}"
+    kind = xml.get("type", "").strip().lower()
+    kind = _OTHER_NAMES.get(kind, kind)
+    if kind not in CUT_TYPES:
+        report.problem(
+            where,
+            f"type {brief(kind)} is unknown ({line(xml)})",
+            f"use one of {', '.join(CUT_TYPES)}",
+        )
+        kind = "spherical"
+    ends = [*children(xml, "link1"), *children(xml, "link2")]
+    if ends:
+        predecessor, successor = _isaac_ends(ends, where, report)
+    else:
+        predecessor = _end(xml, "parent", where, report)
+        successor = _end(xml, "child", where, report)
+    axis = _axis(xml, "parent_axis", where, report) or _axis(xml, "axis", where, report) or X_AXIS
+    other = _axis(xml, "child_axis", where, report)
+    if other is not None and kind in _ABOUT_AN_AXIS:
+        # Our cuts have one axis, with the same components in both frames.
+        R = rpy_matrix(successor.origin.rpy) @ turn_onto(axis, other)
+        successor = Attachment(successor.link, Pose(successor.origin.xyz, to_rpy(R)))
+    return CutJoint(
+        name=required(xml, "name", where, report),
+        type=cast(CutType, kind),
+        predecessor=predecessor,
+        successor=successor,
+        axis=axis,
+        second_axis=other if kind == "universal" else None,
+    )
+
+
+def _isaac_ends(
+    ends: list[etree._Element], where: str, report: Report
+) -> tuple[Attachment, Attachment]:
+    if len(ends) != 2:
+        report.problem(where, f"joins {len(ends)} link(s)", "write <link1 .../> and <link2 .../>")
+        return Attachment(""), Attachment("")
+    first, second = (
+        Attachment(required(end, "link", where, report), _pose(end, where, report)) for end in ends
+    )
+    return first, second
+
+
+def _end(xml: etree._Element, tag: str, where: str, report: Report) -> Attachment:
+    end = child(xml, tag)
+    if end is None:
+        report.problem(where, f"has no <{tag}> ({line(xml)})", f"write <{tag} link='...'/>")
+        return Attachment("")
+    pose = _pose(child(xml, f"{tag}_origin"), where, report)
+    return Attachment(required(end, "link", where, report), pose)
+
+
+def _pose(xml: etree._Element | None, where: str, report: Report) -> Pose:
+    return Pose(
+        attribute(xml, "xyz", to_vector, ZERO, where, report),
+        attribute(xml, "rpy", to_vector, ZERO, where, report),
+    )
+
+
+def _axis(xml: etree._Element, tag: str, where: str, report: Report) -> Vector3 | None:
+    return attribute(child(xml, tag), "xyz", to_unit_vector, None, where, report)

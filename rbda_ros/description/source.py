@@ -13,6 +13,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from statistics import median_low
 
 from rbda_ros.description.report import Report
 
@@ -22,6 +23,15 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _DECLARED_ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding=["']([A-Za-z0-9._-]+)["']""")
+_FRAMES = re.compile(
+    r"\b(?:xyz|rpy|pos|quat|euler|axis|axisangle|anchor|relpose)\s*=\s*[\"']([^\"']*)[\"']"
+    r"|<(?:pose|xyz)\b[^>]*>([^<]*)<"
+)
+_NUMBER = re.compile(r"[-+]?(\d*\.?\d+)(?:[eE][-+]?\d+)?")
+FEWEST_DIGITS = 5
+"""Numbers with fewer digits are somebody's own, and exact."""
+LARGEST_LOOK = 2_000_000
+"""Characters of a file that are looked at."""
 
 
 def urdf_text(
@@ -229,3 +239,17 @@ def loops_without_prefix(loops: str, description: str, prefix: str, largest: int
 
     changed = re.sub(rf"(?<![\w./-]){re.escape(prefix)}({_NAME})", taken_off, text)
     return loops if changed == text else changed
+
+
+def significant_digits(text: str) -> int | None:
+    """Digits of most numbers in frames and axes, of those that are not short; None without any.
+
+    An exporter that keeps six digits gives six, or fewer where a number ends in a zero.
+    """
+    digits = []
+    for attribute, element in _FRAMES.findall(text[:LARGEST_LOOK]):
+        for number in _NUMBER.findall(attribute or element):
+            count = len(number.replace(".", "").lstrip("0"))
+            if count >= FEWEST_DIGITS:
+                digits.append(count)
+    return median_low(digits) if digits else None

@@ -12,6 +12,16 @@ WIDE int all_within(const double *numbers, npy_intp count, double largest)
     good &= (a <= largest) & (a >= -largest);
     too &= (b <= largest) & (b >= -largest);
   }
+  if (count - i >= 4) {
+    Four a = *(const Four *)(numbers + i);
+    good &= (a <= largest) & (a >= -largest);
+    i += 4;
+  }
+  if (i > 0 && i < count) { /* some of these once more */
+    Four b = *(const Four *)(numbers + count - 4);
+    too &= (b <= largest) & (b >= -largest);
+    i = count;
+  }
   good &= too;
   int all = (good[0] & good[1] & good[2] & good[3]) != 0;
   for (; i < count; i++) all &= fabs(numbers[i]) <= largest;

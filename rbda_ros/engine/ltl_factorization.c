@@ -49,7 +49,7 @@ LtlFactorization *new_ltl(PyObject *parents, npy_intp n, int matrices)
   }
   npy_intp stride = (matrices * n + 2 * LANES - 1) / (2 * LANES) * (2 * LANES);
   npy_intp wide = (most / LANES + 1) * LANES;
-  if (matrices == 1) stride = wide + (n + LANES - 1) / LANES * LANES;
+  if (matrices == 1) stride = 2 * wide + 2 * LANES;
   LtlFactorization *ltl = NULL;
   if (good)
     ltl = PyMem_Calloc(1, sizeof *ltl + (3 * n + 2 + 2 * pairs) * sizeof(npy_intp)
@@ -142,13 +142,11 @@ void solve_ltl(const LtlFactorization *ltl, const double *L, double *const *B, i
   }
 }
 
-/* The inverse has two rows of the work side by side for each coordinate. In the first are entries of
-   all coordinates that carry it, from the base on, and its own. As what carries j comes first in
-   the row of k too, rows are subtracted from each other as they are, in whole vectors. Numbers that
-   were written one by one are read as vectors only much later: the processor would have to wait. */
-
-/* Columns of the inverse that are computed at a time. */
-enum { PANEL = 4 * LANES };
+/* The inverse has three rows of the work side by side for each coordinate. In the first two are
+   entries of all coordinates that carry it, from the base on, and its own. As what carries j comes
+   first in the row of k too, rows are subtracted from each other as they are, in whole vectors. The
+   third has D^-1, and what lies across from four rows of the inverse. Numbers that were written one
+   by one are read as vectors only much later: the processor would have to wait. */
 
 /* Call a function with a number of vectors, 1 to 8, that the compiler knows: in registers. */
 #define WITH_VECTORS(vectors, call)                                                                \
@@ -178,146 +176,150 @@ enum { PANEL = 4 * LANES };
     call(8);                                                                                       \
   }
 
-/* From the rows of those that carry k, `first` to `last` from the base on, their part of row k:
-   vectors from `at` on. */
+/* Row k of L D: of H, less what those give that k carries, the last first. Vectors from `at` on, of a
+   coordinate that so many carry. */
 static inline __attribute__((always_inline)) void
-subtract_from(const LtlFactorization *ltl, const npy_intp *nearest, npy_intp first, npy_intp last,
-              const double *row, double inverse, npy_intp at, const int vectors)
+gather_row(const LtlFactorization *ltl, npy_intp k, npy_intp depth, npy_intp at, const int vectors)
 {
-  const Four *own = (const Four *)(row + at);
-  for (npy_intp i = last; i >= first; i--) {
-    Four *other = (Four *)(ltl->work + nearest[-i] * ltl->stride + at);
-    double times = row[i] * inverse;
-    for (int v = 0; v < vectors; v++) other[v] -= times * own[v];
+  const npy_intp *below = ltl->below + ltl->start_below[k], stride = ltl->stride;
+  const npy_intp count = ltl->start_below[k + 1] - ltl->start_below[k];
+  double *scaled = ltl->work + at, *unscaled = ltl->work + ltl->wide;
+  Four sum[MAX_VECTORS];
+  for (int v = 0; v < vectors; v++) sum[v] = ((const Four *)(unscaled + k * stride + at))[v];
+  for (npy_intp i = 0; i < count; i++) {
+    const Four *other = (const Four *)(scaled + below[i] * stride);
+    double times = unscaled[below[i] * stride + depth];
+    for (int v = 0; v < vectors; v++) sum[v] -= times * other[v];
   }
+  for (int v = 0; v < vectors; v++) ((Four *)(unscaled + k * stride + at))[v] = sum[v];
 }
 
-/* H = L' D L, from the tips to the base: the first rows become L_kj, then 2, then 0; the second
-   D^-1. 0 where H is singular. */
+/* H = L' D L, from the tips to the base: the first rows become L, the second L D. 0 where H is
+   singular. */
 static inline __attribute__((always_inline)) int factor_rows(const LtlFactorization *ltl,
                                                              const double *H)
 {
-  npy_intp n = ltl->n, stride = ltl->stride;
-  double *work = ltl->work;
+  npy_intp n = ltl->n, stride = ltl->stride, wide = ltl->wide;
   for (npy_intp k = 0; k < n; k++) {
     npy_intp count = ltl->start[k + 1] - ltl->start[k];
     const npy_intp *nearest = ltl->above + ltl->start[k] + count - 1;
-    double *row = work + k * stride;
+    double *row = ltl->work + k * stride + wide;
     for (npy_intp i = 0; i < count; i++) row[i] = H[k * n + nearest[-i]];
     row[count] = H[k * n + k];
+    for (npy_intp i = count + 1; i % LANES != 0; i++) row[i] = 0.0;
   }
   for (npy_intp o = n - 1; o >= 0; o--) {
     npy_intp k = ltl->order[o], count = ltl->start[k + 1] - ltl->start[k];
-    const npy_intp *nearest = ltl->above + ltl->start[k] + count - 1;
-    double *row = work + k * stride;
-    if (!(row[count] > 0.0)) return 0;
-    double inverse = 1.0 / row[count];
-    for (npy_intp last = count - 1; last >= 0; last = last / LANES * LANES - 1) {
-      npy_intp first = last / LANES * LANES;
-      for (npy_intp at = 0; at <= last; at += MAX_VECTORS * LANES) {
-#define SUBTRACT_FROM(vectors) subtract_from(ltl, nearest, first, last, row, inverse, at, vectors)
-        WITH_VECTORS((last - at) / LANES + 1, SUBTRACT_FROM)
-      }
+    double *row = ltl->work + k * stride, *unscaled = row + wide;
+    for (npy_intp at = 0; at <= count; at += MAX_VECTORS * LANES) {
+#define GATHER_ROW(vectors) gather_row(ltl, k, count, at, vectors)
+      WITH_VECTORS((count - at) / LANES + 1, GATHER_ROW)
     }
-    for (npy_intp v = 0; v <= count / LANES; v++) ((Four *)row)[v] *= inverse;
-    row[ltl->wide + k] = inverse;
-    row[count] = 2.0;
-    for (npy_intp i = count + 1; i % LANES != 0; i++) row[i] = 0.0;
+    if (!(unscaled[count] > 0.0)) return 0;
+    double inverse = 1.0 / unscaled[count];
+    for (npy_intp v = 0; v <= count / LANES; v++)
+      ((Four *)row)[v] = ((const Four *)unscaled)[v] * inverse;
+    row[2 * wide] = inverse;
   }
   return 1;
 }
 
-/* W_kj in the place of L_kj: ``L_kj - 2 L_kj`` and what rows of others give. Vectors from `at` on,
-   where only rows from `at` on have entries. */
-static inline __attribute__((always_inline)) void invert_row(const LtlFactorization *ltl,
-                                                             const npy_intp *nearest,
-                                                             npy_intp count, double *row,
-                                                             npy_intp at, const int vectors)
-{
-  Four sum[MAX_VECTORS];
-  for (int v = 0; v < vectors; v++) sum[v] = ((const Four *)(row + at))[v];
-#pragma GCC unroll 8
-  for (int last = 0; last < vectors; last++) {
-    npy_intp first = at + last * LANES, end = last < vectors - 1 ? first + LANES : count;
-    for (npy_intp i = first; i < end; i++) { /* the nearest last: its own row is known last */
-      const Four *other = (const Four *)(ltl->work + nearest[-i] * ltl->stride + at);
-      for (int v = 0; v <= last; v++) sum[v] -= row[i] * other[v];
-    }
-  }
-  for (int v = 0; v < vectors; v++) ((Four *)(row + at))[v] = sum[v];
-}
-
-/* W = L^-1, which has no entry that L has not, from the base to the tips. The second row of j
-   becomes column j of W D^-1, where it is not zero. */
-static inline __attribute__((always_inline)) void invert_rows(const LtlFactorization *ltl)
-{
-  npy_intp n = ltl->n, stride = ltl->stride;
-  for (npy_intp o = 0; o < n; o++) {
-    npy_intp k = ltl->order[o], count = ltl->start[k + 1] - ltl->start[k];
-    const npy_intp *nearest = ltl->above + ltl->start[k] + count - 1;
-    double *row = ltl->work + k * stride, *columns = ltl->work + ltl->wide;
-    for (npy_intp at = 0; at <= count; at += MAX_VECTORS * LANES) {
-#define INVERT_ROW(vectors) invert_row(ltl, nearest, count, row, at, vectors)
-      WITH_VECTORS((count - at) / LANES + 1, INVERT_ROW)
-    }
-    for (npy_intp i = 0; i < count; i++) {
-      npy_intp at = nearest[-i] * stride;
-      columns[at + k] = row[i] * columns[at + nearest[-i]];
-    }
-  }
-}
-
-/* Some columns of row k of X = W' D^-1 W, in registers: vectors from `at` on. */
+/* Some columns of row k of X: less multiples of the rows of those that carry k. Vectors from `at`
+   on. */
 static inline __attribute__((always_inline)) void
-multiply_row(const LtlFactorization *ltl, npy_intp k, npy_intp at, double *X, const int vectors)
+spread_row(const LtlFactorization *ltl, npy_intp k, npy_intp at, double *X, const int vectors)
 {
-  npy_intp n = ltl->n, stride = ltl->stride, count = ltl->start[k + 1] - ltl->start[k];
+  npy_intp n = ltl->n, count = ltl->start[k + 1] - ltl->start[k];
   const npy_intp *nearest = ltl->above + ltl->start[k] + count - 1;
-  const double *row = ltl->work + k * stride, *columns = ltl->work + ltl->wide + at;
+  const double *row = ltl->work + k * ltl->stride;
   Four sum[MAX_VECTORS];
   for (int v = 0; v < vectors; v++) sum[v] = (Four){0.0, 0.0, 0.0, 0.0};
-  if (k < at + vectors * LANES)
-    for (int v = 0; v < vectors; v++) sum[v] = ((const Four *)(columns + k * stride))[v];
-  for (npy_intp i = 0; i < count && nearest[-i] < at + vectors * LANES; i++) {
-    const Four *column = (const Four *)(columns + nearest[-i] * stride);
-    for (int v = 0; v < vectors; v++) sum[v] += row[i] * column[v];
+  for (npy_intp i = 0; i < count; i++) {
+    const Four *other = (const Four *)(X + nearest[-i] * n + at);
+    for (int v = 0; v < vectors; v++) sum[v] -= row[i] * other[v];
   }
-  npy_intp left = n - at < vectors * LANES ? n - at : vectors * LANES, v = 0;
-  for (; v < left / LANES; v++) ((Four *)(X + k * n + at))[v] = sum[v];
-  for (npy_intp c = v * LANES; c < left; c++) X[k * n + at + c] = sum[v][c % LANES];
+  for (int v = 0; v < vectors; v++) ((Four *)(X + k * n + at))[v] = sum[v];
 }
 
-/* The mirror images of rows `first` to k, which are four, or the last. */
-static inline __attribute__((always_inline)) void mirror_rows(npy_intp n, npy_intp first,
-                                                              npy_intp k, double *X)
+/* The mirror images of four rows from `first` on, or of fewer, which are the last; once more in the
+   work. */
+static inline __attribute__((always_inline)) void
+mirror_rows(const LtlFactorization *ltl, npy_intp first, npy_intp rows, double *X)
 {
-  npy_intp begin = first;
-  const double *a = X + first * n, *b = a + n, *c = b + n, *d = c + n;
-  if (k - first < LANES - 1)
-    begin = 0;
-  else
-    for (npy_intp i = 0; i < first; i++)
-      *(Four *)(X + i * n + first) = (Four){a[i], b[i], c[i], d[i]};
-  for (npy_intp j = first; j <= k; j++)
-    for (npy_intp i = begin; i < j; i++) X[i * n + j] = X[j * n + i];
+  npy_intp n = ltl->n;
+  const double *a = X + first * n, *b = rows > 1 ? a + n : a, *c = rows > 2 ? b + n : b,
+               *d = rows > 3 ? c + n : c;
+  for (npy_intp i = 0; i < first; i++) {
+    const Four across = {a[i], b[i], c[i], d[i]};
+    *(Four *)(ltl->work + i * ltl->stride + 2 * ltl->wide + LANES) = across;
+    if (rows == LANES)
+      *(Four *)(X + i * n + first) = across;
+    else
+      for (npy_intp j = 0; j < rows; j++) X[i * n + first + j] = across[j];
+  }
 }
 
+/* Row k of the square on the diagonal, from what lies between it and the base; and L in the square. */
+static inline __attribute__((always_inline)) Four begin_square(const LtlFactorization *ltl,
+                                                               npy_intp first, npy_intp k,
+                                                               double *L)
+{
+  static const Four units[LANES] = {{1.0}, {0.0, 1.0}, {0.0, 0.0, 1.0}, {0.0, 0.0, 0.0, 1.0}};
+  npy_intp stride = ltl->stride, at = ltl->start[k], count = ltl->start[k + 1] - at, i = 0;
+  const npy_intp *nearest = ltl->above + at + count - 1;
+  const double *row = ltl->work + k * stride, *across = ltl->work + 2 * ltl->wide + LANES;
+  Four sum = units[k - first] * row[2 * ltl->wide];
+  for (; i < count && nearest[-i] < first; i++)
+    sum -= row[i] * *(const Four *)(across + nearest[-i] * stride);
+  for (; i < count; i++) L[nearest[-i] - first] = row[i];
+  return sum;
+}
+
+/* The square of X on the diagonal, where those rows cross: all numbers stay in registers. */
+static inline __attribute__((always_inline)) void
+fill_square(const LtlFactorization *ltl, npy_intp first, npy_intp rows, double *X)
+{
+  double square[LANES][LANES] = {{0.0}};
+  double L[LANES][LANES] = {{0.0}};
+  for (npy_intp k = 0; k < rows; k++)
+    *(Four *)square[k] = begin_square(ltl, first, first + k, L[k]);
+#pragma GCC unroll 4
+  for (int k = 0; k < LANES; k++) {
+#pragma GCC unroll 4
+    for (int j = 0; j <= k; j++) {
+      double entry = square[k][j];
+#pragma GCC unroll 4
+      for (int l = 0; l < k; l++) entry -= L[k][l] * square[l][j];
+      square[k][j] = square[j][k] = entry;
+    }
+  }
+  if (rows == LANES)
+    for (int k = 0; k < LANES; k++)
+      *(Four *)(X + (first + k) * ltl->n + first) =
+          (Four){square[k][0], square[k][1], square[k][2], square[k][3]};
+  else
+    for (npy_intp k = 0; k < rows; k++)
+      for (npy_intp j = 0; j < rows; j++) X[(first + k) * ltl->n + first + j] = square[k][j];
+}
+
+/* As ``L X = D^-1 L'^-1``, whose lower half is D^-1, row k of X up to its diagonal follows from the
+   rows of those that carry k. */
 CLONES("avx512f", "avx2")
 int invert_ltl(const LtlFactorization *ltl, const double *H, double *X)
 {
   npy_intp n = ltl->n;
   if (!factor_rows(ltl, H)) return 0;
-  invert_rows(ltl);
-  for (npy_intp at = 0; at < n; at += PANEL)
-    for (npy_intp k = at; k < n; k++) {
-#define MULTIPLY_ROW(vectors) multiply_row(ltl, k, at, X, vectors)
-      npy_intp vectors = (k - at) / LANES + 1;
-      WITH_VECTORS(vectors < PANEL / LANES ? vectors : PANEL / LANES, MULTIPLY_ROW)
-    }
-  int finite = 1;
-  for (npy_intp k = 0; k < n; k++) {
-    finite &= X[k * n + k] <= DBL_MAX;
-    if (k % LANES == LANES - 1 || k == n - 1) mirror_rows(n, k / LANES * LANES, k, X);
+  for (npy_intp first = 0; first < n; first += LANES) {
+    npy_intp rows = n - first < LANES ? n - first : LANES;
+    for (npy_intp k = first; k < first + rows; k++)
+      for (npy_intp at = 0; at < first; at += MAX_VECTORS * LANES) {
+#define SPREAD_ROW(vectors) spread_row(ltl, k, at, X, vectors)
+        WITH_VECTORS((first - at) / LANES, SPREAD_ROW)
+      }
+    mirror_rows(ltl, first, rows, X);
+    fill_square(ltl, first, rows, X);
   }
+  int finite = 1;
+  for (npy_intp k = 0; k < n; k++) finite &= X[k * n + k] <= DBL_MAX;
   return finite;
 }

@@ -27,6 +27,17 @@ static int is_unit(const StateValidator *validator, const double *x)
   return fabs(length - 1.0) <= validator->quaternion_tolerance;
 }
 
+/* Whether `normalize` would change nothing, for sure: a length is nearer to 1 than its square. */
+static int is_normalized(const StateValidator *validator, const double *q)
+{
+  for (npy_intp k = 0; k < validator->quaternions.count; k++) {
+    const double *x = q + validator->quaternions.index[k];
+    const double square = ((x[0] * x[0] + x[1] * x[1]) + x[2] * x[2]) + x[3] * x[3];
+    if (!(fabs(square - 1.0) <= validator->unit)) return 0;
+  }
+  return 1;
+}
+
 int all_units(const StateValidator *validator, const double *q)
 {
   for (npy_intp k = 0; k < validator->quaternions.count; k++)
@@ -111,7 +122,7 @@ Status read_position(const StateValidator *validator, LoopMemory *memory, PyObje
   const double *numbers = vector_of(given, size);
   if (numbers == NULL || !all_within(numbers, size, validator->largest_position)) return UNREAD;
   *q = into;
-  if (size == validator->nq && validator->quaternions.count == 0)
+  if (size == validator->nq && is_normalized(validator, numbers))
     *q = numbers;
   else if (size == validator->nq) {
     memcpy(into, numbers, size * sizeof *into);

@@ -32,7 +32,7 @@ from rbda_ros.kernels.methods import Methods
 from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.robot import (
     actuation,
-    completion,
+    closing_call,
     contact_derivatives,
     contact_dynamics,
     conversion,
@@ -118,8 +118,8 @@ class Robot(Operations):
     convert = conversion.convert
     actuation = actuation.actuation
     feedforward = feedforward_call.feedforward
-    closure_kernel = completion.closure_kernel
-    completion = completion.completion
+    closure_kernel = closing_call.closure_kernel
+    completion = closing_call.completion
     motor_command = motor_command.motor_command
     parameters = linear_dynamics.parameters
     base_parameters = linear_dynamics.base_parameters

@@ -16,6 +16,8 @@ from lxml import etree
 
 from rbda_ros.cluster_tree.spanning_tree import Frame, frame_of
 from rbda_ros.description import sdf_visuals
+from rbda_ros.description.mjcf_compiler import compile_mjcf
+from rbda_ros.description.mjcf_names import Names
 from rbda_ros.description.model import CutJoint, Inertia
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import urdf_text
@@ -23,14 +25,15 @@ from rbda_ros.description.urdf import read_pose
 from rbda_ros.description.xml_text import LARGEST_TEXT, child, children, parse_xml
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array, align_z
-from rbda_ros.view.forms import Colour, Kind, Shape, ball, box, capsule, cylinder, mesh
-from rbda_ros.view.mjcf_shapes import mjcf_shapes
+from rbda_ros.view.forms import Colour, Kind, Shape, Triangles, ball, box, capsule, cylinder, mesh
 
 LARGEST_MESH = 64 * 1024 * 1024
 """Bytes of a mesh file that is drawn; a page of larger ones would not move."""
 
 LFS_POINTER = b"version https://git-lfs"
 """First bytes of a pointer file of Git LFS."""
+COLLISION_GROUP = 3
+"""Geoms of this group and above are by convention not drawn."""
 
 
 class MeshError(Exception):
@@ -287,3 +290,65 @@ def inertia_box(inertia: Inertia) -> tuple[Array, Frame]:
     squares = 6.0 * (values.sum() - 2.0 * values) / i.mass
     edges = np.sqrt(np.maximum(squares, SMALLEST**2))
     return edges, at @ Frame(axes, np.zeros(3))
+
+
+def mjcf_shapes(
+    robot: Robot, source: str | os.PathLike[str], text: str
+) -> tuple[list[Shape], tuple[str, ...]]:
+    """A shape for each geom, drawn or for collisions; notes on those that are left out."""
+    report = Report()
+    model = compile_mjcf(source, text, report)
+    if model is None:
+        return [], ()
+    names, shapes = Names(model), list[Shape]()
+    for g in range(model.ngeom):
+        place = robot.spanning_tree.links.get(names.body(model.geom_bodyid[g]))
+        if place is not None:
+            at = place.frame @ Frame(_matrix(model.geom_quat[g]), np.array(model.geom_pos[g]))
+            shape = _geom_shape(model, g, place.body, at)
+            if shape is not None and model.geom_group[g] >= COLLISION_GROUP:
+                shapes.append(replace(shape, kind="collision"))
+            elif shape is not None:
+                shapes.append(replace(shape, colour=_geom_colour(model, g)))
+    return shapes, report.warnings
+
+
+def _geom_colour(model: Any, g: int) -> Colour:
+    """Colour of a geom: of its material, where it has one."""
+    material = int(model.geom_matid[g])
+    rgba = model.geom_rgba[g] if material < 0 else model.mat_rgba[material]
+    red, green, blue = (round(255.0 * float(part)) for part in rgba[:3])
+    return red, green, blue
+
+
+def _geom_shape(model: Any, g: int, body: int, at: Frame) -> Shape | None:
+    """The shape of a geom in a frame of a body; None for planes, height fields and the like."""
+    import mujoco
+
+    kinds, kind = mujoco.mjtGeom, int(model.geom_type[g])
+    a, b, c = (float(size) for size in model.geom_size[g])
+    if kind == int(kinds.mjGEOM_MESH):
+        m = int(model.geom_dataid[g])
+        v, f = int(model.mesh_vertadr[m]), int(model.mesh_faceadr[m])
+        vertices = np.array(model.mesh_vert[v : v + int(model.mesh_vertnum[m])], float)
+        faces = np.array(model.mesh_face[f : f + int(model.mesh_facenum[m])])
+        return mesh(body, "visual", Triangles(vertices, faces), at)
+    if kind == int(kinds.mjGEOM_BOX):
+        return box(body, "visual", (2 * a, 2 * b, 2 * c), at)
+    if kind == int(kinds.mjGEOM_SPHERE):
+        return ball(body, "visual", a, at)
+    if kind == int(kinds.mjGEOM_ELLIPSOID):
+        return ball(body, "visual", (a, b, c), at)
+    if kind == int(kinds.mjGEOM_CYLINDER):
+        return cylinder(body, "visual", a, 2 * b, at)
+    if kind == int(kinds.mjGEOM_CAPSULE):
+        return capsule(body, "visual", a, 2 * b, at)
+    return None
+
+
+def _matrix(quaternion: Any) -> Any:
+    import mujoco
+
+    R = np.zeros(9)
+    mujoco.mju_quat2Mat(R, np.array(quaternion, dtype=float))
+    return R.reshape(3, 3)

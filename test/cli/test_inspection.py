@@ -14,8 +14,7 @@ from benchmark.parallel_chains import parallel_chains
 from rbda_ros import load_robot
 from rbda_ros.cli import inspection
 from rbda_ros.cli.inspection import add_parser, constraint_facts, output_bodies, run, table
-from rbda_ros.description.constraint_reader import CONSTRAINT_TYPES
-from rbda_ros.description.loop_file import read_loop_file
+from rbda_ros.description.loop_file import CONSTRAINT_TYPES, read_loop_file
 from rbda_ros.description.report import Report
 from rbda_ros.description.yaml_text import parse_yaml
 

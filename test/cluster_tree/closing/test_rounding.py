@@ -6,7 +6,7 @@ from parallel_robots import spherical_manipulator
 
 from rbda_ros import DescriptionError, InputError, load_robot
 from rbda_ros.cluster_tree.closing.tolerances import NEARLY_CLOSED, ON_LOOPS, rounding_gap
-from rbda_ros.description.precision import significant_digits
+from rbda_ros.description.source import significant_digits
 
 
 @pytest.mark.parametrize("digits", [15, 8, 6, 5])
