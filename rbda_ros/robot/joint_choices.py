@@ -126,19 +126,21 @@ def determining_positions(
     coordinates = tree.coordinates
     chosen: dict[str, int] = {}
     base = 1 if coordinates.base_nq else 0
-    for node in tree.clusters[base:]:
+    for node in tree.clusters:
         joints = [body.joint.name for body in node.bodies]
-        given = [i for i, joint in enumerate(joints) if joint in names]
+        fixed = [i for i, number in enumerate(node.numbers) if number == base]  # the floating base
+        given = [i for i, joint in enumerate(joints) if joint in names and i not in fixed]
         owners = [i for i, place in enumerate(node.velocity_ranges) for _ in place]
-        independent = [owners[j] for j in node.independent]
+        independent = [owners[j] for j in node.independent if owners[j] not in fixed]
         if set(independent) <= set(given):
             given = sorted(independent)
         elif node.loop is not None:
             try:  # as many as y has, but some of them may say the same
-                determining_in_cluster(node, given, node.home)
+                determining_in_cluster(node, fixed + given, node.home)
             except InputError:
                 return None
-        if len(given) != node.ny or any(node.bodies[i].model.nq != 1 for i in given):
+        free = node.ny - (coordinates.base_nv if fixed else 0)
+        if len(given) != free or any(node.bodies[i].model.nq != 1 for i in given):
             return None
         chosen.update({joints[i]: coordinates.scalar_positions[joints[i]] for i in given})
     if not set(names) <= set(coordinates.joints):

@@ -316,6 +316,12 @@ def test_conversion_in_both_directions_to_the_last_bit(tmp_path, machine_code):
     assert call("joints_to_motors", np.full(2, 9.0), *[None] * 7) == CODE["NOT_CLOSED"]
 
 
+def test_conversion_of_joints_in_a_loop_with_a_floating_base(tmp_path, machine_code):
+    """The rotor of the shoulder turns on the base, so its loop contains the base."""
+    conversion = Conversion(Robot(MECHANISMS["rotors"].tree()), tmp_path)
+    assert conversion.follow(5) == {0: 10}
+
+
 @every_robot
 def test_conversion_of_every_robot_to_the_last_bit(name, tmp_path, machine_code):
     assert exported(Conversion, robot_of(name), tmp_path).follow(1000)[0] > 100
