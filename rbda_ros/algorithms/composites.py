@@ -117,7 +117,8 @@ def bodies_inward(
     for inside, output in zip(node.inside, node.output, strict=True):
         outside = None if node.parent is None or output is None else (node.parent, output)
         before.append(outside if inside is None else (k, inside))
-    parts = zip(joint.J.X_up, ca.vertsplit(joint.SG, 6), before, strict=True)
+    transforms = [X.joined() for X in joint.J.X_up]
+    parts = zip(transforms, ca.vertsplit(joint.SG, 6), before, strict=True)
     return [(i, *part) for i, part in enumerate(parts)][::-1]
 
 
