@@ -124,7 +124,7 @@ def _motions(
     args: argparse.Namespace, robot: Robot, settings: Settings, notes: list[str]
 ) -> Iterator[Motion]:
     """Motions of all recordings; what is wrong with one of them is noted, and costs no other."""
-    from rbda_ros.recordings.motions import read_motions
+    from rbda_ros.recordings.identification import read_motions
     from rbda_ros.recordings.sources import find_recordings, local_copy
 
     found = 0

@@ -13,7 +13,15 @@ from rbda_ros.algorithms.feedforward import TERMS
 from rbda_ros.cluster_tree.closing import tolerances
 from rbda_ros.cluster_tree.inertial_parameters import parameter_map
 from rbda_ros.errors import InputError
-from rbda_ros.exports.c_builder import Builder, as_float, closing_source, gate_source, shared_source
+from rbda_ros.exports.c_builder import (
+    Builder,
+    as_float,
+    closing_source,
+    cmake_text,
+    example_text,
+    gate_source,
+    shared_source,
+)
 from rbda_ros.exports.joint_spaces import commanded_space, measured_space
 from rbda_ros.exports.motion_code import (
     add_close,
@@ -24,7 +32,6 @@ from rbda_ros.exports.motion_code import (
     add_payload,
 )
 from rbda_ros.exports.operation_code import add_operation, c_identifier, operation_names
-from rbda_ros.exports.project_files import cmake_text, example_text
 from rbda_ros.kernels.export import (
     RESTRICT,
     comment,

@@ -32,17 +32,17 @@ from rbda_ros.kernels.methods import Methods
 from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.robot import (
     actuation,
-    completion,
+    closing_call,
     contact_derivatives,
     contact_dynamics,
     conversion,
     feedforward_call,
     frames,
     friction_dynamics,
+    kinematic_tasks,
     linear_dynamics,
     motor_command,
     random_states,
-    task_kinematics,
 )
 from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
@@ -113,13 +113,13 @@ class Robot(Operations):
     """
 
     operational_space_inertia = frames.operational_space_inertia
-    inverse_kinematics = task_kinematics.inverse_kinematics
-    inverse_kinematics_step = task_kinematics.inverse_kinematics_step
+    inverse_kinematics = kinematic_tasks.inverse_kinematics
+    inverse_kinematics_step = kinematic_tasks.inverse_kinematics_step
     convert = conversion.convert
     actuation = actuation.actuation
     feedforward = feedforward_call.feedforward
-    closure_kernel = completion.closure_kernel
-    completion = completion.completion
+    closure_kernel = closing_call.closure_kernel
+    completion = closing_call.completion
     motor_command = motor_command.motor_command
     parameters = linear_dynamics.parameters
     base_parameters = linear_dynamics.base_parameters

@@ -8,9 +8,8 @@ from rosbags.rosbag2 import Reader
 
 from rbda_ros import Payload, load_robot
 from rbda_ros.control.settings import Settings
-from rbda_ros.recordings.identification import identify_motions
+from rbda_ros.recordings.identification import identify_motions, read_motions
 from rbda_ros.recordings.label_file import Job, Model, Options, label_file
-from rbda_ros.recordings.motions import read_motions
 
 RATE, COUNT = 200.0, 300
 SUBSTEPS = 4

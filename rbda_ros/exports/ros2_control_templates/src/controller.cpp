@@ -205,6 +205,12 @@ private:
       const double given = parameters_.effort_limits[k];
       limits_[k] =
           given > 0.0 ? std::fmin(given, myrobot_effort_limits[k]) : myrobot_effort_limits[k];
+      if (!std::isfinite(limits_[k])) {
+        RCLCPP_WARN(get_node()->get_logger(),
+                    "%s has no effort limit in the description: near a dead point its effort grows"
+                    " without bound; give effort_limits",
+                    parameters_.motors[k].c_str());
+      }
     }
     rules_ = {limits_.data(), parameters_.effort_rate, nanoseconds(parameters_.ramp_time),
               nanoseconds(parameters_.ramp_after_pause)};

@@ -1,7 +1,7 @@
 """The history of joint states is bounded, in time and number."""
 
-from rbda_ros.node import recent_states
-from rbda_ros.node.recent_states import RecentStates
+from rbda_ros.node import stream_topics
+from rbda_ros.node.stream_topics import RecentStates
 
 SECOND = 10**9
 
@@ -24,7 +24,7 @@ def test_forgets_what_is_from_the_future():
 
 
 def test_is_bounded_in_number(monkeypatch):
-    monkeypatch.setattr(recent_states, "MAX_STATES", 3)
+    monkeypatch.setattr(stream_topics, "MAX_STATES", 3)
     recent = RecentStates(None)
     recent.window = 60.0
     for k in range(10):
