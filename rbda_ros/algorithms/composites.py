@@ -117,8 +117,7 @@ def bodies_inward(
     for inside, output in zip(node.inside, node.output, strict=True):
         outside = None if node.parent is None or output is None else (node.parent, output)
         before.append(outside if inside is None else (k, inside))
-    transforms = [X.joined() for X in joint.J.X_up]
-    parts = zip(transforms, ca.vertsplit(joint.SG, 6), before, strict=True)
+    parts = zip(joint.J.X_up, ca.vertsplit(joint.SG, 6), before, strict=True)
     return [(i, *part) for i, part in enumerate(parts)][::-1]
 
 
@@ -145,7 +144,10 @@ def composites(
     found[None] = single_body(at_base, AT_REST)
     for k in tree.inward():
         for i, X, _, before in bodies_inward(tree, joints, k):
-            carried = found[k, i].carried(X, AT_REST if U is None else U[k, i])
+            if U is None:
+                carried = found[k, i].carried(X, AT_REST)
+            else:
+                carried = found[k, i].carried(X.joined(), U[k, i])
             found[before] = found[before] + carried
     total = found.pop(None)
     return {place: each for place, each in found.items() if place is not None}, total
