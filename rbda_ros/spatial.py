@@ -136,6 +136,20 @@ class Transform:
         """The transform without its translations."""
         return Transform(tuple((E, None) for E, _ in self.steps))
 
+    def joined(self) -> Transform:
+        """The same, where a rotation with two zeros at most and the one that follows are one step.
+
+        That takes less where several vectors are turned.
+        """
+        steps = list(self.steps[:1])
+        for E, r in self.steps[1:]:
+            before, at = steps[-1]
+            if r is None and E is not None and before is not None and before.nnz() >= 7:
+                steps[-1] = E @ before, at
+            else:
+                steps.append((E, r))
+        return Transform(tuple(steps))
+
     def congruence(self, inertia: Matrix) -> Matrix:
         """``X' I X`` of a symmetric I (6 x 6): an inertia from B to A coordinates.
 

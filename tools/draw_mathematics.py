@@ -12,7 +12,7 @@ matplotlib.rcParams |= {"svg.hashsalt": "rbda_ros", "font.size": 11, "svg.fontty
 from matplotlib import pyplot  # noqa: E402
 
 from rbda_ros import load_robot  # noqa: E402
-from rbda_ros.view.assembly_branches import branches  # noqa: E402
+from rbda_ros.view.posing import branches  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 BLUE, ORANGE, GREEN, GREY, RED = "#4c78a8", "#f58518", "#54a24b", "#9a9aa2", "#dc141e"

@@ -144,7 +144,10 @@ def composites(
     found[None] = single_body(at_base, AT_REST)
     for k in tree.inward():
         for i, X, _, before in bodies_inward(tree, joints, k):
-            carried = found[k, i].carried(X, AT_REST if U is None else U[k, i])
+            if U is None:
+                carried = found[k, i].carried(X, AT_REST)
+            else:
+                carried = found[k, i].carried(X.joined(), U[k, i])
             found[before] = found[before] + carried
     total = found.pop(None)
     return {place: each for place, each in found.items() if place is not None}, total

@@ -92,7 +92,7 @@ def _entries(
                 F = F + found[k, i].forces(motions[k, i])
                 forms = forms + found[k, i].forms(SG)
             yield l, SG.T @ F, of_row
-            others = arriving.get(before, nothing)
+            others, X = arriving.get(before, nothing), X.joined()
             carried = carried_forms(forms, X, U[l, i])
             arriving[before] = others[0] + X.T @ F, others[1] + carried
         l = tree.clusters[l].parent

@@ -81,13 +81,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if (program := _programs().get(arguments.command)) is not None:
         return int(program.run(arguments))
     if arguments.mujoco:
-        from rbda_ros.demo.closed_loop import SECONDS
+        from rbda_ros.demo.closed_loop import SECONDS, report
         from rbda_ros.demo.closed_loop import run as run_mujoco
 
         code = run_mujoco(arguments.picture, arguments.seconds or SECONDS)
         if code == 0:
-            from rbda_ros.demo.contact_alarm import report
-
             print(report())
         return code
     from rbda_ros.demo.run import run as run_demo

@@ -39,10 +39,10 @@ from rbda_ros.robot import (
     feedforward_call,
     frames,
     friction_dynamics,
+    kinematic_tasks,
     linear_dynamics,
     motor_command,
     random_states,
-    task_kinematics,
 )
 from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
@@ -113,8 +113,8 @@ class Robot(Operations):
     """
 
     operational_space_inertia = frames.operational_space_inertia
-    inverse_kinematics = task_kinematics.inverse_kinematics
-    inverse_kinematics_step = task_kinematics.inverse_kinematics_step
+    inverse_kinematics = kinematic_tasks.inverse_kinematics
+    inverse_kinematics_step = kinematic_tasks.inverse_kinematics_step
     convert = conversion.convert
     actuation = actuation.actuation
     feedforward = feedforward_call.feedforward

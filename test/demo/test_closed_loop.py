@@ -1,4 +1,4 @@
-"""MuJoCo as the hardware: the exact model follows, the open chain does not."""
+"""MuJoCo as the hardware: the exact model follows and finds forces, the open chain does not."""
 
 import numpy as np
 import pytest
@@ -41,3 +41,15 @@ def test_the_command_runs_the_node_beside_it(graph, tmp_path):
     rows = tracked(graph, picture)
     assert rows["exact, by the node"] < rows["open chain"] / 10.0
     assert picture.read_text().lstrip().startswith("<?xml")
+
+
+def test_a_known_force_is_found_to_two_percent():
+    np.testing.assert_allclose(
+        closed_loop.found_force(), closed_loop.FORCE, atol=0.02 * np.linalg.norm(closed_loop.FORCE)
+    )
+
+
+def test_the_open_chain_raises_a_false_alarm():
+    with_loops, without = closed_loop.false_alarms()
+    assert with_loops < 1.5  # [N m]
+    assert without > 4.0 * with_loops

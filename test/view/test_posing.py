@@ -8,7 +8,7 @@ import yaml
 from mechanism_table import MECHANISMS
 
 from rbda_ros import DescriptionError, Robot, load_robot
-from rbda_ros.view.posing import NEAR_DEAD_POINT, Poser, open_robot
+from rbda_ros.view.posing import NEAR_DEAD_POINT, Poser, assembly_yaml, branches, open_robot
 from rbda_ros.view.sliders import drives
 
 COOKBOOK = "docs/cookbook"
@@ -21,6 +21,7 @@ constraints:
     successor: {link: rocker_link, xyz: [0, 0, 0.25]}
     axis: [0, 1, 0]
 """
+FILES = "docs/cookbook/four_bar.urdf", "docs/cookbook/four_bar.yaml"
 
 
 def cookbook(name):
@@ -139,3 +140,24 @@ def test_one_that_closes_has_no_gap():
     files = "docs/cookbook/parallel_ankle.urdf", "docs/cookbook/parallel_ankle.yaml"
     poser = open_robot(*files, floating_base=False)
     assert not poser.home.troubles and len(poser.home.loops) == 2
+
+
+def test_a_four_bar_has_two_branches_and_each_loads_again():
+    robot = load_robot(*FILES)
+    found = branches(robot, robot.tree.clusters[0].name, robot.tree.home)
+    assert len(found) == 2
+    np.testing.assert_array_equal(found[0], robot.tree.home)
+    with open(FILES[1]) as file:
+        loops = yaml.safe_load(file)
+    for q in found:
+        assert robot.state(q).residual < 1e-9
+        assert q[0] == found[0][0]  # the crank stays
+        picked = yaml.safe_load(assembly_yaml(robot, q))
+        again = load_robot(FILES[0], loops | picked)
+        np.testing.assert_allclose(again.tree.home, q, atol=1e-3)
+
+
+def test_gears_have_no_branches():
+    robot = load_robot("docs/cookbook/gear.urdf", "docs/cookbook/gear.yaml")
+    assert len(branches(robot, robot.tree.clusters[0].name, robot.tree.home)) == 1
+    assert yaml.safe_load(assembly_yaml(robot, robot.neutral())) is None
