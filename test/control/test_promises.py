@@ -101,6 +101,8 @@ class Player:
             self._happened("deactivate")
             self.time += step.wait
             self._happened("activate")
+            if self.simulated:  # an active node looks at the time at once
+                self._tick()
         elif isinstance(step, Jump):
             if self.simulated and step.by > 0:
                 self.time += step.by
