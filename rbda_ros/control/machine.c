@@ -308,7 +308,22 @@ static void end_replaced(machine_t *m, const config_t *config)
     if (g == ARRAY_GATE && !config->settings.commands_from_joints)
       fields |= standing_fields(m, g) & VELOCITY_FIELD;
     end_fields(m, &sink, g, fields, moment);
+    if (fields & EFFORT_FIELD) m->pending_ends[g] = true;
   }
+}
+
+/* Send what a new configuration left to be sent, before anything else. Rate limits count from now,
+ * when these zeros go out, not from when they were written. */
+static moment_t begin(machine_t *m, const sink_t *sink, moment_t moment)
+{
+  send_pending(m, sink);
+  if (m->config == NULL) return moment;
+  moment = follow_steady(m->state, moment);
+  for (int g = 0; g < GATES; g++) {
+    if (m->pending_ends[g]) m->state->gates[g].time = moment.steady;
+    m->pending_ends[g] = false;
+  }
+  return moment;
 }
 
 /* What was last sent on a topic, by the names of the motors. */
@@ -469,9 +484,8 @@ static int64_t watch_topic(machine_t *m, const sink_t *sink, int gate, moment_t 
 int64_t machine_tick(machine_t *m, const sink_t *sink, moment_t moment)
 {
   int64_t next = INT64_MAX;
-  send_pending(m, sink);
+  moment = begin(m, sink, moment);
   if (m->config == NULL) return next;
-  moment = follow_steady(m->state, moment);
   for (int g = 0; g < GATES; g++) {
     const int64_t due = watch_topic(m, sink, g, moment);
     next = due < next ? due : next;
@@ -491,9 +505,8 @@ static void zero_after_rejection(machine_t *m, const sink_t *sink, int topic, mo
 
 void machine_stop(machine_t *m, const sink_t *sink, moment_t moment)
 {
-  send_pending(m, sink);
+  moment = begin(m, sink, moment);
   if (m->config == NULL) return;
-  moment = follow_steady(m->state, moment);
   for (int g = 0; g < GATES; g++) {
     if (m->config->settings.on_stale != STALE_NOTHING)
       end_fields(m, sink, g, standing_fields(m, g), moment);
@@ -506,10 +519,9 @@ void machine_stop(machine_t *m, const sink_t *sink, moment_t moment)
 bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *data, size_t size,
                   moment_t moment)
 {
-  send_pending(m, sink);
+  moment = begin(m, sink, moment);
   if (m->config == NULL) return false;
   const request_t before = m->request;
-  moment = follow_steady(m->state, moment);
   begin_moment(m, moment);
   m->detail.joint = NOWHERE;
   m->others = false;

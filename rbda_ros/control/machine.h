@@ -324,8 +324,9 @@ typedef struct {
   double apart;         /* largest contradiction in the last evaluation, over its scale */
   double contradiction; /* largest since it was read; and whose */
   int contradicting;
-  const route_t *route; /* that answered last */
-  message_t *pending;   /* zeros for motors that the configuration does not have any more */
+  const route_t *route;     /* that answered last */
+  message_t *pending;       /* zeros for motors that the configuration does not have any more */
+  bool pending_ends[GATES]; /* the topics that these zeros end */
 } machine_t;
 
 /* Where messages go. */

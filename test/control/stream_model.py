@@ -145,6 +145,7 @@ class WholeStreamModel:
         self.last_used: frozenset[str] = frozenset()  # joints of the last answer
         self.terms = settings.terms
         self.pending: dict[str, np.ndarray] = {}
+        self.pending_ends: set[str] = set()  # topics whose efforts these zeros end
         self.steady = NEVER
         self.requested: Key | None = None
         self.prepared: dict[Key, bool] = {}  # whether those joints determine the others
@@ -212,10 +213,15 @@ class WholeStreamModel:
             efforts = gone and self.standing[topic]
             speeds = topic in self.speeds and (gone or other_source)
             self._end(topic, efforts, speeds, self.steady, self.pending)
+            if efforts:
+                self.pending_ends.add(topic)
 
     def take_pending(self, steady: int) -> dict[str, np.ndarray]:
-        """Messages that were due before this one."""
+        """Messages that were due before this one. They go out now, from which rate limits count."""
         self.steady, pending, self.pending = steady, self.pending, {}
+        for topic in self.pending_ends:
+            self.gates[topic].time = steady
+        self.pending_ends.clear()
         return pending
 
     def stop(self, steady: int) -> Numbers:

@@ -173,6 +173,9 @@ def test_motors_that_a_new_robot_lacks_get_zeros_before_anything_else():
     names, _, _, _, effort = sent[0]
     assert names == ["hip", "knee"] and not np.frombuffer(effort).any()
     assert sent[1][0] == ["hip", "ankle"]
+    assert not np.frombuffer(sent[1][4]).any()  # no time has passed since the zeros went out
+    feed.wait(1)
+    assert np.abs(feed.states([0.0, 0.0])["feedforward"]).max() == pytest.approx(0.1)
 
 
 def test_the_same_motors_go_on_from_where_they_were(arm):
