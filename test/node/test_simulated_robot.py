@@ -46,10 +46,10 @@ def test_it_falls_holds_pauses_and_starts_anew(graph):
 
     efforts = client.publisher(Float64MultiArray, "simulated_robot/effort_array")
     wrong = Float64MultiArray(data=[1.0, 2.0])
-    efforts.publish(wrong)
 
     def rises():
-        """Twice the effort that holds it at the horizontal."""
+        """Twice the effort that holds it at the horizontal, after an array that is rejected."""
+        efforts.publish(wrong)
         efforts.publish(Float64MultiArray(data=[2.0 * HOLD]))
         return states[-1].position[0] > 1.0
 
