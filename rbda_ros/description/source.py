@@ -84,7 +84,7 @@ def _is_xacro(text: str) -> bool:
     return "<robot" in text and _XACRO.search(_COMMENT.sub("", text)) is not None
 
 
-MOST_BESIDE = 300
+MAX_NEIGHBOURS = 300
 """Folders beside a package that are looked at."""
 _NAME_OF_PACKAGE = re.compile(r"<name>\s*([A-Za-z]\w*)\s*</name>")
 
@@ -123,7 +123,7 @@ def _packages_beside(path: Path) -> Iterator[None]:
     """
     packages: dict[str, Path] = {}
     own = next((up for up in path.absolute().parents if (up / "package.xml").is_file()), None)
-    for folder in () if own is None else (own, *sorted(own.parent.iterdir())[:MOST_BESIDE]):
+    for folder in () if own is None else (own, *sorted(own.parent.iterdir())[:MAX_NEIGHBOURS]):
         manifest = folder / "package.xml"
         if manifest.is_file() and (
             match := _NAME_OF_PACKAGE.search(manifest.read_text("utf-8", "replace"))
