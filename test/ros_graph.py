@@ -28,7 +28,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 import rbda_ros
-from rbda_ros.node.services.slow_services import SERVICE_QOS
+from rbda_ros.node.slow_services import SERVICE_QOS
 
 # [s]; nothing waits this long when all is well, and a loaded machine is slow.
 PATIENCE = 60.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))

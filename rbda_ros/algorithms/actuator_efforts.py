@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from rbda_ros.cluster_tree.effort_map import minimum_norm_efforts
+from rbda_ros.cluster_tree.cluster_joint import minimum_norm_efforts
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 

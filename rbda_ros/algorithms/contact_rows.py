@@ -15,7 +15,7 @@ import casadi as ca
 from rbda_ros.algorithms.kinematics import on_cluster
 from rbda_ros.algorithms.motion import Clustered, gravity
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
-from rbda_ros.cluster_tree.coordinates import ranges
+from rbda_ros.cluster_tree.spanning_tree import ranges
 from rbda_ros.cluster_tree.straight_line import factor_symmetric
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, constant, skew

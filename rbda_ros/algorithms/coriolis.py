@@ -33,7 +33,7 @@ from rbda_ros.algorithms.motion import (
     velocities,
 )
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
-from rbda_ros.cluster_tree.coordinates import ranges
+from rbda_ros.cluster_tree.spanning_tree import ranges
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, constant
 

@@ -30,7 +30,7 @@ from rbda_ros.algorithms.motion import (
 )
 from rbda_ros.algorithms.rnea import body_forces, inverse_dynamics
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
-from rbda_ros.cluster_tree.coordinates import ranges
+from rbda_ros.cluster_tree.spanning_tree import ranges
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, constant
 

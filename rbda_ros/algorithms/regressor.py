@@ -21,7 +21,7 @@ from rbda_ros.algorithms.motion import (
     velocities,
 )
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
-from rbda_ros.cluster_tree.inertial_parameters import parameter_map
+from rbda_ros.cluster_tree.spanning_tree import parameter_map
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, constant, skew
 

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from rbda_ros.algorithms.loop_motion import independent_velocity, spanning_motion
-from rbda_ros.cluster_tree.effort_map import driven_coordinates, minimum_norm_efforts
+from rbda_ros.cluster_tree.cluster_joint import driven_coordinates, minimum_norm_efforts
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rbda_ros.cli.label import add_model_arguments, read_model, read_settings
-from rbda_ros.control.parameter_maps import joint_gains
-from rbda_ros.control.settings import ParameterError
+from rbda_ros.control.settings import ParameterError, joint_gains
 from rbda_ros.errors import InputError, ModelError
 
 

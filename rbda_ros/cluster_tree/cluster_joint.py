@@ -13,10 +13,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.cluster_tree.coordinates import ranges
 from rbda_ros.cluster_tree.loops import Loop
-from rbda_ros.cluster_tree.spanning_tree import Body
-from rbda_ros.spatial import Matrix, Transform, constant, cross_force, cross_motion, mirrored
+from rbda_ros.cluster_tree.spanning_tree import Body, ranges
+from rbda_ros.cluster_tree.straight_line import least_squares, pivoted_columns
+from rbda_ros.spatial import Matrix, Transform, constant, cross_force, mirrored
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +109,6 @@ class ClusterNode:
     def velocity_ranges(self) -> tuple[range, ...]:
         """Where each body's joint velocity is in qd_k."""
         return ranges(body.model.nv for body in self.bodies)
-
-
-def stack_cross_motion(v: Matrix, m: Matrix) -> Matrix:
-    """Clustered ``v x m``, body by body."""
-    return ca.vertcat(*(cross_motion(v[i : i + 6], m[i : i + 6]) for i in range(0, v.rows(), 6)))
 
 
 def stack_cross_force(v: Matrix, f: Matrix) -> Matrix:
@@ -252,13 +247,6 @@ class ClusterJoint:
         """Motion subspace at the tree joints (6n x ny); J S G is S_k of (15)."""
         return self.S @ self.G
 
-    def velocity_product(self, v: Matrix) -> Matrix:
-        """stack(ring-S_i qd_i + v_i x S_i qd_i) of the tree joints: the second part of (19).
-
-        In the paper's velocities; the algorithms use those of `algorithms.motion`.
-        """
-        return self.ring_S_qd + stack_cross_motion(v, self.S_qd)
-
 
 def cluster_joint(node: ClusterNode, parent_rows: int, q: Matrix, yd: Matrix) -> ClusterJoint:
     """Evaluate a cluster joint (Chignoli 2024, Algorithm 1, lines 4 to 13).
@@ -290,3 +278,30 @@ def cluster_joint(node: ClusterNode, parent_rows: int, q: Matrix, yd: Matrix) ->
         G=G,
         g=node.bias(q, qd),
     )
+
+
+def driven_coordinates(G: NDArray[np.float64], actuated: Sequence[int]) -> tuple[int, ...]:
+    """Columns of W = G[actuated] that are a basis of all its columns.
+
+    Args:
+        G: (nv, ny) of the cluster at a regular position.
+        actuated: velocity coordinates that actuators act on.
+    """
+    W = G[list(actuated)]
+    if not W.size:
+        return ()
+    order, sizes = pivoted_columns(W)
+    return tuple(sorted(int(j) for j in order[: int(np.sum(sizes > 1e-9 * sizes[0]))]))
+
+
+def minimum_norm_efforts(W: Matrix, driven: Sequence[int], tau: Matrix) -> Matrix:
+    """Efforts (actuated) with ``W' efforts = tau``: ``pinv(W') tau``, by straight-line code.
+
+    With B the driven columns of W and W = B M, both of full rank, pinv(W) = pinv(M) pinv(B).
+    Over-actuated clusters get the smallest efforts; what no actuator can give is left out.
+    """
+    pinv_B = least_squares(W[:, list(driven)], ca.DM.eye(W.rows()))
+    if len(driven) == W.columns():
+        return pinv_B.T @ tau
+    pinv_M = least_squares((pinv_B @ W).T, ca.DM.eye(W.columns())).T
+    return pinv_B.T @ (pinv_M.T @ tau)

@@ -40,15 +40,12 @@ class JointModel:
         neutral: the position at zero.
         jcalc: ``(q, qd, pitch) -> X_J, S, ring-S``.
         rate: ``(q, qd) -> dq/dt``.
-        constraint_basis: ``pitch -> T^c`` (6 x 6-nv), the forces the joint resists, in the
-            body frame; constant for every type here.
     """
 
     coordinates: tuple[str, ...]
     neutral: tuple[float, ...]
     jcalc: Callable[[Matrix, Matrix, float], JCalc]
     rate: Callable[[Matrix, Matrix], Matrix]
-    constraint_basis: Callable[[float], NDArray[np.float64]]
 
     @property
     def nq(self) -> int:
@@ -89,10 +86,6 @@ def quaternion_rate(quaternion: Matrix, w: Matrix) -> Matrix:
 
 def _unit(*rows: int) -> NDArray[np.float64]:
     return np.eye(6)[:, rows]
-
-
-def _basis(*rows: int) -> Callable[[float], NDArray[np.float64]]:
-    return lambda pitch: _unit(*rows)
 
 
 def _itself(q: Matrix, qd: Matrix) -> Matrix:
@@ -146,31 +139,16 @@ def _floating_rate(q: Matrix, qd: Matrix) -> Matrix:
     return ca.vertcat(position_rate, quaternion_rate(q[3:], qd[3:]))
 
 
-def _helical_constraint_basis(pitch: float) -> NDArray[np.float64]:
-    along = np.array([[0.0], [0.0], [-pitch], [0.0], [0.0], [1.0]])
-    return np.hstack([_unit(0, 1, 3, 4), along])
-
-
-_REVOLUTE = JointModel(("",), (0.0,), _revolute, _itself, _basis(0, 1, 3, 4, 5))
+_REVOLUTE = JointModel(("",), (0.0,), _revolute, _itself)
 JOINT_MODELS: dict[str, JointModel] = {
     "revolute": _REVOLUTE,
     "continuous": _REVOLUTE,
-    "prismatic": JointModel(("",), (0.0,), _prismatic, _itself, _basis(0, 1, 2, 3, 4)),
-    "helical": JointModel(("",), (0.0,), _helical, _itself, _helical_constraint_basis),
-    "planar": JointModel(("x", "y", "yaw"), (0.0,) * 3, _planar, _itself, _basis(0, 1, 5)),
-    "spherical": JointModel(
-        ("wx", "wy", "wz"),
-        (0.0, 0.0, 0.0, 1.0),
-        _spherical,
-        quaternion_rate,
-        _basis(3, 4, 5),
-    ),
+    "prismatic": JointModel(("",), (0.0,), _prismatic, _itself),
+    "helical": JointModel(("",), (0.0,), _helical, _itself),
+    "planar": JointModel(("x", "y", "yaw"), (0.0,) * 3, _planar, _itself),
+    "spherical": JointModel(("wx", "wy", "wz"), (0.0, 0.0, 0.0, 1.0), _spherical, quaternion_rate),
     "floating": JointModel(
-        ("vx", "vy", "vz", "wx", "wy", "wz"),
-        (0.0,) * 6 + (1.0,),
-        _floating,
-        _floating_rate,
-        _basis(),
+        ("vx", "vy", "vz", "wx", "wy", "wz"), (0.0,) * 6 + (1.0,), _floating, _floating_rate
     ),
 }
 AXIS_TYPES = frozenset({"revolute", "continuous", "prismatic", "helical", "planar"})

@@ -40,8 +40,7 @@ import casadi as ca
 import numpy as np
 
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
-from rbda_ros.cluster_tree.inertial_parameters import inertial_parameters, spatial_inertia_of
-from rbda_ros.cluster_tree.spanning_tree import Body
+from rbda_ros.cluster_tree.spanning_tree import Body, inertial_parameters, spatial_inertia_of
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Array, Transform
 

@@ -1,19 +1,25 @@
-"""From a description to its spanning tree: bodies, tree joints, and links lumped onto bodies."""
+"""From a description to its spanning tree: bodies, tree joints, and links lumped onto bodies.
+
+Inertia is a matrix (6, 6), or the ten numbers that dynamics is linear in, ``pi = (m, m c_x, m c_y,
+m c_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz)``: mass, first moment and rotational inertia about the
+frame's origin, in its axes. The order is Pinocchio's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
 from rbda_ros.cluster_tree.joints import AXIS_TYPES, JOINT_MODELS, JointModel, integrate
 from rbda_ros.description.model import Inertia, Joint, RobotDescription
 from rbda_ros.description.model import Pose as DescribedPose
 from rbda_ros.spatial import (
+    Array,
     Transform,
     align_z,
     frame_transform,
@@ -235,3 +241,70 @@ def link_inertia(inertia: Inertia, frame: Frame) -> NDArray[np.float64]:
     i = inertia
     about_com = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
     return spatial_inertia(i.mass, inertial.p, inertial.R @ about_com @ inertial.R.T)
+
+
+PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+"""Their names [kg, kg m, kg m^2]."""
+
+
+def inertial_parameters(inertia: Array) -> Array:
+    """pi (10,) of a spatial inertia (6, 6), angular first."""
+    I = inertia
+    first_moment = I[2, 4], I[0, 5], I[1, 3]
+    return np.array([I[5, 5], *first_moment, I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]])
+
+
+def spatial_inertia_of(parameters: Array) -> Array:
+    """The spatial inertia (6, 6), angular first, that has the parameters pi (10,)."""
+    m, x, y, z, xx, xy, yy, xz, yz, zz = parameters
+    moment = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    rotational = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return np.block([[rotational, moment], [moment.T, m * np.eye(3)]])
+
+
+def parameter_map(frame: Frame) -> Array:
+    """T (10, 10): parameters in a frame to those in the frame that it is given in, ``T pi``."""
+    X = np.asarray(frame.transform() @ np.eye(6))  # from the reference's motions to the frame's
+    units = (X.T @ spatial_inertia_of(unit) @ X for unit in np.eye(10))
+    return np.column_stack([inertial_parameters(moved) for moved in units])
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The layout of spanning vectors: positions q (nq,) and velocities qd (nv,).
+
+    A floating base, if there is one, comes first in both.
+
+    Attributes:
+        positions: entries of q by joint name, in model order.
+        velocities: entries of qd, likewise.
+        base_nq: how many entries of q are the floating base's: 7, or 0 without one.
+        base_nv: how many entries of qd are: 6, or 0.
+    """
+
+    positions: Mapping[str, range]
+    velocities: Mapping[str, range]
+    base_nq: int
+    base_nv: int
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        """Joints that move, in model order, without the floating base's own."""
+        names = tuple(self.positions)
+        return names[1:] if self.base_nq else names
+
+    @cached_property
+    def scalar_positions(self) -> dict[str, int]:
+        """Entry of q of each joint that has just one."""
+        return {joint: place[0] for joint, place in self.positions.items() if len(place) == 1}
+
+    @cached_property
+    def owners(self) -> tuple[str, ...]:
+        """For each entry of qd, the joint it belongs to."""
+        return tuple(joint for joint, place in self.velocities.items() for _ in place)
+
+
+def ranges(sizes: Iterable[int]) -> tuple[range, ...]:
+    """Where parts of these sizes are in the vector that stacks them."""
+    starts = itertools.accumulate(sizes, initial=0)
+    return tuple(range(start, stop) for start, stop in itertools.pairwise(starts))

@@ -23,9 +23,8 @@ from rbda_ros.cluster_tree.constraints import (
     cut_frames,
     point_in_world,
 )
-from rbda_ros.cluster_tree.coordinates import ranges
 from rbda_ros.cluster_tree.joints import rotation_from_quaternion
-from rbda_ros.cluster_tree.spanning_tree import SpanningTree
+from rbda_ros.cluster_tree.spanning_tree import SpanningTree, ranges
 from rbda_ros.description.model import Attachment, CutJoint, Link, Pose, Spring
 from rbda_ros.errors import DescriptionError, Problem
 from rbda_ros.spatial import Array, Matrix, constant

@@ -15,7 +15,7 @@ from rbda_ros.cluster_tree.closing.assembly import Assembly
 from rbda_ros.cluster_tree.closing.idle import IdleFreedom
 from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, rounding_of
 from rbda_ros.cluster_tree.cluster_assembly import ClusterAssembly
-from rbda_ros.cluster_tree.cluster_joint import ClusterNode
+from rbda_ros.cluster_tree.cluster_joint import ClusterNode, driven_coordinates
 from rbda_ros.cluster_tree.clustering import (
     by_cluster,
     find_clusters,
@@ -24,14 +24,14 @@ from rbda_ros.cluster_tree.clustering import (
     without_fixed,
 )
 from rbda_ros.cluster_tree.constraints import bodies_tied
-from rbda_ros.cluster_tree.coordinates import Coordinates, ranges
-from rbda_ros.cluster_tree.effort_map import driven_coordinates
 from rbda_ros.cluster_tree.spanning_tree import (
     Body,
+    Coordinates,
     LinkFrame,
     SpanningTree,
     build_spanning_tree,
     integrate_bodies,
+    ranges,
 )
 from rbda_ros.cluster_tree.springs import Springs, build_springs
 from rbda_ros.description.model import RobotDescription

@@ -26,11 +26,13 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     STREAM_PARTS,
     STREAM_REPEATS,
 )
-from rbda_ros.control.parameter_maps import Point, end_effectors, joint_gains
 from rbda_ros.control.settings import (
     ACCELERATION_SOURCES,
     ON_STALE,
+    Point,
     Settings,
+    end_effectors,
+    joint_gains,
     joint_offsets,
     publishes_joint_states,
 )

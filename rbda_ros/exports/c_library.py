@@ -11,7 +11,7 @@ import numpy as np
 
 from rbda_ros.algorithms.feedforward import TERMS
 from rbda_ros.cluster_tree.closing import tolerances
-from rbda_ros.cluster_tree.inertial_parameters import parameter_map
+from rbda_ros.cluster_tree.spanning_tree import parameter_map
 from rbda_ros.errors import InputError
 from rbda_ros.exports.c_builder import (
     Builder,

@@ -13,9 +13,8 @@ from geometry_msgs.msg import Accel, Pose, Twist, Vector3, WrenchStamped
 from geometry_msgs.msg import Point as Point3
 
 from rbda_ros.control.joint_map import JointMap, Vector, map_joints
-from rbda_ros.control.parameter_maps import Point
 from rbda_ros.control.rejections import Reason, RefusalError
-from rbda_ros.control.settings import Settings
+from rbda_ros.control.settings import Point, Settings
 from rbda_ros.control.stream import LastState
 from rbda_ros.engine import core
 from rbda_ros.errors import MAX_LISTED, ClosureError, InputError, listed

@@ -19,13 +19,14 @@ from rcl_interfaces.msg import (
 from rclpy.exceptions import ParameterException
 from rclpy.parameter import Parameter
 
-from rbda_ros.control.parameter_maps import end_effectors, joint_gains
 from rbda_ros.control.settings import (
     ParameterError,
     Settings,
     check_loop_file,
     check_model,
     checked_settings,
+    end_effectors,
+    joint_gains,
     with_start_folder,
 )
 from rbda_ros.errors import listed

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rbda_ros.cluster_tree.closing.determining import determining_in_cluster
+from rbda_ros.cluster_tree.closing.independent import determining_in_cluster
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.tree import build_cluster_tree
 from rbda_ros.control import native

@@ -8,10 +8,8 @@ import numpy as np
 import yaml
 from lxml import etree
 
-from rbda_ros.cluster_tree.inertial_parameters import inertial_parameters
-from rbda_ros.cluster_tree.spanning_tree import IDENTITY, link_inertia
-from rbda_ros.control.parameter_maps import joint_gains
-from rbda_ros.control.settings import Settings
+from rbda_ros.cluster_tree.spanning_tree import IDENTITY, inertial_parameters, link_inertia
+from rbda_ros.control.settings import Settings, joint_gains
 from rbda_ros.description.report import Report
 from rbda_ros.description.xml_text import parse_xml
 from rbda_ros.errors import InputError

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from rbda_ros.algorithms.contact_rows import ContactFrame
 from rbda_ros.algorithms.kinematics import BodyFrame
 from rbda_ros.errors import InputError
-from rbda_ros.robot.poses import pose_error
+from rbda_ros.robot.inputs import pose_error
 from rbda_ros.spatial import Array, align_z, cross
 
 Kind = Literal["point", "surface", "weld"]

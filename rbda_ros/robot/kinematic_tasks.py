@@ -22,9 +22,8 @@ from rbda_ros.algorithms.inverse_kinematics import (
     reach,
 )
 from rbda_ros.errors import ClosureError, InputError, SingularityError
-from rbda_ros.robot.inputs import FrameName, numbers
+from rbda_ros.robot.inputs import FrameName, numbers, pose_error
 from rbda_ros.robot.operations import Position
-from rbda_ros.robot.poses import pose_error
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rbda_ros.cluster_tree.inertial_parameters import (
+from rbda_ros.cluster_tree.spanning_tree import (
     PARAMETERS,
     inertial_parameters,
     parameter_map,

@@ -16,10 +16,8 @@ from rbda_ros.algorithms.contact_rows import ContactFrame
 from rbda_ros.algorithms.kinematics import BodyFrame, NamedFrame, body_poses
 from rbda_ros.cluster_tree.closing.tolerances import SINGULAR
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
-from rbda_ros.cluster_tree.coordinates import Coordinates
 from rbda_ros.cluster_tree.inertia_check import massless_motions
-from rbda_ros.cluster_tree.inertial_parameters import parameter_map
-from rbda_ros.cluster_tree.spanning_tree import SpanningTree
+from rbda_ros.cluster_tree.spanning_tree import Coordinates, SpanningTree, parameter_map
 from rbda_ros.cluster_tree.tree import ClusterTree, build_cluster_tree
 from rbda_ros.description import read_description
 from rbda_ros.description.model import RobotDescription
@@ -47,8 +45,8 @@ from rbda_ros.robot import (
 from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
 from rbda_ros.robot.doors import casadi_functions, tensor_functions
-from rbda_ros.robot.independent_choice import with_independent_joints
 from rbda_ros.robot.inputs import BodyWrenches, FrameName, Inputs, contiguous
+from rbda_ros.robot.joint_choices import with_independent_joints
 from rbda_ros.robot.operations import (
     OPERATIONS,
     SIGNS,

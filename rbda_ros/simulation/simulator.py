@@ -19,7 +19,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import InputError, SingularityError
 from rbda_ros.kernels.cache import KernelCache
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.independent_choice import with_independent_joints
+from rbda_ros.robot.joint_choices import with_independent_joints
 from rbda_ros.robot.robot import Robot
 from rbda_ros.simulation.ground_contacts import Ground, Plane, Shape, contact_points
 from rbda_ros.spatial import Array

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
-from rbda_ros.view.forms import Colour, Shape, unit
+from rbda_ros.view.shapes import Colour, Shape, unit
 
 COLOURS = (
     (76, 120, 168), (245, 133, 24), (84, 162, 75), (178, 121, 162), (183, 153, 33),

@@ -14,7 +14,7 @@ import numpy as np
 
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
-from rbda_ros.view.forms import Shape
+from rbda_ros.view.shapes import Shape
 
 SHOWN = 2.5
 """How long a label stays after the pointer was last seen on its body [s]."""

@@ -11,8 +11,7 @@ from scipy.spatial.transform import Rotation
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view.drawn_bodies import DrawnBodies
-from rbda_ros.view.forms import Shape
-from rbda_ros.view.shapes import inertia_boxes
+from rbda_ros.view.shapes import Shape, inertia_boxes
 
 LAYERS = ("centre of mass", "joint axes", "frames", "link names", "inertia", "collision shapes")
 MASS, AXIS = (20, 20, 20), (200, 60, 160)

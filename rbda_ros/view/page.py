@@ -17,14 +17,12 @@ from rbda_ros.errors import ModelError
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view import hover, readouts
-from rbda_ros.view.effort_history import EffortHistory
-from rbda_ros.view.ellipsoid import inertia_ellipsoid
 from rbda_ros.view.panel import Panel, Request
+from rbda_ros.view.plotted import EffortHistory, inertia_ellipsoid, sweep
 from rbda_ros.view.posing import Posed, Poser, assembly_yaml, branches
 from rbda_ros.view.same_origin import own_pages_only
 from rbda_ros.view.scene import Scene
 from rbda_ros.view.shapes import shapes_of
-from rbda_ros.view.sweep import sweep
 
 if TYPE_CHECKING:
     from rbda_ros.view.following import Received

@@ -13,12 +13,10 @@ from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view import readouts
 from rbda_ros.view.drawn_bodies import COLOURS
-from rbda_ros.view.effort_history import PARTS
-from rbda_ros.view.ellipsoid import Ellipsoid
 from rbda_ros.view.layers import LAYERS
+from rbda_ros.view.plotted import PARTS, Ellipsoid, Sweep
 from rbda_ros.view.posing import Posed
 from rbda_ros.view.sliders import Drive, Slider
-from rbda_ros.view.sweep import Sweep
 
 Request = Literal[
     "pose", "drive", "home", "branch", "plot", "frames", "colours", "layers", "search", "name"

@@ -15,8 +15,7 @@ import casadi as ca
 import numpy as np
 import yaml
 
-from rbda_ros.cluster_tree.closing.approach import approach
-from rbda_ros.cluster_tree.closing.first_position import gaps_of
+from rbda_ros.cluster_tree.closing.first_position import approach, gaps_of
 from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.closing.search import close_cluster
 from rbda_ros.cluster_tree.closing.tolerances import CLOSED, SINGULAR

@@ -9,9 +9,9 @@ from html import escape
 from rbda_ros.errors import listed
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
-from rbda_ros.view.ellipsoid import Ellipsoid
-from rbda_ros.view.forms import Colour
+from rbda_ros.view.plotted import Ellipsoid
 from rbda_ros.view.posing import LoopHealth, Posed
+from rbda_ros.view.shapes import Colour
 
 RED, BLUE, GREY = "#dc141e", "#4c78a8", "#8884"
 TOUCHING = 1e-6

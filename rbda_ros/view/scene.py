@@ -15,12 +15,11 @@ from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view import hover, readouts
 from rbda_ros.view.drawn_bodies import DrawnBodies
-from rbda_ros.view.ellipsoid import Ellipsoid
-from rbda_ros.view.forms import Shape
 from rbda_ros.view.hover import Ray
 from rbda_ros.view.layers import Layers
+from rbda_ros.view.plotted import Ellipsoid
 from rbda_ros.view.posing import Posed
-from rbda_ros.view.shapes import robot_size
+from rbda_ros.view.shapes import Shape, robot_size
 
 LOOP, TROUBLE, FLOOR = (40, 40, 60), (220, 20, 30), (205, 205, 212)
 SKY, GROUND, BRIGHTNESS = (255, 255, 255), (95, 95, 115), 4.0

@@ -12,6 +12,7 @@ from mechanism_table import MECHANISMS, Mechanism, closed_states, cluster_positi
 from pinocchio_oracle import PinocchioOracle
 
 from rbda_ros.cluster_tree.cluster_joint import cluster_joint
+from rbda_ros.spatial import cross_motion
 
 STANDARD = {"revolute", "continuous", "prismatic", "floating"}
 
@@ -37,7 +38,10 @@ def body_motion(mechanism: Mechanism) -> ca.Function:
         joint = cluster_joint(node, tree.rows(l), q_k, yd_k)
         J, E, S, G, g = joint.J, joint.E, joint.S, joint.G, joint.g
         v[k] = J @ (E @ v[l] + S @ (G @ yd_k))
-        a[k] = J @ (E @ a[l] + S @ (G @ ydd_k + g) + joint.velocity_product(v[k]))
+        velocities, motions = ca.vertsplit(v[k], 6), ca.vertsplit(ca.SX(joint.S_qd), 6)
+        crossed = (cross_motion(v_i, m_i) for v_i, m_i in zip(velocities, motions, strict=True))
+        product = joint.ring_S_qd + ca.vertcat(*crossed)  # the second part of (19)
+        a[k] = J @ (E @ a[l] + S @ (G @ ydd_k + g) + product)
         for body, X in zip(node.bodies, J.X_up, strict=True):
             (R, p), (R_i, p_i) = poses[body.parent], X.pose()
             poses.append((R @ R_i, p + R @ p_i))

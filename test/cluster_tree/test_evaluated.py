@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import casadi as ca
 import numpy as np
 
-from rbda_ros.cluster_tree.evaluated import Evaluated
+from rbda_ros.cluster_tree.loops import Evaluated
 
 Q = ca.SX.sym("q", 3)
 MATRIX = ca.sparsify(ca.vertcat(ca.horzcat(0, ca.sin(Q[0]), 0), ca.horzcat(Q[1] / Q[2], 0, 2)))

@@ -7,10 +7,10 @@ import functools
 import casadi as ca
 import numpy as np
 import pytest
+from force_subspaces import force_subspaces
 from mechanism_table import MECHANISMS, closed_states, cluster_positions
 
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode, cluster_joint
-from rbda_ros.cluster_tree.force_subspace import force_subspaces
 
 CLUSTERS = [(name, k) for name, m in MECHANISMS.items() for k in range(len(m.tree().clusters))]
 IDS = [f"{name}-{MECHANISMS[name].tree().clusters[k].name}" for name, k in CLUSTERS]

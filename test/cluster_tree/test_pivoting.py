@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from rbda_ros.cluster_tree.pivoting import pivoted_columns
+from rbda_ros.cluster_tree.straight_line import pivoted_columns
 
 RNG = np.random.default_rng(5)
 

@@ -16,8 +16,7 @@ from gate_model import GateModel, GateSettings
 
 from rbda_ros import InputError, Robot
 from rbda_ros.control.configuration import joint_offsets, largest_efforts
-from rbda_ros.control.parameter_maps import joint_gains
-from rbda_ros.control.settings import Settings, publishes_joint_states
+from rbda_ros.control.settings import Settings, joint_gains, publishes_joint_states
 
 NEVER = -(2**62)
 MAX_KERNELS = 30

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rbda_ros.control.parameter_maps import joint_gains
+from rbda_ros.control.settings import joint_gains
 
 
 def test_reads_numbers_by_name():

@@ -8,7 +8,7 @@ import reference
 import yaml
 
 import rbda_ros.node.diagnostics
-import rbda_ros.node.services.slow_services
+import rbda_ros.node.slow_services
 from rbda_ros.control.rejections import Reason
 
 KEY = re.compile(r'^ +(?:values\[)?"([a-z][^"]*)"\]?(?::| =) ', re.MULTILINE)
@@ -65,7 +65,7 @@ def test_every_field_of_every_interface_has_a_comment():
 
 
 def test_every_diagnostic_is_explained():
-    sources = [rbda_ros.node.diagnostics, rbda_ros.node.services.slow_services]
+    sources = [rbda_ros.node.diagnostics, rbda_ros.node.slow_services]
     keys = {key for each in sources for key in KEY.findall(Path(each.__file__).read_text())}
     assert {"rate [Hz]", "requests waiting", "contact"} <= keys
     table = Path("docs/hardware.md").read_text()

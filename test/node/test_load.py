@@ -21,7 +21,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros import load_robot
-from rbda_ros.node.services.slow_services import MAX_WAITING
+from rbda_ros.node.slow_services import MAX_WAITING
 
 
 def model_name(client):

@@ -9,12 +9,12 @@ from pinocchio_oracle import example_robot, random_state
 from reference_data import SHARED_ROBOTS, shared_robot
 
 from rbda_ros import InputError, load_robot
-from rbda_ros.cluster_tree.inertial_parameters import (
+from rbda_ros.cluster_tree.spanning_tree import (
+    Frame,
     inertial_parameters,
     parameter_map,
     spatial_inertia_of,
 )
-from rbda_ros.cluster_tree.spanning_tree import Frame
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.spatial import rpy_matrix
 

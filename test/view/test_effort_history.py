@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rbda_ros import load_robot
-from rbda_ros.view.effort_history import PARTS, SECONDS, EffortHistory
 from rbda_ros.view.following import Received
 from rbda_ros.view.page import Page
+from rbda_ros.view.plotted import PARTS, SECONDS, EffortHistory
 
 LEG = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
 

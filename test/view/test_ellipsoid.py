@@ -3,7 +3,7 @@
 import numpy as np
 
 from rbda_ros import load_robot
-from rbda_ros.view.ellipsoid import inertia_ellipsoid
+from rbda_ros.view.plotted import inertia_ellipsoid
 
 
 def test_a_finger_that_slides_feels_like_both_fingers_along_its_axis_and_cannot_move_across():

@@ -6,8 +6,8 @@ import numpy as np
 import yaml
 
 from rbda_ros import load_robot
+from rbda_ros.view.plotted import sweep
 from rbda_ros.view.posing import Poser
-from rbda_ros.view.sweep import sweep
 
 
 def test_a_crank_that_turns_all_the_way_is_swept_to_both_ends():

@@ -36,7 +36,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     SMALLEST_RATE,
 )
 from rbda_ros.cluster_tree.loops import Loop, build_loop
-from rbda_ros.cluster_tree.pivoting import pivoted_columns
+from rbda_ros.cluster_tree.straight_line import pivoted_columns
 from rbda_ros.description.model import Coupling, CutJoint
 from rbda_ros.errors import Problem
 from rbda_ros.spatial import Array

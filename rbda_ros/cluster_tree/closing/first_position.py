@@ -1,19 +1,26 @@
-"""The first closed position of a cluster: near the guess if there is one, else from anywhere."""
+"""The first closed position of a cluster: near the guess if there is one, else from anywhere.
+
+From anywhere, Levenberg-Marquardt steps lead to near a closed position. The rows that kernels keep
+are as few as can be, and vanish where axes are opposed too; here all rows are taken (`Loop.whole`),
+whose squares have few minima besides the closed positions.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from rbda_ros.cluster_tree.closing.approach import Approach, approach
 from rbda_ros.cluster_tree.closing.independent import AssemblyError
 from rbda_ros.cluster_tree.closing.newton import Closed, solve, worst_constraint
 from rbda_ros.cluster_tree.closing.tolerances import (
     AGREEING_STARTS,
+    APPROACH_STEPS,
     ASSEMBLY_RESTARTS,
     CLOSED,
+    LONGEST_STEP,
     MORE_FOR_LIMITS,
     NEAR_STARTS,
     NEARLY_CLOSED,
@@ -154,3 +161,62 @@ def gaps_of(loop: Loop, q: Array) -> dict[str, float]:
         name = loop.constraints[owner].name
         gaps[name] = max(gaps.get(name, 0.0), float(row))
     return gaps
+
+
+_CLOSE_ENOUGH = 1e-20
+_NO_GAIN = 1e-7
+_LEAST_DAMPING, _MOST_DAMPING = 1e-12, 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Approach:
+    """Where the steps ended.
+
+    Attributes:
+        q: (nq,) position.
+        gap: length of the vector of all rows there.
+    """
+
+    q: Array
+    gap: float
+
+
+def approach(loop: Loop, start: Array) -> Approach:
+    """The position nearest to closed that is downhill from ``start`` (nq,)."""
+    q, damping = start, 1e-3
+    rows, K = loop.whole_rows(q)
+    cost = float(rows @ rows)
+    for _ in range(APPROACH_STEPS):
+        if not np.isfinite(cost) or not np.all(np.isfinite(K)):
+            return Approach(start, np.inf)
+        if cost <= _CLOSE_ENOUGH or damping > _MOST_DAMPING:
+            break
+        trial = loop.integrate(q, _shortened(loop, _damped_step(K, rows, damping)))
+        trial_rows, trial_K = loop.whole_rows(trial)
+        trial_cost = float(trial_rows @ trial_rows)
+        if not trial_cost < cost:
+            damping *= 4
+            continue
+        gain = cost - trial_cost
+        q, rows, K, cost = trial, trial_rows, trial_K, trial_cost
+        damping = max(damping / 8, _LEAST_DAMPING)
+        if gain < _NO_GAIN * cost:
+            break
+    return Approach(q, float(np.sqrt(cost)))
+
+
+def _damped_step(K: Array, rows: Array, damping: float) -> Array:
+    """The step that minimises ``|K step + rows|^2 + damping |step|^2``; never squares K."""
+    nv = K.shape[1]
+    stacked = np.vstack([K, np.sqrt(damping) * np.eye(nv)])
+    rhs = np.concatenate([-rows, np.zeros(nv)])
+    return np.asarray(np.linalg.lstsq(stacked, rhs, rcond=None)[0], float)
+
+
+def _shortened(loop: Loop, step: Array) -> Array:
+    """The step, scaled down where joints that the loop is not linear in would turn too far."""
+    bound = np.abs(step)
+    if loop.curved.size == step.size:
+        bound = bound[loop.curved]
+    size = bound.max(initial=0.0) / (2 * LONGEST_STEP)
+    return step if size <= 1.0 else step / size

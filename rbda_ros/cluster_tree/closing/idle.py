@@ -27,7 +27,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
 )
 from rbda_ros.cluster_tree.cluster_joint import Propagator
 from rbda_ros.cluster_tree.constraints import bodies_tied
-from rbda_ros.cluster_tree.evaluated import Evaluated
+from rbda_ros.cluster_tree.loops import Evaluated
 from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, frame_of
 from rbda_ros.description.model import Attachment, Constraint, CutJoint, IdleChoice, Vector3
 from rbda_ros.spatial import Array, snap

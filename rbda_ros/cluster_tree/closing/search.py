@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.cluster_tree.closing.determining import determining_in_cluster
+from rbda_ros.cluster_tree.closing.independent import determining_in_cluster
 from rbda_ros.cluster_tree.closing.newton import Closed, in_doubt, solve, worst_constraint
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,

@@ -1,6 +1,6 @@
 """Requests in, responses out.
 
-Lives here: a module per service, how they are offered, and messages used in place.
+Lives here: the services by subject, how they are offered, and messages used in place.
 Comes in: `robot`, and the modules of `node` itself.
 Used from outside: `advertise.advertise`, by the node; `in_place.for_client`, by controllers.
 """

@@ -9,25 +9,24 @@ from typing import Any, NamedTuple
 from rbda_ros.cluster_tree.cancelling import CancelledWorkError
 from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, ModelError, one_line, readable
-from rbda_ros.node.services.contact_service import constrained_forward_dynamics
-from rbda_ros.node.services.conversion_service import (
-    LimitError,
-    convert_state,
-    convert_trajectory,
-)
-from rbda_ros.node.services.describe_model import describe_model
 from rbda_ros.node.services.dynamics_services import (
     InverseDynamicsService,
+    constrained_forward_dynamics,
     describe_actuation,
     forward_dynamics,
+    inverse_kinematics,
     mass_matrix,
     operational_space_inertia,
 )
 from rbda_ros.node.services.in_place import for_service
-from rbda_ros.node.services.kinematics_service import inverse_kinematics
-from rbda_ros.node.services.payload_service import identify_payload, set_payload
-from rbda_ros.node.services.slow_services import SERVICE_QOS, SlowServices
-from rbda_ros.node.services.trajectory_service import trajectory_inverse_dynamics
+from rbda_ros.node.services.model_services import describe_model, identify_payload, set_payload
+from rbda_ros.node.services.trajectory_services import (
+    LimitError,
+    convert_state,
+    convert_trajectory,
+    trajectory_inverse_dynamics,
+)
+from rbda_ros.node.slow_services import SERVICE_QOS, SlowServices
 from rbda_ros.robot import Robot
 from rbda_ros.srv import (
     ConstrainedForwardDynamics,

@@ -1,4 +1,4 @@
-"""Services about one state: forward dynamics, terms of the equation of motion, OSIM, motors.
+"""Services about one state: dynamics, terms of the equation of motion, OSIM, contacts, motors, IK.
 
 Controllers call inverse dynamics in every cycle. Most requests are about the independent joints,
 without wrenches from outside: these are answered in a few steps. All others, and those that must be
@@ -8,19 +8,30 @@ rejected, go the general way. Both give the same.
 from __future__ import annotations
 
 import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import Wrench
 
 from rbda_ros.control.joint_map import Vector
-from rbda_ros.control.parameter_maps import end_effectors
-from rbda_ros.control.settings import Settings
+from rbda_ros.control.settings import Settings, end_effectors
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.msg import Matrix
 from rbda_ros.node import messages
 from rbda_ros.node.messages import LatestState
 from rbda_ros.robot import Robot
-from rbda_ros.srv import InverseDynamics
+from rbda_ros.robot.contacts import Contact, Stop, Wheel
+from rbda_ros.robot.inputs import pose_matrix
+from rbda_ros.robot.kinematic_tasks import (
+    CenterOfMassTask,
+    OrientationTask,
+    PoseTask,
+    PositionTask,
+    PostureTask,
+    Task,
+)
+from rbda_ros.srv import InverseDynamics, InverseKinematics
 
 MAX_FRAMES = 64
 """Frames of one request: for more, the kernels of their Jacobians would push out all others."""
@@ -188,3 +199,164 @@ def _inverse_dynamics(
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
     friction = "friction" in settings.terms
     return robot.inverse_dynamics_efforts(state, state.yd, ydd, wrenches, friction=friction)
+
+
+MAX_CONTACTS = 32
+"""Contacts of one request: the time to trace and to answer grows with them."""
+MAX_ITERATIONS = 1000
+"""Proximal iterations of one request."""
+
+
+def constrained_forward_dynamics(
+    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
+) -> None:
+    """Answer with accelerations, and with what the contacts exert."""
+    messages.check_count("contacts", request.contacts, MAX_CONTACTS)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
+    names = request.effort_joint_names or robot.actuated_joint_names
+    efforts = messages.numbers_or_zero("effort", request.effort, len(names))
+    tau = robot.generalized_force(state, messages.spanning_efforts(robot, names, efforts))
+    if "friction" in settings.terms:
+        tau = tau - robot.friction_force(state, state.yd)
+    stop = Stop()
+    motion = robot.constrained_forward_dynamics(
+        state,
+        state.yd,
+        tau,
+        [contact(k, message) for k, message in enumerate(request.contacts)],
+        external_wrenches=messages.wrench_vectors(robot, request.external_wrenches),
+        mu=request.mu or None,
+        tolerance=request.tolerance or stop.tolerance,
+        max_iterations=min(request.max_iterations or stop.iterations, MAX_ITERATIONS),
+        warm_start=[wrench_vector(each) for each in request.warm_start] or None,
+    )
+    qdd = robot.spanning_acceleration(state, state.yd, motion.ydd)
+    messages.fill_accelerations(robot, qdd, response)
+    for force in motion.forces:
+        wrench = Wrench()
+        messages.fill(wrench.force, wrench.torque, force)
+        response.contact_wrenches.append(wrench)
+    response.residual, response.iterations = motion.residual, motion.iterations
+    response.converged = motion.converged
+    if not motion.converged:
+        response.message = "contacts are so near to a singularity that digits are lost"
+    elif motion.residual > CONTRADICTION:
+        response.message = (
+            f"contacts contradict each other, or none can be met: they miss {motion.residual:.3g}"
+        )
+
+
+CONTRADICTION = 1e-6
+"""Residual above which contacts are said to contradict each other [m/s^2, rad/s^2]."""
+
+
+def wrench_vector(message: Any) -> list[float]:
+    """Force then moment (6) of a ``geometry_msgs/Wrench``."""
+    return [*messages.xyz(message.force), *messages.xyz(message.torque)]
+
+
+def contact(number: int, message: Any) -> Contact | Wheel:
+    """A ``rbda_ros/Contact`` as the model takes it."""
+    normal = messages.xyz(message.normal)
+    if message.radius:
+        axis = messages.xyz(message.axis)
+        return Wheel(
+            link=message.link,
+            radius=message.radius,
+            xyz=messages.xyz(message.offset),
+            axis=axis if any(axis) else None,
+            normal=normal if any(normal) else (0.0, 0.0, 1.0),
+            rows=tuple(message.rows) or ("x", "y", "z"),
+            damping=message.damping,
+            weight=message.weight or 1.0,
+        )
+    target = None
+    if message.stiffness:
+        place = messages.base_position(f"contacts[{number}].target", message.target)
+        target = pose_matrix(place) if message.kind == "weld" else place[:3]
+    return Contact(
+        link=message.link,
+        xyz=messages.xyz(message.offset),
+        kind=message.kind or "point",
+        normal=normal if any(normal) else (0.0, 0.0, 1.0),
+        rows=tuple(message.rows) or None,
+        acceleration=messages.six(f"contacts[{number}].acceleration", message.acceleration),
+        target=target,
+        stiffness=message.stiffness,
+        damping=message.damping,
+        weight=message.weight or 1.0,
+        to=message.to or None,
+    )
+
+
+TOLERANCE = 1e-8
+"""Largest error [m, rad] where the request has none."""
+
+
+def inverse_kinematics(
+    latest: LatestState,
+    robot: Robot,
+    settings: Settings,
+    request: InverseKinematics.Request,
+    response: InverseKinematics.Response,
+) -> None:
+    """Answer with a position that brings frames to their targets."""
+    messages.check_count("frames", request.frames, MAX_FRAMES)
+    state, _ = messages.read_state(robot, settings, request.state, latest)
+    tasks = _frame_tasks(request, settings)
+    if request.center_of_mass_weight:
+        target = messages.xyz(request.center_of_mass)
+        tasks.append(CenterOfMassTask(target, request.center_of_mass_weight))
+    if request.posture_weight:
+        tasks.append(PostureTask(state.q, request.posture_weight))
+    if all(task.soft for task in tasks):
+        raise InputError("frames: nothing has a target; name a frame, or weigh center_of_mass")
+    found = robot.inverse_kinematics(
+        tasks,
+        guess=state.q,
+        tolerance=request.tolerance or TOLERANCE,
+        move_base=request.move_base,
+    )
+    response.joint_names = robot.joint_names
+    response.position = messages.sequence(found.q[robot.coordinates.base_nq :])
+    if robot.floating_base:
+        x, y, z, *quaternion = found.q[:7].tolist()
+        at, turned = response.base_pose.position, response.base_pose.orientation
+        at.x, at.y, at.z = x, y, z
+        turned.x, turned.y, turned.z, turned.w = quaternion
+    response.error = float(np.abs(found.error).max(initial=0.0))
+    response.reached = found.reached
+    if not found.reached:
+        response.message = (
+            f"the targets are not met: {response.error:.3g} m or rad is left at the nearest"
+            " position found; start from another state, or give targets within reach"
+        )
+
+
+def _frame_tasks(request: InverseKinematics.Request, settings: Settings) -> list[Task]:
+    count = len(request.frames)
+    places = messages.frames(request.frames, request.offsets, end_effectors(settings.end_effectors))
+    kinds = _one_each("kinds", request.kinds, count, "pose")
+    weights = _one_each("weights", request.weights, count, 1.0)
+    targets = _one_each("targets", request.targets, count, None)
+    tasks: list[Task] = []
+    for k, (frame, kind, weight) in enumerate(zip(places, kinds, weights, strict=True)):
+        pose = pose_matrix(messages.base_position(f"targets[{k}]", targets[k]))
+        if kind == "pose":
+            tasks.append(PoseTask(frame, pose, weight))
+        elif kind == "position":
+            tasks.append(PositionTask(frame, pose[:3, 3], weight))
+        elif kind == "orientation":
+            tasks.append(OrientationTask(frame, pose[:3, :3], weight))
+        else:
+            raise InputError(f"kinds[{k}] is {kind!r}; give pose, position or orientation")
+    return tasks
+
+
+def _one_each(what: str, given: Sequence[Any], count: int, default: Any) -> list[Any]:
+    """As many values as frames; where there are none, the default, if any."""
+    if not len(given) and default is not None:
+        return [default] * count
+    if len(given) != count:
+        raise InputError(f"{what} has {len(given)} entries for {count} frames; give one each")
+    return list(given)

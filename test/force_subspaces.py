@@ -1,16 +1,34 @@
 """Which forces a cluster joint transmits: T^a and T^c (Chignoli 2024, Sec. III-C).
 
-No algorithm needs them; they say what the motion subspace means for forces, and tests hold the
-cluster joint against them.
+They say what the motion subspace means for forces; tests compare the cluster joint with them.
 """
 
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, ClusterNode, Propagator
 from rbda_ros.cluster_tree.straight_line import least_squares
 from rbda_ros.spatial import Matrix, constant
+
+RESISTED = {
+    "revolute": (0, 1, 3, 4, 5),
+    "continuous": (0, 1, 3, 4, 5),
+    "prismatic": (0, 1, 2, 3, 4),
+    "planar": (0, 1, 5),
+    "spherical": (3, 4, 5),
+    "floating": (),
+}
+"""Components of a force, moment first, that joints resist in their body's frame."""
+
+
+def constraint_basis(joint_type: str, pitch: float) -> np.ndarray:
+    """T_i^c (6 x 6-nv), the forces that a tree joint resists, in its body's frame."""
+    if joint_type == "helical":
+        along = np.array([[0.0], [0.0], [-pitch], [0.0], [0.0], [1.0]])
+        return np.hstack([np.eye(6)[:, (0, 1, 3, 4)], along])
+    return np.eye(6)[:, RESISTED[joint_type]]
 
 
 def force_subspaces(node: ClusterNode, joint: ClusterJoint) -> tuple[Matrix, Matrix]:
@@ -28,7 +46,9 @@ def force_subspaces(node: ClusterNode, joint: ClusterJoint) -> tuple[Matrix, Mat
         joint: the same cluster at a state.
     """
     T_a = least_squares(joint.S, ca.DM.eye(joint.S.rows())).T  # S' T_a = 1 of the tree joints
-    T_c = ca.diagcat(*(constant(b.model.constraint_basis(b.joint.pitch)) for b in node.bodies))
+    T_c = ca.diagcat(
+        *(constant(constraint_basis(b.joint.type, b.joint.pitch)) for b in node.bodies)
+    )
     P = least_squares(joint.G, ca.DM.eye(node.nv)).T  # pinv(G')
     through_loops = T_a @ _loop_forces(node, joint.G)
     lifted = _from_tree_joints(joint.J, ca.horzcat(T_a @ P, T_c, through_loops))
