@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import casadi as ca
 
-from rbda_ros.algorithms.actuator_efforts import actuator_efforts
 from rbda_ros.algorithms.closure import followed
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.loop_motion import (
@@ -17,6 +16,7 @@ from rbda_ros.algorithms.loop_motion import (
     loop_health,
 )
 from rbda_ros.algorithms.rnea import inverse_dynamics
+from rbda_ros.algorithms.transmission_maps import actuator_efforts
 from rbda_ros.cluster_tree.closing.tolerances import STREAM_STEPS
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix

@@ -1,4 +1,4 @@
-"""Velocities and efforts from some joints to others, power kept (Chignoli 2024, Eq. 3)."""
+"""Velocities and efforts from some joints to others (Chignoli 2024, Eq. 3); power is the same."""
 
 from __future__ import annotations
 
@@ -74,3 +74,23 @@ def converted_efforts(
         efforts.append(minimum_norm_efforts(W, driven_coordinates(at_home, acting), tau_k))
         missed.append(tau_k - W.T @ efforts[-1])
     return ca.vertcat(*efforts), ca.vertcat(*missed)
+
+
+def actuator_efforts(tree: ClusterTree, q: Matrix, tau: Matrix) -> Matrix:
+    """Efforts (actuated) on the actuated joints that give the generalized force tau (ny) on y.
+
+    The power of the efforts is ``yd' W' efforts``, with W the actuated rows of G; so
+    ``W' efforts = tau``. Where actuators are redundant the smallest efforts are returned.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold.
+        tau: (ny) generalized force [N m, N].
+    """
+    efforts = []
+    parts = zip(tree.clusters, tree.split_positions(q), tree.split_independent(tau), strict=True)
+    for node, q_k, tau_k in parts:
+        if node.actuated:
+            W = node.velocity_map(q_k)[list(node.actuated), :]
+            efforts.append(minimum_norm_efforts(W, node.driven, tau_k))
+    return ca.vertcat(ca.DM(0, 1), *efforts)

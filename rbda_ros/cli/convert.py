@@ -14,9 +14,8 @@ from rbda_ros.cli.robot_arguments import load
 from rbda_ros.description import read_description, sdf_visuals
 from rbda_ros.description.loop_writer import write_loop_file
 from rbda_ros.description.report import Report
-from rbda_ros.description.source import urdf_text
+from rbda_ros.description.source import add_xacro_argument, urdf_text
 from rbda_ros.description.urdf_writer import write_urdf
-from rbda_ros.description.xacro_arguments import add_xacro_argument
 from rbda_ros.description.xml_text import LARGEST_TEXT, children, parse_xml
 from rbda_ros.errors import ModelError, counted
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rbda_ros.description.xacro_arguments import add_xacro_argument
+from rbda_ros.description.source import add_xacro_argument
 
 if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot

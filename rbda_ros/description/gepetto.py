@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rbda_ros.description.fields import Fields, to_list, to_names
 from rbda_ros.description.report import Report
-from rbda_ros.description.values import brief
+from rbda_ros.description.values import Fields, brief, to_list, to_names
 
 KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")
 _CUTS = {"6d": "fixed", "3d": "spherical"}

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
 from rbda_ros.description.expression import parse
-from rbda_ros.description.fields import Fields, to_list, to_mapping, to_name, to_names
 from rbda_ros.description.model import (
     Attachment,
     Constraint,
@@ -27,7 +26,18 @@ from rbda_ros.description.model import (
 from rbda_ros.description.report import Report
 from rbda_ros.description.urdf import X_AXIS, ZERO
 from rbda_ros.description.urdf_plus import CUT_TYPES
-from rbda_ros.description.values import SHORTEST_AXIS, brief, to_number, to_unit_vector, to_vector
+from rbda_ros.description.values import (
+    SHORTEST_AXIS,
+    Fields,
+    brief,
+    to_list,
+    to_mapping,
+    to_name,
+    to_names,
+    to_number,
+    to_unit_vector,
+    to_vector,
+)
 
 KEYS = (
     "root",

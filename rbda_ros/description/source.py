@@ -6,6 +6,7 @@ for that sends a description over a topic.
 
 from __future__ import annotations
 
+import argparse
 import codecs
 import contextlib
 import os
@@ -253,3 +254,21 @@ def significant_digits(text: str) -> int | None:
             if count >= FEWEST_DIGITS:
                 digits.append(count)
     return median_low(digits) if digits else None
+
+
+def add_xacro_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option; the parsed value is a list of pairs (name, value), or None."""
+    parser.add_argument(
+        "--xacro",
+        type=_xacro_argument,
+        action="append",
+        metavar="NAME:=VALUE",
+        help="an argument of a xacro file; may be given several times",
+    )
+
+
+def _xacro_argument(text: str) -> tuple[str, str]:
+    name, found, value = text.partition(":=")
+    if not found or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is no argument of xacro; write NAME:=VALUE")
+    return name, value

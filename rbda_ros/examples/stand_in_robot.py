@@ -23,7 +23,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from rbda_ros import ModelError, Robot, load_robot
-from rbda_ros.description.xacro_arguments import add_xacro_argument
+from rbda_ros.description.source import add_xacro_argument
 from rbda_ros.node.robot_file import urdf_and_loops
 from rbda_ros.node.spin import init, join_xacro_arguments, spin
 

@@ -28,7 +28,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros import ModelError, load_robot
-from rbda_ros.description.xacro_arguments import add_xacro_argument
+from rbda_ros.description.source import add_xacro_argument
 from rbda_ros.examples.stand_in_robot import swings
 from rbda_ros.node.spin import init, join_xacro_arguments, spin
 from rbda_ros.spatial import Array

@@ -9,7 +9,6 @@ from typing import Any
 import casadi as ca
 
 from rbda_ros.algorithms.aba import forward_dynamics
-from rbda_ros.algorithms.actuator_efforts import actuator_efforts
 from rbda_ros.algorithms.caba_osim import caba_osim, caba_osim_product
 from rbda_ros.algorithms.centroidal import (
     center_of_mass,
@@ -18,20 +17,21 @@ from rbda_ros.algorithms.centroidal import (
     centroidal_momentum,
     centroidal_momentum_matrix,
     centroidal_momentum_rate,
+    energy,
+    momentum,
 )
 from rbda_ros.algorithms.closure import closure
 from rbda_ros.algorithms.commanded_motors import commanded_motors, state_sizes
 from rbda_ros.algorithms.constrained_dynamics import (
     constrained_forward_dynamics,
     constrained_forward_dynamics_by_loop_forces,
+    contact_response,
 )
 from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
-from rbda_ros.algorithms.contact_response import contact_response
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.coriolis import coriolis_matrix
 from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor, mass_matrix_inverse
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
-from rbda_ros.algorithms.energy import energy, momentum
 from rbda_ros.algorithms.feedforward import feedforward
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.kinematics import (
@@ -67,6 +67,7 @@ from rbda_ros.algorithms.simulation_stage import (
     simulation_stage,
 )
 from rbda_ros.algorithms.transmission_maps import (
+    actuator_efforts,
     completed_velocity,
     converted_efforts,
     velocity_map,

@@ -32,7 +32,7 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
 from rbda_ros.control.settings import ParameterError, texts
-from rbda_ros.description.xacro_arguments import add_xacro_argument
+from rbda_ros.description.source import add_xacro_argument
 from rbda_ros.errors import InputError, ModelError, one_line
 from rbda_ros.node.parameters import declare_list
 from rbda_ros.node.robot_file import urdf_and_loops

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rbda_ros.algorithms.constrained_dynamics import least_squares_motion
 from rbda_ros.algorithms.contact_rows import ALL, ContactFrame, Proximal
-from rbda_ros.algorithms.least_squares_motion import least_squares_motion
 from rbda_ros.description.model import CutJoint
 from rbda_ros.engine import core
 from rbda_ros.errors import InputError, SingularityError
