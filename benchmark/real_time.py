@@ -125,10 +125,14 @@ int main(void)
 
 
 def robots() -> Iterator[tuple[str, Robot]]:
-    """A parallel ankle, a leg with differentials and four-bars, and humanoids with loops."""
-    mechanisms = ROOT / "test" / "mechanisms"
-    for name in ("parallel_ankle", "tello_leg"):
-        yield name, load_robot(mechanisms / f"{name}.urdf", mechanisms / f"{name}.yaml")
+    """Two parallel ankles, a leg with differentials and four-bars, and humanoids with loops."""
+    cookbook, mechanisms = ROOT / "docs" / "cookbook", ROOT / "test" / "mechanisms"
+    for name, path in {
+        "parallel_ankle": cookbook / "parallel_ankle",
+        "parallel_ankle, rods as links": mechanisms / "parallel_ankle",
+        "tello_leg": mechanisms / "tello_leg",
+    }.items():
+        yield name, load_robot(path.with_suffix(".urdf"), path.with_suffix(".yaml"))
     for name in ("mit_humanoid", "jvrc1_humanoid"):
         path = ROOT.parent / "shared" / "robots" / f"{name}.urdf"
         if path.exists():
@@ -171,7 +175,7 @@ def table(rows: Sequence[Row]) -> list[str]:
         numbers = " | ".join(str(row[key]) for key in ("median_us", "p99.9_us", "max_us"))
         numbers += f" | {row['late_percent']} %"
         kind = f"{row['interface']} | {row['priority']}"
-        lines.append(f"| `{row['robot']}` | {kind} | {numbers} |")
+        lines.append(f"| {row['robot']} | {kind} | {numbers} |")
     return lines
 
 
