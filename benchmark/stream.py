@@ -2,7 +2,7 @@
 
 ``python -m benchmark.stream echo PRIORITY`` is the echo, and ``busy`` our node in a process where
 another thread of Python never rests. ``references JOINT ...`` publishes references at 1 kHz, and
-``listener`` subscribes to the completed joint states.
+``listener`` takes the completed joint states, in C.
 """
 
 from __future__ import annotations
@@ -175,19 +175,6 @@ def _publish_references(names: Sequence[str]) -> None:
         time.sleep(max(due - time.monotonic(), 0.0))
 
 
-def _listen() -> None:
-    """Take completed joint states, as they are on the wire."""
-    import rclpy
-    from sensor_msgs.msg import JointState
-
-    rclpy.init()
-    node = rclpy.create_node("listener")
-    node.create_subscription(
-        JointState, "/ours/dynamics/joint_states", lambda _: None, 10, raw=True
-    )
-    rclpy.spin(node)
-
-
 if __name__ == "__main__" and sys.argv[1] == "echo":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if priority := int(sys.argv[2]):
@@ -196,7 +183,8 @@ if __name__ == "__main__" and sys.argv[1] == "echo":
 elif __name__ == "__main__" and sys.argv[1] == "references":
     _publish_references(sys.argv[2:])
 elif __name__ == "__main__" and sys.argv[1] == "listener":
-    _listen()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    native.run_listener("/ours/dynamics/joint_states")
 elif __name__ == "__main__" and sys.argv[1] == "busy":
     threading.Thread(target=_never_rest, daemon=True).start()
     serve(sys.argv[2:])

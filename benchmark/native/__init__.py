@@ -47,6 +47,11 @@ def run_echo() -> None:
     library().run_echo(_type())
 
 
+def run_listener(topic: str) -> None:
+    """Take joint states and do nothing with them, until the parent ends."""
+    library().run_listener(_type(), topic.encode())
+
+
 def round_trips(
     to: str, answers: str, message: bytes, position_at: int, joints: int, count: int, warm_up: int
 ) -> np.ndarray:

@@ -1,4 +1,5 @@
-/* A publisher and a subscription of sensor_msgs/JointState, best effort, serialized, over rcl. */
+/* A publisher (where `out` is not NULL) and a subscription of sensor_msgs/JointState, best effort,
+ * serialized, over rcl. */
 #ifndef ENDPOINT_H
 #define ENDPOINT_H
 
@@ -46,7 +47,7 @@ static inline void open_endpoint(rcl_node_t *node, const void *type, const char 
   listening.qos.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
   end->publisher = rcl_get_zero_initialized_publisher();
   end->subscription = rcl_get_zero_initialized_subscription();
-  CHECK(rcl_publisher_init(&end->publisher, node, type, out, &publishing));
+  if (out != NULL) CHECK(rcl_publisher_init(&end->publisher, node, type, out, &publishing));
   CHECK(rcl_subscription_init(&end->subscription, node, type, in, &listening));
 }
 
