@@ -141,18 +141,66 @@ int main()
 """
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
-def test_loops_are_found_again_after_a_dead_point(packages, tmp_path):
-    """From the assembly, where the last position is of no use; what fails changes nothing."""
-    folder = packages["parallel_ankle"].folder
-    (tmp_path / "main.cpp").write_text(RECOVERY)
+DEAD_POINT = """\
+#include <cstdio>
+#include <initializer_list>
+#include "parallel_ankle.h"
+
+// Stretch the rods by halved steps, with a largest condition number: the status in the end, and the
+// last condition number before.
+int main()
+{
+  for (const double most : {5.0, 1e4}) {
+    static parallel_ankle_workspace w, next;
+    parallel_ankle_init(&w);
+    w.max_condition_number = most;
+    double angle = 0.0, efforts[2];
+    const double none[2] = {0.0, 0.0};
+    int last = 0;
+    for (double step = 0.01; step > 1e-12;) {
+      const double at[2] = {angle + step, -angle - step};
+      next = w;
+      const int status = parallel_ankle_feedforward(&next, at, none, none, nullptr, efforts);
+      if (status == 0) {
+        w = next;
+        angle += step;
+      } else {
+        last = status;
+        step *= 0.5;
+      }
+    }
+    std::printf("%d %g\\n", last, 1.0 / w.conditioning);
+  }
+}
+"""
+
+
+def built(main, folder, tmp_path):
+    """What a program prints that is linked with the C of a package, in words."""
+    (tmp_path / "main.cpp").write_text(main)
     library = [compiler(), "-O0", "-c", str(folder / "c/parallel_ankle.c")]
     subprocess.run([*library, "-o", str(tmp_path / "c.o")], check=True)
     build = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", str(tmp_path / "main.cpp")]
     build += [f"-I{folder / 'c'}", f"-I{folder / 'src'}", str(tmp_path / "c.o"), "-lm"]
     subprocess.run([*build, "-o", str(tmp_path / "main")], check=True)
     done = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True)
-    assert done.stdout.split() == ["2", "0", "0", "2", "1", "1"]
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+def test_loops_are_found_again_after_a_dead_point(packages, tmp_path):
+    """From the assembly, where the last position is of no use; what fails changes nothing."""
+    printed = built(RECOVERY, packages["parallel_ankle"].folder, tmp_path)
+    assert printed == ["2", "0", "0", "2", "1", "1"]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+def test_feedforward_ends_where_a_dead_point_begins(packages, tmp_path):
+    """With code 4, at the condition number that was set."""
+    printed = built(DEAD_POINT, packages["parallel_ankle"].folder, tmp_path)
+    assert printed[::2] == ["4", "4"]
+    assert 4.99 < float(printed[1]) <= 5.0
+    assert 5e3 < float(printed[3]) <= 1e4
 
 
 def test_update_calls_nothing_that_waits_or_allocates(packages):
