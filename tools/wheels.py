@@ -23,6 +23,8 @@ from printed_commands import script
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIAL = ROOT / "docs" / "fifteen_minutes.md"
 VERSIONS = ("3.11", "3.12", "3.13")
+OURS = "AMENT", "LD_LIBRARY_PATH", "PYTHON", "_ROS_WHEELS"
+"""Variables that would lead to libraries of the environment that this script runs in."""
 NEEDS_ROS = ("serve", "examples", "view", "kill")
 UV = Path(sys.prefix) / "bin" / "uv"
 
@@ -75,7 +77,7 @@ def use(wheel, version, core):
         python = Path(folder, ".venv", "bin", "python")
         run(UV, "pip", "install", "-q", "--python", python, f"{wheel}{extra}")
         shutil.copytree(ROOT / "docs" / "cookbook", Path(folder, "docs", "cookbook"))
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("AMENT", "PYTHON"))}
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
         clean |= {"ROS_DOMAIN_ID": str(random.randint(102, 200))}
         clean |= {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
         commands = script(TUTORIAL, without=NEEDS_ROS if core else ())
