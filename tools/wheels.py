@@ -80,7 +80,8 @@ def use(wheel, version, core):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
         clean |= {"ROS_DOMAIN_ID": str(random.randint(102, 200))}
         clean |= {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-        commands = script(TUTORIAL, without=NEEDS_ROS if core else ())
+        end_all = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
+        commands = end_all + script(TUTORIAL, without=NEEDS_ROS if core else ())
         run("bash", "-c", commands, cwd=folder, env=clean)
     print(f"{wheel.relative_to(ROOT)}: the tutorial runs with Python {version}", flush=True)
 

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 def record(tree: Path, given: Path, into: Path) -> None:
     """Run the cases in a tree's own environment."""
     python = tree / ".venv" / "bin" / "python"
-    left_out = ("_ROS_WHEELS_BOOTSTRAP_COMPLETE", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
-    environment = {k: v for k, v in os.environ.items() if k not in left_out}
+    left_out = "_ROS_WHEELS", "LD_LIBRARY_PATH", "PYTHON"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
     script = ROOT / "tools" / "trees" / "record.py"
     subprocess.run([python, script, given, into], cwd=tree, env=environment, check=True)
 
