@@ -427,7 +427,7 @@ class RouteMaker:
             completion=self._completion(call.joints),
             joints=indices(self._place[name] for name in call.joints),
             entries=np.array([layout.scalar_positions[n] for n in call.joints], np.int64),
-            wanted_joints=indices(self._place[name] for name in call.acceleration_joints),
+            wanted_joints=indices(map(self._owner, call.acceleration_joints)),
             seeds=indices(self._place[name] for name in seeds),
             followers=indices(place for name in followers for place in layout.positions[name]),
             settling=self._settling(others) if followers else None,
@@ -437,6 +437,10 @@ class RouteMaker:
             closer=None if call.closes_itself else self._closer(call),
             call=call,
         )
+
+    def _owner(self, coordinate: str) -> int:
+        """The joint of an independent coordinate, which may be one of several: ``rod.wz``."""
+        return self._place.get(coordinate, self._place.get(coordinate.rpartition(".")[0], NOWHERE))
 
     def _call(self, joints: Joints, wanted: Joints | None, settings: Settings) -> FeedforwardCall:
         key = joints, wanted, settings.external_wrench, settings.terms

@@ -446,3 +446,25 @@ def test_external_efforts_go_by_the_joints_whose_effort_is_a_number():
     feed.wait(5)
     assert "external_effort" not in feed.states(q, still, names=names, effort=effort)
     assert feed.reason == "no measured effort"
+
+
+@pytest.mark.parametrize("source", ["zero", "estimate", "reference"])
+def test_independent_coordinates_may_be_parts_of_a_joint(source):
+    """Legs are measured and move a plate, whose x, y and yaw are independent."""
+    robot = MECHANISMS["planar_joint_loop"].load()
+    legs = robot.actuated_joint_names
+    feed = Feed(robot, acceleration_source=source)
+    q = robot.neutral()
+    angles = np.add(positions(robot, q, legs), [0.02, -0.01, 0.03])
+    rates = np.array([0.3, -0.2, 0.1])
+    if source == "reference":
+        feed.feed(Input.REFERENCE, trajectory(legs, [0.0, 0.0, 0.0]))
+    for _ in range(20):  # of which the first waits for its kernel, and some for an estimate
+        sent = feed.states(angles, rates, names=legs)
+        feed.wait(5)
+    moved = robot.close(dict(zip(legs, angles, strict=True)), guess=q)
+    yd = robot.independent_velocity(moved, dict(zip(legs, rates, strict=True)))
+    still = dict.fromkeys(legs, 0.0)
+    ydd = np.zeros(3) if source == "zero" else robot.independent_acceleration(moved, yd, still)
+    expected = robot.inverse_dynamics_efforts(moved, yd, ydd)[0]
+    np.testing.assert_allclose(sent["feedforward"], expected, rtol=1e-10, atol=1e-10)

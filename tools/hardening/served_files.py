@@ -84,6 +84,10 @@ def swing(robot: Robot) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, 
                 for q, row in zip(motion.q, xd, strict=True)
             ]
         )
+        # Where the assembly is a dead point of a motor, another joint was taken instead of it.
+        x = motion.q[:, [places[name] for name in names]]
+        qd = robot.spanning_velocity(motion.q, yd)
+        xd = qd[:, [robot.coordinates.velocities[name].start for name in names]]
         efforts = robot.inverse_dynamics_efforts(motion.q, yd, np.zeros_like(yd))[0]
         return names, x, xd, efforts, reach
     raise ModelError(f"{robot.name}: no swing of its motors closes the loops")
