@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 from rbda_ros import Robot
-from rbda_ros.description.mjcf_names import Names
+from rbda_ros.description.mjcf_compiler import Names
 from rbda_ros.description.model import CutJoint
 
 FREE, BALL = 0, 1

@@ -16,8 +16,8 @@ from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.closing.tolerances import NEARBY, SINGULAR
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.description.loop_conventions import frames_by_pairs
-from rbda_ros.description.loop_writer import write_constraints
 from rbda_ros.description.model import Attachment, Coupling, CutJoint, CutType
+from rbda_ros.description.writers import write_constraints
 from rbda_ros.errors import ModelError, counted
 from rbda_ros.robot.robot import Robot
 from rbda_ros.spatial import Array

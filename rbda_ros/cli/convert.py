@@ -11,11 +11,11 @@ from typing import Any
 from lxml import etree
 
 from rbda_ros.cli.robot_arguments import load
-from rbda_ros.description import read_description, sdf_visuals
-from rbda_ros.description.loop_writer import write_loop_file
+from rbda_ros.description import read_description
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import add_xacro_argument, urdf_text
-from rbda_ros.description.urdf_writer import write_urdf
+from rbda_ros.description.visuals import mjcf_visuals, sdf_visuals
+from rbda_ros.description.writers import write_loop_file, write_urdf
 from rbda_ros.description.xml_text import LARGEST_TEXT, children, parse_xml
 from rbda_ros.errors import ModelError, counted
 
@@ -188,12 +188,11 @@ def _drawn(
         return {}
     if root.tag == "mujoco":
         from rbda_ros.description.mjcf_compiler import compile_mjcf
-        from rbda_ros.description.mjcf_visuals import drawn_links
 
         model = compile_mjcf(path, text, Report())
-        return {} if model is None else drawn_links(model)
+        return {} if model is None else mjcf_visuals(model)
     if root.tag == "sdf":
-        return sdf_visuals.drawn_links(root)
+        return sdf_visuals(root)
     return {
         link.get("name", ""): [*children(link, "visual"), *children(link, "collision")]
         for link in children(root, "link")

@@ -18,9 +18,8 @@ from rich.table import Table
 
 from rbda_ros.control.settings import ParameterError, Settings, checked_settings
 from rbda_ros.description import read_description
-from rbda_ros.description.loop_writer import write_loop_file
 from rbda_ros.description.report import Report
-from rbda_ros.description.urdf_writer import write_urdf
+from rbda_ros.description.writers import write_loop_file, write_urdf
 from rbda_ros.description.xml_text import parse_xml
 from rbda_ros.errors import InputError, ModelError
 
@@ -220,7 +219,7 @@ def _rate(rate: float) -> float:
 
 
 def _cutoff(cutoff: float) -> float:
-    from rbda_ros.recordings.smoothing import Smoother
+    from rbda_ros.recordings.labeller import Smoother
 
     if cutoff:
         Smoother(cutoff)  # says what is wrong with it, before any recording is read

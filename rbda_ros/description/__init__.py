@@ -14,11 +14,13 @@ from typing import Any, cast
 
 from lxml import etree
 
-from rbda_ros.description import gepetto, source, xml_text, yaml_text
+from rbda_ros.description import source, xml_text, yaml_text
 from rbda_ros.description.combine import combine
 from rbda_ros.description.elements import warn_of_unknown_elements
 from rbda_ros.description.loop_conventions import (
     drake_frames,
+    gepetto_to_loop_file,
+    is_gepetto,
     read_drake_constraints,
     read_loop_elements,
 )
@@ -34,10 +36,11 @@ from rbda_ros.description.urdf import (
     read_drake_types,
     read_joints,
     read_links,
+    read_loops,
     read_mimics,
     read_name,
+    read_path_couplings,
 )
-from rbda_ros.description.urdf_plus import read_loops, read_path_couplings
 from rbda_ros.description.usd import is_usd, read_usd
 
 __all__ = ["read_description"]
@@ -139,7 +142,7 @@ def _drake_overrides(root: etree._Element, report: Report) -> dict[str, JointOve
 
 def _in_our_form(loops: object, root: etree._Element | None, report: Report) -> object:
     """A loop file of another form in the keys of ours."""
-    if root is None or not gepetto.is_gepetto(loops):
+    if root is None or not is_gepetto(loops):
         return loops
     links = [link.get("name", "") for link in xml_text.children(root, "link")]
     child_of = {}
@@ -147,7 +150,7 @@ def _in_our_form(loops: object, root: etree._Element | None, report: Report) -> 
         moved = xml_text.child(joint, "child")
         if moved is not None:
             child_of[joint.get("name", "")] = moved.get("link", "")
-    return gepetto.to_loop_file(loops, links, child_of, report)
+    return gepetto_to_loop_file(loops, links, child_of, report)
 
 
 def _read_root(text: str | None, report: Report) -> etree._Element | None:

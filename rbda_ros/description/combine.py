@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 
 from rbda_ros.description import expression
-from rbda_ros.description.inertias import check_inertias, warn_of_massless_leaves
 from rbda_ros.description.link_tree import ONE_DOF, Tree, joints_by_name
 from rbda_ros.description.loop_conventions import closing_frames
 from rbda_ros.description.loop_file import JointOverride, LoopFile
@@ -33,18 +32,18 @@ from rbda_ros.description.model import (
 from rbda_ros.description.orientation import about, to_pose
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
-from rbda_ros.description.rotors import Rotor, build_rotors
-from rbda_ros.description.transmissions import Transmissions, read_transmissions
-from rbda_ros.description.urdf import Mimic
-from rbda_ros.description.urdf_plus import PathCoupling
+from rbda_ros.description.rotors import Rotor, Transmissions, build_rotors, read_transmissions
+from rbda_ros.description.urdf import Mimic, PathCoupling
 from rbda_ros.description.validate import (
     check_constraints,
     check_guess,
+    check_inertias,
     check_joint_list,
     check_limits,
     check_springs,
     check_tree,
     check_unique,
+    warn_of_massless_leaves,
 )
 from rbda_ros.description.values import brief
 from rbda_ros.spatial import rpy_matrix

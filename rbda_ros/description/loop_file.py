@@ -24,8 +24,7 @@ from rbda_ros.description.model import (
     Vector3,
 )
 from rbda_ros.description.report import Report
-from rbda_ros.description.urdf import X_AXIS, ZERO
-from rbda_ros.description.urdf_plus import CUT_TYPES
+from rbda_ros.description.urdf import CUT_TYPES, X_AXIS, ZERO
 from rbda_ros.description.values import (
     SHORTEST_AXIS,
     Fields,

@@ -1,4 +1,4 @@
-"""Rotations as URDF writes them: fixed-axis roll, pitch and yaw."""
+"""Rotation matrices from roll, pitch and yaw as URDF writes them, from quaternions and axes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ def to_pose(R: NDArray[np.float64], p: NDArray[np.float64]) -> Pose:
 
 def about(axis: ArrayLike, angle: float) -> NDArray[np.float64]:
     """(3, 3) the rotation by an angle [rad] about a unit axis."""
-    x, y, z = np.asarray(axis, dtype=float)
-    W = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    W = _skew(np.asarray(axis, dtype=float))
     return np.eye(3) + math.sin(angle) * W + 2.0 * math.sin(0.5 * angle) ** 2 * W @ W
 
 
@@ -41,5 +40,18 @@ def turn_onto(first: Vector3, second: Vector3) -> NDArray[np.float64]:
         across = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
         across /= np.linalg.norm(across)
         return 2.0 * np.outer(across, across) - np.eye(3)
-    V = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+    V = _skew(v)
     return np.eye(3) + V + V @ V / (1.0 + c)
+
+
+def from_quaternion(wxyz: ArrayLike) -> NDArray[np.float64]:
+    """(3, 3) the rotation of a quaternion w x y z of any length but zero."""
+    quaternion = np.asarray(wxyz, dtype=float)
+    w, *v = quaternion / math.hypot(*quaternion)
+    V = _skew(np.array(v))
+    return np.asarray(np.eye(3) + 2.0 * w * V + 2.0 * V @ V)
+
+
+def _skew(v: NDArray[np.float64]) -> NDArray[np.float64]:
+    x, y, z = v
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

@@ -24,8 +24,7 @@ from rbda_ros.description.model import (
     Spring,
 )
 from rbda_ros.description.report import Report
-from rbda_ros.description.urdf import Mimic
-from rbda_ros.description.urdf_plus import PathCoupling
+from rbda_ros.description.urdf import Mimic, PathCoupling
 from rbda_ros.description.values import brief
 
 

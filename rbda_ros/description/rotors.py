@@ -1,14 +1,31 @@
-"""Rotors: one line of the loop file, or a transmission, becomes a link, a joint and a gear."""
+"""Rotors: one line of the loop file, or a transmission, becomes a link, a joint and a gear.
+
+Transmissions are those of ROS 1 and of <ros2_control>. The maps between actuators ``a`` and joints
+``j`` are those of ros2_control's transmission_interface, with reductions ``n`` and offsets ``o``:
+
+- SimpleTransmission: ``a = n (j - o)``;
+- DifferentialTransmission: ``a1, a2 = na1, na2 * [nj1 (j1 - o1) +- nj2 (j2 - o2)]``;
+- FourBarLinkageTransmission: ``a1 = nj1 na1 (j1 - o1)``,
+  ``a2 = na2 [(j1 - o1) + nj2 (j2 - o2)]``.
+
+A rotor inertia [kg m^2] is an element ``rotor_inertia``, ``rotorInertia`` or ``motorInertia`` of
+the actuator (text or ``value``, any namespace, so Drake's too) or a <param> of that name. An
+actuator without one adds nothing, and its numbers are not even read.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from lxml import etree
 
 from rbda_ros.description.link_tree import ONE_DOF, Tree
 from rbda_ros.description.model import Coupling, Inertia, Joint, Link, Pose, Vector3
 from rbda_ros.description.report import Report
-from rbda_ros.description.values import brief
+from rbda_ros.description.values import brief, to_number
+from rbda_ros.description.xml_text import child, children, line, required, text_of
 
 
 @dataclass(frozen=True)
@@ -115,3 +132,202 @@ def _spin_inertia(rotor: Rotor, axis: Vector3) -> Inertia:
         iyz=spin * y * z,
         izz=spin * z * z,
     )
+
+
+INERTIA_NAMES = ("rotor_inertia", "rotorInertia", "motorInertia")
+REDUCTION_NAMES = ("mechanical_reduction", "mechanicalReduction", "gear_ratio")
+OFFSET_NAMES = ("offset",)
+
+
+@dataclass(frozen=True)
+class Transmissions:
+    """Content of a URDF's transmissions.
+
+    Attributes:
+        rotors: those whose inertia is known.
+        reductions: of simple transmissions without rotor inertia, by joint.
+        motors: joints that motors move: those with a <command_interface>, or else those of
+            transmissions, in the order of the file.
+    """
+
+    rotors: tuple[Rotor, ...]
+    reductions: dict[str, float]
+    motors: tuple[str, ...]
+
+
+def read_transmissions(
+    xml: etree._Element, joints: Mapping[str, Joint], report: Report
+) -> Transmissions:
+    """All transmissions of a URDF; ``joints`` are those that it defines."""
+    ros1 = [(element, True) for element in children(xml, "transmission")]
+    ros2 = [
+        (element, False)
+        for system in children(xml, "ros2_control")
+        for element in children(system, "transmission")
+    ]
+    rotors: list[Rotor] = []
+    reductions: dict[str, float] = {}
+    for element, has_roles in ros1 + ros2:
+        moved = _sorted(children(element, "joint"), has_roles)
+        actuators = _sorted(children(element, "actuator"), has_roles)
+        if any(joint.get("name") not in joints for joint in moved):
+            report.warn(_where(element), "names a joint that does not exist; it is ignored")
+        elif any(_find(actuator, INERTIA_NAMES) is not None for actuator in actuators):
+            rotors.extend(_rotors(element, moved, actuators, report))
+        elif len(moved) == 1 and len(actuators) <= 1:
+            _note_reduction(element, moved[0], actuators, reductions)
+    driven = [joint for element, _ in ros1 + ros2 for joint in children(element, "joint")]
+    motors = _commanded(xml) or [joint.get("name", "") for joint in driven]
+    movable = [name for name in motors if name in joints and joints[name].type not in _NO_MOTOR]
+    unknown = [name for name in motors if name not in joints]
+    if unknown and movable:
+        report.warn("ros2_control", f"joint {brief(unknown[0])} does not exist; it is ignored")
+    return Transmissions(tuple(_rename_shared(rotors)), reductions, tuple(dict.fromkeys(movable)))
+
+
+_NO_MOTOR = ("fixed", "floating", "planar")
+
+
+def _commanded(xml: etree._Element) -> list[str]:
+    """Joints of <ros2_control> systems that take commands."""
+    return [
+        joint.get("name", "")
+        for system in children(xml, "ros2_control")
+        for joint in children(system, "joint")
+        if child(joint, "command_interface") is not None
+    ]
+
+
+def _sorted(elements: Iterable[etree._Element], has_roles: bool) -> list[etree._Element]:
+    """In the order of the file, which is what ros2_control uses; ROS 1 uses <role>."""
+    ordered = list(elements)
+    if has_roles:
+        ordered.sort(key=lambda element: text_of(child(element, "role")) or "")
+    return ordered
+
+
+def _rotors(
+    xml: etree._Element,
+    joints: list[etree._Element],
+    actuators: list[etree._Element],
+    report: Report,
+) -> list[Rotor]:
+    where = _where(xml)
+    kind = _kind(xml)
+    sizes = (len(joints), len(actuators))
+    if sizes == (1, 1) and kind in ("SimpleTransmission", ""):
+        maps = [_simple_reductions(xml, joints[0], actuators[0], where, report)]
+    elif sizes == (2, 2) and kind in ("DifferentialTransmission", "FourBarLinkageTransmission"):
+        nj = [_value(joint, REDUCTION_NAMES, 1.0, where, report) for joint in joints]
+        na = [_value(actuator, REDUCTION_NAMES, 1.0, where, report) for actuator in actuators]
+        if kind == "DifferentialTransmission":
+            maps = [[na[0] * nj[0], na[0] * nj[1]], [na[1] * nj[0], -na[1] * nj[1]]]
+        else:
+            maps = [[na[0] * nj[0]], [na[1], na[1] * nj[1]]]
+    else:
+        over = f"over {sizes[0]} joint(s) and {sizes[1]} actuator(s)"
+        report.warn(where, f"type {brief(kind)} {over} is unknown; its rotors are ignored")
+        return []
+    return [
+        rotor
+        for actuator, ratios in zip(actuators, maps, strict=True)
+        if (rotor := _rotor(actuator, joints, ratios, where, report)) is not None
+    ]
+
+
+def _rotor(
+    actuator: etree._Element,
+    joints: list[etree._Element],
+    ratios: list[float],
+    where: str,
+    report: Report,
+) -> Rotor | None:
+    if _find(actuator, INERTIA_NAMES) is None:
+        return None
+    inertia = _value(actuator, INERTIA_NAMES, 0.0, where, report)
+    if inertia < 0.0:
+        report.problem(where, f"rotor inertia {inertia} is negative", "give it in kg m^2")
+    if 0.0 in ratios:
+        report.problem(where, "a reduction is zero", "give rotor turns per joint turn")
+    names = [joint.get("name", "") for joint in joints[: len(ratios)]]
+    offsets = [_value(joint, OFFSET_NAMES, 0.0, where, report) for joint in joints]
+    return Rotor(
+        name=names[0] if len(joints) == 1 else required(actuator, "name", where, report),
+        joint=names[0],
+        ratios=dict(zip(names, ratios, strict=True)),
+        inertia=inertia,
+        offset=0.0 - sum(n * o for n, o in zip(ratios, offsets, strict=False)),
+    )
+
+
+def _simple_reductions(
+    xml: etree._Element,
+    joint: etree._Element,
+    actuator: etree._Element,
+    where: str,
+    report: Report,
+) -> list[float]:
+    """ROS 1 gives the reduction in the actuator, ros2_control in the joint, PR2 above both."""
+    for element in (joint, actuator, xml):
+        if _find(element, REDUCTION_NAMES) is not None:
+            return [_value(element, REDUCTION_NAMES, 1.0, where, report)]
+    return [1.0]
+
+
+def _note_reduction(
+    xml: etree._Element,
+    joint: etree._Element,
+    actuators: list[etree._Element],
+    reductions: dict[str, float],
+) -> None:
+    silent = Report()  # a reduction that nobody needs cannot be wrong
+    actuator = actuators[0] if actuators else xml
+    (reduction,) = _simple_reductions(xml, joint, actuator, "", silent)
+    reductions.setdefault(joint.get("name", ""), reduction)
+
+
+def _rename_shared(rotors: list[Rotor]) -> list[Rotor]:
+    """Let several rotors on one joint be called <joint>_1, <joint>_2, ..."""
+    shared = Counter(rotor.name for rotor in rotors)
+    seen: Counter[str] = Counter()
+    renamed = []
+    for rotor in rotors:
+        seen[rotor.name] += 1
+        number = f"_{seen[rotor.name]}" if shared[rotor.name] > 1 else ""
+        renamed.append(replace(rotor, name=f"{rotor.name}{number}"))
+    return renamed
+
+
+def _kind(xml: etree._Element) -> str:
+    """Return the class of a transmission without its namespace; '' where it is not given."""
+    text = text_of(child(xml, "plugin")) or text_of(child(xml, "type")) or xml.get("type")
+    return (text or "").rpartition("/")[2]
+
+
+def _find(xml: etree._Element, names: tuple[str, ...]) -> etree._Element | None:
+    """Find the first child that is, or as <param> is called, one of the names."""
+    for element in xml.iterchildren():
+        if not isinstance(element.tag, str):
+            continue
+        tag = etree.QName(element).localname
+        if tag in names or (tag == "param" and element.get("name") in names):
+            return element
+    return None
+
+
+def _value(
+    xml: etree._Element, names: tuple[str, ...], default: float, where: str, report: Report
+) -> float:
+    element = _find(xml, names)
+    if element is None:
+        return default
+    text = element.get("value") or text_of(element) or ""
+    try:
+        return to_number(text)
+    except ValueError as error:
+        report.problem(where, f"<{element.tag}> ({line(element)}): {error}", "correct it")
+        return default
+
+
+def _where(xml: etree._Element) -> str:
+    return f"transmission {brief(xml.get('name', ''))}"

@@ -1,4 +1,7 @@
-"""Links, joints and mimics of a URDF; everything that draws or simulates it is ignored."""
+"""Links, joints and mimics of a URDF, and the loops and couplings of URDF+ beside the tree.
+
+URDF+ is as in generalized_rbda. Everything that draws or simulates the robot is ignored.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,18 @@ from typing import cast, get_args
 
 from lxml import etree
 
-from rbda_ros.description.model import Inertia, Joint, JointType, Limits, Link, Pose, Vector3
+from rbda_ros.description.model import (
+    Attachment,
+    CutJoint,
+    CutType,
+    Inertia,
+    Joint,
+    JointType,
+    Limits,
+    Link,
+    Pose,
+    Vector3,
+)
 from rbda_ros.description.report import Report
 from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector, to_vector
 from rbda_ros.description.xml_text import (
@@ -259,3 +273,71 @@ def _to_bool(text: str) -> bool | None:
     if text.strip().lower() not in values:
         raise ValueError(f"{brief(text)} is neither true nor false")
     return values[text.strip().lower()]
+
+
+CUT_TYPES = get_args(CutType)
+MAX_LOOPS = 2000
+
+
+@dataclass(frozen=True)
+class PathCoupling:
+    """``ratio * sum(joints towards predecessor) = sum(joints towards successor)``.
+
+    Both paths start at the nearest common ancestor of the two links.
+    """
+
+    name: str
+    predecessor: str
+    successor: str
+    ratio: float
+
+
+def read_loops(xml: etree._Element, report: Report) -> tuple[CutJoint, ...]:
+    """Read all <loop> elements, in the order of the file."""
+    return tuple(_loop(element, report) for element in bounded(xml, "loop", report, MAX_LOOPS))
+
+
+def read_path_couplings(xml: etree._Element, report: Report) -> tuple[PathCoupling, ...]:
+    """Read all <coupling> elements, in the order of the file."""
+    return tuple(
+        _path_coupling(element, report) for element in bounded(xml, "coupling", report, MAX_LOOPS)
+    )
+
+
+def _loop(xml: etree._Element, report: Report) -> CutJoint:
+    where = f"loop {brief(xml.get('name', ''))}"
+    kind = xml.get("type", "").strip()
+    if kind not in CUT_TYPES:
+        report.problem(
+            where,
+            f"type {brief(kind)} is unknown ({line(xml)})",
+            f"use one of {', '.join(CUT_TYPES)}",
+        )
+    return CutJoint(
+        name=required(xml, "name", where, report),
+        type=cast(CutType, kind if kind in CUT_TYPES else "revolute"),
+        predecessor=_attachment(xml, "predecessor", where, report),
+        successor=_attachment(xml, "successor", where, report),
+        axis=read_axis(xml, where, report),
+    )
+
+
+def _path_coupling(xml: etree._Element, report: Report) -> PathCoupling:
+    where = f"coupling {brief(xml.get('name', ''))}"
+    ratio = child(xml, "ratio")
+    if ratio is None or ratio.get("value") is None:
+        report.problem(where, f"has no ratio ({line(xml)})", "write <ratio value='...'/>")
+    return PathCoupling(
+        name=required(xml, "name", where, report),
+        predecessor=_attachment(xml, "predecessor", where, report).link,
+        successor=_attachment(xml, "successor", where, report).link,
+        ratio=attribute(ratio, "value", to_number, 1.0, where, report),
+    )
+
+
+def _attachment(xml: etree._Element, tag: str, where: str, report: Report) -> Attachment:
+    end = child(xml, tag)
+    if end is None:
+        report.problem(where, f"has no <{tag}> ({line(xml)})", f"write <{tag} link='...'>")
+        return Attachment("")
+    return Attachment(required(end, "link", where, report), read_pose(end, where, report))

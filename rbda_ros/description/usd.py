@@ -30,11 +30,11 @@ from rbda_ros.description.model import (
     Pose,
     Vector3,
 )
-from rbda_ros.description.orientation import to_pose
+from rbda_ros.description.orientation import from_quaternion, to_pose
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
+from rbda_ros.description.sdf import grow_tree
 from rbda_ros.description.sdf_frames import WORLD, Placement, inverse, relative
-from rbda_ros.description.sdf_joints import grow_tree
 from rbda_ros.description.urdf import Mimic
 from rbda_ros.description.values import LARGEST, SHORTEST_AXIS, brief
 
@@ -562,17 +562,11 @@ def _is_locked(prim: Any, direction: str) -> bool:
 
 def _rotation(quaternion: Any) -> NDArray[np.float64]:
     """(3, 3) of a quaternion of the library; the identity of none, and of one without length."""
-    if quaternion is None:
+    if not hasattr(quaternion, "GetImaginary"):  # None, or an attribute of another type
         return np.eye(3)
-    if not hasattr(quaternion, "GetImaginary"):  # an attribute of another type
-        return np.eye(3)
-    w, v = float(quaternion.GetReal()), np.array(quaternion.GetImaginary(), dtype=float)
-    length = math.hypot(w, *v)
-    if length < 1e-9 or not math.isfinite(length):
-        return np.eye(3)
-    w, v = w / length, v / length
-    cross = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
-    return np.asarray(np.eye(3) + 2.0 * w * cross + 2.0 * cross @ cross)
+    wxyz = (quaternion.GetReal(), *quaternion.GetImaginary())
+    length = math.hypot(*wxyz)
+    return from_quaternion(wxyz) if 1e-9 <= length < math.inf else np.eye(3)
 
 
 def _position(name: str, kind: JointType, axis: Vector3, drawn: Placement) -> dict[str, Guess]:

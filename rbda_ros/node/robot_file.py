@@ -10,9 +10,8 @@ from typing import Any
 from rclpy.parameter import Parameter
 
 from rbda_ros.description import read_description
-from rbda_ros.description.loop_writer import write_loop_file
 from rbda_ros.description.source import add_xacro_argument
-from rbda_ros.description.urdf_writer import write_urdf
+from rbda_ros.description.writers import write_loop_file, write_urdf
 
 
 def parameters_of(arguments: Sequence[str]) -> list[Parameter]:

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from lxml import etree
 
-from rbda_ros.description import sdf_visuals
 from rbda_ros.description.model import Pose
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import urdf_text
 from rbda_ros.description.urdf import read_pose
+from rbda_ros.description.visuals import sdf_visuals
 from rbda_ros.description.xml_text import LARGEST_TEXT, child, children, parse_xml
 from rbda_ros.errors import InputError
 from rbda_ros.simulation.ground_contacts import Box, Capsule, Point, Shape, Sphere
@@ -46,7 +46,7 @@ def collision_shapes(
             f"{Path(str(source)[:80]).name}: no URDF or SDF; give the file or its text"
         )
     if root.tag == "sdf":
-        drawn = sdf_visuals.drawn_links(root)
+        drawn = sdf_visuals(root)
     else:
         drawn = {
             link.get("name", ""): [*children(link, "collision")] for link in children(root, "link")

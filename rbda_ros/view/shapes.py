@@ -16,13 +16,13 @@ import numpy as np
 from lxml import etree
 
 from rbda_ros.cluster_tree.spanning_tree import Frame, frame_of
-from rbda_ros.description import sdf_visuals
-from rbda_ros.description.mjcf_compiler import compile_mjcf
-from rbda_ros.description.mjcf_names import Names
+from rbda_ros.description.mjcf_compiler import Names, compile_mjcf
 from rbda_ros.description.model import CutJoint, Inertia
+from rbda_ros.description.orientation import from_quaternion
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import urdf_text
 from rbda_ros.description.urdf import read_pose
+from rbda_ros.description.visuals import sdf_visuals
 from rbda_ros.description.xml_text import LARGEST_TEXT, child, children, parse_xml
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array, align_z
@@ -274,7 +274,7 @@ def _colour(material: etree._Element) -> Colour | None:
 def _by_link(root: etree._Element) -> Mapping[str, Sequence[etree._Element]]:
     """<visual> and <collision> elements of each link of a URDF or SDF, as URDF writes them."""
     if root.tag == "sdf":
-        return sdf_visuals.drawn_links(root)
+        return sdf_visuals(root)
     links = children(root, "link")
     return {
         link.get("name", ""): [*children(link, "visual"), *children(link, "collision")]
@@ -398,7 +398,9 @@ def mjcf_shapes(
     for g in range(model.ngeom):
         place = robot.spanning_tree.links.get(names.body(model.geom_bodyid[g]))
         if place is not None:
-            at = place.frame @ Frame(_matrix(model.geom_quat[g]), np.array(model.geom_pos[g]))
+            at = place.frame @ Frame(
+                from_quaternion(model.geom_quat[g]), np.array(model.geom_pos[g])
+            )
             shape = _geom_shape(model, g, place.body, at)
             if shape is not None and model.geom_group[g] >= COLLISION_GROUP:
                 shapes.append(replace(shape, kind="collision"))
@@ -438,11 +440,3 @@ def _geom_shape(model: Any, g: int, body: int, at: Frame) -> Shape | None:
     if kind == int(kinds.mjGEOM_CAPSULE):
         return capsule(body, "visual", a, 2 * b, at)
     return None
-
-
-def _matrix(quaternion: Any) -> Any:
-    import mujoco
-
-    R = np.zeros(9)
-    mujoco.mju_quat2Mat(R, np.array(quaternion, dtype=float))
-    return R.reshape(3, 3)

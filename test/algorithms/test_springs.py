@@ -12,8 +12,7 @@ from mujoco_oracle import MujocoOracle
 
 from rbda_ros import Contact, DescriptionError, load_robot
 from rbda_ros.description import read_description
-from rbda_ros.description.loop_writer import write_loop_file
-from rbda_ros.description.urdf_writer import write_urdf
+from rbda_ros.description.writers import write_loop_file, write_urdf
 from rbda_ros.exports.mjcf_writer import write_mjcf
 
 OF = "<inertial pos='.1 .02 -.03' mass='1.2' diaginertia='.02 .03 .025'/>"

@@ -13,7 +13,7 @@ from sdf_writer import SdfWriter
 from rbda_ros import DescriptionError, Robot, load_robot
 from rbda_ros.description import read_description
 from rbda_ros.description.model import Coupling, CutJoint
-from rbda_ros.description.urdf_writer import write_urdf
+from rbda_ros.description.writers import write_urdf
 
 CUTS = ("revolute", "prismatic", "universal", "spherical", "fixed")
 
