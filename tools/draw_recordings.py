@@ -17,7 +17,7 @@ from rbda_ros.demo.resources import share_file
 from rbda_ros.examples import fleet_wear
 from rbda_ros.recordings.excitation import Trajectory, excite
 from rbda_ros.recordings.identification import identify_motions
-from rbda_ros.recordings.identification_report import draw_fit
+from rbda_ros.recordings.identified_files import draw_fit
 from rbda_ros.robot.effort_evidence import Motion
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"

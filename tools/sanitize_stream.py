@@ -21,7 +21,7 @@ SOURCES = {
         *sorted(path.name for path in (ROOT / "rbda_ros/control").glob("*.c")),
         "../engine/closing.c",
     ],
-    "node/rcl_stream": ["rcl_stream.c", "slice.c"],
+    "node/rcl_stream": ["rcl_stream.c"],
     "node/services/c_messages": ["c_messages.c"],
     "simulation/stepper": ["stepper.c", "ground_contacts.c", "../engine/cones.c"],
 }

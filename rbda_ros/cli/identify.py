@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _identify(args: argparse.Namespace) -> list[str]:
     from rbda_ros.recordings.identification import identify_motions
-    from rbda_ros.recordings.patched_files import payload_call, payload_of
+    from rbda_ros.recordings.identified_files import payload_call, payload_of
 
     if not 0.0 < args.cutoff < float("inf"):
         raise InputError(f"--cutoff {args.cutoff}: give a frequency above zero [Hz]")
@@ -107,8 +107,8 @@ def _with_recorded_joints(
     args: argparse.Namespace, model: Model, settings: Settings
 ) -> tuple[Robot, list[str]]:
     """The robot with joints held that no recording has, and a line about them."""
+    from rbda_ros.recordings.bags import find_recordings, local_copy
     from rbda_ros.recordings.held_joints import joints_to_hold, recorded_joints
-    from rbda_ros.recordings.sources import find_recordings, local_copy
 
     recorded: set[str] = set()
     for recording in find_recordings(args.bags):
@@ -124,8 +124,8 @@ def _motions(
     args: argparse.Namespace, robot: Robot, settings: Settings, notes: list[str]
 ) -> Iterator[Motion]:
     """Motions of all recordings; what is wrong with one of them is noted, and costs no other."""
+    from rbda_ros.recordings.bags import find_recordings, local_copy
     from rbda_ros.recordings.identification import read_motions
-    from rbda_ros.recordings.sources import find_recordings, local_copy
 
     found = 0
     for recording in find_recordings(args.bags):
@@ -159,8 +159,12 @@ def _write(
     commands: dict[str, str],
 ) -> list[str]:
     """Write the files; a line about each. What else there is to do goes into ``commands``."""
-    from rbda_ros.recordings.identification_report import html_report
-    from rbda_ros.recordings.patched_files import offset_parameters, patched_loops, patched_urdf
+    from rbda_ros.recordings.identified_files import (
+        html_report,
+        offset_parameters,
+        patched_loops,
+        patched_urdf,
+    )
 
     texts = {output: (patched_urdf(model.urdf, robot, found), "the URDF")}
     if model.loops:

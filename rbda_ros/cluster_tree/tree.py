@@ -14,9 +14,9 @@ from rbda_ros.cluster_tree.cancelling import cancellable
 from rbda_ros.cluster_tree.closing.assembly import Assembly
 from rbda_ros.cluster_tree.closing.idle import IdleFreedom
 from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, rounding_of
-from rbda_ros.cluster_tree.cluster_assembly import ClusterAssembly
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode, driven_coordinates
 from rbda_ros.cluster_tree.clustering import (
+    ClusterAssembly,
     by_cluster,
     find_clusters,
     parent_clusters,

@@ -402,4 +402,16 @@ void send_array(machine_t *m, const sink_t *sink, int topic, const double *value
 void ask(machine_t *m, uint8_t kind, const uint8_t *key, size_t size);
 int64_t monotonic(void);
 
+/* The machine as another extension module uses it: a capsule of `Machine.api`. Each function takes
+ * the lock of the machine, and none needs the interpreter. */
+#define MACHINE_API "rbda_ros.control.machine_api"
+
+typedef struct {
+  machine_t *machine;
+  bool (*feed)(machine_t *machine, const sink_t *sink, int topic, const uint8_t *data, size_t size,
+               moment_t moment);
+  int64_t (*tick)(machine_t *machine, const sink_t *sink, moment_t moment);
+  void (*stop)(machine_t *machine, const sink_t *sink, moment_t moment);
+} machine_api_t;
+
 #endif

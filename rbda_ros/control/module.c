@@ -2,7 +2,7 @@
  *
  * The interpreter is released before the lock of the machine is taken, and taken back after it was
  * given up: the thread of the stream may wait for the interpreter while it has the lock. */
-#include "machine_api.h"
+#include "machine.h"
 #include "read_config.h"
 
 #include <stdlib.h>
@@ -408,7 +408,7 @@ static PyMethodDef machine_methods[] = {
 };
 
 static PyGetSetDef machine_properties[] = {
-    {"api", (getter)Machine_api, NULL, "For other extension modules: see machine_api.h.", NULL},
+    {"api", (getter)Machine_api, NULL, "For other extension modules: see machine.h.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

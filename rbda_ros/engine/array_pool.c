@@ -1,7 +1,7 @@
 /* Arrays for results, taken again once nobody has them any more. With cold caches numpy takes
    microseconds to make an array, more than most kernels take to fill it; and of a large one every
    page is cleared by the system first, which takes longer than most kernels take to write it. */
-#include "array_pool.h"
+#include "engine.h"
 
 /* Bytes from which an array is large: the system gives out such memory page by page, and clears
    it; and what a robot may hold of it. */

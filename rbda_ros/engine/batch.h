@@ -88,12 +88,12 @@ typedef struct {
 typedef Status (*BlockWork)(BatchWorker *worker, npy_intp first, npy_intp count);
 BatchOutcome run_batch(Batch *batch, BlockWork work);
 
-/* batch_validation.c: all arguments of some rows; they are in `slots` then, or these point at them. */
+/* batch_evaluation.c: all arguments of some rows; they are in `slots` then, or these point at them. */
 Status check_arguments(BatchWorker *worker, npy_intp first, npy_intp count, double **slots);
 /* Unit quaternions of so many positions; -1, or the first that is far from it. */
 npy_intp normalize_rows(const StateValidator *validator, double *q, npy_intp count);
 
-/* batch_evaluation.c: results of some rows, their positions and velocities as they were validated,
+/* Results of some rows, their positions and velocities as they were validated,
    or their positions closed. */
 Status evaluate_block(BatchWorker *worker, npy_intp first, npy_intp count);
 Status check_block(BatchWorker *worker, npy_intp first, npy_intp count);

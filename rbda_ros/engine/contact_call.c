@@ -1,5 +1,5 @@
 /* Robot.constrained_forward_dynamics for some contacts whose wanted accelerations are constant. */
-#include "array_pool.h"
+#include "engine.h"
 
 #include <float.h>
 

@@ -118,12 +118,26 @@ typedef struct {
   npy_intp bodies;
 } Links;
 
-enum { MAX_LARGE = 8 };
+/* array_pool.c: float64 arrays of one shape that were given out before. A program that looks at one
+   answer while it asks for the next has two at a time. */
+enum { MAX_POOLED = 2, MAX_LARGE = 8 };
 
-/* pool.c: large arrays that were given out before, the last in front. */
+typedef struct {
+  PyObject *array[MAX_POOLED];
+  int oldest;
+} ArrayPool;
+
+/* The same for large arrays of any shapes, the last in front. */
 typedef struct {
   PyObject *array[MAX_LARGE];
 } LargeArrayPool;
+
+/* An array whose numbers are any: one of the pool that nobody has, or a new one. */
+PyObject *take_array(ArrayPool *pool, int dimensions, const npy_intp *shape);
+void clear_pool(ArrayPool *pool);
+/* Small ones are always new. */
+PyObject *take_large(LargeArrayPool *pool, int dimensions, const npy_intp *shape);
+void clear_large_pool(LargeArrayPool *pool);
 
 /* validator.c: positions and velocities of one robot, as users give them. */
 typedef struct {
@@ -216,10 +230,6 @@ extern PyTypeObject ContactCallType;    /* contact_call.c */
 extern PyTypeObject MethodDispatchType; /* method_dispatch.c */
 extern PyTypeObject LoopCloserType;     /* loop_closer.c */
 
-/* observer_call.c: for `robot/momentum_observer.py`. */
-PyObject *step_observer(PyObject *self, PyObject *arguments);
-PyObject *observed_wrench(PyObject *self, PyObject *arguments);
-
 /* contact_call.c: for contacts whose wanted accelerations depend on the state. */
 PyObject *iterate_contacts(PyObject *self, PyObject *arguments);
 
@@ -263,7 +273,7 @@ static inline npy_intp length_of(PyObject *object)
   return Py_TYPE(object) == numpy.array && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
 }
 
-/* batch_validation.c: whether all numbers are at most so large; no NaN is. */
+/* batch_evaluation.c: whether all numbers are at most so large; no NaN is. */
 int all_within(const double *numbers, npy_intp count, double largest);
 
 /* operation_call.c: an object of a plain class with these values in the place of its fields, as its

@@ -3,7 +3,7 @@
 #ifndef RBDA_ROS_OPERATION_CALL_H
 #define RBDA_ROS_OPERATION_CALL_H
 
-#include "array_pool.h"
+#include "engine.h"
 
 enum { MAX_STEPS = 6, MAX_RESULTS = 3 };
 

@@ -16,7 +16,7 @@ from rbda_ros.cluster_tree.closing.assembly import Assembly
 from rbda_ros.cluster_tree.closing.idle import IdleFreedom
 from rbda_ros.cluster_tree.closing.independent import singular_values, unit_rows
 from rbda_ros.cluster_tree.closing.tolerances import CLOSED, RANK_TOLERANCE
-from rbda_ros.cluster_tree.cluster_assembly import ClusterAssembly
+from rbda_ros.cluster_tree.clustering import ClusterAssembly
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.description.model import Attachment, CutJoint, Pose
 from rbda_ros.kernels import disk_cache

@@ -18,8 +18,7 @@ from rbda_ros.cluster_tree.cancelling import CancelledWorkError
 from rbda_ros.control.model_builder import ModelBuilder, ModelSource
 from rbda_ros.errors import ModelError, one_line, readable, shown
 from rbda_ros.node import parameters
-from rbda_ros.node.checks import ControllerCheck, SelfCheck
-from rbda_ros.node.diagnostics import Diagnostics
+from rbda_ros.node.diagnostics import ControllerCheck, Diagnostics, SelfCheck
 from rbda_ros.node.services.advertise import advertise
 from rbda_ros.node.slow_services import SlowServices, guard_change_state
 from rbda_ros.node.stream_topics import Topics

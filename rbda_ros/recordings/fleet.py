@@ -12,15 +12,15 @@ from typing import Any
 
 from rbda_ros.control.settings import Settings
 from rbda_ros.errors import one_line
-from rbda_ros.recordings.bags import require
-from rbda_ros.recordings.label_file import FileReport, Job, Model, Options, label_file
-from rbda_ros.recordings.sources import (
+from rbda_ros.recordings.bags import (
     Recording,
     find_recordings,
     local_copy,
     local_target,
+    require,
     write_text,
 )
+from rbda_ros.recordings.label_file import FileReport, Job, Model, Options, label_file
 
 REPORT = "label_report.json"
 SILENT = 60.0

@@ -20,8 +20,13 @@ from rbda_ros.robot import Robot
 from rbda_ros.robot.effort_evidence import FEWEST_SAMPLES, Evidence, Motion, effort_rows, gather
 from rbda_ros.robot.inertia_chart import InertiaChart
 from rbda_ros.robot.linear_dynamics import Parameters
-from rbda_ros.robot.parameter_fit import Fit, Unknowns, fit_parameters
-from rbda_ros.robot.payload_estimate import PAYLOAD_SPREAD, payload_chart
+from rbda_ros.robot.parameter_fit import (
+    PAYLOAD_SPREAD,
+    Fit,
+    Unknowns,
+    fit_parameters,
+    payload_chart,
+)
 from rbda_ros.spatial import Array
 
 WHAT = ("inertia", "friction", "offset", "effort_offset", "payload")

@@ -32,8 +32,7 @@ from rbda_ros.recordings.bags import (
     require,
 )
 from rbda_ros.recordings.held_joints import joints_to_hold, recorded_joints, with_held
-from rbda_ros.recordings.labeller import LABELS, OTHER_TOPICS, Labeller, Sample
-from rbda_ros.recordings.smoothing import Labelled, Smoother
+from rbda_ros.recordings.labeller import LABELS, OTHER_TOPICS, Labelled, Labeller, Sample, Smoother
 from rbda_ros.robot import Robot, load_robot
 from rbda_ros.robot.inputs import Array
 

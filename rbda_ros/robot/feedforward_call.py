@@ -20,7 +20,7 @@ from rbda_ros.errors import (
     SingularityError,
 )
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.closing_call import (
+from rbda_ros.robot.closer import (
     CONDITIONING,
     EFFORTS,
     INPUTS,

@@ -17,7 +17,7 @@ from rbda_ros.algorithms.commanded_motors import (
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import ClosureError, InputError, ModelError, NotFiniteError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.closing_call import INPUTS, IS_CLOSED, TOO_FAR, ClosingCall
+from rbda_ros.robot.closer import INPUTS, IS_CLOSED, TOO_FAR, ClosingCall
 from rbda_ros.robot.conversion import CANNOT_GIVE
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array

@@ -30,22 +30,28 @@ from rbda_ros.kernels.methods import Methods
 from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.robot import (
     actuation,
-    closing_call,
+    closer,
     contact_derivatives,
     contact_dynamics,
     conversion,
     feedforward_call,
-    frames,
     friction_dynamics,
     kinematic_tasks,
     linear_dynamics,
     motor_command,
-    random_states,
+    state,
 )
 from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
 from rbda_ros.robot.doors import casadi_functions, tensor_functions
-from rbda_ros.robot.inputs import BodyWrenches, FrameName, Inputs, contiguous
+from rbda_ros.robot.inputs import (
+    MAX_TRACED_FRAMES,
+    BodyWrenches,
+    FrameName,
+    Inputs,
+    contiguous,
+    numbers,
+)
 from rbda_ros.robot.joint_choices import with_independent_joints
 from rbda_ros.robot.operations import (
     OPERATIONS,
@@ -56,7 +62,7 @@ from rbda_ros.robot.operations import (
     dispatched,
 )
 from rbda_ros.robot.payloads import Payload, with_payloads
-from rbda_ros.robot.results import Cluster, RobotLimits, clusters_of, limits_of
+from rbda_ros.robot.results import Cluster, OperationalSpace, RobotLimits, clusters_of, limits_of
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
@@ -110,19 +116,18 @@ class Robot(Operations):
     are not finite, or off the loops, and `SingularityError` at a dead point of a loop.
     """
 
-    operational_space_inertia = frames.operational_space_inertia
     inverse_kinematics = kinematic_tasks.inverse_kinematics
     inverse_kinematics_step = kinematic_tasks.inverse_kinematics_step
     convert = conversion.convert
     actuation = actuation.actuation
     feedforward = feedforward_call.feedforward
-    closure_kernel = closing_call.closure_kernel
-    completion = closing_call.completion
+    closure_kernel = closer.closure_kernel
+    completion = closer.completion
     motor_command = motor_command.motor_command
     parameters = linear_dynamics.parameters
     base_parameters = linear_dynamics.base_parameters
     random_positions = linear_dynamics.random_positions
-    random_state = random_states.random_state
+    random_state = state.random_state
     constrained_forward_dynamics = contact_dynamics.constrained_forward_dynamics
     contact_kernel = contact_dynamics.contact_kernel
     contact_forces = contact_dynamics.contact_forces
@@ -378,6 +383,45 @@ class Robot(Operations):
             which = "qd: give one velocity" if state.q.ndim == 1 else "q: give one position"
             raise InputError(f"{which}, not a batch")
         return state
+
+    @dispatched("f", 1)
+    def operational_space_inertia(
+        self,
+        q: Position,
+        frames: str | Sequence[FrameName],
+        damping: float = 0.0,
+        linear_only: bool = False,
+    ) -> OperationalSpace:
+        """The operational-space inertia of some frames, by force propagation (PV-OSIMr).
+
+        The program of many frames would grow with their square: above `MAX_TRACED_FRAMES` it is
+        ``J H^-1 J'``, multiplied out.
+
+        Args:
+            q: (nq,) spanning position, or independent position; one state, not a batch.
+            frames: links, or links with offsets.
+            damping: added to the diagonal of the inverse inertia before it is inverted
+                [1/kg, 1/(kg m^2)].
+            linear_only: leave out the angular rows.
+        """
+        frames = [frames] if isinstance(frames, str) else list(frames)
+        if not frames:
+            raise InputError("frames: name at least one link")
+        if np.ndim(numbers("damping", damping)) or not 0.0 <= damping < np.inf:
+            raise InputError(f"damping is {damping!r}; give a number that is not negative")
+        state = self._single_state(q)
+        if len(frames) > MAX_TRACED_FRAMES:
+            rows = 3 if linear_only else 6
+            jacobian = np.vstack([self.jacobian(state, frame)[:rows] for frame in frames])
+            L = self.mass_matrix_factor(state)  # H = L' L
+            halves = np.linalg.solve(L.T, jacobian.T)
+            inverse = halves.T @ halves
+            if not np.isfinite(inverse).all():
+                raise SingularityError(self._no_inertia())
+            return OperationalSpace(inverse, jacobian, damping)
+        named = tuple(self._inputs.frame(frame) for frame in frames)
+        call = self._calls.call(self, "operational_space_inertia", (named, bool(linear_only)))
+        return self._result(call(state, float(damping)))
 
     @dispatched("k", 1)
     def close(self, y_or_partial: Given, guess: ArrayLike | None = None) -> Array:

@@ -5,8 +5,7 @@ import pytest
 
 pytest.importorskip("mujoco")
 
-from rbda_ros.demo.closed_loop import MIDDLE
-from rbda_ros.demo.mujoco_leg import MujocoLeg
+from rbda_ros.demo.closed_loop import MIDDLE, MujocoLeg
 
 
 def test_accelerates_as_our_model_says():

@@ -5,7 +5,7 @@ import pytest
 from mechanism_table import MECHANISMS
 
 from rbda_ros import DescriptionError, load_robot
-from rbda_ros.cluster_tree.cluster_assembly import ClusterAssembly
+from rbda_ros.cluster_tree.clustering import ClusterAssembly
 from rbda_ros.kernels import assembly_store, disk_cache
 from rbda_ros.kernels.fingerprint import fingerprint
 

@@ -20,7 +20,7 @@ from identification_cases import ROBOTS, case, drawn, measured, waving
 from rbda_ros import InputError, Payload, load_robot
 from rbda_ros.control.settings import Settings
 from rbda_ros.recordings.identification import identify, identify_motions, read_motions
-from rbda_ros.recordings.patched_files import payload_call, payload_of
+from rbda_ros.recordings.identified_files import payload_call, payload_of
 from rbda_ros.robot.effort_evidence import Evidence, gather, regressor_of_efforts
 
 TRIALS, SEED = 200, 20261117

@@ -7,7 +7,7 @@ from identification_cases import case, drawn, measured
 
 from rbda_ros import InputError, load_robot
 from rbda_ros.recordings.identification import identify
-from rbda_ros.recordings.patched_files import patched_loops, patched_urdf
+from rbda_ros.recordings.identified_files import patched_loops, patched_urdf
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rbda_ros import InputError
-from rbda_ros.recordings.labeller import Sample
-from rbda_ros.recordings.smoothing import Labelled, Smoother
+from rbda_ros.recordings.labeller import Labelled, Sample, Smoother
 
 RATE = 1000.0
 NONE = np.zeros(0)

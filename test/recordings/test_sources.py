@@ -6,7 +6,7 @@ import fsspec
 import pytest
 
 from rbda_ros import InputError
-from rbda_ros.recordings.sources import find_recordings, local_copy, local_target, write_text
+from rbda_ros.recordings.bags import find_recordings, local_copy, local_target, write_text
 
 
 def touch(*paths):

@@ -12,8 +12,7 @@ from mechanism_table import MECHANISMS
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from rbda_ros.view.page import Page
-from rbda_ros.view.same_origin import UncheckedServerError, is_own_page, own_pages_only
+from rbda_ros.view.page import Page, UncheckedServerError, is_own_page, own_pages_only
 
 NAME = socket.gethostname()
 

@@ -23,7 +23,7 @@ from rbda_ros.msg import ClusterInfo, ConstraintInfo, JointInfo, PayloadInfo
 from rbda_ros.node.messages import closed_position, moving, sequence
 from rbda_ros.robot import Robot
 from rbda_ros.robot.effort_evidence import FEWEST_SAMPLES, Motion
-from rbda_ros.robot.payload_estimate import estimate_payload
+from rbda_ros.robot.parameter_fit import estimate_payload
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.srv import SetPayload
 
