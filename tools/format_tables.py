@@ -8,19 +8,18 @@ from pathlib import Path
 from rbda_ros.description import elements
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "formats.md"
-FORMATS = ("URDF", "SDF", "MJCF")
+ROOTS = {"URDF": "robot", "SDF": "sdf", "MJCF": "mujoco"}
 
 
 def rendered(name: str) -> str:
     """The table of a format, in Markdown."""
     rows = ["| element | read | warned about | does not concern dynamics |", "|---|---|---|---|"]
-    for text in getattr(elements, name).replace("\n  ", " ").strip().splitlines():
-        path, _, rest = f"{text} ".partition(": ")
+    for path, rest in elements.entries(ROOTS[name]):
         cells = {"read": "", "warned": "", "ignored": ""}
         kind = "read"
-        if rest.strip() == "left out":
+        if rest == "left out":
             cells["warned"] = "all of it"
-        elif rest.strip() == "ignored":
+        elif rest == "ignored":
             cells["ignored"] = "all of it"
         else:
             for word in rest.replace(";", " ").split():
@@ -29,7 +28,7 @@ def rendered(name: str) -> str:
                 else:
                     cells[kind] += f"`{word}` "
             if not any(cells.values()):
-                cells["warned" if rest.strip() == "warned" else "read"] = "its text or children"
+                cells["warned" if rest == "warned" else "read"] = "its text or children"
         columns = " | ".join(cells[each].strip() for each in ("read", "warned", "ignored"))
         rows.append(f"| `{path}` | {columns} |")
     return "\n".join(rows)
@@ -37,7 +36,7 @@ def rendered(name: str) -> str:
 
 def main() -> None:
     page = PAGE.read_text()
-    for name in FORMATS:
+    for name in ROOTS:
         pattern = rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)"
         table = f"\n{rendered(name)}\n\n"
         page = re.sub(pattern, lambda m, t=table: m[1] + t + m[2], page, flags=re.S)

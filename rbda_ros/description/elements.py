@@ -2,16 +2,16 @@
 
 Nothing is dropped silently.
 
-A line names an element by its path, then its attributes: plain ones are read, those after
-``warned`` cause a warning by the reader where they matter, those after ``ignored`` do not concern
-dynamics. ``ELEMENT: ignored`` is for an element and all inside it, ``ELEMENT: left out`` for one
-that is left out with a warning. What stands in no line causes a warning. The documentation prints
-these tables.
+A line names an element by its path, or several inside one, then its attributes: plain ones are
+read, those after ``warned`` cause a warning by the reader where they matter, those after
+``ignored`` do not concern dynamics. ``ELEMENT: ignored`` is for an element and all inside it,
+``ELEMENT: left out`` for one that is left out with a warning. What stands in no line causes a
+warning. The documentation prints these tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -27,46 +27,32 @@ robot/link/inertial:
 robot/link/inertial/origin: xyz rpy
 robot/link/inertial/mass: value
 robot/link/inertial/inertia: ixx ixy ixz iyy iyz izz
-robot/link/visual: ignored
-robot/link/collision: ignored
-robot/link/collision_checking: ignored
-robot/link/self_collision_checking: ignored
-robot/link/contact: ignored
-robot/link/verbose: ignored
-robot/link/drake:visual: ignored
+robot/link/visual collision collision_checking self_collision_checking contact verbose
+  drake:visual: ignored
 robot/link/drake:surface_velocity_axis: left out
 robot/joint: name type independent; ignored filename
-robot/joint/parent: link
-robot/joint/child: link
+robot/joint/parent child: link
 robot/joint/origin: xyz rpy
 robot/joint/axis: xyz
 robot/joint/limit: lower upper effort velocity; ignored acceleration deceleration jerk
   drake:acceleration
 robot/joint/dynamics: damping friction; ignored coulomb_window D K mu_coulomb mu_viscous
 robot/joint/mimic: joint multiplier offset
-robot/joint/safety_controller: ignored
-robot/joint/calibration: ignored
-robot/joint/hardwareInterface: ignored
+robot/joint/safety_controller calibration hardwareInterface: ignored
 robot/joint/actuator: left out
 robot/transmission: name type
-robot/transmission/type:
-robot/transmission/plugin:
+robot/transmission/type plugin:
 robot/transmission/joint: name; ignored role reduction
 robot/transmission/joint/*: value name
 robot/transmission/actuator: name; ignored role type
 robot/transmission/actuator/*: value name
 robot/transmission/*: value name
 robot/ros2_control: ignored name type rw_rate is_async thread_priority
-robot/ros2_control/hardware: ignored
-robot/ros2_control/sensor: ignored
-robot/ros2_control/gpio: ignored
+robot/ros2_control/hardware sensor gpio: ignored
 robot/ros2_control/joint: name; ignored mimic
 robot/ros2_control/joint/command_interface: ignored name data_type size
 robot/ros2_control/joint/command_interface/*: ignored
-robot/ros2_control/joint/state_interface: ignored
-robot/ros2_control/joint/param: ignored
-robot/ros2_control/joint/limits: ignored
-robot/ros2_control/joint/properties: ignored
+robot/ros2_control/joint/state_interface param limits properties: ignored
 robot/ros2_control/transmission: name
 robot/ros2_control/transmission/plugin:
 robot/ros2_control/transmission/joint: name; ignored role
@@ -76,64 +62,17 @@ robot/ros2_control/transmission/actuator/*: value name
 robot/gazebo: reference
 robot/gazebo/joint: name type
 robot/gazebo/joint/*:
-robot/gazebo/gravity:
-robot/gazebo/turnGravityOff:
-robot/gazebo/springStiffness: left out
-robot/gazebo/springReference: left out
-robot/gazebo/dampingFactor: left out
-robot/gazebo/velocity_decay: left out
-robot/gazebo/static: left out
-robot/gazebo/link: left out
-robot/gazebo/model: left out
-robot/gazebo/include: left out
-robot/gazebo/frame: left out
-robot/gazebo/inertial: left out
-robot/gazebo/dynamics: left out
-robot/gazebo/axis: left out
-robot/gazebo/gripper: left out
-robot/gazebo/plugin: ignored
-robot/gazebo/sensor: ignored
-robot/gazebo/material: ignored
-robot/gazebo/visual: ignored
-robot/gazebo/collision: ignored
-robot/gazebo/light: ignored
-robot/gazebo/mu: ignored
-robot/gazebo/mu1: ignored
-robot/gazebo/mu2: ignored
-robot/gazebo/kp: ignored
-robot/gazebo/kd: ignored
-robot/gazebo/fdir1: ignored
-robot/gazebo/maxVel: ignored
-robot/gazebo/minDepth: ignored
-robot/gazebo/maxContacts: ignored
-robot/gazebo/selfCollide: ignored
-robot/gazebo/self_collide: ignored
-robot/gazebo/laserRetro: ignored
-robot/gazebo/dynamicFriction: ignored
-robot/gazebo/staticFriction: ignored
-robot/gazebo/surface: ignored
-robot/gazebo/provideFeedback: ignored
-robot/gazebo/implicitSpringDamper: ignored
-robot/gazebo/cfmDamping: ignored
-robot/gazebo/fudgeFactor: ignored
-robot/gazebo/stopCfm: ignored
-robot/gazebo/stopErp: ignored
-robot/gazebo/stopKp: ignored
-robot/gazebo/stopKd: ignored
-robot/gazebo/disableFixedJointLumping: ignored
-robot/gazebo/preserveFixedJoint: ignored
-robot/gazebo/disable_fixed_joint_lumping: ignored
-robot/gazebo/enable_wind: ignored
-robot/gazebo/allow_auto_disable: ignored
-robot/gazebo/physics: ignored
-robot/material: ignored
-robot/sensor: ignored
-robot/group: ignored
-robot/sensors: ignored
+robot/gazebo/gravity turnGravityOff:
+robot/gazebo/springStiffness springReference dampingFactor velocity_decay static link model
+  include frame inertial dynamics axis gripper: left out
+robot/gazebo/plugin sensor material visual collision light mu mu1 mu2 kp kd fdir1 maxVel minDepth
+  maxContacts selfCollide self_collide laserRetro dynamicFriction staticFriction surface
+  provideFeedback implicitSpringDamper cfmDamping fudgeFactor stopCfm stopErp stopKp stopKd
+  disableFixedJointLumping preserveFixedJoint disable_fixed_joint_lumping enable_wind
+  allow_auto_disable physics: ignored
+robot/material sensor group sensors: ignored
 robot/frame: name link xyz rpy
-robot/self_collide: ignored
-robot/mujoco: ignored
-robot/isaac_sim: ignored
+robot/self_collide mujoco isaac_sim: ignored
 robot/loop: name type
 robot/loop/predecessor: link
 robot/loop/predecessor/origin: xyz rpy
@@ -141,8 +80,7 @@ robot/loop/successor: link
 robot/loop/successor/origin: xyz rpy
 robot/loop/axis: xyz
 robot/coupling: name
-robot/coupling/predecessor: link
-robot/coupling/successor: link
+robot/coupling/predecessor successor: link
 robot/coupling/ratio: value
 robot/constraint: name type
 robot/constraint/parent: link
@@ -150,23 +88,18 @@ robot/constraint/parent_origin: xyz rpy
 robot/constraint/parent_axis: xyz
 robot/constraint/child: link
 robot/constraint/child_origin: xyz rpy
-robot/constraint/child_axis: xyz
-robot/constraint/axis: xyz
-robot/constraint/limit: left out
-robot/constraint/dynamics: left out
+robot/constraint/child_axis axis: xyz
+robot/constraint/limit dynamics: left out
 robot/loop_joint: name type
-robot/loop_joint/link1: link xyz rpy
-robot/loop_joint/link2: link xyz rpy
+robot/loop_joint/link1 link2: link xyz rpy
 robot/loop_joint/parent: link
 robot/loop_joint/parent_origin: xyz rpy
 robot/loop_joint/parent_axis: xyz
 robot/loop_joint/child: link
 robot/loop_joint/child_origin: xyz rpy
-robot/loop_joint/child_axis: xyz
-robot/loop_joint/axis: xyz
+robot/loop_joint/child_axis axis: xyz
 robot/drake:joint: name type
-robot/drake:joint/parent: link
-robot/drake:joint/child: link
+robot/drake:joint/parent child: link
 robot/drake:joint/origin: xyz rpy
 robot/drake:joint/axis: xyz
 robot/drake:joint/limit: lower upper effort velocity
@@ -190,30 +123,14 @@ sdf/model: name canonical_link placement_frame; ignored namespace
 sdf/world: name
 sdf/world/model: name canonical_link placement_frame; ignored namespace
 sdf/world/gravity: warned
-sdf/world/joint: left out
-sdf/world/include: left out
-sdf/world/frame: left out
-sdf/world/wind: ignored
-sdf/world/physics: ignored
-sdf/world/scene: ignored
-sdf/world/light: ignored
-sdf/world/gui: ignored
-sdf/world/audio: ignored
-sdf/world/plugin: ignored
-sdf/world/road: ignored
-sdf/world/spherical_coordinates: ignored
-sdf/world/atmosphere: ignored
-sdf/world/magnetic_field: ignored
-sdf/world/actor: left out
-sdf/world/state: left out
-sdf/world/population: left out
-sdf/light: ignored
-sdf/actor: ignored
+sdf/world/joint include frame: left out
+sdf/world/wind physics scene light gui audio plugin road spherical_coordinates atmosphere
+  magnetic_field: ignored
+sdf/world/actor state population: left out
+sdf/light actor: ignored
 model/static:
 model/pose: relative_to rotation_format degrees; warned frame
-model/self_collide: ignored
-model/allow_auto_disable: ignored
-model/enable_wind: ignored
+model/self_collide allow_auto_disable enable_wind: ignored
 model/gripper: left out
 model/plugin: ignored
 model/model_state: left out
@@ -229,77 +146,43 @@ model/drake:tendon_constraint:
 model/drake:tendon_constraint/*: name a
 model/drake:linear_bushing_rpy:
 model/drake:linear_bushing_rpy/*:
-model/drake:linear_spring_damper: left out
-model/drake:joint: left out
+model/drake:linear_spring_damper drake:joint: left out
 model/drake:collision_filter_group: ignored
 model/link: name
 model/link/pose: relative_to rotation_format degrees; warned frame
 model/link/gravity:
 model/link/kinematic: warned
-model/link/must_be_base_link: ignored
-model/link/self_collide: ignored
-model/link/enable_wind: ignored
+model/link/must_be_base_link self_collide enable_wind: ignored
 model/link/velocity_decay: left out
 model/link/inertial: auto
 model/link/inertial/pose: rotation_format degrees; warned relative_to frame
 model/link/inertial/mass:
-model/link/inertial/density: ignored
-model/link/inertial/auto_inertia_params: ignored
+model/link/inertial/density auto_inertia_params: ignored
 model/link/inertial/fluid_added_mass: left out
 model/link/inertial/inertia:
-model/link/inertial/inertia/ixx:
-model/link/inertial/inertia/ixy:
-model/link/inertial/inertia/ixz:
-model/link/inertial/inertia/iyy:
-model/link/inertial/inertia/iyz:
-model/link/inertial/inertia/izz:
-model/link/collision: ignored
-model/link/visual: ignored
-model/link/sensor: ignored
-model/link/projector: ignored
-model/link/audio_sink: ignored
-model/link/audio_source: ignored
-model/link/battery: ignored
-model/link/light: ignored
-model/link/particle_emitter: ignored
-model/link/drake:visual: ignored
-model/link/drake:deformable_properties: left out
-model/link/drake:surface_velocity_axis: left out
+model/link/inertial/inertia/ixx ixy ixz iyy iyz izz:
+model/link/collision visual sensor projector audio_sink audio_source battery light
+  particle_emitter drake:visual: ignored
+model/link/drake:deformable_properties drake:surface_velocity_axis: left out
 model/joint: name type
-model/joint/parent:
-model/joint/child:
+model/joint/parent child:
 model/joint/pose: relative_to rotation_format degrees; warned frame
-model/joint/gearbox_ratio:
-model/joint/gearbox_reference_body:
-model/joint/thread_pitch:
-model/joint/screw_thread_pitch:
-model/joint/sensor: ignored
-model/joint/physics: ignored
+model/joint/gearbox_ratio gearbox_reference_body thread_pitch screw_thread_pitch:
+model/joint/sensor physics: ignored
 model/joint/drake:mimic: joint multiplier offset
-model/joint/drake:gear_ratio:
-model/joint/drake:rotor_inertia:
+model/joint/drake:gear_ratio drake:rotor_inertia:
 model/joint/drake:controller_gains: ignored
 model/joint/axis:
 model/joint/axis/xyz: expressed_in
 model/joint/axis/use_parent_model_frame:
 model/joint/axis/initial_position: left out
 model/joint/axis/limit:
-model/joint/axis/limit/lower:
-model/joint/axis/limit/upper:
-model/joint/axis/limit/effort:
-model/joint/axis/limit/velocity:
-model/joint/axis/limit/stiffness: ignored
-model/joint/axis/limit/dissipation: ignored
-model/joint/axis/limit/drake:acceleration: ignored
+model/joint/axis/limit/lower upper effort velocity:
+model/joint/axis/limit/stiffness dissipation drake:acceleration: ignored
 model/joint/axis/dynamics:
-model/joint/axis/dynamics/damping:
-model/joint/axis/dynamics/friction:
-model/joint/axis/dynamics/spring_stiffness:
-model/joint/axis/dynamics/spring_reference:
+model/joint/axis/dynamics/damping friction spring_stiffness spring_reference:
 model/joint/axis/mimic: joint axis
-model/joint/axis/mimic/multiplier:
-model/joint/axis/mimic/offset:
-model/joint/axis/mimic/reference:
+model/joint/axis/mimic/multiplier offset reference:
 """
 
 _ACTUATOR = (
@@ -333,19 +216,11 @@ mujoco/option: warned gravity density viscosity wind magnetic; ignored actuatorg
 mujoco/option/flag: warned gravity equality constraint spring damper passive frictionloss; ignored
   actuation autoreset clampctrl contact diagexact energy eulerdamp filterparent fwdinv invdiscrete
   ipc island limit midphase multiccd nativeccd override refsafe sensor sleep speculative warmstart
-mujoco/size: ignored
-mujoco/statistic: ignored
-mujoco/visual: ignored
-mujoco/asset: ignored
-mujoco/contact: ignored
-mujoco/sensor: ignored
-mujoco/custom: ignored
-mujoco/extension: left out
-mujoco/deformable: left out
+mujoco/size statistic visual asset contact sensor custom: ignored
+mujoco/extension deformable: left out
 mujoco/include: file prefix
 mujoco/default: class
-mujoco/worldbody:
-mujoco/keyframe:
+mujoco/worldbody keyframe:
 mujoco/keyframe/key: qpos; ignored name time qvel act ctrl mpos mquat plastic
 mujoco/tendon:
 mujoco/tendon/fixed: {_TENDON}
@@ -380,11 +255,8 @@ body/geom: name class type pos quat axisangle euler xyaxes zaxis size fromto mes
 body/geom/plugin: ignored
 body/site: name class pos quat axisangle euler xyaxes zaxis fromto size type; ignored group
   material mesh rgba user
-body/camera: ignored
-body/light: ignored
-body/plugin: left out
-body/composite: left out
-body/flexcomp: left out
+body/camera light: ignored
+body/plugin composite flexcomp: left out
 body/attach: model body prefix frame
 body/frame: name pos quat axisangle euler xyaxes zaxis childclass
 body/replicate: count offset euler sep
@@ -403,15 +275,22 @@ class Known:
     is_left_out: bool = False
 
 
+def entries(root: str) -> Iterator[tuple[str, str]]:
+    """Path of each element of the format whose root element is given, and what becomes of it."""
+    for text in _TABLES[root].replace("\n  ", " ").strip().splitlines():
+        path, _, rest = f"{text} ".partition(": ")
+        parent, slash, names = path.rpartition("/")
+        for name in names.split():
+            yield parent + slash + name.rstrip(":"), rest.strip()
+
+
 @cache
 def table(root: str) -> Mapping[str, Known]:
     """The elements of the format whose root element is given, by path."""
     found = {}
-    for text in _TABLES[root].replace("\n  ", " ").strip().splitlines():
-        path, _, rest = f"{text} ".partition(": ")
-        rest = rest.strip()
+    for path, rest in entries(root):
         words = rest.replace(";", " ").replace("warned", " ").replace("ignored", " ").split()
-        found[path.strip()] = Known(
+        found[path] = Known(
             frozenset(() if rest == "left out" else words),
             is_ignored=rest == "ignored",
             is_left_out=rest == "left out",

@@ -104,11 +104,9 @@ def effects(root: str) -> dict[Key, bool]:
 def stated(root: str) -> dict[str, set[Key]]:
     """What the table says is read or warned about, is ignored, or is left out with a warning."""
     found: dict[str, set[Key]] = {"noticed": set(), "ignored": set(), "left out": set()}
-    text = elements._TABLES[root].replace("\n  ", " ").strip()
-    for row in text.splitlines():
-        path, _, rest = f"{row} ".partition(": ")
-        if rest.strip() in ("ignored", "left out"):
-            found[rest.strip()].add((path, ""))
+    for path, rest in elements.entries(root):
+        if rest in ("ignored", "left out"):
+            found[rest].add((path, ""))
             continue
         read, _, ignored = rest.partition("ignored")
         found["noticed"].add((path, ""))
