@@ -11,16 +11,16 @@ SILENCE = 0.3  # [s] that a wrong answer would come in, where no good one can be
 
 
 class Conversation:
-    """Publishes joint states to a node and hears its efforts."""
+    """Publishes joint states to a node and receives its efforts."""
 
     def __init__(self, client, topic="joint_states"):
         self.client = client
         self.publisher = client.publisher(JointState, topic)
-        self.heard = client.listen(JointState, "~/feedforward")
+        self.received = client.listen(JointState, "~/feedforward")
 
     def answer_to(self, names, position, velocity):
         """The effort that answers a good state; repeated, since the topic is best-effort."""
-        self.heard.clear()
+        self.received.clear()
         for _ in range(100):
             message = self.client.joint_states(names, position, velocity)
             self.publisher.publish(message)
@@ -31,35 +31,35 @@ class Conversation:
         raise AssertionError("no effort")
 
     def answered(self, message):
-        """The effort that was heard in answer to a message, if any."""
-        found = [heard for heard in self.efforts if heard.header.stamp == message.header.stamp]
+        """The effort that was received in answer to a message, if any."""
+        found = [each for each in self.efforts if each.header.stamp == message.header.stamp]
         return found[0] if found else None
 
     @property
     def efforts(self):
-        """Those that were heard, without the zeros that follow when states stop."""
-        return [heard for heard in self.heard if any(heard.effort)]
+        """Those that were received, without the zeros that follow when states stop."""
+        return [each for each in self.received if any(each.effort)]
 
     def refuses(self, make, *good):
         """Whether a message is not answered while a good one right after it is."""
         self.answer_to(*good)
         message = make()  # only now: it must be the newest
         self.publisher.publish(message)
-        heard = [*self.heard]
+        received = [*self.received]
         self.answer_to(*good)
-        self.heard[:0] = heard
+        self.received[:0] = received
         return self.answered(message) is None
 
     def silence_after(self, message):
         """Whether a message is not answered for a while."""
-        self.heard.clear()
+        self.received.clear()
         self.publisher.publish(message)
         self.client.spin(SILENCE)
         return not self.efforts
 
     def stream(self, states, period=0.01):
         """Publish states ``(names, position, velocity)`` with stamps just so far apart."""
-        self.heard.clear()
+        self.received.clear()
         sent = []
         now = self.client.node.get_clock().now().nanoseconds
         for k, state in enumerate(states):
@@ -78,13 +78,13 @@ class Diagnoses:
 
     def __init__(self, client):
         self._client = client
-        self.heard = client.listen(DiagnosticArray, "/diagnostics")
+        self.received = client.listen(DiagnosticArray, "/diagnostics")
 
     def next(self):
         """Level, message and values of the next status."""
-        self.heard.clear()
-        self._client.until(lambda: self.heard)
-        status = self.heard[-1].status[0]
+        self.received.clear()
+        self._client.until(lambda: self.received)
+        status = self.received[-1].status[0]
         assert status.name == "dynamics: feedforward"
         return status, {value.key: value.value for value in status.values}
 

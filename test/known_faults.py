@@ -75,7 +75,7 @@ class Driver:
         names, position, velocity, effort: of the joint states; change them while it runs.
         commands: fields of the joint commands; empty for none.
         age: how old joint states are [s].
-        efforts, motors, array: what was heard on each topic.
+        efforts, motors, array: what was received on each topic.
     """
 
     def __init__(self, graph: Graph, names: list[str], position: list[float], **values: Any):
@@ -133,16 +133,16 @@ class Driver:
         assert answer.successful, answer.reason
         return time.time_ns()
 
-    def until_heard(self, heard: list[Any], count: int = 5, seconds: float = 20.0) -> None:
+    def until_received(self, received: list[Any], count: int = 5, seconds: float = 20.0) -> None:
         """Wait for more messages, if they come."""
-        before = len(heard)
+        before = len(received)
         with suppress(AssertionError):
-            self.client.until(lambda: len(heard) >= before + count, seconds)
+            self.client.until(lambda: len(received) >= before + count, seconds)
 
 
-def steps(heard: list[Any]) -> list[float]:
+def steps(received: list[Any]) -> list[float]:
     """Largest change of an effort from each message to the next."""
-    rows = [np.array(each.effort if hasattr(each, "effort") else each.data) for each in heard]
+    rows = [np.array(each.effort if hasattr(each, "effort") else each.data) for each in received]
     return [float(np.abs(b - a).max()) for a, b in pairwise(rows) if a.shape == b.shape]
 
 
@@ -185,7 +185,7 @@ def rate_limit_jumps(graph: Graph) -> Finding:
         """Largest step from the last message before something to those after."""
         last = driver.efforts[-1]
         act()
-        driver.until_heard(driver.efforts, 40)
+        driver.until_received(driver.efforts, 40)
         del driver.efforts[: driver.efforts.index(last)]
         found[name] = max(steps(driver.efforts), default=math.inf), 0.1 * rate
 
@@ -345,7 +345,7 @@ def ungated_commands(graph: Graph) -> Finding:
         on_refusal="zero",
     ) as driver:
         driver.commands = {"name": ["hip"], "effort": [2.0]}
-        driver.until_heard(driver.array, 50)
+        driver.until_received(driver.array, 50)
         first = abs(driver.array[0].data[0]) if driver.array else math.inf
         step = max([first, *steps(driver.array)])
         driver.commands = {}
@@ -367,7 +367,7 @@ def standing_torque(graph: Graph) -> Finding:
         with Driver(
             graph, ["hip"], [0.0], robot_description=ARM, command_joints=["hip"], on_refusal="zero"
         ) as driver:
-            driver.until_heard(driver.array)
+            driver.until_received(driver.array)
             if end == "rejected":
                 driver.velocity = [math.nan]
             elif end == "states stop":
@@ -416,9 +416,9 @@ def observer_after_a_gap(graph: Graph) -> Finding:
         graph, ["hip"], [0.0], robot_description=ARM, publish_external_effort=True, timeout=0.0
     ) as driver:
         driver.quiet.set()
-        heard: list[Any] = []
+        received: list[Any] = []
         driver.client.node.create_subscription(
-            JointState, "dynamics/external_effort", heard.append, 1000
+            JointState, "dynamics/external_effort", received.append, 1000
         )
         driver.client.until(
             lambda: driver.client.node.count_publishers("dynamics/external_effort") > 0
@@ -428,7 +428,7 @@ def observer_after_a_gap(graph: Graph) -> Finding:
 
         def swing(count: int, gap: float = 1e-3) -> list[float]:
             nonlocal t
-            heard.clear()
+            received.clear()
             for k in range(count):
                 t += 1e-3 if k else gap
                 q, qd, qdd = np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)
@@ -438,7 +438,7 @@ def observer_after_a_gap(graph: Graph) -> Finding:
                 driver.publish(begin + int(t * 1e9))
                 driver.client.spin(0.001)
             driver.client.spin(0.1)
-            return [each.effort[0] for each in heard]
+            return [each.effort[0] for each in received]
 
         gaps = [max(map(abs, swing(150, gap)), default=math.inf) for gap in (1e-3, 0.2, 0.45, 0.95)]
         push = 2.0

@@ -11,9 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 
 from rbda_ros import Robot
+from rbda_ros.algorithms.aba import forward_dynamics
+from rbda_ros.algorithms.crba import mass_matrix
+from rbda_ros.algorithms.rnea import inverse_dynamics
 from rbda_ros.cluster_tree.closing.newton import solve
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.joints import integrate
@@ -206,3 +210,20 @@ def _is_regular(node: ClusterNode, q: np.ndarray) -> bool:
     assert node.loop is not None
     dependent = [j for j in range(node.nv) if j not in node.independent]
     return node.loop.constant or np.linalg.cond(node.loop.jacobian(q)[:, dependent]) < 100.0
+
+
+def assert_same_dynamics(tree: ClusterTree, other: ClusterTree, angles: dict[str, float]) -> None:
+    """Two trees of one floating robot have the same dynamics at these closed joint angles [rad]."""
+    rng = np.random.default_rng(2)
+    base = rng.normal(size=7)
+    base[3:] /= np.linalg.norm(base[3:])
+    q = ca.DM([*base, *(angles[body.joint.name] for body in tree.spanning.bodies[1:])])
+    yd, ydd = (ca.DM(rng.normal(size=tree.ny)) for _ in range(2))
+    for algorithm, given in (
+        (inverse_dynamics, (q, yd, ydd)),
+        (forward_dynamics, (q, yd, ydd)),
+        (mass_matrix, (q,)),
+    ):
+        expected = np.asarray(ca.DM(algorithm(tree, *given)))
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(algorithm(other, *given), expected, 0, 1e-13 * scale)

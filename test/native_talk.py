@@ -69,7 +69,7 @@ class Talk(Conversation):
 
 @contextmanager
 def running(urdf, loops="", executor=make_executor, topic="joint_states", **values):
-    """A node that spins in a thread of this process; it hears joint states on some topic."""
+    """A node that spins in a thread of this process; it receives joint states on some topic."""
     with own_domain() as domain:
         rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
         client = Client(domain)

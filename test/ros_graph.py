@@ -65,7 +65,7 @@ def _end_with_the_test() -> None:
 class Program:
     """A process of ours, and what it says.
 
-    In a terminal of its own, what it has started hears of Ctrl-C too.
+    In a terminal of its own, what it has started is told of Ctrl-C too.
     """
 
     def __init__(
@@ -264,17 +264,17 @@ class Client:
         return self._services[name].call_async(request or kind.Request())
 
     def publisher(self, kind: Any, topic: str, qos: Any = 10) -> Any:
-        """A publisher that the node has heard of."""
+        """A publisher that the node knows of."""
         publisher = self.node.create_publisher(kind, topic.replace("~", "dynamics"), qos)
         self.until(lambda: publisher.get_subscription_count() > 0)
         return publisher
 
     def listen(self, kind: Any, topic: str) -> list[Any]:
         """A list that messages come into."""
-        heard: list[Any] = []
-        self.node.create_subscription(kind, topic.replace("~", "dynamics"), heard.append, 10)
+        received: list[Any] = []
+        self.node.create_subscription(kind, topic.replace("~", "dynamics"), received.append, 10)
         self.until(lambda: self.node.count_publishers(topic.replace("~", "dynamics")) > 0)
-        return heard
+        return received
 
     def describe(self, urdf: str) -> Any:
         """Publish a description as robot_state_publisher does; keep the publisher alive."""

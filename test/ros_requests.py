@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point, Pose, Quaternion, WrenchStamped
+from nav_msgs.msg import Odometry
 from rbda_ros.msg import State
 from rbda_ros.srv import InverseDynamics
+from std_msgs.msg import Header
 
 from rbda_ros import Robot
 
@@ -35,6 +37,14 @@ def request_of(
         qdd = qdd[6:]
     request.acceleration = qdd[order].tolist()
     return request
+
+
+def odometry_of(header: Header, q: np.ndarray, qd: np.ndarray) -> Odometry:
+    """The state of a floating base."""
+    message = Odometry(header=header)
+    message.pose.pose = pose_of(q[:7])
+    set_six(message.twist.twist, qd[:6])
+    return message
 
 
 def pose_of(q: np.ndarray) -> Pose:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
 
 from rbda_ros.description.model import Pose, Vector3
 
@@ -50,6 +51,11 @@ def from_quaternion(wxyz: ArrayLike) -> NDArray[np.float64]:
     w, *v = quaternion / math.hypot(*quaternion)
     V = _skew(np.array(v))
     return np.asarray(np.eye(3) + 2.0 * w * V + 2.0 * V @ V)
+
+
+def to_quaternion(R: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Unit quaternions w x y z (..., 4) of rotations (..., 3, 3)."""
+    return np.asarray(Rotation.from_matrix(R).as_quat()[..., [3, 0, 1, 2]])
 
 
 def _skew(v: NDArray[np.float64]) -> NDArray[np.float64]:

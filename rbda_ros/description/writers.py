@@ -108,7 +108,7 @@ def add_origin(parent: etree._Element, pose: Pose) -> None:
     etree.SubElement(parent, "origin", xyz=numbers(pose.xyz), rpy=numbers(pose.rpy))
 
 
-def numbers(values: Sequence[float]) -> str:
+def numbers(values: Iterable[float]) -> str:
     """Numbers with spaces between them, to the last digit."""
     return " ".join(repr(float(value)) for value in values)
 

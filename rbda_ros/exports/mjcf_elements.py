@@ -9,8 +9,9 @@ import numpy as np
 from lxml import etree
 
 from rbda_ros.cluster_tree.spanning_tree import Frame
+from rbda_ros.description.orientation import to_quaternion
+from rbda_ros.description.writers import numbers
 from rbda_ros.errors import Problem
-from rbda_ros.spatial import Array
 
 
 @dataclass(frozen=True)
@@ -119,32 +120,5 @@ def placed(frame: Frame) -> dict[str, str]:
     if np.any(frame.p):
         attributes["pos"] = numbers(frame.p)
     if not np.array_equal(frame.R, np.eye(3)):
-        attributes["quat"] = numbers(quaternion(frame.R))
+        attributes["quat"] = numbers(to_quaternion(frame.R))
     return attributes
-
-
-def numbers(values: Sequence[float] | Array) -> str:
-    """Numbers with spaces between them, to the last digit."""
-    return " ".join(repr(float(value)) for value in values)
-
-
-def quaternion(R: Array) -> Array:
-    """(4,) w x y z of a rotation (3, 3), from the largest of its entries (Shepperd 1978)."""
-    squares = np.array(
-        [
-            1.0 + R[0, 0] + R[1, 1] + R[2, 2],
-            1.0 + R[0, 0] - R[1, 1] - R[2, 2],
-            1.0 - R[0, 0] + R[1, 1] - R[2, 2],
-            1.0 - R[0, 0] - R[1, 1] + R[2, 2],
-        ]
-    )
-    products = np.array(
-        [
-            [squares[0], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
-            [R[2, 1] - R[1, 2], squares[1], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
-            [R[0, 2] - R[2, 0], R[0, 1] + R[1, 0], squares[2], R[1, 2] + R[2, 1]],
-            [R[1, 0] - R[0, 1], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], squares[3]],
-        ]
-    )
-    row = products[int(np.argmax(squares))]
-    return np.asarray(row / np.linalg.norm(row))

@@ -15,8 +15,10 @@ from lxml import etree
 
 from rbda_ros.cluster_tree.spanning_tree import Frame, SpanningTree, frame_of
 from rbda_ros.description.model import Joint, RobotDescription
+from rbda_ros.description.orientation import to_quaternion
+from rbda_ros.description.writers import numbers
 from rbda_ros.errors import Problem
-from rbda_ros.exports.mjcf_elements import MjcfElements, add, numbers, quaternion
+from rbda_ros.exports.mjcf_elements import MjcfElements, add
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.spatial import Array
 
@@ -214,5 +216,5 @@ def add_inertial(
         "diaginertia": numbers(moments),
     }
     if not np.array_equal(axes, np.eye(3)):
-        attributes["quat"] = numbers(quaternion(axes))
+        attributes["quat"] = numbers(to_quaternion(axes))
     add(body, "inertial", attributes)

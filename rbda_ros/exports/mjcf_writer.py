@@ -39,8 +39,9 @@ from rbda_ros.description.model import (
     Spring,
     constraint_type,
 )
+from rbda_ros.description.writers import numbers
 from rbda_ros.errors import DescriptionError, Problem
-from rbda_ros.exports.mjcf_elements import Entry, MjcfElements, add, numbers, placed
+from rbda_ros.exports.mjcf_elements import Entry, MjcfElements, add, placed
 from rbda_ros.exports.mjcf_inertia import SMALLEST, Inertias, LinkInertia, add_inertial
 from rbda_ros.robot.robot import Robot
 from rbda_ros.spatial import Array, align_z

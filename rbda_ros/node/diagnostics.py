@@ -19,9 +19,9 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.exceptions import InvalidServiceNameException
 
-from rbda_ros.control.meter import Reading
 from rbda_ros.control.rejections import Reason
 from rbda_ros.control.settings import Settings
+from rbda_ros.control.stream import Reading
 from rbda_ros.errors import listed, shown
 from rbda_ros.robot import Robot
 from rbda_ros.robot.machine_code_check import (

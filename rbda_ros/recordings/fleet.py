@@ -161,7 +161,7 @@ class _Watch:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._heard: dict[str, tuple[float, float]] = {}  # heartbeat, and when it was a new one
+        self._heartbeats: dict[str, tuple[float, float]] = {}  # with times
         self._next = time.monotonic() + LOOK
         self._alive = time.monotonic()  # when some worker answered
         self.answering: set[str] = set()
@@ -175,9 +175,9 @@ class _Watch:
         workers = self._client.scheduler_info()["workers"]
         for address, worker in workers.items():
             beat = worker["last_seen"]
-            if self._heard.get(address, (None,))[0] != beat:
-                self._heard[address] = (beat, now)
-        self.answering = {each for each in workers if now - self._heard[each][1] < SILENT}
+            if self._heartbeats.get(address, (None,))[0] != beat:
+                self._heartbeats[address] = (beat, now)
+        self.answering = {each for each in workers if now - self._heartbeats[each][1] < SILENT}
         if self.answering:
             self._alive = now
         elif now - self._alive > SILENT:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,7 +61,21 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class PositionTask:
+class _FrameTask:
+    """A frame at a pose, or at a part of one: ``rows`` of its error."""
+
+    frame: FrameName
+    target: ArrayLike
+    weight: float = 1.0
+    soft: bool = False
+    rows: ClassVar[slice] = slice(0, 6)
+
+    def jacobian(self, robot: Robot, state: State) -> Array:
+        """By which y takes the error away, (m, ny)."""
+        return np.asarray(robot.jacobian(state, self.frame)[self.rows])
+
+
+class PositionTask(_FrameTask):
     """A frame's origin at a position.
 
     Attributes:
@@ -71,10 +85,7 @@ class PositionTask:
         soft: as `Task` has it.
     """
 
-    frame: FrameName
-    target: ArrayLike
-    weight: float = 1.0
-    soft: bool = False
+    rows = slice(0, 3)
 
     def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
@@ -85,13 +96,8 @@ class PositionTask:
         """Error (m,) that is left to go [m, rad]."""
         return np.asarray(self.target, float) - robot.frame_pose(state, self.frame)[:3, 3]
 
-    def jacobian(self, robot: Robot, state: State) -> Array:
-        """By which y takes the error away, (m, ny)."""
-        return np.asarray(robot.jacobian(state, self.frame)[:3])
 
-
-@dataclass(frozen=True, eq=False)
-class OrientationTask:
+class OrientationTask(_FrameTask):
     """A frame's axes along those of a rotation.
 
     Attributes:
@@ -101,10 +107,7 @@ class OrientationTask:
         soft: as `Task` has it.
     """
 
-    frame: FrameName
-    target: ArrayLike
-    weight: float = 1.0
-    soft: bool = False
+    rows = slice(3, 6)
 
     def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
@@ -117,13 +120,8 @@ class OrientationTask:
         pose[:3, :3] = self.target
         return pose_error(pose, robot.frame_pose(state, self.frame))[3:]
 
-    def jacobian(self, robot: Robot, state: State) -> Array:
-        """By which y takes the error away, (m, ny)."""
-        return np.asarray(robot.jacobian(state, self.frame)[3:])
 
-
-@dataclass(frozen=True, eq=False)
-class PoseTask:
+class PoseTask(_FrameTask):
     """A frame at a pose.
 
     Attributes:
@@ -132,11 +130,6 @@ class PoseTask:
         weight: of its squared error; a metre counts as much as a radian.
         soft: as `Task` has it.
     """
-
-    frame: FrameName
-    target: ArrayLike
-    weight: float = 1.0
-    soft: bool = False
 
     def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
@@ -149,10 +142,6 @@ class PoseTask:
     def error(self, robot: Robot, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
         return pose_error(np.asarray(self.target, float), robot.frame_pose(state, self.frame))
-
-    def jacobian(self, robot: Robot, state: State) -> Array:
-        """By which y takes the error away, (m, ny)."""
-        return np.asarray(robot.jacobian(state, self.frame))
 
 
 @dataclass(frozen=True, eq=False)

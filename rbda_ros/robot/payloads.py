@@ -9,8 +9,8 @@ import numpy as np
 
 from rbda_ros.cluster_tree.spanning_tree import link_inertia
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.description.validate import moments_fault
 from rbda_ros.description.model import Inertia, Pose, Vector3
+from rbda_ros.description.validate import moments_fault
 from rbda_ros.errors import InputError
 
 LARGEST_PAYLOAD = 1e9

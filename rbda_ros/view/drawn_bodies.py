@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
+from rbda_ros.description.orientation import to_quaternion
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view.shapes import Colour, Shape, unit
@@ -114,7 +114,7 @@ class _Instances:
     def move(self, R: Array, p: Array) -> None:
         on = R[self._bodies]
         poses = np.empty((len(on), 7))
-        poses[:, :4] = _quaternions(on @ self._R)
+        poses[:, :4] = to_quaternion(on @ self._R)
         poses[:, 4:] = np.einsum("nij,nj->ni", on, self._p) + p[self._bodies]
         if not (np.abs(poses - self._last) < STILL).all():
             self._last = poses
@@ -144,7 +144,7 @@ class _Mesh:
         )
 
     def move(self, R: Array, p: Array) -> None:
-        pose = np.concatenate([_quaternions(R[self._body]), p[self._body]])
+        pose = np.concatenate([to_quaternion(R[self._body]), p[self._body]])
         if not (np.abs(pose - self._last) < STILL).all():
             self._last = pose
             self.handle.wxyz, self.handle.position = pose[:4], pose[4:]
@@ -181,8 +181,3 @@ def _merged(shapes: Sequence[Shape]) -> tuple[Any, Any]:
     offsets = np.cumsum([0, *map(len, parts)])[:-1]
     faces = [shape.faces + offset for shape, offset in zip(shapes, offsets, strict=True)]
     return np.concatenate(parts).astype(np.float32), np.concatenate(faces).astype(np.uint32)
-
-
-def _quaternions(R: Array) -> Array:
-    """Quaternions w x y z of rotations (..., 3, 3)."""
-    return Rotation.from_matrix(R).as_quat()[..., [3, 0, 1, 2]]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
+from rbda_ros.description.orientation import to_quaternion
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view.drawn_bodies import DrawnBodies
@@ -100,7 +100,7 @@ class Layers:
         )
 
         def move(R: Array, p: Array) -> None:
-            axes.batched_wxyzs = Rotation.from_matrix(R @ turned).as_quat()[:, [3, 0, 1, 2]]
+            axes.batched_wxyzs = to_quaternion(R @ turned)
             axes.batched_positions = np.einsum("nij,nj->ni", R, origins) + p
 
         return move, _visible([axes])

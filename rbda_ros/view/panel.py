@@ -15,8 +15,7 @@ from rbda_ros.view import readouts
 from rbda_ros.view.drawn_bodies import COLOURS
 from rbda_ros.view.layers import LAYERS
 from rbda_ros.view.plotted import PARTS, Ellipsoid, Sweep
-from rbda_ros.view.posing import Posed
-from rbda_ros.view.sliders import Drive, Slider
+from rbda_ros.view.posing import Drive, Posed, Slider
 
 Request = Literal[
     "pose", "drive", "home", "branch", "plot", "frames", "colours", "layers", "search", "name"

@@ -11,6 +11,7 @@ import numpy as np
 from rbda_ros.cluster_tree.spanning_tree import frame_of
 from rbda_ros.description.expression import names as joints_in
 from rbda_ros.description.model import Constraint, Coupling, CutJoint
+from rbda_ros.description.orientation import to_quaternion
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
 from rbda_ros.view import hover, readouts
@@ -180,8 +181,8 @@ class Scene:
             axes, ball = self._frames[link]
             axes.visible = ball.visible = found is not None
             if found is not None:
-                axes.wxyz, axes.position = _quaternion(found.pose[:3, :3]), found.pose[:3, 3]
-                ball.wxyz, ball.position = _quaternion(found.axes), found.pose[:3, 3]
+                axes.wxyz, axes.position = to_quaternion(found.pose[:3, :3]), found.pose[:3, 3]
+                ball.wxyz, ball.position = to_quaternion(found.axes), found.pose[:3, 3]
                 lengths = 0.15 * self._size * np.maximum(found.lengths, FLAT)
                 ball.scale = tuple(float(length) for length in lengths)
 
@@ -202,13 +203,6 @@ def _in_front(still: Array, moving: Array) -> Array:
     way = (moving.mean(axis=0) if len(moving) else np.zeros(3)) - still.mean(axis=0)
     quarters = [np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]]) for c, s in QUARTERS]
     return max(quarters, key=lambda turn: round(float((turn @ FROM)[:2] @ way[:2]), 3))
-
-
-def _quaternion(R: Array) -> Array:
-    """Quaternion w x y z of a rotation (3, 3)."""
-    from scipy.spatial.transform import Rotation
-
-    return Rotation.from_matrix(R).as_quat()[[3, 0, 1, 2]]
 
 
 DASHES = 9

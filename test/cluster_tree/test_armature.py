@@ -1,13 +1,10 @@
 """Rotors taken for armatures: nothing is left of their bodies, and the dynamics are the same."""
 
-import casadi as ca
 import numpy as np
 import pytest
+from mechanism_table import assert_same_dynamics
 
 from rbda_ros import load_robot
-from rbda_ros.algorithms.aba import forward_dynamics
-from rbda_ros.algorithms.crba import mass_matrix
-from rbda_ros.algorithms.rnea import inverse_dynamics
 from rbda_ros.cluster_tree.regroup import regroup
 
 SPIN = 0.002
@@ -77,19 +74,6 @@ def test_bodies_that_are_asked_about_stay():
 
 
 def _assert_same_dynamics(tree, other):
-    rng = np.random.default_rng(2)
-    base = rng.normal(size=7)
-    base[3:] /= np.linalg.norm(base[3:])
     knee, ankle = 0.4, -0.8
-    angle = {"hip": -0.7, "knee": knee, "ankle": ankle, "first": 6 * knee}
-    angle["second"] = 8 * knee + 9 * ankle
-    q = ca.DM([*base, *(angle[body.joint.name] for body in tree.spanning.bodies[1:])])
-    yd, ydd = (ca.DM(rng.normal(size=tree.ny)) for _ in range(2))
-    for algorithm, given in (
-        (inverse_dynamics, (q, yd, ydd)),
-        (forward_dynamics, (q, yd, ydd)),
-        (mass_matrix, (q,)),
-    ):
-        expected = np.asarray(ca.DM(algorithm(tree, *given)))
-        scale = np.abs(expected).max()
-        np.testing.assert_allclose(algorithm(other, *given), expected, 0, 1e-13 * scale)
+    angles = {"hip": -0.7, "knee": knee, "ankle": ankle, "first": 6 * knee}
+    assert_same_dynamics(tree, other, angles | {"second": 8 * knee + 9 * ankle})

@@ -5,13 +5,10 @@ import weakref
 import casadi as ca
 import numpy as np
 import pytest
-from mechanism_table import MECHANISMS, closed_states
+from mechanism_table import MECHANISMS, assert_same_dynamics, closed_states
 
 from rbda_ros import load_robot
-from rbda_ros.algorithms.aba import forward_dynamics
-from rbda_ros.algorithms.crba import mass_matrix
 from rbda_ros.algorithms.kinematics import body_poses
-from rbda_ros.algorithms.rnea import inverse_dynamics
 from rbda_ros.cluster_tree.regroup import regroup
 
 LINK = (
@@ -61,21 +58,8 @@ def test_rotors_hang_on_links_with_parallel_axes(axis, order, hung):
     (cluster,) = (node for node in other.clusters if len(node.bodies) == 2)
     assert (cluster.inside == (None, 0)) == hung
 
-    rng = np.random.default_rng(2)
-    base = rng.normal(size=7)
-    base[3:] /= np.linalg.norm(base[3:])
     elbow = 0.4
-    by_name = {"shoulder": -0.7, "elbow": elbow, "rotor": 7 * elbow}
-    q = ca.DM([*base, *(by_name[body.joint.name] for body in tree.spanning.bodies[1:])])
-    yd, ydd = (ca.DM(rng.normal(size=tree.ny)) for _ in range(2))
-    for algorithm, given in (
-        (inverse_dynamics, (q, yd, ydd)),
-        (forward_dynamics, (q, yd, ydd)),
-        (mass_matrix, (q,)),
-    ):
-        expected = np.asarray(ca.DM(algorithm(tree, *given)))
-        scale = np.abs(expected).max()
-        np.testing.assert_allclose(algorithm(other, *given), expected, 0, 1e-13 * scale)
+    assert_same_dynamics(tree, other, {"shoulder": -0.7, "elbow": elbow, "rotor": 7 * elbow})
 
 
 def test_it_is_done_once_and_freed_with_the_tree():

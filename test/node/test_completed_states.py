@@ -31,11 +31,11 @@ def of(robot, names):
 
 def completed(talk, names, position, velocity):
     """The completed state for these, with the stamp of the message that it completes."""
-    conversation, heard = talk
+    conversation, received = talk
     for _ in range(50):
         answer = conversation.answer_to(names, position, velocity)
         conversation.client.spin(0.05)
-        found = [message for message in heard if message.header.stamp == answer.header.stamp]
+        found = [message for message in received if message.header.stamp == answer.header.stamp]
         if found:
             return found[0]
     raise AssertionError("no completed state")
@@ -77,10 +77,10 @@ def test_completes(leg, talk, names):
 def test_efforts_are_those_of_the_message(leg, talk, efforts, known):
     """Whoever answers: Python the first message, the native thread those after it."""
     client, _, robot = leg
-    conversation, heard = talk
+    conversation, received = talk
     names = robot.independent_joint_names
     completed(talk, names, *of(robot, names))
-    heard.clear()
+    received.clear()
     wanted = dict(zip(names, np.nan_to_num(efforts).tolist(), strict=True)) if known else {}
 
     def told():
@@ -88,19 +88,19 @@ def test_efforts_are_those_of_the_message(leg, talk, efforts, known):
         message.effort = efforts
         conversation.publisher.publish(message)
         client.spin(0.02)
-        return sum(list(message.effort) == expected for message in heard) > 20
+        return sum(list(message.effort) == expected for message in received) > 20
 
     expected = [wanted.get(name, 0.0) for name in robot.joint_names] if known else []
     client.until(told)
-    check(robot, heard[-1])
+    check(robot, received[-1])
 
 
 def test_two_drivers_with_a_half_each(leg, talk):
     client, _, robot = leg
-    conversation, heard = talk
+    conversation, received = talk
     halves = ("hip_abduction_rotor", "hip_flexion_rotor"), ("knee", "ankle_pulley_rotor")
     client.spin(0.3)  # until all that was measured is too old
-    heard.clear()
+    received.clear()
     messages = []
 
     def both():
@@ -108,11 +108,11 @@ def test_two_drivers_with_a_half_each(leg, talk):
             messages.append(client.joint_states(names, *of(robot, names)))
             conversation.publisher.publish(messages[-1])
         client.spin(0.02)
-        return heard
+        return received
 
     client.until(both)
-    check(robot, heard[-1])
-    assert any(heard[-1].header.stamp == message.header.stamp for message in messages)
+    check(robot, received[-1])
+    assert any(received[-1].header.stamp == message.header.stamp for message in messages)
 
 
 def test_links_meet_where_loops_are_cut(leg, talk):
@@ -173,17 +173,19 @@ def test_joints_are_completed_while_efforts_wait_for_a_reference(graph):
     client = graph.client()
     client.until_active()
     robot = load_robot(LEG, LOOPS)
-    heard, efforts = (client.listen(JointState, f"~/{n}") for n in ("joint_states", "feedforward"))
+    received, efforts = (
+        client.listen(JointState, f"~/{n}") for n in ("joint_states", "feedforward")
+    )
     publisher = client.publisher(JointState, "joint_states")
     names = robot.independent_joint_names
 
     def shown():
         publisher.publish(client.joint_states(names, *of(robot, names)))
         client.spin(0.02)
-        return heard
+        return received
 
     client.until(shown)
-    check(robot, heard[-1])
+    check(robot, received[-1])
     assert not efforts
 
 
@@ -191,12 +193,12 @@ def test_joints_are_completed_while_efforts_wait_for_a_reference(graph):
 def test_positions_alone_are_completed_without_velocities(leg, talk, split):
     """Encoders without velocities move the robot on the screen, though no effort can be told."""
     client, _, robot = leg
-    conversation, heard = talk
+    conversation, received = talk
     names = robot.independent_joint_names
     q, qd = of(robot, names)
     client.spin(0.3)  # until all that was measured is too old
-    heard.clear()
-    conversation.heard.clear()
+    received.clear()
+    conversation.received.clear()
 
     def shown():
         first = client.joint_states(names[:split], q[:split], [])
@@ -206,16 +208,16 @@ def test_positions_alone_are_completed_without_velocities(leg, talk, split):
             rest = client.joint_states(names[split:], q[split:], qd[split:])
             conversation.publisher.publish(rest)
         client.spin(0.02)
-        return [message for message in heard if len(message.effort)]
+        return [message for message in received if len(message.effort)]
 
     client.until(shown)
-    assert list(heard[-1].name) == list(robot.joint_names)
-    np.testing.assert_allclose(heard[-1].position, robot.close(Y), atol=1e-9)
-    assert all(len(message.velocity) == 0 for message in heard)
+    assert list(received[-1].name) == list(robot.joint_names)
+    np.testing.assert_allclose(received[-1].position, robot.close(Y), atol=1e-9)
+    assert all(len(message.velocity) == 0 for message in received)
     efforts = shown()[-1].effort
     wanted = [0.5 if name in names[:split] else 0.0 for name in robot.joint_names]
     assert list(efforts) == wanted
-    assert not conversation.heard
+    assert not conversation.received
     assert Diagnoses(client).refusals()["no velocity"] > 0
 
 
@@ -229,7 +231,7 @@ def test_the_first_of_two_messages_is_completed_while_velocities_are_differences
     client = graph.client()
     client.until_active()
     robot = load_robot(LEG, LOOPS)
-    heard = client.listen(JointState, "~/joint_states")
+    received = client.listen(JointState, "~/joint_states")
     publisher = client.publisher(JointState, "joint_states")
     names = robot.independent_joint_names
     client.until(lambda: publisher.get_subscription_count() > 0)
@@ -238,16 +240,16 @@ def test_the_first_of_two_messages_is_completed_while_velocities_are_differences
     def again():
         publisher.publish(message)  # the same time once more makes no difference
         client.spin(0.02)
-        return heard
+        return received
 
     client.until(again)
-    np.testing.assert_allclose(heard[-1].position, robot.close(Y), atol=1e-9)
-    assert len(heard[-1].velocity) == 0
+    np.testing.assert_allclose(received[-1].position, robot.close(Y), atol=1e-9)
+    assert len(received[-1].velocity) == 0
 
     def later():
         publisher.publish(client.joint_states(names, of(robot, names)[0], []))
         client.spin(0.02)
-        return len(heard[-1].velocity)
+        return len(received[-1].velocity)
 
     client.until(later)
-    np.testing.assert_allclose(heard[-1].velocity, 0.0, atol=1e-9)
+    np.testing.assert_allclose(received[-1].velocity, 0.0, atol=1e-9)

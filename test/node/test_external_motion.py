@@ -17,7 +17,9 @@ from loop_oracle import LoopOracle
 from nav_msgs.msg import Odometry
 from node_fixtures import example_robot as path_of
 from pinocchio_oracle import example_robot
+from ros_requests import odometry_of
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 
 from rbda_ros import load_robot
 from rbda_ros.demo.resources import share_file
@@ -72,7 +74,7 @@ def played(client, samples, names, of, before=lambda sample, stamp: None):
         before: what is published before each state.
     """
     publisher = client.publisher(JointState, "joint_states")
-    heard = client.listen(JointState, "~/external_effort")
+    received = client.listen(JointState, "~/external_effort")
     first = client.joint_states(names, samples[0].q[of[0]], np.zeros(len(names)))
     first.effort = [0.0] * len(names)
     client.until(lambda: publisher.get_subscription_count() > 0)
@@ -83,7 +85,7 @@ def played(client, samples, names, of, before=lambda sample, stamp: None):
         client.spin(0.01)
         publisher.publish(first)
         client.spin(0.01)
-        return heard
+        return received
 
     client.until(warm)
     numbers = {}
@@ -98,9 +100,9 @@ def played(client, samples, names, of, before=lambda sample, stamp: None):
         publisher.publish(message)
         for _ in range(100):  # one after the other: a queue that runs over loses some
             client.spin(STEP)
-            if heard[-1].header.stamp == stamp:
+            if received[-1].header.stamp == stamp:
                 break
-    stamped = {(m.header.stamp.sec, m.header.stamp.nanosec): m for m in heard}
+    stamped = {(m.header.stamp.sec, m.header.stamp.nanosec): m for m in received}
     found = {k: np.array(stamped[at].effort) for at, k in numbers.items() if at in stamped}
     assert len(found) > 0.9 * len(samples)  # the topic is best-effort
     return found
@@ -216,15 +218,7 @@ def test_a_push_on_a_leg_of_a_quadruped(graph):
     odometry = client.publisher(Odometry, "~/base_state")
 
     def base(sample, stamp):
-        message = Odometry()
-        message.header.stamp = stamp
-        pose, twist = message.pose.pose, message.twist.twist
-        pose.position.x, pose.position.y, pose.position.z = sample.q[:3].tolist()
-        turn = pose.orientation
-        turn.x, turn.y, turn.z, turn.w = sample.q[3:7].tolist()
-        twist.linear.x, twist.linear.y, twist.linear.z = sample.qd[:3].tolist()
-        twist.angular.x, twist.angular.y, twist.angular.z = sample.qd[3:6].tolist()
-        odometry.publish(message)
+        odometry.publish(odometry_of(Header(stamp=stamp), sample.q, sample.qd))
 
     names = robot.actuated_joint_names
     places = [robot.joint_names.index(name) for name in names]

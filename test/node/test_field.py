@@ -67,7 +67,7 @@ def test_joints_split_over_messages(leg, talk, state):
     client, _, robot = leg
     hips, rest = ["hip_flexion", "hip_abduction"], ["knee", "ankle"]
     client.spin(0.15)  # what other tests have said is too old by now
-    talk.heard.clear()
+    talk.received.clear()
     for _ in range(3):
         talk.publisher.publish(client.joint_states(*measured(state, hips)))
         client.spin(0.02)
@@ -264,10 +264,10 @@ def test_out_of_reach_there_is_no_effort_and_no_waiting(leg, talk, state):
 
     def searched():
         talk.publisher.publish(client.joint_states(*beyond))
-        return diagnoses.heard and "ankle_linkage" in diagnoses.heard[-1].status[0].message
+        return diagnoses.received and "ankle_linkage" in diagnoses.received[-1].status[0].message
 
     talk.answer_to(*good)
-    talk.heard.clear()
+    talk.received.clear()
     client.until(searched)
     assert not talk.efforts
     assert diagnoses.refusals()["loops do not close"] > 1

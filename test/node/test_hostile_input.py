@@ -128,4 +128,4 @@ def test_a_computer_of_the_other_byte_order_is_answered_with_its_stamp(arm):
         return (found := talk.answered(message)) and list(found.effort) == list(expected)
 
     client.until(answered)
-    assert all(isinstance(heard, JointState) for heard in talk.heard)
+    assert all(isinstance(each, JointState) for each in talk.received)

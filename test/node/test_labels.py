@@ -29,9 +29,9 @@ def stamp(message):
     return message.header.stamp.sec, message.header.stamp.nanosec
 
 
-def play(client, publisher, heard, messages):
+def play(client, publisher, received, messages):
     """Publish serialized messages, each once the one before was answered; the answers."""
-    for answers in heard.values():
+    for answers in received.values():
         answers.clear()
     for _, data in messages:
         at = stamp(deserialize_message(data, JointState))
@@ -39,12 +39,12 @@ def play(client, publisher, heard, messages):
         # The first messages find no kernel, or no acceleration yet, and are not answered.
         for _ in range(20):
             client.spin(0.002)
-            if any(stamp(answer) == at for answer in heard["external_effort"][-3:]):
+            if any(stamp(answer) == at for answer in received["external_effort"][-3:]):
                 break
     client.spin(0.2)
     return {
         topic: {stamp(message): numbers(message) for message in answers}
-        for topic, answers in heard.items()
+        for topic, answers in received.items()
     }
 
 
@@ -54,7 +54,7 @@ def test_labels_equal_the_answers_of_a_node_to_the_last_bit(graph, tmp_path):
     client = graph.client()
     client.until_active()
     publisher = client.publisher(JointState, "joint_states")
-    heard = {topic: client.listen(JointState, f"~/{topic}") for topic in TOPICS}
+    received = {topic: client.listen(JointState, f"~/{topic}") for topic in TOPICS}
     messages = list(messages_of(swinging(load_robot(LEG, LOOPS), count=60)))
     # Each play but the first begins with stamps that jump back: so does the second half of the bag.
     again = [(time + 10**10, data) for time, data in messages]
@@ -71,7 +71,7 @@ def test_labels_equal_the_answers_of_a_node_to_the_last_bit(graph, tmp_path):
                 labels[topic][stamp(message)] = numbers(message)
     assert len(labels["feedforward"]) == 58  # of the first two messages, no rate is known
     for _ in range(MAX_PLAYS):
-        answers = play(client, publisher, heard, messages)
+        answers = play(client, publisher, received, messages)
         shared = {t: answers[t].keys() & labels[t].keys() for t in TOPICS}
         if all(len(shared[t]) > 50 for t in TOPICS) and all(
             answers[t][k] == labels[t][k] for t in TOPICS for k in shared[t]

@@ -30,8 +30,8 @@ def test_two_demos_in_two_namespaces(graph):
     for name in ("left", "right"):
         client = graph.client(name)
         client.until_active()
-        heard = client.listen(JointState, "~/feedforward")
-        client.until(lambda heard=heard: len(heard) > 10)
+        received = client.listen(JointState, "~/feedforward")
+        client.until(lambda received=received: len(received) > 10)
     for program in launched:
         assert program.stop() == 0, program.log
         assert program.log.count("process has finished cleanly") == 2
@@ -90,10 +90,12 @@ def test_the_display_closes_the_loops(graph):
     graph.launch(DISPLAY)
     client = graph.client()
     client.until_active()
-    heard = client.listen(TFMessage, "/tf")
+    received = client.listen(TFMessage, "/tf")
     client.until(
         lambda: (
             {"ankle_rod_link", "foot"}
-            <= {transform.child_frame_id for message in heard for transform in message.transforms}
+            <= {
+                transform.child_frame_id for message in received for transform in message.transforms
+            }
         )
     )

@@ -51,7 +51,7 @@ def arm(graph):
 def test_zeros_end_the_stream(arm, end):
     """Fault 8."""
     assert abs(arm.hold()) == pytest.approx(TORQUE)
-    arm.talk.heard.clear()
+    arm.talk.received.clear()
     arm.array.clear()
     if end == "deactivated":
         request = ChangeState.Request()
@@ -59,8 +59,8 @@ def test_zeros_end_the_stream(arm, end):
         assert arm.client.call(ChangeState, "~/change_state", request).success
     elif end != "states stop":
         arm.program.stop(getattr(signal, end))
-    arm.client.until(lambda: arm.talk.heard and arm.array)
-    assert list(arm.talk.heard[-1].effort) == [0.0] == list(arm.array[-1].data)
+    arm.client.until(lambda: arm.talk.received and arm.array)
+    assert list(arm.talk.received[-1].effort) == [0.0] == list(arm.array[-1].data)
 
 
 @pytest.mark.parametrize("end", ("commands stop", "deactivated", "SIGTERM", "another source"))
@@ -89,9 +89,9 @@ def test_velocities_end_too(graph, end):
 def test_simulated_time_that_nobody_tells_stops_no_watchdog(arm):
     """Set by mistake on hardware, where there is no /clock."""
     assert arm.hold()
-    arm.talk.heard.clear()
+    arm.talk.received.clear()
     assert arm.client.set_parameter("use_sim_time", True).successful
-    arm.client.until(lambda: arm.talk.heard and not any(arm.talk.heard[-1].effort))
+    arm.client.until(lambda: arm.talk.received and not any(arm.talk.received[-1].effort))
     arm.client.until(lambda: not any(arm.array[-1].data))
 
 
@@ -124,10 +124,10 @@ def test_limits_and_rates_hold_while_parameters_change(graph):
     assert abs(arm.hold()) > 9.0  # no jump to zero
     assert arm.client.set_parameter("terms", ["gravity"]).successful
     assert arm.client.set_parameter("effort_limits", "{hip: 0.1}").successful
-    arm.talk.heard.clear()
+    arm.talk.received.clear()
     for _ in range(20):
         arm.hold()
-    assert max(abs(message.effort[0]) for message in arm.talk.heard) <= 0.1 + 1e-12
+    assert max(abs(message.effort[0]) for message in arm.talk.received) <= 0.1 + 1e-12
 
 
 def test_no_effort_stays_with_a_topic_that_a_parameter_changes(arm):
@@ -138,9 +138,9 @@ def test_no_effort_stays_with_a_topic_that_a_parameter_changes(arm):
     arm.client.until(lambda: arm.array and not any(arm.array[-1].data))
     assert arm.client.set_parameter("joint_state_timeout", 0.0).successful
     assert arm.hold()
-    arm.talk.heard.clear()
+    arm.talk.received.clear()
     assert arm.client.set_parameter("joint_state_timeout", 0.1).successful
-    arm.client.until(lambda: arm.talk.heard and not any(arm.talk.heard[-1].effort))
+    arm.client.until(lambda: arm.talk.received and not any(arm.talk.received[-1].effort))
 
 
 def test_requests_that_contradict_themselves_are_rejected(graph):

@@ -89,7 +89,7 @@ MARK = "RBDA_ROS_TEST_MARK"
 
 
 def two_signals(name, how, first, second):
-    """Signal a program twice, as Ctrl-C in a terminal, which all of its processes hear.
+    """Signal a program twice, as Ctrl-C in a terminal, which all of its processes receive.
 
     Returns the time from the second signal to the end of the program [s].
 

@@ -25,12 +25,12 @@ CLOSE = {"rtol": 1e-7, "atol": 1e-8}
 
 
 class Commander:
-    """Publishes commands beside joint states, and hears what they mean for the motors."""
+    """Publishes commands beside joint states, and receives what they mean for the motors."""
 
     def __init__(self, talk, state):
         self.talk, self.client, self.state = talk, talk.client, state
         self.publisher = talk.client.publisher(JointState, "~/joint_commands")
-        self.heard = talk.client.listen(JointState, "~/motor_commands")
+        self.received = talk.client.listen(JointState, "~/motor_commands")
 
     def message(self, names=JOINTS, position=(), velocity=(), effort=(), age=0.0):
         message = self.client.joint_states(names, list(position), list(velocity), age=age)
@@ -41,7 +41,7 @@ class Commander:
         """The answer to a command, if there is one."""
         self.publisher.publish(message)
         self.client.spin(seconds)
-        found = [heard for heard in self.heard if heard.header.stamp == message.header.stamp]
+        found = [each for each in self.received if each.header.stamp == message.header.stamp]
         return found[0] if found else None
 
     @property
@@ -147,10 +147,10 @@ def test_impedance_feedforward_limits_and_arrays(leg):
     torque = np.array([0.0, 0.0, 80.0 * error[2], 30.0 * error[3] - 2.0 * 0.5 * YD[3]])
     impedance, needed = robot.actuator_efforts(q, torque), feedforward(robot, q, YD)
     np.testing.assert_allclose(answer.effort, impedance + needed, **CLOSE)
-    for field, heard in arrays.items():
+    for field, received in arrays.items():
         values = list(getattr(answer, field)[2:0:-1])
         leg.client.until(
-            lambda heard=heard, values=values: heard and list(heard[-1].data) == values
+            lambda received=received, values=values: received and list(received[-1].data) == values
         )
     talk.set(effort_limits="{knee_rotor: 0.01}")
     answer = leg.natively(position=Y, velocity=0.5 * YD)

@@ -13,6 +13,7 @@ from native_talk import CLOSE, LEG, LOOPS, YD, Y, good, running, threads
 from nav_msgs.msg import Odometry
 from node_fixtures import example_robot
 from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
+from ros_requests import odometry_of
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -70,14 +71,7 @@ def test_floating_base():
 
         def natively():
             message = talk.client.joint_states(robot.joint_names, q[7:], qd[6:])
-            odometry = Odometry(header=message.header)
-            pose, twist = odometry.pose.pose, odometry.twist.twist
-            pose.position.x, pose.position.y, pose.position.z = q[:3].tolist()
-            turn = pose.orientation
-            turn.x, turn.y, turn.z, turn.w = q[3:7].tolist()
-            twist.linear.x, twist.linear.y, twist.linear.z = qd[:3].tolist()
-            twist.angular.x, twist.angular.y, twist.angular.z = qd[3:6].tolist()
-            base.publish(odometry)
+            base.publish(odometry_of(message.header, q, qd))
             talk.client.spin(0.01)
             talk.publisher.publish(message)
             talk.client.spin(0.01)
@@ -90,7 +84,7 @@ def test_floating_base():
 
 
 def test_completes_states_too(leg):
-    heard = leg.client.listen(JointState, "~/joint_states")
+    received = leg.client.listen(JointState, "~/joint_states")
     robot = leg.robot
     q = robot.close(Y)
     qd = robot.spanning_velocity(q, YD)
@@ -98,20 +92,22 @@ def test_completes_states_too(leg):
     def found():
         answer = leg.natively(*good(robot))
         leg.client.spin(0.02)
-        return [message for message in heard if message.header.stamp == answer.header.stamp]
+        return [message for message in received if message.header.stamp == answer.header.stamp]
 
     leg.client.until(found)
-    assert tuple(heard[-1].name) == robot.joint_names
-    np.testing.assert_allclose(heard[-1].position, q, atol=1e-9)
-    np.testing.assert_allclose(heard[-1].velocity, qd, atol=1e-8)
+    assert tuple(received[-1].name) == robot.joint_names
+    np.testing.assert_allclose(received[-1].position, q, atol=1e-9)
+    np.testing.assert_allclose(received[-1].velocity, qd, atol=1e-8)
 
 
 def test_commands_go_out_too(leg):
     joints = leg.robot.actuated_joint_names[2:0:-1]
     leg.set(command_joints=list(joints))
-    heard = leg.client.listen(Float64MultiArray, "~/effort_commands")
+    received = leg.client.listen(Float64MultiArray, "~/effort_commands")
     answer = leg.natively(*good(leg.robot))
-    leg.client.until(lambda: heard and heard[-1].data.tolist() == answer.effort[2:0:-1].tolist())
+    leg.client.until(
+        lambda: received and received[-1].data.tolist() == answer.effort[2:0:-1].tolist()
+    )
     leg.set(command_joints=[""])
     leg.natively(*good(leg.robot))
 
@@ -223,14 +219,14 @@ def test_two_drivers_with_a_half_each(leg):
     client.spin(0.15)
 
     def natively():
-        leg.heard.clear()
+        leg.received.clear()
         for names in halves:
             position, velocity = zip(*(values[name] for name in names), strict=True)
             leg.publisher.publish(client.joint_states(names, position, velocity))
             client.spin(0.01)
-        for answer in leg.heard:
+        for answer in leg.received:
             np.testing.assert_allclose(answer.effort, expected, **CLOSE)
-        return len(leg.heard) == 2 and leg.by_thread == 2
+        return len(leg.received) == 2 and leg.by_thread == 2
 
     client.until(natively)
     # One of them falls silent: what it said is too old before long.

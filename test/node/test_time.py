@@ -53,7 +53,7 @@ def test_simulated_time_that_starts_over(simulated):
 
     assert run(100.0) > 0  # velocities are differences
     assert talk.silence_after(stamped(client, 50.0))  # stale by simulated time
-    # The simulation starts over: what was heard before is from the future, and forgotten.
+    # The simulation starts over: what was received before is from the future, and forgotten.
     assert run(3.0) > 0
     assert talk.silence_after(stamped(client, 100.0))
     # And it jumps ahead.

@@ -9,6 +9,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from lifecycle_msgs.msg import Transition
 from nav_msgs.msg import Odometry
 from pinocchio_oracle import PinocchioOracle, random_state
+from ros_requests import odometry_of
 
 TOLERANCE = 1e-9
 
@@ -152,21 +153,14 @@ def test_floating_base_needs_its_state(solo):
     joints = robot.joint_names, q[7:], qd[6:]
     assert talk.silence_after(client.joint_states(*joints))
 
-    talk.heard.clear()
+    talk.received.clear()
     for _ in range(20):
-        odometry = Odometry(header=client.joint_states(*joints).header)
-        pose, twist = odometry.pose.pose, odometry.twist.twist
-        pose.position.x, pose.position.y, pose.position.z = q[:3].tolist()
-        turn = pose.orientation
-        turn.x, turn.y, turn.z, turn.w = q[3:7].tolist()
-        twist.linear.x, twist.linear.y, twist.linear.z = qd[:3].tolist()
-        twist.angular.x, twist.angular.y, twist.angular.z = qd[3:6].tolist()
-        base.publish(odometry)
+        base.publish(odometry_of(client.joint_states(*joints).header, q, qd))
         client.spin(0.02)
         talk.publisher.publish(client.joint_states(*joints))
         client.spin(0.02)
     expected = PinocchioOracle(urdf, robot).rnea(q, qd, np.zeros(robot.nv))[6:]
-    np.testing.assert_allclose(talk.heard[-1].effort, expected, TOLERANCE, TOLERANCE)
+    np.testing.assert_allclose(talk.received[-1].effort, expected, TOLERANCE, TOLERANCE)
 
 
 def test_refuses_parameters_while_it_runs(arm):

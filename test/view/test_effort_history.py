@@ -48,12 +48,12 @@ def test_the_page_plots_them_while_a_node_is_followed(leg):
     try:
         q = leg.close([0.1, 0.3, 0.9, -0.1])
         efforts = leg.actuator_efforts(q, leg.gravity_force(q))
-        heard = Received(
+        received = Received(
             dict(zip(leg.joint_names, q, strict=True)), True, None,
             dict(zip(leg.actuated_joint_names, efforts, strict=True)), 0, "ok", {},
         )  # fmt: skip
         for _ in range(3):
-            page.follow(heard)
+            page.follow(received)
         page._show_numbers()
         assert page.panel._history_folder.visible
         assert len(page.panel._history.data[0]) == 3

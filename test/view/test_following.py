@@ -21,15 +21,15 @@ def domain(leg, monkeypatch):
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
 
 
-def hear(follower, client, publish, condition):
-    """Publish until the follower heard what is waited for."""
+def receive(follower, client, publish, condition):
+    """Publish until the follower received what is waited for."""
     for _ in range(400):
         publish()
         client.spin(0.02)
-        heard = follower.next(0.05)
-        if heard is not None and condition(heard):
-            return heard
-    raise AssertionError("heard in vain")
+        received = follower.next(0.05)
+        if received is not None and condition(received):
+            return received
+    raise AssertionError("nothing that fits was received")
 
 
 def test_the_page_has_the_joints_and_efforts_of_the_node_and_its_refusals(leg, domain):
@@ -43,24 +43,24 @@ def test_the_page_has_the_joints_and_efforts_of_the_node_and_its_refusals(leg, d
             message = client.joint_states(JOINTS, GOOD, [0.0] * 4)
             conversation.publisher.publish(message)
 
-        heard = hear(
+        received = receive(
             follower, client, good, lambda h: h.complete and h.efforts and "rate [Hz]" in h.values
         )
-        posed = Poser(described.robot).measured(heard.positions, heard.complete)
+        posed = Poser(described.robot).measured(received.positions, received.complete)
         q = robot.close(dict(zip(JOINTS, GOOD, strict=True)))
         np.testing.assert_allclose(posed.q, q, atol=1e-6)
         efforts = robot.actuator_efforts(q, robot.gravity_force(q))
         for name, effort in zip(robot.actuated_joint_names, efforts, strict=True):
-            assert np.isclose(heard.efforts[name], effort, atol=1e-6)
+            assert np.isclose(received.efforts[name], effort, atol=1e-6)
 
         def out_of_reach():
             message = client.joint_states(JOINTS, [*GOOD[:3], -1.5], [0.0] * 4)
             conversation.publisher.publish(message)
 
         refused = "refused: loops do not close"
-        heard = hear(
+        received = receive(
             follower, client, out_of_reach, lambda h: not h.complete and refused in h.values
         )
-        assert heard.level > 0 and "refused" in heard.message
-        (loop, *_) = Poser(described.robot).measured(heard.positions, heard.complete).troubles
+        assert received.level > 0 and "refused" in received.message
+        (loop, *_) = Poser(described.robot).measured(received.positions, received.complete).troubles
         assert "ankle_linkage" in loop.constraints

@@ -10,7 +10,7 @@ pytest.importorskip("viser", reason="the extra 'view' is not installed")
 LEG = "config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml"
 
 
-def heard(ankle):
+def received(ankle):
     """Measured joints of the demo leg."""
     positions = {"hip_abduction": 0.0, "hip_flexion": 0.3, "knee": 0.9, "ankle": ankle}
     return Received(positions, False, None, {}, 0, "ok", {})
@@ -24,12 +24,12 @@ def test_numbers_wait_for_their_time_unless_a_loop_turns_red(monkeypatch):
         first = status.content
         assert 'data-state="closed"' in first
         for ankle in (0.1, 0.11, 0.12):
-            page.follow(heard(ankle))
+            page.follow(received(ankle))
         assert status.content == first
         assert page.panel.updates == 4
-        page.follow(heard(-1.5))
+        page.follow(received(-1.5))
         assert 'data-state="trouble"' in status.content and "ankle_linkage" in status.content
-        page.follow(heard(0.1))
+        page.follow(received(0.1))
         assert 'data-state="closed"' in status.content
     finally:
         page.close()

@@ -8,8 +8,7 @@ import yaml
 from mechanism_table import MECHANISMS
 
 from rbda_ros import DescriptionError, Robot, load_robot
-from rbda_ros.view.posing import NEAR_DEAD_POINT, Poser, assembly_yaml, branches, open_robot
-from rbda_ros.view.sliders import drives
+from rbda_ros.view.posing import NEAR_DEAD_POINT, Poser, assembly_yaml, branches, drives, open_robot
 
 COOKBOOK = "docs/cookbook"
 FOUR_BAR = "docs/cookbook/four_bar.urdf"

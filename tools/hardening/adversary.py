@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Time
 from gate_model import BrokenPromiseError, GateSettings, Happened, PromiseChecker, Sent
+from known_faults import stamp_of
 from lifecycle_msgs.msg import Transition
 from rclpy.qos import QoSProfile
 from ros_graph import Graph, own_domain
@@ -89,11 +90,6 @@ def note(published: dict[int, Published], stamp: int, message: Published) -> Non
         del published[next(iter(published))]
 
 
-def stamp_of(message: Any) -> int:
-    """The stamp of a message [ns]."""
-    return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)
-
-
 class Adversary:
     """A node, what is done to it, and what it published."""
 
@@ -111,7 +107,7 @@ class Adversary:
         self.names = list(self.robot.joint_names)
         self.motors = tuple(self.robot.actuated_joint_names)
         self.settings = GateSettings(timeout=int(TIMEOUT * 1e9), tolerance=TOLERANCE)
-        # Settings that were in force, and until when; this process may hear of efforts late.
+        # Settings that were in force, and until when; this process may receive efforts late.
         self.former: deque[tuple[int, GateSettings]] = deque(maxlen=100)
         self.pending: GateSettings | None = None  # asked for, and not yet accepted
         self.checkers = {name: PromiseChecker(name, SLACK, CLOSE) for name in (TOPIC, MOTORS)}
@@ -149,7 +145,7 @@ class Adversary:
         self.actions: Counter[str] = Counter()
         self.broken: list[str] = []
         self.unsure_until = 0  # [ns] nobody outside can tell when a ramp began
-        self.last_heard, self.last_action = 0, "start"
+        self.last_received, self.last_action = 0, "start"
         self.last_good = self.steady()  # when a good state was published
         self.cycling = False  # the lifecycle
         self.swapping = False  # the model
@@ -251,10 +247,10 @@ class Adversary:
         if found is not None:
             if now - found.time > SLACK // 2:
                 self.be_unsure(now)  # somebody was held up: the node, or this process
-            now = max(found.time, self.last_heard)  # about when the node took it
-        if self.last_heard and abs(now - self.last_heard - int(TIMEOUT * 1e9)) < SLACK:
+            now = max(found.time, self.last_received)  # about when the node took it
+        if self.last_received and abs(now - self.last_received - int(TIMEOUT * 1e9)) < SLACK:
             self.be_unsure(now)
-        self.last_heard = now
+        self.last_received = now
         self.counts["ends" if is_end else "efforts"] += 1
         changing = self.pending is not None or self.swapping
         unknown = changing or now < self.unsure_until or found is None
@@ -416,12 +412,12 @@ class Adversary:
         self.quiet.clear()
 
     def judge_silence(self) -> None:
-        """The watchdog had its turn; on a loaded machine this process may still have to hear it."""
-        now, heard = self.steady(), -1
+        """The watchdog had its turn; on a loaded machine this process may be yet to receive it."""
+        now, received = self.steady(), -1
         for _ in range(100):
-            before = heard
-            heard = sum(self.counts[name] for name in ("efforts", "ends", "motor commands"))
-            if heard == before:
+            before = received
+            received = sum(self.counts[name] for name in ("efforts", "ends", "motor commands"))
+            if received == before:
                 break
             self.client.spin(0.2)
         self.take(Happened(now, "tick", self.settings))

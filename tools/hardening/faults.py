@@ -43,15 +43,15 @@ def driver_killed(graph: Graph) -> str:
     """The driver dies: efforts end with it, and begin again with the next."""
     _, client, talk = start(graph)
     driver, _ = drive(graph)
-    client.until(lambda: len(talk.heard) > 50)
+    client.until(lambda: len(talk.received) > 50)
     driver.process.kill()
     driver.process.wait()
     client.spin(0.5)
-    talk.heard.clear()
+    talk.received.clear()
     client.spin(0.5)
-    assert not talk.heard, "efforts without states"
+    assert not talk.received, "efforts without states"
     drive(graph)
-    client.until(lambda: len(talk.heard) > 50)
+    client.until(lambda: len(talk.received) > 50)
     return "no effort after it, efforts again with the next"
 
 
@@ -75,7 +75,7 @@ def clock_jumps(graph: Graph) -> str:
     clock = client.publisher(Clock, "/clock")
 
     def answered_at(seconds: int) -> bool:
-        talk.heard.clear()
+        talk.received.clear()
         for k in range(200):
             now = Time(sec=seconds + k // 100, nanosec=(k % 100) * 10_000_000)
             clock.publish(Clock(clock=now))
@@ -158,7 +158,7 @@ def thousand_requests(graph: Graph) -> str:
     done = [future.result() for future in futures if future.done()]
     assert all(answer.success for answer in done)
     assert len(done) > 0.5 * len(futures), f"{len(done)} of {len(futures)}"
-    beside = len(talk.heard)
+    beside = len(talk.received)
     assert answers(talk)
     return f"{len(done)} of {len(futures)} answered, {beside} efforts beside"
 

@@ -86,9 +86,9 @@ class StreamFuzz:
             raise WrongError(f"{error}; the node said: {self._node.log[-1000:]}") from error
         if len(effort) != len(Y):
             raise WrongError(f"{len(effort)} efforts")
-        for heard in self._talk.heard:
-            if not within(heard, sys.float_info.max):
-                raise WrongError(f"efforts {heard.effort}")
+        for received in self._talk.received:
+            if not within(received, sys.float_info.max):
+                raise WrongError(f"efforts {received.effort}")
 
     def _ask(self, rng: random.Random) -> None:
         name = rng.choice(sorted(SLOW))

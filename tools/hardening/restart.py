@@ -19,14 +19,15 @@ FOUND = 4.0  # [s] in which the middleware finds it then: all announce themselve
 def node_killed(graph: Graph) -> str:
     """The node dies with -9: the next is ready within three seconds, on an idle machine.
 
-    When it is heard again is up to the middleware, which takes seconds to find the successor of a
-    process that did not say goodbye: that of a node which does nothing, too, which is told beside.
+    When its answers are received again is up to the middleware, which takes seconds to find the
+    successor of a process that did not say goodbye: that of a node which does nothing, too, which
+    is told beside.
     """
     node, client, talk = start(graph)
     assert answers(talk)
-    talk.heard.clear()
+    talk.received.clear()
     state = client.joint_states(NAMES, Y, [0.0] * 4)
-    ready, took = _again(client, node, lambda: serve(graph), talk.publisher, talk.heard, state)
+    ready, took = _again(client, node, lambda: serve(graph), talk.publisher, talk.received, state)
     plain = _echo_killed(graph, client)
     found = f"active after {ready:.1f} s, efforts after {took:.1f} s; a plain node {plain:.1f} s"
     if ready < READY and took - ready < FOUND:
@@ -40,16 +41,16 @@ def _echo_killed(graph: Graph, client: Client) -> float:
     def run() -> Program:
         return graph.run(module="tools.hardening.echo")
 
-    node, heard = run(), []
-    client.node.create_subscription(JointState, "echo", heard.append, 10)
+    node, received = run(), []
+    client.node.create_subscription(JointState, "echo", received.append, 10)
     publisher, state = client.publisher(JointState, "shout"), JointState()
 
     def answers() -> list[Any]:
         publisher.publish(state)
-        return heard
+        return received
 
     client.until(answers)
-    _, took = _again(client, node, run, publisher, heard, state)
+    _, took = _again(client, node, run, publisher, received, state)
     return took
 
 
@@ -58,14 +59,14 @@ def _again(
     node: Program,
     run: Callable[[], Program],
     publisher: Any,
-    heard: list[Any],
+    received: list[Any],
     state: JointState,
 ) -> tuple[float, float]:
-    """Kill a node and run it again: until it is active, if it says so, and is heard [s]."""
+    """Kill a node and run it again: until it is active, if it says so, and answers [s]."""
     node.process.kill()
     node.process.wait()
     client.spin(0.3)  # what it has said before
-    heard.clear()
+    received.clear()
     began = time.monotonic()
     node, ready = run(), []
 
@@ -74,7 +75,7 @@ def _again(
             ready.append(time.monotonic() - began)
         state.header.stamp = client.node.get_clock().now().to_msg()
         publisher.publish(state)
-        return heard
+        return received
 
     client.until(answers)
     took = time.monotonic() - began

@@ -103,7 +103,7 @@ class Trial:
         node.create_subscription(JointState, "dynamics/external_effort", self.on_external, 50)
         node.create_subscription(DiagnosticArray, "/diagnostics", self.on_diagnostics, 10)
         self.names = list(self.model.joint_names)
-        self.effort, self.heard = np.zeros(4), -1.0
+        self.effort, self.received = np.zeros(4), -1.0
         self.truth: dict[int, np.ndarray] = {}  # efforts of the true state, by stamp
         self.delayed: deque[tuple[float, JointState]] = deque()
         self.t = 0.0
@@ -114,7 +114,7 @@ class Trial:
         self.behind = 0.0  # how late the simulation was at most [s]
 
     def on_effort(self, message: Any) -> None:
-        self.effort, self.heard = np.array(message.effort), self.t
+        self.effort, self.received = np.array(message.effort), self.t
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
         right = self.truth.get(stamp)
         if right is not None and self.effort.any():
@@ -149,13 +149,13 @@ class Trial:
                 self.leg.dead = self.broken
             told = np.zeros(4)
             for _ in range(round(PERIOD / STEP)):
-                held = self.effort if self.t - self.heard < HELD else np.zeros(4)
+                held = self.effort if self.t - self.received < HELD else np.zeros(4)
                 told = self.leg.step(self.t, held)
                 self.t += STEP
             self.publish(told)
             self.behind = max(self.behind, time.monotonic() - begin - self.t)
             self.client.spin(max(begin + self.t - time.monotonic(), 1e-3))
-            if self.t - max(self.heard, ONSET) > TIMEOUT + 0.05:
+            if self.t - max(self.received, ONSET) > TIMEOUT + 0.05:
                 self.notice("no efforts any more")
         return self
 

@@ -127,11 +127,11 @@ def trial(source: str, rate: float, seconds: float, ahead: bool, folder: Path) -
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     driver = Driver(names, x, xd, [efforts], rate, catch_up=0.0)
     seen: dict[str, int] = {}
-    heard: list[Any] = []
+    received: list[Any] = []
     kernel = [""]
 
     def diagnose(message: Any) -> None:
-        heard.append(message)
+        received.append(message)
         for value in message.status[0].values:
             if value.key == "kernel":
                 kernel[0] = value.value
@@ -150,14 +150,14 @@ def trial(source: str, rate: float, seconds: float, ahead: bool, folder: Path) -
             return f"| {model} | the node did not come up in {COMPILED:.0f} s |"
         if ahead:
             put_ahead(process.pid)
-        _wait(driver, heard)
+        _wait(driver, received)
         before = dict(seen)
         driver.sent = driver.answered = driver.wrong = driver.unanswered = 0
         driver.latencies.clear()
         driver.waiting.clear()
         with at_priority(MEASURING) if ahead else contextlib.nullcontext():
             driver.run(seconds)
-        _wait(driver, heard)
+        _wait(driver, received)
         counts = driver.counts()
     finally:
         process.terminate()
@@ -173,11 +173,11 @@ def trial(source: str, rate: float, seconds: float, ahead: bool, folder: Path) -
     )
 
 
-def _wait(driver: Driver, heard: list[Any]) -> None:
+def _wait(driver: Driver, received: list[Any]) -> None:
     """Listen until diagnostics are about all that was sent: to the second message from now on."""
-    heard.clear()
+    received.clear()
     until = time.monotonic() + DIAGNOSED
-    while len(heard) < 2 and time.monotonic() < until:
+    while len(received) < 2 and time.monotonic() < until:
         driver.executor.spin_once(0.05)
 
 
@@ -193,7 +193,7 @@ def main() -> None:
     )
     asked = parser.parse_args()
     rclpy.init()
-    print("| file | rods | reach | sent | answered | rejected | heard | wrong | median [ms] |")
+    print("| file | rods | reach | sent | answered | rejected | received | wrong | median [ms] |")
     print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for source in asked.files:

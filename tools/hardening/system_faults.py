@@ -21,6 +21,7 @@ from conversation import Conversation
 from nav_msgs.msg import Odometry
 from rbda_ros.msg import State
 from ros_graph import Graph
+from ros_requests import odometry_of
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectoryPoint
@@ -186,13 +187,13 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectoryPoint
 rclpy.init()
 nodes = [rclpy.create_node(f"client_{sys.argv[1]}_{k}") for k in range(10)]
-heard, answered, asked, since = [0] * 10, [0] * 10, [None] * 10, [0.0] * 10
+received, answered, asked, since = [0] * 10, [0] * 10, [None] * 10, [0.0] * 10
 executor = rclpy.executors.SingleThreadedExecutor()
 clients = []
 for k, node in enumerate(nodes):
-    def hear(_, k=k):
-        heard[k] += 1
-    node.create_subscription(JointState, "dynamics/feedforward", hear, 1)
+    def receive(_, k=k):
+        received[k] += 1
+    node.create_subscription(JointState, "dynamics/feedforward", receive, 1)
     clients.append(node.create_client(InverseDynamics, "dynamics/inverse_dynamics"))
     executor.add_node(node)
 request = InverseDynamics.Request()
@@ -207,12 +208,12 @@ while time.monotonic() < end:
         if done or time.monotonic() > since[k] + 2.0:  # the middleware loses an answer now and then
             asked[k], since[k] = client.call_async(request), time.monotonic()
     executor.spin_once(0.01)
-print(min(heard), min(answered), sum(answered), flush=True)
+print(min(received), min(answered), sum(answered), flush=True)
 """
 
 
 def fifty_clients(graph: Graph) -> str:
-    """Fifty nodes hear the efforts and call a service, beside joint states at 200 Hz."""
+    """Fifty nodes receive the efforts and call a service, beside joint states at 200 Hz."""
     start(graph)
     report = graph.folder / "driver.json"
     graph.run("--report", str(report), "--rate", "200", module="tools.hardening.driver")
@@ -228,8 +229,8 @@ def fifty_clients(graph: Graph) -> str:
     ]
     said = [program.communicate(timeout=120)[0].split() for program in programs]
     assert all(len(each) == 3 for each in said), said
-    fewest_heard, fewest_answers = (min(int(each[k]) for each in said) for k in (0, 1))
-    assert fewest_heard and fewest_answers, said
+    fewest_received, fewest_answers = (min(int(each[k]) for each in said) for k in (0, 1))
+    assert fewest_received and fewest_answers, said
     counts = json.loads(report.read_text())
     assert counts["answered"] > 100 and not counts["wrong"], counts
     total = sum(int(each[2]) for each in said)
@@ -247,23 +248,15 @@ def floating_base(graph: Graph) -> str:
     robot = load_robot(share_file(URDF), share_file(LOOPS), floating_base=True)
     states = client.publisher(JointState, "joint_states")
     bases = client.publisher(Odometry, "~/base_state")
-    heard = client.listen(JointState, "~/feedforward")
+    received = client.listen(JointState, "~/feedforward")
     rng = np.random.default_rng(0)
     checked = 0
 
     def publish(base: np.ndarray, twist: np.ndarray, with_base: bool) -> Any:
         message = client.joint_states(NAMES, Y, STILL)
         if with_base:
-            odometry = Odometry(header=message.header)
-            pose, motion = odometry.pose.pose, odometry.twist.twist
-            pose.position.x, pose.position.y, pose.position.z = base[:3].tolist()
-            for axis, value in zip("xyzw", base[3:].tolist(), strict=True):
-                setattr(pose.orientation, axis, value)
-            for vector, part in ((motion.linear, twist[:3]), (motion.angular, twist[3:])):
-                vector.x, vector.y, vector.z = part.tolist()
-            bases.publish(odometry)
+            bases.publish(odometry_of(message.header, base, twist))
             client.spin(0.02)
-            message.header = odometry.header
         states.publish(message)
         client.spin(0.03)
         return message
@@ -273,7 +266,7 @@ def floating_base(graph: Graph) -> str:
         base = np.concatenate([rng.normal(size=3), turn / np.linalg.norm(turn)])
         twist = rng.normal(size=6)
         message = publish(base, twist, with_base=True)
-        found = [each for each in heard if each.header.stamp == message.header.stamp]
+        found = [each for each in received if each.header.stamp == message.header.stamp]
         if not found:
             continue
         q = robot.close(np.concatenate([base, Y]))
@@ -284,10 +277,10 @@ def floating_base(graph: Graph) -> str:
         checked += 1
     assert checked > 20, f"{checked} efforts"
     client.spin(3 * TIMEOUT)
-    heard.clear()
+    received.clear()
     for _ in range(20):
         publish(base, twist, with_base=False)
-    without = sum(bool(np.any(each.effort)) for each in heard)
+    without = sum(bool(np.any(each.effort)) for each in received)
     assert not without, f"{without} efforts without a base state"
     return f"{checked} efforts, all right; none without a base state"
 
@@ -301,7 +294,7 @@ def stepped_clock(graph: Graph) -> str | None:
     client = graph.client()
     client.until_active()
     states = client.publisher(JointState, "joint_states")
-    heard = client.listen(JointState, "~/feedforward")
+    received = client.listen(JointState, "~/feedforward")
 
     def answered(ahead: int) -> bool:
         """Whether a state is answered whose stamp is so far ahead of our clock [s]."""
@@ -311,7 +304,7 @@ def stepped_clock(graph: Graph) -> str | None:
             states.publish(message)
             client.spin(0.03)
             if any(
-                each.header.stamp == message.header.stamp and any(each.effort) for each in heard
+                each.header.stamp == message.header.stamp and any(each.effort) for each in received
             ):
                 return True
         return False
@@ -320,12 +313,12 @@ def stepped_clock(graph: Graph) -> str | None:
     for seconds in (3600, -3600, 0):
         shim.tell(clock=seconds)
         assert answered(seconds), f"no effort after a step to {seconds} s"
-        heard.clear()
+        received.clear()
         old = client.joint_states(NAMES, Y, STILL)
         old.header.stamp.sec += seconds - 60
         states.publish(old)
         client.spin(0.2)
-        stale = [e for e in heard if e.header.stamp == old.header.stamp and any(e.effort)]
+        stale = [e for e in received if e.header.stamp == old.header.stamp and any(e.effort)]
         assert not stale, f"a state of a minute ago is answered after a step to {seconds} s"
     assert node.stop() == 0
     return "efforts again after steps by 3,600 s forward, 7,200 s back and forward again"
@@ -342,13 +335,13 @@ def suspended(graph: Graph) -> str:
         talk.publisher.publish(message)
         published.append(message.header.stamp)
         client.spin(0.01)
-    talk.heard.clear()
+    talk.received.clear()
     os.kill(node.process.pid, signal.SIGCONT)
     resumed = time.time()
     client.spin(0.5)
     ages = [
         resumed - (each.header.stamp.sec + 1e-9 * each.header.stamp.nanosec)
-        for each in talk.heard
+        for each in talk.received
         if any(each.effort)
     ]
     assert not ages or max(ages) <= TIMEOUT + LATE, f"a state {max(ages):.2f} s old is answered"
@@ -374,7 +367,7 @@ def simulated_time(graph: Graph) -> str:
         return message
 
     def answered_in_simulation() -> bool:
-        talk.heard.clear()
+        talk.received.clear()
         for _ in range(200):
             tick()
             client.spin(0.01)
@@ -385,11 +378,11 @@ def simulated_time(graph: Graph) -> str:
         return False
 
     assert answered_in_simulation(), "no effort in simulated time"
-    talk.heard.clear()
+    talk.received.clear()
     for _ in range(50):  # the clock stands, and so do the stamps
         publish(now[0])
         client.spin(0.02)
-    while_paused = len(talk.heard)
+    while_paused = len(talk.received)
     assert answered_in_simulation(), "no effort after the pause"
     assert client.set_parameter("use_sim_time", False).successful
     assert answers(talk), "no effort by the system clock"

@@ -69,7 +69,7 @@ def publish(client, robot, state, names, base=None):
     """Publish a state until the node has answered it."""
     states = client.publisher(JointState, "joint_states")
     bases = None if base is None else client.publisher(Odometry, "~/base_state")
-    heard = client.listen(JointState, "~/feedforward")
+    received = client.listen(JointState, "~/feedforward")
 
     def answered():
         if bases is not None:
@@ -77,7 +77,7 @@ def publish(client, robot, state, names, base=None):
             bases.publish(base)
         states.publish(client.joint_states(names, *state))
         client.spin(0.05)
-        return heard
+        return received
 
     client.until(answered)
 

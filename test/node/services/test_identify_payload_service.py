@@ -28,7 +28,7 @@ def node(graph):
     return client, client.publisher(JointState, "joint_states")
 
 
-def heard(robot):
+def received(robot):
     """Joint states of a leg that carries the load, with noisy efforts of its motors."""
     t = np.arange(COUNT) / RATE
     paces = 2 * np.pi * (0.5 + 0.2 * np.arange(robot.ny))
@@ -71,13 +71,13 @@ def test_joint_states_of_another_robot_are_left_aside(node):
     client, publisher = node
     for k in range(10):
         publisher.publish(other_robot(k))
-    twice = next(heard(load_robot(LEG, LOOPS)))
+    twice = next(received(load_robot(LEG, LOOPS)))
     twice.name[0] = twice.name[1]
     publisher.publish(twice)
     client.spin(0.5)
     alone = ask(client)
     assert not alone.success and "less than 0.5 s" in alone.message, alone.message
-    for k, message in enumerate(heard(load_robot(LEG, LOOPS))):
+    for k, message in enumerate(received(load_robot(LEG, LOOPS))):
         publisher.publish(message)
         publisher.publish(other_robot(20 + k))  # the newest is always theirs
         client.spin(0.001)
@@ -92,7 +92,7 @@ def test_finds_a_load_that_can_then_be_set(node):
     robot = load_robot(LEG, LOOPS)
     early = ask(client)
     assert not early.success and "less than 0.5 s" in early.message
-    message = next(heard(robot))
+    message = next(received(robot))
     message.name.reverse()  # so that what comes later does not go with these
     for _ in range(2):
         message.header.stamp.sec += 1
@@ -100,7 +100,7 @@ def test_finds_a_load_that_can_then_be_set(node):
     client.spin(0.5)
     few = ask(client)
     assert not few.success and "5 joint states" in few.message
-    for k, message in enumerate(heard(robot)):
+    for k, message in enumerate(received(robot)):
         publisher.publish(message)
         if k % 100 == 50:
             publisher.publish(NO_MESSAGE)  # of somebody else, who is broken
