@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from rbda_ros import load_robot
-from rbda_ros.cli.drawing import write_drawing
+from rbda_ros.cli.inspection import write_drawing
 
 GALLERY = Path(__file__).resolve().parents[1] / "docs" / "robots"
 MENAGERIE = (

@@ -16,7 +16,7 @@ import numpy as np
 from chromium import Chromium
 
 from rbda_ros import load_robot
-from rbda_ros.cli.drawing import write_drawing
+from rbda_ros.cli.inspection import write_drawing
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK, PICTURES = ROOT / "docs" / "cookbook", ROOT / "docs" / "pictures"

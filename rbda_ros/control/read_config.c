@@ -135,8 +135,9 @@ static void free_names(name_table_t *table)
   free(table->slots);
 }
 
-static bool read_model(PyObject *of, model_t *model)
+static bool read_model(PyObject *of, config_t *config)
 {
+  model_t *model = &config->model;
   int joints;
   if (!read_names(of, "joint_names", &model->joints) || !read_names(of, "link_names", &model->links)
       || !get_count(of, "nq", &model->nq) || !get_count(of, "nv", &model->nv)
@@ -190,8 +191,10 @@ static bool read_parameters(PyObject *of, settings_t *s)
          && get_number(of, "observer_gain", &s->observer_gain);
 }
 
-static bool read_settings(PyObject *of, const model_t *model, settings_t *s)
+static bool read_settings(PyObject *of, config_t *config)
 {
+  const model_t *model = &config->model;
+  settings_t *s = &config->settings;
   PyObject *parameters = PyObject_GetAttrString(of, "parameters");
   const bool plain = parameters != NULL && read_parameters(parameters, s);
   Py_XDECREF(parameters);
@@ -376,8 +379,9 @@ static bool read_settling(PyObject *of, const model_t *model, route_t *route)
   return good;
 }
 
-static bool read_route(PyObject *of, config_t *config, route_t *route)
+static bool read_route(PyObject *of, config_t *config, void *into)
 {
+  route_t *route = into;
   const model_t *model = &config->model;
   const int joints = model->joints.count;
   if (!copy_mask(of, "measured", joints, &route->measured)
@@ -410,8 +414,9 @@ static bool read_route(PyObject *of, config_t *config, route_t *route)
 
 /* Inputs and outputs of the kernel of commands: position, velocity, effort, guess, state, gains,
  * limit, offsets; missed, motors, q, health. */
-static bool read_command_route(PyObject *of, config_t *config, command_route_t *route)
+static bool read_command_route(PyObject *of, config_t *config, void *into)
 {
+  command_route_t *route = into;
   const model_t *model = &config->model;
   const int joints = model->joints.count;
   const int64_t ny = model->ny, nq = model->nq, nv = model->nv, actuated = model->actuated;
@@ -488,45 +493,22 @@ static bool read_hold(PyObject *of, config_t *config)
          && get_kernel(of, "efforts", 3, efforts, &config->hold->efforts);
 }
 
-/* Read an attribute unless it is None. */
-static bool read_optional(PyObject *of, const char *name, bool (*read)(PyObject *, config_t *),
-                          config_t *config)
+/* Read an attribute that is a sequence into an array of such items. */
+static bool read_items(PyObject *of, const char *name, config_t *config, size_t item, void **into,
+                       int *count, bool (*read)(PyObject *, config_t *, void *))
 {
   PyObject *found = PyObject_GetAttrString(of, name);
-  if (found == NULL) return false;
-  const bool good = found == Py_None || read(found, config);
-  Py_DECREF(found);
-  return good;
-}
-
-static bool read_routes(PyObject *list, config_t *config)
-{
-  PyObject *routes = PySequence_Fast(list, "routes are a sequence");
-  if (routes == NULL) return false;
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(routes);
-  config->routes = calloc((size_t)count + 1, sizeof(route_t));
-  bool good = config->routes != NULL;
-  for (Py_ssize_t k = 0; good && k < count; k++) {
-    config->route_count++;
-    good = read_route(PySequence_Fast_GET_ITEM(routes, k), config, &config->routes[k]);
+  PyObject *list = found == NULL ? NULL : PySequence_Fast(found, "routes are a sequence");
+  Py_XDECREF(found);
+  if (list == NULL) return false;
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(list);
+  char *items = *into = calloc((size_t)size + 1, item);
+  bool good = items != NULL;
+  for (Py_ssize_t k = 0; good && k < size; k++) {
+    ++*count; /* before it is read: what was read of it is freed */
+    good = read(PySequence_Fast_GET_ITEM(list, k), config, items + (size_t)k * item);
   }
-  Py_DECREF(routes);
-  return good;
-}
-
-static bool read_command_routes(PyObject *list, config_t *config)
-{
-  PyObject *routes = PySequence_Fast(list, "routes are a sequence");
-  if (routes == NULL) return false;
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(routes);
-  config->command_routes = calloc((size_t)count + 1, sizeof(command_route_t));
-  bool good = config->command_routes != NULL;
-  for (Py_ssize_t k = 0; good && k < count; k++) {
-    config->command_route_count++;
-    good =
-        read_command_route(PySequence_Fast_GET_ITEM(routes, k), config, &config->command_routes[k]);
-  }
-  Py_DECREF(routes);
+  Py_DECREF(list);
   return good;
 }
 
@@ -566,24 +548,15 @@ static bool make_outputs(PyObject *of, config_t *config)
   return good;
 }
 
-static bool read_part(PyObject *of, const char *name, config_t *config,
+/* Read an attribute; one that is None only if it has to be there. */
+static bool read_part(PyObject *of, const char *name, config_t *config, bool required,
                       bool (*read)(PyObject *, config_t *))
 {
   PyObject *found = PyObject_GetAttrString(of, name);
   if (found == NULL) return false;
-  const bool good = read(found, config);
+  const bool good = (!required && found == Py_None) || read(found, config);
   Py_DECREF(found);
   return good;
-}
-
-static bool read_model_part(PyObject *of, config_t *config)
-{
-  return read_model(of, &config->model);
-}
-
-static bool read_settings_part(PyObject *of, config_t *config)
-{
-  return read_settings(of, &config->model, &config->settings);
 }
 
 config_t *read_config(PyObject *of)
@@ -591,8 +564,8 @@ config_t *read_config(PyObject *of)
   config_t *config = calloc(1, sizeof *config);
   if (config == NULL) return (config_t *)PyErr_NoMemory();
   config->owner = Py_NewRef(of);
-  bool good = read_part(of, "model", config, read_model_part)
-              && read_part(of, "settings", config, read_settings_part);
+  bool good = read_part(of, "model", config, true, read_model)
+              && read_part(of, "settings", config, true, read_settings);
   if (good) {
     const model_t *model = &config->model;
     const size_t joints = (size_t)model->joints.count, nq = (size_t)model->nq;
@@ -602,10 +575,14 @@ config_t *read_config(PyObject *of)
     config->scratch = calloc(scratch, sizeof(double));
     good = config->scratch != NULL;
   }
-  good = good && read_part(of, "routes", config, read_routes)
-         && read_part(of, "command_routes", config, read_command_routes)
-         && read_optional(of, "observer", read_observer, config)
-         && read_optional(of, "hold", read_hold, config) && make_outputs(of, config);
+  good = good
+         && read_items(of, "routes", config, sizeof *config->routes, (void **)&config->routes,
+                       &config->route_count, read_route)
+         && read_items(of, "command_routes", config, sizeof *config->command_routes,
+                       (void **)&config->command_routes, &config->command_route_count,
+                       read_command_route)
+         && read_part(of, "observer", config, false, read_observer)
+         && read_part(of, "hold", config, false, read_hold) && make_outputs(of, config);
   if (good) return config;
   if (!PyErr_Occurred()) PyErr_NoMemory();
   release_config(config);

@@ -18,11 +18,12 @@ from rbda_ros.exports.c_builder import (
     as_float,
     closing_source,
     cmake_text,
+    commanded_space,
     example_text,
     gate_source,
+    measured_space,
     shared_source,
 )
-from rbda_ros.exports.joint_spaces import commanded_space, measured_space
 from rbda_ros.exports.motion_code import (
     add_close,
     add_conversion,

@@ -41,8 +41,16 @@ from rbda_ros.description.model import (
 )
 from rbda_ros.description.writers import numbers
 from rbda_ros.errors import DescriptionError, Problem
-from rbda_ros.exports.mjcf_elements import Entry, MjcfElements, add, placed
-from rbda_ros.exports.mjcf_inertia import SMALLEST, Inertias, LinkInertia, add_inertial
+from rbda_ros.exports.mjcf_elements import (
+    SMALLEST,
+    Entry,
+    Inertias,
+    LinkInertia,
+    MjcfElements,
+    add,
+    add_inertial,
+    placed,
+)
 from rbda_ros.robot.robot import Robot
 from rbda_ros.spatial import Array, align_z
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 from rbda_ros.algorithms.commanded_motors import EFFORTS
 from rbda_ros.cluster_tree.closing.tolerances import KERNEL_PARTS, STREAM_PARTS, STREAM_REPEATS
 from rbda_ros.errors import InputError
-from rbda_ros.exports.c_builder import PAYLOAD, Builder, KernelCode, Memory, Parameter
-from rbda_ros.exports.joint_spaces import JointSpace
+from rbda_ros.exports.c_builder import PAYLOAD, Builder, JointSpace, KernelCode, Memory, Parameter
 from rbda_ros.kernels.export import comment
 from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.program import Port, Program

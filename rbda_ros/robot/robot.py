@@ -638,7 +638,8 @@ class Robot(Operations):
     ) -> Array:
         kernel = self._kernels.get(name, coordinates)
         rates, conditioning = self._evaluate(kernel, *state, known)
-        self._refuse_dead_points(conditioning, "given")
+        if conditioning.size and not conditioning.min() >= SINGULAR:
+            self._reject_dead_point(conditioning, "given")
         return rates
 
     def _evaluate(
@@ -655,11 +656,6 @@ class Robot(Operations):
             raise InputError(f"the batches have different lengths: {sorted(sizes)}")
         count = sizes.pop()
         return kernel.batch(*(np.broadcast_to(a, (count, a.shape[-1])) for a in inputs))
-
-    def _refuse_dead_points(self, conditioning: Array, which: str) -> None:
-        """Raise where the joints given hardly determine the others."""
-        if conditioning.size and not conditioning.min() >= SINGULAR:
-            self._reject_dead_point(conditioning, which)
 
     def _reject_dead_point(self, conditioning: Array, which: str) -> NoReturn:
         varying = [n.loop for n in self.tree.clusters if n.loop and not n.loop.constant]

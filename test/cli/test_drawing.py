@@ -11,7 +11,7 @@ from mechanism_table import MECHANISMS
 from pinocchio_oracle import example_robots
 
 from rbda_ros import load_robot
-from rbda_ros.cli.drawing import (
+from rbda_ros.cli.inspection import (
     DrawingError,
     draw,
     graph,

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from rbda_ros import ModelError, load_robot
-from rbda_ros.cli.drawing import is_current
+from rbda_ros.cli.inspection import is_current
 
 BOOK = Path("docs/cookbook")
 PAGES = sorted(path.stem for path in BOOK.glob("*.urdf"))
