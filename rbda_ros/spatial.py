@@ -35,10 +35,11 @@ def skew(r: Matrix) -> Matrix:
     return ca.skew(r)
 
 
-def cross_motion(v: Matrix, m: Matrix) -> Matrix:
-    """``v x m`` (6): the rate of a motion vector m that moves with velocity v."""
-    w, vo = v[:3], v[3:]
-    return ca.vertcat(ca.cross(w, m[:3]), ca.cross(vo, m[:3]) + ca.cross(w, m[3:]))
+def cross_matrix(r: Array) -> Array:
+    """The numbers of `skew`: (..., 3, 3) of vectors (..., 3)."""
+    upper = np.zeros((*r.shape, 3))
+    upper[..., 0, 1], upper[..., 0, 2], upper[..., 1, 2] = -r[..., 2], r[..., 1], -r[..., 0]
+    return upper - np.swapaxes(upper, -1, -2)
 
 
 def cross_force(v: Matrix, f: Matrix) -> Matrix:
@@ -55,7 +56,7 @@ def spatial_inertia(mass: float, com: Array, rotational: Array) -> Array:
         com: (3,) centre of mass in the frame [m].
         rotational: (3, 3) inertia about the centre of mass, in the frame's axes [kg m^2].
     """
-    c = np.array([[0, -com[2], com[1]], [com[2], 0, -com[0]], [-com[1], com[0], 0]])
+    c = cross_matrix(com)
     about_origin = rotational - mass * c @ c
     # Symmetric to the last digit: entries that differ by rounding are two constants of a program.
     about_origin = (about_origin + about_origin.T) / 2

@@ -22,6 +22,7 @@ from rbda_ros.spatial import (
     Array,
     Transform,
     align_z,
+    cross_matrix,
     frame_transform,
     rpy_matrix,
     snap,
@@ -256,8 +257,8 @@ def inertial_parameters(inertia: Array) -> Array:
 
 def spatial_inertia_of(parameters: Array) -> Array:
     """The spatial inertia (6, 6), angular first, that has the parameters pi (10,)."""
-    m, x, y, z, xx, xy, yy, xz, yz, zz = parameters
-    moment = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    m, _, _, _, xx, xy, yy, xz, yz, zz = parameters
+    moment = cross_matrix(parameters[1:4])
     rotational = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return np.block([[rotational, moment], [moment.T, m * np.eye(3)]])
 

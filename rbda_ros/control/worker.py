@@ -29,20 +29,6 @@ def lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(niceness, 19))
 
 
-def result_of(done: Future[T]) -> T:
-    """Result of a future that is done; raises its error where that is one.
-
-    For futures that are asked again and again: `Future.result` lengthens the traceback of the
-    error each time, which holds on to every frame that it has passed.
-    """
-    if (error := done.exception()) is None:
-        return done.result()
-    try:
-        raise error.with_traceback(None)
-    finally:
-        del error  # or this frame and its own traceback would keep each other
-
-
 class Worker:
     """One thread, started when there is something to do; others go before it.
 

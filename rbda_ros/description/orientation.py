@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from rbda_ros.description.model import Pose, Vector3
+from rbda_ros.spatial import cross_matrix
 
 
 def to_rpy(R: NDArray[np.float64]) -> Vector3:
@@ -29,7 +29,7 @@ def to_pose(R: NDArray[np.float64], p: NDArray[np.float64]) -> Pose:
 
 def about(axis: ArrayLike, angle: float) -> NDArray[np.float64]:
     """(3, 3) the rotation by an angle [rad] about a unit axis."""
-    W = _skew(np.asarray(axis, dtype=float))
+    W = cross_matrix(np.asarray(axis, dtype=float))
     return np.eye(3) + math.sin(angle) * W + 2.0 * math.sin(0.5 * angle) ** 2 * W @ W
 
 
@@ -41,7 +41,7 @@ def turn_onto(first: Vector3, second: Vector3) -> NDArray[np.float64]:
         across = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
         across /= np.linalg.norm(across)
         return 2.0 * np.outer(across, across) - np.eye(3)
-    V = _skew(v)
+    V = cross_matrix(v)
     return np.eye(3) + V + V @ V / (1.0 + c)
 
 
@@ -49,15 +49,12 @@ def from_quaternion(wxyz: ArrayLike) -> NDArray[np.float64]:
     """(3, 3) the rotation of a quaternion w x y z of any length but zero."""
     quaternion = np.asarray(wxyz, dtype=float)
     w, *v = quaternion / math.hypot(*quaternion)
-    V = _skew(np.array(v))
+    V = cross_matrix(np.array(v))
     return np.asarray(np.eye(3) + 2.0 * w * V + 2.0 * V @ V)
 
 
 def to_quaternion(R: NDArray[np.float64]) -> NDArray[np.float64]:
     """Unit quaternions w x y z (..., 4) of rotations (..., 3, 3)."""
+    from scipy.spatial.transform import Rotation  # the node does without SciPy
+
     return np.asarray(Rotation.from_matrix(R).as_quat()[..., [3, 0, 1, 2]])
-
-
-def _skew(v: NDArray[np.float64]) -> NDArray[np.float64]:
-    x, y, z = v
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

@@ -6,7 +6,6 @@ for that sends a description over a topic.
 
 from __future__ import annotations
 
-import argparse
 import codecs
 import contextlib
 import os
@@ -15,8 +14,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median_low
+from typing import TYPE_CHECKING
 
 from rbda_ros.description.report import Report
+
+if TYPE_CHECKING:
+    import argparse
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -270,5 +273,7 @@ def add_xacro_argument(parser: argparse.ArgumentParser) -> None:
 def _xacro_argument(text: str) -> tuple[str, str]:
     name, found, value = text.partition(":=")
     if not found or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is no argument of xacro; write NAME:=VALUE")
+        from argparse import ArgumentTypeError  # the node does without argparse
+
+        raise ArgumentTypeError(f"{text!r} is no argument of xacro; write NAME:=VALUE")
     return name, value

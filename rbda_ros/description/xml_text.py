@@ -135,10 +135,16 @@ def attribute(
     text = None if element is None else element.get(name)
     if element is None or text is None:
         return default
+    place = f"{name} of <{element.tag}> ({line(element)})"
+    return _converted(text, convert, default, where, place, report)
+
+
+def _converted(
+    text: str, convert: Callable[[str], T], default: T, where: str, place: str, report: Report
+) -> T:
     try:
         return convert(text)
     except ValueError as error:
-        place = f"{name} of <{element.tag}> ({line(element)})"
         report.problem(where, f"{place}: {error}", "correct it")
         return default
 
@@ -156,11 +162,7 @@ def inner(
     text = text_of(found)
     if found is None or text is None:
         return default
-    try:
-        return convert(text)
-    except ValueError as error:
-        report.problem(where, f"<{tag}> ({line(found)}): {error}", "correct it")
-        return default
+    return _converted(text, convert, default, where, f"<{tag}> ({line(found)})", report)
 
 
 def required(element: etree._Element, name: str, where: str, report: Report) -> str:

@@ -13,7 +13,7 @@ from rbda_ros.algorithms.contact_rows import ContactFrame
 from rbda_ros.algorithms.kinematics import BodyFrame
 from rbda_ros.errors import InputError
 from rbda_ros.robot.inputs import pose_error
-from rbda_ros.spatial import Array, align_z, cross
+from rbda_ros.spatial import Array, align_z, cross, cross_matrix
 
 Kind = Literal["point", "surface", "weld"]
 Route = Literal["auto", "constrained_aba", "prox_pv", "prox_ltl", "prox_ltls"]
@@ -277,10 +277,9 @@ class LinkMotion:
 
     def at(self, r: Array) -> tuple[Array, Array, Array]:
         """J (6, ny), bias (6,) and velocity (6,) of its point at r (3,) from its origin."""
-        x, y, z = r.tolist()
         J, bias, velocity = self.J.copy(), self.bias.copy(), self.velocity.copy()
         w = velocity[3:]
-        J[:3] -= np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) @ J[3:]
+        J[:3] -= cross_matrix(r) @ J[3:]
         bias[:3] += cross(bias[3:], r) + cross(w, cross(w, r))
         velocity[:3] += cross(w, r)
         return J, bias, velocity

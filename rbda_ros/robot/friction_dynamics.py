@@ -38,7 +38,7 @@ from rbda_ros.robot.friction_contacts import (
 from rbda_ros.robot.inputs import NOWHERE
 from rbda_ros.robot.operations import Position
 from rbda_ros.robot.state import State
-from rbda_ros.spatial import Array, align_z
+from rbda_ros.spatial import Array, align_z, cross_matrix
 
 if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot
@@ -373,12 +373,12 @@ def contact_place(robot: Robot, state: State, contact: FrictionContact) -> tuple
     """Axes (..., 3, 3) of a contact in the world, and its rows (..., 3, ny) along them."""
     pose, J = robot.frame_pose(state, contact.link), robot.jacobian(state, contact.link)
     r = pose[..., :3, :3] @ np.asarray(contact.xyz, dtype=float)
-    linear = J[..., :3, :] - _skew(r) @ J[..., 3:, :]
+    linear = J[..., :3, :] - cross_matrix(r) @ J[..., 3:, :]
     axes = align_z(np.asarray(contact.normal, dtype=float))
     if contact.to is not None:
         other, J_o = robot.frame_pose(state, contact.to), robot.jacobian(state, contact.to)
         r = pose[..., :3, 3] + r - other[..., :3, 3]
-        linear = linear - (J_o[..., :3, :] - _skew(r) @ J_o[..., 3:, :])
+        linear = linear - (J_o[..., :3, :] - cross_matrix(r) @ J_o[..., 3:, :])
         axes = other[..., :3, :3] @ axes
     axes = np.broadcast_to(axes, pose[..., :3, :3].shape)
     return axes, np.swapaxes(axes, -1, -2) @ linear
@@ -465,13 +465,6 @@ def _check_step(dt: float) -> None:
 def _times(A: Array, x: Array) -> Array:
     """Matrices (..., n, m) times vectors (..., m)."""
     return (A @ x[..., None])[..., 0]
-
-
-def _skew(r: Array) -> Array:
-    """(..., 3, 3) with ``skew(r) @ x = r x x``."""
-    out = np.zeros((*r.shape, 3))
-    out[..., 0, 1], out[..., 0, 2], out[..., 1, 2] = -r[..., 2], r[..., 1], -r[..., 0]
-    return out - np.swapaxes(out, -1, -2)
 
 
 def _recovered(gap: Array, dt: float) -> Array:

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, TypeVar
 from numpy.typing import ArrayLike
 
 from rbda_ros.engine import core
-from rbda_ros.kernels.quantities import QUANTITIES, Quantity
+from rbda_ros.kernels.quantities import QUANTITIES
 from rbda_ros.kernels.registry import REGISTRY
 from rbda_ros.robot.inputs import FrameName
 from rbda_ros.robot.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
@@ -129,11 +129,6 @@ class Operation:
     def documentation(self) -> str:
         """Its docstring."""
         return inspect.getdoc(self.function) or ""
-
-    @property
-    def quantities(self) -> dict[str, Quantity]:
-        """Its results with shapes and units."""
-        return {name: QUANTITIES[name] for name in self.results}
 
     def reading(self, **instead: str) -> Operation:
         """The same by another kernel, which may read something else: ``old=new`` of steps."""

@@ -12,9 +12,14 @@ from mechanism_table import MECHANISMS, Mechanism, closed_states, cluster_positi
 from pinocchio_oracle import PinocchioOracle
 
 from rbda_ros.cluster_tree.cluster_joint import cluster_joint
-from rbda_ros.spatial import cross_motion
 
 STANDARD = {"revolute", "continuous", "prismatic", "floating"}
+
+
+def cross_motion(v, m):
+    """``v x m`` (6): the rate of a motion vector m that moves with velocity v."""
+    w, vo = v[:3], v[3:]
+    return ca.vertcat(ca.cross(w, m[:3]), ca.cross(vo, m[:3]) + ca.cross(w, m[3:]))
 
 
 @functools.cache

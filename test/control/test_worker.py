@@ -12,27 +12,13 @@ from rbda_ros.cluster_tree.cancelling import (
     cancelled_by,
     check_cancelled,
 )
-from rbda_ros.control.worker import Worker, result_of
+from rbda_ros.control.worker import Worker
 
 
 def endless(begun):
     begun.set()
     for _ in cancellable(iter(int, 1)):
         time.sleep(0.001)
-
-
-def test_an_error_that_is_asked_for_often_stays_as_long_as_it_is():
-    def fail():
-        raise ValueError("no")
-
-    failed = Worker("failing").submit(fail)
-    lengths = []
-    for _ in range(3):
-        with pytest.raises(ValueError, match="no") as raised:
-            result_of(failed)
-        lengths.append(len(raised.traceback))
-        del raised
-    assert lengths[0] == lengths[1] == lengths[2]
 
 
 def test_does_things_in_turn():

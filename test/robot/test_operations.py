@@ -10,7 +10,7 @@ import pytest
 from mechanism_table import MECHANISMS
 
 from rbda_ros import InputError, Robot, load_robot
-from rbda_ros.kernels.quantities import shape_of
+from rbda_ros.kernels.quantities import QUANTITIES, shape_of
 from rbda_ros.kernels.registry import robot_sizes
 from rbda_ros.robot import operations
 from rbda_ros.robot.operations import (
@@ -49,7 +49,8 @@ def test_results_have_the_shapes_that_the_record_says(name):
         answer = tuple(vars(answer).values())
     answers = answer if isinstance(answer, tuple) else (answer,)
     sizes = robot_sizes(robot.tree)
-    for array, quantity in zip(answers, record.quantities.values(), strict=True):
+    quantities = [QUANTITIES[name] for name in record.results]
+    for array, quantity in zip(answers, quantities, strict=True):
         assert np.shape(array) == shape_of(quantity.shape, np.size(array), sizes)
         assert quantity.meaning
 
