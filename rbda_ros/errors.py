@@ -86,13 +86,13 @@ def counted(number: int, one: str, several: str = "") -> str:
 
 def shown(name: str) -> str:
     """A name that anybody may have chosen, for a sentence: of readable length, and on its line."""
-    return _printable(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}...")
+    return printable(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}...")
 
 
 def readable(text: str) -> str:
     """A message of readable length, whatever it quotes; its lines stay."""
     short = text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
-    return "\n".join(_printable(line) for line in short.split("\n"))
+    return "\n".join(printable(line) for line in short.split("\n"))
 
 
 def one_line(error: BaseException | None) -> str:
@@ -100,5 +100,6 @@ def one_line(error: BaseException | None) -> str:
     return " | ".join(line.strip() for line in readable(str(error)).split("\n") if line.strip())
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """A text with what would garble a terminal, or cannot be encoded, replaced."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -29,7 +29,7 @@ from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.constraints import CUT_ROWS, CutFrames, bodies_tied
 from rbda_ros.cluster_tree.spanning_tree import SpanningTree
 from rbda_ros.description.model import Constraint, Coupling, CutJoint, constraint_type
-from rbda_ros.errors import ModelError, counted
+from rbda_ros.errors import ModelError, counted, printable
 from rbda_ros.robot.robot import Robot
 
 WIDTH = 80
@@ -504,15 +504,10 @@ def _loop_edges(robot: Robot, k: int, node: ClusterNode) -> Iterator[str]:
 
 def _text(text: str) -> str:
     """A quoted string of DOT; Graphviz reads backslashes and HTML entities in it."""
-    plain = _writable(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
+    plain = printable(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
     return f'"{plain}"'
 
 
 def _html(text: str) -> str:
     """Text of an HTML-like label."""
-    return escape(_writable(text), quote=True)
-
-
-def _writable(text: str) -> str:
-    """The text without characters that XML cannot hold, on one line."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+    return escape(printable(text), quote=True)

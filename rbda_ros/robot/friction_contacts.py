@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rbda_ros.engine import core
 from rbda_ros.errors import InputError
+from rbda_ros.robot.contacts import Stop
 from rbda_ros.robot.inputs import numbers
 from rbda_ros.spatial import Array
 
@@ -213,7 +214,7 @@ class FrictionalEfforts:
 
 
 @dataclass(frozen=True)
-class SolverSettings:
+class SolverSettings(Stop):
     """When the solver of the cones has done enough.
 
     Attributes:
@@ -221,14 +222,7 @@ class SolverSettings:
         iterations: most of them.
     """
 
-    tolerance: float = 1e-10
     iterations: int = 500
-
-    def __post_init__(self) -> None:
-        if not self.tolerance > 0.0:
-            raise InputError(f"tolerance is {self.tolerance!r}; give a positive number")
-        if self.iterations < 1:
-            raise InputError(f"max_iterations is {self.iterations!r}; give one at least")
 
 
 def solve_cones(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import yaml
 from mechanism_table import MECHANISMS, closed_states
+from pinocchio_oracle import explicit_jacobian
 
 from rbda_ros import Robot, load_robot
 
@@ -25,10 +26,6 @@ def load(name: str, actuated: list[str] | str) -> Robot:
     if name == "ball_joint_loop":
         del loops["independent_joints"]
     return load_robot(mechanism.urdf, loops, floating_base=mechanism.floating_base)
-
-
-def explicit_jacobian(robot: Robot, q: np.ndarray) -> np.ndarray:
-    return np.array([robot.spanning_velocity(q, e) for e in np.eye(robot.ny)]).T
 
 
 def actuation_matrix(robot: Robot, q: np.ndarray) -> np.ndarray:

@@ -5,6 +5,8 @@ They are no machines: each only has to be read, and to differ where one of its v
 
 from __future__ import annotations
 
+from description_texts import joint
+
 DRAKE = "xmlns:drake='http://drake.mit.edu'"
 INERTIAL = (
     "<inertial><origin xyz='.1 .2 .3' rpy='.1 .2 .3'/><mass value='1.5'/>"
@@ -14,11 +16,6 @@ INERTIAL = (
 
 def link(name: str) -> str:
     return f"<link name='{name}'>{INERTIAL}</link>"
-
-
-def joint(name: str, parent: str, child: str, inside: str = "", kind: str = "continuous") -> str:
-    ends = f"<parent link='{parent}'/><child link='{child}'/>"
-    return f"<joint name='{name}' type='{kind}'>{ends}{inside}</joint>"
 
 
 def urdf(*parts: str) -> str:

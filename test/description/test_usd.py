@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from mechanism_table import MECHANISMS, Mechanism
 from scipy.spatial.transform import Rotation
+from sdf_writer import placed
 
 from rbda_ros import DescriptionError, Robot, load_robot
 from rbda_ros.description import read_description
 from rbda_ros.description.model import CutJoint
-from rbda_ros.spatial import rpy_matrix
 
 pxr = pytest.importorskip("pxr")
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics  # noqa: E402
@@ -24,12 +24,6 @@ CUTS = {
     "fixed": "Fixed",
 }
 JOINTS = CUTS | {"continuous": "Revolute"}
-
-
-def placed(xyz, rpy) -> np.ndarray:
-    T = np.eye(4)
-    T[:3, :3], T[:3, 3] = rpy_matrix(rpy), xyz
-    return T
 
 
 def quaternion(R: np.ndarray, kind=Gf.Quatf):
