@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 import weakref
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -20,15 +21,29 @@ def leg():
         yield talk
 
 
-def test_models_are_swapped_under_it_and_freed(leg):
-    """A stream at full speed, while loads come and go; nothing of the old models stays."""
-    robot, gone, stop = leg.robot, [], threading.Event()
-    leg.natively(*good(robot))
+@contextmanager
+def streaming(leg):
+    """Joint states at full speed, from a thread."""
+    robot, stop = leg.robot, threading.Event()
 
     def stream():
         while not stop.is_set():
             leg.publisher.publish(leg.client.joint_states(*good(robot)))
             time.sleep(0.001)
+
+    thread = threading.Thread(target=stream)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_models_are_swapped_under_it_and_freed(leg):
+    """A stream at full speed, while loads come and go; nothing of the old models stays."""
+    robot, gone = leg.robot, []
+    leg.natively(*good(robot))
 
     def swap_to(loaded):
         swapped = threading.Event()
@@ -41,16 +56,11 @@ def test_models_are_swapped_under_it_and_freed(leg):
         leg.node.executor.create_task(swap)
         leg.client.until(swapped.is_set)
 
-    streaming = threading.Thread(target=stream)
-    streaming.start()
-    try:
+    with streaming(leg):
         for k in range(8):
             swap_to(robot.with_payloads({"box": Payload("foot", 0.5 * (k + 1))}))
             gone.append(weakref.ref(leg.robot))
             leg.client.spin(0.1)
-    finally:
-        stop.set()
-        streaming.join()
     answer = leg.natively(*good(robot))
     loaded = robot.with_payloads({"box": Payload("foot", 4.0)})
     np.testing.assert_allclose(answer.effort, efforts(loaded, loaded.close(Y), YD), **CLOSE)
@@ -119,20 +129,13 @@ def test_other_settings_need_no_turn_of_python(leg):
 
 def test_topics_that_are_not_wanted_any_more_go_when_the_thread_does_not_use_them(leg):
     """A stream at full speed meanwhile."""
-    robot, stop = leg.robot, threading.Event()
-
-    def stream():
-        while not stop.is_set():
-            leg.publisher.publish(leg.client.joint_states(*good(robot)))
-            time.sleep(0.001)
+    robot = leg.robot
 
     def topics():
         return {name for name, _ in leg.client.node.get_topic_names_and_types()}
 
     leg.natively(*good(robot))
-    streaming = threading.Thread(target=stream)
-    streaming.start()
-    try:
+    with streaming(leg):
         for _ in range(3):
             leg.set(
                 command_joints=list(robot.actuated_joint_names), command_source="joint_commands"
@@ -143,8 +146,5 @@ def test_topics_that_are_not_wanted_any_more_go_when_the_thread_does_not_use_the
             leg.client.until(lambda: "/dynamics/joint_states" not in topics())
             leg.set(command_joints=[""], publish_joint_states="auto")
             leg.client.until(lambda: "/dynamics/joint_states" in topics())
-    finally:
-        stop.set()
-        streaming.join()
     answer = leg.natively(*good(robot))
     np.testing.assert_allclose(answer.effort, efforts(robot, robot.close(Y), YD), **CLOSE)
