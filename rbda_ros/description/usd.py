@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -348,13 +348,7 @@ class _Reader:
     ) -> None:
         """Backwards, the axis is reversed, so that positions mean what the file says."""
         where = f"joint {brief(joint.name)}"
-        types: dict[str, JointType] = {
-            "revolute": "revolute",
-            "prismatic": "prismatic",
-            "spherical": "spherical",
-            "fixed": "fixed",
-        }
-        if joint.kind not in types:
+        if joint.kind not in ("revolute", "prismatic", "spherical", "fixed"):
             self.report.problem(
                 where,
                 f"a {joint.kind} joint cannot carry a body",
@@ -369,7 +363,7 @@ class _Reader:
         x, y, z = joint.axis
         axis = (-x, -y, -z) if backwards else joint.axis
         limits = self._limits(joint)
-        kind = types[joint.kind]
+        kind = cast(JointType, joint.kind)
         if kind == "revolute" and not math.isfinite(limits.upper - limits.lower):
             kind = "continuous"
         bare = np.abs(inner - np.eye(4)).max() <= _NO_OFFSET
@@ -436,13 +430,6 @@ class _Reader:
         return f"drive:{name}" if applied and joint.kind != "fixed" else None
 
     def _cut(self, joint: _JointPrim) -> CutJoint | None:
-        kinds: dict[str, CutType] = {
-            "revolute": "revolute",
-            "prismatic": "prismatic",
-            "spherical": "spherical",
-            "fixed": "fixed",
-            "distance": "distance",
-        }
         where, length = f"joint {brief(joint.name)}", None
         if joint.kind == "distance":
             bounds = [
@@ -458,9 +445,8 @@ class _Reader:
             Attachment(link, relative(np.eye(4), frame))
             for link, frame in zip(joint.ends, joint.frames, strict=True)
         )
-        return CutJoint(
-            joint.name, kinds[joint.kind], first, second, axis=joint.axis, length=length
-        )
+        kind = cast(CutType, joint.kind)
+        return CutJoint(joint.name, kind, first, second, axis=joint.axis, length=length)
 
     def _mimics(self, joints: list[_JointPrim]) -> Iterator[Mimic]:
         """``q + gearing q_reference + offset = 0``, with angles in degrees."""

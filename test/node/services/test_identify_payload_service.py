@@ -104,7 +104,7 @@ def test_finds_a_load_that_can_then_be_set(node):
         publisher.publish(message)
         if k % 100 == 50:
             publisher.publish(NO_MESSAGE)  # of somebody else, who is broken
-        client.spin(0.001)
+        client.spin(0.002)  # more than a second in all
     client.spin(0.5)
     answer = ask(client)
     assert answer.success, answer.message
