@@ -20,7 +20,6 @@ from rbda_ros.cluster_tree.closing.tolerances import (
 )
 from rbda_ros.kernels.quantities import QUANTITIES, shape_of
 from rbda_ros.kernels.registry import robot_sizes
-from rbda_ros.robot.calls import MAX_INVERTED
 from rbda_ros.robot.inputs import numbers
 from rbda_ros.robot.operations import OPERATIONS
 from rbda_ros.robot.results import RANK_TOLERANCE, OperationalSpace
@@ -93,8 +92,7 @@ class Model:
         slots, option = self._read(record, arguments)
         if record.wrenches:
             record = record.with_options(bool(option & 1), bool(option & 2))
-        if record.name == "mass_matrix_inverse" and robot.ny > MAX_INVERTED:
-            record = record.eliminated()
+        record = record.for_size(robot.ny)
         kernel_options = ()
         if record.name == "jacobian":
             name, kernel_options, points = robot._inputs.jacobian(arguments["frame"])

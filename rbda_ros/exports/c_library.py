@@ -573,17 +573,63 @@ def _runtime(builder: Builder) -> list[str]:
         "",
     ]
     builder.memory = max(builder.memory, robot.nq)
-    return lines + (_solve(builder) if "solve" in builder.uses else [])
+    tables = [line for line in builder.source if line.startswith("static const ptrdiff_t")]
+    branches = [line for line in tables if f"{name}_branch_" in line]
+    builder.source = [line for line in builder.source if line not in branches]
+    lines += branches
+    for used, written in (("solve", _solve), ("invert", _invert)):
+        lines += written(builder) if used in builder.uses else []
+    return lines
+
+
+def _invert(builder: Builder) -> list[str]:
+    """``H^-1``, in the order of `engine/ltl_factorization.c`; 0 where H is singular.
+
+    ``H = L' D L`` from the tips to the base: L below the diagonal of the work, L D across from it.
+    Then ``L X = D^-1 L'^-1`` has D^-1 on the diagonal of its lower half, from the base on.
+    """
+    name, n = builder.name, builder.robot.ny
+    above, below = f"{name}_branch_start_above", f"{name}_branch_start_below"
+    return [
+        f"static int {name}_invert(const double *H, double *L, double *X)",
+        "{",
+        f"  enum {{ N = {n} }};",
+        "  for (ptrdiff_t k = N - 1; k >= 0; k--) {",
+        "    double *row = L + k * N;",
+        f"    for (ptrdiff_t a = {above}[k] - 1; a < {above}[k + 1]; a++) {{",
+        f"      const ptrdiff_t j = a < {above}[k] ? k : {name}_branch_above[a];",
+        "      double sum = H[k * N + j];",
+        f"      for (ptrdiff_t b = {below}[k]; b < {below}[k + 1]; b++)",
+        f"        sum -= row[{name}_branch_below[b]] * L[{name}_branch_below[b] * N + j];",
+        "      row[j] = sum;",
+        "    }",
+        "    if (!(row[k] > 0.0)) return 0;",
+        "    X[k * N + k] = 1.0 / row[k];",
+        f"    for (ptrdiff_t a = {above}[k]; a < {above}[k + 1]; a++) {{",
+        f"      const ptrdiff_t j = {name}_branch_above[a];",
+        "      L[j * N + k] = row[j];",
+        "      row[j] *= X[k * N + k];",
+        "    }",
+        "  }",
+        "  for (ptrdiff_t k = 0; k < N; k++) {",
+        "    for (ptrdiff_t j = 0; j <= k; j++) {",
+        "      double sum = j == k ? X[k * N + k] : 0.0;",
+        f"      for (ptrdiff_t a = {above}[k + 1] - 1; a >= {above}[k]; a--)",
+        f"        sum -= L[k * N + {name}_branch_above[a]] * X[{name}_branch_above[a] * N + j];",
+        "      X[k * N + j] = X[j * N + k] = sum;",
+        "    }",
+        "    if (!(X[k * N + k] <= DBL_MAX)) return 0;",
+        "  }",
+        "  return 1;",
+        "}",
+        "",
+    ]
 
 
 def _solve(builder: Builder) -> list[str]:
     """``-H^-1 B`` of some matrices and ``H^-1``, in the order of `engine/ltl_factorization.c`."""
     name, n = builder.name, builder.robot.ny
-    tables = [line for line in builder.source if line.startswith("static const ptrdiff_t")]
-    branches = [line for line in tables if f"{name}_branch_" in line]
-    builder.source = [line for line in builder.source if line not in branches]
     return [
-        *branches,
         f"static void {name}_solve(const double *L, double *const *B, int matrices, double *work,",
         "                        double *inverse)",
         "{",
@@ -610,7 +656,8 @@ def _solve(builder: Builder) -> list[str]:
         "  }",
         "  for (ptrdiff_t k = 0; k < N; k++) {",
         "    double *own = work + k * columns;",
-        f"    for (ptrdiff_t a = {name}_branch_start[k]; a < {name}_branch_start[k + 1]; a++) {{",
+        f"    for (ptrdiff_t a = {name}_branch_start_above[k];"
+        f" a < {name}_branch_start_above[k + 1]; a++) {{",
         f"      const ptrdiff_t other = {name}_branch_above[a];",
         "      const double times = L[k * N + other];",
         "      const double *row = work + other * columns;",

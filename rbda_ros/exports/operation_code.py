@@ -31,6 +31,7 @@ def add_operation(builder: Builder, name: str, frames: Sequence[str]) -> None:
     assert record is not None
     if record.wrenches:
         record = record.with_options(bool(variant & 1), bool(variant & 2))
+    record = record.for_size(builder.robot.ny)
     if not record.of_frame:
         _add(builder, record, name)
     for frame in frames if record.of_frame else ():
@@ -124,33 +125,31 @@ def _step(step: Step, kernel: KernelCode | None, slot: dict[str, str], ny: int) 
 
 def _solved(builder: Builder, record: Operation, slot: dict[str, str]) -> list[str]:
     """``-H^-1`` times all results but the last, which is ``H^-1``."""
-    builder.uses.add("solve")
     tree, ny = builder.robot.tree, builder.robot.ny
     above: list[list[int]] = []
     for parent in tree.independent_parents:
         above.append([parent, *above[parent]] if parent >= 0 else [])
-    start = [sum(map(len, above[:k])) for k in range(ny + 1)]
     below = [[i for i in range(ny - 1, k, -1) if k in above[i]] for k in range(ny)]
-    start_below = [sum(map(len, below[:k])) for k in range(ny + 1)]
-    names = [
-        builder.indices("branch_start", start),
-        builder.indices("branch_above", [i for each in above for i in each]),
-        builder.indices("branch_start_below", start_below),
-        builder.indices("branch_below", [i for each in below for i in each]),
-    ]
+    for name, lists in (("above", above), ("below", below)):
+        start = [sum(map(len, lists[:k])) for k in range(ny + 1)]
+        builder.indices(f"branch_start_{name}", start)
+        builder.indices(f"branch_{name}", [i for each in lists for i in each])
+    H, work, inverse = slot["mass_matrix"], slot["columns"], slot["inverse"]
     matrices = [slot[each] for each in record.results[:-1]]
-    given = ["  double *const *B = NULL;"]
-    if matrices:
-        given = [f"  double *B[{len(matrices)}];"]
-        given += [f"  B[{i}] = {each};" for i, each in enumerate(matrices)]
+    if not matrices:
+        builder.uses.add("invert")
+        inverted = f"{builder.name}_invert({H}, {work}, {inverse})"
+        return [f"if (status == GOOD && !{inverted}) status = SINGULAR;"]
+    builder.uses.add("solve")
+    branches = f"{builder.name}_branch_start_above, {builder.name}_branch_above"
     return [
         "if (status == GOOD) {",
-        *given,
-        f"  if (!factor_by_branches({names[0]}, {names[1]}, {ny}, {slot['mass_matrix']}))",
+        f"  double *B[{len(matrices)}];",
+        *(f"  B[{i}] = {each};" for i, each in enumerate(matrices)),
+        f"  if (!factor_by_branches({branches}, {ny}, {H}))",
         "    status = SINGULAR;",
         "  else",
-        f"    {builder.name}_solve({slot['mass_matrix']}, B, {len(matrices)}, {slot['columns']},"
-        f" {slot['inverse']});",
+        f"    {builder.name}_solve({H}, B, {len(matrices)}, {work}, {inverse});",
         "}",
     ]
 

@@ -48,9 +48,6 @@ MAX_OPTIONS = 256
 """Calls of one method for different options, such as frames; beyond it they are made anew."""
 MAX_LONG = 32
 """The same for several frames, and for contacts, whose programs are long: calls keep them alive."""
-MAX_INVERTED = 24
-"""Coordinates up to which the inverse of the mass matrix is one program. A longer one does not fit
-the processor's first cache, and the engine's loops are faster."""
 LONG = frozenset({"operational_space_inertia", "constrained_forward_dynamics"})
 LETTERS = {**KINDS, "Wrenches": "w", "Damping": "d"}
 VARIANTS = range(4)
@@ -111,9 +108,7 @@ class RobotCalls:
             return calls[option]
         if record is not None and not record.of_frame:
             if method not in self.table:
-                if record.results == ("inverse",) and self._tree.ny > MAX_INVERTED:
-                    record = record.eliminated()
-                self.table[method] = self._operation_call(record)
+                self.table[method] = self._operation_call(record.for_size(self._tree.ny))
             return self.table[method]
         calls, key = self.table.setdefault(method, {}), option
         if method == "constrained_forward_dynamics":

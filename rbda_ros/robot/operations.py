@@ -67,6 +67,9 @@ OTHERS = {"Wrenches | None", "FrameName", "bool", "str | None"}
 """Annotations of arguments that choose the program, or what is added to it."""
 SIGNS = {"+": 1.0, "-": -1.0}
 """Steps that add or subtract two quantities."""
+MAX_INVERTED = 24
+"""Coordinates up to which the inverse of the mass matrix is one program. A longer one does not fit
+the processor's first cache, and the engine's loops are faster."""
 
 
 class Step(NamedTuple):
@@ -135,11 +138,14 @@ class Operation:
         steps = tuple(step_of(instead.get(step.kernel, step.kernel)) for step in self.steps)
         return replace(self, steps=steps)
 
-    def eliminated(self) -> Operation:
-        """The same by the engine's factorization of H, where its result is ``H^-1`` alone.
+    def for_size(self, ny: int) -> Operation:
+        """The same for a robot of ny coordinates.
 
-        Loops over rows in place of a program, which long ones outgrow.
+        Where the result is ``H^-1`` alone and H is large, the engine's loops over rows invert it in
+        place of a program.
         """
+        if self.results != ("inverse",) or ny <= MAX_INVERTED:
+            return self
         step = step_of("mass_matrix")
         return replace(self, steps=(step,), finite=None, solves=True)
 

@@ -6,7 +6,7 @@ import pytest
 from pinocchio_oracle import example_robots
 
 from rbda_ros import SingularityError, load_robot
-from rbda_ros.robot import calls
+from rbda_ros.robot import operations
 
 
 def chain(links):
@@ -23,7 +23,7 @@ def chain(links):
 # Only of robots that are loaded afterwards: others may have their calls already.
 @pytest.fixture(autouse=True)
 def always_by_the_engine(monkeypatch):
-    monkeypatch.setattr(calls, "MAX_INVERTED", 0)
+    monkeypatch.setattr(operations, "MAX_INVERTED", 0)
 
 
 def check(robot):

@@ -360,7 +360,9 @@ class Commands:
             call.position[:], call.velocity[:] = position[order], qd[order]
             call.effort[coordinates] = effort
             call.stiffness[coordinates], call.damping[coordinates] = stiffness, damping
-            call.measured_velocity[:], call.measured_q[:] = velocity[rates], both.call.guess
+            call.measured_velocity[:] = 0.0  # of a floating base
+            call.measured_velocity[robot.coordinates.base_nv :] = velocity[rates]
+            call.measured_q[:] = both.call.guess
             call.feedforward[:] = both.efforts
             limit = np.full(len(report.motors), 3.0)
             call.limit[:] = limit
