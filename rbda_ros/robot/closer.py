@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rbda_ros.cluster_tree.closing.search import close_cluster
+from rbda_ros.cluster_tree.closing.search import close_cluster, close_directly
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     NEARBY,
@@ -68,11 +68,20 @@ class LoopCloser:
         closed = self._close_by_kernel(given, guess)
         return self.search(given, guess) if closed is None else closed
 
-    def close_nearby(self, given: Given, guess: ArrayLike) -> Array | None:
-        """As `close` from a guess, but None where Newton steps fail, if they can be taken."""
-        if self._call(None) is None:
-            return self.search(given, guess)
-        return self._close_by_kernel(given, self._checked(guess))
+    def close_nearby(self, q: Array, guess: Array) -> Array | None:
+        """A spanning position (nq,) with its y, closed by Newton steps alone; None if they fail."""
+        if self._call(None) is not None:
+            return self._close_by_kernel(q, guess)
+        closed = q.copy()
+        for node, place in zip(self._tree.clusters, self._tree.position_ranges, strict=True):
+            if node.loop is not None:
+                free = [j for j in range(node.nv) if j not in node.independent]
+                inside = slice(place.start, place.stop)
+                found = close_directly(node.loop, guess[inside], q[inside], free)
+                if found is None:
+                    return None
+                closed[inside] = found
+        return closed
 
     def close_on_any_branch(self, given: Given, guess: ArrayLike) -> Array:
         """As `close`; on any branch, where that of the guess does not reach so far."""

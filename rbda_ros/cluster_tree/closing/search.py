@@ -55,19 +55,23 @@ def close_cluster(
         return target
     determining = determining_in_cluster(node, known, target)
     free = [j for j in range(node.nv) if j not in determining]
-    side = _side(node.loop, guess, free)
-    if may_jump:
-        direct = solve(node.loop, target, free)
-        if direct.ok and _side(node.loop, direct.q, free) == side:
-            return direct.q
+    if may_jump and (direct := close_directly(node.loop, guess, target, free)) is not None:
+        return direct
     closed, part = _follow(node, guess, target, determining, free)
     if part == 1.0:
         return closed.q
-    best, moved = _restarted(node.loop, guess, target, free, side)
+    best, moved = _restarted(node.loop, guess, target, free)
     reach = _reach(node.loop, guess, target, free, closed.ok)
     if best.ok and (may_jump or (part == 0.0 and moved <= reach)):
         return best.q
     raise ClosureError(_failure(node, best))
+
+
+def close_directly(loop: Loop, guess: Array, target: Array, free: Sequence[int]) -> Array | None:
+    """A position (nq,) by Newton steps from the target; None off the branch of the guess."""
+    direct = solve(loop, target, free)
+    on_branch = direct.ok and _side(loop, direct.q, free) == _side(loop, guess, free)
+    return direct.q if on_branch else None
 
 
 def _moved(loop: Loop, q: Array, guess: Array) -> float:
@@ -92,12 +96,13 @@ def _reach(loop: Loop, guess: Array, target: Array, free: Sequence[int], closed:
 
 
 def _restarted(
-    loop: Loop, guess: Array, target: Array, free: Sequence[int], side: float
+    loop: Loop, guess: Array, target: Array, free: Sequence[int]
 ) -> tuple[Closed, float]:
     """The best of several searches from near the target, and how far from the guess it is.
 
-    That is one on the given side, if there is any, and the nearest to the guess of these.
+    That is one on the side of the guess, if there is any, and the nearest to the guess of these.
     """
+    side = _side(loop, guess, free)
     rng = np.random.default_rng(0)
     found = [solve(loop, target, free)]
     for restart in range(SEARCH_RESTARTS):
