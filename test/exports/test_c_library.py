@@ -261,6 +261,16 @@ def test_feedforward_along_ten_thousand_steps(name, tmp_path, machine_code):
     assert exported(Feedforward, robot_of(name), tmp_path).follow(10000)[0] > 1000
 
 
+def usual(name):
+    """The status of most conversions and commands of a robot.
+
+    The joint of cam is at its dead point in the assembly, that of cylindrical_cut near the end of
+    its reach; no motor of over_actuated moves its tail.
+    """
+    odd = {"cam": "NOT_CLOSED", "cylindrical_cut": "NOT_CLOSED", "over_actuated": "CANNOT_GIVE"}
+    return CODE[odd.get(name, "OK")]
+
+
 class Conversion:
     """From motors to joints and back, in Python and in C."""
 
@@ -268,8 +278,9 @@ class Conversion:
         self.robot = robot
         report = export_robot(robot, folder, name="r", functions=["convert"])
         self.library = CompiledLibrary(report, flags=FLAGS)
-        self.sides = {"motors_to_joints": (report.motors, report.joints)}
-        self.sides["joints_to_motors"] = (report.joints, report.motors)
+        sides = {"motors_to_joints": (report.motors, report.joints)}
+        sides["joints_to_motors"] = (report.joints, report.motors)
+        self.sides = {name: side for name, side in sides.items() if name in report.functions}
         self.guess = {name: robot.tree.home.copy() for name in self.sides}
 
     def follow(self, steps):
@@ -292,7 +303,9 @@ class Conversion:
         found = []
 
         def call():
-            convert = partial(self.robot.convert, *fields, targets=targets, guess=self.guess[name])
+            guess = self.guess[name]
+            convert = partial(self.robot.convert, *fields, targets=targets, guess=guess)
+            convert = partial(self.without_search, convert)
             found.append(prepared(self.robot, convert) if first else convert())
 
         status = status_of(call)
@@ -306,6 +319,17 @@ class Conversion:
             assert abs(e @ v - outputs[3] @ outputs[1]) < 1e-12 * (1 + abs(e * v).sum())
             self.guess[name] = right.q
         return status
+
+    def without_search(self, convert):
+        """Where Newton steps fail Python searches, and C does not."""
+        closer = self.robot._closer
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(closer, "search", not_closed)
+            return convert()
+
+
+def not_closed(*_):
+    raise ClosureError("there is no search in C")
 
 
 def test_conversion_in_both_directions_to_the_last_bit(tmp_path, machine_code):
@@ -324,7 +348,7 @@ def test_conversion_of_joints_in_a_loop_with_a_floating_base(tmp_path, machine_c
 
 @every_robot
 def test_conversion_of_every_robot_to_the_last_bit(name, tmp_path, machine_code):
-    assert exported(Conversion, robot_of(name), tmp_path).follow(1000)[0] > 100
+    assert exported(Conversion, robot_of(name), tmp_path).follow(1000)[usual(name)] > 100
 
 
 class Commands:
@@ -388,7 +412,7 @@ def test_motor_commands_to_the_last_bit(tmp_path, machine_code):
 
 @every_robot
 def test_motor_commands_of_every_robot_to_the_last_bit(name, tmp_path, machine_code):
-    assert exported(Commands, robot_of(name), tmp_path).follow(1000)[0] > 100
+    assert exported(Commands, robot_of(name), tmp_path).follow(1000)[usual(name)] > 100
 
 
 def check_observer(robot, folder, steps):
