@@ -1,7 +1,8 @@
 """Builds wheels for every supported Python and runs the tutorial with each: `make wheels`.
 
-wheels.py [PYTHON ...] takes only some Pythons, as versions or paths; those that are not installed
-are named and left out. wheels.py --core leaves out the node.
+wheels.py [PYTHON ...] takes only some Pythons, as versions or paths. Versions are looked up by uv
+and in pyenv; those that are not installed are named and left out. wheels.py --core leaves out the
+node.
 
 dist/core has wheels without ROS, dist/node those with the node, for Linux on x86-64. Each is
 installed into an empty environment, where the commands of docs/fifteen_minutes.md are run.

@@ -50,7 +50,10 @@ def add_parser(subparsers: Any) -> None:
         "-o", "--output", type=Path, required=True, metavar="FILE", help="the URDF to write"
     )
     parser.add_argument(
-        "--cutoff", type=float, default=10.0, help="of the averages that are fitted [Hz]"
+        "--cutoff",
+        type=float,
+        default=10.0,
+        help="cutoff frequency of the averages that are fitted [Hz] (default: %(default)s)",
     )
     parser.add_argument(
         "--node", default="/dynamics", help="name of the node (default: %(default)s)"

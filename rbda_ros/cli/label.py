@@ -35,10 +35,10 @@ def add_parser(subparsers: Any) -> None:
     """Add the command ``label`` to a parser of commands."""
     parser = subparsers.add_parser(
         "label",
-        help="add to bags what the node would have published",
-        description="Reads bags (MCAP, SQLite), computes what the node would have published "
-        "(feedforward, completed joint states, external effort; and residual: measured minus "
-        "feedforward), and writes each bag with these topics added. No ROS has to run.",
+        help="add the efforts of the model and the residuals to bags",
+        description="Read bags (MCAP, SQLite), compute what the node would have published "
+        "(feedforward, completed joint states, external effort) and the residual (measured minus "
+        "feedforward), and write each bag with these topics added. No ROS has to run.",
     )
     parser.add_argument(
         "bags", nargs="+", metavar="IN", help="bags, folders of bags, globs; paths or URLs"
@@ -48,10 +48,17 @@ def add_parser(subparsers: Any) -> None:
     )
     add_model_arguments(parser)
     add_hold_argument(parser)
-    parser.add_argument("--parquet", action="store_true", help="a table of samples beside each bag")
-    parser.add_argument("--rate", type=float, default=0.0, help="at most so many labels a second")
     parser.add_argument(
-        "--cutoff", type=float, default=0.0, help="low-pass without delay of all efforts [Hz]"
+        "--parquet", action="store_true", help="write a table of samples beside each bag"
+    )
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="largest number of labels per second"
+    )
+    parser.add_argument(
+        "--cutoff",
+        type=float,
+        default=0.0,
+        help="low-pass filter of all efforts, without delay [Hz]",
     )
     parser.add_argument(
         "--node", default="/dynamics", help="name of the node (default: %(default)s)"
@@ -60,17 +67,22 @@ def add_parser(subparsers: Any) -> None:
         "--joint-states", default="/joint_states", metavar="TOPIC", help="default: %(default)s"
     )
     parser.add_argument(
-        "--workers", type=int, default=0, help="processes on this machine (default: one a core)"
+        "--workers", type=int, default=0, help="processes on this machine (default: one per core)"
     )
-    parser.add_argument("--scheduler", default="", metavar="ADDRESS", help="a Dask cluster to use")
+    parser.add_argument(
+        "--scheduler",
+        default="",
+        metavar="ADDRESS",
+        help="address of a Dask cluster to use instead",
+    )
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what says which robot, and with which parameters."""
+    """Add the arguments for the robot and the parameters of the node."""
     parser.add_argument(
-        "--robot", type=Path, required=True, metavar="FILE", help="URDF, URDF+, MJCF, SDF"
+        "--robot", type=Path, required=True, metavar="FILE", help="URDF, URDF+, MJCF or SDF file"
     )
-    parser.add_argument("--loops", type=Path, metavar="FILE", help="its loop file, if any")
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
     parser.add_argument(
         "--params", type=Path, metavar="FILE", help="parameters of the node, as for --params-file"
     )

@@ -389,6 +389,7 @@ def _parser() -> argparse.ArgumentParser:
         usage="rbda_ros simulate ROBOT [--loops FILE] [options] [--ros-args ...]",
         description="Simulate a robot as ROS 2 hardware: it takes efforts of its motors and"
         " publishes joint_states.",
+        epilog="docs/simulation.md describes its topics, services and ROS parameters.",
     )
     parser.add_argument(
         "robot", metavar="ROBOT", type=Path, help="URDF, URDF+, xacro, MJCF, SDF or USD file"
@@ -398,5 +399,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
     parser.add_argument("--dt", type=float, default=1e-3, help="length of a step [s]")
     parser.add_argument("--integrator", default="euler", help="euler, rk4 or midpoint")
-    parser.add_argument("--seed", type=int, help="start at a random closed position inside limits")
+    parser.add_argument(
+        "--seed", type=int, help="seed of a random start position (default: start at the assembly)"
+    )
     return parser

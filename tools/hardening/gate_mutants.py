@@ -251,7 +251,9 @@ def main() -> None:
             ok = bool(found) == bool(clause)
             verdicts.append(Verdict(name, ok, found.split(";")[0][:120] or "nothing found"))
             print(f"{verdicts[-1].word:<9} {name}: {verdicts[-1].found}", flush=True)
-    kept = [counted("control/gate.c", [each for each in verdicts if each.what != "gate.c as it is"])]
+    kept = [
+        counted("control/gate.c", [each for each in verdicts if each.what != "gate.c as it is"])
+    ]
     conclude("gate mutants", "Each clause removed or inverted.", verdicts, asked.write, kept)
 
 

@@ -346,7 +346,9 @@ def main() -> None:
             ok = bool(found) == bool(clause)
             verdicts.append(Verdict(name, ok, found or "nothing found"))
             print(f"{verdicts[-1].word:<9} {name}: {verdicts[-1].found}", flush=True)
-    kept = [counted("control, without the gate", [each for each in verdicts if each.what != "as it is"])]
+    kept = [
+        counted("control, without the gate", [each for each in verdicts if each.what != "as it is"])
+    ]
     conclude("stream mutants", "Each clause removed or inverted.", verdicts, asked.write, kept)
 
 
