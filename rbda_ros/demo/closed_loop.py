@@ -1,8 +1,8 @@
-"""`rbda_ros demo --mujoco`: MuJoCo is the hardware, our node the model; how well the leg follows.
+"""`rbda_ros demo --mujoco`: tracking errors of the demo leg, with MuJoCo as the hardware.
 
 The same joint-space gains with three models: the exact one, by the node over topics; the open chain
-that a URDF can say; and that with the motors' inertias reflected through constant gears. Forces
-from outside are found by the exact model, and imagined by the open chain.
+of the URDF; and the open chain with the motors' inertias reflected through constant gears. It also
+compares the external forces that the exact model and the open chain estimate.
 
 In MuJoCo the leg has its loops as equality constraints, and motors at the rotors. MuJoCo knows
 nothing of clusters, and none of our code computes its motion.
@@ -432,7 +432,7 @@ def found_force(seconds: float = 2.0) -> Array:
 
 
 def false_alarms(seconds: float = 1.5) -> tuple[float, float]:
-    """Largest outside torque that is imagined while nothing touches the leg, which moves fast.
+    """Largest external torque that is estimated while nothing touches the leg, which moves fast.
 
     Returns:
         By the exact model, and by the open chain from the same efforts [N m].
@@ -459,7 +459,7 @@ def report() -> str:
     share = np.linalg.norm(found - FORCE) / np.linalg.norm(FORCE)
     with_loops, without = false_alarms()
     return (
-        f"A force of {np.linalg.norm(FORCE):.1f} N on the foot is found to {100 * share:.2f} %.\n"
-        f"Largest outside torque imagined while nothing touches: {with_loops:.2f} N m by the exact "
-        f"model, {without:.2f} N m by the open chain."
+        f"External force of {np.linalg.norm(FORCE):.1f} N on the foot: estimated to within "
+        f"{100 * share:.2f} %.\nLargest external torque estimated without contact: "
+        f"{with_loops:.2f} N m by the exact model, {without:.2f} N m by the open chain."
     )

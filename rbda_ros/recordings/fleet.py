@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -198,6 +199,11 @@ def _client(workers: int, scheduler: str) -> Iterator[Any]:
         with Client(scheduler) as client:
             yield client
         return
-    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+    cluster = LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,  # errors are in the report; a heartbeat at the end is none
+    )
     with cluster, Client(cluster) as client:
         yield client
