@@ -1,4 +1,4 @@
-"""The commands but ``serve`` and ``simulate``: ``demo``, and a module for each of the rest."""
+"""All commands except ``serve`` and ``simulate``: ``demo``, and a module for each other one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rbda_ros convert``: any robot that we read, as a URDF and our loop file, or as MJCF."""
+"""``rbda_ros convert``: writes a robot as a URDF and a loop file, or as MJCF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rbda_ros identify``: a better model of a robot from its recordings."""
+"""``rbda_ros identify``: parameters of a robot fitted to its recordings."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _with_recorded_joints(
 def _motions(
     args: argparse.Namespace, robot: Robot, settings: Settings, notes: list[str]
 ) -> Iterator[Motion]:
-    """Motions of all recordings; what is wrong with one of them is noted, and costs no other."""
+    """Motions of all recordings. A recording that cannot be read is reported and skipped."""
     from rbda_ros.recordings.bags import find_recordings, local_copy
     from rbda_ros.recordings.identification import read_motions
 

@@ -1,4 +1,4 @@
-"""``rbda_ros label``: what the node would have answered to recordings."""
+"""``rbda_ros label``: adds the messages of the node to recordings."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_hold_argument(parser: argparse.ArgumentParser) -> None:
-    """Add where joints are that are not recorded."""
+    """Add the positions of joints that are not recorded."""
     parser.add_argument(
         "--hold",
         action="append",
@@ -197,7 +197,7 @@ def _of_node(path: Path, given: Any) -> dict[str, Any]:
 
 
 def _maps_as_text(values: dict[str, Any]) -> dict[str, Any]:
-    """Maps by joint, which a file has as nested parameters, as the settings have them."""
+    """Convert maps by joint from nested parameters, as in a file, to the form of the settings."""
     gains = values.pop("gains", {})
     for joint, entry in gains.items() if isinstance(gains, Mapping) else ():
         for name, gain in entry.items() if isinstance(entry, Mapping) else ():

@@ -1,4 +1,4 @@
-"""`rbda_ros view`: the robot in the browser, moved by sliders, or where a node says it is."""
+"""`rbda_ros view`: the robot in the browser, moved by sliders or by the joint states of a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of the node's parameters, checked, without ROS: recordings are answered by them too."""
+"""Checked values of the node's parameters, without ROS; recordings use them too."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from rbda_ros.spatial import Array
 
 @dataclass(frozen=True)
 class Reading:
-    """Of the time since the last reading; NaN where nothing was measured.
+    """Values since the last reading; NaN if nothing was measured.
 
     Attributes:
         answers: messages answered.

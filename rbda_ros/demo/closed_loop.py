@@ -64,15 +64,15 @@ class MujocoLeg:
 
     @property
     def time(self) -> float:
-        """Of the simulation [s]."""
+        """Time of the simulation [s]."""
         return float(self.data.time)
 
     def positions(self, names: Any) -> Array:
-        """Of these joints, as encoders would tell [rad]."""
+        """Positions of these joints [rad]."""
         return np.array([self.data.qpos[self._at[name]] for name in names])
 
     def velocities(self, names: Any) -> Array:
-        """Of these joints [rad/s]."""
+        """Velocities of these joints [rad/s]."""
         return np.array([self.data.qvel[self._at[name]] for name in names])
 
     def step(self, efforts: Array, seconds: float) -> None:
@@ -201,7 +201,7 @@ OBSERVER_GAIN = 50.0  # [1/s] of the observers
 
 @dataclass(frozen=True, eq=False)
 class Tracking:
-    """How well one model let the leg follow.
+    """Tracking errors of the leg with one model.
 
     Attributes:
         name: of the model.
@@ -344,7 +344,7 @@ class NodeController:
 
 
 def track_with_node(seconds: float = SECONDS) -> Tracking:
-    """The exact model by a node of its own process."""
+    """Track with the exact model, computed by a node in its own process."""
     import rclpy
 
     from rbda_ros.demo.run import program
@@ -418,7 +418,7 @@ def draw(results: list[Tracking], file: str) -> None:
 
 
 def found_force(seconds: float = 2.0) -> Array:
-    """The force (3,) on the foot that is found once a leg that is pushed stands still [N]."""
+    """Estimated force (3,) on the foot of a leg that is pushed, once it stands still [N]."""
     leg = MujocoLeg(MIDDLE)
     robot, observer = leg.robot, MomentumObserver(leg.robot, OBSERVER_GAIN)
     joints, none = robot.independent_joint_names, np.zeros(4)
@@ -454,7 +454,7 @@ def false_alarms(seconds: float = 1.5) -> tuple[float, float]:
 
 
 def report() -> str:
-    """The force that is found, and the false alarms, in words."""
+    """Text about the estimated force, and about torques estimated without contact."""
     found = found_force()
     share = np.linalg.norm(found - FORCE) / np.linalg.norm(FORCE)
     with_loops, without = false_alarms()

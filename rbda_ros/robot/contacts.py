@@ -1,4 +1,4 @@
-"""Contacts with the world, as users describe them, and the answers that they get."""
+"""Contacts with the world as users describe them, and the results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STILL = 1e-7
 
 @dataclass(frozen=True)
 class Stop:
-    """When a proximal algorithm has done enough.
+    """Conditions at which a proximal algorithm stops.
 
     Attributes:
         tolerance: what contacts may miss of their accelerations [m/s^2, rad/s^2].
@@ -164,7 +164,7 @@ class Impact:
 
 @dataclass(frozen=True, eq=False)
 class ContactEfforts:
-    """Forces that a motion in contact takes.
+    """Forces that a motion in contact requires.
 
     Attributes:
         tau: (ny) generalized force; zero on what no actuator drives, such as a floating base.
@@ -420,7 +420,7 @@ def _rows(where: str, contact: Contact) -> Sequence[str]:
 
 
 def check_numbers(where: str, contact: Contact) -> None:
-    """Refuse accelerations, gains and targets that are none."""
+    """Reject invalid accelerations, gains and targets."""
     if np.shape(contact.acceleration) != (6,) or not np.isfinite(contact.acceleration).all():
         raise InputError(f"{where}: acceleration {contact.acceleration!r}; give six numbers")
     gains = contact.stiffness, contact.damping
@@ -436,13 +436,13 @@ def check_numbers(where: str, contact: Contact) -> None:
 
 
 def check_weight(where: str, weight: float) -> None:
-    """Refuse weights that are none."""
+    """Reject invalid weights."""
     if not 0.0 < weight < np.inf:
         raise InputError(f"{where}: weight is {weight!r}; give a positive number")
 
 
 def check_wheel(where: str, wheel: Wheel) -> None:
-    """Refuse wheels that are none."""
+    """Reject invalid wheels."""
     if not 0.0 < wheel.radius < np.inf:
         raise InputError(f"{where}: radius is {wheel.radius!r}; give a positive number [m]")
     if not 0.0 <= wheel.damping < np.inf:

@@ -141,7 +141,7 @@ def feedforward(
     terms: Collection[str] = ("gravity", "coriolis", "inertial"),
     wrenches: bool = False,
 ) -> FeedforwardCall:
-    """Efforts from joint states as they come, again and again, by one kernel.
+    """Efforts from one joint state after the other, by one kernel.
 
     Closure, velocities and accelerations of y, RNEA and actuator efforts in one program: the
     same numbers as from the methods, without their checks and copies in between.

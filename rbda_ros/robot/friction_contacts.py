@@ -60,7 +60,7 @@ class FrictionContact:
     to: str | None = None
 
     def check(self, where: str) -> None:
-        """Refuse numbers that are none."""
+        """Reject invalid numbers."""
         for name in ("xyz", "normal"):
             vector = numbers(f"{where}: {name}", getattr(self, name))
             if vector.shape != (3,) or not np.isfinite(vector).all():
@@ -199,7 +199,7 @@ class FrictionalStep:
 
 @dataclass(frozen=True, eq=False)
 class FrictionalEfforts:
-    """Forces that a motion in contact takes.
+    """Forces that a motion in contact requires.
 
     Attributes:
         tau: (..., ny) generalized force; zero on what no actuator drives, such as a floating base.
@@ -215,7 +215,7 @@ class FrictionalEfforts:
 
 @dataclass(frozen=True)
 class SolverSettings(Stop):
-    """When the solver of the cones has done enough.
+    """Conditions at which the solver of the cones stops.
 
     Attributes:
         tolerance: what velocities may miss [m/s].

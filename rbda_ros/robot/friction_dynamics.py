@@ -232,7 +232,7 @@ def _step_arguments(
 
 @dataclass(frozen=True, eq=False)
 class ContactSet:
-    """Contacts, and what of them is the same at every state.
+    """Contacts, and their data that are the same at every state.
 
     Attributes:
         contacts: themselves; their identity is the key by which this is found.
@@ -324,7 +324,7 @@ def _world_axes(robot: Robot, state: State, contacts: Sequence[FrictionContact])
 
 
 def _of_all(array: Array, batch: tuple[int, ...], *shape: int) -> Array:
-    """An array of one state for all states of a batch; one of all states as it is."""
+    """An array for all states of a batch: an array of a single state is repeated."""
     if array.shape == (*batch, *shape):
         return np.ascontiguousarray(array)
     return np.ascontiguousarray(np.broadcast_to(array, (*batch, *shape)))

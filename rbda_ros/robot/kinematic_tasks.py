@@ -35,7 +35,7 @@ ROTATION_TOLERANCE = 1e-3
 
 
 class Task(Protocol):
-    """Something to be reached.
+    """A target of inverse kinematics.
 
     Attributes:
         weight: of its squared error beside that of others.
@@ -44,11 +44,11 @@ class Task(Protocol):
 
     @property
     def weight(self) -> float:
-        """Of its squared error beside that of others."""
+        """Weight of its squared error."""
 
     @property
     def soft(self) -> bool:
-        """Whether it gives way to those that are not soft."""
+        """Whether tasks that are not soft take precedence over it."""
 
     def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
@@ -173,7 +173,7 @@ class CenterOfMassTask:
 
 @dataclass(frozen=True, eq=False)
 class PostureTask:
-    """The independent joints at a position; soft unless said otherwise.
+    """The independent joints at a position; soft by default.
 
     Attributes:
         target: (nq,) spanning position, whose independent joints count [rad, m].
