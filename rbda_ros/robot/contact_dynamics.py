@@ -424,7 +424,7 @@ def _placed(
     if isinstance(contact, Wheel):
         check_wheel(where, contact)
         if state is None:
-            raise InputError(f"{where}: wheels touch another place at each state; not here")
+            raise InputError(f"{where}: a kernel takes no wheels; use constrained_forward_dynamics")
         motion = _motion(robot, state, contact)
         return _frame(robot, where, contact.at(motion)), motion.axes, motion
     check_numbers(where, contact)

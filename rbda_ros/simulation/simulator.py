@@ -139,7 +139,7 @@ class Simulator:
             names = ", ".join(INTEGRATORS)
             raise InputError(f"integrator {integrator!r} is unknown; use one of {names}")
         if len(contacts) and integrator != "euler":
-            raise InputError(f"integrator {integrator!r} knows no contacts; use 'euler'")
+            raise InputError(f"integrator {integrator!r} takes no contacts; use 'euler'")
         self.robot, self.dt, self.batch = robot, float(dt), batch
         self.contacts, self.noise = tuple(contacts), noise or SensorNoise()
         self._points = contact_points(robot, contacts, ground or Plane())
@@ -404,7 +404,7 @@ class Simulator:
         if len(failed) > 1:
             where += f" (and {len(failed) - 1} more)"
         raise SingularityError(
-            f"{self.robot.name}: robot{where} cannot be moved on at step {step} of this call:"
+            f"{self.robot.name}: robot{where} cannot take step {step} of this call:"
             " its loops do not close, or its acceleration is not finite; reduce dt or the"
             " efforts, or reset it",
             rows=failed,

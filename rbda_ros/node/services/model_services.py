@@ -54,7 +54,7 @@ def _wanted(robot: Robot, request: SetPayload.Request) -> dict[str, Payload]:
     """The payloads there should be, by name."""
     payloads = dict(robot.payloads)
     if not request.name:
-        raise InputError("name is empty; give the load a name, to take it off by")
+        raise InputError("name is empty; give the load a name, by which it can be removed")
     i = request.inertia
     if i.m:
         payloads[request.name] = Payload(
@@ -67,7 +67,7 @@ def _wanted(robot: Robot, request: SetPayload.Request) -> dict[str, Payload]:
         del payloads[request.name]
     else:
         raise InputError(
-            f"there is no load '{request.name}' to take off (mass is zero); there are: "
+            f"there is no load '{request.name}' to remove (mass is zero); there are: "
             f"{listed(payloads) or 'none'}"
         )
     return payloads
