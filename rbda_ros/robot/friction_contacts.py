@@ -146,7 +146,8 @@ class FrictionalStep:
         joint_forces: (..., nv) what limits and dry friction exert on each joint [N m, N].
         impulses: (..., m) along the rows of the problem, and ``rows`` themselves.
         velocities: (..., m) along the rows after the step, with distance and compliance.
-        residual: (...) largest velocity by which Coulomb's law and the others are missed [m/s].
+        residual: (...) largest error of the velocities in Coulomb's law and the other conditions
+            [m/s].
         iterations: (...) of the solver.
         converged: (...) whether the residual came below the tolerance.
     """
@@ -202,7 +203,8 @@ class FrictionalEfforts:
     """Forces that a motion in contact requires.
 
     Attributes:
-        tau: (..., ny) generalized force; zero on what no actuator drives, such as a floating base.
+        tau: (..., ny) generalized force; zero on coordinates without an actuator, such as a
+            floating base.
         forces: (..., c, 3) of each contact on the robot, in world axes, inside its cone [N].
         residual: (...) force that remains on coordinates that no actuator drives [N, N m]; not
             zero where contacts cannot give the motion by pushing and friction.

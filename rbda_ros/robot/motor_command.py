@@ -124,8 +124,7 @@ def motor_command(
     Args:
         joints: that will be commanded; of these, as many are used as determine the others. None
             where efforts alone are commanded.
-        efforts: what those of the motors are made of: some of commanded, springs, dampers and
-            feedforward.
+        efforts: parts of the motor efforts: some of commanded, springs, dampers and feedforward.
         measured: joints whose velocity will be given for dampers; None for y.
 
     Raises:

@@ -103,8 +103,8 @@ class Simulator:
             that energy does not drift.
         friction: whether the joints' friction and damping act. With ``"euler"`` joints stick:
             they creep with some 1e-6 rad/s or m/s.
-        limits: whether positions are limited, by stops that give way as a critically damped
-            spring of 10 ms does. Efforts are limited in any case.
+        limits: whether position limits act, as critically damped springs with a time constant of 10
+            ms. Efforts are limited in any case.
         actuators: motors by the names of actuated joints; others give what they are commanded, up
             to the description's effort limit.
         contacts: shapes on links that touch the ground, with ``"euler"`` alone: Coulomb's law
@@ -241,7 +241,7 @@ class Simulator:
                 stay as they are. None for all.
 
         Raises:
-            InputError, ClosureError: a position that is none, or cannot be closed.
+            InputError, ClosureError: an invalid position, or one that cannot be closed.
         """
         which = np.arange(self._rows)[slice(None) if rows is None else np.asarray(rows)]
         new_q, new_yd = self._initial_state(which, q, qd, seed)
@@ -290,7 +290,7 @@ class Simulator:
         return closed, yd
 
     def checkpoint(self) -> Checkpoint:
-        """The whole state, for `restore`: motion goes on from there to the last bit."""
+        """The whole state, for `restore`, after which the motion is the same to the last bit."""
         arrays = {name: getattr(self, name).copy() for name in _STATE}
         return Checkpoint(arrays, tuple(chart.independent for chart in self._charts))
 
