@@ -44,7 +44,7 @@ class Task:
 
 
 def label_task(task: Task, progress: Callable[[float], None] = lambda share: None) -> FileReport:
-    """Label one recording; what is wrong with it is in the report, and nothing is raised."""
+    """Label one recording. Errors are in the report; nothing is raised."""
     source = task.recording.source
     try:
         with (
@@ -168,7 +168,7 @@ class _Watch:
         self.answering: set[str] = set()
 
     def given_up(self, futures: Collection[Any]) -> list[Any]:
-        """Futures whose worker says nothing; all of them where none says anything."""
+        """Futures whose worker does not answer; all of them if no worker answers."""
         now = time.monotonic()
         if now < self._next:
             return []

@@ -39,7 +39,7 @@ STOP_TIME = 0.01
 
 @dataclass(frozen=True)
 class Actuator:
-    """A motor: what becomes of the effort that it is commanded.
+    """A motor: limits, lag and delay of the commanded effort.
 
     Attributes:
         effort: largest effort [N m, N]; None for that of the description.
@@ -58,7 +58,7 @@ class Actuator:
 
 @dataclass(frozen=True)
 class SensorNoise:
-    """Noise of what `Simulator.measure` gives: normally distributed, independent of one another.
+    """Noise of `Simulator.measure`: normally distributed and independent.
 
     Attributes:
         position: standard deviation of positions; of quaternions that of the angles [rad, m].
@@ -396,7 +396,7 @@ class Simulator:
             self._raise(*ended)
 
     def _raise(self, failed: tuple[int, ...], step: int, raised: bool) -> None:
-        """Tell why robots stayed behind."""
+        """Raise the error for robots that could not take a step."""
         if raised:
             error, self._error = self._error, None
             raise error if error is not None else AssertionError("no chart was found")
@@ -471,7 +471,7 @@ class Simulator:
         return self._steppers[wrenches]
 
     def _change(self, row: int) -> None:
-        """Let other joints of a robot be independent, where these are much better. From C."""
+        """Make other joints of a robot independent if these are much better. Called from C."""
         try:
             with self._changing:
                 self._change_chart(row)

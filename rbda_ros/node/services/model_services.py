@@ -96,7 +96,7 @@ HARDLY = 0.5
 def identify_payload(
     node: Any, robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
-    """Estimate a payload from what the node remembers. Not on the node's executor."""
+    """Estimate a payload from recent joint states. Not on the node's executor."""
     if not settings.payload_window:
         raise InputError(
             "the node remembers no joint states; set payload_window to some seconds, move the "
