@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         settings = read_settings(args.params)
-        robot = read_model(args.robot, args.loops).load(settings)
+        robot = read_model(args.robot, args.loops, dict(args.xacro or ())).load(settings)
         what = [part.strip() for part in args.what.split(",") if part.strip()]
         found = excite(
             robot, what, seconds=args.seconds, rate=args.rate, tries=args.tries,

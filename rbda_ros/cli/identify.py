@@ -82,7 +82,7 @@ def _identify(args: argparse.Namespace) -> list[str]:
     if not 0.0 < args.cutoff < float("inf"):
         raise InputError(f"--cutoff {args.cutoff}: give a frequency above zero [Hz]")
     settings = read_settings(args.params)
-    model = read_model(args.robot, args.loops)
+    model = read_model(args.robot, args.loops, dict(args.xacro or ()))
     robot, notes = _with_recorded_joints(args, model, settings)
     what = [part.strip() for part in args.what.split(",") if part.strip()]
     found = identify_motions(

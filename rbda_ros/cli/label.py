@@ -19,6 +19,8 @@ from rich.table import Table
 from rbda_ros.control.settings import ParameterError, Settings, checked_settings
 from rbda_ros.description import read_description
 from rbda_ros.description.report import Report
+from rbda_ros.description.source import add_xacro_argument
+from rbda_ros.description.usd import is_usd
 from rbda_ros.description.writers import write_loop_file, write_urdf
 from rbda_ros.description.xml_text import parse_xml
 from rbda_ros.errors import InputError, ModelError
@@ -80,9 +82,14 @@ def add_parser(subparsers: Any) -> None:
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for the robot and the parameters of the node."""
     parser.add_argument(
-        "--robot", type=Path, required=True, metavar="FILE", help="URDF, URDF+, MJCF or SDF file"
+        "--robot",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="URDF, URDF+, xacro, MJCF, SDF or USD file",
     )
     parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
+    add_xacro_argument(parser)
     parser.add_argument(
         "--params", type=Path, metavar="FILE", help="parameters of the node, as for --params-file"
     )
@@ -107,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     console = Console(stderr=True)
     try:
         settings = read_settings(args.params)
-        model = read_model(args.robot, args.loops)
+        model = read_model(args.robot, args.loops, dict(args.xacro or ()))
         options = Options(
             args.node,
             args.joint_states,
@@ -208,20 +215,23 @@ def _maps_as_text(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def read_model(robot: Path, loops: Path | None) -> Model:
-    """A robot as texts that workers can build it from: an MJCF, and what it includes, as a URDF.
+def read_model(
+    robot: Path, loops: Path | None, xacro_arguments: Mapping[str, str] | None = None
+) -> Model:
+    """A robot as texts that workers can build it from: MJCF, xacro and USD files as a URDF.
 
     Raises:
         ModelError: the files cannot be used.
     """
     from rbda_ros.recordings.label_file import Model
 
-    text = robot.read_text(encoding="utf-8")
-    root = parse_xml(text, Report())
-    if root is not None and root.tag == "mujoco":
-        description = read_description(robot, loops)
-        return Model(write_urdf(description, {}), write_loop_file(description))
-    return Model(text, loops.read_text(encoding="utf-8") if loops else "")
+    if not is_usd(robot):
+        text = robot.read_text(encoding="utf-8")
+        root = parse_xml(text, Report())
+        if (root is None or root.tag != "mujoco") and "xacro" not in text:
+            return Model(text, loops.read_text(encoding="utf-8") if loops else "")
+    description = read_description(robot, loops, xacro_arguments=xacro_arguments)
+    return Model(write_urdf(description, {}), write_loop_file(description))
 
 
 def _rate(rate: float) -> float:
