@@ -455,7 +455,9 @@ class Robot(Operations):
         """The entries of a spanning position (nq,) that are the position of y."""
         positions = self._inputs.choices.independent_positions
         if positions is None:
-            raise InputError(f"{self.name}: y has only part of some joint, so it has no position")
+            raise InputError(
+                f"{self.name}: y has only some coordinates of a joint, so it has no position"
+            )
         return self._inputs.vector("q", q, self.nq)[..., list(positions)]
 
     def independent_velocity(
