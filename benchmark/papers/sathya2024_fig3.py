@@ -116,8 +116,8 @@ def _scaling(rows: list[Row]) -> list[Claim]:
     )
     of_chains = {name: growth("chain", name) for name in ROUTES}
     metric = (
-        "exponent of time in the number of links, one iteration, over the three largest systems that"
-        " are timed; in parentheses the exponent of operations, over the three largest of all"
+        "exponent of time in the number of links, one iteration, over the three largest systems"
+        " that are timed; in parentheses the exponent of operations, over the three largest of all"
     )
 
     def shown(times: dict[str, float], operations: dict[str, float], *names: str) -> str:
