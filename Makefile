@@ -12,17 +12,18 @@ STEP := @$(PYTHON) tools/step.py
 COLCON := build/colcon$(if $(filter-out jazzy,$(DISTRO)),-$(DISTRO))
 NODE_TESTS := test/node test/demo test/examples test/view/test_following.py \
   test/view/test_page.py test/docs/test_printed_commands.py
-# The C++ interfaces take half of the colcon build and nothing here uses them: make colcon CXX_INTERFACES=ON.
+# The C++ interfaces take half of the time of the colcon build, and nothing here uses them. To build
+# them: make colcon CXX_INTERFACES=ON.
 CXX_INTERFACES ?= OFF
 
-# What a sourced ROS, another environment or a parent process left behind would be mixed with ours.
+# Variables of a sourced ROS or of another environment would mix their packages with ours.
 unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH LD_LIBRARY_PATH
 unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH VIRTUAL_ENV
-# And every process would compile all that it imports again, which takes longer than most tests.
+# Without bytecode every process compiles its imports again, which takes longer than most tests.
 unexport PYTHONDONTWRITEBYTECODE
 unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
-# One after the other, whatever -j says: they share the environment and the cores.
+# Targets run one after the other, also with -j: they share the environment and the cores.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help install requirements run test pytest pytest-core pytest-node nightly lint
@@ -30,27 +31,27 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEEL
 .PHONY: wheels core-wheel bench papers browser aarch64 docs screenshots clean
 
 help:
-	@echo "make install   .venv with everything in it"
-	@echo "make run       the node on a demo robot"
+	@echo "make install   create .venv with all dependencies and the package"
+	@echo "make run       run the node on a demo robot"
 	@echo "make test      all that CI runs: lint, pytest, colcon"
-	@echo "make nightly   the tests that take long and say little more"
+	@echo "make nightly   the tests that take long"
 	@echo "make lint      style, types, direction of imports"
 	@echo "make colcon    colcon build in a scratch workspace, and the node from there"
-	@echo "make sanitize  all C of ours under AddressSanitizer, UBSan and ThreadSanitizer (CALLS=...)"
+	@echo "make sanitize  the C code under AddressSanitizer, UBSan and ThreadSanitizer (CALLS=...)"
 	@echo "make core-wheel  the wheel without ROS in dist/core, tested in an empty environment"
 	@echo "make bench     the benchmarks"
-	@echo "make papers    the papers' figures and tables, and docs/papers.md"
-	@echo "make browser   Debian's Chromium for the tests of the page, where apt and root are at hand"
-	@echo "make aarch64   a compiler and an emulator for the tests of kernels for aarch64, likewise"
+	@echo "make papers    the figures and tables of the papers, and docs/papers.md"
+	@echo "make browser   install Chromium for the tests of the viewer (needs apt and root)"
+	@echo "make aarch64   install a compiler and an emulator for the tests on aarch64 (needs apt and root)"
 	@echo "make docs      the documentation site, in build/docs"
-	@echo "make screenshots  the pictures of the page in docs/pictures, docs/cookbook and build/robots"
-	@echo "make soak      ten minutes of everything at once (MINUTES=...)"
+	@echo "make screenshots  the pictures of the viewer in docs/pictures, docs/cookbook and build/robots"
+	@echo "make soak      ten minutes of load on a node, then of bad input (MINUTES=...)"
 	@echo "make faults    killed drivers and nodes, full disks, jumping clocks"
 	@echo "make fuzz      100,000 inputs for every reader (RUNS=...)"
-	@echo "make coverage  branches of the core that its tests take"
-	@echo "make mutants   small errors in a sample of the algorithms, and how many the tests notice"
+	@echo "make coverage  branches of the core that its tests execute"
+	@echo "make mutants   small errors in the code, and how many of them the tests notice"
 	@echo "make wheels    wheels for every supported Python, each tried with the tutorial (VERSIONS=...)"
-	@echo "make clean     remove what the others made"
+	@echo "make clean     remove everything that these commands created"
 
 install:
 	@$(PYTHON) tools/install.py
@@ -62,8 +63,8 @@ requirements:
 run: install
 	@exec $(PYTHON) tools/foreground.py $(VENV)/rbda_ros demo
 
-# Lint takes one core, and needs no more than the requirements: it goes beside the build. colcon takes
-# what the node's tests leave.
+# Lint takes one core and needs only the requirements, so it runs during the build. colcon runs at low
+# priority during the tests of the node.
 test: requirements
 	@mkdir -p build/logs; $(MAKE) --no-print-directory lint > build/logs/lint.log 2>&1 & lint=$$!; \
 	  $(MAKE) --no-print-directory install; built=$$?; \
@@ -79,7 +80,7 @@ pytest: pytest-core pytest-node
 pytest-core: install
 	$(VENV)/python -m pytest -q -n auto --dist worksteal $(addprefix --ignore ,$(NODE_TESTS))
 
-# The node's tests wait for messages: they run when nothing else needs the cores.
+# The tests of the node wait for messages, so no other tests run at the same time.
 pytest-node: install
 	$(VENV)/python -m pytest -q -n 2 --dist worksteal $(NODE_TESTS)
 
@@ -97,7 +98,7 @@ lint: requirements
 
 colcon: colcon-build install-space
 
-# --paths and not --base-paths: colcon would take the packages inside .venv for its own.
+# --paths instead of --base-paths: otherwise colcon would build the packages inside .venv too.
 colcon-build: install
 	$(STEP) $(IDLE) colcon "Building with colcon" env PATH="$(CURDIR)/$(VENV):$$PATH" \
 	  AMENT_PREFIX_PATH="$(CURDIR)/$(PREFIX)" CMAKE_PREFIX_PATH="$(CURDIR)/$(PREFIX)" \
@@ -130,7 +131,7 @@ screenshots: install browser
 	@$(VENV)/python tools/screenshots.py
 	@$(VENV)/python tools/screenshots.py --robots build/robots
 
-# Each ends by itself with a table of verdicts; KEEP=--write keeps it in docs/hardening.md.
+# Each ends by itself with a table of verdicts; KEEP=--write writes it into docs/hardening.md.
 MINUTES ?= 10
 RUNS ?= 100000
 CALLS ?= 1000000
@@ -146,7 +147,7 @@ fuzz: install
 	-@$(VENV)/python -m pip --disable-pip-version-check install -q atheris 2> build/logs/atheris.log
 	$(VENV)/python -m tools.hardening.fuzz --runs $(RUNS) $(KEEP)
 
-# The engine and the core, without ROS: built, installed where there is nothing else, and used.
+# The wheel without ROS: built, installed in an empty environment, and tried.
 core-wheel: requirements
 	$(VENV)/python tools/wheels.py --core $(VERSIONS)
 

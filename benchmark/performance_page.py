@@ -47,9 +47,9 @@ def methods_block(rows: Sequence[Row]) -> list[str]:
     )
     lines += [
         "",
-        "From independent positions, loops closed in the same call, inverse dynamics of the demo",
-        f"leg takes {_number(leg['hot_us']):.2f} us. The slowest method of talos takes",
-        f"{talos:.0f} us cold, without derivatives.",
+        "From independent positions, with loops closed in the same call, inverse dynamics of",
+        f"the demo leg takes {_number(leg['hot_us']):.2f} us. Apart from derivatives, the slowest",
+        f"cold call of talos takes {talos:.0f} us.",
     ]
     return lines
 

@@ -49,7 +49,7 @@ class InputError(ValueError):
 
 
 class NotFiniteError(InputError):
-    """A measured or wanted number is infinite, or none at all."""
+    """A measured or desired number is infinite or NaN."""
 
 
 class SingularityError(InputError):
@@ -73,7 +73,7 @@ LONGEST_MESSAGE = 10_000
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as a sentence has them; however many and long they are, it is a line one can read."""
+    """Names separated by commas, shortened to a line of readable length."""
     every = list(names)
     more = len(every) - MAX_LISTED
     return ", ".join(map(shown, every[:MAX_LISTED])) + (f" and {more} more" if more > 0 else "")
@@ -85,7 +85,7 @@ def counted(number: int, one: str, several: str = "") -> str:
 
 
 def shown(name: str) -> str:
-    """A name that anybody may have chosen, for a sentence: of readable length, and on its line."""
+    """A name from a user for a message: shortened, on one line."""
     return printable(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}...")
 
 
@@ -96,10 +96,10 @@ def readable(text: str) -> str:
 
 
 def one_line(error: BaseException | None) -> str:
-    """Put what an error says on one line, of readable length."""
+    """The text of an error on one line, of readable length."""
     return " | ".join(line.strip() for line in readable(str(error)).split("\n") if line.strip())
 
 
 def printable(text: str) -> str:
-    """A text with what would garble a terminal, or cannot be encoded, replaced."""
+    """A text without control characters and characters that cannot be encoded."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

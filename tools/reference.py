@@ -124,11 +124,11 @@ def errors():
 
     told = yaml.safe_load(REFUSALS.read_text())
     lines = [
-        "# Refusals and errors",
+        "# Rejections and errors",
         "",
-        "## Refusals of the stream",
+        "## Rejected input",
         "",
-        "Input that the node does not answer with a number. Diagnostics count each as"
+        "Input for which the node publishes no effort. Diagnostics count each as"
         " `refused: <reason>`, and `last refusal` has its message.",
         "",
         "| reason | cause | remedy |",

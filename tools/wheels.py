@@ -1,7 +1,8 @@
 """Builds wheels for every supported Python and runs the tutorial with each: `make wheels`.
 
-wheels.py [PYTHON ...] takes only some Pythons, as versions or paths; those that are not installed
-are named and left out. wheels.py --core leaves out the node.
+wheels.py [PYTHON ...] takes only some Pythons, as versions or paths. Versions are looked up by uv
+and in pyenv; those that are not installed are named and left out. wheels.py --core leaves out the
+node.
 
 dist/core has wheels without ROS, dist/node those with the node, for Linux on x86-64. Each is
 installed into an empty environment, where the commands of docs/fifteen_minutes.md are run.
@@ -60,13 +61,18 @@ def build(version, core):
     return max(target.glob("*.whl"), key=lambda path: path.stat().st_mtime)
 
 
-def installed(version):
-    """Whether there is such a Python."""
+def interpreter(version):
+    """Path of such a Python, from uv or from pyenv (whose shims fail unless it is selected)."""
     find = [UV, "python", "find", "--no-python-downloads", version]
-    if subprocess.run(find, capture_output=True).returncode == 0:
-        return True
+    found = subprocess.run(find, capture_output=True, text=True)
+    if found.returncode == 0:
+        return found.stdout.strip()
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    pythons = sorted(root.glob(f"versions/{version}.*/bin/python"))
+    if pythons:
+        return str(pythons[-1])
     print(f"Python {version} is not installed: no wheels for it; a path may be given instead")
-    return False
+    return None
 
 
 def use(wheel, version, core):
@@ -92,10 +98,10 @@ def main():
     parser.add_argument("--core", action="store_true", help="only wheels without the node")
     given = parser.parse_args()
     with_node = not given.core and (sys.platform, platform.machine()) == ("linux", "x86_64")
-    found = [version for version in given.versions if installed(version)]
-    for version in found:
+    found = [python for version in given.versions if (python := interpreter(version))]
+    for python in found:
         for core in (True, False) if with_node else (True,):
-            use(build(version, core), version, core)
+            use(build(python, core), python, core)
     if not found:
         sys.exit("no Python was found")
 

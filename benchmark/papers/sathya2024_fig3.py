@@ -116,8 +116,8 @@ def _scaling(rows: list[Row]) -> list[Claim]:
     )
     of_chains = {name: growth("chain", name) for name in ROUTES}
     metric = (
-        "exponent of time in the number of links over the three largest systems that are timed, one"
-        " iteration; in parentheses that of operations over the three largest of all"
+        "exponent of time in the number of links, one iteration, over the three largest systems"
+        " that are timed; in parentheses the exponent of operations, over the three largest of all"
     )
 
     def shown(times: dict[str, float], operations: dict[str, float], *names: str) -> str:
@@ -160,9 +160,9 @@ def text(rows: list[Row]) -> str:
 
 
 TEXT = f"""Chains with a weld at their end; trees of branches of three links that split in two,
-with every leaf held at a point. Programs of more than {TIMED:,} operations are not timed, and the
-long ones of proxLTL and proxLTLs counted with one iteration alone. The paper times C++ loops that
-grow with the robot; ours are straight lines."""
+with every leaf held at a point. Programs of more than {TIMED:,} operations are not timed, and long
+programs of proxLTL and proxLTLs are counted with one iteration only. The paper times C++ loops;
+here each algorithm is a straight-line program."""
 
 
 def plot(rows: list[Row], path: Path) -> None:

@@ -53,8 +53,8 @@ PAPER_FREEDOMS = {
 """Degrees of freedom of the paper's robots, by the robots that stand for them here. panda has an
 arm of 7 joints and a gripper of one freedom."""
 STAND_INS = (
-    "panda, 8 freedoms, stands for Iiwa, 7; Talos has 38 freedoms here, 50 in the paper; a tree of"
-    " our own with 84 stands for Atlas with two Shadow hands"
+    "panda (8 degrees of freedom) replaces the paper's Iiwa (7); Talos has 38 here and 50 in the"
+    " paper; a generated tree with 84 replaces Atlas with two Shadow hands"
 )
 
 

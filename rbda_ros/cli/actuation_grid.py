@@ -1,4 +1,4 @@
-"""``rbda_ros actuation``: what motors are to the joints, over a grid of poses."""
+"""``rbda_ros actuation``: transmission between motors and joints over a grid of poses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from rbda_ros import Actuation, Robot, load_robot
+from rbda_ros import Actuation, Robot
+from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.spatial import Array
 
@@ -24,12 +25,11 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "actuation",
         help="reflected inertia and limits of the joints over a grid of poses, as CSV or npz",
-        description="W, the motors' inertia reflected onto the joints, and the limits of the "
-        "joints that the motors' limits amount to, at every pose of a grid. Poses at which the "
-        "loops do not close, or are at a dead point, have no numbers (nan).",
+        description="Compute W, the reflected inertia of the motors, and the limits of the joints "
+        "that follow from those of the motors, at every pose of a grid. Poses at which the loops "
+        "do not close, or are at a dead point, have nan.",
     )
-    parser.add_argument("robot", help="URDF or URDF+ file")
-    parser.add_argument("--loops", help="loop-constraint file (YAML)")
+    add_robot_arguments(parser)
     parser.add_argument(
         "--grid",
         nargs="+",
@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
         nargs="*",
         default=[],
         metavar="JOINT=POSITION",
-        help="positions of other joints; those not given are where the assembly has them",
+        help="positions of other joints (default: those of the assembly)",
     )
     parser.add_argument(
         "--joints",
@@ -50,16 +50,17 @@ def add_parser(commands: Any) -> None:
         metavar="JOINT",
         help="joints of the serial model; default: the independent ones",
     )
-    parser.add_argument("--output", help="file to write, .csv or .npz; default: CSV on the screen")
+    parser.add_argument("--output", help="file to write, .csv or .npz (default: print CSV)")
     parser.add_argument(
-        "--picture", help="with a grid of two joints: contours of their torque and velocity limits"
+        "--picture",
+        help="with a grid of two joints: file for a plot of their torque and velocity limits",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute, write and draw; the exit code."""
     try:
-        robot = load_robot(arguments.robot, arguments.loops)
+        robot = load(arguments)
         axes = dict(_axis(text) for text in arguments.grid)
         fixed = dict(_position(text) for text in arguments.at)
         names, poses, found = grid(robot, axes, fixed, arguments.joints)

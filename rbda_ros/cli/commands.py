@@ -1,4 +1,4 @@
-"""The commands but ``serve`` and ``simulate``: ``demo``, and a module for each of the rest."""
+"""All commands except ``serve`` and ``simulate``: ``demo``, and a module for each other one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("serve", help="run the ROS node `dynamics`", add_help=False)
     commands.add_parser("simulate", help="simulate a robot as ROS hardware", add_help=False)
-    demo = commands.add_parser("demo", help="run the node on a bundled robot that moves")
+    demo = commands.add_parser(
+        "demo",
+        help="run the node on a bundled robot that moves",
+        description="Run the node on the bundled demo leg, which moves, and print its efforts.",
+    )
     demo.add_argument(
         "--seconds", type=_positive, metavar="N", help="end after N seconds (default: at Ctrl-C)"
     )
@@ -69,9 +73,11 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--mujoco",
         action="store_true",
-        help="MuJoCo as the hardware: how well the leg follows with three models",
+        help="simulate the leg in MuJoCo and print its tracking errors with three models",
     )
-    demo.add_argument("--picture", metavar="FILE", help="with --mujoco: draw the errors")
+    demo.add_argument(
+        "--picture", metavar="FILE", help="with --mujoco: draw the errors into this file"
+    )
     for command in _programs().values():
         command.add_parser(commands)
     return parser

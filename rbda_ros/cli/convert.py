@@ -1,4 +1,4 @@
-"""``rbda_ros convert``: any robot that we read, as a URDF and our loop file, or as MJCF."""
+"""``rbda_ros convert``: writes a robot as a URDF and a loop file, or as MJCF."""
 
 from __future__ import annotations
 
@@ -28,20 +28,19 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "convert",
         help="write a robot as a URDF and a loop file, or as MJCF",
-        description="Writes any robot that rbda_ros reads (MJCF, SDF, URDF with loops, Gepetto's "
-        "YAML) as a URDF for robot_state_publisher and a loop file, or as MJCF for MuJoCo with "
-        "its loops as equality constraints: the same dynamics.",
+        description="Write a robot as a URDF and a loop file, or as MJCF for MuJoCo with its "
+        "loops as equality constraints. The dynamics are the same.",
     )
-    parser.add_argument("robot", type=Path, help="MJCF, SDF, USD, xacro, URDF or URDF+ file")
+    parser.add_argument("robot", type=Path, help="URDF, URDF+, xacro, MJCF, SDF or USD file")
     add_xacro_argument(parser)
-    parser.add_argument("--loops", type=Path, metavar="FILE", help="its loop file (YAML), if any")
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         required=True,
         metavar="FILE",
-        help="the URDF to write, or the MJCF where it ends in .xml or .mjcf",
+        help="file to write: MJCF if it ends in .xml or .mjcf, else a URDF",
     )
     parser.add_argument(
         "--output-loops",
@@ -52,8 +51,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--serial",
         action="store_true",
-        help="write the tree of the independent joints: inertia that the loops add as armature, "
-        "limits mapped from the motors, and W over the range of motion as NAME_actuation.npz",
+        help="write a tree of the independent joints, for programs that know no loops: inertia of "
+        "the loops as armature, limits from the motors, and W over the range of motion in "
+        "NAME_actuation.npz",
     )
     mjcf = parser.add_argument_group("with MJCF")
     mjcf.add_argument("--floating-base", action="store_true", help="the root link moves freely")
@@ -61,15 +61,15 @@ def add_parser(subparsers: Any) -> None:
         "--poses",
         type=int,
         metavar="N",
-        help="write N random closed positions beside it, as NAME_poses.npz",
+        help="also write N random closed positions, as NAME_poses.npz",
     )
     mjcf.add_argument(
-        "--seed", type=int, default=0, help="of the random positions (default: %(default)s)"
+        "--seed", type=int, default=0, help="seed of the random positions (default: %(default)s)"
     )
     mjcf.add_argument(
         "--balance-inertia",
         action="store_true",
-        help="make inertias larger that no body can have, and that MuJoCo rejects",
+        help="enlarge inertias that no body can have, which MuJoCo rejects",
     )
 
 

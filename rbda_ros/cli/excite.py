@@ -17,18 +17,24 @@ def add_parser(subparsers: Any) -> None:
     """Add the command ``excite`` to a parser of commands."""
     parser = subparsers.add_parser(
         "excite",
-        help="find a motion that tells much of a robot's parameters",
-        description="Searches for a motion of the independent joints, from rest to rest, that "
-        "tells much of inertia and friction: inside the limits of all joints and motors (those of "
-        "the description, and effort_limits of --params), loops closed. Writes it as CSV: time, "
-        "then position, velocity, acceleration of each joint.",
+        help="find a motion that determines a robot's parameters well",
+        description="Search for a motion of the independent joints, from rest to rest, that "
+        "determines inertia and friction well. It stays inside the limits of all joints and motors "
+        "(those of the description, and effort_limits of --params). Write it as CSV: time, then "
+        "position, velocity and acceleration of each joint.",
     )
     add_model_arguments(parser)
-    parser.add_argument("--what", default="inertia,friction", help="default: %(default)s")
-    parser.add_argument("--seconds", type=float, default=20.0, help="default: %(default)s")
-    parser.add_argument("--rate", type=float, default=100.0, help="states a second (%(default)s)")
-    parser.add_argument("--tries", type=int, default=60, help="motions to look at (%(default)s)")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the CSV")
+    parser.add_argument(
+        "--what", default="inertia,friction", help="some of inertia, friction (default: both)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="duration (default: %(default)s)"
+    )
+    parser.add_argument("--rate", type=float, default=100.0, help="states per second (%(default)s)")
+    parser.add_argument("--tries", type=int, default=60, help="motions to try (%(default)s)")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="CSV file to write"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         settings = read_settings(args.params)
-        robot = read_model(args.robot, args.loops).load(settings)
+        robot = read_model(args.robot, args.loops, dict(args.xacro or ())).load(settings)
         what = [part.strip() for part in args.what.split(",") if part.strip()]
         found = excite(
             robot, what, seconds=args.seconds, rate=args.rate, tries=args.tries,

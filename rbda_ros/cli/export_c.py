@@ -16,9 +16,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "export-c",
         help="write a robot as a dependency-free C99 library",
-        description="Writes NAME.h, NAME.c, example.c and CMakeLists.txt: functions that close the "
-        "robot's loops, check and compute as Python does, allocate nothing and need <math.h> only; "
-        "for use inside a real-time loop.",
+        description="Write NAME.h, NAME.c, example.c and CMakeLists.txt for use in a real-time "
+        "loop. The functions close the loops, check and compute as in Python. They allocate "
+        "nothing and need only <math.h>.",
         add_help=False,
     )
     parser.add_argument("-h", "--help", action=_Help, help="show this help, and every function")
@@ -27,15 +27,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--functions",
         default="inverse_dynamics,forward_dynamics",
         metavar="NAMES",
-        help="what to export, separated by commas (default: %(default)s)",
+        help="functions to export, separated by commas (default: %(default)s)",
     )
-    parser.add_argument(
-        "--name", help="what every C name begins with (default: the directory's name)"
-    )
+    parser.add_argument("--name", help="prefix of all C names (default: the name of the directory)")
     parser.add_argument(
         "--measured",
         metavar="JOINTS",
-        help="joints that are measured, separated by commas (default: the motors, where they "
+        help="joints that are measured, separated by commas (default: the motors, if they "
         "determine the robot)",
     )
     parser.add_argument(
@@ -47,15 +45,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--terms",
         default="gravity,coriolis,inertial",
-        help="what feedforward is made of: also friction (default: %(default)s)",
+        help="parts of feedforward; friction is possible too (default: %(default)s)",
     )
     parser.add_argument(
-        "--frames", default="", metavar="LINKS", help="links for functions that are about frames"
+        "--frames", default="", metavar="LINKS", help="links for functions of frames"
     )
     parser.add_argument(
         "--payload",
         metavar="LINK",
-        help="a link whose payload is set while the program runs, by set_payload",
+        help="a link whose payload set_payload changes at run time",
     )
     parser.add_argument(
         "--float32", action="store_true", help="single precision; the error is measured and printed"

@@ -14,11 +14,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "export-ros2-control",
         help="write a robot as a package of ros2_control plugins",
-        description="Writes a colcon package with the robot's exported C code, a transmission, a "
+        description="Write a colcon package with the robot's exported C code, a transmission, a "
         "chainable controller and an inverse-dynamics solver. Its README has the YAML to paste.",
     )
     add_robot_arguments(parser)
-    parser.add_argument("--name", help="the package is NAME_control (default: by the directory)")
+    parser.add_argument("--name", help="the package is NAME_control (default: from the directory)")
     parser.add_argument(
         "--joints",
         metavar="JOINTS",

@@ -1,4 +1,4 @@
-"""``rbda_ros identify``: a better model of a robot from its recordings."""
+"""``rbda_ros identify``: parameters of a robot fitted to its recordings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def add_parser(subparsers: Any) -> None:
         "-o", "--output", type=Path, required=True, metavar="FILE", help="the URDF to write"
     )
     parser.add_argument(
-        "--cutoff", type=float, default=10.0, help="of the averages that are fitted [Hz]"
+        "--cutoff",
+        type=float,
+        default=10.0,
+        help="cutoff frequency of the averages that are fitted [Hz] (default: %(default)s)",
     )
     parser.add_argument(
         "--node", default="/dynamics", help="name of the node (default: %(default)s)"
@@ -79,7 +82,7 @@ def _identify(args: argparse.Namespace) -> list[str]:
     if not 0.0 < args.cutoff < float("inf"):
         raise InputError(f"--cutoff {args.cutoff}: give a frequency above zero [Hz]")
     settings = read_settings(args.params)
-    model = read_model(args.robot, args.loops)
+    model = read_model(args.robot, args.loops, dict(args.xacro or ()))
     robot, notes = _with_recorded_joints(args, model, settings)
     what = [part.strip() for part in args.what.split(",") if part.strip()]
     found = identify_motions(
@@ -123,7 +126,7 @@ def _with_recorded_joints(
 def _motions(
     args: argparse.Namespace, robot: Robot, settings: Settings, notes: list[str]
 ) -> Iterator[Motion]:
-    """Motions of all recordings; what is wrong with one of them is noted, and costs no other."""
+    """Motions of all recordings. A recording that cannot be read is reported and skipped."""
     from rbda_ros.recordings.bags import find_recordings, local_copy
     from rbda_ros.recordings.identification import read_motions
 

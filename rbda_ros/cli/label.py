@@ -1,4 +1,4 @@
-"""``rbda_ros label``: what the node would have answered to recordings."""
+"""``rbda_ros label``: adds the messages of the node to recordings."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from rich.table import Table
 from rbda_ros.control.settings import ParameterError, Settings, checked_settings
 from rbda_ros.description import read_description
 from rbda_ros.description.report import Report
+from rbda_ros.description.source import add_xacro_argument
+from rbda_ros.description.usd import is_usd
 from rbda_ros.description.writers import write_loop_file, write_urdf
 from rbda_ros.description.xml_text import parse_xml
 from rbda_ros.errors import InputError, ModelError
@@ -35,10 +37,10 @@ def add_parser(subparsers: Any) -> None:
     """Add the command ``label`` to a parser of commands."""
     parser = subparsers.add_parser(
         "label",
-        help="add to bags what the node would have published",
-        description="Reads bags (MCAP, SQLite), computes what the node would have published "
-        "(feedforward, completed joint states, external effort; and residual: measured minus "
-        "feedforward), and writes each bag with these topics added. No ROS has to run.",
+        help="add the efforts of the model and the residuals to bags",
+        description="Read bags (MCAP, SQLite), compute what the node would have published "
+        "(feedforward, completed joint states, external effort) and the residual (measured minus "
+        "feedforward), and write each bag with these topics added. No ROS has to run.",
     )
     parser.add_argument(
         "bags", nargs="+", metavar="IN", help="bags, folders of bags, globs; paths or URLs"
@@ -48,10 +50,17 @@ def add_parser(subparsers: Any) -> None:
     )
     add_model_arguments(parser)
     add_hold_argument(parser)
-    parser.add_argument("--parquet", action="store_true", help="a table of samples beside each bag")
-    parser.add_argument("--rate", type=float, default=0.0, help="at most so many labels a second")
     parser.add_argument(
-        "--cutoff", type=float, default=0.0, help="low-pass without delay of all efforts [Hz]"
+        "--parquet", action="store_true", help="write a table of samples beside each bag"
+    )
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="largest number of labels per second"
+    )
+    parser.add_argument(
+        "--cutoff",
+        type=float,
+        default=0.0,
+        help="low-pass filter of all efforts, without delay [Hz]",
     )
     parser.add_argument(
         "--node", default="/dynamics", help="name of the node (default: %(default)s)"
@@ -60,24 +69,34 @@ def add_parser(subparsers: Any) -> None:
         "--joint-states", default="/joint_states", metavar="TOPIC", help="default: %(default)s"
     )
     parser.add_argument(
-        "--workers", type=int, default=0, help="processes on this machine (default: one a core)"
+        "--workers", type=int, default=0, help="processes on this machine (default: one per core)"
     )
-    parser.add_argument("--scheduler", default="", metavar="ADDRESS", help="a Dask cluster to use")
+    parser.add_argument(
+        "--scheduler",
+        default="",
+        metavar="ADDRESS",
+        help="address of a Dask cluster to use instead",
+    )
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what says which robot, and with which parameters."""
+    """Add the arguments for the robot and the parameters of the node."""
     parser.add_argument(
-        "--robot", type=Path, required=True, metavar="FILE", help="URDF, URDF+, MJCF, SDF"
+        "--robot",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="URDF, URDF+, xacro, MJCF, SDF or USD file",
     )
-    parser.add_argument("--loops", type=Path, metavar="FILE", help="its loop file, if any")
+    parser.add_argument("--loops", type=Path, metavar="FILE", help="loop-constraint file (YAML)")
+    add_xacro_argument(parser)
     parser.add_argument(
         "--params", type=Path, metavar="FILE", help="parameters of the node, as for --params-file"
     )
 
 
 def add_hold_argument(parser: argparse.ArgumentParser) -> None:
-    """Add where joints are that are not recorded."""
+    """Add the positions of joints that are not recorded."""
     parser.add_argument(
         "--hold",
         action="append",
@@ -95,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     console = Console(stderr=True)
     try:
         settings = read_settings(args.params)
-        model = read_model(args.robot, args.loops)
+        model = read_model(args.robot, args.loops, dict(args.xacro or ()))
         options = Options(
             args.node,
             args.joint_states,
@@ -185,7 +204,7 @@ def _of_node(path: Path, given: Any) -> dict[str, Any]:
 
 
 def _maps_as_text(values: dict[str, Any]) -> dict[str, Any]:
-    """Maps by joint, which a file has as nested parameters, as the settings have them."""
+    """Convert maps by joint from nested parameters, as in a file, to the form of the settings."""
     gains = values.pop("gains", {})
     for joint, entry in gains.items() if isinstance(gains, Mapping) else ():
         for name, gain in entry.items() if isinstance(entry, Mapping) else ():
@@ -196,20 +215,23 @@ def _maps_as_text(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def read_model(robot: Path, loops: Path | None) -> Model:
-    """A robot as texts that workers can build it from: an MJCF, and what it includes, as a URDF.
+def read_model(
+    robot: Path, loops: Path | None, xacro_arguments: Mapping[str, str] | None = None
+) -> Model:
+    """A robot as texts that workers can build it from: MJCF, xacro and USD files as a URDF.
 
     Raises:
         ModelError: the files cannot be used.
     """
     from rbda_ros.recordings.label_file import Model
 
-    text = robot.read_text(encoding="utf-8")
-    root = parse_xml(text, Report())
-    if root is not None and root.tag == "mujoco":
-        description = read_description(robot, loops)
-        return Model(write_urdf(description, {}), write_loop_file(description))
-    return Model(text, loops.read_text(encoding="utf-8") if loops else "")
+    if not is_usd(robot):
+        text = robot.read_text(encoding="utf-8")
+        root = parse_xml(text, Report())
+        if (root is None or root.tag != "mujoco") and "xacro" not in text:
+            return Model(text, loops.read_text(encoding="utf-8") if loops else "")
+    description = read_description(robot, loops, xacro_arguments=xacro_arguments)
+    return Model(write_urdf(description, {}), write_loop_file(description))
 
 
 def _rate(rate: float) -> float:

@@ -1,4 +1,4 @@
-"""Which robot a command is about: the arguments of all commands that load one."""
+"""Arguments of all commands that load a robot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser, optional: bool = False)
 
 
 def load(args: argparse.Namespace) -> Robot:
-    """The robot that is meant.
+    """Load the robot of the arguments.
 
     Raises:
         ModelError: it cannot be loaded.

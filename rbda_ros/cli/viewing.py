@@ -1,4 +1,4 @@
-"""`rbda_ros view`: the robot in the browser, moved by sliders, or where a node says it is."""
+"""`rbda_ros view`: the robot in the browser, moved by sliders or by the joint states of a node."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "view",
         help="show the robot in the browser, with its loops",
-        description="Show a robot in the browser: sliders move it, its loops close live, and where"
-        " they do not the page says why. Nothing is loaded from the internet.",
+        description="Show a robot in the browser. Sliders move it while its loops close live; the "
+        "page explains loops that do not close. Nothing is loaded from the internet.",
     )
     add_robot_arguments(parser, optional=True)
     parser.add_argument("--node", metavar="NAME", help="follow a running node, e.g. /dynamics")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (this machine)")
-    parser.add_argument("--port", type=int, default=8080, help="port, or the next that is free")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: this machine only)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=8080, help="port, or the next free one (default: %(default)s)"
+    )
     parser.add_argument(
         "--record",
         type=Path,
         metavar="FILE",
-        help="write an HTML page with a short animation, each joint moving through its range, "
-        "and end",
+        help="write an HTML page with a short animation of all joints, and end",
     )
 
 

@@ -1,4 +1,4 @@
-"""Where the joints of the model stand in a message."""
+"""Positions of the joints of the model in the arrays of a message."""
 
 from __future__ import annotations
 

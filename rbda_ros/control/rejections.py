@@ -1,4 +1,4 @@
-"""Input that gives no torque: why it is rejected, how often, and what to change."""
+"""Rejected input: reasons, counts, and what to change."""
 
 from __future__ import annotations
 

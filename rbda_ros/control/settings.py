@@ -1,4 +1,4 @@
-"""Values of the node's parameters, checked, without ROS: recordings are answered by them too."""
+"""Checked values of the node's parameters, without ROS; recordings use them too."""
 
 from __future__ import annotations
 
@@ -239,8 +239,8 @@ class Settings:
     measurement_tolerance: float = parameter(
         0.1,
         "Largest difference between a measured position and the one that follows from "
-        "the other measured joints [rad, m]; on the fast side of a gear it is multiplied by the "
-        "ratio. States that differ by more are rejected. 0: no check.",
+        "the other measured joints [rad, m]; on the fast side of a gear the tolerance is "
+        "multiplied by the ratio. States that differ by more are rejected. 0: no check.",
         within=(0.0, 100.0),
     )
     self_check_period: float = parameter(

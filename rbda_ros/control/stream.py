@@ -40,7 +40,7 @@ from rbda_ros.spatial import Array
 
 @dataclass(frozen=True)
 class Reading:
-    """Of the time since the last reading; NaN where nothing was measured.
+    """Values since the last reading; NaN if nothing was measured.
 
     Attributes:
         answers: messages answered.
@@ -202,7 +202,7 @@ class Stream:
         return prepared
 
     def use(self, robot: Robot, settings: Settings, prepared: Prepared | None = None) -> None:
-        """Put a model in the place of the one before, between two messages."""
+        """Replace the model between two messages."""
         made = prepared or self.prepare(robot, settings)
         with self._lock:
             self._robot, self._settings, self._made = robot, settings, made
@@ -213,7 +213,7 @@ class Stream:
             self._configure()
 
     def apply(self, settings: Settings) -> None:
-        """Go on with other settings, from the next message on."""
+        """Use other settings from the next message on."""
         with self._lock:
             self._settings, robot = settings, self._robot
             if robot is None:
@@ -336,7 +336,7 @@ class Stream:
     # Requests of the machine.
 
     def serve(self) -> None:
-        """Prepare what the machine asks for."""
+        """Prepare what the machine requested."""
         with self._lock:
             asked, robot = self.machine.request(), self._robot
             if asked is None or robot is None:

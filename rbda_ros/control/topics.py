@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Input(IntEnum):
-    """Topics that the machine takes messages from."""
+    """Topics of the messages that the machine receives."""
 
     JOINT_STATES = 0
     REFERENCE = 1
@@ -16,7 +16,7 @@ class Input(IntEnum):
 
 
 class Output(IntEnum):
-    """Topics that it writes messages for."""
+    """Topics of the messages that the machine writes."""
 
     FEEDFORWARD = 0
     EFFORT_COMMANDS = 1

@@ -30,7 +30,7 @@ def lower_priority() -> None:
 
 
 class Worker:
-    """One thread, started when there is something to do; others go before it.
+    """One thread of lower priority, started when there is work.
 
     Args:
         name: of the thread.
@@ -62,12 +62,12 @@ class Worker:
 
     @property
     def pending(self) -> int:
-        """How many things are being made, or wait for it."""
+        """Number of jobs that run or wait."""
         return len(self._pending)
 
     @property
     def ending(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether it was cancelled."""
         return self._ending.cancelled
 
     def cancel(self) -> None:

@@ -1,8 +1,8 @@
-"""`rbda_ros demo --mujoco`: MuJoCo is the hardware, our node the model; how well the leg follows.
+"""`rbda_ros demo --mujoco`: tracking errors of the demo leg, with MuJoCo as the hardware.
 
 The same joint-space gains with three models: the exact one, by the node over topics; the open chain
-that a URDF can say; and that with the motors' inertias reflected through constant gears. Forces
-from outside are found by the exact model, and imagined by the open chain.
+of the URDF; and the open chain with the motors' inertias reflected through constant gears. It also
+compares the external forces that the exact model and the open chain estimate.
 
 In MuJoCo the leg has its loops as equality constraints, and motors at the rotors. MuJoCo knows
 nothing of clusters, and none of our code computes its motion.
@@ -64,15 +64,15 @@ class MujocoLeg:
 
     @property
     def time(self) -> float:
-        """Of the simulation [s]."""
+        """Time of the simulation [s]."""
         return float(self.data.time)
 
     def positions(self, names: Any) -> Array:
-        """Of these joints, as encoders would tell [rad]."""
+        """Positions of these joints [rad]."""
         return np.array([self.data.qpos[self._at[name]] for name in names])
 
     def velocities(self, names: Any) -> Array:
-        """Of these joints [rad/s]."""
+        """Velocities of these joints [rad/s]."""
         return np.array([self.data.qvel[self._at[name]] for name in names])
 
     def step(self, efforts: Array, seconds: float) -> None:
@@ -201,7 +201,7 @@ OBSERVER_GAIN = 50.0  # [1/s] of the observers
 
 @dataclass(frozen=True, eq=False)
 class Tracking:
-    """How well one model let the leg follow.
+    """Tracking errors of the leg with one model.
 
     Attributes:
         name: of the model.
@@ -344,7 +344,7 @@ class NodeController:
 
 
 def track_with_node(seconds: float = SECONDS) -> Tracking:
-    """The exact model by a node of its own process."""
+    """Track with the exact model, computed by a node in its own process."""
     import rclpy
 
     from rbda_ros.demo.run import program
@@ -418,7 +418,7 @@ def draw(results: list[Tracking], file: str) -> None:
 
 
 def found_force(seconds: float = 2.0) -> Array:
-    """The force (3,) on the foot that is found once a leg that is pushed stands still [N]."""
+    """Estimated force (3,) on the foot of a leg that is pushed, once it stands still [N]."""
     leg = MujocoLeg(MIDDLE)
     robot, observer = leg.robot, MomentumObserver(leg.robot, OBSERVER_GAIN)
     joints, none = robot.independent_joint_names, np.zeros(4)
@@ -432,7 +432,7 @@ def found_force(seconds: float = 2.0) -> Array:
 
 
 def false_alarms(seconds: float = 1.5) -> tuple[float, float]:
-    """Largest outside torque that is imagined while nothing touches the leg, which moves fast.
+    """Largest external torque that is estimated while nothing touches the leg, which moves fast.
 
     Returns:
         By the exact model, and by the open chain from the same efforts [N m].
@@ -454,12 +454,12 @@ def false_alarms(seconds: float = 1.5) -> tuple[float, float]:
 
 
 def report() -> str:
-    """The force that is found, and the false alarms, in words."""
+    """Text about the estimated force, and about torques estimated without contact."""
     found = found_force()
     share = np.linalg.norm(found - FORCE) / np.linalg.norm(FORCE)
     with_loops, without = false_alarms()
     return (
-        f"A force of {np.linalg.norm(FORCE):.1f} N on the foot is found to {100 * share:.2f} %.\n"
-        f"Largest outside torque imagined while nothing touches: {with_loops:.2f} N m by the exact "
-        f"model, {without:.2f} N m by the open chain."
+        f"External force of {np.linalg.norm(FORCE):.1f} N on the foot: estimated to within "
+        f"{100 * share:.2f} %.\nLargest external torque estimated without contact: "
+        f"{with_loops:.2f} N m by the exact model, {without:.2f} N m by the open chain."
     )

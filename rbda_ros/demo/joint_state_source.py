@@ -25,7 +25,7 @@ MAX_STEPS = 100
 
 
 class DemoSource(Node):
-    """Swings each independent joint about the middle of its range, each at its own pace.
+    """Swings each independent joint about the middle of its range, each with its own period.
 
     The robot is simulated: its motors give the efforts of inverse dynamics, with feedback.
     """

@@ -1,4 +1,4 @@
-"""The demo leg as the open chain that a URDF can say: what a controller without loops would use."""
+"""The demo leg as an open chain, as a controller without loops would model it."""
 
 from __future__ import annotations
 

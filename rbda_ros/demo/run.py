@@ -1,4 +1,4 @@
-"""`rbda_ros demo`: the real node on a bundled robot that moves, and what comes out of it.
+"""`rbda_ros demo`: runs the node on a bundled robot that moves, and prints its efforts.
 
 Three processes, as on a robot: a source of joint states, the node, and this one, which listens
 to the efforts and calls a service.
@@ -55,7 +55,7 @@ class DemoError(Exception):
 
 
 class Monitor(Node):
-    """Listens to the joint states and to the efforts, and measures the way between them."""
+    """Receives joint states and efforts, and measures the latency between them."""
 
     def __init__(self) -> None:
         super().__init__("demo_monitor")
@@ -86,7 +86,7 @@ class Monitor(Node):
         return None not in (self.state, self.effort) and self._inverse_dynamics.service_is_ready()
 
     def without_loops(self) -> dict[str, float]:
-        """Efforts by motor that the open chain would ask for at the same state."""
+        """Efforts by motor that the open chain gives at the same state."""
         assert self.state is not None and self.effort is not None
         motion = zip(self.state.position, self.state.velocity, strict=True)
         named = dict(zip(self.state.name, motion, strict=True))
@@ -180,7 +180,7 @@ def _last_line(log: Path) -> str:
 
 @contextmanager
 def program(log: Path, *command: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """Run a module of ours as a program of its own, which ends with us."""
+    """Run a module of this package as a process that ends with this one."""
     # In its own session, Ctrl-C reaches it only through us, once.
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -217,7 +217,7 @@ def _monitor() -> Iterator[tuple[Monitor, Any]]:
 
 
 class Pace:
-    """How often the efforts come, and how long after the joint states they answer."""
+    """Rate and latency of the efforts."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,12 +1,11 @@
-"""A computed-torque controller that has the node do the mathematics.
+"""A computed-torque controller that calls the node for inverse dynamics.
 
     python -m rbda_ros.examples.computed_torque --ros-args -p goal:="[0.0, 0.3, 0.9, -0.1]"
 
-The idea: call ``~/inverse_dynamics`` asynchronously from the callback of ``joint_states``, and send
-the efforts when the answer comes. Nothing blocks; while an answer is on its way no other is asked
-for, so that efforts always belong to the newest state that could be answered. An answer that does
-not come within the parameter ``timeout`` is given up, and the next state asks again: any middleware
-may lose one.
+It calls ``~/inverse_dynamics`` asynchronously in the callback of ``joint_states``, and publishes
+the efforts when the response arrives. Nothing blocks. Only one request is open at a time, so the
+efforts belong to the newest state that could be answered. A response that does not arrive within
+the parameter ``timeout`` is dropped, and the next state sends a new request.
 """
 
 from __future__ import annotations
@@ -65,6 +64,8 @@ class ComputedTorque(Node):
             self._kp * (goal - position) - self._kd * velocity
             for goal, position, velocity in zip(self._goal, y, yd, strict=True)
         ]
+        away = max(abs(goal - position) for goal, position in zip(self._goal, y, strict=True))
+        self.get_logger().info(f"{away:.4f} rad from the goal", throttle_duration_sec=1.0)
         self._asked, self._asked_at = self._dynamics.call_async(request), time.monotonic()
         self._asked.add_done_callback(lambda future: self._on_answer(future, message.header.stamp))
 

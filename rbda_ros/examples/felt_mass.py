@@ -1,4 +1,4 @@
-"""How heavy a leg is to a push at its foot, with its rotors and without.
+"""Mass that a push at the foot of a leg feels, with its rotors and without.
 
     python -m rbda_ros.examples.felt_mass
 

@@ -1,4 +1,4 @@
-"""Wear in a fleet, found by what the model does not explain.
+"""Wear in a fleet of robots, found in the residuals of recorded efforts.
 
     python -m rbda_ros.examples.fleet_wear --output build/fleet
 
@@ -69,7 +69,7 @@ class Finding:
 
 @lru_cache
 def robot_of(leg: Leg) -> Robot:
-    """A leg as it is, ready to be simulated."""
+    """The robot of a leg with its true values, for simulation."""
     urdf, loops = _model_texts()
     wear = {
         "knee": f'damping="0.02" friction="{leg.bearing}"',
@@ -87,7 +87,7 @@ def robot_of(leg: Leg) -> Robot:
 
 
 def fleet(legs: int, months: int) -> dict[str, list[Leg]]:
-    """The legs of a fleet and what becomes of them: three do not stay as they were."""
+    """The legs of a fleet in each month; three of them change."""
     fates = {f"leg_{k + 1}": [Leg()] * months for k in range(legs)}
     for month in range(months):
         share = month / (months - 1)
@@ -155,7 +155,7 @@ def label(bags: Path, labelled: Path, workers: int) -> None:
 
 
 def causes(table: dict[str, Array], motor: str) -> dict[str, float]:
-    """How much of a motor's residual goes with what: efforts, root of the mean square [N m]."""
+    """Parts of a motor's residual by cause: root-mean-square efforts [N m]."""
     residual, velocity = table[f"residual.{motor}"], table[f"velocity.{motor}"]
     columns = {
         "Coulomb friction": np.sign(velocity) * (np.abs(velocity) > 0.2),
@@ -172,7 +172,7 @@ def causes(table: dict[str, Array], motor: str) -> dict[str, float]:
 
 
 def find(labelled: Path, fates: dict[str, list[Leg]]) -> list[Finding]:
-    """Values that have grown, judged by how much the months of the whole fleet differ."""
+    """Values that have grown by more than the usual variation within the fleet."""
     motors = robot_of(Leg()).actuated_joint_names
     trends: dict[tuple[str, str], dict[str, Array]] = {}
     for leg, months in fates.items():
@@ -217,7 +217,7 @@ def read_table(path: Path) -> dict[str, Array]:
 
 
 def draw(labelled: Path, fates: dict[str, list[Leg]], findings: list[Finding], file: Path) -> None:
-    """Two pictures in one: residuals over the months, and what those of the worn legs go with."""
+    """Draw the residuals over the months, and those of the worn legs by their cause."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4), layout="constrained")

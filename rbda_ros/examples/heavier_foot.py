@@ -1,4 +1,4 @@
-"""A payload on the foot, and what it changes, without loading the robot again.
+"""Effect of a payload on the foot, without loading the robot again.
 
     python -m rbda_ros.examples.heavier_foot
 

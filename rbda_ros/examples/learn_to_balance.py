@@ -40,7 +40,7 @@ def standing_robot() -> Robot:
 
 
 def environment(count: int, length: int = 200, threads: int | None = None) -> SimulatorVectorEnv:
-    """Robots that start leaning and moving a little, and have fallen where they lean by 0.5 rad."""
+    """Robots that start with a small lean and velocity; an episode ends at a lean of 0.5 rad."""
     robot = standing_robot()
     sim = Simulator(robot, 1e-3, count, contacts=[FOOT], threads=threads)
     home = np.r_[0.0, 0.0, HEIGHT, 0.0, 0.0, 0.0, 1.0, robot.neutral()[7:]]
@@ -85,7 +85,7 @@ def returns(env: SimulatorVectorEnv, policies: Array, seed: int) -> Array:
 
 
 def learn(generations: int, seed: int = 0, length: int = 200) -> tuple[Array, list[float]]:
-    """Search; the policy (motors, n), and the mean return of each generation's own policies."""
+    """Search; returns the policy (motors, n) and the mean return of each generation."""
     env = environment(2 * DIRECTIONS, length)
     random = np.random.default_rng(seed)
     shape = env.action_space.sample().shape[1], env.reset()[0].shape[1]
@@ -103,7 +103,7 @@ def learn(generations: int, seed: int = 0, length: int = 200) -> tuple[Array, li
 
 
 def main() -> int:
-    """Learn, and say how many of 64 robots stand for ten seconds."""
+    """Learn, and print how many of 64 robots stand for ten seconds."""
     begin = time.perf_counter()
     policy, _ = learn(15)
     print(f"learned in {time.perf_counter() - begin:.0f} s")

@@ -28,7 +28,7 @@ def gains(robot: Robot, y: Array, effort_cost: float = 1.0) -> Array:
 
 
 def main(time: float = 2.0, step: float = 5e-4) -> Array:
-    """Hold the demo leg that was moved aside; returns what is left of the error (ny,) [rad]."""
+    """Move the demo leg back to a pose; returns the remaining error (ny,) [rad]."""
     leg = load_robot(
         share_file("config/robots/demo_leg.urdf"), share_file("config/robots/demo_leg_loops.yaml")
     )

@@ -93,7 +93,7 @@ def plot(t: np.ndarray, both: dict[str, np.ndarray], output: Path) -> None:
 
 
 def main() -> int:
-    """Record, print how far apart they are, and plot."""
+    """Record, print the differences, and plot."""
     parser = argparse.ArgumentParser(description="Plot feedforward against measured efforts.")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long to record")
     parser.add_argument("--output", type=Path, default=Path("efforts.svg"), help="picture to write")

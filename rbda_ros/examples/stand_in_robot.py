@@ -1,4 +1,4 @@
-"""Stand in for a robot that is not there: its description, and joints that swing slowly.
+"""Replace a robot: publish its description, and joint states that swing slowly.
 
     python -m rbda_ros.examples.stand_in_robot robot.urdf --loops loops.yaml
 

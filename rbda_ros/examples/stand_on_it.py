@@ -1,4 +1,4 @@
-"""Forces of the ground while a leg stands on it, its motors off.
+"""Ground forces on a leg that stands with its motors off.
 
     python -m rbda_ros.examples.stand_on_it
 

@@ -25,7 +25,7 @@ PATIENCE = 120.0  # [s] until the first efforts: a busy machine takes long to st
 
 
 class Watch(Node):
-    """Has the newest efforts, and counts them."""
+    """Keeps the newest efforts, and counts them."""
 
     def __init__(self) -> None:
         super().__init__("watch_efforts")

@@ -1,4 +1,4 @@
-"""Parts of exported C: kernels, memory, declarations, definitions, and our own sources.
+"""Parts of exported C: kernels, memory, declarations, definitions, and shared sources.
 
 Beside them, which joints the arrays of functions are for, the build file and the example.
 """

@@ -116,7 +116,7 @@ def _find_log_folder() -> None:
 
 
 def _finish(node: DynamicsNode) -> bool:
-    """Whether all threads of this process have come to rest, in time for whoever told it to end."""
+    """Whether all threads of this process have ended within the time for an orderly end."""
     began = time.monotonic()
     finished = node.finish_work(PATIENCE)
     return background.end_compiling(max(began + PATIENCE - time.monotonic(), 0.0)) and finished

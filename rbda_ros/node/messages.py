@@ -67,7 +67,7 @@ def _latest_state(robot: Robot, last: LastState) -> State:
 
 
 def _check_base_left_alone(message: Any) -> None:
-    """Reject a base without joints: nobody can tell which of the two is meant."""
+    """Reject a base state without joints: the latest joints may belong to another base state."""
     pose, twist = message.base_pose, message.base_twist
     q = pose.orientation
     at = [*xyz(pose.position), q.x, q.y, q.z, q.w, *xyz(twist.linear), *xyz(twist.angular)]

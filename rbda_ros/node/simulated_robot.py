@@ -33,7 +33,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from rbda_ros.control.settings import ParameterError, texts
 from rbda_ros.description.source import add_xacro_argument
-from rbda_ros.errors import InputError, ModelError, one_line
+from rbda_ros.errors import InputError, ModelError, counted, one_line
 from rbda_ros.node.parameters import declare_list
 from rbda_ros.node.robot_file import urdf_and_loops
 from rbda_ros.node.spin import init, join_xacro_arguments, spin
@@ -120,6 +120,11 @@ class SimulatedRobot(Node):
         self.create_service(SetSpeed, "~/set_speed", self._on_speed)
         self.add_on_set_parameters_callback(self._on_parameters)
 
+        commands = self.resolve_topic_name("~/motor_commands")
+        self.get_logger().info(
+            f"simulates '{self.robot.name}': joint states of {counted(len(published), 'joint')}, "
+            f"efforts from {commands}"
+        )
         self._steps = max(round(1.0 / (self._value("rate") * simulator.dt)), 1)
         self._origin = time.monotonic()
         period = self._steps * simulator.dt / max(self._value("speed"), 1.0)
@@ -389,6 +394,7 @@ def _parser() -> argparse.ArgumentParser:
         usage="rbda_ros simulate ROBOT [--loops FILE] [options] [--ros-args ...]",
         description="Simulate a robot as ROS 2 hardware: it takes efforts of its motors and"
         " publishes joint_states.",
+        epilog="docs/simulation.md describes its topics, services and ROS parameters.",
     )
     parser.add_argument(
         "robot", metavar="ROBOT", type=Path, help="URDF, URDF+, xacro, MJCF, SDF or USD file"
@@ -398,5 +404,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
     parser.add_argument("--dt", type=float, default=1e-3, help="length of a step [s]")
     parser.add_argument("--integrator", default="euler", help="euler, rk4 or midpoint")
-    parser.add_argument("--seed", type=int, help="start at a random closed position inside limits")
+    parser.add_argument(
+        "--seed", type=int, help="seed of a random start position (default: start at the assembly)"
+    )
     return parser

@@ -19,7 +19,7 @@ from rbda_ros.errors import one_line
 
 @dataclass(frozen=True)
 class DeferredResponse:
-    """In the place of a response.
+    """Returned by a callback instead of a response that is sent later.
 
     Attributes:
         ready: completes when it can be had; cancelled if it never can.

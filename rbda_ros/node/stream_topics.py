@@ -97,7 +97,7 @@ class Topics:
 
     @property
     def rejections(self) -> Rejections:
-        """Input that was not answered, by reason; as of the last `collect`."""
+        """Rejected input by reason, as of the last `collect`."""
         return self.stream.rejections
 
     @property
@@ -138,7 +138,7 @@ class Topics:
         self._prepared.append((robot, self.stream.prepare(robot, self._node.settings)))
 
     def use(self, robot: Robot, settings: Settings) -> None:
-        """Put a model in the place of the one before, between two messages."""
+        """Replace the model between two messages."""
         self._robot = robot
         prepared = next((made for of, made in list(self._prepared) if of is robot), None)
         self._prepared = deque((e for e in self._prepared if e[0] is not robot), MAX_PREPARED)
@@ -148,7 +148,7 @@ class Topics:
         self._withdraw(robot, settings)
 
     def apply(self, settings: Settings) -> None:
-        """Go on with other settings, from the next message on."""
+        """Use other settings from the next message on."""
         robot = self._robot
         if robot is not None:
             self._offer(robot, settings)

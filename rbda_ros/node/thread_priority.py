@@ -107,7 +107,7 @@ def _give_thread(thread: int, priority: int) -> None:
 
 
 def _work() -> float:
-    """How long the stream's threads have worked, all together [s]."""
+    """Processor time of all threads of the stream [s]."""
     if sys.platform != "linux":
         return 0.0
     ticks = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -43,7 +44,7 @@ class Task:
 
 
 def label_task(task: Task, progress: Callable[[float], None] = lambda share: None) -> FileReport:
-    """Label one recording; what is wrong with it is in the report, and nothing is raised."""
+    """Label one recording. Errors are in the report; nothing is raised."""
     source = task.recording.source
     try:
         with (
@@ -167,7 +168,7 @@ class _Watch:
         self.answering: set[str] = set()
 
     def given_up(self, futures: Collection[Any]) -> list[Any]:
-        """Futures whose worker says nothing; all of them where none says anything."""
+        """Futures whose worker does not answer; all of them if no worker answers."""
         now = time.monotonic()
         if now < self._next:
             return []
@@ -198,6 +199,11 @@ def _client(workers: int, scheduler: str) -> Iterator[Any]:
         with Client(scheduler) as client:
             yield client
         return
-    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+    cluster = LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,  # errors are in the report; a heartbeat at the end is none
+    )
     with cluster, Client(cluster) as client:
         yield client

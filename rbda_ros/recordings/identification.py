@@ -183,7 +183,7 @@ def identify(
     spread: float = SPREAD,
     slopes: Slopes | None = None,
 ) -> Identified:
-    """Fit what is asked for to the first part of the evidence, and judge it by the rest.
+    """Fit the requested parameters to the first part of the evidence; validate with the rest.
 
     Args:
         robot: the nominal model.

@@ -46,7 +46,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Model:
-    """A robot as texts: what can be sent to another machine."""
+    """A robot as texts, which can be sent to another machine."""
 
     urdf: str
     loops: str = ""

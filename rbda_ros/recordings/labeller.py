@@ -68,7 +68,7 @@ class Sample:
 
 
 class Labeller:
-    """Answers the messages of one recording in their order; not for several threads.
+    """Answers the messages of one recording in their order. Not thread-safe.
 
     Args:
         robot: the model.
@@ -252,7 +252,7 @@ class Labelled:
 
 
 class Smoother:
-    """Gives samples back with averaged efforts, measured and computed, at their own stamps.
+    """Averages measured and computed efforts of samples, which keep their stamps.
 
     Positions and velocities stay as they are, so that loops stay closed. Averages end where an
     episode does.

@@ -32,14 +32,14 @@ class Actuation:
     Attributes:
         joint_names: the joints x, in the order of columns and vectors.
         motor_names: the actuated joints, in the order of the rows of W.
-        groups: per cluster, places of joints and of the motors that drive them.
+        groups: per cluster, indices of the joints and of the motors that drive them.
         W: (..., motors, joints) [-, rad/m, m/rad].
-        motor_inertia: (motors,) of what turns on each motor's own joint, about its axis [kg m^2],
-            or its mass on a slider [kg]; zero where that joint is itself one of x.
+        motor_inertia: (motors,) inertia of the body on each motor's joint, about its axis [kg m^2],
+            or its mass on a slider [kg]; zero if that joint is itself one of x.
         reflected_inertia: (..., joints, joints) ``W' diag(motor_inertia) W``: to be added to the
             mass matrix of the serial model, as its armature.
         motor_effort_limit, motor_velocity_limit: (motors,) of the description; infinite for none.
-        torque_limit: (..., joints) most torque on each joint, whatever the others then get.
+        torque_limit: (..., joints) largest torque on each joint, for any torques on the others.
         torque_limit_alone: (..., joints) the same with no torque on the other joints.
         velocity_limit: (..., joints) most speed of each joint, whatever the others then do.
         velocity_limit_alone: (..., joints) the same with the other joints at rest.
@@ -100,11 +100,11 @@ def actuation(robot: Robot, q: Position, joints: Sequence[str] | None = None) ->
 
     Args:
         q: (nq,) spanning position, or independent position [rad, m]; or a batch of them.
-        joints: of one coordinate each, as many as y has, that determine the others: those of
-            the model that is simulated or learned on. None for the independent joints.
+        joints: joints of the serial model, of one coordinate each, as many as y has, that determine
+            the others. None for the independent joints.
 
     Raises:
-        InputError: joints that do not determine the others, or more than do.
+        InputError: joints that do not determine the others, or more joints than needed.
         SingularityError: a loop is at a dead point.
     """
     state = robot.state(q)

@@ -372,10 +372,10 @@ class CompletionCall:
 
 
 def completion(robot: Robot, joints: Collection[str]) -> CompletionCall:
-    """Velocities of every joint, again and again, by one kernel.
+    """Velocities of every joint from one message after the other, by one kernel.
 
     Args:
-        joints: that will be measured; of these, as many are used as determine the others.
+        joints: measured joints; as many of them are used as are needed to determine the others.
 
     Raises:
         InputError: unknown names, or joints that do not determine the others.

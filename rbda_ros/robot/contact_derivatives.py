@@ -138,8 +138,8 @@ def frictional_step_derivatives(
 ) -> FrictionalStepDerivatives:
     """Derivatives of the velocity after `frictional_step`, with respect to y, yd and tau.
 
-    Distances change with the position, as those of points above fixed planes do. Where a
-    contact is just about to slide or to open, it is one of the two sides' derivative.
+    Distances change with the position, as those of points above fixed planes do. If a contact is at
+    the transition to sliding or opening, the result is the derivative of one side.
 
     Args:
         q: (nq,) spanning position, or independent position; one state, not a batch.

@@ -80,8 +80,8 @@ def constrained_forward_dynamics(
         tau: (ny,) force on y, or (nv,) forces on every joint of the spanning tree.
         contacts: where the world, or another link, holds the robot.
         external_wrenches: as for `inverse_dynamics`.
-        tolerance: what contacts may miss of their accelerations [m/s^2, rad/s^2].
-        max_iterations: most proximal iterations; they come in fours.
+        tolerance: largest error of the contact accelerations [m/s^2, rad/s^2].
+        max_iterations: largest number of proximal iterations, done in groups of four.
         route: ``auto`` is constrainedABA, and a singular value decomposition of the Jacobian
             where that does not converge: near singularities, for contacts that contradict each
             other, and between two links. ``constrained_aba``, ``prox_pv``, ``prox_ltl`` and
@@ -121,8 +121,8 @@ def contact_kernel(robot: Robot, contacts: Sequence[Contact], route: Route = "au
     """The kernel of `constrained_forward_dynamics` for these contacts, e.g. for batches.
 
     ``q, yd, tau, axes (9c), desired (6c), start (m) -> ydd, forces (6c), along (m), health
-    (2)``: axes column by column, ``start`` zero or the last ``along``; health is what the
-    contacts miss of their accelerations, and how much ydd changed in the last iteration.
+    (2)``: axes column by column, ``start`` zero or the last ``along``; health is the largest error
+    of the contact accelerations, and the change of ydd in the last iteration.
     """
     read = read_contacts(robot, contacts)
     return _kernel_of(robot, read, route, impact=False, constant=True)[0]
@@ -161,7 +161,7 @@ def impact(
     Args:
         q: (nq,) spanning position, or independent position; one state, not a batch.
         qd: (nv,) spanning velocity, or (ny,) independent velocity, before.
-        contacts: what hits; their accelerations and gains play no part.
+        contacts: places that hit the world; their accelerations and gains are ignored.
         restitution: e, from 0 (plastic) to 1.
     """
     state = robot._single_state(q, qd)
@@ -193,14 +193,14 @@ def contact_inverse_dynamics(
 ) -> ContactEfforts:
     """Forces of actuators and contacts that give ydd: ``tau + J' f = H ydd + C``.
 
-    Of all contact forces that leave nothing to do where no actuator is (a floating base), those
-    of least norm are taken; friction cones are not looked at.
+    Coordinates without an actuator, such as a floating base, must be moved by contact forces alone.
+    Of the contact forces that do so, those of least norm are returned. Friction cones are ignored.
 
     Args:
         q: (nq,) spanning position, or independent position; one state, not a batch.
         qd: (nv,) spanning velocity, or (ny,) independent velocity.
         ydd: (ny,) independent acceleration.
-        contacts: where the world may push; their accelerations and gains play no part.
+        contacts: places where the world may push; their accelerations and gains are ignored.
         external_wrenches: as for `inverse_dynamics`.
     """
     state = robot._single_state(q, qd)
@@ -424,7 +424,7 @@ def _placed(
     if isinstance(contact, Wheel):
         check_wheel(where, contact)
         if state is None:
-            raise InputError(f"{where}: wheels touch another place at each state; not here")
+            raise InputError(f"{where}: a kernel takes no wheels; use constrained_forward_dynamics")
         motion = _motion(robot, state, contact)
         return _frame(robot, where, contact.at(motion)), motion.axes, motion
     check_numbers(where, contact)

@@ -1,4 +1,4 @@
-"""Contacts with the world, as users describe them, and the answers that they get."""
+"""Contacts with the world as users describe them, and the results."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ STILL = 1e-7
 
 @dataclass(frozen=True)
 class Stop:
-    """When a proximal algorithm has done enough.
+    """Conditions at which a proximal algorithm stops.
 
     Attributes:
-        tolerance: what contacts may miss of their accelerations [m/s^2, rad/s^2].
+        tolerance: largest error of the contact accelerations [m/s^2, rad/s^2].
         iterations: most of them; they come in the steps of SETTINGS.
     """
 
@@ -65,18 +65,17 @@ class Contact:
         kind: ``point`` holds the point, ``weld`` also the orientation; ``surface`` holds the link
             flat on a plane, on which it may slide and spin.
         normal: the contact's z axis, in world axes.
-        rows: what is held instead, of x, y, z, rx, ry, rz along and about the contact's axes.
-        acceleration: (6,) wanted of the point, linear then angular, in world axes
+        rows: constrained directions instead of those of kind: some of x, y, z, rx, ry, rz, along
+            and about the contact's axes.
+        acceleration: (6,) desired acceleration of the point, linear then angular, in world axes
             [m/s^2, rad/s^2].
         target: where the point should be, for stabilization: (3,) position, or (4, 4) pose [m].
         stiffness: added acceleration per distance from the target [1/s^2] (Baumgarte).
         damping: added acceleration per velocity of the point [1/s].
-        weight: how much it counts where contacts contradict each other: squares of what they miss
-            are added with these weights.
-        to: another link that holds it in place of the world (Featherstone 2010, Eq. 34, a loop
-            joint at run time): ``normal``, ``acceleration`` and ``target`` are then in that link's
-            frame, velocities and accelerations are as seen from it, and the opposite force acts
-            on it.
+        weight: weight of its squared error if contacts contradict each other.
+        to: another link that holds it instead of the world (Featherstone 2010, Eq. 34, a loop joint
+            at run time): ``normal``, ``acceleration`` and ``target`` are then in that link's frame,
+            velocities and accelerations are as seen from it, and the opposite force acts on it.
     """
 
     link: str
@@ -135,10 +134,10 @@ class ConstrainedMotion:
             world axes [N, N m]. If contacts are redundant or contradict each other, many
             forces give the same motion; without a warm start these are the ones of least norm.
         residual: largest error of a contact acceleration [m/s^2, rad/s^2];
-            not zero where contacts contradict each other, and least in squares then.
+            not zero if contacts contradict each other; the sum of squares is then minimal.
         iterations: of the proximal algorithm.
-        converged: whether ydd is right to seven digits: the iterations came to rest with contacts
-            satisfied, or the least-squares solution was found without a doubt about its rank.
+        converged: whether ydd is accurate to seven digits: the iterations converged with contacts
+            satisfied, or the rank of the least-squares solution was certain.
     """
 
     ydd: Array
@@ -164,12 +163,13 @@ class Impact:
 
 @dataclass(frozen=True, eq=False)
 class ContactEfforts:
-    """Forces that a motion in contact takes.
+    """Forces that a motion in contact requires.
 
     Attributes:
-        tau: (ny) generalized force; zero on what no actuator drives, such as a floating base.
+        tau: (ny) generalized force; zero on coordinates without an actuator, such as a floating
+            base.
         forces: (c, 6) force then moment of each contact on the robot, in world axes [N, N m]:
-            of all that do, the ones of least norm.
+            of all forces that give the motion, those of least norm.
         residual: force that remains on coordinates that no actuator drives [N, N m]; not zero
             where the contacts cannot give the motion.
     """
@@ -420,7 +420,7 @@ def _rows(where: str, contact: Contact) -> Sequence[str]:
 
 
 def check_numbers(where: str, contact: Contact) -> None:
-    """Refuse accelerations, gains and targets that are none."""
+    """Reject invalid accelerations, gains and targets."""
     if np.shape(contact.acceleration) != (6,) or not np.isfinite(contact.acceleration).all():
         raise InputError(f"{where}: acceleration {contact.acceleration!r}; give six numbers")
     gains = contact.stiffness, contact.damping
@@ -436,13 +436,13 @@ def check_numbers(where: str, contact: Contact) -> None:
 
 
 def check_weight(where: str, weight: float) -> None:
-    """Refuse weights that are none."""
+    """Reject invalid weights."""
     if not 0.0 < weight < np.inf:
         raise InputError(f"{where}: weight is {weight!r}; give a positive number")
 
 
 def check_wheel(where: str, wheel: Wheel) -> None:
-    """Refuse wheels that are none."""
+    """Reject invalid wheels."""
     if not 0.0 < wheel.radius < np.inf:
         raise InputError(f"{where}: radius is {wheel.radius!r}; give a positive number [m]")
     if not 0.0 <= wheel.damping < np.inf:

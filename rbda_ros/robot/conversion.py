@@ -65,8 +65,8 @@ def convert(
         velocity: joint names to velocities [rad/s, m/s]; None for rest.
         acceleration: joint names to accelerations [rad/s^2, m/s^2]; None for zero.
         effort: joint names to efforts, of any joints [N m, N]; None for zero.
-        targets: the joints to answer for, of one coordinate each. None for all of these; then
-            efforts act on the actuated joints.
+        targets: joints of the result, of one coordinate each. None for all such joints; efforts
+            then act on the actuated joints.
         guess: (nq,) where to start to close the loops, as for `close`.
 
     Raises:

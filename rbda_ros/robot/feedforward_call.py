@@ -141,15 +141,15 @@ def feedforward(
     terms: Collection[str] = ("gravity", "coriolis", "inertial"),
     wrenches: bool = False,
 ) -> FeedforwardCall:
-    """Efforts from joint states as they come, again and again, by one kernel.
+    """Efforts from one joint state after the other, by one kernel.
 
     Closure, velocities and accelerations of y, RNEA and actuator efforts in one program: the
     same numbers as from the methods, without their checks and copies in between.
 
     Args:
-        joints: that will be measured; of these, as many are used as determine the others.
+        joints: measured joints; as many of them are used as are needed to determine the others.
         acceleration_joints: that accelerations will be given for; None for y.
-        terms: what efforts are made of, some of gravity, coriolis, inertial and friction.
+        terms: parts of the efforts: some of gravity, coriolis, inertial and friction.
         wrenches: whether external wrenches will be given.
 
     Raises:

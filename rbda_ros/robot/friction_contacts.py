@@ -60,7 +60,7 @@ class FrictionContact:
     to: str | None = None
 
     def check(self, where: str) -> None:
-        """Refuse numbers that are none."""
+        """Reject invalid numbers."""
         for name in ("xyz", "normal"):
             vector = numbers(f"{where}: {name}", getattr(self, name))
             if vector.shape != (3,) or not np.isfinite(vector).all():
@@ -146,7 +146,8 @@ class FrictionalStep:
         joint_forces: (..., nv) what limits and dry friction exert on each joint [N m, N].
         impulses: (..., m) along the rows of the problem, and ``rows`` themselves.
         velocities: (..., m) along the rows after the step, with distance and compliance.
-        residual: (...) largest velocity by which Coulomb's law and the others are missed [m/s].
+        residual: (...) largest error of the velocities in Coulomb's law and the other conditions
+            [m/s].
         iterations: (...) of the solver.
         converged: (...) whether the residual came below the tolerance.
     """
@@ -199,10 +200,11 @@ class FrictionalStep:
 
 @dataclass(frozen=True, eq=False)
 class FrictionalEfforts:
-    """Forces that a motion in contact takes.
+    """Forces that a motion in contact requires.
 
     Attributes:
-        tau: (..., ny) generalized force; zero on what no actuator drives, such as a floating base.
+        tau: (..., ny) generalized force; zero on coordinates without an actuator, such as a
+            floating base.
         forces: (..., c, 3) of each contact on the robot, in world axes, inside its cone [N].
         residual: (...) force that remains on coordinates that no actuator drives [N, N m]; not
             zero where contacts cannot give the motion by pushing and friction.
@@ -215,7 +217,7 @@ class FrictionalEfforts:
 
 @dataclass(frozen=True)
 class SolverSettings(Stop):
-    """When the solver of the cones has done enough.
+    """Conditions at which the solver of the cones stops.
 
     Attributes:
         tolerance: what velocities may miss [m/s].

@@ -81,13 +81,13 @@ def frictional_step(
         contacts: points that may touch; the same for all states of a batch.
         dt: the step [s].
         held: contacts and wheels that hold in both directions; for single states.
-        distances: (..., c) how far the points are above their planes; None for those that the
-            contacts say [m].
+        distances: (..., c) distances of the points from their planes [m]; None for those of the
+            contacts.
         joint_limits: whether the limits of joints hold.
         joint_friction: whether dry friction and damping of joints act.
         warm_start: the last step, whose impulses to start from.
-        tolerance: what velocities may miss of the laws [m/s].
-        max_iterations: most iterations of the solver.
+        tolerance: largest error of the velocities [m/s].
+        max_iterations: largest number of iterations of the solver.
 
     Raises:
         SingularityError: the mass matrix is singular.
@@ -154,9 +154,10 @@ def frictional_inverse_dynamics(
 ) -> FrictionalEfforts:
     """Forces of actuators and contacts that give ydd, each contact's inside its cone.
 
-    The inverse of `frictional_step`: with ``yd+ = yd + dt ydd`` a contact that lifts off exerts
-    nothing, one that slides does so along its slip, a compliant one what its compliance says,
-    and those that stick whatever leaves least to do where no actuator is.
+    The inverse of `frictional_step`: with ``yd+ = yd + dt ydd``, a contact that lifts off exerts no
+    force, a sliding one pushes against its slip, and a compliant one exerts the force of its
+    compliance. The forces of sticking contacts are chosen so that as little as possible remains for
+    coordinates without an actuator.
 
     Args:
         q: (nq,) spanning position, or independent position; or a batch.
@@ -232,7 +233,7 @@ def _step_arguments(
 
 @dataclass(frozen=True, eq=False)
 class ContactSet:
-    """Contacts, and what of them is the same at every state.
+    """Contacts, and their data that are the same at every state.
 
     Attributes:
         contacts: themselves; their identity is the key by which this is found.
@@ -324,7 +325,7 @@ def _world_axes(robot: Robot, state: State, contacts: Sequence[FrictionContact])
 
 
 def _of_all(array: Array, batch: tuple[int, ...], *shape: int) -> Array:
-    """An array of one state for all states of a batch; one of all states as it is."""
+    """An array for all states of a batch: an array of a single state is repeated."""
     if array.shape == (*batch, *shape):
         return np.ascontiguousarray(array)
     return np.ascontiguousarray(np.broadcast_to(array, (*batch, *shape)))

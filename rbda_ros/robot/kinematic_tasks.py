@@ -35,7 +35,7 @@ ROTATION_TOLERANCE = 1e-3
 
 
 class Task(Protocol):
-    """Something to be reached.
+    """A target of inverse kinematics.
 
     Attributes:
         weight: of its squared error beside that of others.
@@ -44,11 +44,11 @@ class Task(Protocol):
 
     @property
     def weight(self) -> float:
-        """Of its squared error beside that of others."""
+        """Weight of its squared error."""
 
     @property
     def soft(self) -> bool:
-        """Whether it gives way to those that are not soft."""
+        """Whether tasks that are not soft take precedence over it."""
 
     def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
@@ -82,7 +82,7 @@ class PositionTask(_FrameTask):
         frame: a link, or a link with an offset.
         target: (3,) in the world [m].
         weight: of its squared error.
-        soft: as `Task` has it.
+        soft: see `Task`.
     """
 
     rows = slice(0, 3)
@@ -104,7 +104,7 @@ class OrientationTask(_FrameTask):
         frame: a link, or a link with rotated axes.
         target: (3, 3) rotation, frame axes to world axes.
         weight: of its squared error.
-        soft: as `Task` has it.
+        soft: see `Task`.
     """
 
     rows = slice(3, 6)
@@ -128,7 +128,7 @@ class PoseTask(_FrameTask):
         frame: a link, or a link with an offset and rotated axes.
         target: (4, 4) in the world.
         weight: of its squared error; a metre counts as much as a radian.
-        soft: as `Task` has it.
+        soft: see `Task`.
     """
 
     def checked(self, robot: Robot) -> None:
@@ -151,7 +151,7 @@ class CenterOfMassTask:
     Attributes:
         target: (3,) in the world [m].
         weight: of its squared error.
-        soft: as `Task` has it.
+        soft: see `Task`.
     """
 
     target: ArrayLike
@@ -173,12 +173,12 @@ class CenterOfMassTask:
 
 @dataclass(frozen=True, eq=False)
 class PostureTask:
-    """The independent joints at a position; soft unless said otherwise.
+    """The independent joints at a position; soft by default.
 
     Attributes:
         target: (nq,) spanning position, whose independent joints count [rad, m].
         weight: of its squared error.
-        soft: as `Task` has it.
+        soft: see `Task`.
     """
 
     target: ArrayLike
@@ -273,11 +273,11 @@ def inverse_kinematics(
 ) -> Reached:
     """A position on the loops and within the limits of all joints at which tasks are met.
 
-    Damped Newton steps (Featherstone 2010, Fig. 6), from the guess and, where these do not lead
-    there, from random positions. Limits of dependent joints, such as motors behind a linkage, are
-    respected too. Tasks that are not soft are met first; soft ones, such as a posture, are then met
-    as well as the others let them be. Targets out of reach give the nearest position found, with
-    ``reached`` False and the error that is left.
+    Damped Newton steps (Featherstone 2010, Fig. 6), from the guess and, if these fail, from random
+    positions. Limits of dependent joints, such as motors behind a linkage, are respected too. Tasks
+    that are not soft are met first; soft ones, such as a posture, are then met as well as possible.
+    Targets out of reach give the nearest position found, with ``reached`` False and the error that
+    is left.
 
     Args:
         tasks: one or several of `PoseTask`, `PositionTask`, `OrientationTask`,
@@ -290,7 +290,7 @@ def inverse_kinematics(
         seed: of the random positions.
 
     Raises:
-        InputError: tasks that cannot be, or a frame that the robot does not have.
+        InputError: invalid tasks, or a frame that the robot does not have.
     """
     sizes = robot.nq, robot._inputs.independent_size
     given = robot.tree.home if guess is None else robot._inputs.single("guess", guess, *sizes)
@@ -329,7 +329,7 @@ def inverse_kinematics_step(
         move_base: whether a floating base moves too.
 
     Raises:
-        InputError: tasks that cannot be, or a time or gain that is not positive.
+        InputError: invalid tasks, or a time or gain that is not positive.
     """
     state = robot._single_state(q)
     wanted = _tasks(robot, tasks, None)

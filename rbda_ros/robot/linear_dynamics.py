@@ -101,7 +101,7 @@ def base_parameters(
     """Combinations of parameters that forces determine, by the rank of Y over random motions.
 
     Args:
-        payload: a link that carries something unknown.
+        payload: a link that carries an unknown load.
         preferred: names of parameters to keep as columns where there is a choice.
         seed: of the random motions.
 

@@ -24,16 +24,16 @@ class MomentumObserver:
 
         r = gain (p - p0 - integral of (tau - friction + Hdot yd - C + r) dt)
 
-    so it is the outside force on y, through a first-order low-pass; in steady state it is exact.
-    Each step is an implicit one, stable at any gain and interval. Not for several threads.
+    so r is the external force on y, through a first-order low-pass; in steady state it is exact.
+    Each step is an implicit one, stable at any gain and interval. It is not thread-safe.
 
     Args:
         robot: the model.
-        gain: of every coordinate, or (ny,) [1/s]; its inverse is the time it takes.
+        gain: of every coordinate, or (ny,) [1/s]; its inverse is the time constant.
         friction: whether the URDF's joint friction and damping count as known.
 
     Attributes:
-        external: (ny,) the estimate: force on y that comes from outside, positive along y [N m, N].
+        external: (ny,) estimated external force on y, positive along y [N m, N].
     """
 
     def __init__(self, robot: Robot, gain: ArrayLike = 50.0, *, friction: bool = True) -> None:

@@ -101,9 +101,7 @@ class MotorCommandCall(ClosingCall):
                 f" {1.0 / max(health.conditioning, 1e-300):.3g}; command a pose away from it"
             )
         if not health.efforts < inf:
-            raise NotFiniteError(
-                "the commanded effort, or what it takes of the motors, is not finite"
-            )
+            raise NotFiniteError("the commanded effort, or the motor effort for it, is not finite")
         most = CANNOT_GIVE * health.force
         if health.missed > most:
             names = [self._tree.velocity_names[j] for j in self._tree.independent]
@@ -126,8 +124,7 @@ def motor_command(
     Args:
         joints: that will be commanded; of these, as many are used as determine the others. None
             where efforts alone are commanded.
-        efforts: what those of the motors are made of: some of commanded, springs, dampers and
-            feedforward.
+        efforts: parts of the motor efforts: some of commanded, springs, dampers and feedforward.
         measured: joints whose velocity will be given for dampers; None for y.
 
     Raises:
@@ -140,14 +137,14 @@ def motor_command(
     several = set(robot.actuated_joint_names) - set(robot.coordinates.scalar_positions)
     if several:
         raise InputError(
-            f"motor {min(several)} has several coordinates: no single position; take services"
+            f"motor {min(several)} has several coordinates: no single position; use ~/convert_state"
         )
     tree, choices = robot.tree, robot._inputs.choices
     independent = Measured(robot.independent_joint_names, tuple(tree.independent), None)
     known = independent if joints is None else choices.measured("position", joints)
     if joints is not None and known.positions is None:
         listed = ", ".join(known.joints)
-        raise InputError(f"no Newton steps close the loops from {listed}; convert by services")
+        raise InputError(f"no Newton steps close the loops from {listed}; use ~/convert_state")
     damped = () if "dampers" not in efforts else tuple(tree.independent)
     if damped and measured is not None:
         damped = choices.measured("velocity", measured).coordinates

@@ -360,7 +360,8 @@ class Operations(core.MethodTable):  # type: ignore[misc, name-defined, unused-i
             ydd: (ny,) independent acceleration [rad/s^2, m/s^2].
             external_wrenches: link name to (6,) force then moment that acts on the link, in the
                 link's frame, at its origin [N, N m].
-            friction: whether to add what overcomes the URDF's joint friction and damping.
+            friction: whether to add the effort that overcomes the URDF's joint friction and
+                damping.
 
         Returns:
             (ny,) force on the independent coordinates [N m, N].

@@ -71,7 +71,7 @@ def check_payload(tree: ClusterTree, name: str, payload: Payload) -> None:
             f"{where}: mass, com or inertia is above {LARGEST_PAYLOAD:g}; check the units"
         )
     if payload.mass <= 0.0:
-        raise InputError(f"{where}: mass {payload.mass:g} kg; give one above zero, or take it off")
+        raise InputError(f"{where}: mass {payload.mass:g} kg; give one above zero, or remove it")
     ixx, ixy, ixz, iyy, iyz, izz = payload.inertia
     moments = np.linalg.eigvalsh([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
     if fault := moments_fault(moments):

@@ -205,7 +205,7 @@ class Robot(Operations):
         return f"Robot({self.name!r}: {', '.join(facts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the description, not what was made from it: kernels are on disk."""
+        """Pickle the description without the kernels, which are cached on disk."""
         unloaded = self._unloaded or self
         tree = unloaded.tree
         return _unpickled, (
@@ -455,7 +455,9 @@ class Robot(Operations):
         """The entries of a spanning position (nq,) that are the position of y."""
         positions = self._inputs.choices.independent_positions
         if positions is None:
-            raise InputError(f"{self.name}: y has only part of some joint, so it has no position")
+            raise InputError(
+                f"{self.name}: y has only some coordinates of a joint, so it has no position"
+            )
         return self._inputs.vector("q", q, self.nq)[..., list(positions)]
 
     def independent_velocity(
@@ -505,7 +507,7 @@ class Robot(Operations):
         return self._independent_rates("independent_acceleration", *given, state.q, state.yd)
 
     def trace_motion_of(self, joints: Collection[str]) -> None:
-        """Trace now what positions, velocities and accelerations of these joints will need.
+        """Trace the kernels for positions, velocities and accelerations of these joints now.
 
         Raises:
             InputError: unknown names, or joints that do not determine the others.

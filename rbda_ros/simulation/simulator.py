@@ -39,7 +39,7 @@ STOP_TIME = 0.01
 
 @dataclass(frozen=True)
 class Actuator:
-    """A motor: what becomes of the effort that it is commanded.
+    """A motor: limits, lag and delay of the commanded effort.
 
     Attributes:
         effort: largest effort [N m, N]; None for that of the description.
@@ -58,7 +58,7 @@ class Actuator:
 
 @dataclass(frozen=True)
 class SensorNoise:
-    """Noise of what `Simulator.measure` gives: normally distributed, independent of one another.
+    """Noise of `Simulator.measure`: normally distributed and independent.
 
     Attributes:
         position: standard deviation of positions; of quaternions that of the angles [rad, m].
@@ -103,8 +103,8 @@ class Simulator:
             that energy does not drift.
         friction: whether the joints' friction and damping act. With ``"euler"`` joints stick:
             they creep with some 1e-6 rad/s or m/s.
-        limits: whether positions are limited, by stops that give way as a critically damped
-            spring of 10 ms does. Efforts are limited in any case.
+        limits: whether position limits act, as critically damped springs with a time constant of 10
+            ms. Efforts are limited in any case.
         actuators: motors by the names of actuated joints; others give what they are commanded, up
             to the description's effort limit.
         contacts: shapes on links that touch the ground, with ``"euler"`` alone: Coulomb's law
@@ -139,7 +139,7 @@ class Simulator:
             names = ", ".join(INTEGRATORS)
             raise InputError(f"integrator {integrator!r} is unknown; use one of {names}")
         if len(contacts) and integrator != "euler":
-            raise InputError(f"integrator {integrator!r} knows no contacts; use 'euler'")
+            raise InputError(f"integrator {integrator!r} takes no contacts; use 'euler'")
         self.robot, self.dt, self.batch = robot, float(dt), batch
         self.contacts, self.noise = tuple(contacts), noise or SensorNoise()
         self._points = contact_points(robot, contacts, ground or Plane())
@@ -241,7 +241,7 @@ class Simulator:
                 stay as they are. None for all.
 
         Raises:
-            InputError, ClosureError: a position that is none, or cannot be closed.
+            InputError, ClosureError: an invalid position, or one that cannot be closed.
         """
         which = np.arange(self._rows)[slice(None) if rows is None else np.asarray(rows)]
         new_q, new_yd = self._initial_state(which, q, qd, seed)
@@ -290,7 +290,7 @@ class Simulator:
         return closed, yd
 
     def checkpoint(self) -> Checkpoint:
-        """The whole state, for `restore`: motion goes on from there to the last bit."""
+        """The whole state, for `restore`, after which the motion is the same to the last bit."""
         arrays = {name: getattr(self, name).copy() for name in _STATE}
         return Checkpoint(arrays, tuple(chart.independent for chart in self._charts))
 
@@ -396,7 +396,7 @@ class Simulator:
             self._raise(*ended)
 
     def _raise(self, failed: tuple[int, ...], step: int, raised: bool) -> None:
-        """Tell why robots stayed behind."""
+        """Raise the error for robots that could not take a step."""
         if raised:
             error, self._error = self._error, None
             raise error if error is not None else AssertionError("no chart was found")
@@ -404,7 +404,7 @@ class Simulator:
         if len(failed) > 1:
             where += f" (and {len(failed) - 1} more)"
         raise SingularityError(
-            f"{self.robot.name}: robot{where} cannot be moved on at step {step} of this call:"
+            f"{self.robot.name}: robot{where} cannot take step {step} of this call:"
             " its loops do not close, or its acceleration is not finite; reduce dt or the"
             " efforts, or reset it",
             rows=failed,
@@ -471,7 +471,7 @@ class Simulator:
         return self._steppers[wrenches]
 
     def _change(self, row: int) -> None:
-        """Let other joints of a robot be independent, where these are much better. From C."""
+        """Make other joints of a robot independent if these are much better. Called from C."""
         try:
             with self._changing:
                 self._change_chart(row)

@@ -80,7 +80,7 @@ class SimulatorVectorEnv(VectorEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Begin an episode of every robot; returns what is observed, and nothing more."""
+        """Begin an episode of every robot; returns the observations and an empty mapping."""
         if seed is not None:
             self._random = np.random.default_rng(seed)
         self._begin(np.ones(self.num_envs, bool))

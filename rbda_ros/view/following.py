@@ -1,4 +1,4 @@
-"""A running node, listened to: joint states, efforts, and what it says of itself. Imports rclpy."""
+"""Joint states, efforts and diagnostics of a running node. Imports rclpy."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ PATIENCE = 0.2
 
 
 class ViewError(ModelError):
-    """The page cannot be shown; says why."""
+    """The page cannot be shown; the message has the reason."""
 
 
 class Page:
@@ -130,7 +130,7 @@ class Page:
         return self._posed
 
     def run(self, stop: threading.Event) -> None:
-        """Answer the panel until told to stop."""
+        """Handle requests of the panel until a stop is requested."""
         while not stop.is_set():
             self.step(PATIENCE)
 
@@ -267,7 +267,7 @@ class Page:
         panel.show_sweep(found, poser.values("joints", poser.q)[name])
 
     def follow(self, received: Received) -> None:
-        """Show the robot where a node says it is, with its efforts and what it says of itself."""
+        """Show the robot at the position of a node, with its efforts and diagnostics."""
         poser = self._poser
         posed = poser.measured(received.positions, received.complete, received.base)
         names = self._robot.actuated_joint_names

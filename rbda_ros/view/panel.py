@@ -1,4 +1,4 @@
-"""The panel beside the scene: sliders, numbers, branches, frames. It only asks; `page` answers."""
+"""The panel beside the scene: sliders, numbers, branches, frames. `page` handles its requests."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class Panel:
 
     @property
     def values(self) -> dict[str, float]:
-        """Where the sliders stand."""
+        """Values of the sliders."""
         return {name: float(h.value) for name, h in self._sliders[self.drive].items()}
 
     @property
@@ -268,7 +268,7 @@ class Panel:
         handle.value = min(max(value, handle.min), handle.max)
 
     def set_values(self, drive: str, values: Mapping[str, float]) -> None:
-        """Put the sliders somewhere, as if nobody had moved them."""
+        """Set the sliders without a request to move the robot."""
         self._quiet = True
         try:
             for name, handle in self._sliders[drive].items():
@@ -377,7 +377,7 @@ class Panel:
             )
 
     def _put(self, handle: Any, content: str) -> None:
-        """Send text only where it changed."""
+        """Send text only if it changed."""
         if self._texts.get(id(handle)) != content:
             self._texts[id(handle)] = handle.content = content
 

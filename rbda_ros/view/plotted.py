@@ -116,7 +116,7 @@ PARTS = ("published", "gravity", "Coriolis", "inertial and other")
 
 
 class EffortHistory:
-    """Motor efforts of a followed node over the last seconds, split into what they are for.
+    """Motor efforts of a followed node over the last seconds, and their parts.
 
     The rest is what the acceleration takes, and whatever else the node adds, such as friction.
 

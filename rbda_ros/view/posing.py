@@ -1,4 +1,4 @@
-"""Where sliders take a robot: its loops closed from them, or which of them do not close and why.
+"""Positions of a robot from sliders, with closed loops or with the gaps of those that do not close.
 
 `branches` finds other ways to close a loop with the same independent joints. A robot whose loops
 close nowhere is shown as a tree, posed where the gaps are smallest.
@@ -142,7 +142,7 @@ def _motor_names(robot: Robot) -> tuple[tuple[str, ...], str]:
 
 
 def _motors(robot: Robot, joints: Drive, motors: Sequence[str]) -> tuple[Slider, ...]:
-    """Their ranges are where the ranges of the independent joints take them, to first order."""
+    """Sliders of the motors; ranges follow from the independent joints, to first order."""
     own = {slider.name: slider for slider in joints.sliders}
     G = robot.kernel("velocity_map").call(robot.neutral())[0].reshape(robot.nv, robot.ny)
     home, place = robot.neutral(), robot.coordinates.scalar_positions
@@ -173,7 +173,7 @@ def _reach(
     home: Array,
     place: dict[str, int],
 ) -> tuple[float, float]:
-    """How far ``row @ (y - home)`` goes down and up as y goes through its ranges."""
+    """Smallest and largest ``row @ (y - home)`` for y within its ranges."""
     lower = upper = 0.0
     for slope, slider, name in zip(row, ranges, names, strict=True):
         if slider is not None and name in place:
@@ -203,7 +203,7 @@ FARTHEST = 0.5
 
 @dataclass(frozen=True, eq=False)
 class LoopHealth:
-    """How the loops of one cluster fare.
+    """State of the loops of one cluster.
 
     Attributes:
         cluster: its name.
@@ -223,7 +223,7 @@ class LoopHealth:
 
 @dataclass(frozen=True, eq=False)
 class Posed:
-    """A robot where its sliders took it.
+    """A robot at the position of its sliders.
 
     Attributes:
         q: (nq,) spanning position; of a cluster whose loops do not close the joints that were
@@ -245,7 +245,7 @@ class Posed:
 
 
 class Poser:
-    """Takes a robot from where it was to where sliders want it. For one thread.
+    """Moves a robot from its last position to that of the sliders. Not thread-safe.
 
     Args:
         robot: the robot.
@@ -343,7 +343,7 @@ class Poser:
     def health(
         self, q: Array, drive: str = "joints", troubles: Mapping[str, str] | None = None
     ) -> tuple[LoopHealth, ...]:
-        """How the loops fare at a spanning position (nq,); troubles of clusters are passed on."""
+        """State of the loops at a spanning position (nq,), with known troubles of clusters."""
         robot = self.robot
         return tuple(
             self._health(node, q[place.start : place.stop], drive, (troubles or {}).get(node.name))
@@ -376,7 +376,7 @@ class Poser:
         return given
 
     def _close_each(self, given: Mapping[str, Array | float], troubles: dict[str, str]) -> Array:
-        """Cluster by cluster, so that one loop out of reach leaves the others closed."""
+        """Close each cluster alone, so that a loop out of reach leaves the others closed."""
         robot, q = self.robot, self.q.copy()
         for node, place in zip(robot.cluster_nodes, robot.cluster_positions, strict=True):
             known = {

@@ -20,7 +20,7 @@ STYLE = "font-size:0.8em;line-height:1.35;padding:0 0.6em 0.4em;overflow-wrap:an
 
 
 def status(robot: Robot, posed: Posed, updates: int) -> str:
-    """Whether the loops close and limits are kept, and what is wrong where not."""
+    """Whether the loops close and limits are kept; else what is wrong."""
     if not posed.loops:
         text = "no loops"
     else:
@@ -73,7 +73,7 @@ def motors_beyond(robot: Robot, efforts: Array | None) -> list[str]:
 
 
 def _bounded(effort: float) -> bool:
-    """Whether a limit of a file is meant as one: some write 0, or a huge number, for none."""
+    """Whether a limit of a file is a real one: some files write 0, or a huge number, for none."""
     return 0.0 < effort < 1e6
 
 
@@ -119,7 +119,7 @@ def _unit(robot: Robot, names: Sequence[str]) -> str:
 
 
 def bars(names: Sequence[str], values: Sequence[float] | Array, limits: Mapping[str, float]) -> str:
-    """A bar a number: as a share of its joint's limit, else of the largest number."""
+    """One bar per number: its share of the joint's limit, else of the largest number."""
     largest = max((abs(float(value)) for value in values), default=0.0)
     rows = []
     for name, number in zip(names, values, strict=True):
@@ -164,7 +164,7 @@ def _wrapped(names: Sequence[str]) -> str:
 
 
 def gap(residual: float) -> str:
-    """A gap [m, or sine of an angle] as people say it."""
+    """A gap [m, or sine of an angle] as a text for people."""
     if residual < 5e-7:
         return "0.000 mm"
     return f"{1000.0 * residual:.3f} mm" if residual < 1e-3 else f"{1000.0 * residual:.1f} mm"

@@ -1,4 +1,4 @@
-"""Appearance of a robot: its visuals, or bones between its joints and boxes for its inertias."""
+"""Shapes of a robot: its visuals, or bars between its joints and boxes for its inertias."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 from bag_maker import LEG, LOOPS, demo_leg, messages_of, swinging, write_bag
 
+from rbda_ros import load_robot
 from rbda_ros.cli.commands import main
 from rbda_ros.cli.label import read_model, read_settings
 from rbda_ros.control.settings import ParameterError
@@ -94,6 +95,18 @@ def test_an_mjcf_goes_to_workers_as_a_urdf(tmp_path):
         '<geom type="box" size="0.1 0.1 0.1"/></body></worldbody></mujoco>'
     )
     assert "<robot" in read_model(file, None).urdf
+
+
+def test_a_xacro_file_goes_to_workers_expanded(tmp_path):
+    pytest.importorskip("xacro")
+    file = tmp_path / "arm.urdf.xacro"
+    file.write_text(
+        '<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="mass" '
+        'default="1"/><link name="post"/><link name="bar"><inertial><mass value="$(arg mass)"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
+        '<joint name="j" type="continuous"><parent link="post"/><child link="bar"/></joint></robot>'
+    )
+    assert load_robot(read_model(file, None, {"mass": "2.5"}).urdf).mass == 2.5
 
 
 def test_needs_no_rclpy(bag, tmp_path):

@@ -26,7 +26,7 @@ from gate_scenarios import play, scenarios
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
-from tools.hardening.verdicts import Verdict, conclude
+from tools.hardening.verdicts import Verdict, conclude, counted
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTROL = ROOT / "rbda_ros" / "control"
@@ -251,7 +251,10 @@ def main() -> None:
             ok = bool(found) == bool(clause)
             verdicts.append(Verdict(name, ok, found.split(";")[0][:120] or "nothing found"))
             print(f"{verdicts[-1].word:<9} {name}: {verdicts[-1].found}", flush=True)
-    conclude("gate mutants", "each clause removed or inverted", verdicts, asked.write)
+    kept = [
+        counted("control/gate.c", [each for each in verdicts if each.what != "gate.c as it is"])
+    ]
+    conclude("gate mutants", "Each clause removed or inverted.", verdicts, asked.write, kept)
 
 
 if __name__ == "__main__":

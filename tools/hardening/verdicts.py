@@ -34,8 +34,17 @@ class Verdict:
         return {True: "pass", False: "FAIL", None: "not tried"}[self.ok]
 
 
-def conclude(name: str, conditions: str, verdicts: Sequence[Verdict], write: bool) -> None:
-    """Print the table, write it into the page where asked for, and end with its exit code."""
+def conclude(
+    name: str,
+    conditions: str,
+    verdicts: Sequence[Verdict],
+    write: bool,
+    kept: Sequence[Verdict] | None = None,
+) -> None:
+    """Print the table, write it into the page where asked for, and end with its exit code.
+
+    ``kept`` are the lines of the page, where these are fewer than those that are printed.
+    """
     width = max(len(verdict.what) for verdict in verdicts)
     print(f"\n{name}: {conditions}")
     for verdict in verdicts:
@@ -43,8 +52,14 @@ def conclude(name: str, conditions: str, verdicts: Sequence[Verdict], write: boo
     failed = sum(verdict.ok is False for verdict in verdicts)
     print(f"{name}: {'FAIL' if failed else 'pass'}, {failed} of {len(verdicts)} failed", flush=True)
     if write:
-        _write(name, conditions, verdicts)
+        _write(name, conditions, verdicts if kept is None else kept)
     sys.exit(1 if failed else 0)
+
+
+def counted(what: str, verdicts: Sequence[Verdict]) -> Verdict:
+    """One line for many mutants: how many were noticed."""
+    ok = sum(verdict.ok is True for verdict in verdicts)
+    return Verdict(what, ok == len(verdicts), f"{ok} of {len(verdicts)} noticed")
 
 
 def _write(name: str, conditions: str, verdicts: Sequence[Verdict]) -> None:

@@ -321,7 +321,7 @@ def _check_scale(loop: Loop, guess: Array) -> None:
         raise AssemblyError(
             Problem(
                 f"constraints {', '.join(repr(loop.constraints[i].name) for i in wrong)}",
-                "their rates by the joints are not finite, or far too large or small for numbers",
+                "their derivatives by the joints are not finite, or far too large or small",
                 "correct the constants in their equations, and choose common units",
             )
         )

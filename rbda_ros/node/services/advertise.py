@@ -1,4 +1,4 @@
-"""Offering the services of the node: which there are, and who answers them in which thread."""
+"""The services of the node: types, handlers, and the thread of each."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _wanted(robot: Robot, request: SetPayload.Request) -> dict[str, Payload]:
     """The payloads there should be, by name."""
     payloads = dict(robot.payloads)
     if not request.name:
-        raise InputError("name is empty; give the load a name, to take it off by")
+        raise InputError("name is empty; give the load a name, by which it can be removed")
     i = request.inertia
     if i.m:
         payloads[request.name] = Payload(
@@ -67,7 +67,7 @@ def _wanted(robot: Robot, request: SetPayload.Request) -> dict[str, Payload]:
         del payloads[request.name]
     else:
         raise InputError(
-            f"there is no load '{request.name}' to take off (mass is zero); there are: "
+            f"there is no load '{request.name}' to remove (mass is zero); there are: "
             f"{listed(payloads) or 'none'}"
         )
     return payloads
@@ -96,7 +96,7 @@ HARDLY = 0.5
 def identify_payload(
     node: Any, robot: Robot, settings: Settings, request: Any, response: Any
 ) -> None:
-    """Estimate a payload from what the node remembers. Not on the node's executor."""
+    """Estimate a payload from recent joint states. Not on the node's executor."""
     if not settings.payload_window:
         raise InputError(
             "the node remembers no joint states; set payload_window to some seconds, move the "

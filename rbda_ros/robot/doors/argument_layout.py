@@ -41,8 +41,8 @@ class ArgumentLayout:
     ) -> None:
         if parameters and (name not in WITH_PARAMETERS or links or friction):
             raise InputError(
-                f"{name}: parameters are an argument of {' and '.join(WITH_PARAMETERS)} alone,"
-                " without wrenches; friction is among the parameters: leave the option out"
+                f"{name}: parameters=True is only for {' and '.join(WITH_PARAMETERS)}, without "
+                "wrenches; friction is among the parameters: leave the option out"
             )
         self.robot, self.operation, self.parameters = robot, name, parameters
         self._frame, self._friction = frame, friction

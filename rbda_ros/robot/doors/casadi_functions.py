@@ -96,7 +96,7 @@ def _closing(robot: Any, near: ArrayLike | None) -> ca.Function:
     positions = robot._inputs.choices.independent_positions
     if positions is None:
         raise InputError(
-            f"{robot.name}: y has only part of some joint, so it has no position; use"
+            f"{robot.name}: y has only some coordinates of a joint, so it has no position; use"
             " coordinates='spanning', or choose other independent joints"
         )
     start = robot.tree.home if near is None else robot._single_state(near).q

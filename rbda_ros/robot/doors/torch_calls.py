@@ -119,7 +119,7 @@ def _checked(layout: ArgumentLayout, given: list[Any]) -> torch.dtype:
         if x.dtype not in TYPES:
             raise InputError(f"{name} is of {x.dtype}; give float64 or float32")
         if x.device.type != "cpu":
-            raise InputError(f"{name} is on {x.device}; move it to the CPU, where we compute")
+            raise InputError(f"{name} is on {x.device}; move it to the CPU")
         layout.check_shape(i, x.shape)
     if len({x.dtype for x in given}) > 1:
         kinds = ", ".join(f"{n} of {x.dtype}" for n, x in zip(layout.names, given, strict=True))
