@@ -17,6 +17,7 @@ from rbda_ros.cluster_tree.closing.independent import (
     AssemblyError,
     Wishes,
     choose_independent,
+    null_space,
     singular_values,
     unit_rows,
 )
@@ -197,8 +198,7 @@ def _locked(jacobians: Sequence[Array], rank: int) -> list[int]:
     """Coordinates that cannot move wherever K was taken."""
     moves = np.zeros(jacobians[0].shape[1])
     for K in jacobians:
-        free = np.linalg.svd(K)[2][rank:]
-        moves = np.maximum(moves, np.abs(free).max(axis=0, initial=0.0))
+        moves = np.maximum(moves, np.abs(null_space(K, rank)).max(axis=1, initial=0.0))
     return [int(j) for j in np.flatnonzero(moves < LOCKED)]
 
 
