@@ -394,7 +394,7 @@ def _triangle(rows: Array) -> Array:
     n = rows.shape[1]
     while len(rows) > 2 * n:
         blocks = np.pad(rows, ((0, -len(rows) % (2 * n)), (0, 0))).reshape(-1, 2 * n, n)
-        rows = np.linalg.qr(blocks, mode="r").reshape(-1, n)
+        rows = np.asarray(np.linalg.qr(blocks, mode="r")).reshape(-1, n)
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
