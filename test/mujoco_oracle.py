@@ -37,8 +37,23 @@ class MujocoOracle:
         self.model, self.robot, self.data = model, robot, mujoco.MjData(model)
         self.names = Names(model)
         self._idle = robot.tree.idle_freedoms
+        self._locked = self._find_locked()
         model.opt.gravity[:] = robot.tree.gravity
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+
+    def _find_locked(self) -> dict[int, float]:
+        """Joints that equalities lock, fixed in our robot; by how much from their reference."""
+        model, found = self.model, {-1: 0.0}
+        joints = [
+            (int(model.eq_obj1id[e]), int(model.eq_obj2id[e]), model.eq_data[e][:5])
+            for e in range(model.neq)
+            if model.eq_active0[e] and model.eq_type[e] == int(mujoco.mjtEq.mjEQ_JOINT)
+        ]
+        for _ in joints:
+            for first, second, powers in joints:
+                if second in found and first not in found:
+                    found[first] = float(np.polyval(powers[::-1], found[second]))
+        return found
 
     def rows_at(self, q, qd) -> np.ndarray:
         """MuJoCo's equality Jacobian at our spanning position and velocity."""
@@ -82,6 +97,9 @@ class MujocoOracle:
         qpos = self.model.qpos0.copy()
         for j in range(self.model.njnt):
             a = self.model.jnt_qposadr[j]
+            if j in self._locked:
+                qpos[a] += self._locked[j]
+                continue
             x = q[self._positions(j).start : self._positions(j).stop]
             if self.model.jnt_type[j] == FREE:
                 qpos[a : a + 7] = [*x[:3], x[6], *x[3:6]]
@@ -95,6 +113,8 @@ class MujocoOracle:
         """P (MuJoCo's nv, nv): our spanning velocities to qvel, which has no tendons."""
         P = np.zeros((self.model.nv, self.robot.nv))
         for j in range(self.model.njnt):
+            if j in self._locked:
+                continue
             v, ours = self.model.jnt_dofadr[j], self._velocities(j)
             P[v : v + len(ours), ours.start : ours.stop] = np.eye(len(ours))
             if self.model.jnt_type[j] == FREE:

@@ -8,6 +8,7 @@ Used from outside: `main` and `serve`, the entry points.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -36,6 +37,8 @@ def serve() -> int:
 
 def _run_as_program(arguments: Sequence[str]) -> int:
     """Run a command in a process of its own, which a signal ends quietly at any time."""
+    # Before numpy comes: its matrices here are small, and BLAS's threads would wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if UNTIL_STOPPED.intersection(arguments[:1]) and "--mujoco" not in arguments:
         end_at_signals(0)  # while modules are imported; then the command has signals of its own
         return _run(arguments)

@@ -69,6 +69,13 @@ class ClusterTree:
         return cancellable(reversed(range(len(self.clusters))))
 
     @cached_property
+    def as_described(self) -> RobotDescription:
+        """The description without the constraints that freeze idle freedoms, to build from."""
+        locks = {freedom.lock.name for freedom in self.idle_freedoms}
+        kept = tuple(c for c in self.description.constraints if c.name not in locks)
+        return replace(self.description, constraints=kept)
+
+    @cached_property
     def nq(self) -> int:
         """Number of spanning positions."""
         return sum(node.nq for node in self.clusters)

@@ -50,6 +50,8 @@ from rbda_ros.spatial import rpy_matrix
 
 _SATISFIED = 1e-4
 """How far from satisfied a coupling may be of which all joints are fixed [rad or m]."""
+LOCKABLE = ("revolute", "continuous", "prismatic")
+"""Joint types that are held at one number."""
 LONGEST_PATH = 1000
 """Joints of a path, so that a broken file cannot ask for any number of terms."""
 
@@ -79,6 +81,46 @@ def override_joints(
     return tuple(changed), tuple(crosses)
 
 
+def locked_joints(
+    robot: ReadRobot, loop_file: LoopFile, report: Report
+) -> dict[str, JointOverride]:
+    """Joints that couplings of the robot's file hold at one position, as fixed ones.
+
+    MuJoCo's files lock joints so, by an equality of one joint. A coupling also locks its last
+    joint when the others are fixed. Joints that a file calls independent, or of which the loop
+    file says something, are left to the assembly.
+    """
+    said = {*loop_file.joints, *(loop_file.independent_joints or ())}
+    said.update(joint.name for joint in robot.joints if joint.independent)
+    held = {n: each.position for n, each in loop_file.joints.items() if each.type == "fixed"}
+    types = {joint.name: joint.type for joint in robot.joints}
+    couplings = [c for c in robot.constraints if isinstance(c, Coupling)]
+    for mimic in robot.mimics:
+        terms = {mimic.joint: 1.0} | ({mimic.master: -mimic.multiplier} if mimic.multiplier else {})
+        couplings.append(Coupling(f"{mimic.joint}_mimic", terms, mimic.offset))
+    of_joint: dict[str, list[Coupling]] = {}
+    for coupling in couplings:
+        for name in coupling.terms:
+            of_joint.setdefault(name, []).append(coupling)
+    found: dict[str, JointOverride] = {}
+    while couplings:
+        coupling = couplings.pop()
+        terms, constant = _split(coupling.terms, held)
+        if len(terms) != 1:
+            continue
+        ((name, factor),) = terms.items()
+        if name in said or types.get(name) not in LOCKABLE or not factor:
+            continue
+        held[name] = (coupling.offset - constant) / factor + 0.0
+        found[name] = JointOverride(type="fixed", position=held[name])
+        couplings.extend(of_joint[name])
+        report.warn(
+            f"joint {brief(name)}",
+            f"constraint {brief(coupling.name)} holds it at {held[name]:.6g}; it is fixed here",
+        )
+    return found
+
+
 def _changed(joint: Joint, override: JointOverride, report: Report) -> Joint:
     if override.type == "fixed" and override.position:
         joint = replace(joint, origin=_held(joint, override.position, report))
@@ -103,7 +145,7 @@ def _held(joint: Joint, position: float, report: Report) -> Pose:
     R, p = rpy_matrix(joint.origin.rpy), np.array(joint.origin.xyz)
     if joint.type == "prismatic":
         return to_pose(R, p + position * (R @ joint.axis))
-    if joint.type in ("revolute", "continuous"):
+    if joint.type in LOCKABLE:
         return to_pose(R @ about(joint.axis, position), p)
     report.problem(
         f"joints: {brief(joint.name)}",
@@ -150,7 +192,8 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
 
     It is valid if nothing was noted.
     """
-    overrides = {**robot.retyped, **loop_file.joints}
+    locks = locked_joints(robot, loop_file, report)
+    overrides = {**robot.retyped, **locks, **loop_file.joints}
     joints, crosses = override_joints(robot.joints, overrides, report)
     links = (*_weighed(robot.links, loop_file.weights, report), *crosses)
     named, tree = joints_by_name(joints), Tree(joints)
@@ -188,7 +231,7 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
     _keep_within_limits(mimic_couplings, joints_by_name(joints), guesses)
     held = {
         name: override.position
-        for name, override in loop_file.joints.items()
+        for name, override in (*locks.items(), *loop_file.joints.items())
         if override.type == "fixed"
     }
     description = RobotDescription(

@@ -61,7 +61,6 @@ robot/ros2_control/transmission/actuator: name; ignored role
 robot/ros2_control/transmission/actuator/*: value name
 robot/gazebo: reference
 robot/gazebo/joint: name type
-robot/gazebo/joint/*:
 robot/gazebo/gravity turnGravityOff:
 robot/gazebo/springStiffness springReference dampingFactor velocity_decay static link model
   include frame inertial dynamics axis gripper: left out
@@ -157,7 +156,8 @@ model/link/velocity_decay: left out
 model/link/inertial: auto
 model/link/inertial/pose: rotation_format degrees; warned relative_to frame
 model/link/inertial/mass:
-model/link/inertial/density auto_inertia_params: ignored
+model/link/inertial/density:
+model/link/inertial/auto_inertia_params: ignored
 model/link/inertial/fluid_added_mass: left out
 model/link/inertial/inertia:
 model/link/inertial/inertia/ixx ixy ixz iyy iyz izz:
@@ -306,6 +306,8 @@ def warn_of_unknown_elements(root: etree._Element, report: Report) -> None:
         report: takes the warnings.
     """
     known = table(str(root.tag))
+    if root.tag == "robot":  # joints inside <gazebo> are SDF's
+        known = {**table("sdf"), **known}
     path_of = {"robot": _urdf_path, "sdf": _sdf_path, "mujoco": _mjcf_path}[str(root.tag)]
     _walk(root, str(root.tag), known, path_of, report, set())
 
@@ -378,6 +380,8 @@ def _tag(element: etree._Element) -> str:
 
 
 def _urdf_path(parent: str, tag: str) -> str:
+    if parent == "robot/gazebo/joint" or parent.startswith("model/joint"):
+        return _sdf_path(parent.replace("robot/gazebo", "model", 1), tag)
     return f"{parent}/{tag}"
 
 

@@ -46,6 +46,7 @@ from rbda_ros.description.sdf_frames import (
     read_pose,
     relative,
 )
+from rbda_ros.description.sdf_shapes import inertia_of_shapes
 from rbda_ros.description.urdf import X_AXIS, Mimic, bounded, read_mimic
 from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector, to_vector
 from rbda_ros.description.xml_text import (
@@ -435,7 +436,7 @@ def read_sdf(root: etree._Element, report: Report, chosen: str | None = None) ->
     parts = Parts(two_axes=frozenset(two_axes))
     axes_in_model = _version(root) < (1, 5)
     for element in bounded(model, "link", report):
-        parts.links.append(_link(element, report))
+        parts.links.append(_link(element, frames, report))
     readers = [JointReader(xml, frames, axes_in_model, parts, report) for xml in joints]
     gears = [reader for reader in readers if reader.kind == "gearbox"]
     jointed = [reader for reader in readers if reader.kind != "gearbox"]
@@ -574,7 +575,7 @@ def _version(root: etree._Element) -> tuple[int, ...]:
     return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else (1, 99)
 
 
-def _link(xml: etree._Element, report: Report) -> Link:
+def _link(xml: etree._Element, frames: Frames, report: Report) -> Link:
     where = f"link {brief(xml.get('name', ''))}"
     name = required(xml, "name", where, report)
     inertial = child(xml, "inertial")
@@ -584,9 +585,7 @@ def _link(xml: etree._Element, report: Report) -> Link:
     if inertial is None:
         report.warn(where, "has no <inertial>; SDF gives it 1 kg and 1 kg m^2 about every axis")
     elif inertial.get("auto", "false").strip().lower() in ("true", "1"):
-        report.problem(
-            where, "its inertia is to be computed from shapes", "write <mass> and <inertia> out"
-        )
+        return Link(name, inertia_of_shapes(xml, frames, where, report), float(has_weight))
     tensor = None if inertial is None else child(inertial, "inertia")
 
     def moment(tag: str) -> float:

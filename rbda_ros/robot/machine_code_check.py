@@ -90,7 +90,7 @@ def reassembled(robot: Robot) -> Robot | None:
     tree = robot.tree
     if sum(node.loop is not None for node in tree.clusters) < FEWEST:
         return None  # none of these is stored
-    fresh = build_cluster_tree(tree.description, tree.spanning.floating_base, tree.gravity)
+    fresh = build_cluster_tree(tree.as_described, tree.spanning.floating_base, tree.gravity)
     same = _loops(tree) == _loops(fresh)
     return None if same else Robot(fresh).with_payloads(robot.payloads)
 

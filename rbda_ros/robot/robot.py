@@ -209,7 +209,7 @@ class Robot(Operations):
         unloaded = self._unloaded or self
         tree = unloaded.tree
         return _unpickled, (
-            tree.description,
+            tree.as_described,
             tree.spanning.floating_base,
             tree.gravity,
             tree.home,

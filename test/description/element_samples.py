@@ -209,7 +209,10 @@ SDF = (
         CRANK.format(AXIS.format("")),
         "<link name='x'><gravity>false</gravity><kinematic>true</kinematic><inertial auto='false'>"
         "<pose rotation_format='quat_xyzw'>0 .1 .2 .1 .2 .3 1</pose>"
-        "<density>3</density></inertial></link>",
+        "</inertial></link>",
+        "<link name='filled'><inertial auto='true'><density>3</density></inertial>"
+        "<collision name='c'><geometry><sphere/></geometry></collision></link>",
+        "<joint name='fill' type='fixed'><parent>base</parent><child>filled</child></joint>",
         "<joint name='s' type='screw'><parent>rod</parent><child>x</child>"
         + AXIS.format("")
         + "<screw_thread_pitch>.1</screw_thread_pitch></joint>",

@@ -106,6 +106,7 @@ def test_joints_inside_gazebo_close_loops():
     )
     found = load_robot(robot(*PARALLELOGRAM, inside))
     assert found.ny == 1
+    assert not found.warnings
     same_dynamics(PINNED, found)
 
 

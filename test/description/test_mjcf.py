@@ -59,6 +59,15 @@ MODELS = {
         "<site name='p' pos='.1 0 0'/></body></body><site name='q' pos='.3 0 .1'/>",
         "<equality><connect site1='p' site2='q'/></equality>",
     ),
+    "locked joints": mjcf(
+        f"<body><joint name='a' axis='0 1 0'/>{OF}<body pos='.3 0 0'><joint name='b' axis='0 1 1'"
+        f" ref='.2' stiffness='3'/>{OF}<body pos='.2 0 0'><joint name='c' type='slide'"
+        f" axis='1 0 1'/>{OF}<body pos='.1 0 0'><joint name='d' axis='1 0 0'/>{OF}</body>"
+        "</body></body></body>",
+        "<equality><joint joint1='c' joint2='b' polycoef='.1 .5 0 0 0'/><joint joint1='b'"
+        " polycoef='.3 0 0 0 0'/></equality>"
+        "<actuator><motor joint='b'/><motor joint='d'/></actuator>",
+    ),
     "fixed bodies": mjcf(
         f"<body pos='0 0 .1'>{OF}<body pos='.1 0 0'><joint axis='0 0 1'/>{OF}"
         f"<body pos='0 .1 0'>{OF}</body></body></body>"
@@ -216,6 +225,16 @@ def test_positions_are_qpos_also_beside_ref():
     robot = load_robot(MODELS["ref and pos"])
     assert robot.joint_names == ("joint_0", "s")
     np.testing.assert_allclose(robot.frame_pose([0.4, -0.2], "body_1")[:3, 3], (0.1, 0.2, 0.3))
+
+
+def test_equalities_lock_joints_and_those_that_follow_them():
+    robot = load_robot(MODELS["locked joints"])
+    assert robot.joint_names == ("a", "d")
+    assert robot.actuated_joint_names == ("d",)
+    for name, place in (("b", "0.5"), ("c", "0.25")):
+        assert any(f"joint {name!r}" in w and f"holds it at {place};" in w for w in robot.warnings)
+    with pytest.raises(DescriptionError, match="all of its joints are fixed"):
+        load_robot(MODELS["locked joints"], {"joints": {"b": {"type": "fixed", "position": 0.1}}})
 
 
 def test_two_connects_are_one_hinge():

@@ -357,7 +357,13 @@ WRONG = {
     "'arn' is on no link; did you mean 'arm'": sdf(*ARM, joint("a", "revolute", "base", "arn")),
     "type 'hinge' is unknown": sdf(*ARM, joint("a", "hinge", "base", "arm")),
     "a screw joint cannot": sdf(*ARM, HINGE, joint("b", "screw", "base", "arm")),
-    "computed from shapes": sdf(link("base", inside="<inertial auto='true'/>"), link("arm"), HINGE),
+    "no <collision> with a volume": sdf(
+        link("base", inside="<inertial auto='true'/>"), link("arm"), HINGE
+    ),
+    "of which 'mesh' is not one that is read": sdf(
+        link("base", inside="<inertial auto='true'/><collision name='c'><geometry><mesh/>"
+        "</geometry></collision>"), link("arm"), HINGE,
+    ),
     "has no pitch": sdf(*ARM, joint("a", "screw", "base", "arm")),
     "'rotor' and 'base' do not turn to each other about its axis: joint 'r'": sdf(
         *ARM, link("rotor"), HINGE, joint("r", "prismatic", "base", "rotor"),
@@ -405,3 +411,85 @@ def test_a_link_without_gravity_has_no_weight_and_is_named():
     np.testing.assert_allclose(robot.mass_matrix([0.3]), whole.mass_matrix([0.3]))
     with pytest.raises(DescriptionError, match="weights: 'amr'"):
         load_robot(text, {"weights": {"amr": 0.5}})
+
+
+SHAPES = {
+    "sphere": ("<radius>.2</radius>", "sphere", ".2"),
+    "box": ("<size>.2 .4 .6</size>", "box", ".1 .2 .3"),
+    "ellipsoid": ("<radii>.2 .4 .6</radii>", "ellipsoid", ".2 .4 .6"),
+    "cylinder": ("<radius>.2</radius><length>.6</length>", "cylinder", ".2 .3"),
+    "capsule": ("<radius>.2</radius><length>.6</length>", "capsule", ".2 .3"),
+}
+"""Fields of each shape in SDF, and its type and size in MJCF."""
+
+
+def collision(shape: str, fields: str, pose: str, density: str = "") -> str:
+    geometry = f"<geometry><{shape}>{fields}</{shape}></geometry>"
+    return f"<collision name='{shape}'>{pose}{density}{geometry}</collision>"
+
+
+def with_auto(inertial: str, *collisions: str) -> str:
+    inside = f"<inertial auto='true'>{inertial}</inertial>{''.join(collisions)}"
+    return sdf(link("base"), link("arm", inside=inside), HINGE)
+
+
+def spatial_inertia(robot: Robot, name: str) -> np.ndarray:
+    """(4, 4) pseudo-inertia of a link in its frame, that does not depend on how it is written."""
+    inertia = next(each.inertia for each in robot.description.links if each.name == name)
+    R = Rotation.from_euler("xyz", inertia.origin.rpy).as_matrix()
+    i = inertia
+    own = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
+    return pseudo_inertia(i.mass, np.array(i.origin.xyz), R @ own @ R.T)
+
+
+def pseudo_inertia(mass: float, p: np.ndarray, own: np.ndarray) -> np.ndarray:
+    out = np.zeros((4, 4))
+    out[:3, :3] = np.trace(own) / 2 * np.eye(3) - own + mass * np.outer(p, p)
+    out[:3, 3] = out[3, :3] = mass * p
+    out[3, 3] = mass
+    return out
+
+
+@pytest.mark.parametrize("mass", [None, 7.0])
+def test_inertia_of_shapes_is_mujocos(mass):
+    """All shapes on one link, one with a density of its own, one placed in another frame."""
+    mujoco = pytest.importorskip("mujoco")
+    poses = np.random.default_rng(0).uniform(-0.5, 0.5, (len(SHAPES), 6))
+    collisions, geoms = [], []
+    for (shape, (fields, kind, size)), pose in zip(SHAPES.items(), poses, strict=True):
+        density = "300" if shape == "capsule" else ""
+        on = "relative_to='arm'" if shape == "cylinder" else ""
+        at = f"<pose {on}>{' '.join(map(str, pose))}</pose>"
+        own = f"<density>{density}</density>" if density else ""
+        collisions.append(collision(shape, fields, at, own))
+        quat = Rotation.from_euler("xyz", pose[3:]).as_quat(scalar_first=True)
+        geoms.append(
+            f"<geom type='{kind}' size='{size}' pos='{' '.join(map(str, pose[:3]))}'"
+            f" quat='{' '.join(map(str, quat))}' density='{density or 700}'/>"
+        )
+    stated = "<density>700</density>" + ("" if mass is None else f"<mass>{mass}</mass>")
+    robot = load_robot(with_auto(stated, *collisions))
+    model = mujoco.MjModel.from_xml_string(
+        f"<mujoco><worldbody><body name='arm'><joint/>{''.join(geoms)}</body></worldbody></mujoco>"
+    )
+    R = Rotation.from_quat(model.body_iquat[1], scalar_first=True).as_matrix()
+    own = R @ np.diag(model.body_inertia[1]) @ R.T
+    expected = pseudo_inertia(model.body_mass[1], model.body_ipos[1], own)
+    expected *= 1.0 if mass is None else mass / model.body_mass[1]
+    np.testing.assert_allclose(spatial_inertia(robot, "arm"), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_inertia_of_a_cone_is_that_of_its_slices():
+    text = with_auto("", collision("cone", "<radius>.3</radius><length>.8</length>", ""))
+    heights, step = np.linspace(-0.4, 0.4, 200001, retstep=True)
+    middle = (heights[:-1] + heights[1:]) / 2
+    radius = 0.3 * (0.4 - middle) / 0.8  # the tip is up
+    slices = 1000.0 * np.pi * radius**2 * step
+    second = np.diag([np.sum(slices * radius**2 / 4)] * 2 + [np.sum(slices * middle**2)])
+    expected = np.zeros((4, 4))
+    expected[:3, :3] = second
+    expected[2, 3] = expected[3, 2] = np.sum(slices * middle)
+    expected[3, 3] = np.sum(slices)
+    np.testing.assert_allclose(
+        spatial_inertia(load_robot(text), "arm"), expected, rtol=1e-9, atol=1e-9
+    )

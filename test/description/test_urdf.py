@@ -190,6 +190,27 @@ def test_wrong_mimics(mimic, reason):
     assert reason in only_problem(leg_problems(link("toe"), joint("toe", "shank", "toe", mimic)))
 
 
+@pytest.mark.parametrize(
+    ("mimic", "fixed", "position"),
+    [
+        ("<mimic joint='knee' multiplier='2' offset='.1'/>", {"knee": 0.2}, 0.5),
+        ("<mimic joint='knee' multiplier='0' offset='.3'/>", {}, 0.3),
+    ],
+)
+def test_a_mimic_of_what_does_not_move_is_fixed_too(mimic, fixed, position):
+    text = robot(*LEG, link("toe"), joint("toe", "shank", "toe", mimic))
+    held = {name: {"type": "fixed", "position": at} for name, at in fixed.items()}
+    both = held | {"toe": {"type": "fixed", "position": position}}
+    free = robot(*LEG, link("toe"), joint("toe", "shank", "toe"))
+    found = read_description(text, {"joints": held})
+    expected = read_description(free, {"joints": both})
+    assert [(j.type, j.origin) for j in found.joints] == [
+        (j.type, j.origin) for j in expected.joints
+    ]
+    assert found.constraints == ()
+    assert any("joint 'toe'" in warning and "fixed here" in warning for warning in found.warnings)
+
+
 def test_mimics_in_a_circle():
     found = leg_problems(
         link("b"),

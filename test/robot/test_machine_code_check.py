@@ -1,10 +1,13 @@
 """Machine code that went wrong is found, and used no more."""
 
+import pickle
+
 import casadi as ca
 import numpy as np
 import pytest
 from damage import damage
 from mechanism_table import MECHANISMS
+from parallel_robots import delta, stewart
 from served_robots import load
 
 from rbda_ros import Payload, load_robot
@@ -164,6 +167,17 @@ def test_a_sound_program_from_disk_is_traced_again_once(folder, monkeypatch):
     assert check_machine_code(robot, 1) == [] and not kernel.stored and kernel.compiled
     monkeypatch.setattr(cache, "trace_function", None)
     assert check_machine_code(robot, 2) == []
+
+
+@pytest.mark.parametrize("make", [delta, stewart])
+def test_frozen_rods_are_assembled_again_as_before(make, monkeypatch):
+    """They were compared with rods that the description's own constraints freeze."""
+    monkeypatch.setattr(machine_code_check, "FEWEST", 1)
+    robot = load_robot(*make())
+    assert robot.idle_links
+    assert reassembled(robot) is None
+    again = pickle.loads(pickle.dumps(robot))
+    assert again.idle_links == robot.idle_links
 
 
 def test_loops_from_disk_are_held_to_fresh_ones(folder, monkeypatch):

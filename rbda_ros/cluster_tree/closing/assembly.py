@@ -17,6 +17,7 @@ from rbda_ros.cluster_tree.closing.independent import (
     AssemblyError,
     Wishes,
     choose_independent,
+    null_space,
     singular_values,
     unit_rows,
 )
@@ -34,6 +35,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     SAMPLES,
     SHORT_REACH,
     SMALLEST_RATE,
+    VANISHING,
 )
 from rbda_ros.cluster_tree.loops import Loop, build_loop
 from rbda_ros.cluster_tree.straight_line import pivoted_columns
@@ -135,6 +137,12 @@ def assemble(
             f"constraints {_names(loop)}: the loop is singular where it was assembled, so that"
             " its branch is a matter of chance; give an 'assembly' guess"
         )
+    elif nearly := _vanishing(loop, near.positions):
+        warnings.append(
+            f"constraints {', '.join(map(repr, nearly))}: the loop is nearly singular where it was"
+            " assembled: another branch is near, and results have fewer digits there; give an"
+            " 'assembly' guess away from it"
+        )
     outside = outside_limits(loop, near.home)
     if outside and outside != outside_limits(loop, guess):
         warnings.append(
@@ -142,6 +150,15 @@ def assemble(
             " give an 'assembly' guess inside them, if the loop closes there"
         )
     return Assembly(near.home, loop, independent, tuple(warnings), tuple(idle))
+
+
+def _vanishing(loop: Loop, positions: Sequence[Array]) -> list[str]:
+    """Constraints with a row that is far shorter at the first position than at the others."""
+    home, *others = (np.linalg.norm(loop.jacobian(q), axis=1) for q in positions)
+    if not others:
+        return []
+    short = np.flatnonzero(home < VANISHING * np.median(others, axis=0))
+    return sorted({loop.constraints[loop.row_constraint[row]].name for row in short})
 
 
 def _frozen(
@@ -197,8 +214,7 @@ def _locked(jacobians: Sequence[Array], rank: int) -> list[int]:
     """Coordinates that cannot move wherever K was taken."""
     moves = np.zeros(jacobians[0].shape[1])
     for K in jacobians:
-        free = np.linalg.svd(K)[2][rank:]
-        moves = np.maximum(moves, np.abs(free).max(axis=0, initial=0.0))
+        moves = np.maximum(moves, np.abs(null_space(K, rank)).max(axis=1, initial=0.0))
     return [int(j) for j in np.flatnonzero(moves < LOCKED)]
 
 

@@ -18,6 +18,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from rbda_ros.cluster_tree.closing.independent import null_space
 from rbda_ros.cluster_tree.closing.tolerances import (
     BESIDE_IT,
     BODIES_OF_A_ROD,
@@ -105,7 +106,7 @@ class RodSearch:
             actuated: coordinates that actuators act on, as far as the files say.
             required: coordinates that must be independent, so that they are not frozen.
         """
-        motions = [np.linalg.svd(K)[2][rank:].T for K in jacobians]
+        motions = [null_space(K, rank) for K in jacobians]
         if actuated and all(_determined(N[sorted(actuated)]) for N in motions):
             return [], []
         frozen, warnings = [], []
@@ -382,10 +383,19 @@ def _only_motion(rows: Array, scale: float) -> Array | None:
     if not rows.size:
         return np.ones(1) if rows.shape[1] == 1 else None
     if rows.shape[0] > rows.shape[1]:
-        rows = np.asarray(np.linalg.qr(rows, mode="r"))  # faster, with the same values and V
+        rows = _triangle(rows)  # faster, with the same values and V
     _, values, V = np.linalg.svd(rows)
     small = rows.shape[1] - int(np.sum(values > STAYS * max(scale, 1.0)))
     return V[-1] if small == 1 else None
+
+
+def _triangle(rows: Array) -> Array:
+    """R (n, n) of the QR of rows (m, n), by blocks that are too small for the threads of a BLAS."""
+    n = rows.shape[1]
+    while len(rows) > 2 * n:
+        blocks = np.pad(rows, ((0, -len(rows) % (2 * n)), (0, 0))).reshape(-1, 2 * n, n)
+        rows = np.asarray(np.linalg.qr(blocks, mode="r")).reshape(-1, n)
+    return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
 def _product(matrices: Sequence[Array]) -> Array:

@@ -60,6 +60,17 @@ def singular_values(K: Array) -> Array:
     return np.asarray(np.linalg.svd(K, compute_uv=False), float) if K.size else np.zeros(0)
 
 
+def null_space(K: Array, rank: int) -> Array:
+    """(nv, nv - rank) orthonormal columns that K (rows, nv) moves least.
+
+    By QR where K has no more rows than its rank: the threads of a BLAS make the SVD of some 50
+    rows cost up to 100 times as much on a machine with other work.
+    """
+    if 0 < len(K) == rank:
+        return np.asarray(np.linalg.qr(K.T, mode="complete")[0][:, rank:])
+    return np.asarray(np.linalg.svd(K)[2][rank:].T)
+
+
 def choose_independent(
     jacobians: Sequence[Array],
     freedom: int,

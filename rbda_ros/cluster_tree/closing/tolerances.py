@@ -26,6 +26,9 @@ LEAST_USABLE = 1e-6
 RANK_TOLERANCE = 1e-7
 """Singular values below this share of the largest are zero: twice the digits of `ON_LOOPS` are
 more than linkages built of rounded numbers have."""
+VANISHING = 1e-3
+"""Share of its length around it that a row of K has at an assembly that is nearly singular. Scaled
+to length one, as K is judged, such a row looks like any other."""
 ROUNDED = 1e-4
 """Rows of a cut smaller than this, beside the others, are rounding: files write 1.5708 for pi/2."""
 

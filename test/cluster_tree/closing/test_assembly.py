@@ -279,6 +279,18 @@ def test_a_singular_guess_is_warned_of():
     assert not guided.warnings
 
 
+@pytest.mark.parametrize(("away", "is_near"), [(1e-5, True), (0.5, False)])
+def test_an_assembly_near_a_singular_position_is_warned_of(away, is_near):
+    """The row of cos(a) = cos(c) vanishes at zero, where a = c and a = -c meet."""
+    loops = {
+        "constraints": [{"name": "fork", "type": "expression", "equation": "cos(a) - cos(c)"}],
+        "assembly": {"a": away, "c": away},
+    }
+    warned = [w for w in load_robot(PARALLELOGRAM[0], loops).warnings if "nearly singular" in w]
+    assert bool(warned) == is_near
+    assert all("'fork'" in warning for warning in warned)
+
+
 def _link(name: str) -> str:
     return (
         f"<link name='{name}'><inertial><mass value='1'/><inertia ixx='.1' iyy='.1' izz='.1'"
