@@ -17,9 +17,10 @@ the energy balance: 0.1 ms.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,22 +28,30 @@ from typing import Any
 import mujoco
 import mujoco.rollout
 import numpy as np
+import yaml
 from lxml import etree
 
 from benchmark.cassie import cassie
 from benchmark.performance_page import write_block
+from benchmark.robots import SHARED
 from rbda_ros import Robot, Simulator, load_robot
+from rbda_ros.description.orientation import to_quaternion
 from rbda_ros.examples import learn_to_balance
 from rbda_ros.exports import MjcfExport, write_mjcf
-from rbda_ros.simulation.ground_contacts import Box, Sphere
+from rbda_ros.simulation.collision_shapes import collision_shapes
+from rbda_ros.simulation.ground_contacts import Box, Capsule, Plane, Shape, Sphere, clearance
+from rbda_ros.spatial import rpy_matrix
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "simulation.md"
 DT, BATCH, BATCH_STEPS, HELD = 1e-3, 4096, 100, 50
 TIMED, ROUNDS = 2000, 5
 """Steps that are timed, and how often; the fastest counts."""
+STANDING = 500
+"""The same of robots on the ground, which fall later."""
 ACTIONS = 30
 """Of each environment."""
+LEGS = ("FR", "FL", "HR", "HL")
 
 
 FOUR_BAR = """<mujoco model="four_bar"><option timestep="0.001"/><worldbody>
@@ -132,6 +141,10 @@ CASES = {
     "Stewart platform": Case(lambda: load_robot(stewart()), 2.0, 2000.0, 50.0),
     "Cassie, fixed pelvis": Case(lambda: _cassie(), 20.0, 400.0, 20.0, True),
 }
+
+
+HOLDING = Case(lambda: _demo_leg(), 0.0, 1e4, 200.0, True)
+"""How motors hold a robot that stands: with a bandwidth of 100 rad/s."""
 
 
 def of_file(file: str) -> Case:
@@ -338,7 +351,9 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
         data.ctrl[:] = controls[step] = motors.law(step, data.qpos[at_q], data.qvel[at_v])
         mujoco.mj_step(model, data)
         gap = np.maximum(gap, mujoco_gaps(model, data))
-    many, their_many = compare_batches(robot, model, qpos, motors.start, applied[:BATCH_STEPS])
+    many, their_many = compare_batches(
+        robot, model, qpos, motors.start, applied[:BATCH_STEPS], friction=False, limits=False
+    )
     return {
         "robot": name,
         "gap": largest_gap(robot, positions),
@@ -356,7 +371,7 @@ def compare_batches(
 ) -> tuple[float, float]:
     """Steps per second of processor time, of a batch here and in MuJoCo."""
     steps = len(efforts)
-    sim = Simulator(robot, DT, BATCH, friction=False, limits=False, **options)
+    sim = Simulator(robot, DT, BATCH, **options)
     sim.step(efforts[0])  # compiles
     sim.reset(start)
     begin = time.process_time()
@@ -376,82 +391,138 @@ def compare_batches(
     return ours, theirs
 
 
-FOOT = Box("foot", size=(0.22, 0.1, 0.02), xyz=(0.03, 0.0, -0.05), friction=0.8)
-SHANK = Sphere("shank", 0.04, friction=0.8)
+@dataclass(frozen=True)
+class OnGround:
+    """A robot that stands on the ground, held by its motors.
+
+    Attributes:
+        load: makes the robot, which floats, at a position to stand in.
+        shapes: of its feet.
+    """
+
+    load: Callable[[], Robot]
+    shapes: Callable[[], Sequence[Shape]]
 
 
-def touching_model(robot: Robot, foot: Box, shank: Sphere | None) -> tuple[Any, MjcfExport]:
-    """A robot whose foot and shank touch the ground in MuJoCo, with elliptic cones as here."""
+def _floating(folder: Path, name: str, loops: str, begin: Mapping[str, float] = {}) -> Robot:
+    given = yaml.safe_load((folder / loops).read_text())
+    assembly = given.get("assembly", {}) | begin
+    loops_of = given | ({"assembly": assembly} if assembly else {})
+    return load_robot(folder / name, loops_of, floating_base=True)
+
+
+def _quadruped() -> Robot:
+    """Mini Cheetah with its legs bent."""
+    bent = {"abad_to_hip": -0.8, "hip_to_knee": 1.6}
+    begin = {f"{leg}_{joint}_j": at for leg in LEGS for joint, at in bent.items()}
+    file = SHARED / "robots" / "mini_cheetah.urdf"
+    return load_robot(file, {"assembly": begin}, floating_base=True)
+
+
+COOKBOOK, ROBOTS = ROOT / "docs" / "cookbook", ROOT / "config" / "robots"
+GROUND_CASES = {
+    "parallel ankle": OnGround(
+        lambda: _floating(COOKBOOK, "parallel_ankle.urdf", "parallel_ankle.yaml"),
+        lambda: [Box("foot", size=(0.22, 0.1, 0.02), xyz=(0.03, 0.0, -0.05))],
+    ),
+    "mini_cheetah": OnGround(
+        _quadruped,
+        lambda: [Sphere(f"{leg}_knee_link", 0.02, (0, 0, -0.19)) for leg in LEGS],
+    ),
+}
+
+
+def feet_of(file: str) -> OnGround:
+    """A robot of a file; its links with foot or toe in their names touch the ground."""
+
+    def load() -> Robot:
+        robot = load_robot(file)
+        q, places = begin_of(robot, file), robot.coordinates.scalar_positions
+        return load_robot(file, {"assembly": {n: float(q[i]) for n, i in places.items()}})
+
+    def shapes() -> Sequence[Shape]:
+        links = [
+            link for link in load_robot(file).links if re.search("foot$|foot_link$|toe-roll$", link)
+        ]
+        return collision_shapes(file, links)
+
+    return OnGround(load, shapes)
+
+
+def touching_model(robot: Robot, shapes: Sequence[Shape]) -> tuple[Any, MjcfExport]:
+    """A robot whose shapes touch the ground in MuJoCo, with elliptic cones as here."""
     export = write_mjcf(robot, balance_inertia=True)
     root = etree.fromstring(export.text)
-    law = {"condim": "3", "friction": f"{foot.friction} 0 0"}
-    size, at = (" ".join(map(str, values)) for values in (np.asarray(foot.size) / 2, foot.xyz))
-    etree.SubElement(root.find("worldbody"), "geom", type="plane", size="9 9 0.1", **law)
-    body = root.find(f".//body[@name='{foot.link}']")
-    etree.SubElement(body, "geom", type="box", size=size, pos=at, **law)
-    if shank is not None:
-        body = root.find(f".//body[@name='{shank.link}']")
-        etree.SubElement(body, "geom", type="sphere", size=str(shank.radius), **law)
+    etree.SubElement(root.find("worldbody"), "geom", type="plane", size="9 9 0.1", condim="3")
+    for shape in shapes:
+        body = root.find(f".//body[@name='{shape.link}']")
+        geom = etree.SubElement(body, "geom", condim="3", friction=f"{shape.friction} 0 0")
+        for name, value in _geom(shape).items():
+            geom.set(name, value if isinstance(value, str) else " ".join(map(str, value)))
     root.find("option").set("cone", "elliptic")
     for key in root.findall("keyframe"):
         root.remove(key)
     model = mujoco.MjModel.from_xml_string(etree.tostring(root, encoding="unicode"))
     model.opt.timestep = DT
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
-    # Shank and foot may cross here: links do not touch each other in our simulator.
+    # Links may cross here: they do not touch each other in our simulator.
     model.geom_contype[:], model.geom_conaffinity[:] = 1, 0
     model.geom_conaffinity[0] = 1
+    model.geom_friction[0] = 0.0  # of two friction coefficients the larger counts
     model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
     return model, export
 
 
-def on_the_ground() -> tuple[float, float, float, float]:
-    """A robot that falls on the ground and lies there: times of a step, steps of a batch.
+def _geom(shape: Shape) -> dict[str, Any]:
+    """The attributes of a shape's <geom>."""
+    if isinstance(shape, Box):
+        turned = to_quaternion(rpy_matrix(shape.rpy))
+        size = [0.5 * edge for edge in shape.size]
+        return {"type": "box", "size": size, "pos": shape.xyz, "quat": turned}
+    if isinstance(shape, Capsule):
+        ends = [*shape.start, *shape.end]
+        return {"type": "capsule", "size": [shape.radius], "fromto": ends}
+    assert isinstance(shape, Sphere)
+    return {"type": "sphere", "size": [shape.radius], "pos": shape.xyz}
 
-    Here and in MuJoCo.
-    """
-    folder = ROOT / "docs" / "cookbook"
-    robot = load_robot(
-        folder / "parallel_ankle.urdf", folder / "parallel_ankle.yaml", floating_base=True
+
+def compare_on_ground(name: str) -> str:
+    """A line of the table: half a second of a robot on its feet; nobody balances it."""
+    case = GROUND_CASES[name]
+    robot, shapes = case.load(), case.shapes()
+    model, export = touching_model(robot, shapes)
+    motors = motors_of(robot, HOLDING, STANDING)
+    options: dict[str, Any] = {"friction": False, "limits": False, "contacts": shapes}
+    sim = Simulator(robot, DT, threads=1, **options)
+    start = motors.start.copy()
+    start[2] -= clearance(robot, start, shapes, Plane())
+
+    sim.reset(start)
+    applied, positions = np.empty((STANDING, len(motors.q))), np.empty((STANDING, robot.nq))
+    for step in range(STANDING):
+        applied[step] = motors.efforts(step, sim.q, sim.qd)
+        sim.step(applied[step])
+        positions[step] = sim.q
+    touching = np.count_nonzero(np.abs(sim.contact_forces).sum(axis=1))
+
+    data, qpos = mujoco.MjData(model), export.qpos(start)
+    data.qpos[:] = qpos
+    joint = [model.actuator_trnid[i, 0] for i in range(model.nu)]
+    at_q, at_v = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
+    controls, gap = np.empty((STANDING, model.nu)), np.zeros(2)
+    for step in range(STANDING):
+        data.ctrl[:] = controls[step] = motors.law(step, data.qpos[at_q], data.qvel[at_v])
+        mujoco.mj_step(model, data)
+        gap = np.maximum(gap, mujoco_gaps(model, data))
+    print(f"{name}: {touching} of {len(shapes)} shapes touch at the end, base at {sim.q[2]:.3f} m;"
+          f" in MuJoCo {data.ncon} contacts, base at {data.qpos[2]:.3f} m")  # fmt: skip
+
+    ours, theirs = our_time(sim, start, applied), mujoco_time(model, qpos, controls)
+    rates = compare_batches(robot, model, qpos, start, applied[:BATCH_STEPS], **options)
+    return (
+        f"| {name}, on the ground | {largest_gap(robot, positions):.0e} | {gap[0]:.0e},"
+        f" {gap[1]:.0e} | | {_times(ours, theirs)} | {_rates(*rates)} |"
     )
-    model, export = touching_model(robot, FOOT, SHANK)
-    q = robot.neutral()
-    q[2] = 0.15
-    sim = Simulator(robot, DT, friction=False, limits=False, threads=1, contacts=[FOOT, SHANK])
-    sim.reset(q)
-    still = np.zeros((TIMED, len(robot.actuated_joint_names)))
-
-    def steps() -> None:
-        for each in still:
-            sim.step(each)
-
-    ours = least_time(lambda: sim.reset(q), steps, TIMED)
-    theirs = mujoco_time(model, export.qpos(q), np.zeros((TIMED, model.nu)))
-    data = mujoco.MjData(model)
-    data.qpos[:] = export.qpos(q)
-    mujoco.mj_step(model, data, TIMED)
-    touching = len(np.flatnonzero(np.abs(sim.contact_forces).sum(axis=1)))
-    print(f"after {TIMED} steps: base at {sim.q[2]:.3f} m, {touching} shapes touch; in MuJoCo at"
-          f" {data.qpos[2]:.3f} m, {data.ncon} contacts")  # fmt: skip
-    sims = Simulator(robot, DT, BATCH, friction=False, limits=False, contacts=[FOOT, SHANK])
-    sims.reset(q)
-    sims.step(still[0], steps=2)
-    sims.reset(q)
-    count = 400
-    start = time.process_time()
-    sims.step(still[0], steps=count)
-    many = count * BATCH / (time.process_time() - start)
-    datas = [mujoco.MjData(model) for _ in range(sims.threads)]
-    full = mujoco.mjtState.mjSTATE_FULLPHYSICS
-    datas[0].qpos[:] = export.qpos(q)
-    state = np.zeros(mujoco.mj_stateSize(model, full))
-    mujoco.mj_getState(model, datas[0], state, full)
-    with mujoco.rollout.Rollout(nthread=sims.threads) as rollout:
-        control = np.zeros((BATCH // 8, count, model.nu))
-        start = time.process_time()
-        rollout.rollout([model] * (BATCH // 8), datas, np.tile(state, (BATCH // 8, 1)), control)
-        their_many = count * (BATCH // 8) / (time.process_time() - start)
-    return ours, theirs, many, their_many
 
 
 def environments() -> None:
@@ -471,7 +542,7 @@ def environments() -> None:
     ours = ACTIONS * BATCH / (time.process_time() - begin)
     sim, per = env.simulator, env.steps
     robot = sim.robot
-    model, export = touching_model(robot, learn_to_balance.FOOT, None)
+    model, export = touching_model(robot, [learn_to_balance.FOOT])
     datas = [mujoco.MjData(model) for _ in range(sim.threads)]
     q = robot.neutral()
     q[2] = learn_to_balance.HEIGHT
@@ -535,11 +606,10 @@ def main() -> None:
 
     for file in sys.argv[2:]:
         CASES[Path(file).stem] = of_file(file)
-    ours, theirs, many, their_many = on_the_ground()
-    add(
-        "| parallel ankle on the ground | | | |"
-        f" {_times(ours, theirs)} | {_rates(many, their_many)} |"
-    )
+        GROUND_CASES[Path(file).stem] = feet_of(file)
+    for name in GROUND_CASES:
+        if name != "mini_cheetah" or SHARED.is_dir():
+            add(compare_on_ground(name))
     for name in CASES:
         row = compare(name, seconds)
         loops, gears = row["mujoco_gap"]

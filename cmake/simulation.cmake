@@ -9,5 +9,5 @@ set_target_properties(rbda_ros_stepper PROPERTIES
   OUTPUT_NAME stepper C_STANDARD 11 C_VISIBILITY_PRESET hidden)
 target_link_libraries(rbda_ros_stepper PRIVATE Threads::Threads m)
 target_compile_options(rbda_ros_stepper PRIVATE
-  -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off $<$<NOT:$<CONFIG:Debug>>:-O2>)
+  -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off $<$<NOT:$<CONFIG:Debug>>:-O3>)
 install(TARGETS rbda_ros_stepper DESTINATION "${PYTHON_INSTALL_DIR}/${PROJECT_NAME}/simulation")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -64,11 +65,26 @@ def _shape(geometry: etree._Element) -> etree._Element | None:
 
 def mjcf_visuals(model: Any) -> dict[str, list[etree._Element]]:
     """<visual> elements by link; planes, height fields and the like are left out."""
+    return _geoms(model, range(model.ngeom), "visual", "cylinder")
+
+
+def mjcf_collisions(model: Any) -> dict[str, list[etree._Element]]:
+    """<collision> elements by link: the geoms that may touch others.
+
+    Capsules are <capsule> elements.
+    """
+    touching = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
+    return _geoms(model, touching, "collision", "capsule")
+
+
+def _geoms(
+    model: Any, geoms: Iterable[int], tag: str, capsule: str
+) -> dict[str, list[etree._Element]]:
     import mujoco
 
     names, kinds = Names(model), mujoco.mjtGeom
     drawn: dict[str, list[etree._Element]] = {}
-    for g in range(model.ngeom):
+    for g in geoms:
         kind, size = int(model.geom_type[g]), [float(s) for s in model.geom_size[g]]
         R, p = from_quaternion(model.geom_quat[g]), np.array(model.geom_pos[g])
         if kind == int(kinds.mjGEOM_MESH):
@@ -83,13 +99,14 @@ def mjcf_visuals(model: Any) -> dict[str, list[etree._Element]]:
         elif kind == int(kinds.mjGEOM_SPHERE):
             shape = etree.Element("sphere", radius=repr(size[0]))
         elif kind in (int(kinds.mjGEOM_CYLINDER), int(kinds.mjGEOM_CAPSULE)):
-            shape = etree.Element("cylinder", radius=repr(size[0]), length=repr(2 * size[1]))
+            named = "cylinder" if kind == int(kinds.mjGEOM_CYLINDER) else capsule
+            shape = etree.Element(named, radius=repr(size[0]), length=repr(2 * size[1]))
         else:
             continue
-        visual = etree.Element("visual")
-        add_origin(visual, to_pose(R, p))
-        etree.SubElement(visual, "geometry").append(shape)
-        drawn.setdefault(names.body(model.geom_bodyid[g]), []).append(visual)
+        element = etree.Element(tag)
+        add_origin(element, to_pose(R, p))
+        etree.SubElement(element, "geometry").append(shape)
+        drawn.setdefault(names.body(model.geom_bodyid[g]), []).append(element)
     return drawn
 
 

@@ -12,7 +12,10 @@
    A semismooth Newton method on x = P(x - c - s), begun from where an alternating direction method
    of multipliers (ADMM; Carpentier, Le Lidec and Montaut 2024) has come: that finds which contacts
    stick, slide and open from anywhere, the former has all digits a few steps later. A may be
-   singular: contacts may be redundant. */
+   singular: contacts may be redundant.
+
+   Many contacts of few bodies have A = J R J' of low rank n, with J from velocities of the bodies
+   to those of the contacts. Linear equations are then solved in n unknowns (Woodbury). */
 #include "cones.h"
 
 #include <math.h>
@@ -21,17 +24,19 @@
 enum { ROUND = 10, NEWTON_STEPS = 20, HALVINGS = 6 };
 
 /* Added to the diagonal of what Newton factors, over it: at first, and where that did not do. A
-   larger one takes more steps and bears more contradicting roundings of redundant contacts. */
+   larger one takes more steps and bears more contradicting roundings of redundant contacts. With A
+   of low rank it is divided by: always the larger one. */
 static const double REGULARIZATION = 1e-11, STRONGER = 1e-8;
 static const double DAMPING = 1e-6; /* of the ADMM: keeps forces that are not determined */
 
 /* One problem, scaled so that the diagonal of A is one on average in each block. */
 typedef struct {
   const ConeProblem *of;
-  double *A, *g, *parameter, *scale; /* scale: of each row */
+  double *A, *g, *parameter, *scale; /* A: or J; scale: of each row */
   double *x, *c, *F, *y, *z, *before, *right, *step, *trial;
-  double *factor, *lu;
-  double regularization;
+  double *factor, *lu, *D, *W; /* D, W: of each block (3 x 3) */
+  double *t, *u;               /* of low rank: (n,) */
+  double regularization, diagonal;
 } Work;
 
 static double length2(const double *t)
@@ -71,13 +76,37 @@ static void project(char kind, double parameter, const double *p, double *out)
   }
 }
 
-static void multiply(const double *A, const double *x, const double *g, int m, double *out)
+/* y = B x for B (rows x columns). */
+static void product(const double *B, const double *x, int rows, int columns, double *y)
 {
-  for (int i = 0; i < m; i++) {
-    double sum = g[i];
-    for (int j = 0; j < m; j++) sum += A[i * m + j] * x[j];
-    out[i] = sum;
+  for (int i = 0; i < rows; i++) {
+    double sum = 0.0;
+    for (int j = 0; j < columns; j++) sum += B[(size_t)i * columns + j] * x[j];
+    y[i] = sum;
   }
+}
+
+/* y = J' x of low rank. */
+static void gathered(const Work *work, const double *x, double *y)
+{
+  int n = work->of->rank;
+  memset(y, 0, n * sizeof(double));
+  for (int i = 0; i < work->of->m; i++)
+    for (int j = 0; j < n; j++) y[j] += x[i] * work->A[(size_t)i * n + j];
+}
+
+/* c = A x + g. */
+static void velocities(const Work *work, const double *x, double *c)
+{
+  int m = work->of->m, n = work->of->rank;
+  if (n == 0) {
+    product(work->A, x, m, m, c);
+  } else {
+    gathered(work, x, work->t);
+    product(work->of->R, work->t, n, n, work->u);
+    product(work->A, work->u, m, n, c);
+  }
+  for (int i = 0; i < m; i++) c[i] += work->g[i];
 }
 
 /* p = x - c - s of a block, with c the velocity along its rows. */
@@ -95,7 +124,7 @@ static double natural_map(const Work *work, const double *x, double *c, double *
 {
   const ConeProblem *problem = work->of;
   double worst = 0.0;
-  multiply(work->A, x, work->g, problem->m, c);
+  velocities(work, x, c);
   for (int b = 0; b < problem->blocks; b++) {
     double p[3], nearest[3];
     int i = point_of(problem, b, x, c, work->parameter[b], p);
@@ -109,27 +138,27 @@ static double natural_map(const Work *work, const double *x, double *c, double *
   return worst;
 }
 
-/* Rows of the derivative of F, or of what is zero with it, and minus its value on the right. */
-static void newton_rows(Work *work, const double *x, const double *c)
+/* The derivative of F, or of what is zero with it, as D + W A with blocks of D and W; minus its
+   value on the right. */
+static void newton_blocks(Work *work, const double *x, const double *c)
 {
   const ConeProblem *problem = work->of;
-  int m = problem->m;
-  memset(work->lu, 0, (size_t)m * m * sizeof(double));
   for (int b = 0; b < problem->blocks; b++) {
-    double p[3], mu = work->parameter[b];
-    int i = point_of(problem, b, x, c, mu, p), end = problem->first[b + 1];
+    double p[3], mu = work->parameter[b], *D = work->D + 9 * b, *W = work->W + 9 * b;
+    int i = point_of(problem, b, x, c, mu, p), rows = problem->first[b + 1] - i;
     char kind = problem->kind[b];
     int sticks = kind == 'e' || (kind == 'p' && p[0] > 0.0) || (kind == 'b' && fabs(p[0]) < mu);
     int side = kind == 'c' ? side_of(p, mu) : sticks ? 1 : -1;
-    for (int k = i; k < end; k++) {
-      double *row = work->lu + (size_t)k * m;
+    memset(D, 0, 9 * sizeof(double));
+    memset(W, 0, 9 * sizeof(double));
+    for (int k = 0; k < rows; k++) {
       if (side > 0) { /* c = 0 */
-        memcpy(row, work->A + (size_t)k * m, m * sizeof(double));
-        row[k] += work->regularization;
-        work->right[k] = -c[k];
+        W[4 * k] = 1.0;
+        D[4 * k] = work->regularization;
+        work->right[i + k] = -c[i + k];
       } else if (side < 0) { /* x at the end of its range */
-        row[k] = 1.0;
-        work->right[k] = (kind == 'b' ? clamp(p[0], mu) : 0.0) - x[k];
+        D[4 * k] = 1.0;
+        work->right[i + k] = (kind == 'b' ? clamp(p[0], mu) : 0.0) - x[i + k];
       }
     }
     if (side != 0) continue;
@@ -148,50 +177,125 @@ static void newton_rows(Work *work, const double *x, const double *c)
     if (problem->coulomb && slip > 0.0)
       for (int k = 0; k < 2; k++) d[k] = mu * c[i + k] / slip;
     for (int k = 0; k < 3; k++) {
-      double *row = work->lu + (size_t)(i + k) * m, weight[3];
-      for (int l = 0; l < 3; l++) weight[l] = DP[k][l] + (l < 2 ? DP[k][2] * d[l] : 0.0);
       for (int l = 0; l < 3; l++) {
-        const double *of_A = work->A + (size_t)(i + l) * m;
-        for (int j = 0; j < m; j++) row[j] += weight[l] * of_A[j];
-        row[i + l] += (k == l) - DP[k][l] + (k == l) * work->regularization;
+        W[3 * k + l] = DP[k][l] + (l < 2 ? DP[k][2] * d[l] : 0.0);
+        D[3 * k + l] = (k == l) - DP[k][l] + (k == l) * work->regularization;
       }
       work->right[i + k] = -work->F[i + k];
     }
   }
 }
 
-/* Solve lu step = right by elimination with row pivots; whether that could be. */
-static int solve_dense(Work *work)
+/* Solve B x = b for columns of b (m x columns), in its place, by elimination with row pivots, which
+   changes B (m x m, in rows of a stride); whether that could be. */
+static int solve_dense(double *B, int m, int stride, double *b, int columns)
 {
-  int m = work->of->m;
-  double *lu = work->lu, *b = work->step;
-  memcpy(b, work->right, m * sizeof(double));
   for (int k = 0; k < m; k++) {
     int best = k;
     for (int i = k + 1; i < m; i++)
-      if (fabs(lu[(size_t)i * m + k]) > fabs(lu[(size_t)best * m + k])) best = i;
-    double pivot = lu[(size_t)best * m + k];
+      if (fabs(B[(size_t)i * stride + k]) > fabs(B[(size_t)best * stride + k])) best = i;
+    double pivot = B[(size_t)best * stride + k];
     if (!(fabs(pivot) > 1e-300) || !isfinite(pivot)) return 0;
     if (best != k) {
       for (int j = k; j < m; j++) {
-        double kept = lu[(size_t)k * m + j];
-        lu[(size_t)k * m + j] = lu[(size_t)best * m + j];
-        lu[(size_t)best * m + j] = kept;
+        double kept = B[(size_t)k * stride + j];
+        B[(size_t)k * stride + j] = B[(size_t)best * stride + j];
+        B[(size_t)best * stride + j] = kept;
       }
-      double kept = b[k];
-      b[k] = b[best];
-      b[best] = kept;
+      for (int j = 0; j < columns; j++) {
+        double kept = b[(size_t)k * columns + j];
+        b[(size_t)k * columns + j] = b[(size_t)best * columns + j];
+        b[(size_t)best * columns + j] = kept;
+      }
     }
     for (int i = k + 1; i < m; i++) {
-      double share = lu[(size_t)i * m + k] / pivot;
+      double share = B[(size_t)i * stride + k] / pivot;
       if (share == 0.0) continue;
-      for (int j = k + 1; j < m; j++) lu[(size_t)i * m + j] -= share * lu[(size_t)k * m + j];
-      b[i] -= share * b[k];
+      for (int j = k + 1; j < m; j++)
+        B[(size_t)i * stride + j] -= share * B[(size_t)k * stride + j];
+      for (int j = 0; j < columns; j++)
+        b[(size_t)i * columns + j] -= share * b[(size_t)k * columns + j];
     }
   }
-  for (int i = m - 1; i >= 0; i--) {
-    for (int j = i + 1; j < m; j++) b[i] -= lu[(size_t)i * m + j] * b[j];
-    b[i] /= lu[(size_t)i * m + i];
+  for (int i = m - 1; i >= 0; i--)
+    for (int j = 0; j < columns; j++) {
+      double sum = b[(size_t)i * columns + j];
+      for (int k = i + 1; k < m; k++) sum -= B[(size_t)i * stride + k] * b[(size_t)k * columns + j];
+      b[(size_t)i * columns + j] = sum / B[(size_t)i * stride + i];
+    }
+  return 1;
+}
+
+/* step with (D + W A) step = right; whether that could be. */
+static int dense_step(Work *work)
+{
+  const ConeProblem *problem = work->of;
+  int m = problem->m;
+  memset(work->lu, 0, (size_t)m * m * sizeof(double));
+  for (int b = 0; b < problem->blocks; b++) {
+    const double *D = work->D + 9 * b, *W = work->W + 9 * b;
+    int i = problem->first[b], rows = problem->first[b + 1] - i;
+    for (int k = 0; k < rows; k++) {
+      double *row = work->lu + (size_t)(i + k) * m;
+      for (int l = 0; l < rows; l++) {
+        const double *of_A = work->A + (size_t)(i + l) * m;
+        if (W[3 * k + l] != 0.0)
+          for (int j = 0; j < m; j++) row[j] += W[3 * k + l] * of_A[j];
+        row[i + l] += D[3 * k + l];
+      }
+    }
+  }
+  memcpy(work->step, work->right, m * sizeof(double));
+  return solve_dense(work->lu, m, m, work->step, 1);
+}
+
+/* The same of low rank: with P = D^-1 W and u = R J' step,
+   step = D^-1 right - P J u and (1 + R J' P J) u = R J' D^-1 right. */
+static int low_rank_step(Work *work)
+{
+  const ConeProblem *problem = work->of;
+  int n = problem->rank;
+  double *K = work->lu, *B = K + (size_t)n * n, *of_u = B + (size_t)n * n;
+  memset(K, 0, (size_t)n * n * sizeof(double));
+  for (int b = 0; b < problem->blocks; b++) {
+    double D[9], *W = work->W + 9 * b, joined[12];
+    int i = problem->first[b], rows = problem->first[b + 1] - i;
+    memcpy(D, work->D + 9 * b, sizeof D);
+    for (int k = 0; k < rows; k++) {
+      for (int l = 0; l < rows; l++) joined[k * (rows + 1) + l] = W[3 * k + l];
+      joined[k * (rows + 1) + rows] = work->right[i + k];
+    }
+    if (!solve_dense(D, rows, 3, joined, rows + 1)) return 0;
+    for (int k = 0; k < rows; k++) {
+      memset(of_u, 0, n * sizeof(double)); /* a row of P J */
+      for (int l = 0; l < rows; l++) {
+        W[3 * k + l] = joined[k * (rows + 1) + l];
+        const double *J = work->A + (size_t)(i + l) * n;
+        if (W[3 * k + l] != 0.0)
+          for (int j = 0; j < n; j++) of_u[j] += W[3 * k + l] * J[j];
+      }
+      work->step[i + k] = joined[k * (rows + 1) + rows];
+      const double *J = work->A + (size_t)(i + k) * n;
+      for (int j = 0; j < n; j++)
+        if (J[j] != 0.0)
+          for (int l = 0; l < n; l++) K[j * n + l] += J[j] * of_u[l];
+    }
+  }
+  gathered(work, work->step, work->t);
+  product(problem->R, work->t, n, n, work->u);
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      double sum = i == j;
+      for (int k = 0; k < n; k++) sum += problem->R[i * n + k] * K[k * n + j];
+      B[i * n + j] = sum;
+    }
+  if (!solve_dense(B, n, n, work->u, 1)) return 0;
+  for (int b = 0; b < problem->blocks; b++) {
+    double moved[3];
+    int i = problem->first[b], rows = problem->first[b + 1] - i;
+    product(work->A + (size_t)i * n, work->u, rows, n, moved);
+    for (int k = 0; k < rows; k++)
+      for (int l = 0; l < rows; l++) work->step[i + k] -= work->W[9 * b + 3 * k + l] * moved[l];
   }
   return 1;
 }
@@ -209,8 +313,8 @@ static double newton(Work *work, long *iterations)
   int m = work->of->m;
   double missed = natural_map(work, work->x, work->c, work->F), size = norm(work->F, m);
   for (int n = 0; n < NEWTON_STEPS && !(missed <= work->of->tolerance); n++) {
-    newton_rows(work, work->x, work->c);
-    if (!solve_dense(work)) return missed;
+    newton_blocks(work, work->x, work->c);
+    if (!(work->of->rank ? low_rank_step(work) : dense_step(work))) return missed;
     ++*iterations;
     double share = 1.0, found = INFINITY, reached = INFINITY;
     for (int h = 0; h < HALVINGS; h++, share *= 0.5) {
@@ -230,11 +334,28 @@ static double newton(Work *work, long *iterations)
   return missed;
 }
 
-/* Factor A + diagonal into L L'. */
+/* Factor A + diagonal into L L'; of low rank (diagonal + R J' J)^-1 R. */
 static void factor(Work *work, double diagonal)
 {
-  int m = work->of->m;
+  int m = work->of->m, n = work->of->rank;
   double *L = work->factor;
+  if (n > 0) {
+    double *B = work->lu, *G = B + (size_t)n * n;
+    memset(G, 0, (size_t)n * n * sizeof(double));
+    for (int i = 0; i < m; i++)
+      for (int j = 0; j < n; j++)
+        for (int k = 0; k < n; k++)
+          G[j * n + k] += work->A[(size_t)i * n + j] * work->A[(size_t)i * n + k];
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < n; j++) {
+        B[i * n + j] = i == j ? diagonal : 0.0;
+        for (int k = 0; k < n; k++) B[i * n + j] += work->of->R[i * n + k] * G[k * n + j];
+      }
+    memcpy(L, work->of->R, (size_t)n * n * sizeof(double));
+    if (!solve_dense(B, n, n, L, n)) memset(L, 0, (size_t)n * n * sizeof(double));
+    work->diagonal = diagonal;
+    return;
+  }
   for (int i = 0; i < m; i++)
     for (int j = 0; j <= i; j++) {
       double sum = work->A[(size_t)i * m + j] + (i == j ? diagonal : 0.0);
@@ -245,8 +366,17 @@ static void factor(Work *work, double diagonal)
 
 static void solve_factored(const Work *work, double *b)
 {
-  int m = work->of->m;
+  int m = work->of->m, n = work->of->rank;
   const double *L = work->factor;
+  if (n > 0) {
+    gathered(work, b, work->t);
+    product(L, work->t, n, n, work->u);
+    for (int i = 0; i < m; i++) {
+      for (int j = 0; j < n; j++) b[i] -= work->A[(size_t)i * n + j] * work->u[j];
+      b[i] /= work->diagonal;
+    }
+    return;
+  }
   for (int i = 0; i < m; i++) {
     for (int k = 0; k < i; k++) b[i] -= L[(size_t)i * m + k] * b[k];
     b[i] /= L[(size_t)i * m + i];
@@ -301,7 +431,7 @@ static double solve(Work *work, long *iterations)
   double *start = work->trial;
   *iterations = 0;
   memcpy(start, work->x, m * sizeof(double));
-  work->regularization = REGULARIZATION;
+  work->regularization = problem->rank ? STRONGER : REGULARIZATION;
   double missed = newton(work, iterations), least = missed;
   if (missed <= problem->tolerance) {
     memcpy(best, work->x, m * sizeof(double));
@@ -316,7 +446,7 @@ static double solve(Work *work, long *iterations)
     int i = problem->first[b];
     project(problem->kind[b], work->parameter[b], work->x + i, work->y + i);
   }
-  multiply(work->A, work->y, work->g, m, work->z);
+  velocities(work, work->y, work->z);
   factor(work, weight + DAMPING);
   while (*iterations < problem->most) {
     double ratio = admm_round(work, weight);
@@ -340,22 +470,35 @@ static double solve(Work *work, long *iterations)
   return least;
 }
 
+/* Of row k of A of low rank. */
+static double diagonal_of(const ConeProblem *problem, int k)
+{
+  int n = problem->rank;
+  const double *J = problem->J + (size_t)k * n;
+  double sum = 0.0;
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) sum += J[i] * problem->R[i * n + j] * J[j];
+  return sum;
+}
+
 /* Scale a problem, solve it, and scale back. */
 static double solve_scaled(Work *work, const double *A, const double *g, const double *parameter,
                            double *x, long *iterations)
 {
   const ConeProblem *problem = work->of;
-  int m = problem->m;
+  int m = problem->m, n = problem->rank;
   for (int b = 0; b < problem->blocks; b++) {
     int i = problem->first[b], end = problem->first[b + 1];
     double sum = 0.0;
-    for (int k = i; k < end; k++) sum += A[(size_t)k * m + k];
+    for (int k = i; k < end; k++) sum += n ? diagonal_of(problem, k) : A[(size_t)k * m + k];
     double scale = sum > 0.0 ? sqrt((end - i) / sum) : 1.0;
     for (int k = i; k < end; k++) work->scale[k] = scale;
     work->parameter[b] = problem->kind[b] == 'b' ? parameter[b] / scale : parameter[b];
   }
   for (int i = 0; i < m; i++) {
-    for (int j = 0; j < m; j++)
+    for (int j = 0; j < n; j++)
+      work->A[(size_t)i * n + j] = work->scale[i] * problem->J[(size_t)i * n + j];
+    for (int j = 0; n == 0 && j < m; j++)
       work->A[(size_t)i * m + j] = work->scale[i] * A[(size_t)i * m + j] * work->scale[j];
     work->g[i] = work->scale[i] * g[i];
     work->x[i] = x[i] / work->scale[i];
@@ -367,7 +510,7 @@ static double solve_scaled(Work *work, const double *A, const double *g, const d
 
 size_t cone_numbers(int m, int blocks)
 {
-  return 3 * (size_t)m * m + 13 * (size_t)m + blocks + 1;
+  return 3 * (size_t)m * m + 15 * (size_t)m + 19 * (size_t)blocks + 1;
 }
 
 double solve_cone_problem(const ConeProblem *problem, const double *A, const double *g,
@@ -382,6 +525,10 @@ double solve_cone_problem(const ConeProblem *problem, const double *A, const dou
   work.before = next; /* of twice the size, as right: the second half is kept for longer */
   work.right = next + 2 * m;
   work.parameter = next + 4 * m;
+  work.D = work.parameter + problem->blocks;
+  work.W = work.D + 9 * (size_t)problem->blocks;
+  work.t = work.W + 9 * (size_t)problem->blocks; /* of m numbers each, more than their rank */
+  work.u = work.t + m;
   return solve_scaled(&work, A, g, parameter, x, iterations);
 }
 

@@ -9,10 +9,12 @@ enum { MAX_CONE_ROWS = 768 };
 
 typedef struct {
   int m, blocks, coulomb;
-  const char *kind; /* of each block: e, p, b or c; see cones.c */
-  const int *first; /* its first row, and m after the last block */
-  double tolerance; /* what velocities may miss */
-  long most;        /* iterations */
+  const char *kind;    /* of each block: e, p, b or c; see cones.c */
+  const int *first;    /* its first row, and m after the last block */
+  double tolerance;    /* what velocities may miss */
+  long most;           /* iterations */
+  int rank;            /* n where A = J R J', else 0; for 2 n <= m this is faster */
+  const double *J, *R; /* (m, n); (n, n) symmetric */
 } ConeProblem;
 
 /* The first row of each block, in `first` (blocks + 1), and their number of rows in all; -1 for an
@@ -22,7 +24,7 @@ int cone_rows(const char *kinds, ptrdiff_t blocks, int *first);
 /* How many numbers of memory a problem of m rows is solved in. */
 size_t cone_numbers(int m, int blocks);
 
-/* Impulses x (m) with c = A x + g, A (m x m), that satisfy every block, from those given in x.
+/* Impulses x (m) with c = A x + g, A (m x m, NULL with J and R), that satisfy every block, from those given in x.
    What velocities miss; iterations are counted. */
 double solve_cone_problem(const ConeProblem *problem, const double *A, const double *g,
                           const double *parameter, double *x, long *iterations, double *memory);

@@ -10,7 +10,7 @@ import argparse
 import collections
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ from rbda_ros.node.parameters import declare_list
 from rbda_ros.node.robot_file import urdf_and_loops
 from rbda_ros.node.spin import init, join_xacro_arguments, spin
 from rbda_ros.robot.robot import Robot, load_robot
+from rbda_ros.simulation.collision_shapes import collision_shapes
+from rbda_ros.simulation.ground_contacts import Plane, Shape, clearance
 from rbda_ros.simulation.simulator import Simulator
 from rbda_ros.spatial import Array
 from rbda_ros.srv import SetSpeed
@@ -367,17 +369,7 @@ def main(argv: Sequence[str]) -> int:
     signals = init(argv)
     try:
         xacro = dict(given.xacro or ())
-        robot = load_robot(
-            given.robot,
-            given.loops,
-            floating_base=given.floating_base,
-            xacro_arguments=xacro,
-        )
-        simulator = Simulator(robot, given.dt, integrator=given.integrator)
-        if given.seed is not None:
-            simulator.reset(seed=given.seed)
-        simulator.step()  # have it compiled before time begins
-        simulator.reset() if given.seed is None else simulator.reset(seed=given.seed)
+        simulator = _simulator(given, xacro)
         description, _ = urdf_and_loops(given.robot, given.loops, xacro)
         node = SimulatedRobot(simulator, description)
     except (InputError, ModelError) as error:
@@ -386,6 +378,40 @@ def main(argv: Sequence[str]) -> int:
         return 1
     spin(node, Future(), signals)
     return 0
+
+
+def _simulator(given: argparse.Namespace, xacro: Mapping[str, str]) -> Simulator:
+    """The robot of the command line at its start, compiled."""
+    robot = load_robot(
+        given.robot, given.loops, floating_base=given.floating_base, xacro_arguments=xacro
+    )
+    ground, shapes = Plane(given.ground_normal, given.ground_height), []
+    if given.ground or given.contact:
+        shapes = _touching(robot, given, xacro)
+    simulator = Simulator(
+        robot, given.dt, integrator=given.integrator, contacts=shapes, ground=ground
+    )
+    simulator.reset(seed=given.seed)
+    q, qd = simulator.q, simulator.qd
+    simulator.step()  # have it compiled before time begins
+    if shapes and robot.floating_base:
+        height = given.drop - clearance(robot, q, shapes, ground)
+        q[:3] += height * np.asarray(ground.normal) / np.linalg.norm(ground.normal)
+    simulator.reset(q, qd)
+    return simulator
+
+
+def _touching(robot: Robot, given: argparse.Namespace, xacro: Mapping[str, str]) -> list[Shape]:
+    """Shapes of the links that touch the ground; those that are named, or all that move."""
+    shapes = collision_shapes(
+        given.robot, given.contact, given.friction, given.restitution, xacro_arguments=xacro
+    )
+    if not given.contact:
+        places = robot.tree.spanning.links
+        shapes = [shape for shape in shapes if places[shape.link].body]
+    if not shapes:
+        raise InputError("--ground: no link that moves has a <collision> element; add some")
+    return shapes
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -406,5 +432,39 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--integrator", default="euler", help="euler, rk4 or midpoint")
     parser.add_argument(
         "--seed", type=int, help="seed of a random start position (default: start at the assembly)"
+    )
+    ground = parser.add_argument_group(
+        "ground",
+        "A plane that <collision> elements touch: boxes, spheres, capsules and cylinders. A"
+        " floating base starts where the lowest of them touches it.",
+    )
+    ground.add_argument("--ground", action="store_true", help="all links touch the ground")
+    ground.add_argument(
+        "--contact",
+        metavar="LINK",
+        action="append",
+        help="only this link touches it; give the option once for each link",
+    )
+    ground.add_argument("--friction", type=float, default=0.8, help="Coulomb's coefficient")
+    ground.add_argument(
+        "--restitution", type=float, default=0.0, help="of the velocity that is left, 0 to 1"
+    )
+    ground.add_argument(
+        "--ground-normal",
+        metavar=("X", "Y", "Z"),
+        type=float,
+        nargs=3,
+        default=(0.0, 0.0, 1.0),
+        help="in world axes, of any length: a slope",
+    )
+    ground.add_argument(
+        "--ground-height",
+        metavar="H",
+        type=float,
+        default=0.0,
+        help="along the normal over the world's origin [m]",
+    )
+    ground.add_argument(
+        "--drop", metavar="H", type=float, default=0.0, help="start higher than that by H [m]"
     )
     return parser

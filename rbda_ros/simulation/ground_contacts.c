@@ -10,7 +10,7 @@
 static const double RECOVERY = 0.2, MAX_RECOVERY = 0.3;
 static const double TOLERANCE = 1e-9; /* of velocities [m/s] */
 static const double UNSOLVED = 1e-3;  /* what velocities may miss at most [m/s] */
-static const long MAX_ITERATIONS = 200;
+static const long MAX_ITERATIONS = 1000;
 
 /* One point at one state. */
 typedef struct {
@@ -153,12 +153,19 @@ bool contact_impulses(const Contacts *contacts, const TouchingBodies *bodies, do
     for (int c = 0; c < count; c++)
       if (acts[c]) number[active++] = c;
     int m = 3 * active;
+    bool many = 2 * n <= m; /* Y has the wrenches of unit impulses on the bodies, then */
     for (int a = 0; a < active; a++) {
       const Place *place = &places[number[a]];
       for (int k = 0; k < 3; k++) {
         double wrench[6] = {0.0}, *y = Y + (3 * a + k) * n;
         const double *axis = place->axes + 3 * k;
         add_wrench(place, axis, 1.0, wrench);
+        x[3 * a + k] = h * dot(axis, forces + 3 * number[a]);
+        if (many) {
+          memset(y, 0, n * sizeof(double));
+          memcpy(y + 6 * place->body, wrench, sizeof wrench);
+          continue;
+        }
         for (int i = 0; i < n; i++) {
           const double *row = bodies->response + (int64_t)i * n + 6 * place->body;
           y[i] = dot(row, wrench) + dot(row + 3, wrench + 3);
@@ -169,7 +176,6 @@ bool contact_impulses(const Contacts *contacts, const TouchingBodies *bodies, do
           for (int l = 0; l < 3; l++)
             A[(3 * b + l) * m + 3 * a + k] = A[(3 * a + k) * m + 3 * b + l] = u[l];
         }
-        x[3 * a + k] = h * dot(axis, forces + 3 * number[a]);
       }
       along_axes(place, bodies->after, g + 3 * a);
       g[3 * a + 2] += place->bound;
@@ -178,14 +184,21 @@ bool contact_impulses(const Contacts *contacts, const TouchingBodies *bodies, do
       first[a] = 3 * a;
     }
     first[active] = m;
-    ConeProblem problem = {m, active, 1, kind, first, TOLERANCE, MAX_ITERATIONS};
+    ConeProblem problem = {
+        m, active, 1, kind, first, TOLERANCE, MAX_ITERATIONS, many ? n : 0, Y, bodies->response};
     long iterations;
     double missed = solve_cone_problem(&problem, A, g, friction, x, &iterations, rest);
     if (!(missed <= UNSOLVED)) return false;
     memcpy(velocities, bodies->after, n * sizeof(double));
+    memset(impulses, 0, n * sizeof(double));
+    double *gained = many ? impulses : velocities;
     for (int k = 0; k < m; k++)
-      for (int i = 0; i < n; i++) velocities[i] += x[k] * Y[k * n + i];
+      for (int i = 0; i < n; i++) gained[i] += x[k] * Y[k * n + i];
+    for (int i = 0; many && i < n; i++)
+      for (int j = 0; j < n; j++)
+        velocities[i] += bodies->response[(int64_t)i * n + j] * impulses[j];
   }
+  memset(impulses, 0, n * sizeof(double));
   memset(forces, 0, 3 * count * sizeof(double));
   for (int a = 0; a < active; a++) {
     const Place *place = &places[number[a]];

@@ -194,6 +194,17 @@ def contact_points(robot: Robot, shapes: Sequence[Shape], ground: Ground) -> Con
     )
 
 
+def clearance(robot: Robot, q: Array, shapes: Sequence[Shape], ground: Plane) -> float:
+    """Smallest distance of shapes from a plane at a position (nq,); negative if inside [m]."""
+    normal, _ = _ground(ground)
+    distances = [np.inf]
+    for shape in shapes:
+        spheres, pose = shape.spheres(), robot.frame_pose(q, shape.link)
+        centers = spheres[:, :3] @ pose[:3, :3].T + pose[:3, 3]
+        distances.extend(centers @ normal[:3] - normal[3] - spheres[:, 3])
+    return float(min(distances))
+
+
 def _ground(ground: Ground) -> tuple[Array, Array | None]:
     if isinstance(ground, Plane):
         normal = np.asarray(ground.normal, float)

@@ -1,6 +1,7 @@
 """`rbda_ros simulate` as a process: efforts in, joint states out."""
 
 import numpy as np
+from nav_msgs.msg import Odometry
 from rbda_ros.srv import SetSpeed
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
@@ -18,10 +19,27 @@ URDF = """<robot name="arm"><link name="base"/>
 HOLD = 9.81 * 0.5  # [N m] at zero
 
 
-def simulate(graph, *ros_args):
-    file = graph.folder / "arm.urdf"
-    file.write_text(URDF)
-    return graph.run("simulate", str(file), "--ros-args", *ros_args)
+# A box with an arm on it, too light to turn the box in its fall.
+CART = """<robot name="cart"><link name="box"><inertial><mass value="20"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><geometry><box size="0.6 0.2 0.1"/></geometry></collision></link>
+  <link name="rod"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>
+    <inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="hinge" type="continuous"><parent link="box"/><child link="rod"/>
+    <origin xyz="0 0 0.05"/><axis xyz="0 -1 0"/><limit effort="100" velocity="100"/></joint>
+  </robot>"""
+
+
+def simulate(graph, *ros_args, urdf=URDF, options=()):
+    file = graph.folder / "robot.urdf"
+    file.write_text(urdf)
+    return graph.run("simulate", str(file), *options, "--ros-args", *ros_args)
+
+
+def height_and_speed(odometry):
+    moved, turning = odometry.twist.twist.linear, odometry.twist.twist.angular
+    rates = [moved.x, moved.y, moved.z, turning.x, turning.y, turning.z]
+    return odometry.pose.pose.position.z, float(np.abs(rates).max())
 
 
 def test_it_falls_holds_pauses_and_starts_anew(graph):
@@ -137,6 +155,68 @@ def test_motors_that_failed_give_nothing(graph):
         (angle,), (rate,) = state.position, state.velocity
         assert abs(0.5 * 0.25 * rate**2 + HOLD * np.sin(angle)) < 0.02 * HOLD
     assert program.stop() == 0
+
+
+def test_it_falls_on_the_ground_and_stands(graph):
+    options = ["--floating-base", "--ground", "--drop", "0.2"]
+    parameters = ["publish_clock:=true", "stiffness:=50.0", "damping:=3.0"]
+    program = simulate(
+        graph, *(word for each in parameters for word in ("-p", each)), urdf=CART, options=options
+    )
+    client = graph.client()
+    seen, states = client.listen(Odometry, "odom"), client.listen(JointState, "joint_states")
+    commands = client.publisher(JointState, "simulated_robot/motor_commands")
+    command = JointState(name=["hinge"], position=[0.3], velocity=[0.0])
+
+    def stands():
+        commands.publish(command)
+        if min(len(seen), len(states)) < 200:
+            return False
+        return max(height_and_speed(seen[-1])[1], abs(states[-1].velocity[0])) < 1e-4
+
+    client.until(stands)
+    fall = [each for each in seen if seconds(each.header.stamp) < 0.15]
+    for each in fall:  # 0.2 m take 0.202 s
+        time, (height, _) = seconds(each.header.stamp), height_and_speed(each)
+        assert abs(height - 0.25 + 0.5 * 9.81 * time**2) < 0.01 * 9.81 * time + 1e-6
+    height, _ = height_and_speed(seen[-1])
+    assert abs(height - 0.05) < 1e-4
+    # The base does not give way: the arm sags by its weight over the stiffness, no more.
+    sag = 9.81 * 0.1 * np.cos(0.3) / 50.0
+    assert abs(states[-1].position[0] - 0.3 + sag) < 2e-3
+    assert program.stop() == 0
+
+
+def test_it_slides_down_a_slope(graph):
+    angle, friction = 0.3, 0.1
+    normal = [str(np.sin(angle)), "0", str(np.cos(angle))]
+    options = ["--floating-base", "--contact", "box", "--friction", str(friction)]
+    simulate(
+        graph,
+        *("-p", "publish_clock:=true"),
+        urdf=CART.replace("0.1 0 0", "0 0 0"),
+        options=[*options, "--ground-normal", *normal],
+    )
+    client = graph.client()
+    seen = client.listen(Odometry, "odom")
+    client.until(lambda: seen and seconds(seen[-1].header.stamp) > 3.0)
+    x, times = (
+        np.array([read(each) for each in seen if seconds(each.header.stamp) > 1.0])
+        for read in (lambda at: at.pose.pose.position.x, lambda at: seconds(at.header.stamp))
+    )
+    acceleration = 2.0 * np.polyfit(times, x, 2)[0]
+    along = 9.81 * (np.sin(angle) - friction * np.cos(angle))
+    assert abs(acceleration / (along * np.cos(angle)) - 1.0) < 0.01
+
+
+def test_ground_that_nothing_touches_is_explained(graph):
+    for options, why in (
+        (["--ground"], "no link that moves has a <collision> element"),
+        (["--contact", "foot"], "there is no 'foot'; use some of base, rod"),
+        (["--ground", "--integrator", "rk4"], "no link that moves"),
+    ):
+        assert simulate(graph, options=options).wait() == 1
+        assert why in graph.logs()
 
 
 def test_a_transform_is_the_pose_of_the_odometry():

@@ -151,38 +151,85 @@ def hopper():
     return robot, [Sphere(link, 0.02, friction=0.6, restitution=0.2) for link in links]
 
 
-def test_step_is_that_of_the_friction_solver():
-    """Through loops: the step is `Robot.frictional_step`'s."""
+def points_on_the_ground(robot, q, links, corners):
+    """Points about links (link, xyz) that are all at the same height."""
+    origins = [robot.frame_pose(q, link) for link in links]
+    height = min(pose[2, 3] for pose in origins) - 0.02
+    points = []
+    for link, pose in zip(links, origins, strict=True):
+        for turn in 2.0 * np.pi * np.arange(corners) / corners:
+            way = [0.04 * np.cos(turn), 0.03 * np.sin(turn), height - pose[2, 3]]
+            points.append((link, tuple(pose[:3, :3].T @ way)))
+    return height, points
+
+
+def random_touches(corners, down):
+    """A robot with loops on two links, thrown: simulator before the step, and its arguments."""
     robot, _ = hopper()
     links = [name for name, at in robot.tree.spanning.links.items() if at.body][-2:]
-    points = [(link, (0.02 * k, 0.01, -0.03)) for k, link in enumerate(links)]
-    shapes = [Point(link, xyz, friction=0.5) for link, xyz in points]
-    sim = Simulator(robot, 1e-3, friction=False, limits=False, contacts=shapes)
-    motors, independent = list(robot.actuated_coordinates), list(robot.independent_coordinates)
+    motors = list(robot.actuated_coordinates)
     rng = np.random.default_rng(5)
     for _ in range(20):
         state = robot.random_state(rng)
         q, yd = state.q.copy(), state.yd.copy()
-        yd[3:6] = 0.0  # its axes do not turn: both are semi-implicit in the same coordinates
-        heights = np.array([(robot.frame_pose(q, link) @ [*xyz, 1.0])[2] for link, xyz in points])
-        q[2] -= heights.min()
-        contacts = [
-            FrictionContact(link, xyz, friction=0.5, distance=height - heights.min())
-            for (link, xyz), height in zip(points, heights, strict=True)
-        ]
-        spanning = np.zeros(robot.nv)
+        yd[3:6] = 0.0  # its axes do not turn: no matter whose they are
+        yd[:3] -= down * robot.frame_pose(q, robot.links[0])[2, :3]
+        height, points = points_on_the_ground(robot, q, links, corners)
+        q[2] -= height
+        shapes = [Point(link, xyz, friction=0.5) for link, xyz in points]
+        sim = Simulator(robot, 1e-3, friction=False, limits=False, contacts=shapes)
         limit = robot.limits.effort[motors]
-        spanning[motors] = np.clip(rng.normal(0.0, 1.0, len(motors)), -limit, limit)
-        tau = robot.generalized_force(q, spanning)
+        efforts = np.clip(rng.normal(0.0, 1.0, len(motors)), -limit, limit)
+        spanning = np.zeros(robot.nv)
+        spanning[motors] = efforts
+        sim.reset(q, yd)
+        yield sim, points, q, yd, efforts, robot.generalized_force(q, spanning)
+
+
+def velocity_of_way(robot, q, end):
+    """yd of a step of 1 ms, in the axes of its start."""
+    way = robot.difference(q, end)[list(robot.independent_coordinates)] / 1e-3
+    base = robot.frame_pose(q, robot.links[0])[:3, :3]
+    way[:3] = base.T @ (end - q)[:3] / 1e-3  # along a straight line
+    return way
+
+
+def test_step_is_that_of_the_friction_solver():
+    """Through loops: the step is `Robot.frictional_step`'s."""
+    for sim, points, q, yd, efforts, tau in random_touches(1, 0.0):
+        robot = sim.robot
+        contacts = [FrictionContact(link, xyz, friction=0.5) for link, xyz in points]
         without = {"joint_limits": False, "joint_friction": False}
         step = robot.frictional_step(q, yd, tau, contacts, 1e-3, **without)
-        sim.reset(q, yd)
-        sim.step(spanning[motors])
+        sim.step(efforts)
         np.testing.assert_allclose(sim.contact_forces, step.forces, rtol=1e-6, atol=1e-5)
-        way = robot.difference(q, sim.q)[independent] / 1e-3
-        base = robot.frame_pose(q, robot.links[0])[:3, :3]
-        way[:3] = base.T @ (sim.q - q)[:3] / 1e-3  # along a straight line
-        np.testing.assert_allclose(way, step.yd, atol=1e-7)
+        np.testing.assert_allclose(velocity_of_way(robot, q, sim.q), step.yd, atol=1e-7)
+
+
+def test_coulombs_law_holds_at_many_points_of_few_bodies():
+    """Forces are not determined there: what they are satisfies the laws of motion and friction."""
+    touched = 0
+    for sim, points, q, yd, efforts, tau in random_touches(6, 1.0):
+        robot, h = sim.robot, 1e-3
+        sim.step(efforts)
+        after = velocity_of_way(robot, q, sim.q)
+        force = tau - robot.bias_force(q, yd)
+        for (link, xyz), f in zip(points, sim.contact_forces, strict=True):
+            pose, jacobian = robot.frame_pose(q, link), robot.jacobian(q, link)
+            arm = pose[:3, :3] @ xyz
+            J = jacobian[:3] + np.cross(jacobian[3:].T, arm).T
+            force += J.T @ f
+            v, slip = J @ after, np.linalg.norm((J @ after)[:2])
+            assert v[2] > -1e-6
+            assert f[2] >= 0.0
+            assert np.linalg.norm(f[:2]) <= (0.5 + 1e-9) * f[2] + 1e-9
+            assert f[2] * h * v[2] < 1e-8
+            if f[2] * slip > 1e-6:
+                np.testing.assert_allclose(f[:2], -0.5 * f[2] * v[:2] / slip, atol=1e-4 * f[2])
+            touched += f[2] > 0.0
+        change = robot.mass_matrix(q) @ (after - yd) / h
+        np.testing.assert_allclose(change, force, atol=1e-6 * np.abs(change).max())
+    assert touched > 40
 
 
 def test_results_do_not_depend_on_batch_and_threads():

@@ -1,14 +1,16 @@
-"""Andrews' squeezer, a planar mechanism of seven bodies and three loops, against its publication.
-
-Hairer and Wanner, "Solving Ordinary Differential Equations II", Sec. VII.7; positions after 0.03 s
-from the Test Set for Initial Value Problem Solvers.
-"""
+"""Motions of mechanisms with loops against published ones."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
 
 from rbda_ros import Simulator, load_robot
+
+# Andrews' squeezer, a planar mechanism of seven bodies and three loops. Hairer and Wanner, "Solving
+# Ordinary Differential Equations II", Sec. VII.7; positions after 0.03 s from the Test Set for
+# Initial Value Problem Solvers.
 
 # Where each body's joint is on its parent; its mass, inertia about its center, and center of mass.
 BODIES = {
@@ -85,3 +87,100 @@ def test_squeezer_arrives_where_it_was_published():
     sim.step([0.033], steps=3000)
     end = [END[name] for name in robot.joint_names]
     np.testing.assert_allclose(sim.q, end, atol=1e-7)
+
+
+# N four-bars side by side, the benchmark A02 of the IFToMM library of computational benchmarks:
+# uniform bars of 1 m and 1 kg, cranks upright at the start, their ends at 1 m/s. Where the cranks
+# are horizontal the mechanism has N + 1 freedoms for an instant.
+# https://www.iftomm-multibody.org/benchmark, problem A02.
+
+# Of two four-bars after 10 s, the end of the first crank: x, y and their rates, as converged in
+# EXUDYN (TestModels/fourBarMechanismIftomm.py) with steps of 0.25 and 0.125 ms; its integrator is
+# of second order.
+TWO_STEPS = np.array(
+    [
+        [0.3284552113, 0.9445195467, 1.423045728, -0.4948619021],
+        [0.3284573768, 0.9445187937, 1.423050003, -0.4948670827],
+    ]
+)
+# Of forty four-bars, x and y of the same point at 3, 4 and 5 s: the library's own reference
+# solution (A02_solution_data.txt, made with ADAMS).
+FORTY = {
+    3.0: (-3.38518e-01, -9.40960e-01),
+    4.0: (6.93421e-02, 9.97593e-01),
+    5.0: (-5.40191e-01, -8.41543e-01),
+}
+
+
+def four_bars(count):
+    links, constraints = ['<link name="ground"/>'], []
+
+    def bar(name, parent, xyz, center, inertia):
+        links.append(
+            f"""<link name="{name}"><inertial><origin xyz="{center}"/><mass value="1"/>
+            <inertia {inertia} iyy="{1 / 12}" ixy="0" ixz="0" iyz="0"/></inertial></link>
+            <joint name="{name}" type="continuous"><parent link="{parent}"/><child link="{name}"/>
+            <origin xyz="{xyz}"/><axis xyz="0 1 0"/></joint>"""
+        )
+
+    for k in range(count + 1):
+        bar(f"crank_{k}", "ground", f"{k} 0 0", "0 0 0.5", f'ixx="{1 / 12}" izz="0"')
+    for k in range(count):
+        bar(f"coupler_{k}", f"crank_{k}", "0 0 1", "0.5 0 0", f'ixx="0" izz="{1 / 12}"')
+        constraints.append(
+            {
+                "name": f"tie_{k}",
+                "type": "revolute",
+                "axis": [0, 1, 0],
+                "predecessor": {"link": f"coupler_{k}", "xyz": [1, 0, 0]},
+                "successor": {"link": f"crank_{k + 1}", "xyz": [0, 0, 1]},
+            }
+        )
+    loops = {"independent_joints": ["crank_0"], "constraints": constraints}
+    return load_robot(f'<robot name="four_bars">{"".join(links)}</robot>', loops)
+
+
+def end_of_crank(sim):
+    """x, y of the end of the first crank, and their rates."""
+    j = sim.robot.joint_names.index("crank_0")
+    angle, rate = sim.q[j], sim.qd[j]
+    x, y = np.sin(angle), np.cos(angle)
+    return np.array([x, y, y * rate, -x * rate])
+
+
+def cranks_alone(count):
+    """The angle of the cranks by time: a pendulum upside down, as all couplers stay horizontal."""
+    inertia, moment = (count + 1) / 3.0 + count, (count + 1) / 2.0 + count
+    return solve_ivp(
+        lambda _, s: [s[1], 9.81 * moment / inertia * np.sin(s[0])],
+        (0.0, 10.0),
+        [0.0, 1.0],
+        method="DOP853",
+        dense_output=True,
+        rtol=1e-13,
+        atol=1e-14,
+    ).sol
+
+
+def test_two_four_bars_move_as_published_through_singular_positions():
+    robot, angle = four_bars(2), cranks_alone(2)
+    sim = Simulator(robot, 1e-3, integrator="rk4")
+    sim.reset(qd=[1.0])
+    before = sum(robot.energy(sim.q, sim.qd))
+    j = robot.joint_names.index("crank_0")
+    for k in range(1, 101):
+        sim.step(steps=100)
+        assert sim.q[j] == pytest.approx(angle(k / 10.0)[0], abs=1e-5)
+    coarse, fine = TWO_STEPS
+    np.testing.assert_allclose(end_of_crank(sim), fine + (fine - coarse) / 3.0, atol=5e-6)
+    assert sum(robot.energy(sim.q, sim.qd)) == pytest.approx(before, abs=1e-4)
+    assert sim.q[j] > 10.0 * np.pi  # past twenty singular positions
+
+
+@pytest.mark.nightly
+def test_forty_four_bars_move_as_published():
+    sim = Simulator(four_bars(40), 1e-3, integrator="rk4")
+    sim.reset(qd=[1.0])
+    for time, published in FORTY.items():
+        sim.step(steps=round((time - sim.time) / sim.dt))
+        np.testing.assert_allclose(end_of_crank(sim)[:2], published, atol=1e-3)  # that asked there
