@@ -103,9 +103,10 @@ def run(args: argparse.Namespace) -> int:
         return 2
     print(f"wrote {', '.join(str(path) for path in report.files)}")
     print(f"functions: {', '.join(report.functions)}")
+    closed = f"loops are closed by at most {report.evaluations} evaluations of a kernel"
     print(
         f"workspace {report.workspace} bytes; work arrays on the stack {report.stack} at most;"
-        f" loops are closed by at most {report.evaluations} evaluations of a kernel"
+        f" {closed if robot.has_loops else 'there are no loops to close'}"
     )
     if args.float32:
         _print_error(robot, report)

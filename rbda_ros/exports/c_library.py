@@ -149,6 +149,7 @@ def export_robot(
     name = c_identifier(folder.resolve().name) if name is None else name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise InputError(f"{name!r} is no C identifier; use letters, digits and _")
+    functions, frames = list(dict.fromkeys(functions)), list(dict.fromkeys(frames))
     known = function_names()
     unknown = [each for each in functions if each not in known]
     if unknown or not functions:
@@ -157,6 +158,9 @@ def export_robot(
     about_frames = [each for each in functions if _is_about_frames(each)]
     if about_frames and not frames:
         raise InputError(f"{', '.join(about_frames)} is about frames: name links with --frames")
+    if about_frames:
+        _check_frame_names(frames)
+    _check_robot(robot, functions)
     if unknown_terms := sorted(set(terms) - set(TERMS)):
         raise InputError(f"terms: {', '.join(unknown_terms)}; there are {', '.join(TERMS)}")
     load = None if payload is None else _load(robot, payload)
@@ -185,6 +189,31 @@ def export_robot(
     for path, text in zip(report.files, (header, source, example, cmake_text(name)), strict=True):
         path.write_text(text, encoding="utf-8")
     return report
+
+
+def _check_frame_names(frames: Sequence[str]) -> None:
+    """Reject frames whose functions would have one name."""
+    called: dict[str, list[str]] = {}
+    for frame in frames:
+        called.setdefault(c_identifier(frame), []).append(frame)
+    for identifier, alike in called.items():
+        if len(alike) > 1:
+            raise InputError(
+                f"frames {', '.join(alike)} are all called {identifier} in C; export them in"
+                " libraries of their own"
+            )
+
+
+def _check_robot(robot: Robot, functions: Collection[str]) -> None:
+    """Reject functions about motors, or joints, that the robot does not have."""
+    of_motors = [each for each in functions if each in MOTION and each != "observer"]
+    if of_motors and not robot.actuated_joint_names:
+        raise InputError(
+            f"{', '.join(of_motors)}: {robot.name} has no motors; name them in the loop file, as"
+            " actuated_joints"
+        )
+    if "observer" in functions and not robot.ny:
+        raise InputError(f"observer: {robot.name} has no joint that moves; leave it out")
 
 
 def _is_about_frames(name: str) -> bool:
@@ -275,6 +304,12 @@ def _workspace_size(builder: Builder) -> int:
     return size * (2 * builder.robot.nq + 5 + payload + builder.memory) + 16
 
 
+def _closing_bound(builder: Builder) -> str:
+    if not builder.robot.has_loops:
+        return "There are no loops to close."
+    return f"Loops are closed by {builder.evaluations} evaluations of a kernel at most."
+
+
 def _largest_work(builder: Builder) -> int:
     plans = (*builder.plans.values(), *builder.public.values())
     return max((plan.work for plan in plans), default=0)
@@ -301,7 +336,7 @@ def _header(builder: Builder) -> str:
         f" is {upper}_OK. Arrays of one call must not overlap; matrices are stored row by row.",
         f"A workspace has {_workspace_size(builder)} bytes; work arrays on"
         f" the stack have {bits * _largest_work(builder)} bytes at most, beside locals of the"
-        f" compiler's. Loops are closed by {builder.evaluations} evaluations of a kernel at most.",
+        f" compiler's. {_closing_bound(builder)}",
         "Compile with -ffp-contract=off for the same bits as Python's (see docs/real_time.md).",
         "",
         f"Positions q: {_entries(_position_names(robot))}.",

@@ -149,13 +149,13 @@ def _add_conversion(
     efforts = builder.kernel("converted_efforts", acting, label=label)
     has_loops = robot.has_loops
     memory = Memory(builder)
-    sizes = {"q": nq, "next": nq, "known": max(len(entries), ny), "values": len(entries)}
+    sizes = {"q": nq, "known": max(len(entries), ny), "values": len(entries)}
     sizes |= {"yd": ny, "ydd": ny, "qd": nv, "qdd": nv, "spanning": nv, "tau": ny, "missed": ny}
     sizes |= {"conditioning": max(k.program.outputs[1].size for k in (velocity, acceleration))}
     sizes |= {"on_targets": len(acting)}
     if has_loops:
         closure = builder.kernel("closure", entries, label=label)
-        sizes |= {"phi": closure.program.outputs[1].size}
+        sizes |= {"next": nq, "phi": closure.program.outputs[1].size}
     for each, size in sizes.items():
         memory.take(each, size)
     count = len(given.names)

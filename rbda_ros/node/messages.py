@@ -198,17 +198,18 @@ def with_base(base: Vector | None, joints: Vector) -> Vector:
 
 
 def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vector:
-    """Forces on every coordinate of the spanning tree, from efforts on some joints."""
-    place = robot.coordinates.velocities
-    unknown = [name for name in names if name not in robot.joint_names]
+    """Forces on every coordinate of the spanning tree, from efforts on some of them, by name."""
+    base = robot.coordinates.base_nv
+    place = {name: base + k for k, name in enumerate(robot.coordinate_names[base:])}
+    unknown = [name for name in names if name not in place]
     if unknown or len(set(names)) < len(names):
         raise RefusalError(
             Reason.MISNAMED,
             f"effort_joint_names: {listed(unknown or names)}; name joints of '{robot.name}', "
-            f"each once: {listed(robot.joint_names)}",
+            f"each once: {listed(place)}",
         )
     tau = np.zeros(robot.nv)
-    tau[[place[name].start for name in names]] = efforts
+    tau[[place[name] for name in names]] = efforts
     return tau
 
 
@@ -316,11 +317,15 @@ def six(what: str, twist: Twist | Accel) -> Vector:
 
 
 def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
-    """Write the acceleration of every joint, and of the base, of a spanning one (nv,)."""
-    of_base, of_joints = np.split(qdd, [robot.coordinates.base_nv])
+    """Write the acceleration of every joint, and of the base, of a spanning one (nv,).
+
+    A joint of several coordinates has a name and a number for each of them.
+    """
+    base_nv = robot.coordinates.base_nv
+    of_base, of_joints = np.split(qdd, [base_nv])
     base = response.base_acceleration
     fill(base.linear, base.angular, of_base if robot.floating_base else np.zeros(6))
-    response.joint_names = robot.joint_names
+    response.joint_names = robot.coordinate_names[base_nv:]
     response.acceleration = sequence(of_joints)
 
 

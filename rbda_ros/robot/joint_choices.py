@@ -122,7 +122,7 @@ def closes_by_newton(tree: ClusterTree, known: Iterable[int]) -> bool:
 def check_names(tree: ClusterTree, names: Iterable[str]) -> None:
     """Refuse names that are no moving joints."""
     joints = tree.coordinates.joints
-    unknown = sorted(set(names) - set(joints))
+    unknown = sorted(map(str, set(names) - set(joints)))
     if unknown:
         raise InputError(
             f"{tree.description.name} has no moving joint {listed(unknown)};"

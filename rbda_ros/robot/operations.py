@@ -254,7 +254,7 @@ def _dispatch(record: Operation) -> Any:
 
     @functools.wraps(record.function)
     def read_and_evaluate(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if "yd" in kwargs and "qd" in signature.parameters:
+        if "yd" in kwargs and "qd" not in kwargs and "qd" in signature.parameters:
             kwargs["qd"] = self._inputs.vector("yd", kwargs.pop("yd"), self.ny)
         record.function(self, *args, **kwargs)  # which raises TypeError where these are too many
         bound = signature.bind(self, *args, **kwargs)

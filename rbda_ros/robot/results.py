@@ -114,7 +114,7 @@ class ForwardDynamicsDerivatives(Derivatives):
 
 @dataclass(frozen=True, eq=False)
 class RobotLimits:
-    """Bounds of a robot's joints; infinite where the description has none.
+    """Bounds of a robot's joints; infinite where the description has none. Arrays are read-only.
 
     Attributes:
         lower, upper: (nq,) of the spanning position [rad, m]; infinite for quaternions and for
@@ -142,7 +142,10 @@ def limits_of(tree: ClusterTree) -> RobotLimits:
         upper += [limits.upper if bounded else np.inf] * nq
         velocity += [limits.velocity] * nv
         effort += [limits.effort] * nv
-    return RobotLimits(*map(np.array, (lower, upper, velocity, effort)))
+    arrays = [np.array(each) for each in (lower, upper, velocity, effort)]
+    for array in arrays:
+        array.flags.writeable = False
+    return RobotLimits(*arrays)
 
 
 def clusters_of(tree: ClusterTree) -> tuple[Cluster, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -184,6 +184,7 @@ class Robot(Operations):
         self.links: tuple[str, ...] = tuple(tree.spanning.links)
         self.frames: tuple[str, ...] = self.links
         self.gravity: Array = np.array(tree.gravity)
+        self.gravity.flags.writeable = False
         self.has_loops: bool = tree.has_loops
         self.independent_coordinates: tuple[int, ...] = tree.independent
         self.actuated_coordinates: tuple[int, ...] = tree.actuated
@@ -289,7 +290,10 @@ class Robot(Operations):
         wanted = [*operations] or [n for n, each in OPERATIONS.items() if not each.of_frame]
         kernels = [] if operations else self.traced_kernels()
         for each in wanted:
-            name, *frame = (each,) if isinstance(each, str) else each
+            named = (each,) if isinstance(each, str) else each
+            if not isinstance(named, tuple) or len(named) not in (1, 2):
+                raise InputError(f"prepare: {each!r}; give a name, or (name, frame)")
+            name, *frame = named
             kernels += self._kernels_of(str(name), *frame)
         if self.tree.has_loops:
             kernels.append(self._kernels.get("loop_state"))
@@ -365,8 +369,9 @@ class Robot(Operations):
             if isinstance(found, core.Rejection):
                 self._reject_position(position)
             yd = np.zeros(self.ny) if qd is None else self._inputs.velocity(qd)
-            found = found[0], contiguous(yd), *found[2:]
+            found = found[0], contiguous(yd).copy(), *found[2:]
         position, yd, residual, conditioning = found
+        position.flags.writeable = yd.flags.writeable = False  # they are new: no need to copy them
         return State(position, yd, residual, conditioning, self._identity)
 
     def _spanning_position(self, q: ArrayLike) -> Array:
@@ -404,6 +409,8 @@ class Robot(Operations):
                 [1/kg, 1/(kg m^2)].
             linear_only: leave out the angular rows.
         """
+        if not isinstance(frames, Iterable):
+            raise InputError(f"frames: {frames!r}; give links, or links with offsets")
         frames = [frames] if isinstance(frames, str) else list(frames)
         if not frames:
             raise InputError("frames: name at least one link")

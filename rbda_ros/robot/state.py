@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class State:
     """Position and velocity of one robot, on its loops and away from their dead points.
 
-    `Robot.state` returns it; every method accepts it instead of a position.
+    `Robot.state` returns it; every method accepts it instead of a position. Its arrays are its own
+    and read-only: copy one to change it.
 
     Attributes:
         q: (nq,) spanning position, with unit quaternions [rad, m]; or a batch (N, nq).
@@ -33,6 +34,15 @@ class State:
     residual: float
     conditioning: float
     of: object = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Own both arrays: a number that changes after the check would not be checked again."""
+        for name in ("q", "yd"):
+            given = getattr(self, name)
+            if given.flags.writeable:
+                own = given.copy()
+                own.flags.writeable = False
+                object.__setattr__(self, name, own)
 
     @property
     def single(self) -> bool:

@@ -1,6 +1,7 @@
 """Exported C against the robot: to the last bit, with the same status codes."""
 
 import ctypes
+import itertools
 import re
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mechanism_table import MECHANISMS
+from mechanism_table import FOLDER, MECHANISMS
 
 from rbda_ros import MomentumObserver, Payload, Robot, load_robot
 from rbda_ros.engine import core
@@ -525,6 +526,42 @@ def test_bad_choices_are_explained(tmp_path):
         with pytest.raises(InputError, match=words):
             export_robot(robot, tmp_path, **options)
     assert {"feedforward", "convert", "gate", "loop_state"} <= set(function_names())
+
+
+@pytest.mark.parametrize("functions", [["convert"], ["convert", "forward_dynamics"] * 2])
+def test_a_robot_without_loops_compiles_without_warnings(functions, tmp_path):
+    """It had a variable that nothing used, and a function that was named twice was there twice."""
+    robot = load_robot(FOLDER / "rotors.urdf")
+    report = export_robot(robot, tmp_path, name="r", functions=functions)
+    command = ["cc", "-std=c99", "-pedantic", *STRICT, str(report.source)]
+    subprocess.run([*command, "-o", str(tmp_path / "r.o")], check=True)
+    assert "There are no loops to close." in report.header.read_text()
+
+
+def test_frames_that_c_cannot_tell_apart_are_explained(tmp_path):
+    link = "<inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/>"
+    names = ["base", "tip-1", "tip_1"]
+    links = "".join(f"<link name='{name}'>{link}</inertial></link>" for name in names)
+    joints = "".join(
+        f"<joint name='to {child}' type='continuous'><parent link='{parent}'/>"
+        f"<child link='{child}'/></joint>"
+        for parent, child in itertools.pairwise(names)
+    )
+    robot = load_robot(f"<robot name='r'>{links}{joints}</robot>")
+    with pytest.raises(InputError, match="frames tip-1, tip_1 are all called tip_1 in C"):
+        export_robot(robot, tmp_path, functions=["jacobian"], frames=names)
+    twice = export_robot(robot, tmp_path, functions=["jacobian"], frames=["tip-1", "tip-1"])
+    assert twice.functions == ("jacobian_tip_1",)
+
+
+def test_functions_about_motors_need_some(tmp_path):
+    robot = load_robot(FOLDER / "rotors.urdf", {"actuated_joints": []})
+    for name in ("feedforward", "convert", "motor_command"):
+        with pytest.raises(InputError, match=rf"{name}: .* has no motors; .*actuated_joints"):
+            export_robot(robot, tmp_path, functions=[name])
+    still = load_robot("<robot name='r'><link name='base'/></robot>")
+    with pytest.raises(InputError, match="observer: r has no joint that moves"):
+        export_robot(still, tmp_path, functions=["observer"])
 
 
 def test_joints_of_several_coordinates_are_explained(tmp_path):

@@ -111,6 +111,7 @@ WRONG = {
         lambda: ROBOT.frame_pose(Q, ("flag_link", (0, 0, 0), (np.nan, 0, 0))),
         r"rpy of frame flag_link\[0\] is not finite",
     ),
+    "frames of no kind": (lambda: ROBOT.operational_space_inertia(Q, None), "frames: None; give"),
     "no frames": (lambda: ROBOT.operational_space_inertia(Q, []), "frames: name at least one"),
     "batch of q": (
         lambda: ROBOT.operational_space_inertia([Q, Q], "frame"),
@@ -131,6 +132,12 @@ WRONG = {
     "unknown kernel": (lambda: ROBOT.kernel("dance"), "no kernel 'dance'"),
     "kernel without its frames": (lambda: ROBOT.kernel("jacobian"), "name its frames"),
     "unknown joint to close": (lambda: ROBOT.close({"elbow": 1.0}), "no moving joint elbow"),
+    "a number to close": (lambda: ROBOT.close({1: 2.0}), "no moving joint 1; its joints"),
+    "no operation to prepare": (lambda: ROBOT.prepare(3), "prepare: 3; give a name"),
+    "two frames to prepare": (
+        lambda: ROBOT.prepare(("jacobian", "frame", "frame")),
+        r"prepare: \('jacobian', 'frame', 'frame'\); give",
+    ),
     "too little to close": (lambda: ROBOT.close({"crank": 1.0}), "no position for flag"),
     "nothing to close the loop with": (lambda: ROBOT.close({"flag": 1.0}), "do not determine"),
     "joint position not finite": (
@@ -169,6 +176,22 @@ WRONG = {
 def test_wrong_arguments_are_named(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_a_velocity_is_given_once():
+    with pytest.raises(TypeError, match="yd"):
+        ROBOT.inverse_dynamics(Q, qd=YD, yd=YD, ydd=YD)
+    with pytest.raises(TypeError, match="qd"):
+        ROBOT.inverse_dynamics(Q, YD, yd=YD, ydd=YD)
+    expected = ROBOT.inverse_dynamics(Q, YD, YD)
+    np.testing.assert_allclose(ROBOT.inverse_dynamics(Q, yd=YD, ydd=YD), expected, rtol=1e-12)
+
+
+def test_facts_of_a_robot_cannot_be_overwritten():
+    """A limit that was written changed limits checked later, and gravity seemed to change."""
+    for array in (ROBOT.gravity, ROBOT.limits.lower, ROBOT.limits.effort):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0.0
 
 
 @pytest.mark.parametrize("gravity", ["down", (0, 0), (0, 0, np.nan), None])

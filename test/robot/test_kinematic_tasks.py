@@ -75,7 +75,7 @@ def test_reaches_99_of_100_targets_within_reach(name, count):
 
 def test_whole_body_with_feet_hand_and_center_of_mass():
     robot = talos()
-    start = reachable(robot, np.random.default_rng(1))
+    start = reachable(robot, np.random.default_rng(1)).copy()
     start[7:] = np.clip(0.3 * start[7:], robot.limits.lower[7:], robot.limits.upper[7:])
     feet = [PoseTask(foot, robot.frame_pose(start, foot)) for foot in FEET]
     hand = robot.frame_pose(start, HANDS[0])[:3, 3] + [0.03, 0.02, 0.05]

@@ -86,6 +86,23 @@ def test_bad_states_are_refused_where_they_are_made():
         robot.state([])
 
 
+def test_numbers_of_a_state_stay_as_they_were_checked():
+    """A NaN written into a state, or into the velocity that it was made of, came out as a force."""
+    robot, _, states = mechanism_states("four_bar")
+    given, velocity = states[0].q.copy(), np.ones(robot.ny)
+    state = robot.state(given, velocity)
+    made = [state, robot.state(state, velocity), robot.state(robot.independent_position(given))]
+    made += [robot.state([given, given], velocity), robot.random_state(1)]
+    right = robot.bias_force(state, state.yd)
+    given[:] = velocity[:] = np.nan
+    np.testing.assert_array_equal(robot.bias_force(made[1], made[1].yd), right)
+    for each in made:
+        for array in (each.q, each.yd):
+            assert np.isfinite(array).all()
+            with pytest.raises(ValueError, match="read-only"):
+                array[..., 0] = np.nan
+
+
 def test_a_batch_is_a_state_too():
     robot, _, states = mechanism_states("four_bar")
     batch = robot.state(np.array([s.q for s in states[:4]]))

@@ -271,16 +271,29 @@ def _sample(
     tolerance: float,
     reach: float = REACH,
 ) -> Sampled | None:
-    """K around a closed position; None where it is not quite closed."""
+    """K around a closed position; None where it is not quite closed.
+
+    Positions where K is not finite, such as those at the end of a square root, are left out.
+    """
     if rng is None:
         positions = [found]
     elif np.abs(loop.residual(found)).max(initial=0.0) > CLOSED:
         return None
     else:  # where K is constant, one position tells all
         positions = [found] if loop.constant else [found, *_nearby(loop, found, rng, reach)]
-    jacobians = [unit_rows(loop.jacobian(q)) for q in positions]
-    rank = max(_rank(K, tolerance) for K in jacobians)
-    regular = [i for i, K in enumerate(jacobians) if _rank(K, tolerance) == rank]
+    rates = [loop.jacobian(q) for q in positions]
+    jacobians = {i: unit_rows(K) for i, K in enumerate(rates) if np.isfinite(K).all()}
+    if not jacobians:
+        raise AssemblyError(
+            Problem(
+                f"constraints {_names(loop)}",
+                "their rates by the joints are not finite where the loop closes",
+                "give an 'assembly' guess where they are, or correct their equations",
+            )
+        )
+    ranks = {i: _rank(K, tolerance) for i, K in jacobians.items()}
+    rank = max(ranks.values())
+    regular = [i for i in jacobians if ranks[i] == rank]
     return Sampled(
         [positions[i] for i in regular],
         [jacobians[i] for i in regular],

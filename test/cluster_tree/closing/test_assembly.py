@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from mechanism_table import MECHANISMS
+from mechanism_table import FOLDER, MECHANISMS
 
 from rbda_ros import DescriptionError, Robot, load_robot
 
@@ -242,6 +242,19 @@ def test_an_equation_without_solution_is_named():
 def test_an_equation_that_is_no_number_anywhere_is_named():
     rows = [{"name": "log", "type": "expression", "equation": "log(-1 - swing^2) + rotor"}]
     assert "'log'" in refusal("gear", constraints=rows)
+
+
+def test_a_square_root_at_its_end_is_assembled_beside_it():
+    """The rate is infinite at the first guess; it ended in a LinAlgError."""
+    root = {"name": "root", "type": "expression", "equation": "rotor - sqrt(swing)"}
+    urdf = FOLDER / "gear.urdf"
+    robot = load_robot(urdf, {"constraints": [root]})
+    q = dict(zip(robot.joint_names, robot.neutral(), strict=True))
+    assert q["swing"] > 0.0
+    assert q["rotor"] == pytest.approx(np.sqrt(q["swing"]))
+    nowhere = root | {"equation": "sqrt(swing)"}
+    with pytest.raises(DescriptionError, match=r"'root'.*not finite where.*assembly"):
+        load_robot(urdf, {"constraints": [nowhere]})
 
 
 def test_all_clusters_are_reported_at_once():
