@@ -130,7 +130,7 @@ def independent_velocity(
         in [0, 1], near 0 at a dead point of x.
     """
     velocity, conditioning = [ca.DM(0, 1)], [ca.DM(0, 1)]
-    for node, q_k, xd_k, chosen in _by_cluster(tree, q, known, coordinates):
+    for node, q_k, xd_k, chosen in by_cluster(tree, q, known, coordinates):
         velocity.append((node.velocity_map(q_k, chosen) @ xd_k)[list(node.independent)])
         if node.loop is not None and not node.loop.constant:
             conditioning.append(node.loop.conditioning(q_k, chosen, node.home))
@@ -155,7 +155,7 @@ def independent_acceleration(
         ydd; and how well x determines the others, as for `independent_velocity`.
     """
     acceleration, conditioning = [ca.DM(0, 1)], [ca.DM(0, 1)]
-    parts = zip(_by_cluster(tree, q, known, coordinates), tree.split_independent(yd), strict=True)
+    parts = zip(by_cluster(tree, q, known, coordinates), tree.split_independent(yd), strict=True)
     for (node, q_k, xdd_k, chosen), yd_k in parts:
         qd_k = node.velocity_map(q_k) @ yd_k
         qdd_k = node.velocity_map(q_k, chosen) @ xdd_k + node.bias(q_k, qd_k, chosen)
@@ -165,7 +165,7 @@ def independent_acceleration(
     return ca.vertcat(*acceleration), ca.vertcat(*conditioning)
 
 
-def _by_cluster(
+def by_cluster(
     tree: ClusterTree, q: Matrix, known: Matrix, coordinates: Sequence[int]
 ) -> Iterator[tuple[ClusterNode, Matrix, Matrix, list[int]]]:
     """For each cluster: its position, its part of what is known, and which coordinates that is."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 
-from rbda_ros.algorithms.loop_motion import independent_velocity, spanning_motion
+from rbda_ros.algorithms.loop_motion import by_cluster, independent_velocity, spanning_motion
 from rbda_ros.cluster_tree.cluster_joint import driven_coordinates, minimum_norm_efforts
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -57,15 +57,7 @@ def converted_efforts(
         (coordinates) efforts; (ny) ``tau - W' efforts``, zero where they can give tau.
     """
     efforts, missed = [ca.DM(0, 1)], [ca.DM(0, 1)]
-    parts = zip(
-        tree.clusters,
-        tree.split_positions(q),
-        tree.split_independent(tau),
-        tree.velocity_ranges,
-        strict=True,
-    )
-    for node, q_k, tau_k, place in parts:
-        acting = [j - place.start for j in coordinates if j in place]
+    for node, q_k, tau_k, acting in by_cluster(tree, q, tau, coordinates):
         if not acting:
             missed.append(tau_k)
             continue

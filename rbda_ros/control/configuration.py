@@ -39,7 +39,7 @@ from rbda_ros.control.settings import (
 from rbda_ros.errors import ClosureError, InputError
 from rbda_ros.kernels.kernel import BoundCall, Kernel
 from rbda_ros.robot import Robot
-from rbda_ros.robot.conversion import CANNOT_GIVE
+from rbda_ros.robot.closer import CANNOT_GIVE
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 from rbda_ros.robot.inputs import LARGEST
 from rbda_ros.robot.motor_command import MotorCommandCall

@@ -44,7 +44,7 @@ from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.kernels.sincos import sincos_in_c
 from rbda_ros.kernels.trace import Load
-from rbda_ros.robot.conversion import CANNOT_GIVE
+from rbda_ros.robot.closer import CANNOT_GIVE
 from rbda_ros.robot.inputs import LARGEST, LARGEST_POSITION, QUATERNION_TOLERANCE, UNIT
 from rbda_ros.robot.operations import OPERATIONS
 from rbda_ros.robot.robot import Robot
@@ -52,6 +52,8 @@ from rbda_ros.robot.robot import Robot
 MOTION = ("feedforward", "feedforward_with_wrenches", "convert", "motor_command", "observer")
 """Functions beside operations and kernels; and ``gate``."""
 DEFAULT_TERMS = ("gravity", "coriolis", "inertial")
+SHARED = "continuation.h", "geometry.h", "loop_rules.h"
+"""Sources of the engine that every library has; others are for some functions."""
 MAX_CONDITION = 1e8
 STATUS = {
     "OK": "no error",
@@ -66,6 +68,8 @@ STATUS = {
     "NOT_LATER": "the time is not later than the last",
 }
 """Texts of the status codes; the first eight are those of the engine, in its order."""
+OF_CLOSING = "OK", "BAD_ARGUMENT", "NOT_CLOSED", "DEAD_POINT", "NOT_FINITE", "CANNOT_GIVE"
+"""The codes of the results in `engine/closing.h`, in their order."""
 SINGLE = {"PRECISE": 1e-6, "CLOSED": 1e-5, "ON_LOOPS": 1e-4, "SINGULAR_LOOP": 1e-4} | {
     "LARGEST_POSITION": 1e6,
     "LARGEST": 1e12,
@@ -371,7 +375,7 @@ def _source(builder: Builder) -> str:
     lines += [f"#define {upper}_{key} {literal(value)}" for key, value in _tolerances(builder)]
     curved = np.flatnonzero(robot.tree.curved).tolist()
     lines += [f"#define {upper}_CURVES {len(curved)}", ""]
-    lines += [shared_source("continuation.h"), shared_source("loop_rules.h")]
+    lines += [*map(shared_source, SHARED)]
     if "closing" in builder.uses:
         lines += [closing_source(), *_bound(builder)]
     if "observer" in builder.uses:
@@ -416,6 +420,7 @@ def _tolerances(builder: Builder) -> list[tuple[str, float]]:
 def _bound(builder: Builder) -> list[str]:
     name, upper = builder.name, builder.upper
     parts = ", ".join(map(str, tolerances.STREAM_PARTS))
+    closing = [f"{upper}_{code}" for code in OF_CLOSING]
     return [
         "/* A kernel with its arrays, and a count of its evaluations. */",
         "typedef struct {",
@@ -427,6 +432,7 @@ def _bound(builder: Builder) -> list[str]:
         f"static const closing_rules_t {name}_rules = {{{upper}_PRECISE, {upper}_CLOSED,"
         f" {upper}_NEARBY, {tolerances.STREAM_REPEATS}, {name}_stream_parts,"
         f" {len(tolerances.STREAM_PARTS)}}};",
+        f"static const {name}_status {name}_closing_status[] = {{{', '.join(closing)}}};",
         "",
     ]
 

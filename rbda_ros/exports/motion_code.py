@@ -92,7 +92,8 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
             "feedforward",
             base_nq,
         ),
-        *_checked(builder, "p_health"),
+        f"result = judge_health(p_health, {builder.upper}_CLOSED, w->max_condition_number);",
+        *_judged(builder),
         *_copy("w->q", "p_q", robot.nq),
         *_copy("efforts", "p_efforts", len(robot.actuated_joint_names)),
         f"return {builder.upper}_OK;",
@@ -376,9 +377,10 @@ def add_motor_command(builder: Builder) -> None:
         *_set_limit(upper, na),
         *_copy("p_guess", "w->command_q", nq),
         *_close(builder, code, ports, call.positions or (), "w->q", "command", call._base_nq),
-        *_checked(builder, "p_health"),
-        f"w->place = (int)first_beyond(p_missed, {ny}, {upper}_LEFT_OVER * p_health[7]);",
-        f"if (w->place >= 0) return {upper}_CANNOT_GIVE;",
+        f"result = judge_command(p_health, w->max_condition_number, {upper}_LEFT_OVER);",
+        "if (result == MOTORS_CANNOT)",
+        f"  w->place = (int)first_beyond(p_missed, {ny}, {upper}_LEFT_OVER * p_health[FORCE]);",
+        *_judged(builder),
         f"if (first_beyond(p_motors, {3 * na}, DBL_MAX) >= 0) return {upper}_NOT_FINITE;",
         *_copy("w->command_q", "p_q", nq),
         *(
@@ -617,21 +619,17 @@ def _close(
         f"of.base_nq = {base_nq};",
         "of.health = p_health;",
         "of.scratch = scratch;",
-        f"const closing_result_t result = close_loops(&of, &{lib}_rules, {other});",
+        f"closing_result_t result = close_loops(&of, &{lib}_rules, {other});",
         "w->residual = p_health[RESIDUAL];",
         "w->conditioning = p_health[CONDITIONING];",
-        f"if (result == INPUT_NOT_FINITE) return {upper}_BAD_ARGUMENT;",
-        f"if (result != CLOSED) return {upper}_NOT_CLOSED;",
+        f"if (result != CLOSED) return {lib}_closing_status[result];",
     ]
 
 
-def _checked(builder: Builder, health: str) -> list[str]:
-    upper = builder.upper
+def _judged(builder: Builder) -> list[str]:
     return [
-        f"if (!({health}[CONDITIONING] * w->max_condition_number >= 1.0))"
-        f" return {upper}_DEAD_POINT;",
-        f"if (!({health}[EFFORTS_SQUARED] < INFINITY)) return {upper}_NOT_FINITE;",
-        f"w->limited = (int){health}[LIMITED];",
+        f"if (result != CLOSED) return {builder.name}_closing_status[result];",
+        "w->limited = (int)p_health[LIMITED];",
     ]
 
 
