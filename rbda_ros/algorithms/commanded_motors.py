@@ -9,11 +9,12 @@ import casadi as ca
 
 from rbda_ros.algorithms.feedforward import closed_position, health_of
 from rbda_ros.algorithms.loop_motion import (
+    completed_velocity,
+    converted_efforts,
     generalized_force,
     independent_velocity,
     spanning_motion,
 )
-from rbda_ros.algorithms.transmission_maps import completed_velocity, converted_efforts
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 

@@ -11,12 +11,12 @@ import casadi as ca
 from rbda_ros.algorithms.closure import followed
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.loop_motion import (
+    actuator_efforts,
     independent_acceleration,
     independent_velocity,
     loop_health,
 )
 from rbda_ros.algorithms.rnea import inverse_dynamics
-from rbda_ros.algorithms.transmission_maps import actuator_efforts
 from rbda_ros.cluster_tree.closing.tolerances import STREAM_STEPS
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix

@@ -46,11 +46,15 @@ from rbda_ros.algorithms.kinematics import (
 )
 from rbda_ros.algorithms.loop_forces import forward_dynamics_by_loop_forces
 from rbda_ros.algorithms.loop_motion import (
+    actuator_efforts,
+    completed_velocity,
+    converted_efforts,
     generalized_force,
     independent_acceleration,
     independent_velocity,
     loop_state,
     spanning_motion,
+    velocity_map,
 )
 from rbda_ros.algorithms.position_manifold import difference, integrate
 from rbda_ros.algorithms.pv_osim import (
@@ -65,12 +69,6 @@ from rbda_ros.algorithms.simulation_stage import (
     contact_stage,
     simulation_move,
     simulation_stage,
-)
-from rbda_ros.algorithms.transmission_maps import (
-    actuator_efforts,
-    completed_velocity,
-    converted_efforts,
-    velocity_map,
 )
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.spanning_tree import Frame
