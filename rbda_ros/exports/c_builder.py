@@ -378,6 +378,12 @@ def closing_source() -> str:
     return _EXPORTED.sub(r"static \1 \2(", text)
 
 
+def runtime_source(name: str) -> str:
+    """What all functions of a library share, with names that begin with that of the library."""
+    text = shared_source("runtime.c")
+    return re.sub(r"\brobot_", f"{name}_", re.sub(r"\bROBOT_", f"{name.upper()}_", text))
+
+
 def gate_source(name: str, file: str) -> str:
     """The gate's header or source, with names that begin with that of the library."""
 

@@ -511,43 +511,15 @@ def add_payload(builder: Builder) -> None:
         f" const {lib}_real *com, const {lib}_real *inertia)"
     )
     builder.header += [f"{signature};", ""]
-    builder.source += [signature, "{", *_SET_PAYLOAD.replace("UPPER", upper).splitlines(), "}", ""]
+    builder.source += [
+        signature,
+        "{",
+        f"  return payload_parameters(mass, com, inertia, w->{PAYLOAD}, &w->place) ? {upper}_OK",
+        f"                                                   : {upper}_BAD_ARGUMENT;",
+        "}",
+        "",
+    ]
     builder.functions.append("set_payload")
-
-
-_SET_PAYLOAD = """\
-  double given[10] = {0.0};
-  if (mass == 0.0) {
-    memcpy(w->payload, given, sizeof given);
-    return UPPER_OK;
-  }
-  given[0] = mass;
-  memcpy(given + 1, com, 3 * sizeof(double));
-  if (inertia != NULL) memcpy(given + 4, inertia, 6 * sizeof(double));
-  w->place = (int)first_beyond(given, 10, 1e9);
-  if (w->place >= 0 || mass < 0.0) return UPPER_BAD_ARGUMENT;
-  const double xx = given[4], xy = given[5], xz = given[6];
-  const double yy = given[7], yz = given[8], zz = given[9];
-  /* Moments that a body has: half the trace less the inertia is positive, pivot by pivot. */
-  const double half = 0.5 * (xx + yy + zz), slack = 1e-3 * fabs(half) + 1e-12;
-  const double a = half - xx + slack, b = half - yy + slack, c = half - zz + slack;
-  const double second = b - xy * xy / a;
-  const double coupling = yz + xy * xz / a;
-  const double third = c - xz * xz / a - coupling * coupling / second;
-  if (!(a > 0.0 && second > 0.0 && third > 0.0)) return UPPER_BAD_ARGUMENT;
-  const double x = com[0], y = com[1], z = com[2];
-  w->payload[0] = mass;
-  w->payload[1] = mass * x;
-  w->payload[2] = mass * y;
-  w->payload[3] = mass * z;
-  w->payload[4] = xx + mass * (y * y + z * z);
-  w->payload[5] = xy - mass * (x * y);
-  w->payload[6] = yy + mass * (x * x + z * z);
-  w->payload[7] = xz - mass * (x * z);
-  w->payload[8] = yz - mass * (y * z);
-  w->payload[9] = zz + mass * (x * x + y * y);
-  return UPPER_OK;"""
-"""Body of ``set_payload``: checks of `check_payload`, parameters as in `inertial_parameters`."""
 
 
 def _measured(builder: Builder) -> JointSpace:

@@ -130,26 +130,29 @@ def _solved(builder: Builder, record: Operation, slot: dict[str, str]) -> list[s
     for parent in tree.independent_parents:
         above.append([parent, *above[parent]] if parent >= 0 else [])
     below = [[i for i in range(ny - 1, k, -1) if k in above[i]] for k in range(ny)]
+    tables: list[str] = []
     for name, lists in (("above", above), ("below", below)):
         start = [sum(map(len, lists[:k])) for k in range(ny + 1)]
-        builder.indices(f"branch_start_{name}", start)
-        builder.indices(f"branch_{name}", [i for each in lists for i in each])
+        tables.append(builder.indices(f"branch_start_{name}", start))
+        tables.append(builder.indices(f"branch_{name}", [i for each in lists for i in each]))
+    branches = f"static const Branches {builder.name}_branches = {{{ny}, {', '.join(tables)}}};"
+    if branches not in builder.source:
+        builder.source.append(branches)
+    builder.uses.add("branches")
     H, work, inverse = slot["mass_matrix"], slot["columns"], slot["inverse"]
     matrices = [slot[each] for each in record.results[:-1]]
     if not matrices:
-        builder.uses.add("invert")
-        inverted = f"{builder.name}_invert({H}, {work}, {inverse})"
+        inverted = f"invert_by_branches(&{builder.name}_branches, {H}, {work}, {inverse})"
         return [f"if (status == GOOD && !{inverted}) status = SINGULAR;"]
-    builder.uses.add("solve")
-    branches = f"{builder.name}_branch_start_above, {builder.name}_branch_above"
+    count = len(matrices)
     return [
         "if (status == GOOD) {",
-        f"  double *B[{len(matrices)}];",
+        f"  double *B[{count}];",
         *(f"  B[{i}] = {each};" for i, each in enumerate(matrices)),
-        f"  if (!factor_by_branches({branches}, {ny}, {H}))",
+        f"  if (!factor_by_branches({tables[0]}, {tables[1]}, {ny}, {H}))",
         "    status = SINGULAR;",
         "  else",
-        f"    {builder.name}_solve({H}, B, {len(matrices)}, {work}, {inverse});",
+        f"    solve_by_branches(&{builder.name}_branches, {H}, B, {count}, {work}, {inverse});",
         "}",
     ]
 
