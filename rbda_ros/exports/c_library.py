@@ -266,12 +266,8 @@ def _add_kernel(builder: Builder, name: str, frames: Sequence[str]) -> None:
 
 def _load(robot: Robot, link: str) -> Load:
     """The body that carries a link, and the map of a payload's parameters onto the body's."""
-    place = robot.spanning_tree.links.get(link)
-    if place is None:
-        raise InputError(f"payload: {robot.name} has no link {link!r}")
-    if not place.body:
-        raise InputError(f"payload: link {link!r} does not move; name one that does")
-    return Load(place.body, parameter_map(place.frame))
+    body, _ = robot._payload_columns(link)  # refuses links that no payload can be on
+    return Load(body + 1, parameter_map(robot.spanning_tree.links[link].frame))
 
 
 def _workspace_size(builder: Builder) -> int:
