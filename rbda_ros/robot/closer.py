@@ -293,6 +293,11 @@ class ClosingCall:
         """The kernel with its arrays."""
         return self._call
 
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        """Arguments of the last call of the kernel."""
+        return self._call.inputs
+
     def _close_from_guess(self, other: Array) -> int:
         """Evaluate with the loops closed, from the guess or else from another closed position.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, NoReturn
 
@@ -118,11 +119,20 @@ class FeedforwardCall(ClosingCall):
         """
         return self._close(known, guess)
 
+    def find(self) -> Callable[[], Array]:
+        """A search for the closed position at the inputs as they are now, in any thread.
+
+        That is on the branch of the last one, or on another if it does not reach so far: the robot
+        is where it was measured. It takes up to half a second where there is none; `start_from`
+        what it returns.
+        """
+        known = dict(zip(self.joints, self.position.tolist(), strict=True))
+        return partial(self._close, known, self.guess.copy())
+
     def _search(self) -> None:
         if self.closes_itself and not self.searches:
             raise FarError("the loops do not close near the last position, or the assembly")
-        known = dict(zip(self.joints, self.position.tolist(), strict=True))
-        self.guess[:] = self._close(known, self.guess.copy())
+        self.guess[:] = self.find()()
         self._call()
 
 
