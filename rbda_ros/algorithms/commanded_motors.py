@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
 
 import casadi as ca
 
-from rbda_ros.algorithms.closure import followed
+from rbda_ros.algorithms.feedforward import closed_position, health_of
 from rbda_ros.algorithms.loop_motion import (
+    completed_velocity,
+    converted_efforts,
     generalized_force,
     independent_velocity,
-    loop_health,
     spanning_motion,
 )
-from rbda_ros.algorithms.transmission_maps import completed_velocity, converted_efforts
-from rbda_ros.cluster_tree.closing.tolerances import STREAM_STEPS
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
 
@@ -40,31 +38,6 @@ class CommandChoice:
     velocities: tuple[int, ...]
     measured: tuple[int, ...]
     efforts: frozenset[str]
-
-
-class CommandHealth(NamedTuple):
-    """How far motor commands can be trusted; all but the last two as in `feedforward.Health`.
-
-    Attributes:
-        inputs: sum of squares of what is commanded; not finite if any of it is not.
-        moved: longest way of a coordinate of a loop from its guess [rad, m]; one more for each loop
-            that may have changed its branch on the way.
-        residual: |phi| of the loops that are left open [m, or sine of an angle].
-        conditioning: how well the coordinates determine each other in the worst loop, 0 to 1.
-        efforts: sum of squares of the efforts before they are limited.
-        limited: how many efforts were beyond their limit.
-        missed: largest force on y that the motors cannot give; and
-        force: the largest that is commanded [N m, N].
-    """
-
-    inputs: float
-    moved: float
-    residual: float
-    conditioning: float
-    efforts: float
-    limited: float
-    missed: float
-    force: float
 
 
 def state_sizes(tree: ClusterTree) -> tuple[int, int, int]:
@@ -103,14 +76,12 @@ def commanded_motors(
 
     Returns:
         (ny) the force on y that the motors miss; (3 x actuated) position, velocity and effort of
-        the motors; (nq) the commanded spanning position; `CommandHealth`.
+        the motors; (nq) the commanded spanning position; `Health`.
     """
     ny, nq, _ = state_sizes(tree)
     measured_velocity, q_measured, feedforward = ca.vertsplit(state, [0, ny, ny + nq, state.rows()])
     stiffness, damping = ca.vertsplit(gains, tree.nv)
-    q, doubt = guess, ca.DM(0, 1)
-    if choice.positions is not None:
-        q, _, doubt = followed(tree, position, guess, choice.positions, STREAM_STEPS)
+    q, doubt = closed_position(tree, position, guess, choice.positions)
     yd, as_commanded = independent_velocity(tree, q, velocity, choice.velocities)
     qd, _ = spanning_motion(tree, q, yd, ca.DM(tree.ny, 1))
 
@@ -134,18 +105,9 @@ def commanded_motors(
         qd[list(tree.actuated)],
         ca.fmax(-limit, ca.fmin(efforts, limit)),
     )
-    moved, residual, as_independent = ca.vertsplit(loop_health(tree, q, guess))
-    given = [position, velocity] + ([effort] if "commanded" in choice.efforts else [])
-    health = CommandHealth(
-        inputs=ca.sumsqr(ca.vertcat(*given)),
-        moved=moved + ca.sum1(doubt),
-        residual=residual,
-        conditioning=reduce(ca.fmin, ca.vertsplit(ca.vertcat(as_independent, as_commanded))),
-        efforts=ca.sumsqr(efforts),
-        limited=ca.sum1(ca.fabs(efforts) > limit),
-        missed=_largest(missed),
-        force=_largest(tau),
-    )
+    given = ca.vertcat(position, velocity, *([effort] if "commanded" in choice.efforts else []))
+    health = health_of(tree, q, guess, doubt, given, as_commanded, efforts, limit)
+    health = health._replace(missed=_largest(missed), force=_largest(tau))
     return missed, motors, q, ca.vertcat(*health)
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 
 from rbda_ros.algorithms.closure import followed
 from rbda_ros.algorithms.friction import friction_force
 from rbda_ros.algorithms.loop_motion import (
+    actuator_efforts,
     independent_acceleration,
     independent_velocity,
     loop_health,
 )
 from rbda_ros.algorithms.rnea import inverse_dynamics
-from rbda_ros.algorithms.transmission_maps import actuator_efforts
 from rbda_ros.cluster_tree.closing.tolerances import STREAM_STEPS
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix
@@ -44,24 +44,28 @@ class Choice:
 
 
 class Health(NamedTuple):
-    """How far the efforts can be trusted.
+    """How far efforts, or commands of motors, can be trusted; numbers, or symbols of a program.
 
     Attributes:
-        inputs: sum of squares of what is measured and wanted; not finite if any of it is not.
+        inputs: sum of squares of what is given; not finite if any of it is not.
         moved: longest way of a coordinate of a loop from its guess [rad, m]; one more for each loop
             that may have changed its branch on the way.
         residual: |phi| of the loops that are left open [m, or sine of an angle].
         conditioning: how well the coordinates determine each other in the worst loop, 0 to 1.
         efforts: sum of squares of the efforts before they are limited.
         limited: how many efforts were beyond their limit.
+        missed: of commands: largest force on y that the motors cannot give; and
+        force: the largest that is commanded [N m, N].
     """
 
-    inputs: float
-    moved: float
-    residual: float
-    conditioning: float
-    efforts: float
-    limited: float
+    inputs: Any
+    moved: Any
+    residual: Any
+    conditioning: Any
+    efforts: Any
+    limited: Any
+    missed: Any = 0.0
+    force: Any = 0.0
 
 
 def feedforward(
@@ -91,9 +95,7 @@ def feedforward(
         wrenches: (6 x bodies) external force on each body in its frame, angular first.
         choice: which coordinates and terms.
     """
-    q, doubt = guess, ca.DM(0, 1)
-    if choice.positions is not None:
-        q, _, doubt = followed(tree, position, guess, choice.positions, STREAM_STEPS)
+    q, doubt = closed_position(tree, position, guess, choice.positions)
     yd, as_measured = independent_velocity(tree, q, velocity, choice.velocities)
     ydd, as_wanted = independent_acceleration(tree, q, yd, acceleration, choice.accelerations)
 
@@ -109,14 +111,41 @@ def feedforward(
         tau += friction_force(tree, q, yd)
     efforts = actuator_efforts(tree, q, tau)
 
+    given, rates = ca.vertcat(position, velocity, acceleration), ca.vertcat(as_measured, as_wanted)
+    health = health_of(tree, q, guess, doubt, given, rates, efforts, limit)
+    return ca.fmax(-limit, ca.fmin(efforts, limit)), q, ca.vertcat(*health[:6])
+
+
+def closed_position(
+    tree: ClusterTree, position: Matrix, guess: Matrix, positions: tuple[int, ...] | None
+) -> tuple[Matrix, Matrix]:
+    """The spanning position (nq) near a guess at known coordinates, and doubts about its branch."""
+    if positions is None:
+        return guess, ca.DM(0, 1)
+    q, _, doubt = followed(tree, position, guess, positions, STREAM_STEPS)
+    return q, doubt
+
+
+def health_of(
+    tree: ClusterTree,
+    q: Matrix,
+    guess: Matrix,
+    doubt: Matrix,
+    given: Matrix,
+    conditioning: Matrix,
+    efforts: Matrix,
+    limit: Matrix,
+) -> Health:
+    """`Health` of a position that was closed from a guess, and of efforts (actuated) there.
+
+    ``conditioning`` is how well the ``given`` velocities and accelerations determine those of y.
+    """
     moved, residual, as_independent = ca.vertsplit(loop_health(tree, q, guess))
-    conditioning = ca.vertcat(as_independent, as_measured, as_wanted)
-    health = Health(
-        inputs=ca.sumsqr(ca.vertcat(position, velocity, acceleration)),
+    return Health(
+        inputs=ca.sumsqr(given),
         moved=moved + ca.sum1(doubt),
         residual=residual,
-        conditioning=reduce(ca.fmin, ca.vertsplit(conditioning)),
+        conditioning=reduce(ca.fmin, ca.vertsplit(ca.vertcat(as_independent, conditioning))),
         efforts=ca.sumsqr(efforts),
         limited=ca.sum1(ca.fabs(efforts) > limit),
     )
-    return ca.fmax(-limit, ca.fmin(efforts, limit)), q, ca.vertcat(*health)

@@ -73,7 +73,7 @@ def accelerations(
     ydd = tree.split_independent(ydd)
     for k in tree.outward():
         node, joint = tree.clusters[k], joints[k]
-        own = ca.vertsplit(joint.SG @ ydd[k] + _across_joints(tree, joints, v, k), 6)
+        own = ca.vertsplit(joint.SG @ ydd[k] + _across_joints(joints, v, k), 6)
         moved: list[Matrix] = []
         for i, X in enumerate(joint.J.X_up):
             v_before = vector_before(node, i, ca.vertsplit(v[k], 6), v[node.parent])
@@ -131,10 +131,10 @@ def bias_at_joints(tree: ClusterTree, joints: list[ClusterJoint], v: Clustered, 
     """c (6n) at the tree joints of cluster k: what they accelerate at ydd = 0 (19)."""
     turning = _centripetal(tree, joints, v, k)
     carried = (X @ part for X, part in zip(joints[k].J.X_up, turning, strict=True))
-    return _across_joints(tree, joints, v, k) + ca.vertcat(*carried)
+    return _across_joints(joints, v, k) + ca.vertcat(*carried)
 
 
-def _across_joints(tree: ClusterTree, joints: list[ClusterJoint], v: Clustered, k: int) -> Matrix:
+def _across_joints(joints: list[ClusterJoint], v: Clustered, k: int) -> Matrix:
     """S g, ring-S qd and the velocity products of the tree joints of cluster k."""
     joint = joints[k]
     products = []

@@ -172,7 +172,7 @@ def _write(
     texts = {output: (patched_urdf(model.urdf, robot, found), "the URDF")}
     if model.loops:
         loops = output.with_name(f"{output.stem}_loops.yaml")
-        texts[loops] = patched_loops(model.loops, robot, found), "the loop file"
+        texts[loops] = patched_loops(model.loops, found), "the loop file"
     if "offset" in found.what:
         parameters = offset_parameters(settings, found)
         place = output.with_name(f"{output.stem}_params.yaml")

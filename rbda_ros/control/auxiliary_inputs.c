@@ -1,4 +1,5 @@
 /* What efforts need beside joint states: references, the state of the base, wrenches. */
+#include "../engine/geometry.h"
 #include "machine.h"
 
 #include <math.h>
@@ -95,16 +96,15 @@ code_t feed_base_state(machine_t *m, const uint8_t *data, size_t size, moment_t 
   const numbers_t twist = cdr_fixed(&reader, 6);
   if (reader.failed) return UNREADABLE;
   if (!usable(pose, settings->largest) || !usable(twist, settings->largest)) return NOT_FINITE;
-  double squared = 0.0;
-  for (size_t k = 3; k < 7; k++) squared += number_at(pose, k) * number_at(pose, k);
-  const double length = sqrt(squared);
-  m->detail.value = length;
-  if (!(fabs(length - 1.0) <= 1e-3)) return NOT_A_ROTATION;
+  static const ptrdiff_t quaternion[] = {3};
+  double position[7];
+  for (size_t k = 0; k < 7; k++) position[k] = number_at(pose, k);
+  m->detail.value = quaternion_length(position + 3);
+  if (!normalize_quaternions(position, quaternion, 1, 1e-3, 1e-15)) return NOT_A_ROTATION;
   int64_t time;
   const code_t code = check_time(m, header.stamp, true, s->base_time, moment, &time);
   if (code != ACCEPTED) return code;
-  const double divisor = fabs(length - 1.0) > 1e-15 ? length : 1.0;
-  for (size_t k = 0; k < 7; k++) s->base_position[k] = number_at(pose, k) / (k < 3 ? 1.0 : divisor);
+  memcpy(s->base_position, position, sizeof position);
   s->base_time = time;
   for (int k = 0; k < 6; k++) {
     s->base_twist[k] = number_at(twist, (size_t)k);
@@ -130,21 +130,9 @@ code_t feed_wrench(machine_t *m, const uint8_t *data, size_t size, moment_t mome
   int64_t time;
   const code_t code = check_time(m, header.stamp, false, s->wrench_time[link], moment, &time);
   if (code != ACCEPTED) return code;
-  /* Force and moment in the frame of the body, angular first. */
-  const double *R = model->link_frames + 12 * link, *p = R + 9;
-  double force[3], moment_about_link[3];
-  for (int i = 0; i < 3; i++) {
-    force[i] = moment_about_link[i] = 0.0;
-    for (int j = 0; j < 3; j++) {
-      force[i] += R[3 * i + j] * number_at(wrench, (size_t)j);
-      moment_about_link[i] += R[3 * i + j] * number_at(wrench, (size_t)(3 + j));
-    }
-  }
-  double *on_body = s->wrenches + 6 * link;
-  on_body[0] = moment_about_link[0] + (p[1] * force[2] - p[2] * force[1]);
-  on_body[1] = moment_about_link[1] + (p[2] * force[0] - p[0] * force[2]);
-  on_body[2] = moment_about_link[2] + (p[0] * force[1] - p[1] * force[0]);
-  memcpy(on_body + 3, force, sizeof force);
+  double on_link[6];
+  for (size_t k = 0; k < 6; k++) on_link[k] = number_at(wrench, k);
+  wrench_on_body(model->link_frames + 12 * link, on_link, s->wrenches + 6 * link);
   s->wrench_time[link] = time;
   return ACCEPTED;
 }

@@ -39,10 +39,9 @@ from rbda_ros.control.settings import (
 from rbda_ros.errors import ClosureError, InputError
 from rbda_ros.kernels.kernel import BoundCall, Kernel
 from rbda_ros.robot import Robot
-from rbda_ros.robot.conversion import CANNOT_GIVE
+from rbda_ros.robot.closer import CANNOT_GIVE
 from rbda_ros.robot.feedforward_call import FeedforwardCall
 from rbda_ros.robot.inputs import LARGEST
-from rbda_ros.robot.motor_command import MotorCommandCall
 from rbda_ros.spatial import Array
 
 Indices = NDArray[np.int32]
@@ -569,13 +568,11 @@ class RouteMaker:
             kernel=BoundKernel.of(call.kernel, call.bound),
             joints=indices(self._place[name] for name in goes_by),
             entries=np.array([layout.scalar_positions[name] for name in goes_by], np.int64),
-            gains=self._gains(call, stiffness, damping),
+            gains=self._gains(stiffness, damping),
             offsets=np.zeros(len(robot.actuated_joint_names)) if offsets is None else offsets,
         )
 
-    def _gains(
-        self, call: MotorCommandCall, stiffness: Mapping[str, float], damping: Mapping[str, float]
-    ) -> Array:
+    def _gains(self, stiffness: Mapping[str, float], damping: Mapping[str, float]) -> Array:
         """(2 nv,) stiffness and damping of every coordinate."""
         gains = np.zeros((2, self.robot.nv))
         for row, given in zip(gains, (stiffness, damping), strict=True):

@@ -4,9 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The health of these kernels ends with the force that the motors miss, and the force commanded. */
-enum { MISSED = HEALTH, FORCE };
-
 static int fields_of(const joint_state_t *command)
 {
   return (command->position.count > 0 ? POSITION_FIELD : 0)
@@ -97,20 +94,18 @@ static void give_command(machine_t *m, const command_route_t *route, const layou
 
 static code_t compute_command(machine_t *m, const command_route_t *route, const double *start)
 {
-  const config_t *config = m->config;
+  static const code_t codes[] = {ACCEPTED, NOT_FINITE, NOT_CLOSING,
+                                 SINGULAR, NOT_FINITE, CANNOT_GIVE};
+  const settings_t *settings = &m->config->settings;
   const double *health = route->closing.health;
-  if (route->moves) {
-    const closing_result_t result = close_loops(&route->closing, &config->settings.closing, start);
-    if (result == INPUT_NOT_FINITE) return NOT_FINITE;
-    if (result == TOO_FAR) return NOT_CLOSING;
-  } else {
+  closing_result_t result = CLOSED;
+  if (route->moves)
+    result = close_loops(&route->closing, &settings->closing, start);
+  else
     run_kernel(&route->kernel);
-    if (!(health[INPUTS] < INFINITY)) return NOT_FINITE;
-  }
+  if (result != CLOSED) return codes[result];
   m->detail.value = health[CONDITIONING];
-  if (!(health[CONDITIONING] * config->settings.max_condition >= 1.0)) return SINGULAR;
-  if (!(health[EFFORTS_SQUARED] < INFINITY)) return NOT_FINITE;
-  return health[MISSED] <= config->settings.cannot_give * health[FORCE] ? ACCEPTED : CANNOT_GIVE;
+  return codes[judge_command(health, settings->max_condition, settings->cannot_give)];
 }
 
 static size_t send_motors(machine_t *m, const sink_t *sink, const command_route_t *route,

@@ -1,5 +1,5 @@
 /* Joint states to efforts. */
-#include "../engine/agreement.h"
+#include "../engine/geometry.h"
 #include "machine.h"
 
 #include <math.h>
@@ -337,16 +337,14 @@ static void give_motion(machine_t *m, const route_t *route, bool moving)
 static const int64_t SEARCH_PAUSE = 500000000;
 
 /* Close the loops; with `home`, from the assembly too, and by a search where nothing else helps. */
-static code_t close_route(machine_t *m, const route_t *route, bool home)
+static closing_result_t close_route(machine_t *m, const route_t *route, bool home)
 {
   const config_t *config = m->config;
   const closing_t *closing = &route->closing;
   if (route->by_newton) {
     const closing_result_t result =
         close_loops(closing, &config->settings.closing, home ? config->model.home : NULL);
-    if (result == INPUT_NOT_FINITE) return NOT_FINITE;
-    if (result == CLOSED) return ACCEPTED;
-    if (!home) return NOT_CLOSING;
+    if (result != TOO_FAR || !home) return result;
     request_t *request = &m->request;
     const int64_t steady = m->state->latest_steady;
     if (!request->search && steady - request->search_time > SEARCH_PAUSE) {
@@ -356,13 +354,12 @@ static code_t close_route(machine_t *m, const route_t *route, bool home)
       memcpy(request->guess, closing->guess, sizeof(double) * closing->nq);
       request->search = true;
     }
-    return NOT_CLOSING;
+    return TOO_FAR;
   }
   if (!route->closer(route->closer_context, closing->position, closing->guess, closing->guess))
-    return NOT_CLOSING;
+    return TOO_FAR;
   run_kernel(&route->kernel);
-  if (!(closing->health[INPUTS] < INFINITY)) return NOT_FINITE;
-  return closing->health[RESIDUAL] <= config->settings.closing.closed ? ACCEPTED : NOT_CLOSING;
+  return CLOSED;
 }
 
 /* Redundant measurements have to agree with the position that was computed. */
@@ -388,28 +385,21 @@ static code_t check_agreement(machine_t *m, const route_t *route)
   return code;
 }
 
-static code_t check_health(machine_t *m, const route_t *route)
-{
-  const double *health = route->closing.health;
-  m->detail.value = health[CONDITIONING];
-  if (!(health[CONDITIONING] * m->config->settings.max_condition >= 1.0)) return SINGULAR;
-  if (!(health[EFFORTS_SQUARED] < INFINITY)) {
-    m->detail.value = NAN;
-    return SINGULAR;
-  }
-  return ACCEPTED;
-}
-
 /* Evaluate from one guess. */
 static code_t evaluate_from(machine_t *m, const route_t *route, int start)
 {
+  static const code_t codes[] = {ACCEPTED, NOT_FINITE, NOT_CLOSING, SINGULAR, SINGULAR};
+  const settings_t *settings = &m->config->settings;
+  const double *health = route->closing.health;
   m->apart = 0.0;
   give_guess(m, route, start != AT_LAST);
   if (start == AT_SETTLED) settle(m, route);
-  code_t code = close_route(m, route, start == AT_LAST);
-  if (code == ACCEPTED) code = check_health(m, route);
-  if (code == ACCEPTED) code = check_agreement(m, route);
-  return code;
+  closing_result_t result = close_route(m, route, start == AT_LAST);
+  if (result == CLOSED) {
+    result = judge_health(health, settings->closing.closed, settings->max_condition);
+    m->detail.value = result == EFFORT_NOT_FINITE ? NAN : health[CONDITIONING];
+  }
+  return result == CLOSED ? check_agreement(m, route) : codes[result];
 }
 
 /* Evaluate with the loops closed on the branch that agrees best with the measurements: that of the

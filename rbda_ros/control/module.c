@@ -1,4 +1,4 @@
-/* `rbda_ros.control.native`: the machine, the gate and the reader of messages, for Python.
+/* `rbda_ros.control.native`: the machine and the reader of messages, for Python.
  *
  * The interpreter is released before the lock of the machine is taken, and taken back after it was
  * given up: the thread of the stream may wait for the interpreter while it has the lock. */
@@ -424,108 +424,12 @@ static PyTypeObject MachineType = {
     .tp_getset = machine_properties,
 };
 
-/* The gate alone, for tests. */
-
-typedef struct {
-  PyObject_HEAD gate_t gate;
-} Gate;
-
-static int Gate_init(Gate *self, PyObject *args, PyObject *kwargs)
-{
-  static char *names[] = {"count", NULL};
-  Py_ssize_t count;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n", names, &count)) return -1;
-  if (count < 0 || self->gate.last != NULL) {
-    PyErr_SetString(PyExc_ValueError, "give the number of motors, once");
-    return -1;
-  }
-  self->gate.count = (size_t)count;
-  self->gate.last = calloc((size_t)count + 1, sizeof(double));
-  if (self->gate.last != NULL) return 0;
-  PyErr_NoMemory();
-  return -1;
-}
-
-static void Gate_dealloc(Gate *self)
-{
-  free(self->gate.last);
-  Py_TYPE(self)->tp_free(self);
-}
-
 static bool has_size(const Py_buffer *view, size_t count)
 {
   if ((size_t)view->len == sizeof(double) * count) return true;
-  PyErr_SetString(PyExc_ValueError, "give one float64 for each motor");
+  PyErr_SetString(PyExc_ValueError, "give one float64 for each name");
   return false;
 }
-
-/* Take efforts through the gate, or with `holds` as ones that stand after the inputs stopped. */
-static PyObject *pass_efforts(Gate *self, PyObject *args, PyObject *kwargs, bool holds)
-{
-  static char *names[] = {"efforts", "steady", "limit", "rate", "ramp", "gap", NULL};
-  Py_buffer efforts, limit;
-  long long steady, ramp, gap;
-  double rate;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "w*Ly*dLL", names, &efforts, &steady, &limit,
-                                   &rate, &ramp, &gap))
-    return NULL;
-  PyObject *result = NULL;
-  if (has_size(&efforts, self->gate.count) && has_size(&limit, self->gate.count)) {
-    const gate_rules_t rules = {.limit = limit.buf, .rate = rate, .ramp = ramp, .gap = gap};
-    result = holds ? PyBool_FromLong(gate_hold(&self->gate, &rules, steady, efforts.buf))
-                   : PyLong_FromSize_t(gate_pass(&self->gate, &rules, steady, efforts.buf));
-  }
-  PyBuffer_Release(&efforts);
-  PyBuffer_Release(&limit);
-  return result;
-}
-
-static PyObject *Gate_send(Gate *self, PyObject *args, PyObject *kwargs)
-{
-  return pass_efforts(self, args, kwargs, false);
-}
-
-static PyObject *Gate_hold(Gate *self, PyObject *args, PyObject *kwargs)
-{
-  return pass_efforts(self, args, kwargs, true);
-}
-
-static PyObject *Gate_end(Gate *self, PyObject *args)
-{
-  long long steady;
-  if (!PyArg_ParseTuple(args, "L", &steady)) return NULL;
-  gate_end(&self->gate, steady);
-  Py_RETURN_NONE;
-}
-
-static PyObject *Gate_restart(Gate *self, PyObject *Py_UNUSED(none))
-{
-  gate_restart(&self->gate);
-  Py_RETURN_NONE;
-}
-
-static PyMethodDef gate_methods[] = {
-    {"send", (PyCFunction)(void (*)(void))Gate_send, METH_VARARGS | METH_KEYWORDS,
-     "send(efforts, steady, limit, rate, ramp, gap): make efforts what may be sent, in place; how\n"
-     "many were above their limit."},
-    {"hold", (PyCFunction)(void (*)(void))Gate_hold, METH_VARARGS | METH_KEYWORDS,
-     "hold(efforts, steady, limit, rate, ramp, gap): the same for efforts that stand after the\n"
-     "inputs stopped; whether to send them."},
-    {"end", (PyCFunction)Gate_end, METH_VARARGS, "end(steady): zeros were sent."},
-    {"restart", (PyCFunction)Gate_restart, METH_NOARGS, "Begin a ramp with the next efforts."},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyTypeObject GateType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.control.native.Gate",
-    .tp_doc = "The gate of one topic of efforts.",
-    .tp_basicsize = sizeof(Gate),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = PyType_GenericNew,
-    .tp_init = (initproc)Gate_init,
-    .tp_dealloc = (destructor)Gate_dealloc,
-    .tp_methods = gate_methods,
-};
 
 static PyObject *numbers_of(numbers_t numbers)
 {
@@ -616,14 +520,9 @@ static struct PyModuleDef module = {
 
 PyMODINIT_FUNC PyInit_native(void)
 {
-  if (PyType_Ready(&MachineType) < 0 || PyType_Ready(&GateType) < 0) return NULL;
+  if (PyType_Ready(&MachineType) < 0) return NULL;
   PyObject *result = PyModule_Create(&module);
-  if (result != NULL
-      && (PyModule_AddObjectRef(result, "Machine", (PyObject *)&MachineType) < 0
-          || PyModule_AddObjectRef(result, "Gate", (PyObject *)&GateType) < 0
-          || PyModule_AddIntConstant(result, "CODES", CODES) < 0
-          || PyModule_AddIntConstant(result, "INPUT_TOPICS", INPUT_TOPICS) < 0
-          || PyModule_AddIntConstant(result, "OUTPUT_TOPICS", OUTPUT_TOPICS) < 0))
+  if (result != NULL && PyModule_AddObjectRef(result, "Machine", (PyObject *)&MachineType) < 0)
     Py_CLEAR(result);
   return result;
 }

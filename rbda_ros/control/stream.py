@@ -65,8 +65,8 @@ class Reading:
 class Meter:
     """Collects what each answer took until it is read."""
 
-    ROW = 2 + len(Health._fields)
-    """Numbers of one answer: duration and age of its message [s] (or NaN), `Health`."""
+    ROW = 2 + len(Health._fields) - len(Health._field_defaults)
+    """Numbers of one answer: duration and age of its message [s] (or NaN), `Health` of states."""
 
     def __init__(self) -> None:
         self.limited = 0  # ever
@@ -225,7 +225,7 @@ class Stream:
             self._configure()
             # What the next messages will need; until it is there, they are rejected.
             for key in _likely(robot, settings, masks):
-                self._make_route(key)
+                self._make(key, of_commands=False)
 
     def _adapt_commands(self, made: Prepared, settings: Settings) -> None:
         """Have the routes of commands as the settings want them; some are made anew when needed."""
@@ -343,45 +343,34 @@ class Stream:
                 return
             if asked["route"]:
                 wanted = asked["wanted"] if asked["has_wanted"] else None
-                self._make_route(_route_key(asked["measured"], wanted, self._settings))
+                self._make(_route_key(asked["measured"], wanted, self._settings), of_commands=False)
             if asked["command"]:
                 damped = asked["damped"] if asked["has_damped"] else None
-                self._make_command((asked["named"], asked["fields"], damped))
+                self._make((asked["named"], asked["fields"], damped), of_commands=True)
             if asked["search"]:
                 self._begin_search(asked)
 
-    def _make_route(self, key: RouteKey) -> None:
+    def _make(self, key: Any, *, of_commands: bool) -> None:
+        """Make a route, for states or for commands, in the background."""
         made, settings, generation = self._made, self._settings, self._generation
         assert made is not None
-        if key in made.routes or key in self._making:
+        kept: OrderedDict[Any, Any] = made.commands if of_commands else made.routes
+        if key in kept or key in self._making:
             return
         self._making.add(key)
 
         def make() -> None:
-            route = made.maker.route(key[0], key[1], settings)
-            with self._lock:
-                if generation == self._generation:
-                    self._making.discard(key)
-                    _keep(made.routes, key, route)
-                    self._configure()
-
-        self._background(make)
-
-    def _make_command(self, key: CommandKey) -> None:
-        made, settings, generation = self._made, self._settings, self._generation
-        assert made is not None
-        if key in made.commands or key in self._making:
-            return
-        self._making.add(key)
-
-        def make() -> None:
-            route = made.maker.command_route(*key, settings)
+            if of_commands:
+                route: Any = made.maker.command_route(key[0], key[1], key[2], settings)
+            else:
+                route = made.maker.route(key[0], key[1], settings)
             with self._lock:
                 if generation != self._generation:
                     return
                 self._making.discard(key)
-                if settings is self._settings:
-                    _keep(made.commands, key, route)
+                # The key of a route has all settings that matter; gains of commands are not in it.
+                if settings is self._settings or not of_commands:
+                    _keep(kept, key, route)
                 self._configure()  # with other settings by now, the machine asks again
 
         self._background(make)

@@ -1,4 +1,4 @@
-/* Many positions, closed as a closing: what `LoopCloser._close_along` does, number by number. */
+/* Many positions, closed as a motion, each from one nearby. */
 #include "batch.h"
 
 static const double *known_of(const BatchClosure *closing, const double *row, double *into)

@@ -86,3 +86,18 @@ closing_result_t close_loops(const closing_t *of, const closing_rules_t *rules, 
   copy(of->guess, start, of->nq);
   return TOO_FAR;
 }
+
+closing_result_t judge_health(const double *health, double closed, double max_condition)
+{
+  if (!(health[INPUTS] < INFINITY)) return INPUT_NOT_FINITE;
+  if (!(health[RESIDUAL] <= closed)) return TOO_FAR;
+  if (!(health[CONDITIONING] * max_condition >= 1.0)) return AT_DEAD_POINT;
+  return health[EFFORTS_SQUARED] < INFINITY ? CLOSED : EFFORT_NOT_FINITE;
+}
+
+closing_result_t judge_command(const double *health, double max_condition, double cannot_give)
+{
+  const closing_result_t result = judge_health(health, INFINITY, max_condition);
+  if (result != CLOSED || health[MISSED] <= cannot_give * health[FORCE]) return result;
+  return MOTORS_CANNOT;
+}

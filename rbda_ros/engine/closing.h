@@ -21,8 +21,10 @@ typedef struct {
 
 void run_kernel(const kernel_t *kernel);
 
-/* The numbers that the health of every such kernel begins with: `feedforward.Health`. */
+/* The numbers that the health of every such kernel begins with: `feedforward.Health`. That of a
+ * command ends with the force on y that the motors miss, and the force that is commanded. */
 enum { INPUTS, MOVED, RESIDUAL, CONDITIONING, EFFORTS_SQUARED, LIMITED, HEALTH };
+enum { MISSED = HEALTH, FORCE, COMMAND_HEALTH };
 
 /* Tolerances, from cluster_tree/closing/tolerances.py. */
 typedef struct {
@@ -43,10 +45,22 @@ typedef struct {
   double *scratch; /* (2 nq + 2 known) */
 } closing_t;
 
-typedef enum { CLOSED, INPUT_NOT_FINITE, TOO_FAR } closing_result_t;
+typedef enum {
+  CLOSED,
+  INPUT_NOT_FINITE,
+  TOO_FAR,
+  AT_DEAD_POINT,
+  EFFORT_NOT_FINITE,
+  MOTORS_CANNOT
+} closing_result_t;
 
 /* Evaluate the kernel with the loops closed, from the guess, or else from another closed position
  * `home` (nq), unless it is NULL. Where that fails the guess is as it was. */
 closing_result_t close_loops(const closing_t *of, const closing_rules_t *rules, const double *home);
+
+/* Whether what was evaluated may be used: that of a state, whose loops are closed within `closed`; and
+ * that of a command, of whose force motors may miss the share `cannot_give`. */
+closing_result_t judge_health(const double *health, double closed, double max_condition);
+closing_result_t judge_command(const double *health, double max_condition, double cannot_give);
 
 #endif

@@ -2,7 +2,6 @@
 #define RBDA_ROS_IMPORTS_NUMPY
 #include "engine.h"
 
-#include "agreement.h"
 #include "observer_step.h"
 
 Numpy numpy;
@@ -110,6 +109,10 @@ static PyMethodDef functions[] = {
      "solve_cones(kinds, A (n, m, m), g (n, m), parameters (n, blocks), x (n, m), coulomb, "
      "tolerance, max_iterations) -> residual velocities (n), iterations (n). x is where to start, "
      "and the solution then."},
+    {"judge_closing", judge_closing, METH_VARARGS,
+     "judge_closing(health, closed, max_condition, cannot_give): a result of closing.h; `health` "
+     "of\n"
+     "a command is judged by how much the motors miss, and not by `closed`."},
     {"step_observer", step_observer, METH_VARARGS,
      "step_observer(p, drive, gain, dt, begins, integral, last drive, external), each (ny,): one\n"
      "step of the momentum observer, into the last three."},

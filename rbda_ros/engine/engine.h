@@ -46,6 +46,8 @@ PyObject *solve_cones(PyObject *self, PyObject *arguments);
 PyObject *frictional_steps(PyObject *self, PyObject *arguments);
 PyObject *contact_biases(PyObject *self, PyObject *arguments);
 PyObject *near_limits(PyObject *self, PyObject *arguments);
+/* loop_closer.c: what the health of a kernel means. */
+PyObject *judge_closing(PyObject *self, PyObject *arguments);
 /* xla_call.c: the target that compiled JAX code calls. */
 PyObject *xla_handler(PyObject *module, PyObject *arguments);
 
@@ -192,6 +194,8 @@ Status read_wrenches(const StateValidator *validator, PyObject *given, double *b
                      npy_intp size);
 /* The array of such wrenches: a new reference; NULL where these are others. */
 PyObject *body_wrenches(const StateValidator *validator, PyObject *given);
+/* A method of the validator: for rows of wrenches on one link. */
+PyObject *add_wrenches(PyObject *self, PyObject *arguments);
 int set_links(Links *links, PyObject *names, PyObject *numbers, npy_intp bodies);
 void free_links(Links *links);
 

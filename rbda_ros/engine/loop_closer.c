@@ -73,6 +73,23 @@ static int set_closing(LoopCloser *closer, Py_ssize_t position, Py_ssize_t guess
   return of->scratch != NULL;
 }
 
+PyObject *judge_closing(PyObject *self, PyObject *arguments)
+{
+  PyObject *array;
+  void *health;
+  size_t count;
+  double closed, max_condition, cannot_give;
+  (void)self;
+  if (!PyArg_ParseTuple(arguments, "Oddd:judge_closing", &array, &closed, &max_condition,
+                        &cannot_give)
+      || !find_memory(array, "d", &health, &count))
+    return NULL;
+  if (count != HEALTH && count != COMMAND_HEALTH)
+    return PyErr_Format(PyExc_ValueError, "no health has %zu numbers", count);
+  return PyLong_FromLong(count == HEALTH ? judge_health(health, closed, max_condition)
+                                         : judge_command(health, max_condition, cannot_give));
+}
+
 static PyObject *loop_closer_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
                                         PyObject *names)
 {

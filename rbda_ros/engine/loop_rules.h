@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "continuation.h"
+#include "geometry.h"
 
 /* Why an operation has no result. Python explains it (robot/explanations.py has the same list). */
 typedef enum {
@@ -42,20 +43,6 @@ static inline ptrdiff_t first_beyond(const double *numbers, ptrdiff_t count, dou
   for (ptrdiff_t i = 0; i < count; i++)
     if (!(fabs(numbers[i]) <= largest)) return i;
   return -1;
-}
-
-/* Unit quaternions, which begin at some entries of q; 0 where one is far from it. */
-static inline int normalize_quaternions(double *q, const ptrdiff_t *starts, ptrdiff_t count,
-                                        double tolerance, double unit)
-{
-  for (ptrdiff_t k = 0; k < count; k++) {
-    double *x = q + starts[k];
-    const double length = sqrt(((x[0] * x[0] + x[1] * x[1]) + x[2] * x[2]) + x[3] * x[3]);
-    if (!(fabs(length - 1.0) <= tolerance)) return 0;
-    if (fabs(length - 1.0) > unit)
-      for (int i = 0; i < 4; i++) x[i] /= length;
-  }
-  return 1;
 }
 
 /* Whether a position is on its loops and away from dead points; the largest residual and the worst
@@ -155,23 +142,15 @@ static inline Status judge_results(const double *values, ptrdiff_t count, const 
 
 /* Add a wrench on a link, force then moment, to those on bodies, moment then force. `link` has its
    body (0: it does not move), and R by rows and p of its frame there. */
-enum { LINK_BODY = 0, LINK_R = 1, LINK_P = 10, LINK_NUMBERS = 13 };
+enum { LINK_BODY = 0, LINK_FRAME = 1, LINK_NUMBERS = 13 };
 
 static inline void add_link_wrench(const double *link, const double *wrench, double *bodies)
 {
   const ptrdiff_t body = (ptrdiff_t)link[LINK_BODY];
   if (body == 0) return;
-  const double *p = link + LINK_P;
-  double force[3], moment[3], *total = bodies + 6 * (body - 1);
-  for (int i = 0; i < 3; i++) {
-    const double *row = link + LINK_R + 3 * i;
-    force[i] = (row[0] * wrench[0] + row[1] * wrench[1]) + row[2] * wrench[2];
-    moment[i] = (row[0] * wrench[3] + row[1] * wrench[4]) + row[2] * wrench[5];
-  }
-  total[0] += moment[0] + (p[1] * force[2] - p[2] * force[1]);
-  total[1] += moment[1] + (p[2] * force[0] - p[0] * force[2]);
-  total[2] += moment[2] + (p[0] * force[1] - p[1] * force[0]);
-  for (int i = 0; i < 3; i++) total[3 + i] += force[i];
+  double own[6];
+  wrench_on_body(link + LINK_FRAME, wrench, own);
+  for (int i = 0; i < 6; i++) bodies[6 * (body - 1) + i] += own[i];
 }
 
 /* L with H = L' L, in the lower half of H (n x n). `start` (n + 1) and `above` have the coordinates

@@ -23,8 +23,7 @@ int normalize(const StateValidator *validator, double *q)
 
 static int is_unit(const StateValidator *validator, const double *x)
 {
-  const double length = sqrt(((x[0] * x[0] + x[1] * x[1]) + x[2] * x[2]) + x[3] * x[3]);
-  return fabs(length - 1.0) <= validator->quaternion_tolerance;
+  return fabs(quaternion_length(x) - 1.0) <= validator->quaternion_tolerance;
 }
 
 /* Whether `normalize` would change nothing, for sure: a length is nearer to 1 than its square. */
@@ -360,6 +359,8 @@ static PyObject *validator_check(PyObject *self, PyObject *const *arguments, Py_
 static PyMethodDef validator_methods[] = {
     {"check", (PyCFunction)(void (*)(void))validator_check, METH_FASTCALL,
      "check(q, qd or None) -> q, yd, residual, conditioning; or a Rejection."},
+    {"add_wrenches", add_wrenches, METH_VARARGS,
+     "add_wrenches(link, wrenches (6 N,), into (6 bodies N,)): row by row, to those on its body."},
     {"use_closure", validator_use_closure, METH_O, "use_closure(kernel closure of y)."},
     {NULL},
 };

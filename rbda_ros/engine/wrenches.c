@@ -59,6 +59,26 @@ Status read_wrenches(const StateValidator *validator, PyObject *given, double *b
   return GOOD;
 }
 
+PyObject *add_wrenches(PyObject *self, PyObject *arguments)
+{
+  const Links *links = &((StateValidator *)self)->links;
+  PyObject *name, *given, *into;
+  if (!PyArg_ParseTuple(arguments, "UOO:add_wrenches", &name, &given, &into)) return NULL;
+  PyObject *place = PyDict_GetItemWithError(links->place, name);
+  const npy_intp size = length_of(given), count = size / 6;
+  const double *wrenches = vector_of(given, 6 * count);
+  double *bodies = vector_of(into, 6 * links->bodies * count);
+  if (place == NULL || wrenches == NULL || bodies == NULL
+      || !PyArray_ISWRITEABLE((PyArrayObject *)into)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrenches and link do not fit");
+    return NULL;
+  }
+  const double *link = links->numbers + LINK_NUMBERS * PyLong_AsSsize_t(place);
+  for (npy_intp k = 0; k < count; k++)
+    add_link_wrench(link, wrenches + 6 * k, bodies + 6 * links->bodies * k);
+  Py_RETURN_NONE;
+}
+
 int set_links(Links *links, PyObject *names, PyObject *given, npy_intp bodies)
 {
   npy_intp count = PyTuple_GET_SIZE(names);

@@ -345,13 +345,15 @@ def _literal(text: str) -> str:
     return "0.0f" if 0.0 < value < _TINY else f"{text}f"
 
 
-_ENGINE = "continuation", "loop_rules", "closing", "observer_step"
+_ENGINE = "continuation", "geometry", "loop_rules", "closing", "observer_step"
 _PACKAGES = {**dict.fromkeys(_ENGINE, "engine"), "gate": "control"}
 _INSTALLED = Path(__file__).parent / "sources"
 _GUARD = re.compile(r"^#(ifndef|define|endif).*\n", re.MULTILINE)
 _PARAMETERS = re.compile(r"/\* Parameters of the node.*?\n\n", re.DOTALL)
 _INCLUDE = re.compile(r"^#include.*\n", re.MULTILINE)
-_EXPORTED = re.compile(r"^(void|closing_result_t) (run_kernel|close_loops)\(", re.MULTILINE)
+_EXPORTED = re.compile(
+    r"^(void|closing_result_t) (run_kernel|close_loops|judge_\w+)\(", re.MULTILINE
+)
 _PUBLIC = re.compile(r"\bgate_(t|rules_t|pass|hold|end|restart)\b")
 
 
@@ -374,6 +376,12 @@ def closing_source() -> str:
     """How loops are closed over and over: `closing.h` and `closing.c`, for one file alone."""
     text = shared_source("closing.h") + "\n" + shared_source("closing.c")
     return _EXPORTED.sub(r"static \1 \2(", text)
+
+
+def runtime_source(name: str) -> str:
+    """What all functions of a library share, with names that begin with that of the library."""
+    text = shared_source("runtime.c")
+    return re.sub(r"\brobot_", f"{name}_", re.sub(r"\bROBOT_", f"{name.upper()}_", text))
 
 
 def gate_source(name: str, file: str) -> str:

@@ -22,6 +22,7 @@ from rbda_ros.exports.c_builder import (
     example_text,
     gate_source,
     measured_space,
+    runtime_source,
     shared_source,
 )
 from rbda_ros.exports.motion_code import (
@@ -44,7 +45,7 @@ from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.kernels.sincos import sincos_in_c
 from rbda_ros.kernels.trace import Load
-from rbda_ros.robot.conversion import CANNOT_GIVE
+from rbda_ros.robot.closer import CANNOT_GIVE
 from rbda_ros.robot.inputs import LARGEST, LARGEST_POSITION, QUATERNION_TOLERANCE, UNIT
 from rbda_ros.robot.operations import OPERATIONS
 from rbda_ros.robot.robot import Robot
@@ -52,6 +53,8 @@ from rbda_ros.robot.robot import Robot
 MOTION = ("feedforward", "feedforward_with_wrenches", "convert", "motor_command", "observer")
 """Functions beside operations and kernels; and ``gate``."""
 DEFAULT_TERMS = ("gravity", "coriolis", "inertial")
+SHARED = "continuation.h", "geometry.h", "loop_rules.h"
+"""Sources of the engine that every library has; others are for some functions."""
 MAX_CONDITION = 1e8
 STATUS = {
     "OK": "no error",
@@ -66,6 +69,8 @@ STATUS = {
     "NOT_LATER": "the time is not later than the last",
 }
 """Texts of the status codes; the first eight are those of the engine, in its order."""
+OF_CLOSING = "OK", "BAD_ARGUMENT", "NOT_CLOSED", "DEAD_POINT", "NOT_FINITE", "CANNOT_GIVE"
+"""The codes of the results in `engine/closing.h`, in their order."""
 SINGLE = {"PRECISE": 1e-6, "CLOSED": 1e-5, "ON_LOOPS": 1e-4, "SINGULAR_LOOP": 1e-4} | {
     "LARGEST_POSITION": 1e6,
     "LARGEST": 1e12,
@@ -164,7 +169,8 @@ def export_robot(
     if unknown_terms := sorted(set(terms) - set(TERMS)):
         raise InputError(f"terms: {', '.join(unknown_terms)}; there are {', '.join(TERMS)}")
     load = None if payload is None else _load(robot, payload)
-    builder = Builder(robot, name, "float" if float32 else "double", load)
+    real = "float" if float32 else "double"
+    builder = Builder(robot, name, real, load, memory=robot.nq + 1)  # for `start_from`
     _add_functions(builder, functions, measured, joints, terms, frames)
     header, source = _header(builder), _source(builder)
     if float32:
@@ -289,12 +295,8 @@ def _add_kernel(builder: Builder, name: str, frames: Sequence[str]) -> None:
 
 def _load(robot: Robot, link: str) -> Load:
     """The body that carries a link, and the map of a payload's parameters onto the body's."""
-    place = robot.spanning_tree.links.get(link)
-    if place is None:
-        raise InputError(f"payload: {robot.name} has no link {link!r}")
-    if not place.body:
-        raise InputError(f"payload: link {link!r} does not move; name one that does")
-    return Load(place.body, parameter_map(place.frame))
+    body, _ = robot._payload_columns(link)  # refuses links that no payload can be on
+    return Load(body + 1, parameter_map(robot.spanning_tree.links[link].frame))
 
 
 def _workspace_size(builder: Builder) -> int:
@@ -405,12 +407,20 @@ def _source(builder: Builder) -> str:
     lines += ["#endif", ""]
     lines += [f"#define {upper}_{key} {literal(value)}" for key, value in _tolerances(builder)]
     curved = np.flatnonzero(robot.tree.curved).tolist()
-    lines += [f"#define {upper}_CURVES {len(curved)}", ""]
-    lines += [shared_source("continuation.h"), shared_source("loop_rules.h")]
+    counts = {"CURVES": len(curved), "QUATERNIONS": len(robot._inputs.quaternions)}
+    if robot.has_loops:
+        rows, loops = builder.kernel("loop_state").program.outputs
+        counts |= {"LOOP_ROWS": rows.size, "LOOPS": loops.size}
+    lines += [*(f"#define {upper}_{key} {value}" for key, value in counts.items()), ""]
+    lines += [*map(shared_source, SHARED)]
     if "closing" in builder.uses:
         lines += [closing_source(), *_bound(builder)]
     if "observer" in builder.uses:
         lines += [shared_source("observer_step.h")]
+    if "branches" in builder.uses:
+        lines += [shared_source("branch_solver.h")]
+    if builder.load is not None:
+        lines += [shared_source("payload.h")]
     lines += _tables(builder, curved)
     if builder.real == "float":
         lines += [
@@ -427,7 +437,7 @@ def _source(builder: Builder) -> str:
         lines += function_source(plan, key, f"{name}_sincos", static=True)
     for key, plan in builder.public.items():
         lines += function_source(plan, key, f"{name}_sincos")
-    lines += _runtime(builder)
+    lines += [runtime_source(name)]
     return "\n".join([*lines, *builder.source, ""])
 
 
@@ -451,6 +461,7 @@ def _tolerances(builder: Builder) -> list[tuple[str, float]]:
 def _bound(builder: Builder) -> list[str]:
     name, upper = builder.name, builder.upper
     parts = ", ".join(map(str, tolerances.STREAM_PARTS))
+    closing = [f"{upper}_{code}" for code in OF_CLOSING]
     return [
         "/* A kernel with its arrays, and a count of its evaluations. */",
         "typedef struct {",
@@ -462,6 +473,7 @@ def _bound(builder: Builder) -> list[str]:
         f"static const closing_rules_t {name}_rules = {{{upper}_PRECISE, {upper}_CLOSED,"
         f" {upper}_NEARBY, {tolerances.STREAM_REPEATS}, {name}_stream_parts,"
         f" {len(tolerances.STREAM_PARTS)}}};",
+        f"static const {name}_status {name}_closing_status[] = {{{', '.join(closing)}}};",
         "",
     ]
 
@@ -504,212 +516,6 @@ def _tables(builder: Builder, curved: Sequence[int]) -> list[str]:
     if parts is not None:
         lines.append(f"static const ptrdiff_t {name}_parts[] = {{{', '.join(map(str, parts))}}};")
     return [*lines, ""]
-
-
-def _runtime(builder: Builder) -> list[str]:
-    """Code that all functions share: to begin, to check arguments, to judge a position."""
-    robot, name, upper = builder.robot, builder.name, builder.upper
-    quaternions = len(robot._inputs.quaternions)
-    judged = ["  (void)q;", "  w->residual = 0.0;", "  w->conditioning = 1.0;", "  return GOOD;"]
-    if robot.has_loops:
-        kernel = builder.kernel("loop_state")
-        rows, loops = (port.size for port in kernel.program.outputs)
-        judged = [
-            f"  double phi[{max(rows, 1)}], conditioning[{max(loops, 1)}];",
-            f"  {kernel.function}(q, phi, conditioning);",
-            f"  return judge_loops(phi, {rows}, conditioning, {loops}, {upper}_ON_LOOPS,"
-            f" {upper}_SINGULAR_LOOP, &w->residual, &w->conditioning);",
-        ]
-    lines = [
-        f"static inline Status {name}_begin({name}_workspace *w)",
-        "{",
-        "  w->place = -1;",
-        "  w->evaluations = w->limited = 0;",
-        "  return GOOD;",
-        "}",
-        "",
-        f"static inline Status {name}_check_vector({name}_workspace *w, const double *x,"
-        " int count)",
-        "{",
-        f"  w->place = (int)first_beyond(x, count, {upper}_LARGEST);",
-        "  return w->place < 0 ? GOOD : UNREAD;",
-        "}",
-        "",
-        f"static inline Status {name}_check_position({name}_workspace *w, const double *x,"
-        " int count)",
-        "{",
-        f"  w->place = (int)first_beyond(x, count, {upper}_LARGEST_POSITION);",
-        "  return w->place < 0 ? GOOD : UNREAD;",
-        "}",
-        "",
-        f"static inline Status {name}_read_vector({name}_workspace *w, const double *x, int count,"
-        " double *into)",
-        "{",
-        "  memcpy(into, x, (size_t)count * sizeof *into);",
-        f"  return {name}_check_vector(w, into, count);",
-        "}",
-        "",
-        f"static inline int {name}_normalize(double *q)",
-        "{",
-        f"  return normalize_quaternions(q, {name}_quaternions, {quaternions},"
-        f" {upper}_QUATERNION_TOLERANCE, {upper}_UNIT);",
-        "}",
-        "",
-        f"static inline Status {name}_judge_position({name}_workspace *w, const double *q)",
-        "{",
-        *judged,
-        "}",
-        "",
-        f"static inline Status {name}_read_position({name}_workspace *w, const double *given,"
-        " double *q)",
-        "{",
-        f"  const Status status = {name}_check_position(w, given, {upper}_NQ);",
-        "  if (status != GOOD) return status;",
-        f"  memcpy(q, given, {upper}_NQ * sizeof *q);",
-        f"  if (!{name}_normalize(q)) return UNREAD;",
-        f"  return {name}_judge_position(w, q);",
-        "}",
-        "",
-        f"static inline int {name}_regular({name}_workspace *w, const double *conditioning,"
-        " int count)",
-        "{",
-        "  for (int k = 0; k < count; k++) {",
-        "    w->conditioning = smaller(conditioning[k], w->conditioning);",
-        f"    if (!(conditioning[k] >= {upper}_SINGULAR_LOOP)) return 0;",
-        "  }",
-        "  return 1;",
-        "}",
-        "",
-        f"void {name}_init({name}_workspace *w)",
-        "{",
-        "  memset(w, 0, sizeof *w);",
-        f"  memcpy(w->q, {name}_assembly, sizeof w->q);",
-        f"  memcpy(w->command_q, {name}_assembly, sizeof w->command_q);",
-        f"  w->max_condition_number = {upper}_MAX_CONDITION;",
-        "  w->place = -1;",
-        "}",
-        "",
-        f"{name}_status {name}_start_from({name}_workspace *w, const {name}_real *q)",
-        "{",
-        "  double *read = w->memory;",
-        f"  Status status = {name}_begin(w);",
-        f"  status = {name}_read_position(w, q, read);",
-        f"  if (status != GOOD) return ({name}_status)status;",
-        f"  memcpy(w->q, read, {upper}_NQ * sizeof *read);",
-        f"  memcpy(w->command_q, read, {upper}_NQ * sizeof *read);",
-        f"  return {upper}_OK;",
-        "}",
-        "",
-        f"void {name}_add_wrench(int link, const {name}_real *wrench, {name}_real *wrenches)",
-        "{",
-        f"  if (link >= 0 && link < {upper}_LINKS)",
-        f"    add_link_wrench({name}_links[link], wrench, wrenches);",
-        "}",
-        "",
-    ]
-    builder.memory = max(builder.memory, robot.nq)
-    tables = [line for line in builder.source if line.startswith("static const ptrdiff_t")]
-    branches = [line for line in tables if f"{name}_branch_" in line]
-    builder.source = [line for line in builder.source if line not in branches]
-    lines += branches
-    for used, written in (("solve", _solve), ("invert", _invert)):
-        lines += written(builder) if used in builder.uses else []
-    return lines
-
-
-def _invert(builder: Builder) -> list[str]:
-    """``H^-1``, in the order of `engine/ltl_factorization.c`; 0 where H is singular.
-
-    ``H = L' D L`` from the tips to the base: L below the diagonal of the work, L D across from it.
-    Then ``L X = D^-1 L'^-1`` has D^-1 on the diagonal of its lower half, from the base on.
-    """
-    name, n = builder.name, builder.robot.ny
-    above, below = f"{name}_branch_start_above", f"{name}_branch_start_below"
-    return [
-        f"static int {name}_invert(const double *H, double *L, double *X)",
-        "{",
-        f"  enum {{ N = {n} }};",
-        "  for (ptrdiff_t k = N - 1; k >= 0; k--) {",
-        "    double *row = L + k * N;",
-        f"    for (ptrdiff_t a = {above}[k] - 1; a < {above}[k + 1]; a++) {{",
-        f"      const ptrdiff_t j = a < {above}[k] ? k : {name}_branch_above[a];",
-        "      double sum = H[k * N + j];",
-        f"      for (ptrdiff_t b = {below}[k]; b < {below}[k + 1]; b++)",
-        f"        sum -= row[{name}_branch_below[b]] * L[{name}_branch_below[b] * N + j];",
-        "      row[j] = sum;",
-        "    }",
-        "    if (!(row[k] > 0.0)) return 0;",
-        "    X[k * N + k] = 1.0 / row[k];",
-        f"    for (ptrdiff_t a = {above}[k]; a < {above}[k + 1]; a++) {{",
-        f"      const ptrdiff_t j = {name}_branch_above[a];",
-        "      L[j * N + k] = row[j];",
-        "      row[j] *= X[k * N + k];",
-        "    }",
-        "  }",
-        "  for (ptrdiff_t k = 0; k < N; k++) {",
-        "    for (ptrdiff_t j = 0; j <= k; j++) {",
-        "      double sum = j == k ? X[k * N + k] : 0.0;",
-        f"      for (ptrdiff_t a = {above}[k + 1] - 1; a >= {above}[k]; a--)",
-        f"        sum -= L[k * N + {name}_branch_above[a]] * X[{name}_branch_above[a] * N + j];",
-        "      X[k * N + j] = X[j * N + k] = sum;",
-        "    }",
-        "    if (!(X[k * N + k] <= DBL_MAX)) return 0;",
-        "  }",
-        "  return 1;",
-        "}",
-        "",
-    ]
-
-
-def _solve(builder: Builder) -> list[str]:
-    """``-H^-1 B`` of some matrices and ``H^-1``, in the order of `engine/ltl_factorization.c`."""
-    name, n = builder.name, builder.robot.ny
-    return [
-        f"static void {name}_solve(const double *L, double *const *B, int matrices, double *work,",
-        "                        double *inverse)",
-        "{",
-        f"  enum {{ N = {n} }};",
-        "  const ptrdiff_t columns = (ptrdiff_t)(matrices + 1) * N;",
-        "  for (ptrdiff_t k = 0; k < N; k++) {",
-        "    double *row = work + k * columns;",
-        "    for (int m = 0; m < matrices; m++)",
-        "      memcpy(row + m * N, B[m] + k * N, N * sizeof *row);",
-        "    memset(row + matrices * N, 0, N * sizeof *row);",
-        "    row[matrices * N + k] = 1.0;",
-        "  }",
-        "  for (ptrdiff_t i = N - 1; i >= 0; i--) {",
-        "    double *own = work + i * columns;",
-        f"    for (ptrdiff_t a = {name}_branch_start_below[i];"
-        f" a < {name}_branch_start_below[i + 1]; a++) {{",
-        f"      const ptrdiff_t other = {name}_branch_below[a];",
-        "      const double times = L[other * N + i];",
-        "      const double *row = work + other * columns;",
-        "      for (ptrdiff_t c = 0; c < columns; c++) own[c] -= times * row[c];",
-        "    }",
-        "    const double factor = 1.0 / L[i * N + i];",
-        "    for (ptrdiff_t c = 0; c < columns; c++) own[c] *= factor;",
-        "  }",
-        "  for (ptrdiff_t k = 0; k < N; k++) {",
-        "    double *own = work + k * columns;",
-        f"    for (ptrdiff_t a = {name}_branch_start_above[k];"
-        f" a < {name}_branch_start_above[k + 1]; a++) {{",
-        f"      const ptrdiff_t other = {name}_branch_above[a];",
-        "      const double times = L[k * N + other];",
-        "      const double *row = work + other * columns;",
-        "      for (ptrdiff_t c = 0; c < columns; c++) own[c] -= times * row[c];",
-        "    }",
-        "    const double factor = 1.0 / L[k * N + k];",
-        "    for (ptrdiff_t c = 0; c < columns; c++) own[c] *= factor;",
-        "  }",
-        "  for (ptrdiff_t k = 0; k < N; k++) {",
-        "    const double *row = work + k * columns;",
-        "    for (int m = 0; m < matrices; m++)",
-        "      for (ptrdiff_t j = 0; j < N; j++) B[m][k * N + j] = -1.0 * row[m * N + j];",
-        "    memcpy(inverse + k * N, row + matrices * N, N * sizeof *row);",
-        "  }",
-        "}",
-        "",
-    ]
 
 
 def _position_names(robot: Robot) -> list[str]:

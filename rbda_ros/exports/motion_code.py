@@ -92,7 +92,8 @@ def add_feedforward(builder: Builder, terms: Collection[str], wrenches: bool) ->
             "feedforward",
             base_nq,
         ),
-        *_checked(builder, "p_health"),
+        f"result = judge_health(p_health, {builder.upper}_CLOSED, w->max_condition_number);",
+        *_judged(builder),
         *_copy("w->q", "p_q", robot.nq),
         *_copy("efforts", "p_efforts", len(robot.actuated_joint_names)),
         f"return {builder.upper}_OK;",
@@ -376,9 +377,10 @@ def add_motor_command(builder: Builder) -> None:
         *_set_limit(upper, na),
         *_copy("p_guess", "w->command_q", nq),
         *_close(builder, code, ports, call.positions or (), "w->q", "command", call._base_nq),
-        *_checked(builder, "p_health"),
-        f"w->place = (int)first_beyond(p_missed, {ny}, {upper}_LEFT_OVER * p_health[7]);",
-        f"if (w->place >= 0) return {upper}_CANNOT_GIVE;",
+        f"result = judge_command(p_health, w->max_condition_number, {upper}_LEFT_OVER);",
+        "if (result == MOTORS_CANNOT)",
+        f"  w->place = (int)first_beyond(p_missed, {ny}, {upper}_LEFT_OVER * p_health[FORCE]);",
+        *_judged(builder),
         f"if (first_beyond(p_motors, {3 * na}, DBL_MAX) >= 0) return {upper}_NOT_FINITE;",
         *_copy("w->command_q", "p_q", nq),
         *(
@@ -509,43 +511,15 @@ def add_payload(builder: Builder) -> None:
         f" const {lib}_real *com, const {lib}_real *inertia)"
     )
     builder.header += [f"{signature};", ""]
-    builder.source += [signature, "{", *_SET_PAYLOAD.replace("UPPER", upper).splitlines(), "}", ""]
+    builder.source += [
+        signature,
+        "{",
+        f"  return payload_parameters(mass, com, inertia, w->{PAYLOAD}, &w->place) ? {upper}_OK",
+        f"                                                   : {upper}_BAD_ARGUMENT;",
+        "}",
+        "",
+    ]
     builder.functions.append("set_payload")
-
-
-_SET_PAYLOAD = """\
-  double given[10] = {0.0};
-  if (mass == 0.0) {
-    memcpy(w->payload, given, sizeof given);
-    return UPPER_OK;
-  }
-  given[0] = mass;
-  memcpy(given + 1, com, 3 * sizeof(double));
-  if (inertia != NULL) memcpy(given + 4, inertia, 6 * sizeof(double));
-  w->place = (int)first_beyond(given, 10, 1e9);
-  if (w->place >= 0 || mass < 0.0) return UPPER_BAD_ARGUMENT;
-  const double xx = given[4], xy = given[5], xz = given[6];
-  const double yy = given[7], yz = given[8], zz = given[9];
-  /* Moments that a body has: half the trace less the inertia is positive, pivot by pivot. */
-  const double half = 0.5 * (xx + yy + zz), slack = 1e-3 * fabs(half) + 1e-12;
-  const double a = half - xx + slack, b = half - yy + slack, c = half - zz + slack;
-  const double second = b - xy * xy / a;
-  const double coupling = yz + xy * xz / a;
-  const double third = c - xz * xz / a - coupling * coupling / second;
-  if (!(a > 0.0 && second > 0.0 && third > 0.0)) return UPPER_BAD_ARGUMENT;
-  const double x = com[0], y = com[1], z = com[2];
-  w->payload[0] = mass;
-  w->payload[1] = mass * x;
-  w->payload[2] = mass * y;
-  w->payload[3] = mass * z;
-  w->payload[4] = xx + mass * (y * y + z * z);
-  w->payload[5] = xy - mass * (x * y);
-  w->payload[6] = yy + mass * (x * x + z * z);
-  w->payload[7] = xz - mass * (x * z);
-  w->payload[8] = yz - mass * (y * z);
-  w->payload[9] = zz + mass * (x * x + y * y);
-  return UPPER_OK;"""
-"""Body of ``set_payload``: checks of `check_payload`, parameters as in `inertial_parameters`."""
 
 
 def _measured(builder: Builder) -> JointSpace:
@@ -617,21 +591,17 @@ def _close(
         f"of.base_nq = {base_nq};",
         "of.health = p_health;",
         "of.scratch = scratch;",
-        f"const closing_result_t result = close_loops(&of, &{lib}_rules, {other});",
+        f"closing_result_t result = close_loops(&of, &{lib}_rules, {other});",
         "w->residual = p_health[RESIDUAL];",
         "w->conditioning = p_health[CONDITIONING];",
-        f"if (result == INPUT_NOT_FINITE) return {upper}_BAD_ARGUMENT;",
-        f"if (result != CLOSED) return {upper}_NOT_CLOSED;",
+        f"if (result != CLOSED) return {lib}_closing_status[result];",
     ]
 
 
-def _checked(builder: Builder, health: str) -> list[str]:
-    upper = builder.upper
+def _judged(builder: Builder) -> list[str]:
     return [
-        f"if (!({health}[CONDITIONING] * w->max_condition_number >= 1.0))"
-        f" return {upper}_DEAD_POINT;",
-        f"if (!({health}[EFFORTS_SQUARED] < INFINITY)) return {upper}_NOT_FINITE;",
-        f"w->limited = (int){health}[LIMITED];",
+        f"if (result != CLOSED) return {builder.name}_closing_status[result];",
+        "w->limited = (int)p_health[LIMITED];",
     ]
 
 

@@ -46,7 +46,10 @@ def c_identifier(name: str) -> str:
 
 def _add(builder: Builder, record: Operation, name: str, *options: Any, label: str = "") -> None:
     steps = [_kernel(builder, step, options, c_identifier(label)) for step in record.steps]
-    sizes = _sizes(builder, record, steps)
+    ports = [_ports(builder, *each) for each in zip(record.steps, steps, strict=True)]
+    sizes = record.slots((each.keys(), each.values()) for each in ports)
+    if record.solves:
+        sizes["columns"] = len(record.results) * builder.robot.ny**2
     memory = Memory(builder)
     slot = {each: memory.take(f"s_{each}", n) for each, n in sizes.items() if each != PAYLOAD}
     slot[PAYLOAD] = f"w->{PAYLOAD}"
@@ -61,8 +64,8 @@ def _add(builder: Builder, record: Operation, name: str, *options: Any, label: s
     if "zero" in sizes:
         body.append(f"memset({slot['zero']}, 0, {sizes['zero']} * sizeof(double));")
     body.append("if (status == GOOD) {")
-    for step, kernel in zip(record.steps, steps, strict=True):
-        body += [f"  {line}" for line in _step(step, kernel, slot, builder.robot.ny)]
+    for step, kernel, names in zip(record.steps, steps, ports, strict=True):
+        body.append(f"  {_step(step, kernel, [slot[each] for each in names], builder.robot.ny)}")
     if record.finite is not None:
         missed = slot.get("loop_residual", "NULL")
         body.append(
@@ -91,36 +94,20 @@ def _kernel(
     return builder.kernel(step.kernel, *options, label=label)
 
 
-def _names(step: Step, kernel: KernelCode) -> list[str]:
-    ports = len(kernel.program.inputs) + len(kernel.program.outputs)
-    payload = [PAYLOAD] if kernel.takes_payload else []
-    return [*step.inputs, *payload, *step.outputs, "loop_residual"][:ports]
+def _ports(builder: Builder, step: Step, kernel: KernelCode | None) -> dict[str, int]:
+    """Names of the ports of a step, and how many numbers each has."""
+    if kernel is None:
+        return dict.fromkeys(step.names(3), builder.robot.ny)
+    ports = (*kernel.program.inputs, *kernel.program.outputs)
+    names = step.names(len(ports), *([PAYLOAD] if kernel.takes_payload else []))
+    return dict(zip(names, (port.size for port in ports), strict=True))
 
 
-def _sizes(
-    builder: Builder, record: Operation, kernels: Sequence[KernelCode | None]
-) -> dict[str, int]:
-    sizes = {argument.read_as: 0 for argument in record.arguments}
-    for step, kernel in zip(record.steps, kernels, strict=True):
-        if kernel is None:
-            sizes |= dict.fromkeys((*step.inputs, *step.outputs), builder.robot.ny)
-            continue
-        ports = (*kernel.program.inputs, *kernel.program.outputs)
-        sizes |= dict(zip(_names(step, kernel), (port.size for port in ports), strict=True))
-    if record.solves:
-        sizes["inverse"] = sizes["mass_matrix"]
-        columns = len(record.results) * builder.robot.ny
-        sizes["columns"] = columns * builder.robot.ny
-    return sizes
-
-
-def _step(step: Step, kernel: KernelCode | None, slot: dict[str, str], ny: int) -> list[str]:
+def _step(step: Step, kernel: KernelCode | None, ports: list[str], ny: int) -> str:
     if kernel is not None:
-        arrays = ", ".join(slot[name] for name in _names(step, kernel))
-        return [f"{kernel.function}({arrays});"]
-    (one, other), (total,) = step.inputs, step.outputs
-    values = f"{slot[one]}[k] {step.kernel} {slot[other]}[k]"
-    return [f"for (int k = 0; k < {ny}; k++) {slot[total]}[k] = {values};"]
+        return f"{kernel.function}({', '.join(ports)});"
+    one, other, total = ports
+    return f"for (int k = 0; k < {ny}; k++) {total}[k] = {one}[k] {step.kernel} {other}[k];"
 
 
 def _solved(builder: Builder, record: Operation, slot: dict[str, str]) -> list[str]:
@@ -130,26 +117,29 @@ def _solved(builder: Builder, record: Operation, slot: dict[str, str]) -> list[s
     for parent in tree.independent_parents:
         above.append([parent, *above[parent]] if parent >= 0 else [])
     below = [[i for i in range(ny - 1, k, -1) if k in above[i]] for k in range(ny)]
+    tables: list[str] = []
     for name, lists in (("above", above), ("below", below)):
         start = [sum(map(len, lists[:k])) for k in range(ny + 1)]
-        builder.indices(f"branch_start_{name}", start)
-        builder.indices(f"branch_{name}", [i for each in lists for i in each])
+        tables.append(builder.indices(f"branch_start_{name}", start))
+        tables.append(builder.indices(f"branch_{name}", [i for each in lists for i in each]))
+    branches = f"static const Branches {builder.name}_branches = {{{ny}, {', '.join(tables)}}};"
+    if branches not in builder.source:
+        builder.source.append(branches)
+    builder.uses.add("branches")
     H, work, inverse = slot["mass_matrix"], slot["columns"], slot["inverse"]
     matrices = [slot[each] for each in record.results[:-1]]
     if not matrices:
-        builder.uses.add("invert")
-        inverted = f"{builder.name}_invert({H}, {work}, {inverse})"
+        inverted = f"invert_by_branches(&{builder.name}_branches, {H}, {work}, {inverse})"
         return [f"if (status == GOOD && !{inverted}) status = SINGULAR;"]
-    builder.uses.add("solve")
-    branches = f"{builder.name}_branch_start_above, {builder.name}_branch_above"
+    count = len(matrices)
     return [
         "if (status == GOOD) {",
-        f"  double *B[{len(matrices)}];",
+        f"  double *B[{count}];",
         *(f"  B[{i}] = {each};" for i, each in enumerate(matrices)),
-        f"  if (!factor_by_branches({branches}, {ny}, {H}))",
+        f"  if (!factor_by_branches({tables[0]}, {tables[1]}, {ny}, {H}))",
         "    status = SINGULAR;",
         "  else",
-        f"    {builder.name}_solve({H}, B, {len(matrices)}, {work}, {inverse});",
+        f"    solve_by_branches(&{builder.name}_branches, {H}, B, {count}, {work}, {inverse});",
         "}",
     ]
 

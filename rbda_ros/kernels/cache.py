@@ -59,11 +59,6 @@ class LruCache(Generic[Key, Value]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def keys(self) -> list[Key]:
-        """Cached entries, the least recently used first."""
-        with self._lock:
-            return list(self._values)
-
     def snapshot(self) -> dict[Key, Value]:
         """Everything that is cached."""
         with self._lock:
@@ -172,10 +167,6 @@ class KernelCache:
         """Kernels that are traced now, by name and options."""
         plain: dict[tuple[Any, ...], Kernel] = {(name,): k for name, k in self._plain.items()}
         return plain | self._optional.snapshot()
-
-    def cached(self) -> set[tuple[Any, ...]]:
-        """Names and options of what is traced now."""
-        return {(name,) for name in self._plain} | set(self._optional.keys())
 
     def take_over(self, before: KernelCache, why: Exception) -> None:
         """Have the kernels of another cache of the same robot, and machine code of none."""

@@ -10,14 +10,10 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from rbda_ros.errors import InputError
-from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.kernels.plan import Plan, make_plan
+from rbda_ros.kernels.plan import Plan
 from rbda_ros.kernels.program import OPERATIONS, Port, Program
-from rbda_ros.kernels.sincos import sincos_in_c
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _COMPARISONS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
@@ -45,110 +41,11 @@ RESTRICT = (
     "#define RBDA_RESTRICT restrict",
     "#endif",
 )
-INCLUDES = ("#include <math.h>", "#include <stdint.h>", "#include <string.h>", "")
 _LOCAL = re.compile(r"\b[vsc]\d+\b")
 # Words that a parameter must not be called, beside its own function's local names.
 _RESERVED = {"double", "const", "void", "static", "int", "if", "else", "return", "w", "fma"} | {
     *OPERATIONS
 }
-
-
-def export_c(
-    functions: Mapping[str, Program | Kernel],
-    name: str,
-    directory: str | Path,
-    *,
-    about: Sequence[str] = (),
-    meanings: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[Path, Path]:
-    """Write kernels as C99, to be compiled into a real-time loop.
-
-    The functions allocate nothing, keep no state and may run in several threads at once.
-
-    Args:
-        functions: what each function is called, and what it computes.
-        name: a C identifier: the files are ``<name>.c`` and ``<name>.h``, the functions
-            ``<name>_<function>``.
-        directory: where the files go; it must exist.
-        about: lines for the top of the header.
-        meanings: for the names of inputs and outputs, lines that tell what their entries are.
-
-    Returns:
-        The paths of the C file and of the header.
-
-    Raises:
-        InputError: a name is no C identifier.
-        UnsupportedOperationError: a kernel has an operation that a program cannot express.
-    """
-    for identifier in (name, *functions):
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", identifier):
-            raise InputError(f"{identifier!r} is no C identifier; use letters, digits and _")
-    programs = {
-        key: value.program if isinstance(value, Kernel) else value
-        for key, value in functions.items()
-    }
-    plans = {key: make_plan(program) for key, program in programs.items()}
-    source = Path(directory) / f"{name}.c"
-    header = Path(directory) / f"{name}.h"
-    source.write_text(_source(plans, name), encoding="utf-8")
-    header.write_text(_header(plans, name, about, meanings or {}), encoding="utf-8")
-    return source, header
-
-
-def _header(
-    plans: Mapping[str, Plan],
-    name: str,
-    about: Sequence[str],
-    meanings: Mapping[str, Sequence[str]],
-) -> str:
-    guard = f"{name.upper()}_H"
-    top = [
-        *about,
-        "",
-        "Every array is a vector of doubles; matrices are stored row by row. Inputs and outputs",
-        "must not overlap. The functions allocate nothing, keep no state, call <math.h> only, and",
-        "may run in several threads at once. Work arrays are on the stack; each function tells",
-        "how much.",
-    ]
-    used = {
-        p.name for plan in plans.values() for p in (*plan.program.inputs, *plan.program.outputs)
-    }
-    for port, lines in meanings.items():
-        if port in used:
-            top += ["", f"{port}:", *(f"  {line}" for line in lines)]
-    lines = [*comment(top), f"#ifndef {guard}", f"#define {guard}", ""]
-    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
-    for key, plan in plans.items():
-        program = plan.program
-        ports = port_names(program)
-        sizes = [
-            f"{port}: {size} {'entry' if size == 1 else 'entries'}, {way}"
-            for (port, size), way in zip(
-                ports,
-                ["in"] * len(program.inputs) + ["out"] * len(program.outputs),
-                strict=True,
-            )
-        ]
-        steps = f"{len(program.instructions)} operations, {8 * plan.work} bytes of stack for work."
-        lines += comment([f"{key.replace('_', ' ')}: {steps}", *sizes])
-        prefix = f"{name}_{key}".upper()
-        lines += [f"#define {prefix}_{port.upper()} {size}" for port, size in ports]
-        lines += [f"void {name}_{key}({_parameters(program)});", ""]
-    return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""])
-
-
-def _source(plans: Mapping[str, Plan], name: str) -> str:
-    lines = [f'#include "{name}.h"', "", *INCLUDES, *RESTRICT, ""]
-    if any(uses_sincos(plan.program) for plan in plans.values()):
-        lines += sincos_in_c(f"{name}_sincos")
-    for key, plan in plans.items():
-        lines += function_source(plan, f"{name}_{key}", f"{name}_sincos")
-    return "\n".join(lines)
-
-
-def uses_sincos(program: Program) -> bool:
-    """Whether a program takes sines or cosines."""
-    return any(each.operation in ("sin", "cos") for each in program.instructions)
 
 
 def function_source(plan: Plan, name: str, sincos: str, *, static: bool = False) -> list[str]:

@@ -46,11 +46,15 @@ from rbda_ros.algorithms.kinematics import (
 )
 from rbda_ros.algorithms.loop_forces import forward_dynamics_by_loop_forces
 from rbda_ros.algorithms.loop_motion import (
+    actuator_efforts,
+    completed_velocity,
+    converted_efforts,
     generalized_force,
     independent_acceleration,
     independent_velocity,
     loop_state,
     spanning_motion,
+    velocity_map,
 )
 from rbda_ros.algorithms.position_manifold import difference, integrate
 from rbda_ros.algorithms.pv_osim import (
@@ -65,12 +69,6 @@ from rbda_ros.algorithms.simulation_stage import (
     contact_stage,
     simulation_move,
     simulation_stage,
-)
-from rbda_ros.algorithms.transmission_maps import (
-    actuator_efforts,
-    completed_velocity,
-    converted_efforts,
-    velocity_map,
 )
 from rbda_ros.cluster_tree.open_loops import OpenLoops
 from rbda_ros.cluster_tree.spanning_tree import Frame
@@ -334,6 +332,11 @@ STAGE = ("origin", "q", "yd", "slip", "efforts", "shift", "delta", "stepping")
 STAGE_IN_CONTACT = ("q", "yd", "slip", "efforts", "shift", "stepping")
 """Those of a stage with contacts."""
 
+_ABOUT_CONTACTS: dict[str, Any] = {
+    "public": False,
+    "shapes": _contact_shapes,
+    "bodies": _contact_bodies,
+}
 
 REGISTRY: dict[str, Traceable] = {
     "inverse_dynamics": Traceable(("q", "yd", "ydd"), inverse_dynamics, ("tau",)),
@@ -498,18 +501,14 @@ REGISTRY: dict[str, Traceable] = {
         ("q", "yd", "tau", "axes", "desired", "start"),
         _constrained_forward_dynamics,
         by_loop_forces=_constrained_forward_dynamics_by_loop_forces,
-        public=False,
-        shapes=_contact_shapes,
-        bodies=_contact_bodies,
+        **_ABOUT_CONTACTS,
     ),
     # For any points of the same bodies.
     "constrained_forward_dynamics_at": Traceable(
         ("q", "yd", "tau", "axes", "desired", "start", "points"),
         _at_points(_constrained_forward_dynamics),
         by_loop_forces=_at_points(_constrained_forward_dynamics_by_loop_forces),
-        public=False,
-        shapes=_contact_shapes,
-        bodies=_contact_bodies,
+        **_ABOUT_CONTACTS,
     ),
     # Option: a StageChoice of forces.
     "simulation_stage": Traceable(
@@ -545,30 +544,22 @@ REGISTRY: dict[str, Traceable] = {
     "contact_response": Traceable(
         ("q", "yd", "tau", "axes", "points"),
         _contact_response,
-        public=False,
-        shapes=_contact_shapes,
-        bodies=_contact_bodies,
+        **_ABOUT_CONTACTS,
     ),
     "damped_delassus_inverse": Traceable(
         ("q", "axes"),
         _damped_delassus_inverse,
-        public=False,
-        shapes=_contact_shapes,
-        bodies=_contact_bodies,
+        **_ABOUT_CONTACTS,
     ),
     "damped_delassus_inverse_product": Traceable(
         ("q", "axes", "x"),
         _damped_delassus_inverse_product,
-        public=False,
-        shapes=_contact_shapes,
-        bodies=_contact_bodies,
+        **_ABOUT_CONTACTS,
     ),
     "delassus_product": Traceable(
         ("q", "axes", "forces"),
         _delassus_product,
-        public=False,
-        shapes=_contact_shapes,
-        bodies=_contact_bodies,
+        **_ABOUT_CONTACTS,
     ),
 }
 

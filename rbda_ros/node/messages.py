@@ -20,7 +20,7 @@ from rbda_ros.engine import core
 from rbda_ros.errors import MAX_LISTED, ClosureError, InputError, listed
 from rbda_ros.msg import State as StateMessage
 from rbda_ros.robot import Robot
-from rbda_ros.robot.inputs import LARGEST, FrameName, unit
+from rbda_ros.robot.inputs import LARGEST, QUATERNION_TOLERANCE, FrameName, unit
 from rbda_ros.robot.state import State
 
 NOT_FINITE_ANSWER = "the answer is not finite: the state or the forces given are too large"
@@ -301,7 +301,7 @@ def base_position(what: str, pose: Pose) -> Vector:
     quaternion = np.array([q.x, q.y, q.z, q.w])
     _must_be_finite(what, np.array([*position, *quaternion]))
     length = math.sqrt(quaternion @ quaternion)
-    if abs(length - 1.0) > 1e-3:
+    if abs(length - 1.0) > QUATERNION_TOLERANCE:
         raise RefusalError(
             Reason.NOT_A_ROTATION,
             f"{what}.orientation has length {length:.3g}; give a unit quaternion (w = 1 for none)",

@@ -56,7 +56,7 @@ def patched_urdf(text: str, robot: Robot, found: Identified) -> str:
     return etree.tostring(root, pretty_print=True, encoding="unicode")
 
 
-def patched_loops(text: str, robot: Robot, found: Identified) -> str:
+def patched_loops(text: str, found: Identified) -> str:
     """The loop file with identified inertias of its rotors; as it is where it has none."""
     loops = yaml.safe_load(text) if text else None
     rotors = loops.get("rotors") if isinstance(loops, dict) else None

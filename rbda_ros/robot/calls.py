@@ -37,7 +37,6 @@ from rbda_ros.robot.operations import (
     SIGNS,
     Argument,
     Operation,
-    Step,
     step_of,
 )
 from rbda_ros.robot.results import RANK_TOLERANCE, OperationalSpace
@@ -163,7 +162,14 @@ class RobotCalls:
             SIGNS.get(step.kernel) or _requested(self._kernels.get(step.kernel, *options))
             for step in record.steps
         ]
-        size = self._sizes(record, kernels)
+        numbers = [
+            [self._tree.ny] * 3 if isinstance(kernel, float) else kernel.sizes for kernel in kernels
+        ]
+        names = [step.names(len(n)) for step, n in zip(record.steps, numbers, strict=True)]
+        size = record.slots(zip(names, numbers, strict=True))
+        if record.inverts:
+            size |= {"damping": 1, "inertia": size["inverse_inertia"]}
+            size["M"] = size["inertia"]
         slot = {name: i for i, name in enumerate(size)}
         sizes = robot_sizes(self._tree)
         results = [
@@ -182,8 +188,8 @@ class RobotCalls:
             kinds="".join(LETTERS[argument.kind] for argument in record.arguments),
             sizes=tuple(size.values()),
             steps=tuple(
-                (kernel, tuple(slot[name] for name in _names(step, kernel)))
-                for step, kernel in zip(record.steps, kernels, strict=True)
+                (kernel, tuple(slot[name] for name in ports))
+                for kernel, ports in zip(kernels, names, strict=True)
             ),
             results=tuple(results),
             constants=tuple((slot["points"], each) for each in points),
@@ -196,20 +202,6 @@ class RobotCalls:
             least=RANK_TOLERANCE if record.inverts else 0.0,
             forces=self._forces() if takes_forces else None,
         )
-
-    def _sizes(self, record: Operation, kernels: Sequence[Any]) -> dict[str, int]:
-        """How many numbers each quantity has, in the order of the engine's slots."""
-        size = {argument.read_as: 0 for argument in record.arguments}
-        for step, kernel in zip(record.steps, kernels, strict=True):
-            names = _names(step, kernel)
-            numbers = [self._tree.ny] * 3 if isinstance(kernel, float) else kernel.sizes
-            size |= dict(zip(names, numbers, strict=True))
-        if record.solves:
-            size["inverse"] = size["mass_matrix"]
-        if record.inverts:
-            size |= {"damping": 1, "inertia": size["inverse_inertia"]}
-            size["M"] = size["inertia"]
-        return size
 
     def _forces(self) -> Any:
         """The kernel that turns forces on all joints into those on y; None if they are the same."""
@@ -277,15 +269,6 @@ def _operational_space(kernel: str) -> Operation:
         make=OperationalSpace,
         inverts=True,
     )
-
-
-def _names(step: Step, kernel: Any) -> tuple[str, ...]:
-    """Names of the inputs and outputs of a kernel, in the order of its ports."""
-    names = (*step.inputs, *step.outputs)
-    if isinstance(kernel, float):
-        return names
-    more = len(kernel.sizes) - len(names)  # loops that are closed by their forces say how well
-    return (*names, "loop_residual")[: len(names) + more]
 
 
 def _requested(kernel: Kernel) -> Any:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 Given = ArrayLike | Mapping[str, ArrayLike]
 """An independent position, a spanning one to be closed, or positions by joint name."""
-INPUTS, MOVED, RESIDUAL, CONDITIONING, EFFORTS = range(5)
-"""Numbers that the health of every such kernel begins with: see `feedforward.Health`."""
-IS_CLOSED, INPUT_NOT_FINITE, TOO_FAR = range(3)
-"""Results of closing, as in `engine/closing.c`."""
+IS_CLOSED, INPUT_NOT_FINITE, TOO_FAR, AT_DEAD_POINT, EFFORT_NOT_FINITE, MOTORS_CANNOT = range(6)
+"""Results of closing, as in `engine/closing.h`."""
+CANNOT_GIVE = 1e-7
+"""Share of a force that may be left over before joints count as unable to give it: rounding."""
 
 
 class LoopCloser:
@@ -330,11 +330,10 @@ class ClosingCall:
             )
         return int(self._closer(other))
 
-    def _evaluate_from(self, q: Array) -> list[float]:
-        """Evaluate once, from a guess (nq,); how it went."""
-        self.guess[:] = q
-        self._call()
-        return self._health.tolist()
+    def _judge(self) -> int:
+        """Whether what was evaluated may be used: one of the results of closing."""
+        limit = self.max_condition_number
+        return int(core.judge_closing(self._health, CLOSED, limit, CANNOT_GIVE))
 
 
 class CompletionCall:

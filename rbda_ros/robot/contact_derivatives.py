@@ -99,7 +99,7 @@ def constrained_forward_dynamics_derivatives(
         )
     read = read_contacts(robot, contacts, state)
     motions = contact_motions(robot, state, read)
-    forces = _derivable(robot, contacts, motion.forces)
+    forces = _derivable(contacts, motion.forces)
     changes = [_changes(robot, state, c, motion.ydd, f) for c, f in forces]
     by_y, by_yd = _of_inverse_dynamics(robot, state, motion.ydd)
     by_y = by_y - sum(each.force_by_y for each in changes)
@@ -188,9 +188,7 @@ def frictional_step_derivatives(
         at = len(rows.b) - sum(key[0] == "held" for key in rows.keys)
         read = read_contacts(robot, held, state)
         wrenches = read.in_world(step.impulses[at:])
-        changes = [
-            _changes(robot, after, c, step.ydd, f) for c, f in _derivable(robot, held, wrenches)
-        ]
+        changes = [_changes(robot, after, c, step.ydd, f) for c, f in _derivable(held, wrenches)]
         by_y = by_y - sum(each.force_by_y for each in changes)
         c_by_y[at:] = read.along_axes([each.v_by_y for each in changes])
     # Joints: limits, dry friction and damping.
@@ -221,9 +219,7 @@ def frictional_step_derivatives(
     return FrictionalStepDerivatives(yd_by_y, yd_by_yd, yd_by_tau, step)
 
 
-def _derivable(
-    robot: Robot, contacts: Sequence[Contact], forces: Array
-) -> list[tuple[Contact, Array]]:
+def _derivable(contacts: Sequence[Contact], forces: Array) -> list[tuple[Contact, Array]]:
     for number, contact in enumerate(contacts):
         where = f"contacts[{number}] on {contact.link!r}"
         if not isinstance(contact, Contact) or contact.to is not None:

@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rbda_ros.errors import InputError, SingularityError
+from rbda_ros.robot.closer import CANNOT_GIVE
 from rbda_ros.robot.inputs import numbers
 from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
 if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot
-
-CANNOT_GIVE = 1e-7
-"""Share of a force that may be left over before joints count as unable to give it: rounding."""
 
 
 @dataclass(frozen=True, eq=False)

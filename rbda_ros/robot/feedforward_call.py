@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from rbda_ros.algorithms.feedforward import TERMS, Choice, Health
-from rbda_ros.cluster_tree.closing.tolerances import CLOSED
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import (
     ClosureError,
@@ -21,10 +20,9 @@ from rbda_ros.errors import (
 )
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.closer import (
-    CONDITIONING,
-    EFFORTS,
-    INPUTS,
-    RESIDUAL,
+    AT_DEAD_POINT,
+    INPUT_NOT_FINITE,
+    IS_CLOSED,
     TOO_FAR,
     ClosingCall,
 )
@@ -90,22 +88,26 @@ class FeedforwardCall(ClosingCall):
             SingularityError: a loop is at a dead point, or too near to one.
         """
         found = self._close_from_guess(self._home) if self.closes_itself else TOO_FAR
-        health = self._search() if found == TOO_FAR else self._health.tolist()
-        if not health[INPUTS] < inf:
+        if found == TOO_FAR:
+            self._search()
+        found = self._judge()
+        if found != IS_CLOSED:
+            self._reject(found)
+        self.guess[:] = self.q
+        return self._health.tolist()
+
+    def _reject(self, found: int) -> NoReturn:
+        if found == INPUT_NOT_FINITE:
             raise NotFiniteError("the measured motion, or the acceleration, is not finite")
-        if not health[RESIDUAL] <= CLOSED:
-            raise ClosureError(f"the loops do not close: {health[RESIDUAL]:.3g} is left")
-        conditioning = health[CONDITIONING]
-        if not conditioning * self.max_condition_number >= 1.0:
+        if found == TOO_FAR:
+            raise ClosureError(f"the loops do not close: {self.health.residual:.3g} is left")
+        if found == AT_DEAD_POINT:
             raise SingularityError(
                 f"a loop is at a dead point, or too near to one: condition number"
-                f" {1.0 / max(conditioning, 1e-300):.3g}; move away from it, or measure other"
-                " joints"
+                f" {1.0 / max(self.health.conditioning, 1e-300):.3g}; move away from it, or measure"
+                " other joints"
             )
-        if not health[EFFORTS] < inf:
-            raise SingularityError("the efforts are not finite at this position")
-        self.guess[:] = self.q
-        return health
+        raise SingularityError("the efforts are not finite at this position")
 
     def close_on_any_branch(self, known: Mapping[str, float], guess: Array) -> Array:
         """The closed position (nq,) at known joints.
@@ -127,10 +129,11 @@ class FeedforwardCall(ClosingCall):
         known = dict(zip(self.joints, self.position.tolist(), strict=True))
         return partial(self._close, known, self.guess.copy())
 
-    def _search(self) -> list[float]:
+    def _search(self) -> None:
         if self.closes_itself and not self.searches:
             raise FarError("the loops do not close near the last position, or the assembly")
-        return self._evaluate_from(self.find()())
+        self.guess[:] = self.find()()
+        self._call()
 
 
 def feedforward(

@@ -463,14 +463,12 @@ def _check_step(dt: float) -> None:
         raise InputError(f"dt is {dt!r}; give a positive number [s]")
 
 
-def _times(A: Array, x: Array) -> Array:
-    """Matrices (..., n, m) times vectors (..., m)."""
-    return (A @ x[..., None])[..., 0]
-
-
 def _recovered(gap: Array, dt: float) -> Array:
     """Velocity that a gap allows toward a limit, or that takes back a part of a penetration."""
-    return np.where(gap > 0.0, gap, RECOVERY * gap) / dt
+    gaps = gap.ravel()
+    rigid = np.tile([0.0, np.inf, 0.0, 0.0], (gaps.size, 1))
+    b, _ = core.contact_biases(dt, RECOVERY, rigid, gaps, np.zeros(gaps.size))
+    return np.asarray(b[2::3].reshape(gap.shape), float)
 
 
 def _matched(keys: Sequence[Key], shape: tuple[int, ...], before: FrictionalStep) -> Array:

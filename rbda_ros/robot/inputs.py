@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,10 +148,16 @@ class Inputs:
             np.broadcast_arrays(*(columns[j] for j in coordinates)), axis=-1
         )
 
-    def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
+    def body_wrenches(
+        self, wrenches: Mapping[str, ArrayLike], add: Callable[[str, Array, Array], None]
+    ) -> Array:
         """(6 * bodies,) wrenches in body frames, angular first, from link wrenches by name.
 
         Where any of them is a batch (N, 6), so is the answer.
+
+        Args:
+            wrenches: on links.
+            add: `add_wrenches` of the engine's validator.
         """
         if not isinstance(wrenches, Mapping):
             raise InputError(f"external_wrenches: {wrenches!r} does not map links to wrenches")
@@ -164,17 +170,12 @@ class Inputs:
             lengths = sorted(size for (size,) in sizes)
             raise InputError(f"external_wrenches: batches of different lengths, {lengths}")
         batch = sizes.pop() if sizes else ()
-        total = np.zeros((*batch, len(self._tree.spanning.bodies), 6))
+        total = np.zeros((*batch, 6 * len(self._tree.spanning.bodies)))
         for link, wrench in given.items():
-            place = self._tree.spanning.links.get(link)
-            if place is None:
+            if link not in self._tree.spanning.links:
                 raise InputError(f"external_wrenches: {self._name} has no link {link!r}")
-            if place.body:
-                R, p = place.frame.R, place.frame.p
-                force, moment = _turned(R, wrench[..., :3]), _turned(R, wrench[..., 3:])
-                total[..., place.body - 1, :3] += moment + np.cross(p, force)
-                total[..., place.body - 1, 3:] += force
-        return total.reshape(*batch, -1)
+            add(link, contiguous(np.broadcast_to(wrench, (*batch, 6))).ravel(), total.ravel())
+        return total
 
     def frame(self, frame: FrameName) -> NamedFrame:
         """The frame, checked."""
@@ -221,11 +222,6 @@ def numbers(name: str, value: ArrayLike) -> Array:
 def contiguous(array: Array) -> Array:
     """The same numbers as the engine takes them: in order, aligned, of numpy's own class."""
     return np.require(array, np.float64, ["C", "A", "E"])
-
-
-def _turned(R: Array, x: Array) -> Array:
-    """R x (..., 3), in the order of sums that the engine has."""
-    return (R[:, 0] * x[..., :1] + R[:, 1] * x[..., 1:2]) + R[:, 2] * x[..., 2:]
 
 
 def unit(quaternion: Array, length: ArrayLike) -> Array:

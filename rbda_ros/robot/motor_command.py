@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from rbda_ros.algorithms.commanded_motors import (
-    EFFORTS,
-    CommandChoice,
-    CommandHealth,
-    state_sizes,
-)
+from rbda_ros.algorithms.commanded_motors import EFFORTS, CommandChoice, state_sizes
+from rbda_ros.algorithms.feedforward import Health
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.errors import ClosureError, InputError, ModelError, NotFiniteError, SingularityError
+from rbda_ros.errors import ClosureError, InputError, NotFiniteError, SingularityError
 from rbda_ros.kernels.kernel import Kernel
-from rbda_ros.robot.closer import INPUTS, IS_CLOSED, TOO_FAR, ClosingCall
-from rbda_ros.robot.conversion import CANNOT_GIVE
+from rbda_ros.robot.closer import (
+    AT_DEAD_POINT,
+    CANNOT_GIVE,
+    EFFORT_NOT_FINITE,
+    INPUT_NOT_FINITE,
+    IS_CLOSED,
+    TOO_FAR,
+    ClosingCall,
+)
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.spatial import Array
 
@@ -60,7 +63,7 @@ class MotorCommandCall(ClosingCall):
         self._missed, self.motors = self._call.outputs[:2]
         self.motor_position, self.motor_velocity, self.motor_effort = np.split(self.motors, 3)
 
-    def __call__(self) -> CommandHealth:
+    def __call__(self) -> Health:
         """Compute the motors' commands for the inputs; how it went.
 
         Raises:
@@ -69,47 +72,39 @@ class MotorCommandCall(ClosingCall):
             SingularityError: a loop is at a dead point, or too near to one.
             InputError: the motors cannot give the efforts.
         """
-        start = self.guess.copy()
-        try:
-            health = self._closed()
-            self._check(health)
-        except (InputError, ModelError):
-            self.guess[:] = start  # the next command is none the worse for this one
-            raise
-        self.guess[:] = self.q
-        return health
-
-    def _closed(self) -> CommandHealth:
-        found = IS_CLOSED
+        start, found = self.guess.copy(), IS_CLOSED
         if self.moves:
             found = self._close_from_guess(self.measured_q)
         else:
             self._call()
-        if not self._health[INPUTS] < inf:
+        found = self._judge() if found == IS_CLOSED else found
+        if found != IS_CLOSED:
+            self.guess[:] = start  # the next command is none the worse for this one
+            self._reject(found, Health(*self._health.tolist()))
+        self.guess[:] = self.q
+        return Health(*self._health.tolist())
+
+    def _reject(self, found: int, health: Health) -> NoReturn:
+        if found == INPUT_NOT_FINITE:
             raise NotFiniteError("the commanded position, velocity or effort is not finite")
         if found == TOO_FAR:
             raise ClosureError(
                 f"the loops do not close at the commanded {', '.join(self.joints)}, or far from the"
                 " last position; command a pose within reach"
             )
-        return CommandHealth(*self._health.tolist())
-
-    def _check(self, health: CommandHealth) -> None:
-        if not health.conditioning * self.max_condition_number >= 1.0:
+        if found == AT_DEAD_POINT:
             raise SingularityError(
                 "the command is at a dead point of a loop, or too near to one: condition number"
                 f" {1.0 / max(health.conditioning, 1e-300):.3g}; command a pose away from it"
             )
-        if not health.efforts < inf:
+        if found == EFFORT_NOT_FINITE:
             raise NotFiniteError("the commanded effort, or the motor effort for it, is not finite")
-        most = CANNOT_GIVE * health.force
-        if health.missed > most:
-            names = [self._tree.velocity_names[j] for j in self._tree.independent]
-            listed = ", ".join(names[j] for j in np.flatnonzero(np.abs(self._missed) > most))
-            raise InputError(
-                f"the motors cannot give the commanded force on {listed};"
-                " command efforts on joints that they drive"
-            )
+        left = np.flatnonzero(np.abs(self._missed) > CANNOT_GIVE * health.force)
+        names = [self._tree.velocity_names[j] for j in self._tree.independent]
+        raise InputError(
+            f"the motors cannot give the commanded force on {', '.join(names[j] for j in left)};"
+            " command efforts on joints that they drive"
+        )
 
 
 def motor_command(

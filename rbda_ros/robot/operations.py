@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -78,6 +78,13 @@ class Step(NamedTuple):
     kernel: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+
+    def names(self, ports: int, *more: str) -> tuple[str, ...]:
+        """Names of so many ports: inputs and ``more`` of these, and outputs.
+
+        Where loops are closed by their forces, a kernel tells how well by one port more.
+        """
+        return (*self.inputs, *more, *self.outputs, "loop_residual")[:ports]
 
 
 class Argument(NamedTuple):
@@ -137,6 +144,15 @@ class Operation:
         """The same by another kernel, which may read something else: ``old=new`` of steps."""
         steps = tuple(step_of(instead.get(step.kernel, step.kernel)) for step in self.steps)
         return replace(self, steps=steps)
+
+    def slots(self, ports: Iterable[tuple[Iterable[str], Iterable[int]]]) -> dict[str, int]:
+        """How many numbers each quantity has, from names and sizes of the ports of each step."""
+        sizes = {argument.read_as: 0 for argument in self.arguments}
+        for names, numbers in ports:
+            sizes |= dict(zip(names, numbers, strict=True))
+        if self.solves:
+            sizes["inverse"] = sizes["mass_matrix"]
+        return sizes
 
     def for_size(self, ny: int) -> Operation:
         """The same for a robot of ny coordinates.

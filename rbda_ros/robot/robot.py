@@ -529,7 +529,7 @@ class Robot(Operations):
 
     def body_wrenches(self, wrenches: Mapping[str, ArrayLike]) -> Array:
         """(6 * bodies,) wrenches on bodies, as kernels take them, from wrenches on links."""
-        return self._inputs.body_wrenches(wrenches)
+        return self._inputs.body_wrenches(wrenches, self._calls.validator.add_wrenches)
 
     # What the methods share.
 
@@ -578,7 +578,7 @@ class Robot(Operations):
             # An array is none, and the reader says so.
             option = 1 if isinstance(wrenches, np.ndarray) or wrenches else 0
             if option:
-                given.append(BodyWrenches(self._inputs.body_wrenches(wrenches)))
+                given.append(BodyWrenches(self.body_wrenches(wrenches)))
                 arrays.append(given[-1].values)
             option += 2 if arguments["friction"] else 0
         elif record.of_frame:

@@ -1,5 +1,6 @@
 """Random scenarios on the state machine itself: every promise of the gate holds, whoever sends."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from test_faults import trajectory
 from rbda_ros.control import native
 from rbda_ros.control.stream import Stream
 from rbda_ros.control.topics import Input, Output
+from tools.hardening.gate_mutants import CONTROL, Library
 
 NAMES = {
     Output.FEEDFORWARD: "feedforward",
@@ -27,46 +29,14 @@ GRAVITY, INERTIA = -9.81 * MASS * REACH, 1.0 + MASS * REACH**2
 HOUR = 3_600_000_000_000
 
 
-class NativeGate:
-    """The gate in C, with the interface of `gate_model.Gate`."""
-
-    def __init__(self):
-        self._joints, self._gate, self._last = (), None, {}
-
-    def _of(self, joints, time):
-        if self._gate is None or joints != self._joints:
-            before, self._gate, self._joints = self._gate, native.Gate(len(joints)), joints
-            if before is not None:  # as the machine does: by the names of motors
-                known = np.array([self._last.get(name, 0.0) for name in joints])
-                self._gate.send(known, self._time, np.full(len(joints), np.inf), 0.0, 0, 0)
-                self._gate.restart()
-        return self._gate
-
-    def restart(self):
-        if self._gate is not None:
-            self._gate.restart()
-
-    def send(self, joints, asked, settings, time):
-        efforts = np.array(asked, float)
-        self._of(joints, time).send(
-            efforts, time, settings.limit(joints), settings.rate, settings.ramp, settings.timeout
-        )
-        return self._keep(joints, efforts, time)
-
-    def hold(self, joints, asked, settings, time):
-        efforts = np.array(asked, float)
-        changed = self._of(joints, time).hold(
-            efforts, time, settings.limit(joints), settings.rate, settings.ramp, settings.timeout
-        )
-        return self._keep(joints, efforts, time) if changed else None
-
-    def end(self, joints, time):
-        self._of(joints, time).end(time)
-        self._keep(joints, np.zeros(len(joints)), time)
-
-    def _keep(self, joints, efforts, time):
-        self._last, self._time = dict(zip(joints, efforts.tolist(), strict=True)), time
-        return efforts
+@pytest.fixture(scope="module")
+def gate_in_c(tmp_path_factory):
+    """Makes gates of `gate.c`, compiled alone."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    source = (CONTROL / "gate.c").read_text(encoding="utf-8")
+    return Library(source, tmp_path_factory.mktemp("gate"), compiler).gate
 
 
 class Player:
@@ -234,8 +204,8 @@ def test_the_machine_keeps_every_promise(scenario, simulated):
     max_examples=1600, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 @given(scenarios)
-def test_the_gate_in_c_equals_the_model(scenario):
-    ours, model = play(scenario, NativeGate), play(scenario, GateModel)
+def test_the_gate_in_c_equals_the_model(gate_in_c, scenario):
+    ours, model = play(scenario, gate_in_c), play(scenario, GateModel)
     assert len(ours) == len(model)
     for one, other in zip(ours, model, strict=True):
         if isinstance(one, Sent):

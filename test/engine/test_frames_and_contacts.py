@@ -144,7 +144,7 @@ def test_jacobians_at_points_are_the_same_to_the_last_bit(served):
         for q, J in zip(served.states, expected, strict=True):
             assert parts(robot.jacobian(q, frame)) == parts(J)
     assert frame in robot._calls.table["jacobian"]
-    assert not any(key[0] == "jacobian" and POINT in key[1] for key in robot._kernels.cached())
+    assert not any(key[0] == "jacobian" and POINT in key[1] for key in robot._kernels.kernels())
 
 
 CONTACTS = {

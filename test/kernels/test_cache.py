@@ -17,7 +17,7 @@ def test_the_least_recently_used_goes_first():
     cache.put("b", 2)
     assert cache.get("a") == 1
     cache.put("c", 3)
-    assert cache.keys() == ["a", "c"]
+    assert list(cache.snapshot()) == ["a", "c"]
     assert cache.get("b") is None
 
 
@@ -59,7 +59,7 @@ def test_what_clients_name_is_bounded_and_plain_kernels_stay(name, monkeypatch):
         point = (0.1 * k, 0.0, 0.0)
         robot.jacobian(q, (link, point))
         robot.constrained_forward_dynamics(q, still, still, [Contact(link, point)])
-    optional = [key for key in robot._kernels.cached() if len(key) > 1]
+    optional = [key for key in robot._kernels.kernels() if len(key) > 1]
     assert len(optional) == 3
     assert len(robot._contact_places) == 3
     assert robot.kernel("inverse_dynamics") is plain

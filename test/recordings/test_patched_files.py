@@ -22,7 +22,7 @@ def found():
 def test_the_patched_robot_has_the_identified_parameters(found):
     robot, _, _ = case("demo_leg")
     urdf = patched_urdf(LEG.read_text(), robot, found)
-    loops = patched_loops(LOOPS.read_text(), robot, found)
+    loops = patched_loops(LOOPS.read_text(), found)
     patched = load_robot(urdf, loops).parameters()
     assert patched.names == found.parameters.names[: len(patched.names)]
     expected = np.maximum(found.fit.values[: len(patched.names)], -np.inf)
@@ -42,7 +42,7 @@ def test_what_was_not_asked_for_stays(found):
     patched = load_robot(patched_urdf(LEG.read_text(), robot, friction), LOOPS).parameters()
     inertial = 10 * len(patched.bodies)
     np.testing.assert_array_equal(patched.values[:inertial], robot.parameters().values[:inertial])
-    assert patched_loops(LOOPS.read_text(), robot, friction) == LOOPS.read_text()
+    assert patched_loops(LOOPS.read_text(), friction) == LOOPS.read_text()
 
 
 def test_refuses_what_is_no_urdf(found):

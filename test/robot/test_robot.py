@@ -192,7 +192,7 @@ def test_any_point_of_a_link_needs_no_kernel_of_its_own():
         expected = robot.kernel("jacobian", point).call(q)[0]
         np.testing.assert_allclose(robot.jacobian(q, point).ravel(), expected, 1e-12, 1e-12)
         robot.operational_space_inertia(q, [point, link])
-    by_points = [key[0] for key in robot._kernels.cached() if key[0].endswith("_at")]
+    by_points = [key[0] for key in robot._kernels.kernels() if key[0].endswith("_at")]
     assert sorted(by_points) == ["jacobian_at", "operational_space_at"]
 
 

@@ -12,14 +12,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from rbda_ros import Robot, load_robot
-from rbda_ros.kernels.export import export_c
+from rbda_ros.kernels.export import RESTRICT, function_source
 from rbda_ros.kernels.kernel import Kernel
+from rbda_ros.kernels.plan import make_plan
+from rbda_ros.kernels.program import Program
 from rbda_ros.kernels.registry import KERNELS
+from rbda_ros.kernels.sincos import sincos_in_c
 from rbda_ros.spatial import Array
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,12 +111,26 @@ def one_call(name: str, function: str, kernel: Kernel) -> str:
     return "\n".join(f"    {line}" for line in lines)
 
 
+def write_kernels(programs: Mapping[str, Program], name: str, folder: Path) -> Path:
+    """Write programs as the functions ``<name>_<key>`` of a C file and its header; the C file."""
+    sincos, lines = f"{name}_sincos", [f'#include "{name}.h"', "#include <string.h>"]
+    lines += sincos_in_c(sincos)
+    for key, program in programs.items():
+        lines += function_source(make_plan(program), f"{name}_{key}", sincos)
+    declared = [f"{line};" for line in lines if line.startswith(f"void {name}_")]
+    header = ["#include <math.h>", "#include <stdint.h>", *RESTRICT, *declared, ""]
+    (folder / f"{name}.h").write_text("\n".join(header), encoding="utf-8")
+    source = folder / f"{name}.c"
+    source.write_text("\n".join(lines), encoding="utf-8")
+    return source
+
+
 def run(name: str, robot: Robot) -> int:
     """Compare all kernels of a robot; how many numbers were compared."""
     found, rng = kernels(robot), np.random.default_rng(3)
     folder = STAGE / name
     folder.mkdir(parents=True, exist_ok=True)
-    source, _ = export_c(found, name, folder)
+    source = write_kernels({key: kernel.program for key, kernel in found.items()}, name, folder)
     body = "\n".join(one_call(name, function, kernel) for function, kernel in found.items())
     program = folder / "main.c"
     program.write_text(MAIN.format(name=name, calls=CALLS, body=body))
