@@ -14,6 +14,7 @@ typedef struct {
   kernel_t bound;
   closing_t closing;
   closing_rules_t rules;
+  size_t health; /* how many numbers it has: those of commands are more */
 } LoopCloser;
 
 /* The kernel, by the interpreter. An error stays set, and no further evaluation changes it. */
@@ -50,16 +51,17 @@ static int set_closing(LoopCloser *closer, Py_ssize_t position, Py_ssize_t guess
 {
   closing_t *of = &closer->closing;
   const Py_ssize_t last = PyTuple_GET_SIZE(closer->arrays) - 1;
-  size_t entries, q, health;
+  size_t entries, q;
   if (!find_array(closer, position, &of->position, &of->known)
       || !find_array(closer, guess, &of->guess, &of->nq)
       || !find_array(closer, last - 1, &of->q, &q)
-      || !find_array(closer, last, (double **)&of->health, &health)
+      || !find_array(closer, last, (double **)&of->health, &closer->health)
       || !find_memory(closer->entries, "lq", (void **)&of->entries, &entries)
       || !find_memory(closer->parts, "lq", (void **)&closer->rules.parts,
                       &closer->rules.part_count))
     return 0;
-  int fit = entries == of->known && q == of->nq && health >= HEALTH && base >= 0
+  int fit = entries == of->known && q == of->nq
+            && (closer->health == HEALTH || closer->health == COMMAND_HEALTH) && base >= 0
             && (size_t)base <= of->nq;
   for (size_t k = 0; fit && k < entries; k++)
     fit = of->entries[k] >= 0 && (size_t)of->entries[k] < of->nq;
@@ -71,6 +73,13 @@ static int set_closing(LoopCloser *closer, Py_ssize_t position, Py_ssize_t guess
   of->scratch = PyMem_Calloc(2 * of->nq + 2 * of->known + 1, sizeof(double));
   if (of->scratch == NULL) PyErr_NoMemory();
   return of->scratch != NULL;
+}
+
+static closing_result_t judge(const double *health, size_t count, double closed,
+                              double max_condition, double cannot_give)
+{
+  return count == HEALTH ? judge_health(health, closed, max_condition)
+                         : judge_command(health, max_condition, cannot_give);
 }
 
 PyObject *judge_closing(PyObject *self, PyObject *arguments)
@@ -86,8 +95,7 @@ PyObject *judge_closing(PyObject *self, PyObject *arguments)
     return NULL;
   if (count != HEALTH && count != COMMAND_HEALTH)
     return PyErr_Format(PyExc_ValueError, "no health has %zu numbers", count);
-  return PyLong_FromLong(count == HEALTH ? judge_health(health, closed, max_condition)
-                                         : judge_command(health, max_condition, cannot_give));
+  return PyLong_FromLong(judge(health, count, closed, max_condition, cannot_give));
 }
 
 static PyObject *loop_closer_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
@@ -96,12 +104,17 @@ static PyObject *loop_closer_vectorcall(PyObject *self, PyObject *const *given, 
   LoopCloser *closer = (LoopCloser *)self;
   void *home;
   size_t count;
-  if (PyVectorcall_NARGS(flags) != 1 || names != NULL)
-    return PyErr_Format(PyExc_TypeError, "give another closed position");
+  if (PyVectorcall_NARGS(flags) != 3 || names != NULL)
+    return PyErr_Format(PyExc_TypeError, "give another closed position, and two bounds");
+  const double max_condition = PyFloat_AsDouble(given[1]), cannot_give = PyFloat_AsDouble(given[2]);
+  if (PyErr_Occurred()) return NULL;
   if (!find_memory(given[0], "d", &home, &count)) return NULL;
   if (count != closer->closing.nq)
     return PyErr_Format(PyExc_ValueError, "a closed position has %zu numbers", closer->closing.nq);
-  const closing_result_t result = close_loops(&closer->closing, &closer->rules, home);
+  closing_result_t result = close_loops(&closer->closing, &closer->rules, home);
+  if (result == CLOSED)
+    result = judge(closer->closing.health, closer->health, closer->rules.closed, max_condition,
+                   cannot_give);
   return PyErr_Occurred() ? NULL : PyLong_FromLong(result);
 }
 
@@ -148,8 +161,8 @@ PyTypeObject LoopCloserType = {
         "LoopCloser(*, kernel, arrays, position, guess, entries, base_nq, precise, closed,\n"
         "nearby, repeats, parts): closes loops over and over; see closing.h.\n\n"
         "`position` and `guess` are places in `arrays`, whose last two are q and health.\n"
-        "Called with another closed position (nq,), it returns 0 where the loops are closed,\n"
-        "1 where an input is not finite, and 2 where that is too far.",
+        "Called with another closed position (nq,), the largest condition number, and the share\n"
+        "of a force that motors may miss, it returns a result of closing.h.",
     .tp_basicsize = sizeof(LoopCloser),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_vectorcall_offset = offsetof(LoopCloser, vectorcall),

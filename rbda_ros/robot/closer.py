@@ -311,7 +311,7 @@ class ClosingCall:
         """Evaluate with the loops closed, from the guess or else from another closed position.
 
         Returns:
-            `IS_CLOSED`; `INPUT_NOT_FINITE`; or `TOO_FAR`, and the guess as it was.
+            One of the results of closing; at `TOO_FAR` the guess is as it was.
         """
         if self._closer is None:
             assert self.positions is not None
@@ -328,7 +328,7 @@ class ClosingCall:
                 repeats=STREAM_REPEATS,
                 parts=np.array(STREAM_PARTS, np.int64),
             )
-        return int(self._closer(other))
+        return int(self._closer(other, self.max_condition_number, CANNOT_GIVE))
 
     def _judge(self) -> int:
         """Whether what was evaluated may be used: one of the results of closing."""

@@ -90,7 +90,7 @@ class FeedforwardCall(ClosingCall):
         found = self._close_from_guess(self._home) if self.closes_itself else TOO_FAR
         if found == TOO_FAR:
             self._search()
-        found = self._judge()
+            found = self._judge()
         if found != IS_CLOSED:
             self._reject(found)
         self.guess[:] = self.q

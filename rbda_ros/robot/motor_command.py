@@ -72,12 +72,12 @@ class MotorCommandCall(ClosingCall):
             SingularityError: a loop is at a dead point, or too near to one.
             InputError: the motors cannot give the efforts.
         """
-        start, found = self.guess.copy(), IS_CLOSED
+        start = self.guess.copy()
         if self.moves:
             found = self._close_from_guess(self.measured_q)
         else:
             self._call()
-        found = self._judge() if found == IS_CLOSED else found
+            found = self._judge()
         if found != IS_CLOSED:
             self.guess[:] = start  # the next command is none the worse for this one
             self._reject(found, Health(*self._health.tolist()))
