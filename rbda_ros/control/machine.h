@@ -187,7 +187,8 @@ typedef struct {
   hold_t *hold;         /* NULL unless `on_stale` needs it */
   outputs_t outputs;
   double *scratch;
-  void *owner; /* of the arrays of kernels */
+  void *owner;  /* of the arrays of kernels */
+  void *blocks; /* all other memory of a configuration, see read_config.c */
 } config_t;
 
 /* Filtered rates of numbers: differences through a first-order low-pass. */

@@ -4,6 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Memory that goes with a configuration. */
+typedef struct block {
+  struct block *next;
+  double data[];
+} block_t;
+
+/* So many zero bytes, freed with the configuration. */
+static void *keep(config_t *config, size_t size)
+{
+  block_t *block = calloc(1, sizeof *block + size + 1);
+  if (block == NULL) return PyErr_NoMemory();
+  block->next = config->blocks;
+  config->blocks = block;
+  return block->data;
+}
+
 static bool fits(bool so, const char *what)
 {
   if (!so && !PyErr_Occurred())
@@ -60,8 +76,8 @@ static bool memory_of(PyObject *array, size_t item, void **at, size_t *count)
 }
 
 /* A copy of an array; `size` items, or any number where that is negative. */
-static bool copy_array(PyObject *of, const char *name, size_t item, int64_t size, void *into,
-                       int *count)
+static bool copy_array(config_t *config, PyObject *of, const char *name, size_t item, int64_t size,
+                       void *into, int *count)
 {
   void *at;
   size_t found;
@@ -70,41 +86,40 @@ static bool copy_array(PyObject *of, const char *name, size_t item, int64_t size
   const bool read =
       memory_of(array, item, &at, &found) && fits(size < 0 || found == (size_t)size, name);
   if (read) {
-    void *copied = malloc(item * found + 1);
+    void *copied = *(void **)into = keep(config, item * found);
     if (copied != NULL) memcpy(copied, at, item * found);
-    *(void **)into = copied;
     if (count != NULL) *count = (int)found;
-    if (copied == NULL) PyErr_NoMemory();
   }
   Py_DECREF(array);
   return read && !PyErr_Occurred();
 }
 
-static bool copy_numbers(PyObject *of, const char *name, int64_t size, double **into)
+static bool copy_numbers(config_t *config, PyObject *of, const char *name, int64_t size,
+                         double **into)
 {
-  return copy_array(of, name, sizeof(double), size, into, NULL);
+  return copy_array(config, of, name, sizeof(double), size, into, NULL);
 }
 
 /* Places below a bound; `from` is the least. */
-static bool copy_places(PyObject *of, const char *name, int64_t size, int from, int below,
-                        int32_t **into, int *count)
+static bool copy_places(config_t *config, PyObject *of, const char *name, int64_t size, int from,
+                        int below, int32_t **into, int *count)
 {
   int found;
-  if (!copy_array(of, name, sizeof(int32_t), size, into, &found)) return false;
+  if (!copy_array(config, of, name, sizeof(int32_t), size, into, &found)) return false;
   if (count != NULL) *count = found;
   for (int k = 0; k < found; k++)
     if (!fits((*into)[k] >= from && (*into)[k] < below, name)) return false;
   return true;
 }
 
-static bool copy_mask(PyObject *of, const char *name, int joints, uint8_t **into)
+static bool copy_mask(config_t *config, PyObject *of, const char *name, int joints, uint8_t **into)
 {
   PyObject *found = PyObject_GetAttrString(of, name);
   if (found == NULL) return false;
   const bool none = found == Py_None;
   Py_DECREF(found);
   *into = NULL;
-  return none || copy_array(of, name, 1, joints, into, NULL);
+  return none || copy_array(config, of, name, 1, joints, into, NULL);
 }
 
 static bool read_names(PyObject *of, const char *name, name_table_t *table)
@@ -151,18 +166,20 @@ static bool read_model(PyObject *of, config_t *config)
                   || (model->base_nq == 7 && model->base_nv == 6 && model->nq >= 7 && model->nv >= 6
                       && model->ny >= 6),
               "the base")
-         && copy_places(of, "entries", joints, NOWHERE, model->nq, &model->entries, NULL)
-         && copy_places(of, "coordinates", joints, 0, model->nv, &model->coordinates, NULL)
-         && copy_array(of, "angular", 1, joints, &model->angular, NULL)
-         && copy_numbers(of, "home", model->nq, &model->home)
-         && copy_places(of, "actuated_joints", -1, 0, joints, &model->actuated_joints,
+         && copy_places(config, of, "entries", joints, NOWHERE, model->nq, &model->entries, NULL)
+         && copy_places(config, of, "coordinates", joints, 0, model->nv, &model->coordinates, NULL)
+         && copy_array(config, of, "angular", 1, joints, &model->angular, NULL)
+         && copy_numbers(config, of, "home", model->nq, &model->home)
+         && copy_places(config, of, "actuated_joints", -1, 0, joints, &model->actuated_joints,
                         &model->actuated)
-         && copy_places(of, "independent_joints", -1, 0, joints, &model->independent_joints,
+         && copy_places(config, of, "independent_joints", -1, 0, joints, &model->independent_joints,
                         &model->independent)
-         && copy_places(of, "y_coordinates", model->ny, 0, model->nv, &model->y_coordinates, NULL)
-         && copy_places(of, "link_bodies", model->links.count, NOWHERE, model->bodies,
+         && copy_places(config, of, "y_coordinates", model->ny, 0, model->nv, &model->y_coordinates,
+                        NULL)
+         && copy_places(config, of, "link_bodies", model->links.count, NOWHERE, model->bodies,
                         &model->link_bodies, NULL)
-         && copy_numbers(of, "link_frames", 12 * (int64_t)model->links.count, &model->link_frames);
+         && copy_numbers(config, of, "link_frames", 12 * (int64_t)model->links.count,
+                         &model->link_frames);
 }
 
 static bool get_seconds(PyObject *of, const char *name, int64_t *value)
@@ -208,16 +225,16 @@ static bool read_settings(PyObject *of, config_t *config)
       || !get_number(of, "measurement_tolerance", &s->tolerance)
       || !get_number(of, "cannot_give", &s->cannot_give) || !get_number(of, "largest", &s->largest)
       || !get_integer(of, "terms", &s->terms)
-      || !copy_numbers(of, "offsets", model->joints.count, &s->offsets)
-      || !copy_numbers(of, "damping", model->actuated, &s->damping)
-      || !copy_numbers(of, "limits", model->actuated, &s->limits)
-      || !copy_places(of, "command_order", -1, 0, model->actuated, &s->command_order,
+      || !copy_numbers(config, of, "offsets", model->joints.count, &s->offsets)
+      || !copy_numbers(config, of, "damping", model->actuated, &s->damping)
+      || !copy_numbers(config, of, "limits", model->actuated, &s->limits)
+      || !copy_places(config, of, "command_order", -1, 0, model->actuated, &s->command_order,
                       &s->command_count)
       || !get_number(of, "precise", &s->closing.precise)
       || !get_number(of, "closed", &s->closing.closed)
       || !get_number(of, "nearby", &s->closing.nearby)
       || !get_count(of, "repeats", &s->closing.repeats)
-      || !copy_array(of, "parts", sizeof(ptrdiff_t), -1, &s->parts, &part_count))
+      || !copy_array(config, of, "parts", sizeof(ptrdiff_t), -1, &s->parts, &part_count))
     return false;
   s->gate.limit = s->limits;
   s->gate.gap = s->timeout;
@@ -327,13 +344,10 @@ static bool read_route_kernel(PyObject *of, config_t *config, route_t *route)
   ptrdiff_t *entries;
   if (!get_kernel(of, "kernel", count, route->wrenches ? wrenches : plain, kernel)
       || !get_kernel(of, "completion", 3, completion, &route->completion)
-      || !copy_array(of, "entries", sizeof(ptrdiff_t), route->known, &entries, NULL))
+      || !copy_array(config, of, "entries", sizeof(ptrdiff_t), route->known, &entries, NULL))
     return false;
   for (int k = 0; k < route->known; k++)
-    if (!fits(entries[k] >= 0 && entries[k] < nq, "an entry of q")) {
-      free(entries);
-      return false;
-    }
+    if (!fits(entries[k] >= 0 && entries[k] < nq, "an entry of q")) return false;
   read_closing(model, kernel, 0, 3, count - 2, count - 1, entries, config->scratch,
                &route->closing);
   route->velocity = kernel->ports[1];
@@ -350,7 +364,7 @@ static bool read_route_kernel(PyObject *of, config_t *config, route_t *route)
     good = good && fits(route->closing.known == (size_t)route->known, "the positions of a route");
   } else if (good) {
     /* Positions that no kernel takes, for Python. */
-    route->closing.position = calloc((size_t)route->known + 1, sizeof(double));
+    route->closing.position = keep(config, sizeof(double) * (size_t)route->known);
     route->closing.known = (size_t)route->known;
     PyObject *capsule = PyCapsule_New(&route->closing, NULL, NULL);
     route->closer = call_closer;
@@ -363,16 +377,17 @@ static bool read_route_kernel(PyObject *of, config_t *config, route_t *route)
 }
 
 /* The kernel that closes loops by other measured joints, if there is one. */
-static bool read_settling(PyObject *of, const model_t *model, route_t *route)
+static bool read_settling(PyObject *of, config_t *config, route_t *route)
 {
+  const model_t *model = &config->model;
   PyObject *kernel = PyObject_GetAttrString(of, "settling");
   if (kernel == NULL) return false;
   const bool none = kernel == Py_None;
   const int64_t sizes[] = {-1, model->nq, model->nq, -1};
   const bool good =
       none
-      || (copy_places(of, "settling_joints", -1, 0, model->joints.count, &route->settling_joints,
-                      &route->settling_count)
+      || (copy_places(config, of, "settling_joints", -1, 0, model->joints.count,
+                      &route->settling_joints, &route->settling_count)
           && read_kernel(kernel, 4, sizes, &route->settling)
           && fits(route->settling.sizes[0] == (size_t)route->settling_count, "joints that settle"));
   Py_DECREF(kernel);
@@ -384,8 +399,8 @@ static bool read_route(PyObject *of, config_t *config, void *into)
   route_t *route = into;
   const model_t *model = &config->model;
   const int joints = model->joints.count;
-  if (!copy_mask(of, "measured", joints, &route->measured)
-      || !copy_mask(of, "wanted", joints, &route->wanted)
+  if (!copy_mask(config, of, "measured", joints, &route->measured)
+      || !copy_mask(config, of, "wanted", joints, &route->wanted)
       || !get_count(of, "acceleration_source", &route->acceleration_source)
       || !get_flag(of, "wrenches", &route->wrenches) || !get_integer(of, "terms", &route->terms)
       || !get_flag(of, "determined", &route->determined)
@@ -393,17 +408,19 @@ static bool read_route(PyObject *of, config_t *config, void *into)
     return false;
   if (!route->determined) return true;
   if (!get_flag(of, "reference_determined", &route->reference_determined)
-      || !copy_places(of, "joints", -1, 0, joints, &route->joints, &route->known)
-      || !copy_places(of, "wanted_joints", -1, 0, joints, &route->wanted_joints,
+      || !copy_places(config, of, "joints", -1, 0, joints, &route->joints, &route->known)
+      || !copy_places(config, of, "wanted_joints", -1, 0, joints, &route->wanted_joints,
                       &route->wanted_count)
-      || !copy_places(of, "seeds", -1, 0, joints, &route->seeds, &route->seed_count)
-      || !copy_places(of, "followers", -1, 0, model->nq, &route->followers, &route->follower_count)
-      || !copy_places(of, "redundant", -1, 0, joints, &route->redundant, &route->redundant_count)
-      || !copy_numbers(of, "scales", route->redundant_count, &route->scales)
-      || !read_route_kernel(of, config, route) || !read_settling(of, model, route))
+      || !copy_places(config, of, "seeds", -1, 0, joints, &route->seeds, &route->seed_count)
+      || !copy_places(config, of, "followers", -1, 0, model->nq, &route->followers,
+                      &route->follower_count)
+      || !copy_places(config, of, "redundant", -1, 0, joints, &route->redundant,
+                      &route->redundant_count)
+      || !copy_numbers(config, of, "scales", route->redundant_count, &route->scales)
+      || !read_route_kernel(of, config, route) || !read_settling(of, config, route))
     return false;
-  route->chosen = calloc((size_t)joints + 1, 1);
-  if (route->chosen == NULL) return PyErr_NoMemory() != NULL;
+  route->chosen = keep(config, (size_t)joints);
+  if (route->chosen == NULL) return false;
   for (int k = 0; k < route->known; k++) route->chosen[route->joints[k]] = 1;
   for (int k = 0; k < route->seed_count; k++)
     if (!fits(model->entries[route->seeds[k]] != NOWHERE, "a seed")) return false;
@@ -423,8 +440,9 @@ static bool read_command_route(PyObject *of, config_t *config, void *into)
   const int64_t sizes[] = {-1,       ny, nv,           nq, ny + nq + actuated, 2 * nv, actuated,
                            actuated, ny, 3 * actuated, nq, HEALTH + 2};
   ptrdiff_t *entries;
-  if (!copy_mask(of, "named", joints, &route->named) || !fits(route->named != NULL, "a command")
-      || !copy_mask(of, "measured", joints, &route->measured)
+  if (!copy_mask(config, of, "named", joints, &route->named)
+      || !fits(route->named != NULL, "a command")
+      || !copy_mask(config, of, "measured", joints, &route->measured)
       || !get_count(of, "fields", &route->fields) || !fits(route->fields < 8, "the fields")
       || !get_flag(of, "determined", &route->determined))
     return false;
@@ -433,14 +451,15 @@ static bool read_command_route(PyObject *of, config_t *config, void *into)
   if (!get_flag(of, "moves", &route->moves) || !get_flag(of, "holds", &route->holds)
       || !get_flag(of, "needs_state", &route->needs_state)
       || !get_flag(of, "has_efforts", &route->has_efforts)
-      || !copy_places(of, "joints", -1, 0, joints, &route->joints, &route->known)
+      || !copy_places(config, of, "joints", -1, 0, joints, &route->joints, &route->known)
       || !get_kernel(of, "kernel", 12, sizes, &route->kernel))
     return false;
-  if (!copy_numbers(of, "gains", 2 * nv, &gains)) return false;
+  if (!copy_numbers(config, of, "gains", 2 * nv, &gains)) return false;
   route->gains = gains;
-  if (!copy_numbers(of, "offsets", actuated, &offsets)) return false;
+  if (!copy_numbers(config, of, "offsets", actuated, &offsets)) return false;
   route->offsets = offsets;
-  if (!copy_array(of, "entries", sizeof(ptrdiff_t), route->known, &entries, NULL)) return false;
+  if (!copy_array(config, of, "entries", sizeof(ptrdiff_t), route->known, &entries, NULL))
+    return false;
   read_closing(model, &route->kernel, 0, 3, 10, 11, entries, config->scratch, &route->closing);
   route->velocity = route->kernel.ports[1];
   route->effort = route->kernel.ports[2];
@@ -466,9 +485,9 @@ static bool read_observer(PyObject *of, config_t *config)
   const int64_t ny = model->ny, nq = model->nq, nv = model->nv;
   const int64_t force[] = {nq, nv, ny}, friction[] = {nq, ny, ny}, momentum[] = {nq, ny, ny, ny};
   const int64_t pose[] = {nq, 16}, jacobian[] = {nq, 6 * ny};
-  observer_t *observer = config->observer = calloc(1, sizeof *observer);
+  observer_t *observer = config->observer = keep(config, sizeof *observer);
   double *point;
-  if (observer == NULL) return PyErr_NoMemory() != NULL;
+  if (observer == NULL) return false;
   if (!get_kernel(of, "force", 3, force, &observer->force)
       || !get_kernel(of, "friction", 3, friction, &observer->friction)
       || !get_kernel(of, "momentum", 4, momentum, &observer->momentum)
@@ -476,9 +495,8 @@ static bool read_observer(PyObject *of, config_t *config)
       || !get_flag(of, "wrench", &observer->wrench))
     return false;
   if (!observer->wrench) return true;
-  if (!copy_numbers(of, "point", 3, &point)) return false;
+  if (!copy_numbers(config, of, "point", 3, &point)) return false;
   memcpy(observer->point, point, sizeof observer->point);
-  free(point);
   return get_kernel(of, "pose", 2, pose, &observer->pose)
          && get_kernel(of, "jacobian", 2, jacobian, &observer->jacobian);
 }
@@ -487,8 +505,8 @@ static bool read_hold(PyObject *of, config_t *config)
 {
   const int64_t ny = config->model.ny, nq = config->model.nq;
   const int64_t gravity[] = {nq, ny}, efforts[] = {nq, ny, config->model.actuated};
-  config->hold = calloc(1, sizeof *config->hold);
-  if (config->hold == NULL) return PyErr_NoMemory() != NULL;
+  config->hold = keep(config, sizeof *config->hold);
+  if (config->hold == NULL) return false;
   return get_kernel(of, "gravity", 2, gravity, &config->hold->gravity)
          && get_kernel(of, "efforts", 3, efforts, &config->hold->efforts);
 }
@@ -502,7 +520,7 @@ static bool read_items(PyObject *of, const char *name, config_t *config, size_t 
   Py_XDECREF(found);
   if (list == NULL) return false;
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(list);
-  char *items = *into = calloc((size_t)size + 1, item);
+  char *items = *into = keep(config, (size_t)size * item);
   bool good = items != NULL;
   for (Py_ssize_t k = 0; good && k < size; k++) {
     ++*count; /* before it is read: what was read of it is freed */
@@ -572,7 +590,7 @@ config_t *read_config(PyObject *of)
     /* Masks and places of joints, efforts of two topics, closing, and a Jacobian. */
     const size_t scratch = 4 * joints + 2 * (size_t)model->actuated + 2 * nq + (size_t)model->nv
                            + 8 * (size_t)model->ny + 64;
-    config->scratch = calloc(scratch, sizeof(double));
+    config->scratch = keep(config, sizeof(double) * scratch);
     good = config->scratch != NULL;
   }
   good = good
@@ -589,64 +607,14 @@ config_t *read_config(PyObject *of)
   return NULL;
 }
 
-static void free_route(route_t *route)
-{
-  free(route->measured);
-  free(route->wanted);
-  free(route->joints);
-  free(route->wanted_joints);
-  free(route->chosen);
-  free(route->seeds);
-  free(route->followers);
-  free(route->settling_joints);
-  free(route->redundant);
-  free(route->scales);
-  free((void *)route->closing.entries);
-  if (route->closer_context != NULL) free(route->closing.position);
-  Py_XDECREF((PyObject *)route->closer_context);
-}
-
-static void free_command_route(command_route_t *route)
-{
-  free(route->named);
-  free(route->measured);
-  free(route->joints);
-  free((void *)route->gains);
-  free((void *)route->offsets);
-  free((void *)route->closing.entries);
-}
-
 void release_config(config_t *config)
 {
   if (config == NULL) return;
-  model_t *model = &config->model;
-  settings_t *settings = &config->settings;
   outputs_t *outputs = &config->outputs;
-  for (int k = 0; k < config->route_count; k++) free_route(&config->routes[k]);
-  for (int k = 0; k < config->command_route_count; k++)
-    free_command_route(&config->command_routes[k]);
-  void *const blocks[] = {config->routes,
-                          config->command_routes,
-                          config->observer,
-                          config->hold,
-                          config->scratch,
-                          model->entries,
-                          model->coordinates,
-                          model->angular,
-                          model->home,
-                          model->actuated_joints,
-                          model->independent_joints,
-                          model->y_coordinates,
-                          model->link_bodies,
-                          model->link_frames,
-                          settings->offsets,
-                          settings->damping,
-                          settings->limits,
-                          settings->command_order,
-                          settings->parts};
-  for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) free(blocks[k]);
-  free_names(&model->joints);
-  free_names(&model->links);
+  for (int k = 0; k < config->route_count; k++)
+    Py_XDECREF((PyObject *)config->routes[k].closer_context);
+  free_names(&config->model.joints);
+  free_names(&config->model.links);
   free_template(&outputs->feedforward);
   free_template(&outputs->external);
   free_template(&outputs->wrench);
@@ -654,5 +622,9 @@ void release_config(config_t *config)
   for (int k = 0; k < 4; k++) free_template(&outputs->completed[k]);
   for (int k = 1; k < 8; k++) free_template(&outputs->motors[k]);
   Py_XDECREF((PyObject *)config->owner);
+  for (block_t *block = config->blocks, *next; block != NULL; block = next) {
+    next = block->next;
+    free(block);
+  }
   free(config);
 }
