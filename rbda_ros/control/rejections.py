@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
@@ -20,8 +19,16 @@ from rbda_ros.errors import (
     listed,
 )
 from rbda_ros.robot import Robot
+from rbda_ros.robot.feedforward_call import singular_state
+from rbda_ros.robot.motor_command import singular_command
 from rbda_ros.spatial import Array
 
+MESSAGES = {
+    Input.REFERENCE: "JointTrajectory",
+    Input.BASE_STATE: "Odometry",
+    Input.EXTERNAL_WRENCH: "WrenchStamped",
+}
+"""Types of inputs that have no joint states."""
 MAX_NAMES = 10_000
 """Joints that a message may name: no robot has more, and messages may be anyone's."""
 
@@ -169,12 +176,30 @@ class Explainer:
             )
         if reason is Reason.OUT_OF_ORDER:
             return f"{topic.name.lower()} is older than the last one; check the stamps"
-        explain: dict[Input, Callable[[Reason, dict[str, Any]], str]] = {
-            Input.REFERENCE: self._of_reference,
-            Input.BASE_STATE: self._of_base_state,
-            Input.EXTERNAL_WRENCH: self._of_wrench,
+        value, other = rejection["value"], rejection["other"]
+        texts = {
+            (Input.REFERENCE, Reason.WRONG_SIZE): (
+                f"reference.points[0].accelerations has {other:.0f} numbers, which is not the "
+                "number of its joints; give one per joint"
+                if value
+                else "reference has no point; give one"
+            ),
+            (Input.REFERENCE, Reason.MISNAMED): "reference names a joint twice; name each once",
+            (Input.REFERENCE, Reason.NOT_FINITE): "reference has a number that is not finite",
+            (Input.BASE_STATE, Reason.NOT_A_ROTATION): (
+                f"base_state.pose.orientation has length {value:.3g}; give a unit quaternion (w = "
+                "1 for none)"
+            ),
+            (Input.EXTERNAL_WRENCH, Reason.MISNAMED): (
+                f"external_wrench: its header.frame_id is no link of '{self._robot.name}'; name "
+                "the link that the wrench acts on, and give it in that link's frame"
+            ),
         }
-        return explain[topic](reason, rejection)
+        if (topic, reason) in texts:
+            return texts[topic, reason]
+        if reason is Reason.NOT_FINITE:
+            return f"{topic.name.lower()} is not finite, or has a number that is too large"
+        return f"{topic.name.lower()}: the bytes are no {MESSAGES[topic]} in plain CDR"
 
     def _of_joints(self, reason: Reason, rejection: dict[str, Any], topic: str) -> str:
         value = rejection["value"]
@@ -198,7 +223,8 @@ class Explainer:
         if reason is Reason.CONTRADICTION:
             return self._contradiction(rejection)
         if reason is Reason.SINGULAR:
-            return self._singular(value, topic)
+            of_state = topic == "joint_states" or not np.isfinite(value)
+            return singular_state(value) if of_state else singular_command(value)
         fixed = {
             Reason.NO_ACCELERATION: "the acceleration comes from differences, and is known once "
             "messages have come for one time constant of acceleration_cutoff",
@@ -284,56 +310,6 @@ class Explainer:
             f"{measured - computed:.3g}); check its encoder and zero, or raise "
             "measurement_tolerance"
         )
-
-    @staticmethod
-    def _singular(conditioning: float, topic: str) -> str:
-        if not np.isfinite(conditioning):
-            return "the efforts are not finite at this position"
-        number = f"condition number {1.0 / max(conditioning, 1e-300):.3g}"
-        if topic == "joint_states":
-            return (
-                f"a loop is at a dead point, or too near to one: {number}; move away from it, or "
-                "measure other joints"
-            )
-        return (
-            f"the command is at a dead point of a loop, or too near to one: {number}; command a "
-            "pose away from it"
-        )
-
-    def _of_reference(self, reason: Reason, rejection: dict[str, Any]) -> str:
-        points, accelerations = int(rejection["value"]), int(rejection["other"])
-        if reason is Reason.WRONG_SIZE and not points:
-            return "reference has no point; give one"
-        if reason is Reason.WRONG_SIZE:
-            return (
-                f"reference.points[0].accelerations has {accelerations} numbers, which is not the "
-                "number of its joints; give one per joint"
-            )
-        if reason is Reason.MISNAMED:
-            return "reference names a joint twice; name each once"
-        if reason is Reason.NOT_FINITE:
-            return "reference has a number that is not finite"
-        return "reference: the bytes are no JointTrajectory in plain CDR"
-
-    def _of_base_state(self, reason: Reason, rejection: dict[str, Any]) -> str:
-        if reason is Reason.NOT_A_ROTATION:
-            return (
-                f"base_state.pose.orientation has length {rejection['value']:.3g}; give a unit "
-                "quaternion (w = 1 for none)"
-            )
-        if reason is Reason.NOT_FINITE:
-            return "base_state is not finite, or has a number that is too large"
-        return "base_state: the bytes are no Odometry in plain CDR"
-
-    def _of_wrench(self, reason: Reason, rejection: dict[str, Any]) -> str:
-        if reason is Reason.MISNAMED:
-            return (
-                f"external_wrench: its header.frame_id is no link of '{self._robot.name}'; name "
-                "the link that the wrench acts on, and give it in that link's frame"
-            )
-        if reason is Reason.NOT_FINITE:
-            return "external_wrench is not finite, or has a number that is too large"
-        return "external_wrench: the bytes are no WrenchStamped in plain CDR"
 
 
 def _not_finite(names: list[str], numbers: Array) -> list[str]:

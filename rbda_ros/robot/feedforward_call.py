@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from math import inf
+from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -31,6 +31,16 @@ from rbda_ros.spatial import Array
 
 if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot
+
+
+def singular_state(conditioning: float) -> str:
+    """Why there are no efforts: the conditioning is too small; NaN where they are not finite."""
+    if not isfinite(conditioning):
+        return "the efforts are not finite at this position"
+    return (
+        f"a loop is at a dead point, or too near to one: condition number"
+        f" {1.0 / max(conditioning, 1e-300):.3g}; move away from it, or measure other joints"
+    )
 
 
 class FeedforwardCall(ClosingCall):
@@ -101,13 +111,9 @@ class FeedforwardCall(ClosingCall):
             raise NotFiniteError("the measured motion, or the acceleration, is not finite")
         if found == TOO_FAR:
             raise ClosureError(f"the loops do not close: {self.health.residual:.3g} is left")
-        if found == AT_DEAD_POINT:
-            raise SingularityError(
-                f"a loop is at a dead point, or too near to one: condition number"
-                f" {1.0 / max(self.health.conditioning, 1e-300):.3g}; move away from it, or measure"
-                " other joints"
-            )
-        raise SingularityError("the efforts are not finite at this position")
+        raise SingularityError(
+            singular_state(self.health.conditioning if found == AT_DEAD_POINT else nan)
+        )
 
     def close_on_any_branch(self, known: Mapping[str, float], guess: Array) -> Array:
         """The closed position (nq,) at known joints.

@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot
 
 
+def singular_command(conditioning: float) -> str:
+    """Why a command is rejected whose conditioning is too small."""
+    return (
+        "the command is at a dead point of a loop, or too near to one: condition number"
+        f" {1.0 / max(conditioning, 1e-300):.3g}; command a pose away from it"
+    )
+
+
 class MotorCommandCall(ClosingCall):
     """Motor commands from commands for certain joints. Fill the inputs, call, read the rest.
 
@@ -93,10 +101,7 @@ class MotorCommandCall(ClosingCall):
                 " last position; command a pose within reach"
             )
         if found == AT_DEAD_POINT:
-            raise SingularityError(
-                "the command is at a dead point of a loop, or too near to one: condition number"
-                f" {1.0 / max(health.conditioning, 1e-300):.3g}; command a pose away from it"
-            )
+            raise SingularityError(singular_command(health.conditioning))
         if found == EFFORT_NOT_FINITE:
             raise NotFiniteError("the commanded effort, or the motor effort for it, is not finite")
         left = np.flatnonzero(np.abs(self._missed) > CANNOT_GIVE * health.force)
