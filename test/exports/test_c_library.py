@@ -450,7 +450,7 @@ def check_status_codes(robot, folder, count):
     rng, seen = np.random.default_rng(8), set()
     out = np.zeros(robot.ny)
     for _ in range(count):
-        q = robot.random_state(rng).q
+        q = robot.random_state(rng).q.copy()
         if rng.random() < 0.5:
             q = q + 10.0 ** rng.uniform(-12, 1) * rng.normal(size=q.size)
         if rng.random() < 0.1:
@@ -536,6 +536,14 @@ def test_a_robot_without_loops_compiles_without_warnings(functions, tmp_path):
     command = ["cc", "-std=c99", "-pedantic", *STRICT, str(report.source)]
     subprocess.run([*command, "-o", str(tmp_path / "r.o")], check=True)
     assert "There are no loops to close." in report.header.read_text()
+
+
+def test_a_library_of_kernels_alone_has_room_to_start(tmp_path):
+    """The workspace had one number, and ``start_from`` wrote a position into it."""
+    robot = load_robot(FOLDER / "screw.urdf")
+    report = export_robot(robot, tmp_path, name="r", functions=["velocity_map"])
+    (numbers,) = re.findall(r"memory\[(\d+)\]", report.header.read_text())
+    assert int(numbers) >= robot.nq > 0
 
 
 def test_frames_that_c_cannot_tell_apart_are_explained(tmp_path):
