@@ -293,6 +293,25 @@ def test_motors_are_the_actuators_of_the_file():
     )
 
 
+def test_actuators_after_one_with_several_controls_keep_their_gears():
+    """An orientation actuator has three gears and three controls, since MuJoCo 4."""
+    if not hasattr(mujoco.mjtTrn, "mjTRN_SO3"):
+        pytest.skip("this MuJoCo has no orientation actuators")
+    bodies = (
+        f"<body><joint name='b' type='ball'/>{OF}<body pos='.3 0 0'><joint name='h' axis='0 1 0'/>"
+        f"{OF}</body></body>"
+    )
+    actuators = (
+        "<actuator><orientation joint='b' kp='1'/>"
+        "<motor joint='h' gear='7' armature='.1' ctrllimited='true' ctrlrange='-2 2'/></actuator>"
+    )
+    compare(mjcf(bodies, actuators))
+    robot = load_robot(mjcf(bodies, actuators))
+    assert robot.actuated_joint_names == ("b.wx", "b.wy", "b.wz", "h")
+    assert robot.description.joints[-1].armature == pytest.approx(4.9)
+    assert robot.description.joints[-1].limits.effort == pytest.approx(14.0)
+
+
 def test_muscles_are_reported_once():
     sites = "".join(f"<site name='s{i}' pos='{0.01 * i} 0 .1'/>" for i in range(30))
     tendons = "".join(
