@@ -454,6 +454,25 @@ def test_free_joints_start_where_the_file_draws_them():
     np.testing.assert_allclose(robot.tree.home, [0, 0, 1, 0, 0, 0, 1, 0])
 
 
+def test_free_and_ball_joints_are_fixed_where_the_file_draws_them():
+    """As bodies that have no such joint."""
+    free, ball = "<freejoint name='f'/>", "<joint name='b' type='ball'/>"
+    text = mjcf(
+        f"<body name='trunk' pos='.3 -.2 1' euler='.3 .2 .1'>{free}{OF}<body pos='.2 .1 0'"
+        f" euler='.5 0 .3'>{ball}{OF}<body name='tip' pos='.1 0 0'><joint name='h'"
+        f" axis='0 1 0'/>{OF}</body></body></body>"
+    )
+    fixed = load_robot(text, {"joints": {name: {"type": "fixed"} for name in "fb"}})
+    expected = load_robot(text.replace(free, "").replace(ball, ""))
+    assert fixed.joint_names == ("h",)
+    for frame in ("trunk", "tip"):
+        found, there = (robot.frame_pose([0.3], frame) for robot in (fixed, expected))
+        np.testing.assert_allclose(found, there, atol=1e-14)
+    np.testing.assert_allclose(
+        fixed.gravity_force([0.3]), expected.gravity_force([0.3]), atol=1e-13
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
