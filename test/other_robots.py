@@ -63,6 +63,16 @@ CHOSEN = {
     "newton": ("newton/examples/assets/*.usda", "newton/tests/assets/**/*.usda"),
     "gz-sim": ("test/worlds/demo_joint_types.sdf", "examples/**/cart_pole.sdf"),
     "gazebo_models": ("*/model.sdf",),
+    "delta-simulation": ("simulation/delta-robot/robot.xml",),
+    "closed_loop": ("urdf/closed_loop.urdf.xacro",),
+    "harmonic_demo": ("harmonic_demo/*[Pp]en*/model.sdf", "harmonic_demo/CartPole/model.sdf"),
+    "loco-mujoco": ("loco_mujoco/environments/data/*/*.xml",),
+    "ergocub-software": ("urdf/ergoCub/robots/*/model.urdf",),
+    "humanoid-gym": ("resources/robots/XBot/*/XBot-L.*",),
+    "upkie_description": ("urdf/*.urdf",),
+    "kuka_robot_descriptions": ("kuka_*_support/urdf/*.urdf.xacro",),
+    "robot_descriptions": ("*/*/*/urdf/*.urdf", "*/*/*/xacro/robot.xacro"),
+    "wb_humanoid_mpc": ("robot_models/*/*/urdf/g1_29dof.*",),
     "ros2_robotiq_gripper": ("**/*.urdf", "**/urdf/*.urdf.xacro"),
 }
 """Files of repositories that are not searched for an equality."""

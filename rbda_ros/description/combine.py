@@ -29,7 +29,7 @@ from rbda_ros.description.model import (
     Spring,
     Vector3,
 )
-from rbda_ros.description.orientation import about, to_pose
+from rbda_ros.description.orientation import about, from_quaternion, to_pose
 from rbda_ros.description.read_robot import ReadRobot
 from rbda_ros.description.report import Report
 from rbda_ros.description.rotors import Rotor, Transmissions, build_rotors, read_transmissions
@@ -45,7 +45,7 @@ from rbda_ros.description.validate import (
     check_unique,
     warn_of_massless_leaves,
 )
-from rbda_ros.description.values import brief
+from rbda_ros.description.values import SHORTEST_AXIS, brief
 from rbda_ros.spatial import rpy_matrix
 
 _SATISFIED = 1e-4
@@ -57,9 +57,19 @@ LONGEST_PATH = 1000
 
 
 def override_joints(
-    joints: Iterable[Joint], overrides: Mapping[str, JointOverride], report: Report
+    joints: Iterable[Joint],
+    overrides: Mapping[str, JointOverride],
+    report: Report,
+    assembly: Mapping[str, Guess] | None = None,
 ) -> tuple[tuple[Joint, ...], tuple[Link, ...]]:
-    """The joints as the loop file sets them, and the links between halves of universal joints."""
+    """The joints as the loop file sets them, and the links between halves of universal joints.
+
+    Args:
+        joints: of the robot's file.
+        overrides: what is said of some of them.
+        report: takes the problems.
+        assembly: positions; that of a floating or ball joint is where it is fixed.
+    """
     joints = tuple(joints)
     known = {joint.name for joint in joints}
     for name in overrides:
@@ -77,6 +87,9 @@ def override_joints(
             changed.extend(_halves(joint, override, cross.name))
             crosses.append(cross)
         else:
+            drawn = (assembly or {}).get(joint.name)
+            if override.type == "fixed" and isinstance(drawn, tuple):
+                joint = replace(joint, origin=_drawn(joint, drawn))
             changed.append(_changed(joint, override, report))
     return tuple(changed), tuple(crosses)
 
@@ -140,6 +153,16 @@ def _changed(joint: Joint, override: JointOverride, report: Report) -> Joint:
     return joint
 
 
+def _drawn(joint: Joint, position: tuple[float, ...]) -> Pose:
+    """Where a floating or ball joint has its child at a position; else the joint's own origin."""
+    entries = {"floating": 7, "spherical": 4}.get(joint.type)
+    if len(position) != entries or math.hypot(*position[-4:]) < SHORTEST_AXIS:
+        return joint.origin
+    *place, x, y, z, w = position
+    R, p = rpy_matrix(joint.origin.rpy), np.array(joint.origin.xyz)
+    return to_pose(R @ from_quaternion((w, x, y, z)), p + R @ (place or np.zeros(3)))
+
+
 def _held(joint: Joint, position: float, report: Report) -> Pose:
     """Where a joint has its child at a position."""
     R, p = rpy_matrix(joint.origin.rpy), np.array(joint.origin.xyz)
@@ -194,7 +217,9 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
     """
     locks = locked_joints(robot, loop_file, report)
     overrides = {**robot.retyped, **locks, **loop_file.joints}
-    joints, crosses = override_joints(robot.joints, overrides, report)
+    joints, crosses = override_joints(
+        robot.joints, overrides, report, {**robot.assembly, **loop_file.assembly}
+    )
     links = (*_weighed(robot.links, loop_file.weights, report), *crosses)
     named, tree = joints_by_name(joints), Tree(joints)
     check_tree(links, joints, report)

@@ -97,21 +97,29 @@ def _drives(model: Any) -> _Drives:
         int(kinds.mjTRN_JOINTINPARENT): "joint",
         int(kinds.mjTRN_TENDON): "tendon",
     }
-    nothing = np.zeros(model.nu)  # versions of MuJoCo before 3.5 have neither
+    if hasattr(kinds, "mjTRN_SO3"):  # orients a ball joint, since version 4
+        targets[int(kinds.mjTRN_SO3)] = "joint"
+    count = len(model.actuator_trntype)
+    nothing = np.zeros(count)  # versions of MuJoCo before 3.5 have neither
     armature = getattr(model, "actuator_armature", nothing)
     damping = getattr(model, "actuator_damping", nothing)
     drives: _Drives = {}
-    for a in range(model.nu):
+    for a in range(count):
         target = targets.get(int(model.actuator_trntype[a]))
         if target is None:
             continue
-        gear = float(model.actuator_gear[a][0])
+        gear = float(model.actuator_gear[_first_of(model, "actuator_outadr", a)][0])
         drive = drives.setdefault((target, int(model.actuator_trnid[a][0])), _Drive())
         drive.actuators.append(a)
         drive.armature += gear**2 * float(armature[a])
         drive.damping += gear**2 * _first(damping[a])
         drive.effort += abs(gear) * _largest_force(model, a)
     return drives
+
+
+def _first_of(model: Any, addresses: str, a: int) -> int:
+    """The first output or control of an actuator, of which some have several since version 4."""
+    return int(getattr(model, addresses)[a]) if hasattr(model, addresses) else a
 
 
 def _largest_force(model: Any, a: int) -> float:
@@ -126,8 +134,9 @@ def _largest_force(model: Any, a: int) -> float:
         and int(model.actuator_biastype[a]) == int(mujoco.mjtBias.mjBIAS_NONE)
         and int(model.actuator_dyntype[a]) == int(mujoco.mjtDyn.mjDYN_NONE)
     )
-    if is_motor and model.actuator_ctrllimited[a]:
-        control = float(np.abs(model.actuator_ctrlrange[a]).max())
+    first = _first_of(model, "actuator_ctrladr", a)
+    if is_motor and model.actuator_ctrllimited[first]:
+        control = float(np.abs(model.actuator_ctrlrange[first]).max())
         force = min(force, control * abs(float(model.actuator_gainprm[a][0])))
     return force
 
@@ -302,7 +311,7 @@ def _warn_of_actuators(model: Any, names: Names, drives: _Drives, report: Report
     }
     free = [a for (target, n), d in drives.items() if target == "joint" for a in d.actuators]
     reasons: dict[str, list[str]] = {}
-    for a in range(model.nu):
+    for a in range(len(model.actuator_trntype)):
         if a in driving:
             continue
         reason = "act on sites or bodies, and are left out"

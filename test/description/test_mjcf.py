@@ -293,6 +293,25 @@ def test_motors_are_the_actuators_of_the_file():
     )
 
 
+def test_actuators_after_one_with_several_controls_keep_their_gears():
+    """An orientation actuator has three gears and three controls, since MuJoCo 4."""
+    if not hasattr(mujoco.mjtTrn, "mjTRN_SO3"):
+        pytest.skip("this MuJoCo has no orientation actuators")
+    bodies = (
+        f"<body><joint name='b' type='ball'/>{OF}<body pos='.3 0 0'><joint name='h' axis='0 1 0'/>"
+        f"{OF}</body></body>"
+    )
+    actuators = (
+        "<actuator><orientation joint='b' kp='1'/>"
+        "<motor joint='h' gear='7' armature='.1' ctrllimited='true' ctrlrange='-2 2'/></actuator>"
+    )
+    compare(mjcf(bodies, actuators))
+    robot = load_robot(mjcf(bodies, actuators))
+    assert robot.actuated_joint_names == ("b.wx", "b.wy", "b.wz", "h")
+    assert robot.description.joints[-1].armature == pytest.approx(4.9)
+    assert robot.description.joints[-1].limits.effort == pytest.approx(14.0)
+
+
 def test_muscles_are_reported_once():
     sites = "".join(f"<site name='s{i}' pos='{0.01 * i} 0 .1'/>" for i in range(30))
     tendons = "".join(
@@ -433,6 +452,25 @@ def test_keyframes_place_ball_and_free_joints_too():
 def test_free_joints_start_where_the_file_draws_them():
     robot = load_robot(MODELS["free base"])
     np.testing.assert_allclose(robot.tree.home, [0, 0, 1, 0, 0, 0, 1, 0])
+
+
+def test_free_and_ball_joints_are_fixed_where_the_file_draws_them():
+    """As bodies that have no such joint."""
+    free, ball = "<freejoint name='f'/>", "<joint name='b' type='ball'/>"
+    text = mjcf(
+        f"<body name='trunk' pos='.3 -.2 1' euler='.3 .2 .1'>{free}{OF}<body pos='.2 .1 0'"
+        f" euler='.5 0 .3'>{ball}{OF}<body name='tip' pos='.1 0 0'><joint name='h'"
+        f" axis='0 1 0'/>{OF}</body></body></body>"
+    )
+    fixed = load_robot(text, {"joints": {name: {"type": "fixed"} for name in "fb"}})
+    expected = load_robot(text.replace(free, "").replace(ball, ""))
+    assert fixed.joint_names == ("h",)
+    for frame in ("trunk", "tip"):
+        found, there = (robot.frame_pose([0.3], frame) for robot in (fixed, expected))
+        np.testing.assert_allclose(found, there, atol=1e-14)
+    np.testing.assert_allclose(
+        fixed.gravity_force([0.3]), expected.gravity_force([0.3]), atol=1e-13
+    )
 
 
 @pytest.mark.parametrize(

@@ -389,7 +389,7 @@ def test_constants_beyond_numbers_are_named(equation):
     parts = [joint.format(k) + link.format(k) + "</inertial></link>" for k in range(2)]
     urdf = f'<robot name="r"><link name="base"/>{"".join(parts)}</robot>'
     wild = {"name": "wild", "type": "expression", "equation": equation}
-    with pytest.raises(DescriptionError, match=r"'wild'.*rates.*correct the constants"):
+    with pytest.raises(DescriptionError, match=r"'wild'.*derivatives.*correct the constants"):
         load_robot(urdf, {"constraints": [wild]})
     tame = wild | {"equation": "1e6*j0 - 1e-6*j1 + log(2 + j1)"}
     assert load_robot(urdf, {"constraints": [tame]}).ny == 1
