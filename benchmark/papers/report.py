@@ -125,11 +125,11 @@ def _stamps() -> str:
     keys = ("commit", "counted", "date", "seconds", "processor", "load")
     lines = [
         "## Runs\n",
-        "Commit and date are those of the run with times, *counted* is the commit of the last run"
-        " of the counts. *processor* is processor time of all threads [s]. Load is the number of"
-        " processes for each core, averaged over five minutes: above 1 the machine was busy, and of"
-        " the times only ratios within one row count. Figures without times (*times*: no) run side"
-        " by side, those with times alone.\n",
+        "*commit* and *date* are those of the run with times, *counted* is the commit of the last"
+        " run of the counts. *processor* is the processor time of all threads [s]. *load* is the"
+        " number of processes per core, averaged over five minutes. Above 1 the machine was busy;"
+        " then only ratios of times within one row are meaningful. Figures without times run side"
+        " by side, those with times run alone.\n",
         "| figure | times | " + " | ".join(keys) + " |",
         "|---|---|---|---|---|---:|---:|---:|",
     ]

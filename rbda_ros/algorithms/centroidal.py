@@ -1,4 +1,4 @@
-"""Centre of mass, centroidal momentum and energy: what the robot is and does as a whole.
+"""Centre of mass, centroidal momentum and energy of the whole robot.
 
 Momentum is summed over composites, as by Orin, Goswami and Lee, "Centroidal dynamics of a humanoid
 robot" (2013), with clusters in place of bodies: a motion across a joint moves all that the joint
@@ -119,7 +119,7 @@ def _about_center(wrench: Matrix, c: Matrix) -> Matrix:
 
 
 def _momentum_matrix(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
-    """A (6 x ny): what each coordinate gives to all that it carries."""
+    """A (6 x ny): momentum of all carried bodies for unit velocities of the coordinates."""
     found, total = composites(tree, joints)
     c = ca.densify(total.h) / _mass(tree)
     R, p = world_poses(tree, joints)

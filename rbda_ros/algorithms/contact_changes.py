@@ -1,4 +1,4 @@
-"""How contacts and loops change with the position: what derivatives through contacts are made of.
+"""How contacts and loops change with the position, for derivatives through contacts.
 
 The derivatives are along the manifold of closed positions, in the directions of y; for a floating
 base that is the base twist, linear then angular, in the base frame (as in `derivatives`).

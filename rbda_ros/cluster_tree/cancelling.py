@@ -1,4 +1,4 @@
-"""Work that takes long looks, step by step, whether it is still wanted.
+"""Cancellation of long work, which checks at each step whether it was cancelled.
 
 Whoever begins it in a thread gives it a token; the loops of assembling, tracing and compiling ask
 `check_cancelled`. What is half made is dropped: nothing else knows of it yet.
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class CancelledWorkError(Exception):
-    """The work is no longer wanted: a newer model is, or the process ends."""
+    """The work was cancelled: a newer model replaces it, or the process ends."""
 
 
 class CancelToken:
@@ -48,7 +48,7 @@ def cancelled_by(*tokens: CancelToken) -> Iterator[None]:
 
 
 def check_cancelled() -> None:
-    """Raise CancelledWorkError if what this thread does is no longer wanted."""
+    """Raise CancelledWorkError if the work of this thread was cancelled."""
     for token in _current.tokens:
         if token.cancelled:
             raise CancelledWorkError("no longer wanted")

@@ -1,4 +1,4 @@
-"""The cluster joint: what tree joints and loops together allow (Chignoli 2024, Sec. III).
+"""The cluster joint: motion that tree joints and loops together allow (Chignoli 2024, Sec. III).
 
 A clustered vector stacks one 6-vector per body of the cluster, each in its body's frame.
 """

@@ -1,4 +1,4 @@
-"""jcalc: what each tree joint allows (Featherstone 2010, Sec. "Joint Models").
+"""jcalc: motion of each tree joint (Featherstone 2010, Sec. "Joint Models").
 
 Body frames have z on the joint axis, so one model serves every axis. For each type:
 

@@ -1,4 +1,4 @@
-"""The cluster tree: what every recursive algorithm runs on."""
+"""The cluster tree, on which all recursive algorithms run."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class ClusterTree:
 
     @cached_property
     def without_potential(self) -> ClusterTree:
-        """The same robot without gravity and springs: what is left are forces of motion."""
+        """The same robot without gravity and springs; only forces of motion remain."""
         return replace(self, gravity=(0.0, 0.0, 0.0), springs=None)
 
     def position_rate(self, q: Matrix, qd: Matrix) -> Matrix:

@@ -154,7 +154,7 @@ class SettingsTable:
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """How states are answered in which certain joints are known.
+    """How states with these known joints are answered.
 
     Attributes:
         measured: (joints,) bytes, 1 for each known joint.
@@ -209,7 +209,7 @@ class Route:
 
 @dataclass(frozen=True, eq=False)
 class CommandRoute:
-    """How commands are converted that name certain joints and have certain fields.
+    """How commands with these joints and fields are converted.
 
     Attributes:
         named: (joints,) bytes, 1 for each joint of the command.
@@ -266,7 +266,7 @@ class HoldTable:
 
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """All that the machine works by."""
+    """Everything that the machine reads: model, settings and kernels."""
 
     model: ModelTable
     settings: SettingsTable

@@ -1,4 +1,4 @@
-"""Building the model beside the executor: tracing a large robot takes a moment."""
+"""Builds models in the background, because tracing a large robot takes time."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ModelBuilder:
         return self._worker.submit(make)
 
     def cancel(self) -> None:
-        """Begin nothing more, and have what is under way stop."""
+        """Cancel running and waiting work."""
         self._worker.cancel()
 
     def wait(self, deadline: float) -> bool:
@@ -181,7 +181,7 @@ def _problems(description: str, loops: str | None) -> tuple[Problem, ...]:
 
 
 def warm(robot: Robot) -> Robot:
-    """Trace what messages will ask for, so that none has to wait for it."""
+    """Trace the kernels that messages need, so that no message has to wait."""
     for kernel in WARM:
         robot.kernel(kernel)
     with suppress(InputError):  # where y has no position of its own

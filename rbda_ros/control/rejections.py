@@ -66,7 +66,7 @@ REASONS = tuple(Reason)
 
 
 class RefusalError(InputError):
-    """Input that must not be answered with a number."""
+    """Input for which no effort may be published."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         self.reason = reason

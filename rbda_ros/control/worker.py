@@ -71,7 +71,7 @@ class Worker:
         return self._ending.cancelled
 
     def cancel(self) -> None:
-        """Begin nothing more, and have what is under way stop at its next step."""
+        """Cancel running work at its next step, and waiting work."""
         self._ending.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 

@@ -1,4 +1,4 @@
-"""Puts both files together, with what the loop file says of joints, and checks the whole.
+"""Combines the robot file and the loop file, and checks the result.
 
 Mimic joints and couplings along paths of URDF+ become plain couplings of joint positions. Joints
 that the loop file fixes leave the couplings and springs that they are in.

@@ -1,4 +1,4 @@
-"""Every element and attribute of each XML format, and what becomes of it.
+"""Every element and attribute of each XML format, and how it is treated.
 
 Nothing is dropped silently.
 
@@ -276,7 +276,7 @@ class Known:
 
 
 def entries(root: str) -> Iterator[tuple[str, str]]:
-    """Path of each element of the format whose root element is given, and what becomes of it."""
+    """Path of each element of the format with this root element, and how it is treated."""
     for text in _TABLES[root].replace("\n  ", " ").strip().splitlines():
         path, _, rest = f"{text} ".partition(": ")
         parent, slash, names = path.rpartition("/")

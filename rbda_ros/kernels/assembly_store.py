@@ -1,4 +1,4 @@
-"""Assemblies on disk: a robot that was loaded once is not assembled again the next time.
+"""Assemblies on disk, so that a robot is assembled only when it is first loaded.
 
 What is stored is what assembling decided, and the constraints as it left them. It is looked at
 before it is used: every loop must close where it is said to, and y must determine its joints.

@@ -1,4 +1,4 @@
-"""Fingerprints of what programs are made from: equal only where the programs would be."""
+"""Fingerprints of the inputs of programs: equal only if the programs are equal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOMS = ("spatial.py", "description", "cluster_tree", "algorithms", "kernels")
 
 
 class NoFingerprintError(Exception):
-    """Something has no content that could be told apart."""
+    """An object has no content from which a fingerprint can be made."""
 
 
 def fingerprint(*values: Any) -> str:
@@ -35,7 +35,7 @@ def fingerprint(*values: Any) -> str:
 
 @cache
 def versions() -> str:
-    """A hash of this package's own sources, and of what they are built on."""
+    """A hash of this package's sources and of the versions of its dependencies."""
     import llvmlite  # not before it is needed: without the cache, it may be missing
 
     root = Path(__file__).parents[1]

@@ -1,4 +1,4 @@
-"""A straight-line program: what a traced algorithm computes, free of CasADi.
+"""A straight-line program of a traced algorithm, without CasADi.
 
 Every value has a number: first the entries of the inputs, then the constants, then the results of
 the instructions in their order. An instruction reads only values with smaller numbers.

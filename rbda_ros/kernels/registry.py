@@ -1,4 +1,4 @@
-"""Every algorithm that can be traced, and what it takes."""
+"""Every algorithm that can be traced, with its inputs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ so the damped matrix is close to the true one and a second iteration leaves noth
 
 @dataclass(frozen=True)
 class Traceable:
-    """An algorithm ``(tree, *inputs, *options) -> outputs``, and what tracing must know of it.
+    """An algorithm ``(tree, *inputs, *options) -> outputs``, with the data for tracing.
 
     Options are not traced: they choose the program, and can be hashed.
 

@@ -428,26 +428,33 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--loops", metavar="FILE", type=Path, help="loop-constraint file (YAML)")
     add_xacro_argument(parser)
     parser.add_argument("--floating-base", action="store_true", help="the root link moves freely")
-    parser.add_argument("--dt", type=float, default=1e-3, help="length of a step [s]")
-    parser.add_argument("--integrator", default="euler", help="euler, rk4 or midpoint")
+    parser.add_argument(
+        "--dt", type=float, default=1e-3, help="length of a step [s] (default: %(default)s)"
+    )
+    parser.add_argument("--integrator", default="euler", help="euler (default), rk4 or midpoint")
     parser.add_argument(
         "--seed", type=int, help="seed of a random start position (default: start at the assembly)"
     )
     ground = parser.add_argument_group(
         "ground",
-        "A plane that <collision> elements touch: boxes, spheres, capsules and cylinders. A"
-        " floating base starts where the lowest of them touches it.",
+        "A plane that the <collision> elements of links touch: boxes, spheres, capsules and"
+        " cylinders. A robot with a floating base starts with its lowest shape on the plane.",
     )
     ground.add_argument("--ground", action="store_true", help="all links touch the ground")
     ground.add_argument(
         "--contact",
         metavar="LINK",
         action="append",
-        help="only this link touches it; give the option once for each link",
+        help="only this link touches the ground; may be given several times",
     )
-    ground.add_argument("--friction", type=float, default=0.8, help="Coulomb's coefficient")
     ground.add_argument(
-        "--restitution", type=float, default=0.0, help="of the velocity that is left, 0 to 1"
+        "--friction", type=float, default=0.8, help="Coulomb's coefficient (default: %(default)s)"
+    )
+    ground.add_argument(
+        "--restitution",
+        type=float,
+        default=0.0,
+        help="fraction of the approach velocity that remains, 0 to 1 (default: 0)",
     )
     ground.add_argument(
         "--ground-normal",
@@ -455,16 +462,20 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         nargs=3,
         default=(0.0, 0.0, 1.0),
-        help="in world axes, of any length: a slope",
+        help="normal of the ground in world axes, of any length (default: 0 0 1)",
     )
     ground.add_argument(
         "--ground-height",
         metavar="H",
         type=float,
         default=0.0,
-        help="along the normal over the world's origin [m]",
+        help="height of the ground along its normal [m] (default: 0)",
     )
     ground.add_argument(
-        "--drop", metavar="H", type=float, default=0.0, help="start higher than that by H [m]"
+        "--drop",
+        metavar="H",
+        type=float,
+        default=0.0,
+        help="start H above the ground [m] (default: 0)",
     )
     return parser

@@ -177,7 +177,7 @@ class SlowServices:
         }
 
     def cancel(self) -> None:
-        """Answer nothing more, and have what is under way stop."""
+        """Cancel running and waiting requests."""
         for line in self._lines:
             line.worker.cancel()
 

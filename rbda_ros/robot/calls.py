@@ -1,4 +1,4 @@
-"""Calls of the engine for one robot: made from the records of `operations`, when first needed."""
+"""Calls of the engine for one robot, made from the records of `operations` on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the motion and the efforts of some joints to those of others: power is the same."""
+"""Conversion of motion and efforts from some joints to others, with equal power."""
 
 from __future__ import annotations
 

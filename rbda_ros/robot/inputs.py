@@ -1,4 +1,4 @@
-"""Arguments as users give them, checked and turned into what kernels take."""
+"""Checks the arguments of users and converts them for kernels."""
 
 from __future__ import annotations
 
