@@ -450,7 +450,7 @@ def check_status_codes(robot, folder, count):
     rng, seen = np.random.default_rng(8), set()
     out = np.zeros(robot.ny)
     for _ in range(count):
-        q = robot.random_state(rng).q
+        q = robot.random_state(rng).q.copy()
         if rng.random() < 0.5:
             q = q + 10.0 ** rng.uniform(-12, 1) * rng.normal(size=q.size)
         if rng.random() < 0.1:
