@@ -1,4 +1,4 @@
-"""What a robot must be for messages to command it."""
+"""Robots that messages can command, and those that they cannot."""
 
 import pytest
 from mechanism_table import MECHANISMS
