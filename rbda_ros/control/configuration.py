@@ -36,7 +36,7 @@ from rbda_ros.control.settings import (
     joint_offsets,
     publishes_joint_states,
 )
-from rbda_ros.errors import ClosureError, InputError
+from rbda_ros.errors import ClosureError, DescriptionError, InputError, Problem, listed
 from rbda_ros.kernels.kernel import BoundCall, Kernel
 from rbda_ros.robot import Robot
 from rbda_ros.robot.closer import CANNOT_GIVE
@@ -280,6 +280,27 @@ class Configuration:
 def indices(values: Any) -> Indices:
     """Numbers of joints."""
     return np.array(list(values), np.int32)
+
+
+def check_motors(robot: Robot) -> None:
+    """Reject a robot that messages cannot command.
+
+    Raises:
+        DescriptionError: a motor is part of a joint with several coordinates.
+    """
+    parts = [name for name in robot.actuated_joint_names if name not in robot.joint_names]
+    if parts:
+        raise DescriptionError(
+            [
+                Problem(
+                    f"actuated_joints of '{robot.name}'",
+                    f"{listed(parts)} is part of a joint with several coordinates, for which"
+                    " joint_states has no place",
+                    "list the motors in the loop file, as actuated_joints: [...]; [] if there are"
+                    " none",
+                )
+            ]
+        )
 
 
 def model_table(robot: Robot, prefix: str) -> ModelTable:

@@ -24,6 +24,7 @@ from rbda_ros.control.configuration import (
     Configuration,
     Route,
     RouteMaker,
+    check_motors,
     mask_of,
     model_table,
     names_in,
@@ -187,7 +188,12 @@ class Stream:
     # Models and settings.
 
     def prepare(self, robot: Robot, settings: Settings | None = None) -> Prepared:
-        """Make what the first messages of a robot will need, compiled; in any thread."""
+        """Make what the first messages of a robot will need, compiled; in any thread.
+
+        Raises:
+            DescriptionError: messages cannot command this robot.
+        """
+        check_motors(robot)
         with self._lock:
             wanted = settings or self._settings
             routes = [] if self._made is None else list(self._made.routes)

@@ -32,6 +32,7 @@ from rbda_ros.exports.motion_code import (
     add_motor_command,
     add_observer,
     add_payload,
+    closes,
 )
 from rbda_ros.exports.operation_code import add_operation, c_identifier, operation_names
 from rbda_ros.kernels.export import (
@@ -51,7 +52,7 @@ from rbda_ros.robot.operations import OPERATIONS
 from rbda_ros.robot.robot import Robot
 
 MOTION = ("feedforward", "feedforward_with_wrenches", "convert", "motor_command", "observer")
-"""Functions beside operations and kernels; and ``gate``."""
+"""Functions beside operations and kernels; and ``gate``. ``close`` comes with every loop."""
 DEFAULT_TERMS = ("gravity", "coriolis", "inertial")
 SHARED = "continuation.h", "geometry.h", "loop_rules.h"
 """Sources of the engine that every library has; others are for some functions."""
@@ -115,7 +116,7 @@ class ExportReport:
 def function_names() -> list[str]:
     """Everything that can be exported."""
     kernels = [name for name in KERNELS if name not in operation_names()]
-    return [*MOTION, "gate", *operation_names(), *kernels]
+    return ["close", *MOTION, "gate", *operation_names(), *kernels]
 
 
 def export_robot(
@@ -218,6 +219,8 @@ def _check_robot(robot: Robot, functions: Collection[str]) -> None:
             f"{', '.join(of_motors)}: {robot.name} has no motors; name them in the loop file, as"
             " actuated_joints"
         )
+    if "close" in functions and not closes(robot):
+        raise InputError(f"close: {robot.name} has no loops that Newton steps close; leave it out")
     if "observer" in functions and not robot.ny:
         raise InputError(f"observer: {robot.name} has no joint that moves; leave it out")
 
@@ -247,6 +250,8 @@ def _add_functions(
     if builder.load is not None:
         add_payload(builder)
     for name in functions:
+        if name == "close":
+            continue  # it is there
         if name.startswith("feedforward"):
             add_feedforward(builder, terms, name.endswith("wrenches"))
         elif name == "convert":

@@ -18,6 +18,7 @@ from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.program import Port, Program
 from rbda_ros.robot.feedforward_call import feedforward, feedforward_choice
 from rbda_ros.robot.motor_command import motor_command
+from rbda_ros.robot.robot import Robot
 
 STREAM_EVALUATIONS = (1 + STREAM_REPEATS) * (1 + 2 * sum(STREAM_PARTS))
 """Most evaluations of a kernel of the stream in one call; see `engine/closing.c`."""
@@ -296,11 +297,16 @@ def closure_rules(
     ]
 
 
+def closes(robot: Robot) -> bool:
+    """Whether Newton steps close the loops from y."""
+    return robot.has_loops and robot._inputs.choices.newton_positions is not None
+
+
 def add_close(builder: Builder) -> None:
     """Positions that satisfy the loops, from those of y: `Robot.close` by Newton steps."""
     robot, lib, upper = builder.robot, builder.name, builder.upper
     entries = robot._inputs.choices.newton_positions
-    if not robot.has_loops or entries is None:
+    if not closes(robot) or entries is None:
         return
     closure = builder.kernel("closure", entries)
     memory = Memory(builder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -45,6 +46,8 @@ declared only where it is given, because tools write ``map`` and ``map.joint`` i
 """
 POINT = re.compile(r"end_effectors\.(?P<name>.+)\.(?P<field>link|xyz)")
 """Nested parameters of ``end_effectors``: points may have any names."""
+SPELLING = 0.8
+"""Similarity from which on an unknown parameter counts as misspelled, from 0 to 1."""
 POINT_TEXT = "Link of an end effector, or its point in the frame of that link [m]."
 
 
@@ -92,7 +95,26 @@ def declare(node: Any) -> Settings:
             node.declare_parameter(name, points[name], ParameterDescriptor(description=POINT_TEXT))
     except ParameterException as error:
         raise ParameterError(f"parameter rejected: {error}") from error
+    _warn_of_misspelled(node)
     return with_points(with_start_folder(read(node)), points)
+
+
+def _warn_of_misspelled(node: Any) -> None:
+    """Warn of given names that are nearly those of parameters; ROS ignores unknown ones.
+
+    A parameter file may be for several nodes, so names that are like none of ours are not reported.
+    """
+    roots = {form.split(".")[0] for form, _, _ in MAPS.values()}
+    for name in node._parameter_overrides:
+        root, dot, rest = name.partition(".")
+        known = root in roots if dot else node.has_parameter(name)
+        if known or POINT.fullmatch(name):
+            continue
+        alike = difflib.get_close_matches(root, {*DESCRIPTORS, *roots}, 1, SPELLING)
+        if alike:
+            node.get_logger().warning(
+                f"parameter {name} is unknown and ignored; did you mean {alike[0]}{dot}{rest}?"
+            )
 
 
 def read(node: Any) -> Settings:

@@ -280,8 +280,9 @@ class Robot(Operations):
         ``RBDA_ROS_COMPILE=0`` in the environment it always does.
 
         Args:
-            operations: names of operations, such as ``"inverse_dynamics"``; of those about a frame,
-                (name, frame). None for every operation, and for all that was used so far.
+            operations: names of operations, such as ``"inverse_dynamics"``, or ``"close"``; of
+                those about a frame, (name, frame), and ("operational_space_inertia", frames). None
+                for every operation, and for all that was used so far.
             batch: whether to prepare batches as well.
 
         Raises:
@@ -305,9 +306,13 @@ class Robot(Operations):
 
     def _kernels_of(self, name: str, *frame: FrameName) -> list[Kernel]:
         """Every kernel that an operation may take, whatever its options."""
+        if name == "close" and not frame:
+            return []  # `prepare` takes it along
+        if name == "operational_space_inertia" and frame:
+            return self._kernels_of_operational_space(*frame)
         record = OPERATIONS.get(name)
         if record is None:
-            listed = ", ".join(OPERATIONS)
+            listed = ", ".join([*OPERATIONS, "close", "operational_space_inertia of frames"])
             raise InputError(f"there is no operation {name!r}; there are {listed}")
         if record.of_frame != bool(frame):
             about = "is about a frame" if record.of_frame else "is about no frame"
@@ -328,6 +333,17 @@ class Robot(Operations):
         for option in chosen:
             self._calls.prepare(self, name, option)
         return [self._kernels.get(each, *options) for each in sorted(names)]
+
+    def _kernels_of_operational_space(self, frames: Any) -> list[Kernel]:
+        listed = _listed_frames(frames)
+        if len(listed) > MAX_TRACED_FRAMES:
+            jacobians = [each for frame in listed for each in self._kernels_of("jacobian", frame)]
+            return [*jacobians, *self._kernels_of("mass_matrix_factor")]
+        kernels = []
+        for linear_only in (False, True):
+            name, options, _ = self._inputs.operational_space(listed, linear_only)
+            kernels.append(self._kernels.get(name, *options))
+        return kernels
 
     def traced_kernels(self) -> list[Kernel]:
         """All kernels that were traced so far."""
@@ -409,11 +425,7 @@ class Robot(Operations):
                 [1/kg, 1/(kg m^2)].
             linear_only: leave out the angular rows.
         """
-        if not isinstance(frames, Iterable):
-            raise InputError(f"frames: {frames!r}; give links, or links with offsets")
-        frames = [frames] if isinstance(frames, str) else list(frames)
-        if not frames:
-            raise InputError("frames: name at least one link")
+        frames = _listed_frames(frames)
         if np.ndim(numbers("damping", damping)) or not 0.0 <= damping < np.inf:
             raise InputError(f"damping is {damping!r}; give a number that is not negative")
         state = self._single_state(q)
@@ -738,6 +750,16 @@ class Robot(Operations):
         loaded = same.with_payloads(self.payloads)
         loaded._kernels.take_over(self._kernels, why)
         return loaded
+
+
+def _listed_frames(frames: Any) -> list[FrameName]:
+    """One link, or several frames, as a list."""
+    if not isinstance(frames, Iterable):
+        raise InputError(f"frames: {frames!r}; give links, or links with offsets")
+    several = [frames] if isinstance(frames, str) else list(frames)
+    if not several:
+        raise InputError("frames: name at least one link")
+    return several
 
 
 def _unpickled(

@@ -343,7 +343,7 @@ class Simulator:
         given: Any = np.zeros(held.shape[1]) if efforts is None else efforts
         try:
             held[...] = given
-            fine = math.isfinite(held.sum()) and np.ndim(given) > 0
+            fine = math.isfinite(held.sum()) and np.shape(given) in (held.shape, held.shape[1:])
         except (TypeError, ValueError):
             fine = False
         if not fine:

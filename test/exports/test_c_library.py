@@ -516,7 +516,7 @@ def test_single_precision_is_near_double(tmp_path):
 def test_bad_choices_are_explained(tmp_path):
     robot = Robot(MECHANISMS["parallel_ankle"].tree())
     for options, words in (
-        ({"functions": ["nothing"]}, "no function nothing; there are feedforward"),
+        ({"functions": ["nothing"]}, "no function nothing; there are close, feedforward"),
         ({"functions": []}, "name a function"),
         ({"functions": ["jacobian"]}, "--frames"),
         ({"functions": ["feedforward"], "terms": ["luck"]}, "luck"),
@@ -546,6 +546,12 @@ def test_a_library_of_kernels_alone_has_room_to_start(tmp_path):
     assert int(numbers) >= robot.nq > 0
 
 
+def test_closing_can_be_named(tmp_path):
+    """The report lists it; naming it was an error."""
+    report = export_robot(MECHANISMS["four_bar"].load(), tmp_path, functions=["close"])
+    assert report.functions == ("close",)
+
+
 def test_frames_that_c_cannot_tell_apart_are_explained(tmp_path):
     link = "<inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/>"
     names = ["base", "tip-1", "tip_1"]
@@ -567,6 +573,8 @@ def test_functions_about_motors_need_some(tmp_path):
     for name in ("feedforward", "convert", "motor_command"):
         with pytest.raises(InputError, match=rf"{name}: .* has no motors; .*actuated_joints"):
             export_robot(robot, tmp_path, functions=[name])
+    with pytest.raises(InputError, match=r"close: .* has no loops"):
+        export_robot(robot, tmp_path, functions=["close"])
     still = load_robot("<robot name='r'><link name='base'/></robot>")
     with pytest.raises(InputError, match="observer: r has no joint that moves"):
         export_robot(still, tmp_path, functions=["observer"])

@@ -27,6 +27,16 @@ def test_the_parameter_file_can_be_used(graph):
     assert "waiting for a robot_description" in node.log
 
 
+def test_misspelled_parameters_are_warned_of(graph):
+    """ROS ignores what no node declares; names of other nodes are none of ours."""
+    given = {"efort_rate_limit": 5.0, "gain.knee.stiffness": 3.0, "publish_frequency": 50.0}
+    node = graph.serve(use_sim_time=False, robot_base="x", **given)
+    assert graph.client().state == "unconfigured"
+    assert "efort_rate_limit is unknown and ignored; did you mean effort_rate_limit?" in node.log
+    assert "gain.knee.stiffness is unknown and ignored; did you mean gains.knee" in node.log
+    assert "publish_frequency" not in node.log and "robot_base" not in node.log
+
+
 def test_the_reference_has_every_parameter_with_its_description():
     page = reference.parameters()
     for field in fields(Settings):

@@ -117,9 +117,31 @@ def test_prepared_operations_are_compiled(virtual_machine, monkeypatch):
     for kernel in (*map(robot.kernel, names), robot.kernel("frame_pose", link)):
         assert kernel.native.compiled and kernel.native.batch_compiled
     assert not robot.kernel("forward_dynamics").compiled
-    for wrong in ("nonsense", ("inverse_dynamics", link), "frame_pose", ("frame_pose", "nobody")):
+    unready = "operational_space_inertia"
+    wrong_frames = [
+        "frame_pose",
+        ("frame_pose", "nobody"),
+        unready,
+        (unready, 3),
+        (unready, ["no"]),
+    ]
+    for wrong in ("nonsense", ("inverse_dynamics", link), *wrong_frames):
         with pytest.raises(InputError):
             robot.prepare(wrong)
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_closing_and_operational_space_are_prepared_too(virtual_machine, monkeypatch, count):
+    monkeypatch.setenv("RBDA_ROS_COMPILE", "1")
+    robot = load("four_bar")
+    frames = [robot.links[-1], *[(robot.links[-1], (0.1 * k, 0, 0)) for k in range(1, count)]]
+    robot.prepare("close", ("operational_space_inertia", frames))
+    prepared = robot.traced_kernels()
+    q = robot.close(robot.independent_position(robot.neutral()))
+    for linear_only in (False, True):
+        robot.operational_space_inertia(q, frames, linear_only=linear_only)
+    assert all(kernel.compiled for kernel in prepared)
+    assert {id(kernel) for kernel in robot.traced_kernels()} <= set(map(id, prepared))
 
 
 @pytest.mark.parametrize("name", ["gear", "four_bar", "slider_crank"])

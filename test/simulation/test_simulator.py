@@ -205,8 +205,12 @@ def test_efforts_may_have_any_form_that_is_right():
         for each in (sim, sims):
             with pytest.raises(InputError, match="efforts have shape"):
                 each.step(wrong)
-    with pytest.raises(InputError, match="efforts have shape"):
-        sims.step(np.zeros(6))
+            for short in ([0.3], [[0.3]]):  # one number counted for every motor
+                with pytest.raises(InputError, match="efforts have shape"):
+                    each.step(short)
+    for wrong in (np.zeros(6), np.zeros((3, 1)), np.zeros((1, 2))):
+        with pytest.raises(InputError, match="efforts have shape"):
+            sims.step(wrong)
     sims.step(efforts)
     np.testing.assert_array_equal(sims.q[2], ends[0])
 
