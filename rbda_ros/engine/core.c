@@ -165,9 +165,9 @@ PyMODINIT_FUNC PyInit_core(void)
 {
   import_array();
   numpy = (Numpy){&PyArray_Type, PyArray_DescrFromType(NPY_DOUBLE)};
-  PyTypeObject *types[] = {&KernelType,      &StateValidatorType, &OperationCallType,
-                           &ClosureCallType, &ContactCallType,    &MethodDispatchType,
-                           &MethodTableType, &LoopCloserType};
+  PyTypeObject *types[] = {&KernelType,      &StateValidatorType,  &OperationCallType,
+                           &ClosureCallType, &ContactCallType,     &MethodDispatchType,
+                           &MethodTableType, &ContinuationCallType};
   PyObject *module = PyModule_Create(&definition);
   if (module == NULL) return NULL;
   rejection_type = PyStructSequence_NewType(&rejection_description);

@@ -46,7 +46,7 @@ PyObject *solve_cones(PyObject *self, PyObject *arguments);
 PyObject *frictional_steps(PyObject *self, PyObject *arguments);
 PyObject *contact_biases(PyObject *self, PyObject *arguments);
 PyObject *near_limits(PyObject *self, PyObject *arguments);
-/* loop_closer.c: what the health of a kernel means. */
+/* continuation_call.c: what the health of a kernel means. */
 PyObject *judge_closing(PyObject *self, PyObject *arguments);
 /* xla_call.c: the target that compiled JAX code calls. */
 PyObject *xla_handler(PyObject *module, PyObject *arguments);
@@ -228,11 +228,11 @@ void solve_ltl(const LtlFactorization *ltl, const double *L, double *const *B, i
    an LTL of one matrix. */
 int invert_ltl(const LtlFactorization *ltl, const double *H, double *X);
 
-extern PyTypeObject OperationCallType;  /* operation_call.c */
-extern PyTypeObject ClosureCallType;    /* closure_call.c */
-extern PyTypeObject ContactCallType;    /* contact_call.c */
-extern PyTypeObject MethodDispatchType; /* method_dispatch.c */
-extern PyTypeObject LoopCloserType;     /* loop_closer.c */
+extern PyTypeObject OperationCallType;    /* operation_call.c */
+extern PyTypeObject ClosureCallType;      /* closure_call.c */
+extern PyTypeObject ContactCallType;      /* contact_call.c */
+extern PyTypeObject MethodDispatchType;   /* method_dispatch.c */
+extern PyTypeObject ContinuationCallType; /* continuation_call.c */
 
 /* contact_call.c: for contacts whose wanted accelerations depend on the state. */
 PyObject *iterate_contacts(PyObject *self, PyObject *arguments);

@@ -315,7 +315,7 @@ class ClosingCall:
         """
         if self._closer is None:
             assert self.positions is not None
-            self._closer = core.LoopCloser(
+            self._closer = core.ContinuationCall(
                 kernel=self.kernel.native,
                 arrays=self.arrays,
                 position=list(self.kernel.input_sizes).index("position"),

@@ -15,12 +15,12 @@ typedef struct {
   closing_t closing;
   closing_rules_t rules;
   size_t health; /* how many numbers it has: those of commands are more */
-} LoopCloser;
+} ContinuationCall;
 
 /* The kernel, by the interpreter. An error stays set, and no further evaluation changes it. */
 static void evaluate(void *memory)
 {
-  const LoopCloser *closer = memory;
+  const ContinuationCall *closer = memory;
   if (PyErr_Occurred()) return;
   PyObject *done = PyObject_Call(closer->kernel, closer->arrays, NULL);
   Py_XDECREF(done);
@@ -38,7 +38,7 @@ static int find_memory(PyObject *array, const char *format, void **at, size_t *c
   return right;
 }
 
-static int find_array(const LoopCloser *closer, Py_ssize_t k, double **at, size_t *count)
+static int find_array(const ContinuationCall *closer, Py_ssize_t k, double **at, size_t *count)
 {
   if (k < 0 || k >= PyTuple_GET_SIZE(closer->arrays)) {
     PyErr_SetString(PyExc_ValueError, "there is no such array");
@@ -47,7 +47,8 @@ static int find_array(const LoopCloser *closer, Py_ssize_t k, double **at, size_
   return find_memory(PyTuple_GET_ITEM(closer->arrays, k), "d", (void **)at, count);
 }
 
-static int set_closing(LoopCloser *closer, Py_ssize_t position, Py_ssize_t guess, Py_ssize_t base)
+static int set_closing(ContinuationCall *closer, Py_ssize_t position, Py_ssize_t guess,
+                       Py_ssize_t base)
 {
   closing_t *of = &closer->closing;
   const Py_ssize_t last = PyTuple_GET_SIZE(closer->arrays) - 1;
@@ -101,7 +102,7 @@ PyObject *judge_closing(PyObject *self, PyObject *arguments)
 static PyObject *loop_closer_vectorcall(PyObject *self, PyObject *const *given, size_t flags,
                                         PyObject *names)
 {
-  LoopCloser *closer = (LoopCloser *)self;
+  ContinuationCall *closer = (ContinuationCall *)self;
   void *home;
   size_t count;
   if (PyVectorcall_NARGS(flags) != 3 || names != NULL)
@@ -125,12 +126,12 @@ static PyObject *loop_closer_new(PyTypeObject *type, PyObject *arguments, PyObje
   PyObject *kernel, *arrays, *entries, *parts;
   Py_ssize_t position, guess, base;
   closing_rules_t rules = {0};
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "$OO!nnOndddiO:LoopCloser", words, &kernel,
-                                   &PyTuple_Type, &arrays, &position, &guess, &entries, &base,
-                                   &rules.precise, &rules.closed, &rules.nearby, &rules.repeats,
-                                   &parts))
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "$OO!nnOndddiO:ContinuationCall", words,
+                                   &kernel, &PyTuple_Type, &arrays, &position, &guess, &entries,
+                                   &base, &rules.precise, &rules.closed, &rules.nearby,
+                                   &rules.repeats, &parts))
     return NULL;
-  LoopCloser *closer = (LoopCloser *)type->tp_alloc(type, 0);
+  ContinuationCall *closer = (ContinuationCall *)type->tp_alloc(type, 0);
   if (closer == NULL) return NULL;
   closer->vectorcall = loop_closer_vectorcall;
   closer->kernel = Py_NewRef(kernel);
@@ -146,7 +147,7 @@ static PyObject *loop_closer_new(PyTypeObject *type, PyObject *arguments, PyObje
 
 static void loop_closer_dealloc(PyObject *self)
 {
-  LoopCloser *closer = (LoopCloser *)self;
+  ContinuationCall *closer = (ContinuationCall *)self;
   Py_XDECREF(closer->kernel);
   Py_XDECREF(closer->arrays);
   Py_XDECREF(closer->entries);
@@ -155,17 +156,17 @@ static void loop_closer_dealloc(PyObject *self)
   Py_TYPE(self)->tp_free(self);
 }
 
-PyTypeObject LoopCloserType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.engine.core.LoopCloser",
+PyTypeObject ContinuationCallType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.engine.core.ContinuationCall",
     .tp_doc =
-        "LoopCloser(*, kernel, arrays, position, guess, entries, base_nq, precise, closed,\n"
+        "ContinuationCall(*, kernel, arrays, position, guess, entries, base_nq, precise, closed,\n"
         "nearby, repeats, parts): closes loops over and over; see closing.h.\n\n"
         "`position` and `guess` are places in `arrays`, whose last two are q and health.\n"
         "Called with another closed position (nq,), the largest condition number, and the share\n"
         "of a force that motors may miss, it returns a result of closing.h.",
-    .tp_basicsize = sizeof(LoopCloser),
+    .tp_basicsize = sizeof(ContinuationCall),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_vectorcall_offset = offsetof(LoopCloser, vectorcall),
+    .tp_vectorcall_offset = offsetof(ContinuationCall, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_new = loop_closer_new,
     .tp_dealloc = loop_closer_dealloc,
