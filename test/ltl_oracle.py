@@ -28,6 +28,15 @@ def factor(parent: list[int], H: Array) -> Array | None:
     return L
 
 
+def from_rows(parent: list[int], rows: Array) -> Array:
+    """The lower half of H (..., n, n) from its entries with all that carry each coordinate."""
+    H = np.zeros((*rows.shape[:-1], len(parent), len(parent)))
+    entries = ((k, i) for k in range(len(parent)) for i in (*reversed(_above(parent, k)), k))
+    for at, (k, i) in enumerate(entries):
+        H[..., k, i] = rows[..., at]
+    return H
+
+
 def solve(parent: list[int], L: Array, B: Array) -> Array:
     """``H^-1 B`` (..., n, m) of a factored H."""
     X = B.copy()

@@ -132,13 +132,14 @@ class Model:
         count = max(len(array) if array.ndim == 2 else 0 for array in slots.values())
         results = []
         if record.solves:
-            H = self._matrix(slots["mass_matrix"], "mass_matrix")
             parent = list(robot.tree.independent_parents)
             if len(record.results) == 1:
+                H = ltl_oracle.from_rows(parent, slots["mass_matrix_rows"])
                 inverse = ltl_oracle.invert(parent, H)
                 if inverse is None:
                     raise SingularityError(robot._no_inertia())
                 return inverse
+            H = self._matrix(slots["mass_matrix"], "mass_matrix")
             L = ltl_oracle.factor(parent, H)
             one = np.broadcast_to(np.eye(robot.ny), H.shape)
             others = [self._matrix(slots[n], n) for n in record.results[:-1]]

@@ -15,6 +15,9 @@ from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, constant, mirrored
 
+READ_BEYOND = 3
+"""Numbers behind these rows that `engine/ltl_factorization.c` reads, as it reads four at a time."""
+
 
 def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
     """H(y) (ny x ny), with kinetic energy ``yd' H yd / 2``.
@@ -72,6 +75,28 @@ def composite_inertia(
                         F[before] = F.get(before, 0) + X.T @ F[l, i]  # (47)
             l = tree.clusters[l].parent
     return _assemble(tree, blocks)
+
+
+def mass_matrix_rows(tree: ClusterTree, q: Matrix) -> Matrix:
+    """The entries of H that are not zero by structure, on its diagonal and below, row by row.
+
+    Args:
+        tree: the cluster tree.
+        q: (nq) spanning position, on the constraint manifold [rad, m].
+    """
+    H = mass_matrix(tree, q)
+    return ca.vertcat(ca.SX(0, 1), *(H[k, i] for k, i in branch_entries(tree)))
+
+
+def branch_entries(tree: ClusterTree) -> list[tuple[int, int]]:
+    """Row and column of each entry of `mass_matrix_rows`.
+
+    Those of a coordinate are with the coordinates that carry it, from the base on, and with itself.
+    The last comes again, as `READ_BEYOND` says.
+    """
+    above = _coordinates_above(tree)
+    entries = [(k, i) for k in range(tree.ny) for i in (*reversed(above[k]), k)]
+    return entries + READ_BEYOND * entries[-1:]
 
 
 def _of_bodies(added: Mapping[int, Matrix]) -> dict[Place, Matrix]:

@@ -216,6 +216,9 @@ typedef struct {
   npy_intp *order;               /* all coordinates, from the base to the tips */
 } LtlFactorization;
 
+/* Numbers behind the rows that `invert_ltl` takes: it reads four at a time. */
+enum { READ_BEYOND = 3 };
+
 /* For so many matrices to be solved for at once, the identity among them. To be freed with
    PyMem_Free; NULL where the parents are none, or memory is short. */
 LtlFactorization *new_ltl(PyObject *parents, npy_intp n, int matrices);
@@ -224,8 +227,9 @@ int factor_ltl(const LtlFactorization *ltl, double *H);
 /* sign H^-1 B in the place of some B (n x n), and H^-1. */
 void solve_ltl(const LtlFactorization *ltl, const double *L, double *const *B, int matrices,
                double sign, double *inverse);
-/* X = H^-1 (n x n) from the lower half of H, symmetric to the last bit; 0 where H is singular. For
-   an LTL of one matrix. */
+/* X = H^-1 (n x n), symmetric to the last bit; 0 where H is singular. H is given by rows: of each
+   coordinate, its entries with those that carry it, from the base on, and with itself. READ_BEYOND more
+   are read, and not used. For an LTL of one matrix. */
 int invert_ltl(const LtlFactorization *ltl, const double *H, double *X);
 
 extern PyTypeObject OperationCallType;    /* operation_call.c */

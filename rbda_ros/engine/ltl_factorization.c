@@ -178,14 +178,16 @@ void solve_ltl(const LtlFactorization *ltl, const double *L, double *const *B, i
 
 /* Row k of L D: of H, less what those give that k carries, the last first. Vectors from `at` on, of a
    coordinate that so many carry. */
-static inline __attribute__((always_inline)) void
-gather_row(const LtlFactorization *ltl, npy_intp k, npy_intp depth, npy_intp at, const int vectors)
+static inline __attribute__((always_inline)) void gather_row(const LtlFactorization *ltl,
+                                                             npy_intp k, npy_intp depth,
+                                                             npy_intp at, const double *H,
+                                                             const int vectors)
 {
   const npy_intp *below = ltl->below + ltl->start_below[k], stride = ltl->stride;
   const npy_intp count = ltl->start_below[k + 1] - ltl->start_below[k];
   double *scaled = ltl->work + at, *unscaled = ltl->work + ltl->wide;
   Four sum[MAX_VECTORS];
-  for (int v = 0; v < vectors; v++) sum[v] = ((const Four *)(unscaled + k * stride + at))[v];
+  for (int v = 0; v < vectors; v++) sum[v] = ((const Four *)(H + at))[v];
   for (npy_intp i = 0; i < count; i++) {
     const Four *other = (const Four *)(scaled + below[i] * stride);
     double times = unscaled[below[i] * stride + depth];
@@ -200,19 +202,11 @@ static inline __attribute__((always_inline)) int factor_rows(const LtlFactorizat
                                                              const double *H)
 {
   npy_intp n = ltl->n, stride = ltl->stride, wide = ltl->wide;
-  for (npy_intp k = 0; k < n; k++) {
-    npy_intp count = ltl->start[k + 1] - ltl->start[k];
-    const npy_intp *nearest = ltl->above + ltl->start[k] + count - 1;
-    double *row = ltl->work + k * stride + wide;
-    for (npy_intp i = 0; i < count; i++) row[i] = H[k * n + nearest[-i]];
-    row[count] = H[k * n + k];
-    for (npy_intp i = count + 1; i % LANES != 0; i++) row[i] = 0.0;
-  }
   for (npy_intp o = n - 1; o >= 0; o--) {
     npy_intp k = ltl->order[o], count = ltl->start[k + 1] - ltl->start[k];
     double *row = ltl->work + k * stride, *unscaled = row + wide;
     for (npy_intp at = 0; at <= count; at += MAX_VECTORS * LANES) {
-#define GATHER_ROW(vectors) gather_row(ltl, k, count, at, vectors)
+#define GATHER_ROW(vectors) gather_row(ltl, k, count, at, H + ltl->start[k] + k, vectors)
       WITH_VECTORS((count - at) / LANES + 1, GATHER_ROW)
     }
     if (!(unscaled[count] > 0.0)) return 0;

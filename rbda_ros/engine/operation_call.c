@@ -82,10 +82,11 @@ static int invert_result(const OperationCall *call, const LtlFactorization *ltl,
   npy_intp n = ltl->n;
   double *M = slots[call->mass_matrix], *inverse = slots[call->result[0].slot];
   double damping = *slots[call->arguments - 1], trace = 0.0, of_inverse = 0.0;
-  memcpy(M, slots[call->result[1].slot], n * n * sizeof *M);
-  for (npy_intp k = 0; k < n; k++) {
-    M[k * n + k] += damping;
-    trace += M[k * n + k];
+  double *row = M;
+  for (npy_intp k = 0; k < n; k++, row += k) {
+    memcpy(row, slots[call->result[1].slot] + k * n, (k + 1) * sizeof *row);
+    row[k] += damping;
+    trace += row[k];
   }
   if (!invert_ltl(ltl, M, inverse)) return 0;
   for (npy_intp k = 0; k < n; k++) of_inverse += inverse[k * n + k];
@@ -272,9 +273,11 @@ static int set_ltl(OperationCall *call, PyObject *parents)
   if (n < 0 || call->results < matrices || (call->least != 0.0 && !call->optional)) return 0;
   for (int i = 0; i < matrices; i++)
     if (call->slot[call->result[i].slot].size != n * n) return 0;
-  if (call->slot[call->mass_matrix].size != n * n) return 0;
   call->ltl = new_ltl(parents, n, call->least != 0.0 ? 1 : matrices);
-  return call->ltl != NULL;
+  if (call->ltl == NULL) return 0;
+  npy_intp by_rows = call->ltl->start[n] + n + READ_BEYOND;
+  return call->slot[call->mass_matrix].size
+         == (matrices > 1 && call->least == 0.0 ? n * n : by_rows);
 }
 
 /* Numbers that stay, by slot; what else nobody writes is zero. */

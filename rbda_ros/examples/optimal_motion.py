@@ -4,12 +4,12 @@
     python -m rbda_ros.examples.optimal_motion swing --solver fatrop
 
 The idea: equations of motion, velocities, accelerations and forces are those of the independent
-coordinates. Positions of the linkages' joints are variables, and their loops constraints: that is
-``lifted``. With ``--formulation embedded`` the loops are closed inside the functions, and the
-problem has the independent coordinates alone. The same problem on the open tree needs positions,
-velocities and accelerations of every joint, forces of the loops, and constraints for all of them:
-``--formulation tree``. All reach the same optimum. The equations are compiled first, as a
-controller would, which needs a C compiler; ``--interpreted`` leaves that out.
+coordinates. Each rod of a linkage adds one variable, the position of the joint that it moves, and
+one constraint, its length: that is ``lifted``. With ``--formulation embedded`` the loops are closed
+inside the functions, and the problem has the independent coordinates alone. The same problem on the
+open tree needs positions, velocities and accelerations of every joint, forces of the loops, and
+constraints for all of them: ``--formulation tree``. All reach the same optimum. The equations are
+compiled first, as a controller would, which needs a C compiler; ``--interpreted`` leaves that out.
 """
 
 from __future__ import annotations
@@ -95,6 +95,9 @@ LEG_LOOPS = {
     ],
     "assembly": {"hip": -0.7, "crank": 1.4, "knee": 1.1, "rod": -1.3},
 }
+Rods = dict[str, tuple[str, tuple[str, ...]]]
+"""By the name of the cut at its end: the joint that a rod moves, and the rod's own joints."""
+LEG_RODS: Rods = {"pin": ("knee", ("rod",))}
 SMOOTH = 1e-5
 """Cost of an acceleration, beside the square of an effort: of like motions the smooth one."""
 FOOT = [0.0, 0.0, -0.25]
@@ -112,6 +115,10 @@ ANKLE_LOOPS = {
         }
         for side, y in (("left", 0.05), ("right", -0.05))
     ],
+}
+ANKLE_RODS: Rods = {
+    f"{side}_ball": (f"{side}_motor", (f"{side}_tilt", f"{side}_lean"))
+    for side in ("left", "right")
 }
 
 
@@ -238,27 +245,50 @@ def embedded(problem: Problem) -> Stage:
 
 
 def lifted(problem: Problem) -> Stage:
-    """The same with positions of the linkages' joints as variables, and their loops constraints."""
+    """The same with a variable and a constraint for each rod: its length is between its ends.
+
+    The constraint determines the joint that moves the rod, which is the variable. The angles of
+    the rod itself follow from its ends (`hang_rod`), and positions behind gears are linear in y.
+    """
     robot, n = problem.robot, problem.robot.ny
     y, yd, ydd = (ca.SX.sym(name, n) for name in ("y", "yd", "ydd"))
     u, f = ca.SX.sym("u", len(robot.actuated_joint_names)), ca.SX.sym("f", 2)
-    loops = LEG_LOOPS if problem.contact else ANKLE_LOOPS
-    place = robot.joint_names.index
-    geared = {
-        place(f"{joint}_rotor"): place(joint)
-        for joint in ("hip", "crank")
-        if problem.contact  # the gears of the leg are linear: nothing to solve for
-    }
-    first = list(robot.independent_coordinates)
-    rest = [i for i in range(robot.nq) if i not in first and i not in geared]
-    others, q = ca.SX.sym("others", len(rest)), ca.SX(robot.nq, 1)
-    q[first], q[rest] = y, others
-    for rotor, joint in geared.items():
-        q[rotor] = 9 * q[joint]
-    phi = loop_rows(robot, q, loops, gears=False)
-    zero = ca.vertcat(spanning_rows(problem)(q, yd, ydd, u, f), phi)
+    place, q = robot.joint_names.index, ca.SX(robot.nq, 1)
+    q[list(robot.independent_coordinates)] = y
+    rods = LEG_RODS if problem.contact else ANKLE_RODS
+    moving = [place(joint) for joint, _ in rods.values()]
+    others = ca.SX.sym("others", len(moving))
+    q[moving] = others
+    if problem.contact:
+        for joint in ("hip", "crank"):
+            q[place(f"{joint}_rotor")] = 9 * q[place(joint)]
+    loops: dict[str, Any] = LEG_LOOPS if problem.contact else ANKLE_LOOPS
+    cuts = {cut["name"]: cut for cut in loops["constraints"]}
+    excess = [hang_rod(robot, q, cuts[name], joints) for name, (_, joints) in rods.items()]
+    zero = ca.vertcat(spanning_rows(problem)(q, yd, ydd, u, f), *excess)
     stage = ca.Function("zero", [y, yd, ydd, u, f, others], [ca.cse(zero)])
-    return Stage(stage, lambda y: robot.close(y)[rest])
+    return Stage(stage, lambda y: robot.close(y)[moving])
+
+
+def hang_rod(robot: Any, q: Any, cut: dict[str, Any], joints: Sequence[str]) -> Any:
+    """Point a rod at its far end; returns what is missing of its length, to first order [m].
+
+    Args:
+        robot: with the rod.
+        q: spanning position; the angles of the rod are written into it.
+        cut: the loop's cut, at the far end of the rod, which is on its negative z axis.
+        joints: joints of the rod: about its y axis, and then about x if there is a second one.
+    """
+    rod, end = cut["predecessor"], cut["successor"]
+    places = [robot.joint_names.index(joint) for joint in joints]
+    q[places] = 0
+    hinge = robot.casadi("frame_pose", "spanning", frame=rod["link"])(q)
+    far = robot.casadi("frame_pose", "spanning", frame=(end["link"], end["xyz"]))(q)
+    d = hinge[:3, :3].T @ (far[:3, 3] - hinge[:3, 3])
+    length, across = -rod["xyz"][2], d[0] ** 2 + d[2] ** 2
+    angles = [ca.atan2(-d[0], -d[2]), ca.atan2(d[1], ca.sqrt(across))]
+    q[places] = ca.vertcat(*angles[: len(places)])
+    return (across + d[1] ** 2 - length**2) / (2 * length)
 
 
 def spanning_rows(problem: Problem) -> ca.Function:
@@ -320,16 +350,16 @@ def as_tree(problem: Problem) -> Stage:
     return Stage(stage, lambda y: np.concatenate([robot.close(y)[in_robot], more]))
 
 
-def loop_rows(tree: Any, q: Any, loops: dict[str, Any], gears: bool = True) -> Any:
-    """phi (rows) of the cuts, and of gears if these are wanted, zero where they are closed."""
+def loop_rows(tree: Any, q: Any, loops: dict[str, Any]) -> Any:
+    """phi (rows) of the cuts and of the gears, zero where they are closed."""
     rows = []
     for cut in loops["constraints"]:
         if cut["type"] == "coupling":
             turns = [c * q[tree.joint_names.index(joint)] for joint, c in cut["terms"].items()]
-            rows += [sum(turns) / 9] if gears else []
+            rows.append(sum(turns) / 9)
             continue
         ends = [
-            tree.casadi("frame_pose", "spanning", frame=(cut[end]["link"], cut[end]["xyz"]))(q)
+            tree.casadi("frame_pose", frame=(cut[end]["link"], cut[end]["xyz"]))(q)
             for end in ("predecessor", "successor")
         ]
         gap = ends[0][:3, 3] - ends[1][:3, 3]

@@ -47,7 +47,7 @@ def c_identifier(name: str) -> str:
 def _add(builder: Builder, record: Operation, name: str, *options: Any, label: str = "") -> None:
     steps = [_kernel(builder, step, options, c_identifier(label)) for step in record.steps]
     ports = [_ports(builder, *each) for each in zip(record.steps, steps, strict=True)]
-    sizes = record.slots((each.keys(), each.values()) for each in ports)
+    sizes = record.slots(((each.keys(), each.values()) for each in ports), builder.robot.ny)
     if record.solves:
         sizes["columns"] = len(record.results) * builder.robot.ny**2
     memory = Memory(builder)
@@ -126,7 +126,7 @@ def _solved(builder: Builder, record: Operation, slot: dict[str, str]) -> list[s
     if branches not in builder.source:
         builder.source.append(branches)
     builder.uses.add("branches")
-    H, work, inverse = slot["mass_matrix"], slot["columns"], slot["inverse"]
+    H, work, inverse = slot[record.solved], slot["columns"], slot["inverse"]
     matrices = [slot[each] for each in record.results[:-1]]
     if not matrices:
         inverted = f"invert_by_branches(&{builder.name}_branches, {H}, {work}, {inverse})"

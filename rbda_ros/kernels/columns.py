@@ -17,6 +17,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rbda_ros.algorithms.crba import branch_entries
 from rbda_ros.algorithms.derivatives import inverse_dynamics_along
 from rbda_ros.algorithms.rnea import mass_matrix_times
 from rbda_ros.cluster_tree.tree import ClusterTree
@@ -40,12 +41,14 @@ class ByColumns:
         length: about how many instructions the matrices are as a straight line, from how many
             coordinates carry each coordinate, itself included.
         finish: what to make of the matrices (ny, ny).
+        entries: rows and columns of the entries that are wanted; None for all.
     """
 
     inputs: tuple[str, ...]
     times: Callable[..., tuple[Matrix, ...]]
     length: Callable[[Array], float]
     finish: Callable[[Array], Array]
+    entries: Callable[[ClusterTree], list[tuple[int, int]]] | None = None
 
 
 def _symmetric(H: Array) -> Array:
@@ -79,6 +82,9 @@ def _as_it_is(A: Array) -> Array:
 
 MATRICES = {
     "mass_matrix": ByColumns(("q",), mass_matrix_times, lambda d: 18 * d.sum(), _symmetric),
+    "mass_matrix_rows": ByColumns(
+        ("q",), mass_matrix_times, lambda d: 18 * d.sum(), _symmetric, branch_entries
+    ),
     "mass_matrix_factor": ByColumns(
         ("q",), mass_matrix_times, lambda d: (18 * d + d * d).sum(), _factor
     ),
@@ -114,19 +120,26 @@ def trace_columns(tree: ClusterTree, name: str, names: Sequence[str]) -> ColumnK
     symbols = [ca.SX.sym(symbol, sizes.get(symbol, tree.ny)) for symbol in (*matrix.inputs, "x")]
     outputs = [ca.densify(ca.SX(output)) for output in matrix.times(tree, *symbols)]
     times = f"{name}_times", symbols, ca.cse(outputs), [*matrix.inputs, "x"], [*names]
-    return ColumnKernel(name, ca.Function(*times))
+    chosen = None
+    if matrix.entries is not None:
+        chosen = np.array([tree.ny * row + column for row, column in matrix.entries(tree)])
+    return ColumnKernel(name, ca.Function(*times), chosen)
 
 
 class ColumnKernel(Kernel):
-    """A kernel whose outputs are square matrices, from one that multiplies them with a vector."""
+    """A kernel whose outputs are square matrices, from one that multiplies them with a vector.
 
-    def __init__(self, name: str, times: ca.Function) -> None:
+    Or chosen entries of these matrices, numbered row by row.
+    """
+
+    def __init__(self, name: str, times: ca.Function, chosen: Array | None = None) -> None:
         self._name, self._times, self._retrace = name, Kernel(times), None
+        self._chosen = chosen
         *given, (_, self._columns) = self._times.input_sizes.items()
         self._inputs = dict(given)
         inputs = tuple(map(np.zeros, self._inputs.values()))
         outputs = tuple(map(np.zeros, self.output_sizes.values()))
-        evaluate = _Columns(self._times, MATRICES[name].finish, inputs, outputs)
+        evaluate = _Columns(self._times, MATRICES[name].finish, chosen, inputs, outputs)
         arguments = _Arguments(name, tuple(given))
         self.native = self.call = core.Kernel(inputs, outputs, evaluate, _ignore, arguments)
 
@@ -143,7 +156,8 @@ class ColumnKernel(Kernel):
     @property
     def output_sizes(self) -> dict[str, int]:
         """Names of the outputs, and how many numbers each has."""
-        return dict.fromkeys(self._times.output_sizes, self._columns**2)
+        entries = self._columns**2 if self._chosen is None else len(self._chosen)
+        return dict.fromkeys(self._times.output_sizes, entries)
 
     @property
     def instructions(self) -> int:
@@ -191,7 +205,10 @@ class ColumnKernel(Kernel):
         times = Kernel(self._times._function, compiled=False)
         outputs = tuple(map(np.zeros, self.output_sizes.values()))
         arguments = _Arguments(self.name, tuple(self._inputs.items()))
-        _Columns(times, MATRICES[self.name].finish, arguments(*inputs), outputs)()
+        evaluate = _Columns(
+            times, MATRICES[self.name].finish, self._chosen, arguments(*inputs), outputs
+        )
+        evaluate()
         return outputs
 
     def disable_machine_code(self, why: Exception) -> None:
@@ -200,16 +217,17 @@ class ColumnKernel(Kernel):
 
 
 class _Columns:
-    """Evaluates inputs into matrices (ny * ny), by a batch of all unit vectors."""
+    """Evaluates inputs into matrices (ny * ny), or chosen entries, by a batch of unit vectors."""
 
     def __init__(
         self,
         times: Kernel,
         finish: Callable[[Array], Array],
+        chosen: Array | None,
         inputs: Sequence[Array],
         outputs: Sequence[Array],
     ) -> None:
-        self._times, self._finish = times, finish
+        self._times, self._finish, self._chosen = times, finish, chosen
         self._inputs, self._outputs = inputs, outputs
         self._unit_vectors = np.eye([*times.input_sizes.values()][-1])
 
@@ -219,7 +237,8 @@ class _Columns:
         repeated = (np.broadcast_to(x, (columns, len(x))) for x in self._inputs)
         products = self._times.batch(*repeated, self._unit_vectors)
         for output, each in zip(self._outputs, products, strict=True):
-            output[:] = self._finish(each.T).ravel()
+            entries = self._finish(each.T).ravel()
+            output[:] = entries if self._chosen is None else entries[self._chosen]
 
 
 def _ignore(states: int) -> None:

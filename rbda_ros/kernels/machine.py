@@ -14,7 +14,7 @@ from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.kernels import disk_cache, emit, emit_batch
 from rbda_ros.kernels.fingerprint import fingerprint, versions
 from rbda_ros.kernels.llvm_text import LIBRARY, Lanes, library_address, library_name
-from rbda_ros.kernels.plan import make_plan
+from rbda_ros.kernels.plan import CHUNK_OF_ONE_STATE, make_plan
 from rbda_ros.kernels.program import UnsupportedOperationError, fuse_check, read_program
 from rbda_ros.spatial import Array
 
@@ -91,7 +91,7 @@ def compile_function(function: ca.Function) -> MachineCode:
     def make() -> tuple[dict[str, Any], list[bytes]]:
         program = read_program(function)
         lanes = vector_lanes()
-        plan = make_plan(program, lanes=lanes.count)
+        plan = make_plan(program, CHUNK_OF_ONE_STATE, lanes.count)
         if plan.work > MAX_WORK:
             raise UnsupportedOperationError(f"{program.name} needs {plan.work} words of work")
         functions = emit.functions(plan, Lanes(1), lanes.count)

@@ -36,6 +36,9 @@ QUANTITIES: dict[str, Quantity] = {
     "mass_matrix": Quantity(
         ("ny", "ny"), "kg m^2, kg m, kg", "mass matrix of the independent coordinates"
     ),
+    "mass_matrix_rows": Quantity(
+        ("entries",), "kg m^2, kg m, kg", "entries of the mass matrix along its branches"
+    ),
     "factor": Quantity(("ny", "ny"), "", "lower triangular L with H = L' L"),
     "dtau_dy": Quantity(("ny", "ny"), "", "derivative of tau with respect to y"),
     "dtau_dyd": Quantity(("ny", "ny"), "", "derivative of tau with respect to yd"),

@@ -30,7 +30,12 @@ from rbda_ros.algorithms.constrained_dynamics import (
 from rbda_ros.algorithms.contact_changes import frame_changes, spanning_changes
 from rbda_ros.algorithms.contact_rows import ContactFrame, Proximal
 from rbda_ros.algorithms.coriolis import coriolis_matrix
-from rbda_ros.algorithms.crba import mass_matrix, mass_matrix_factor, mass_matrix_inverse
+from rbda_ros.algorithms.crba import (
+    mass_matrix,
+    mass_matrix_factor,
+    mass_matrix_inverse,
+    mass_matrix_rows,
+)
 from rbda_ros.algorithms.derivatives import inverse_dynamics_derivatives
 from rbda_ros.algorithms.feedforward import feedforward
 from rbda_ros.algorithms.friction import friction_force
@@ -353,6 +358,7 @@ REGISTRY: dict[str, Traceable] = {
         by_loop_forces=_by_loop_forces,
     ),
     "mass_matrix": Traceable(("q",), mass_matrix, ("mass_matrix",)),
+    "mass_matrix_rows": Traceable(("q",), mass_matrix_rows, ("mass_matrix_rows",)),
     "mass_matrix_factor": Traceable(("q",), mass_matrix_factor, ("factor",)),
     "mass_matrix_inverse": Traceable(("q",), mass_matrix_inverse, ("inverse",)),
     "bias_force": Traceable(("q", "yd"), bias_force, ("tau",)),

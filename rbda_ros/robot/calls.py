@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rbda_ros.algorithms.crba import READ_BEYOND
 from rbda_ros.cluster_tree.closing import tolerances
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.engine import core
@@ -166,10 +167,11 @@ class RobotCalls:
             [self._tree.ny] * 3 if isinstance(kernel, float) else kernel.sizes for kernel in kernels
         ]
         names = [step.names(len(n)) for step, n in zip(record.steps, numbers, strict=True)]
-        size = record.slots(zip(names, numbers, strict=True))
+        size = record.slots(zip(names, numbers, strict=True), self._tree.ny)
         if record.inverts:
             size |= {"damping": 1, "inertia": size["inverse_inertia"]}
-            size["M"] = size["inertia"]
+            n = isqrt(size["inertia"])
+            size["M"] = n * (n + 1) // 2 + READ_BEYOND
         slot = {name: i for i, name in enumerate(size)}
         sizes = robot_sizes(self._tree)
         results = [
@@ -181,7 +183,7 @@ class RobotCalls:
         if record.inverts:
             attributes = ("inertia", *attributes)
             coupled = range(-1, isqrt(size["inertia"]) - 1)
-        matrix = "M" if record.inverts else "mass_matrix"
+        matrix = "M" if record.inverts else record.solved
         takes_forces = any(each.kind == "Force" for each in record.arguments)
         return core.OperationCall(
             validator=self.validator,

@@ -140,18 +140,25 @@ class Operation:
         """Its docstring."""
         return inspect.getdoc(self.function) or ""
 
+    @property
+    def solved(self) -> str:
+        """The quantity that has H, where the operation `solves`."""
+        return "mass_matrix" if len(self.results) > 1 else "mass_matrix_rows"
+
     def reading(self, **instead: str) -> Operation:
         """The same by another kernel, which may read something else: ``old=new`` of steps."""
         steps = tuple(step_of(instead.get(step.kernel, step.kernel)) for step in self.steps)
         return replace(self, steps=steps)
 
-    def slots(self, ports: Iterable[tuple[Iterable[str], Iterable[int]]]) -> dict[str, int]:
+    def slots(
+        self, ports: Iterable[tuple[Iterable[str], Iterable[int]]], ny: int
+    ) -> dict[str, int]:
         """How many numbers each quantity has, from names and sizes of the ports of each step."""
         sizes = {argument.read_as: 0 for argument in self.arguments}
         for names, numbers in ports:
             sizes |= dict(zip(names, numbers, strict=True))
         if self.solves:
-            sizes["inverse"] = sizes["mass_matrix"]
+            sizes["inverse"] = ny**2
         return sizes
 
     def for_size(self, ny: int) -> Operation:
@@ -162,7 +169,7 @@ class Operation:
         """
         if self.results != ("inverse",) or ny <= MAX_INVERTED:
             return self
-        step = step_of("mass_matrix")
+        step = step_of("mass_matrix_rows")
         return replace(self, steps=(step,), finite=None, solves=True)
 
     def with_options(self, wrenches: bool, friction: bool) -> Operation:

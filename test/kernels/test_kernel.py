@@ -235,7 +235,7 @@ def test_floating_point_state_is_untouched(kernel):
 
 @pytest.mark.parametrize("chunk", [5, 50, 10_000])
 def test_chunks_change_nothing(monkeypatch, interpreted, chunk):
-    monkeypatch.setattr(machine, "make_plan", lambda p, lanes=1: make_plan(p, chunk, lanes))
+    monkeypatch.setattr(machine, "make_plan", lambda p, _=0, lanes=1: make_plan(p, chunk, lanes))
     kernel = Kernel(function())
     assert kernel.compile(batch=True)
     inputs = states(9)

@@ -82,7 +82,7 @@ def test_a_plan_computes_everything_once_and_after_what_it_reads():
 @pytest.mark.parametrize("chunk", [3, 50, 1000])
 @pytest.mark.parametrize("count, odd", [(2, False), (3, True), (4, False), (5, True)])
 def test_packed_machine_code_equals_virtual_machine(monkeypatch, count, odd, chunk):
-    monkeypatch.setattr(machine, "make_plan", lambda p, lanes=1: make_plan(p, chunk, lanes))
+    monkeypatch.setattr(machine, "make_plan", lambda p, _=0, lanes=1: make_plan(p, chunk, lanes))
     function = limbs(count, odd=odd)
     kernel = Kernel(function)
     assert kernel.compile(), kernel.error

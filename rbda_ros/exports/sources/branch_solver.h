@@ -55,7 +55,8 @@ static inline void solve_by_branches(const Branches *of, const double *L, double
   }
 }
 
-/* X = H^-1 (n x n); 0 where H is singular. H = L' D L from the tips to the base: L (n x n) has L below
+/* X = H^-1 (n x n); 0 where H is singular. H is given by rows: of each coordinate, its entries with
+ * those that carry it, from the base on, and with itself. H = L' D L from the tips to the base: L (n x n) has L below
  * the diagonal, and L D across from it. Then L X = D^-1 L'^-1 has D^-1 on the diagonal of its lower
  * half, from the base on. */
 static inline int invert_by_branches(const Branches *of, const double *H, double *L, double *X)
@@ -63,9 +64,10 @@ static inline int invert_by_branches(const Branches *of, const double *H, double
   const ptrdiff_t n = of->n;
   for (ptrdiff_t k = n - 1; k >= 0; k--) {
     double *row = L + k * n;
+    const double *own = H + of->start_above[k + 1] + k;
     for (ptrdiff_t a = of->start_above[k] - 1; a < of->start_above[k + 1]; a++) {
       const ptrdiff_t j = a < of->start_above[k] ? k : of->above[a];
-      double sum = H[k * n + j];
+      double sum = *(own - (a + 1 - of->start_above[k]));
       for (ptrdiff_t b = of->start_below[k]; b < of->start_below[k + 1]; b++)
         sum -= row[of->below[b]] * L[of->below[b] * n + j];
       row[j] = sum;

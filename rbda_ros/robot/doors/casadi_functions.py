@@ -71,7 +71,8 @@ def casadi(
         near: (nq,) closed position to begin from, which picks the branch of the loops; None for
             the assembly.
         status: add an output ``status`` at the end: 1 where the position satisfies the loops and
-            is at no dead point, else 0, and the other outputs mean nothing.
+            is at no dead point, and all inputs are finite; else 0, and the other outputs mean
+            nothing.
 
     Returns:
         A function with one output for each result; matrices as they are, stacks of matrices one
@@ -122,7 +123,7 @@ def _assembled(
     outputs = [_shaped(out, shape) for out, shape in zip(flat, program.shapes, strict=True)]
     names = list(program.record.results)
     if status:
-        outputs.append(_status(robot, read[0]))
+        outputs.append(_status(robot, read[0], given))
         names.append("status")
     name = program.record.name
     return ca.Function(name, given, outputs, list(program.names), names)
@@ -157,11 +158,13 @@ def _shaped(flat: Matrix, shape: tuple[int, ...]) -> Matrix:
     return ca.reshape(flat, columns, flat.numel() // columns if columns else 0).T
 
 
-def _status(robot: Any, q: Matrix) -> Matrix:
+def _status(robot: Any, q: Matrix, given: Sequence[Matrix]) -> Matrix:
     check = trace_check(robot.tree)
     rows = robot._kernels.function("loop_state")
     held = sum(rows.numel_out(i) for i in range(rows.n_out()))
-    return check(q) == held
+    numbers = ca.vertcat(*map(ca.vec, given))
+    finite = ca.sum1(ca.fabs(numbers) <= np.finfo(float).max)
+    return ca.logic_and(check(q) == held, finite == numbers.numel())
 
 
 def _check_inertia(robot: Any, program: Program) -> None:

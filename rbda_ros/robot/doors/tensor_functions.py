@@ -33,7 +33,8 @@ def torch(
     with any leading batch axes, which are broadcast: ``q`` (..., nq) spanning or independent,
     ``qd`` (..., ny) or (..., nv), forces likewise. It returns a tensor, or a tuple of tensors, of
     the same type. It is computed in float64. Autograd works forward and backward and to any order,
-    also by ``torch.func`` (``grad``, ``vjp``, ``jvp``, ``jacrev``, ``jacfwd``, ``vmap``).
+    also by ``torch.func`` (``grad``, ``vjp``, ``jvp``, ``jacrev``, ``jacfwd``, ``vmap``). In code
+    that ``torch.compile`` compiles, call ``torch.compiler.disable(function)`` instead.
 
     Positions vary along the loops: of a spanning position the gradient has zeros in the dependent
     entries, and tangents of these are not read. Values equal those of the method, as do errors.

@@ -196,6 +196,10 @@ def test_positions_off_the_loops_and_dead_points_have_a_status() -> None:
     q[-2] += 0.1
     assert function(q)[1] == 0
     assert function(np.full(robot.nq, np.nan))[1] == 0
+    moving = robot.casadi("bias_force", "spanning", status=True)
+    for speed in (np.nan, np.inf):
+        assert moving(robot.neutral(), np.full(robot.nv, speed))[1] == 0
+    assert moving(robot.neutral(), np.ones(robot.nv))[1] == 1
     with pytest.raises(RuntimeError, match="mass_matrix"):
         function(q[:-1])  # CasADi checks shapes
     by_pin, dead = dead_point()
