@@ -4,7 +4,7 @@
 springs and dampers of its motors, and shakes it by random efforts: the same law here and in MuJoCo,
 at 1 ms. The efforts are recorded, and applied again by loops in Python that are timed, here
 ``step`` and there ``mj_step``. Batches of 4,096 robots run beside ``mujoco.rollout`` with as many
-threads. A robot that falls on the ground is timed with contacts. The table of docs/simulation.md
+threads. Robots that stand on the ground are timed with contacts. The table of docs/simulation.md
 comes from this. Times are of the processor; MuJoCo's models are those that ``rbda_ros convert``
 writes, without friction and limits. Robots of files, such as Cassie, Digit and Kangaroo, float
 without gravity, as weak springs would not hold them away from dead points. They begin at the file's

@@ -83,7 +83,7 @@ class StageChoice:
 
 
 def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
-    """Acceleration ydd (ny) at (q, yd); the position (nq) reached from an origin; health (3).
+    """Acceleration ydd (ny) at (q, yd); the position (nq) reached from an origin; health (4).
 
     Velocity-dependent forces act as at the end of a step of length h:
     ``(H + h G' c G) ydd = tau - C - G' c G yd``, with ``c = damping + friction / sqrt(qd^2 + v^2)``
@@ -98,8 +98,8 @@ def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
             ``wrenches`` where there are any; a `StageChoice`.
 
     Returns:
-        ydd; the next position; the largest |phi| there, how well y determines the loops at q, and
-        the power of motors, friction and stops [W].
+        ydd; the next position; the largest |phi| there, how well y determines the loops at q, the
+        power of motors, friction and stops [W], and how far q is from where no y determines them.
     """
     origin, q, yd, slip, efforts, shift, delta, stepping, *wrenches, choice = given
     joints = cluster_joints(tree, q, yd)
@@ -111,7 +111,8 @@ def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     )
     shift, delta = shift + stepping[0] * ydd, delta + stepping[0] * ydd
     position, residual, conditioning = moved_on(tree, joints, origin, q, shift, delta)
-    return ydd, position, ca.vertcat(residual, conditioning, ca.dot(force, qd))
+    power = ca.dot(force, qd)
+    return ydd, position, ca.vertcat(residual, conditioning, power, vanishing(tree, q))
 
 
 def shorter(one: Matrix, other: Matrix) -> Matrix:
@@ -197,6 +198,20 @@ def moved_on(
         if not node.loop.constant:
             conditionings.append(node.loop.conditioning(q_k, node.independent, node.home))
     return ca.vertcat(*positions), reduce(ca.fmax, residuals), reduce(ca.fmin, conditionings)
+
+
+def vanishing(tree: ClusterTree, q: Matrix) -> Matrix:
+    """The smallest of `Loop.vanishing` of all clusters with loops."""
+    parts = zip(tree.clusters, tree.split_positions(q), strict=True)
+    return reduce(
+        ca.fmin,
+        (
+            node.loop.vanishing(q_k, node.home)
+            for node, q_k in parts
+            if node.loop is not None and not node.loop.constant
+        ),
+        ca.DM(1.0),
+    )
 
 
 def joint_forces(

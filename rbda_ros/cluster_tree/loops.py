@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import casadi as ca
 import numpy as np
@@ -122,13 +122,29 @@ class Loop:
                 are made of like size: units do not count.
         """
         K_y, K_d, dependent = self._columns(q, independent)
-        K = self.jacobian(near)
-        rows = np.maximum(np.linalg.norm(K, axis=1, keepdims=True), 1e-300)
-        sizes = np.linalg.norm(K / rows, axis=0)
-        scale = 1.0 / np.maximum(sizes, SMALLEST_COLUMN * sizes.max(initial=1e-300))
+        scale = self._column_scales(near)
         return conditioning(
             K_d @ ca.diag(ca.DM(scale[dependent])), K_y @ ca.diag(ca.DM(scale[list(independent)]))
         )
+
+    def vanishing(self, q: Matrix, near: Array) -> Matrix:
+        """The smallest length of a row of K over its length at a regular position; at most 1.
+
+        It is near 0 where the mechanism has more freedoms for an instant, as a parallelogram has
+        when its links are in line: then no choice of y determines the others.
+        """
+        scale = self._column_scales(near)
+        lengths = np.linalg.norm(self.jacobian(near) * scale, axis=1)
+        rows = [int(i) for i in np.flatnonzero(lengths > 1e-6 * lengths.max(initial=0.0))]
+        K = self.K(q)[rows, :] @ ca.diag(ca.DM(scale)) / ca.DM(lengths[rows])
+        return ca.sqrt(reduce(ca.fmin, ca.vertsplit(ca.sum2(K * K)), ca.DM(1.0)))
+
+    def _column_scales(self, near: Array) -> Array:
+        """(nv,) factors that make velocities of all joints of like size at a position."""
+        K = self.jacobian(near)
+        rows = np.maximum(np.linalg.norm(K, axis=1, keepdims=True), 1e-300)
+        sizes = np.linalg.norm(K / rows, axis=0)
+        return np.asarray(1.0 / np.maximum(sizes, SMALLEST_COLUMN * sizes.max(initial=1e-300)))
 
     def _columns(self, q: Matrix, independent: Sequence[int]) -> tuple[Matrix, Matrix, list[int]]:
         """Independent columns of K, dependent ones, and which these are."""

@@ -21,10 +21,14 @@ typedef void (*EvaluateRows)(double *const *ports, const double *constants, doub
 
 enum { MAX_CHARTS = 64, MAX_TURNS = 64, PORTS = 14, MAX_BLOCK = 256, HALVINGS = 7 };
 enum { EULER, RK4, MIDPOINT };
+enum { HEALTH = 4 }; /* of a stage; see simulation_stage.py */
 
 /* Largest residual of a loop after a step [m, sine of an angle]; above it, smaller steps. */
 static const double CLOSED = 1e-10;
 static const int MIDPOINT_ITERATIONS = 6;
+/* How well y determines the loops at least; where it does worse, the acceleration, whose error
+   grows with the third power of the distance from there, is that a little further along the way. */
+static const double SINGULAR = 1e-4;
 
 typedef struct {
   Evaluate one;
@@ -81,7 +85,7 @@ typedef struct Worker {
   /* A block of rows of everything. */
   double *q, *yd, *v, *slip, *shift, *delta, *stepping, *ydd, *next, *health, *u, *rate, *sum_u,
       *sum_a, *from, *start_v, *efforts, *memory, *power, *least, *poses, *now, *after, *response,
-      *motion, *forces, *contact_memory;
+      *motion, *forces, *contact_memory, *beside;
   double *allocated;
   bool bad[MAX_BLOCK];
 } Worker;
@@ -122,6 +126,41 @@ static void mark_bad(Worker *w, Py_ssize_t n, int healths)
   }
 }
 
+static bool singular(const double *health)
+{
+  return !(fmin(health[1], health[3]) >= SINGULAR);
+}
+
+/* A stage of row k where no y determines the loops: evaluated from a closed position beside it, to
+   which the row's own velocities lead. As it was where there is none. */
+static void evaluate_beside(Worker *w, const Chart *chart, double **ports, const int *sizes,
+                            int count, Py_ssize_t k)
+{
+  const Stepper *s = w->run->self;
+  int nq = s->nq, ny = s->ny, last = count - 3; /* ydd, next position, health */
+  double *way = w->beside, *rest = way + ny, *q = rest + ny, *ydd = q + nq, *next = ydd + ny;
+  double still[3] = {0.0}, health[HEALTH], *row[PORTS], *moving[PORTS];
+  for (int i = 0; i < count; i++) row[i] = moving[i] = ports[i] + k * sizes[i];
+  const double *v = row[2], *delta = row[6];
+  for (double time = s->dt / 16.0; time <= 2.0 * s->dt; time *= 2.0) {
+    for (int i = 0; i < ny; i++) way[i] = time * v[i], rest[i] = delta[i] - way[i];
+    still[1] = row[7][1], still[2] = row[7][2];
+    moving[0] = row[1], moving[5] = moving[6] = way, moving[7] = still;
+    moving[last] = ydd, moving[last + 1] = q, moving[last + 2] = health;
+    chart->stage.one(moving);
+    if (!(health[0] <= CLOSED)) continue;
+    moving[0] = row[0], moving[1] = q, moving[5] = row[5], moving[6] = rest, moving[7] = row[7];
+    moving[last + 1] = next;
+    chart->stage.one(moving);
+    moving[1] = row[1];
+    if (!(health[0] <= CLOSED) || singular(health)) continue;
+    memcpy(row[last], ydd, ny * sizeof(double));
+    memcpy(row[last + 1], next, nq * sizeof(double));
+    memcpy(row[last + 2], health, sizeof health);
+    return;
+  }
+}
+
 static void evaluate(Worker *w, const Chart *chart, Py_ssize_t n, double *from, double *q,
                      double *v, double *efforts, double *wrenches)
 {
@@ -131,9 +170,11 @@ static void evaluate(Worker *w, const Chart *chart, Py_ssize_t n, double *from, 
   if (s->nw) ports[p] = wrenches, sizes[p++] = s->nw;
   ports[p] = w->ydd, sizes[p++] = s->ny;
   ports[p] = w->next, sizes[p++] = s->nq;
-  ports[p] = w->health, sizes[p++] = 3;
+  ports[p] = w->health, sizes[p++] = HEALTH;
   call(w, &chart->stage, n, ports, sizes, p);
-  mark_bad(w, n, 3);
+  for (Py_ssize_t k = 0; k < n; k++)
+    if (singular(w->health + HEALTH * k)) evaluate_beside(w, chart, ports, sizes, p, k);
+  mark_bad(w, n, HEALTH);
 }
 
 static void set_stepping(Worker *w, Py_ssize_t n, double gain, double h, double stiction)
@@ -213,9 +254,9 @@ static void euler(Worker *w, const Chart *chart, Py_ssize_t n, double h, double 
       for (Py_ssize_t i = 0; i < count; i++) w->slip[i] = w->yd[i] + h * w->ydd[i];
     evaluate(w, chart, n, w->q, w->q, w->yd, e, wrench);
     if (round == 0)
-      for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[3 * k + 1];
+      for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[HEALTH * k + 1];
   }
-  for (Py_ssize_t k = 0; k < n; k++) w->power[k] = h * w->health[3 * k + 2];
+  for (Py_ssize_t k = 0; k < n; k++) w->power[k] = h * w->health[HEALTH * k + 2];
   for (Py_ssize_t i = 0; i < count; i++) w->yd[i] += w->u[i] + h * w->ydd[i];
   for (Py_ssize_t k = 0; k < n; k++) turn_axes(chart, h, w->yd + k * s->ny);
   memcpy(w->q, w->next, n * s->nq * sizeof(double));
@@ -247,8 +288,8 @@ static void rk4(Worker *w, const Chart *chart, Py_ssize_t n, double h, double *e
       w->v[i] = w->start_v[i] + h * part[stage] * w->ydd[i];
     }
     for (Py_ssize_t k = 0; k < n; k++) {
-      if (stage == 0) w->least[k] = w->health[3 * k + 1];
-      w->power[k] += h / 6.0 * weight[stage] * w->health[3 * k + 2];
+      if (stage == 0) w->least[k] = w->health[HEALTH * k + 1];
+      w->power[k] += h / 6.0 * weight[stage] * w->health[HEALTH * k + 2];
     }
     memcpy(w->u, w->shift, count * sizeof(double));
     memcpy(w->q, w->next, n * s->nq * sizeof(double));
@@ -279,11 +320,11 @@ static void midpoint(Worker *w, const Chart *chart, Py_ssize_t n, double h, doub
     evaluate(w, chart, n, w->from, w->q, w->v, e, wrench);
     for (Py_ssize_t i = 0; i < count; i++) w->v[i] = w->start_v[i] + 0.5 * h * w->ydd[i];
     if (round == 0)
-      for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[3 * k + 1];
+      for (Py_ssize_t k = 0; k < n; k++) w->least[k] = w->health[HEALTH * k + 1];
     memcpy(w->u, w->shift, count * sizeof(double));
     memcpy(w->q, w->next, n * s->nq * sizeof(double));
   }
-  for (Py_ssize_t k = 0; k < n; k++) w->power[k] = h * w->health[3 * k + 2];
+  for (Py_ssize_t k = 0; k < n; k++) w->power[k] = h * w->health[HEALTH * k + 2];
   for (Py_ssize_t i = 0; i < count; i++) w->yd[i] = w->start_v[i] + h * w->ydd[i];
 }
 
@@ -463,12 +504,14 @@ static bool allocate(Worker *w, Py_ssize_t block)
   double **more[] = {&w->poses, &w->now, &w->after, &w->response, &w->motion, &w->forces};
   Py_ssize_t sizes[] = {12 * b, 6 * b, 6 * b, 36 * b * b, 6 * b * s->ny, 3 * points}, large = 0;
   for (int i = 0; i < 6; i++) large += (block * sizes[i] + 7) / 8 * 8;
-  w->allocated = calloc(each * count + large + for_contacts + 16, sizeof(double));
+  Py_ssize_t beside = 2 * s->nq + 3 * s->ny + 8;
+  w->allocated = calloc(each * count + large + for_contacts + beside + 16, sizeof(double));
   if (w->allocated == NULL) return false;
   double *at = (double *)(((uintptr_t)w->allocated + 63) / 64 * 64);
   for (Py_ssize_t i = 0; i < count; i++, at += each) *arrays[i] = at;
   for (int i = 0; i < 6; i++) *more[i] = at, at += (block * sizes[i] + 7) / 8 * 8;
   w->contact_memory = at;
+  w->beside = at + for_contacts;
   return true;
 }
 

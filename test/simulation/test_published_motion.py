@@ -177,6 +177,15 @@ def test_two_four_bars_move_as_published_through_singular_positions():
     assert sim.q[j] > 10.0 * np.pi  # past twenty singular positions
 
 
+def test_a_stage_on_a_singular_position_does_not_throw_the_cranks():
+    """With this step a stage is 6e-8 rad from it, where the acceleration has no right digit."""
+    robot, angle = four_bars(1), cranks_alone(1)
+    sim = Simulator(robot, 1e-4, integrator="rk4")
+    sim.reset(qd=[1.0])
+    sim.step(steps=10_000)
+    assert sim.q[robot.joint_names.index("crank_0")] == pytest.approx(angle(1.0)[0], abs=1e-7)
+
+
 @pytest.mark.nightly
 def test_forty_four_bars_move_as_published():
     sim = Simulator(four_bars(40), 1e-3, integrator="rk4")
