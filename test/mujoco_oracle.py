@@ -24,12 +24,21 @@ def mass_matrix(model: Any, data: Any) -> np.ndarray:
     return M
 
 
+def _leave_out_springs_around_geoms(model: Any) -> None:
+    """Of tendons that run around cylinders or spheres: we leave them out, with a warning."""
+    around = {int(mujoco.mjtWrap.mjWRAP_SPHERE), int(mujoco.mjtWrap.mjWRAP_CYLINDER)}
+    for t in range(model.ntendon):
+        first = model.tendon_adr[t]
+        if around.intersection(model.wrap_type[first : first + model.tendon_num[t]].tolist()):
+            model.tendon_stiffness[t] = 0.0
+
+
 class MujocoOracle:
     """The compiled model beside our robot.
 
     Args:
-        model: mujoco.MjModel; contacts are switched off; of its passive forces, those of springs
-            and of gravity compensation count.
+        model: mujoco.MjModel; contacts are switched off; of its passive forces, those of gravity
+            compensation count, and those of springs but for tendons around geoms.
         robot: the same, loaded by us.
     """
 
@@ -38,6 +47,7 @@ class MujocoOracle:
         self.names = Names(model)
         self._idle = robot.tree.idle_freedoms
         self._locked = self._find_locked()
+        _leave_out_springs_around_geoms(model)
         model.opt.gravity[:] = robot.tree.gravity
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
 
