@@ -184,6 +184,12 @@ def _to_guess(value: object) -> Guess:
 
 
 _JOINT_TYPES = ("helical", "spherical", "ball", "universal", "fixed")
+_KEYS_OF_TYPE = {
+    "helical": {"pitch"},
+    "universal": {"axis", "second_axis", "suffixes"},
+    "fixed": {"position"},
+}
+"""Keys of one type of joint; ``armature`` is for all."""
 _JOINT_KEYS = ("type", "pitch", "axis", "second_axis", "position", "suffixes", "armature")
 
 
@@ -202,6 +208,13 @@ def _joints(fields: Fields) -> dict[str, JointOverride]:
                 f"use {', '.join(_JOINT_TYPES[:-1])} or {_JOINT_TYPES[-1]}",
             )
             continue
+        own = _KEYS_OF_TYPE.get(kind or "", set()) | {"type", "armature"}
+        given = value if isinstance(value, Mapping) else {}
+        complete = kind is not None or armature is not None
+        for key in _JOINT_KEYS if complete else ():
+            if key in given and key not in own:
+                of_kind = f"a {kind} joint" if kind else "the URDF's joint"
+                fields.report.problem(where, f"{key} is not read for {of_kind}", "leave it out")
         pitch = entry.require("pitch", to_number, 1.0) if kind == "helical" else 0.0
         if kind == "helical" and pitch == 0.0:
             fields.report.problem(

@@ -379,7 +379,7 @@ def closing_source() -> str:
 
 
 def runtime_source(name: str) -> str:
-    """Code that all functions of a library share, with the prefix of the library in its names."""
+    """Code that all functions of a library share; its names begin with that of the library."""
     text = shared_source("runtime.c")
     return re.sub(r"\brobot_", f"{name}_", re.sub(r"\bROBOT_", f"{name.upper()}_", text))
 

@@ -213,6 +213,11 @@ def test_helical_joints_have_one_position():
         ("assembly: {mount: 1}\n", "fixed joint 'mount' has no single position"),
         ("joints: {hip: {type: helical}}\n", "joints: 'hip': has no pitch"),
         ("joints: {hip: {type: helical, pitch: 0}}\n", "pitch is zero"),
+        ("joints: {hip: {type: spherical, pitch: 1}}\n", "pitch is not read for a spherical joint"),
+        (
+            "joints: {hip: {armature: 1, position: 1}}\n",
+            "position is not read for the URDF's joint",
+        ),
         ("joints: {hip: {type: revolute}}\n", "type 'revolute' is not set here"),
         ("joints: {hip: {pitch: 1}}\n", "has no type"),
         ("joints: {hop: {type: spherical}}\n", "joints: 'hop': unknown joint"),

@@ -287,7 +287,7 @@ def _sample(
         raise AssemblyError(
             Problem(
                 f"constraints {_names(loop)}",
-                "their rates by the joints are not finite where the loop closes",
+                "their derivatives by the joints are not finite where the loop closes",
                 "give an 'assembly' guess where they are, or correct their equations",
             )
         )
