@@ -33,7 +33,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from rbda_ros.control.settings import ParameterError, texts
 from rbda_ros.description.source import add_xacro_argument
-from rbda_ros.errors import InputError, ModelError, counted, one_line
+from rbda_ros.errors import InputError, ModelError, SingularityError, counted, one_line
 from rbda_ros.node.parameters import declare_list
 from rbda_ros.node.robot_file import urdf_and_loops
 from rbda_ros.node.spin import init, join_xacro_arguments, spin
@@ -393,7 +393,11 @@ def _simulator(given: argparse.Namespace, xacro: Mapping[str, str]) -> Simulator
     )
     simulator.reset(seed=given.seed)
     q, qd = simulator.q, simulator.qd
-    simulator.step()  # have it compiled before time begins
+    try:
+        simulator.step()  # have it compiled before time begins
+    except SingularityError:
+        remedy = "give another 'assembly' in the loop file, or start elsewhere with --seed"
+        raise InputError(f"{robot.name} cannot move from where it starts; {remedy}") from None
     if shapes and robot.floating_base:
         height = given.drop - clearance(robot, q, shapes, ground)
         q[:3] += height * np.asarray(ground.normal) / np.linalg.norm(ground.normal)
@@ -410,7 +414,8 @@ def _touching(robot: Robot, given: argparse.Namespace, xacro: Mapping[str, str])
         places = robot.tree.spanning.links
         shapes = [shape for shape in shapes if places[shape.link].body]
     if not shapes:
-        raise InputError("--ground: no link that moves has a <collision> element; add some")
+        none = "--contact: none of these links" if given.contact else "--ground: no link that moves"
+        raise InputError(f"{none} has a <collision> element; add some")
     return shapes
 
 

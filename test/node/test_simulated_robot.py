@@ -213,6 +213,7 @@ def test_ground_that_nothing_touches_is_explained(graph):
     for options, why in (
         (["--ground"], "no link that moves has a <collision> element"),
         (["--contact", "foot"], "there is no 'foot'; use some of base, rod"),
+        (["--contact", "rod"], "none of these links has a <collision> element"),
         (["--ground", "--integrator", "rk4"], "no link that moves"),
     ):
         assert simulate(graph, options=options).wait() == 1
