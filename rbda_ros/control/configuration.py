@@ -360,7 +360,7 @@ def largest_efforts(robot: Robot, settings: Settings) -> Array:
 
 def terms_bits(settings: Settings) -> int:
     """The terms of efforts as bits."""
-    return sum(1 << TERMS.index(term) for term in settings.terms)
+    return sum(1 << TERMS.index(term) for term in settings.effort_terms)
 
 
 def settings_table(robot: Robot, settings: Settings) -> SettingsTable:
@@ -463,10 +463,10 @@ class RouteMaker:
         return self._place.get(coordinate, self._place.get(coordinate.rpartition(".")[0], NOWHERE))
 
     def _call(self, joints: Joints, wanted: Joints | None, settings: Settings) -> FeedforwardCall:
-        key = joints, wanted, settings.external_wrench, settings.terms
+        key = joints, wanted, settings.external_wrench, settings.effort_terms
         if key not in self._calls:
             self._calls[key] = self.robot.feedforward(
-                joints, wanted, terms=settings.terms, wrenches=settings.external_wrench
+                joints, wanted, terms=settings.effort_terms, wrenches=settings.external_wrench
             )
         return self._calls[key]
 

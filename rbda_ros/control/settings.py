@@ -195,6 +195,10 @@ class Settings:
         "Parts of the efforts.",
         constraints=f"Some of: {', '.join(TERMS)}; at least one.",
     )
+    friction: bool = parameter(
+        False,
+        "Whether friction is a part of the efforts, as if `terms` contained it.",
+    )
     saturate: bool = parameter(
         False,
         "Whether efforts are clipped at the effort limits of the URDF.",
@@ -355,6 +359,12 @@ class Settings:
         "description. Without it, use the lifecycle services.",
         read_only=True,
     )
+
+    @property
+    def effort_terms(self) -> tuple[str, ...]:
+        """The terms of the efforts: those that are named, and friction if it is asked for."""
+        added = self.friction and "friction" not in self.terms
+        return (*self.terms, "friction") if added else self.terms
 
 
 def check_model(settings: Settings, robot: Robot) -> None:

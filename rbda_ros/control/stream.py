@@ -435,7 +435,7 @@ def _keep(routes: OrderedDict[Any, Any], key: Any, route: Any) -> None:
 def _route_key(measured: bytes, wanted: bytes | None, settings: Settings) -> RouteKey:
     source = settings.acceleration_source
     reference = wanted if source == "reference" else None
-    return measured, reference, source, settings.external_wrench, settings.terms
+    return measured, reference, source, settings.external_wrench, settings.effort_terms
 
 
 def _likely(robot: Robot, settings: Settings, masks: list[bytes] | None = None) -> list[RouteKey]:

@@ -47,7 +47,7 @@ def forward_dynamics(
     efforts = messages.numbers_or_zero("effort", request.effort, len(names))
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
     tau = messages.spanning_efforts(robot, names, efforts)
-    friction = "friction" in settings.terms
+    friction = "friction" in settings.effort_terms
     ydd = robot.forward_dynamics(state, state.yd, tau, wrenches, friction=friction)
     qdd = robot.spanning_acceleration(state, state.yd, ydd)
     messages.fill_accelerations(robot, qdd, response)
@@ -147,7 +147,7 @@ class InverseDynamicsService:
         response: InverseDynamics.Response,
     ) -> None:
         """Answer with the efforts on the actuated joints that give an acceleration."""
-        friction = "friction" in settings.terms
+        friction = "friction" in settings.effort_terms
         if robot is not self._robot:
             sizes = (robot.coordinates.base_nq, *[robot.coordinates.base_nv] * 2)
             joints = len(robot.independent_joint_names)
@@ -197,7 +197,7 @@ def _inverse_dynamics(
     of_base = messages.six("base_acceleration", base) if robot.floating_base else None
     ydd = messages.acceleration_vector(robot, joints, state, wanted, of_base)
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
-    friction = "friction" in settings.terms
+    friction = "friction" in settings.effort_terms
     return robot.inverse_dynamics_efforts(state, state.yd, ydd, wrenches, friction=friction)
 
 
@@ -216,7 +216,7 @@ def constrained_forward_dynamics(
     names = request.effort_joint_names or robot.actuated_joint_names
     efforts = messages.numbers_or_zero("effort", request.effort, len(names))
     tau = robot.generalized_force(state, messages.spanning_efforts(robot, names, efforts))
-    if "friction" in settings.terms:
+    if "friction" in settings.effort_terms:
         tau = tau - robot.friction_force(state, state.yd)
     stop = Stop()
     motion = robot.constrained_forward_dynamics(

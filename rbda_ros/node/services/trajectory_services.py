@@ -48,7 +48,7 @@ def trajectory_inverse_dynamics(
     points.clear()  # they are ten times as large as the numbers in them
 
     q = _closed(robot, joints, positions, pose)
-    friction = "friction" in settings.terms
+    friction = "friction" in settings.effort_terms
 
     def efforts(part: slice) -> _Motion:
         base = [None if rows is None else rows[part] for rows in (twist, acceleration)]
@@ -335,7 +335,7 @@ def _converted(
         none = np.zeros(robot.ny)
         yd = none if part[1] is None else robot.independent_velocity(state, part[1])
         ydd = none if part[2] is None else robot.independent_acceleration(state, yd, part[2])
-        tau = robot.inverse_dynamics(state, yd, ydd, friction="friction" in settings.terms)
+        tau = robot.inverse_dynamics(state, yd, ydd, friction="friction" in settings.effort_terms)
         force = {name: tau[..., k] for k, name in enumerate(robot.independent_joint_names)}
         return out, robot.convert(part[0], None, None, force, targets=targets).effort
 
