@@ -411,7 +411,7 @@ def _touching(robot: Robot, given: argparse.Namespace, xacro: Mapping[str, str])
         given.robot, given.contact, given.friction, given.restitution, xacro_arguments=xacro
     )
     if not given.contact:
-        places = robot.tree.spanning.links
+        places = robot.spanning_tree.links
         shapes = [shape for shape in shapes if places[shape.link].body]
     if not shapes:
         none = "--contact: none of these links" if given.contact else "--ground: no link that moves"

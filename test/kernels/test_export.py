@@ -75,9 +75,9 @@ def test_nothing_ends_a_comment_early():
     [
         (
             ["--functions", "inverse_dynamics,levitate"],
-            "no function levitate; there are feedforward",
+            "no function levitate; there are close, feedforward",
         ),
-        (["--functions", ""], "name a function; there are feedforward"),
+        (["--functions", ""], "name a function; there are close, feedforward"),
         (["--functions", "jacobian"], "jacobian is about frames: name links with --frames"),
         (["--functions", "jacobian", "--frames", "nowhere"], "nowhere"),
         (["--loops", "no_such_file.yaml"], "no_such_file.yaml"),
