@@ -375,7 +375,7 @@ def shared_source(file: str) -> str:
 def closing_source() -> str:
     """How loops are closed over and over: `closing.h` and `closing.c`, for one file alone."""
     text = shared_source("closing.h") + "\n" + shared_source("closing.c")
-    return _EXPORTED.sub(r"static \1 \2(", text)
+    return _EXPORTED.sub(r"static inline \1 \2(", text)
 
 
 def runtime_source(name: str) -> str:

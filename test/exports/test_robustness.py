@@ -135,13 +135,14 @@ def test_sanitizers_find_nothing_in_any_arguments(exported, calls):
 @pytest.mark.parametrize(
     ("tool", "flags"),
     [
+        ("cc", []),
         ("aarch64-linux-gnu-gcc", []),
         ("arm-linux-gnueabihf-gcc", []),
         ("arm-none-eabi-gcc", ["-mcpu=cortex-m7", "-mthumb"]),
     ],
 )
 @pytest.mark.parametrize("float32", [False, True], ids=["double", "float"])
-def test_compiles_for_other_processors(tmp_path, tool, flags, float32):
+def test_compiles_for_this_and_other_processors(tmp_path, tool, flags, float32):
     if shutil.which(tool) is None:
         pytest.skip(f"there is no {tool}; apt install it, or make aarch64")
     robot = Robot(MECHANISMS["four_bar"].tree())
