@@ -1,7 +1,5 @@
 """The service of inverse dynamics, with messages in place and plain, against the robot."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from mechanism_table import MECHANISMS, closed_states
@@ -9,11 +7,12 @@ from rbda_ros.srv import InverseDynamics
 from ros_requests import pose_of, set_six, six_of, wrench_on
 
 from rbda_ros import load_robot
+from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError
 from rbda_ros.node.services.dynamics_services import InverseDynamicsService
 from rbda_ros.node.services.in_place import for_service
 
-SETTINGS = SimpleNamespace(measurement_tolerance=0.1, terms=("gravity", "coriolis", "inertial"))
+SETTINGS = Settings()
 
 
 def in_place():
