@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -83,34 +82,51 @@ def _chunk(plan: Plan, k: int, lanes: Lanes) -> str:
     return writer.module(f"chunk{k}")
 
 
-def entry(plan: Plan, sizes: Mapping[str, int]) -> str:
+def entry(plan: Plan, sizes: Mapping[str, int], counter: bool = False) -> str:
     """The module of IR that evaluates a plan for one state, by the functions of it.
 
     ``void evaluate(inputs..., outputs...)`` takes a pointer for each, and ``void
     evaluate_ports(ports)`` an array of these pointers. In a control loop that wakes up, most of the
-    time of a call would be spent waiting for code, cache line by cache line. So every function but
-    the first two is fetched before the one that it follows.
+    time of a call would be spent waiting for code, cache line by cache line. So all functions are
+    fetched at once after the first one, if that took so long that its code was not in the caches.
 
     Args:
         plan: what is evaluated, with the work array on the stack.
         sizes: bytes of code of each function, in the order of their calls.
+        counter: whether programs may read the processor's counter of cycles; if not, the others
+            are fetched in every call.
     """
     program = plan.program
     ports, loads = loaded_ports(program)
     constants = ", ".join(f"double {literal(value)}" for value in plan.constants or (0.0,))
     size = max(len(plan.constants), 1)
     given = ", ".join([*ports, "ptr @constants", "ptr %w"])
-    order = list(sizes)
-    calls: list[str] = []
-    for function, following in itertools.zip_longest(order, order[1:]):
-        if len(calls) and following:
-            calls.append(f"  call void @fetch(ptr @{following}, i64 {sizes[following] // LINE})")
-        calls.append(f"  call void @{function}({given})")
+    others = list(sizes)[1:]
+    fetch = [f"  call void @fetch(ptr @{other}, i64 {sizes[other] // LINE})" for other in others]
+    calls = [f"  call void @{function}({given})" for function in sizes]
+    declared = [_FETCH]
+    if counter and others:
+        declared.append("declare i64 @llvm.readcyclecounter()")
+        limit = CYCLES + CYCLES_OF_AN_ANGLE * len(plan.angles)
+        calls[:1] = [
+            "  %begun = call i64 @llvm.readcyclecounter()",
+            calls[0],
+            "  %ended = call i64 @llvm.readcyclecounter()",
+            "  %taken = sub i64 %ended, %begun",
+            f"  %cold = icmp ugt i64 %taken, {limit}",
+            "  br i1 %cold, label %fetching, label %fetched",
+            "fetching:",
+            *fetch,
+            "  br label %fetched",
+            "fetched:",
+        ]
+    else:
+        calls[1:1] = fetch
     return "\n".join(
         [
             f"@constants = internal constant [{size} x double] [{constants}], align 64",
             *(declaration(program, function) for function in sizes),
-            _FETCH,
+            *declared,
             f"define void @evaluate({', '.join(ports)}) nounwind {{",
             f"  %w = alloca [{max(plan.work, 1)} x double], align 64",
             *calls,
@@ -125,6 +141,9 @@ def entry(plan: Plan, sizes: Mapping[str, int]) -> str:
     )
 
 
+CYCLES, CYCLES_OF_AN_ANGLE = 100, 4
+"""Cycles of the first function above which code counts as not in the caches. Hot calls of robots of
+7 to 38 joints take as long as without fetching, cold ones of the larger robots half as long."""
 LINE = 64
 """Bytes of a cache line; where lines are longer, some are asked for twice."""
 _FETCH = f"""declare void @llvm.prefetch.p0(ptr, i32, i32, i32)

@@ -97,7 +97,7 @@ def compile_function(function: ca.Function) -> MachineCode:
         functions = emit.functions(plan, Lanes(1), lanes.count)
         objects = compile_modules(functions.values())
         sizes = dict(zip(functions, map(code_size, objects), strict=True))
-        return {}, [*objects, *compile_modules([emit.entry(plan, sizes)])]
+        return {}, [*objects, *compile_modules([emit.entry(plan, sizes, has_cycle_counter())])]
 
     _, objects = disk_cache.load_or_make(_key("one state", function), make)
     code = Code(objects)
@@ -200,6 +200,11 @@ def processor() -> str:
     triple = llvm.get_default_triple()
     llvm_version = ".".join(map(str, llvm.llvm_version_info))
     return f"{triple} {llvm.get_host_cpu_name()} {_features()} {llvm_version} {OPTIMIZATION}"
+
+
+def has_cycle_counter() -> bool:
+    """Whether programs may read the counter of cycles; on ARM that is for the system alone."""
+    return llvm.get_default_triple().startswith("x86_64")
 
 
 def _target_machine() -> Any:
