@@ -141,7 +141,7 @@ def entry(plan: Plan, sizes: Mapping[str, int], counter: bool = False) -> str:
     )
 
 
-CYCLES, CYCLES_OF_AN_ANGLE = 100, 4
+CYCLES, CYCLES_OF_AN_ANGLE = 250, 8
 """Cycles of the first function above which code counts as not in the caches. Hot calls of robots of
 7 to 38 joints take as long as without fetching, cold ones of the larger robots half as long."""
 LINE = 64
