@@ -13,11 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from benchmark.methods import ROBOTS, STATES, chosen, compile_methods, kernel_calls, medians
+from benchmark.methods import DT, ROBOTS, STATES, chosen, compile_methods, kernel_calls, medians
 from benchmark.robots import demo_leg, example_urdf
 from rbda_ros import Contact, Robot, load_robot
+from rbda_ros.algorithms.crba import READ_BEYOND
 from rbda_ros.engine import core
-from rbda_ros.robot.operations import OPERATIONS
+from rbda_ros.robot.operations import OPERATIONS, Operation
 
 Row = dict[str, object]
 Calls = list[Callable[[], object]]
@@ -41,7 +42,10 @@ def _rows(name: str, robot: Robot) -> Iterator[Row]:
         step = robot.spanning_velocity(home, rng.uniform(-0.1, 0.1, robot.ny))
         q = robot.close(robot.tree.integrate(home, step))
         yd, x = rng.normal(size=(2, robot.ny))
-        states.append({"q": q, "yd": yd, "x": x, "spanning_tau": rng.normal(size=robot.nv)})
+        tau = rng.normal(size=robot.nv)
+        states.append(
+            {"q": q, "yd": yd, "x": x, "spanning_tau": tau, "q1": home, "dt": np.array([DT])}
+        )
     checks: Calls = []
     if robot.tree.has_loops:
         checks = [partial(robot.kernel("loop_state").call, state["q"]) for state in states]
@@ -64,17 +68,28 @@ def _rows(name: str, robot: Robot) -> Iterator[Row]:
 def _planned(
     robot: Robot, link: str, states: list[dict[str, np.ndarray]]
 ) -> Iterator[tuple[str, Calls, list[Calls]]]:
-    """Methods that are their kernels one after the other."""
+    """Methods that are their kernels one after the other; not those that invert large matrices."""
     wrench = {link: np.array([1.0, -2.0, 3.0, 0.1, 0.2, -0.3])}
     states = [{**state, "wrenches": robot.body_wrenches(wrench)} for state in states]
     for method, record in OPERATIONS.items():
+        if record.for_size(robot.ny) != record:
+            continue
         for wrenches in (False, True) if record.wrenches else (False,):
             variant = record.with_options(wrenches, False) if wrenches else record
             kernels = kernel_calls(robot, variant, link, states)
             more: list[object] = [link] if record.of_frame else [wrench] if wrenches else []
-            names = [argument.read_as for argument in record.arguments]
-            ours = [partial(getattr(robot, method), *chosen(names, s), *more) for s in states]
+            given = [_arguments(record, state) for state in states]
+            ours = [partial(getattr(robot, method), *each, *more) for each in given]
             yield f"{method} with wrenches" if wrenches else method, ours, kernels
+
+
+def _arguments(record: Operation, state: dict[str, np.ndarray]) -> list[object]:
+    """What a method takes at a state."""
+    numbers = chosen([argument.read_as for argument in record.arguments], state)
+    return [
+        float(x[0]) if argument.kind == "Number" else x
+        for argument, x in zip(record.arguments, numbers, strict=True)
+    ]
 
 
 def _others(
@@ -110,34 +125,37 @@ def _solving_us(robot: Robot, method: str, q: np.ndarray, link: str) -> float:
     that does not solve.
     """
     if method == "forward_dynamics_derivatives":
-        A, count, parent = robot.mass_matrix(q), 3, robot.tree.independent_parents
+        matrix, count, parent = robot.mass_matrix(q), 3, robot.tree.independent_parents
     elif method == "operational_space_inertia":
-        A = robot.operational_space_inertia(q, (link,)).inverse_inertia
-        count, parent = 1, [*range(-1, len(A) - 1)]
+        n = len(robot.operational_space_inertia(q, (link,)).inverse_inertia)
+        ends = np.cumsum(np.arange(1, n + 1)) - 1  # each row ends with its element of the diagonal
+        matrix, count, parent = np.zeros(n * (n + 1) // 2 + READ_BEYOND), 1, [*range(-1, n - 1)]
+        matrix[ends] = 1.0
     else:
         return 0.0
+    given = matrix.ravel(), np.eye(len(parent)).ravel()
     calls = {
-        name: [
-            partial(_solver(robot, parent, count, solves=name == "solved"), A.ravel(), A.ravel())
-        ]
+        name: [partial(_solver(robot, parent, count, len(given[0]), name == "solved"), *given)]
         for name in ("solved", "copied")
     }
     taken = medians(calls, None)
     return taken["solved"] - taken["copied"]
 
 
-def _solver(robot: Robot, parent: list[int], count: int, *, solves: bool) -> Callable[..., object]:
+def _solver(
+    robot: Robot, parent: list[int], count: int, entries: int, solves: bool
+) -> Callable[..., object]:
     """A call of the engine that solves for so many matrices, the last of which is the identity."""
     n, size = len(parent), len(parent) ** 2
-    # Slots: A and B as given, zeros, copies of A and of each B, the inverse.
-    matrices = 4 + count
-    copies = [(1.0, (0, 2, 3)), *((1.0, (1, 2, 4 + k)) for k in range(count - 1))]
+    # Slots: A, B, zeros and a copy of A, zeros and copies of B, the inverse.
+    matrices = 5 + count
+    copies = [(1.0, (0, 2, 3)), *((1.0, (1, 4, 5 + k)) for k in range(count - 1))]
     return core.OperationCall(
         validator=robot._calls.validator,
         kinds="xx",
-        sizes=(size,) * matrices,
+        sizes=(entries, size, entries, entries, *[size] * (1 + count)),
         steps=tuple(copies),
-        results=tuple((k, n, n) for k in range(4, matrices)),
+        results=tuple((k, n, n) for k in range(5, matrices)),
         constants=(),
         finite=-1,
         missed=-1,
