@@ -1,8 +1,8 @@
 """The benchmark of overheads keeps up with the operations."""
 
 import pytest
-from benchmark.overhead import rows
 
+from benchmark.overhead import rows
 from rbda_ros.robot.operations import OPERATIONS
 
 
