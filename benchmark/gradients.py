@@ -95,7 +95,7 @@ def _torch(robot: Any, operation: str, given: list[Any]) -> Callable[[], None]:
     tensors = [torch.tensor(x, requires_grad=True) for x in given]
 
     def call() -> None:
-        function(*tensors).sum().backward()
+        torch.autograd.grad(function(*tensors).sum(), tensors)  # as JAX: nothing is accumulated
 
     return call
 
