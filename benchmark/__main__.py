@@ -33,7 +33,7 @@ from benchmark import (
     start,
     stream,
 )
-from benchmark.performance_page import methods_block, table, write_block
+from benchmark.performance_page import batches_block, methods_block, table, write_block
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MUJOCO = ("method", "robot", "hot_us", "hot_mujoco_us", "cold_us", "cold_mujoco_us")
@@ -113,6 +113,7 @@ def _batches() -> None:
         rows = list(batches.rows())
     _show("Batches: a state (us), over kernel.batch, and times faster than Pinocchio", rows)
     _write(DOCS / "batches.csv", rows)
+    write_block("batches", batches_block(rows))
 
 
 def _kernels() -> None:

@@ -54,6 +54,24 @@ def methods_block(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def batches_block(rows: Sequence[Row]) -> list[str]:
+    """Times of batches, and how many times as fast as loops over Pinocchio."""
+    columns = {
+        "us a state": ("us", "{:.3f}"),
+        "over `kernel.batch`": ("over_kernel", "{:.2f}"),
+        "times a loop over Pinocchio": ("ratio", "{:.2g}"),
+        "times one that keeps its results": ("ratio_keeping", "{:.2g}"),
+        "filling as much memory, us": ("filling_us", "{:.3f}"),
+    }
+    lines = [f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for row in rows:
+        numbers = [(_number(row[name]), form) for name, form in columns.values()]
+        cells = ("" if x != x else form.format(x) for x, form in numbers)
+        method = str(row["method"]).replace("_", " ")
+        lines.append(f"| {row['robot']}, {method} | {' | '.join(cells)} |")
+    return lines
+
+
 def table(rows: Sequence[Row]) -> list[str]:
     """Any rows as a table, numbers with two digits behind the point."""
     lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
