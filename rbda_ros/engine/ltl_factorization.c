@@ -254,9 +254,8 @@ mirror_rows(const LtlFactorization *ltl, npy_intp first, npy_intp rows, double *
 }
 
 /* Row k of the square on the diagonal, from what lies between it and the base; and L in the square. */
-static inline __attribute__((always_inline)) Four begin_square(const LtlFactorization *ltl,
-                                                               npy_intp first, npy_intp k,
-                                                               double *L)
+static inline __attribute__((always_inline)) void
+begin_square(const LtlFactorization *ltl, npy_intp first, npy_intp k, double *L, Four *square)
 {
   static const Four units[LANES] = {{1.0}, {0.0, 1.0}, {0.0, 0.0, 1.0}, {0.0, 0.0, 0.0, 1.0}};
   npy_intp stride = ltl->stride, at = ltl->start[k], count = ltl->start[k + 1] - at, i = 0;
@@ -266,7 +265,7 @@ static inline __attribute__((always_inline)) Four begin_square(const LtlFactoriz
   for (; i < count && nearest[-i] < first; i++)
     sum -= row[i] * *(const Four *)(across + nearest[-i] * stride);
   for (; i < count; i++) L[nearest[-i] - first] = row[i];
-  return sum;
+  *square = sum;
 }
 
 /* The square of X on the diagonal, where those rows cross: all numbers stay in registers. */
@@ -275,8 +274,7 @@ fill_square(const LtlFactorization *ltl, npy_intp first, npy_intp rows, double *
 {
   double square[LANES][LANES] = {{0.0}};
   double L[LANES][LANES] = {{0.0}};
-  for (npy_intp k = 0; k < rows; k++)
-    *(Four *)square[k] = begin_square(ltl, first, first + k, L[k]);
+  for (npy_intp k = 0; k < rows; k++) begin_square(ltl, first, first + k, L[k], (Four *)square[k]);
 #pragma GCC unroll 4
   for (int k = 0; k < LANES; k++) {
 #pragma GCC unroll 4
