@@ -245,6 +245,8 @@ def _plain(given: Given) -> Array | dict[str, float] | None:
             if any(np.ndim(value) for value in given.values()):
                 return None
             return {name: float(value) for name, value in given.items()}  # type: ignore[arg-type]
+        if np.iscomplexobj(given):
+            return None
         vector = contiguous(np.asarray(given, dtype=float))
     except (TypeError, ValueError):
         return None

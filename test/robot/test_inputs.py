@@ -272,3 +272,10 @@ def test_a_residual_that_is_no_number_is_refused():
     for q in (bad, np.array([good, bad])):
         with pytest.raises(InputError, match="does not satisfy the loops: residual nan"):
             robot.gravity_force(q)
+
+
+def test_complex_positions_are_not_closed_without_their_imaginary_part():
+    robot = MECHANISMS["four_bar"].load()
+    for given in (np.array([0.1 + 1j]), robot.neutral() + 1j):
+        with pytest.raises(InputError, match="is not an array of numbers"):
+            robot.close(given)
