@@ -186,7 +186,7 @@ def test_positions_off_the_loops_and_dead_points_are_rejected() -> None:
 
 
 def test_parameters_are_an_argument_of_the_dynamics_alone() -> None:
-    with pytest.raises(InputError, match="parameters are an argument of"):
+    with pytest.raises(InputError, match="parameters=True is only for"):
         MECHANISMS["gear"].load().torch("mass_matrix", parameters=True)
 
 
