@@ -215,8 +215,9 @@ def test_another_load_leaves_no_gap_and_nothing_behind(leg):
         talk.node.stream.prepare(to)
         talk.node.replace_model(talk.node.robot, to)
 
-    talk.node.executor.create_task(swap, loaded)
-    leg.client.until(lambda: talk.robot is loaded)
+    swapped = talk.node.executor.create_task(swap, loaded)
+    leg.client.until(swapped.done)
+    assert talk.robot is loaded
     answer = leg.natively(position=Y)
     assert talk.node.stream.rejections.counts["kernel not ready"] == waited
     wanted = feedforward(loaded, robot.close(MEASURED), YD)
@@ -224,6 +225,7 @@ def test_another_load_leaves_no_gap_and_nothing_behind(leg):
     gc.collect()
     assert old() is None
     talk.set(add_feedforward=False)
-    talk.node.executor.create_task(swap, robot)
-    leg.client.until(lambda: talk.robot is robot)
+    swapped = talk.node.executor.create_task(swap, robot)
+    leg.client.until(swapped.done)
+    assert talk.robot is robot
     leg.natively(position=Y)
