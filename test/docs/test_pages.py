@@ -1,5 +1,6 @@
 """README and pages: links lead somewhere, snippets run, every service is named."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -87,9 +88,21 @@ def test_no_page_is_about_folders_that_readers_do_not_have(page):
 def test_the_page_for_pinocchio_users_names_what_there_is():
     pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed: pip install pin")
     page = Path("docs/from_pinocchio.md").read_text()
-    ours, theirs = (set(re.findall(rf"\b{name}\.([a-zA-Z_]+)", page)) for name in ("robot", "pin"))
+    ours, theirs = (
+        set(re.findall(rf"\b{name}\.([a-zA-Z_0-9]+)", page)) for name in ("robot", "pin")
+    )
     assert len(ours) > 40 and len(theirs) > 30
     robot = load_robot("config/robots/demo_leg.urdf", "config/robots/demo_leg_loops.yaml")
     assert [name for name in sorted(ours) if not hasattr(robot, name)] == []
     missing = {name for name in theirs if not hasattr(pin, name)}
     assert missing <= {"buildModelFromSdf"}  # which its wheel lacks
+
+
+def test_the_page_for_pinocchio_users_names_all_functions():
+    pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed: pip install pin")
+    if not pin.__version__.startswith("4.1."):
+        pytest.skip(f"the page is about Pinocchio 4.1, this is {pin.__version__}")
+    page = Path("docs/from_pinocchio.md").read_text()
+    functions = [name for name in dir(pin) if inspect.isroutine(getattr(pin, name))]
+    assert len(functions) > 150
+    assert [name for name in functions if not re.search(rf"\bpin\.{name}\b", page)] == []
