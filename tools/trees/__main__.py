@@ -13,13 +13,17 @@ from tools.trees import cases, compare
 ROOT = Path(__file__).parents[2]
 
 
+def environment() -> dict[str, str]:
+    """The variables of this process that do not choose among environments of Python."""
+    left_out = "_ROS_WHEELS", "LD_LIBRARY_PATH", "PYTHON"
+    return {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
+
+
 def record(tree: Path, given: Path, into: Path) -> None:
     """Run the cases in a tree's own environment."""
     python = tree / ".venv" / "bin" / "python"
-    left_out = "_ROS_WHEELS", "LD_LIBRARY_PATH", "PYTHON"
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
     script = ROOT / "tools" / "trees" / "record.py"
-    subprocess.run([python, script, given, into], cwd=tree, env=environment, check=True)
+    subprocess.run([python, script, given, into], cwd=tree, env=environment(), check=True)
 
 
 def main() -> None:
