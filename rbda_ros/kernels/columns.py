@@ -133,31 +133,19 @@ class ColumnKernel(Kernel):
     """
 
     def __init__(self, name: str, times: ca.Function, chosen: Array | None = None) -> None:
-        self._name, self._times, self._retrace = name, Kernel(times), None
+        self._times, self._retrace = Kernel(times), None
+        self._may_compile = self._times._may_compile
+        self._machine = self._batch_machine = self._times._batch_machine
         self._chosen = chosen
         *given, (_, self._columns) = self._times.input_sizes.items()
-        self._inputs = dict(given)
-        inputs = tuple(map(np.zeros, self._inputs.values()))
+        self.name, self.input_sizes = name, dict(given)
+        entries = self._columns**2 if chosen is None else len(chosen)
+        self.output_sizes = dict.fromkeys(self._times.output_sizes, entries)
+        inputs = tuple(map(np.zeros, self.input_sizes.values()))
         outputs = tuple(map(np.zeros, self.output_sizes.values()))
         evaluate = _Columns(self._times, MATRICES[name].finish, chosen, inputs, outputs)
-        arguments = _Arguments(name, tuple(given))
+        arguments = _Arguments(name, self.input_sizes)
         self.native = self.call = core.Kernel(inputs, outputs, evaluate, _ignore, arguments)
-
-    @property
-    def name(self) -> str:
-        """The name of the algorithm."""
-        return self._name
-
-    @property
-    def input_sizes(self) -> dict[str, int]:
-        """Names of the inputs, and how many numbers each has."""
-        return self._inputs
-
-    @property
-    def output_sizes(self) -> dict[str, int]:
-        """Names of the outputs, and how many numbers each has."""
-        entries = self._columns**2 if self._chosen is None else len(self._chosen)
-        return dict.fromkeys(self._times.output_sizes, entries)
 
     @property
     def instructions(self) -> int:
@@ -177,42 +165,21 @@ class ColumnKernel(Kernel):
         )
 
     @property
-    def compiled(self) -> bool:
-        """Whether machine code evaluates the columns."""
-        return self._times._batch_machine.value is not None
-
-    @property
-    def error(self) -> Exception | None:
-        """Why there will be no machine code; None if there is, or may be."""
-        return self._times._batch_machine.error
-
-    @property
     def address(self) -> int | None:
         """There is no C function."""
         return None
 
-    def compile(self, *, batch: bool = False) -> bool:
-        """Wait for machine code; whether it is there."""
-        return self._times._may_compile and self._times._batch_machine.wait() is not None
-
-    def request(self, *, batch: bool = False) -> None:
-        """Have it compiled in the background."""
-        if self._times._may_compile:
-            self._times._batch_machine.request()
-
     def interpret(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """As `call`, by the virtual machine."""
-        times = Kernel(self._times._function, compiled=False)
+        times = Kernel(self._times.function, compiled=False)
+        given = _Arguments(self.name, self.input_sizes)(*inputs)
         outputs = tuple(map(np.zeros, self.output_sizes.values()))
-        arguments = _Arguments(self.name, tuple(self._inputs.items()))
-        evaluate = _Columns(
-            times, MATRICES[self.name].finish, self._chosen, arguments(*inputs), outputs
-        )
-        evaluate()
+        _Columns(times, MATRICES[self.name].finish, self._chosen, given, outputs)()
         return outputs
 
     def disable_machine_code(self, why: Exception) -> None:
         """Use the machine code no more."""
+        self._may_compile = False
         self._times.disable_machine_code(why)
 
 

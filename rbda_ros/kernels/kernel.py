@@ -41,12 +41,17 @@ class Kernel:
             this process.
 
     Attributes:
+        name: of the algorithm.
+        function: the program as a CasADi function of flat vectors.
+        input_sizes, output_sizes: names of inputs and outputs, and how many numbers each has.
         native: the kernel as the engine has it, `rbda_ros.engine.core.Kernel`.
         call: ``call(*inputs) -> outputs`` at one state: a vector per input; new arrays returned.
     """
 
     native: Any
     call: Callable[..., tuple[Array, ...]]
+    _machine: Lazy[Any]
+    _batch_machine: Lazy[BatchCode]
 
     def __init__(
         self,
@@ -56,55 +61,39 @@ class Kernel:
         check: Callable[[], ca.Function] | None = None,
         retrace: Callable[[], ca.Function] | None = None,
     ) -> None:
-        self._function = function
+        self.name, self.function = str(function.name()), function
+        inputs, outputs = range(function.n_in()), range(function.n_out())
+        self.input_sizes = {function.name_in(i): int(function.numel_in(i)) for i in inputs}
+        self.output_sizes = {function.name_out(i): int(function.numel_out(i)) for i in outputs}
         self._retrace = retrace
         self._may_compile = compiled and os.environ.get("RBDA_ROS_COMPILE", "1") != "0"
-        buffers = _Buffers(function)
-        interpret, want_batch = _Interpret(buffers), _WantBatch()
-        self._interpret = interpret
-        arguments = _Arguments(function.name(), tuple(self.input_sizes.items()))
-        native = core.Kernel(buffers.inputs, buffers.outputs, interpret, want_batch, arguments)
-        self.native = self.call = native
-        self._machine: Lazy[MachineCode] = Lazy(function.name(), lambda: _compile(function, native))
-        self._batch_machine: Lazy[BatchCode] = Lazy(
-            f"{function.name()} for batches",
+        self._machine = Lazy(self.name, lambda: _compile(function, native))
+        self._batch_machine = Lazy(
+            f"{self.name} for batches",
             lambda: _compile_batch(function, None if check is None else check(), native),
         )
-        if self._may_compile:
-            interpret.machine = weakref.ref(self._machine)
-            want_batch.machine = weakref.ref(self._batch_machine)
+        buffers = _Buffers(function)
+        self._interpret = _Interpret(buffers, self._requested(self._machine))
+        want_batch = _WantBatch(self._requested(self._batch_machine))
+        arguments = _Arguments(self.name, self.input_sizes)
+        native = core.Kernel(
+            buffers.inputs, buffers.outputs, self._interpret, want_batch, arguments
+        )
+        self.native = self.call = native
 
-    @property
-    def name(self) -> str:
-        """The name of the algorithm."""
-        return str(self._function.name())
-
-    @property
-    def function(self) -> ca.Function:
-        """The program as a CasADi function of flat vectors."""
-        return self._function
-
-    @cached_property
-    def input_sizes(self) -> dict[str, int]:
-        """Names of the inputs, and how many numbers each has."""
-        function = self._function
-        return {function.name_in(i): int(function.numel_in(i)) for i in range(function.n_in())}
-
-    @cached_property
-    def output_sizes(self) -> dict[str, int]:
-        """Names of the outputs, and how many numbers each has."""
-        function = self._function
-        return {function.name_out(i): int(function.numel_out(i)) for i in range(function.n_out())}
+    def _requested(self, machine: Lazy[Any]) -> Callable[[], Lazy[Any] | None]:
+        """Gives machine code for as long as this kernel lives, if it may be compiled."""
+        return weakref.ref(machine) if self._may_compile else _nothing
 
     @property
     def instructions(self) -> int:
         """Length of the program, in CasADi's count."""
-        return int(self._function.n_instructions())
+        return int(self.function.n_instructions())
 
     @cached_property
     def program(self) -> Program:
         """The program itself, e.g. to write it in another language."""
-        return read_program(self._function)
+        return read_program(self.function)
 
     @property
     def compiled(self) -> bool:
@@ -132,8 +121,8 @@ class Kernel:
 
     def interpret(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """As `call`, by the virtual machine."""
-        arguments = _Arguments(self.name, tuple(self.input_sizes.items()))
-        buffers = _Buffers(self._function)
+        arguments = _Arguments(self.name, self.input_sizes)
+        buffers = _Buffers(self.function)
         for buffer, given in zip(buffers.inputs, arguments(*inputs), strict=True):
             buffer[:] = given
         buffers.evaluate()
@@ -152,10 +141,10 @@ class Kernel:
         """
         if self._retrace is None:
             return True
-        stored, self._function = self._function, self._retrace()
-        self._interpret.use(self._function)
+        stored, self.function = self.function, self._retrace()
+        self._interpret.use(self.function)
         self._retrace = None
-        return bool(stored.serialize() == self._function.serialize())
+        return bool(stored.serialize() == self.function.serialize())
 
     def disable_machine_code(self, why: Exception) -> None:
         """Use the machine code no more: from here on the virtual machine evaluates."""
@@ -220,8 +209,8 @@ class _Buffers:
     def __init__(self, function: ca.Function, arrays: Sequence[Array] = ()) -> None:
         inputs, outputs = function.n_in(), function.n_out()
         if not arrays:
-            sizes = [function.numel_in(i) for i in range(inputs)]
-            arrays = [np.zeros(n) for n in sizes + [function.numel_out(i) for i in range(outputs)]]
+            arrays = [np.zeros(function.numel_in(i)) for i in range(inputs)]
+            arrays += [np.zeros(function.numel_out(i)) for i in range(outputs)]
         self.inputs, self.outputs = tuple(arrays[:inputs]), tuple(arrays[inputs:])
         # CasADi keeps no reference to the buffer that `evaluate` works on: we do.
         buffer, evaluate = function.buffer()
@@ -243,10 +232,9 @@ class _Buffers:
 class _Interpret:
     """Evaluates by CasADi, and asks for machine code."""
 
-    def __init__(self, buffers: _Buffers) -> None:
+    def __init__(self, buffers: _Buffers, machine: Callable[[], Lazy[Any] | None]) -> None:
         self._arrays = *buffers.inputs, *buffers.outputs
-        self._evaluate = buffers.evaluate
-        self.machine: Callable[[], Lazy[Any] | None] = _nothing
+        self._evaluate, self._machine = buffers.evaluate, machine
 
     def use(self, function: ca.Function) -> None:
         """Evaluate the same arrays by another function from here on."""
@@ -254,7 +242,7 @@ class _Interpret:
 
     def __call__(self) -> None:
         """Evaluate the buffers."""
-        machine = self.machine()
+        machine = self._machine()
         if machine is not None:
             machine.request()
         self._evaluate()
@@ -263,25 +251,21 @@ class _Interpret:
 class _WantBatch:
     """Asks for machine code for batches; of many states, waits for it."""
 
-    def __init__(self) -> None:
-        self.machine: Callable[[], Lazy[Any] | None] = _nothing
+    def __init__(self, machine: Callable[[], Lazy[Any] | None]) -> None:
+        self._machine = machine
 
     def __call__(self, states: int) -> None:
         """A batch of so many states is about to be evaluated."""
-        machine = self.machine()
-        if machine is None:
-            return
-        if states >= COMPILE_PAYS:
-            machine.wait()
-        else:
-            machine.request()
+        machine = self._machine()
+        if machine is not None:
+            (machine.wait if states >= COMPILE_PAYS else machine.request)()
 
 
 class _Arguments:
     """Turns whatever converts to float vectors into these, and explains what does not."""
 
-    def __init__(self, name: str, sizes: Sequence[tuple[str, int]]) -> None:
-        self._name, self._sizes = name, dict(sizes)
+    def __init__(self, name: str, sizes: dict[str, int]) -> None:
+        self._name, self._sizes = name, sizes
 
     def __call__(self, *given: Any) -> tuple[Array, ...]:
         """Contiguous float vectors of the inputs' sizes."""
