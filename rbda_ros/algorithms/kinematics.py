@@ -143,7 +143,6 @@ def frame_velocity(tree: ClusterTree, q: Matrix, yd: Matrix, at: BodyFrame) -> M
     """``J yd`` (6): velocity of the frame's origin, then angular velocity.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         at: the frame.
@@ -164,7 +163,6 @@ def frame_acceleration(
     """``J ydd + J-dot yd`` (6): acceleration of the frame's origin, then angular.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         ydd: (ny) independent acceleration.
@@ -192,7 +190,6 @@ def frame_poses(tree: ClusterTree, q: Matrix) -> Matrix:
     """Poses (4n x 4, one below the other) of all links in the world, in the order of the links.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position.
     """
     R, p = world_poses(tree, cluster_joints(tree, q))
