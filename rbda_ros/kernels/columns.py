@@ -76,10 +76,6 @@ def _inverse(H: Array) -> Array:
         return np.full_like(H, np.nan)
 
 
-def _as_it_is(A: Array) -> Array:
-    return A
-
-
 MATRICES = {
     "mass_matrix": ByColumns(("q",), mass_matrix_times, lambda d: 18 * d.sum(), _symmetric),
     "mass_matrix_rows": ByColumns(
@@ -92,7 +88,7 @@ MATRICES = {
         ("q",), mass_matrix_times, lambda d: (18 * d + 2 * d * d + d * len(d)).sum(), _inverse
     ),
     "inverse_dynamics_derivatives": ByColumns(
-        ("q", "yd", "ydd"), inverse_dynamics_along, lambda d: 200 * d.sum(), _as_it_is
+        ("q", "yd", "ydd"), inverse_dynamics_along, lambda d: 200 * d.sum(), np.asarray
     ),
 }
 

@@ -62,7 +62,7 @@ def make_tiling(plan: Plan, lanes: Lanes) -> Tiling:
         ),
         work=end,
         size=size,
-        tiles=max(1, min(MAX_TILES, CACHE // (8 * lanes.count * max(size, 1)))),
+        tiles=max(1, min(MAX_TILES, CACHE // (lanes.bytes * max(size, 1)))),
         scratch=max((port.size for port in plan.program.outputs), default=0),
     )
 
@@ -139,12 +139,7 @@ def _batch(
     ir.append("end:")
     ir.append("  ret void")
     ir.append("}")
-    ports, loads = emit.loaded_ports(program)
-    ir.append(f"define void @{name}_ports(ptr %ports, ptr %k, ptr %w, i64 %n) nounwind {{")
-    ir.extend(loads)
-    ir.append(f"  call void @{name}({', '.join([*ports, 'ptr %k', 'ptr %w', 'i64 %n'])})")
-    ir.append("  ret void")
-    ir.append("}")
+    ir.extend(emit.through_ports(program, name, "ptr %k", "ptr %w", "i64 %n"))
     return "\n".join(ir)
 
 
@@ -251,7 +246,7 @@ def _gathered(lanes: Lanes, loop: str) -> list[str]:
             f"  %{loop}.v{k} = insertelement {T} {vector}, double %{loop}.x{k}, i64 {k}",
         ]
         vector = f"%{loop}.v{k}"
-    return [*lines, f"  store {T} {vector}, ptr %{loop}.at, align {8 * lanes.count}"]
+    return [*lines, f"  store {T} {vector}, ptr %{loop}.at, align {lanes.bytes}"]
 
 
 def _scattered(lanes: Lanes, loop: str, output: int) -> list[str]:
@@ -273,7 +268,7 @@ def _loaded(lanes: Lanes, loop: str, output: int, entry: str, vector: str) -> li
         f"  {vector}.k = getelementptr i32, ptr @places{output}, i64 {entry}",
         f"  {vector}.place = load i32, ptr {vector}.k",
         f"  {vector}.at = getelementptr {lanes.type}, ptr %{loop}.tile, i32 {vector}.place",
-        f"  {vector} = load {lanes.type}, ptr {vector}.at, align {8 * lanes.count}",
+        f"  {vector} = load {lanes.type}, ptr {vector}.at, align {lanes.bytes}",
     ]
 
 
