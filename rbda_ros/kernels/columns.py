@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import casadi as ca
 import numpy as np
@@ -22,7 +22,7 @@ from rbda_ros.algorithms.derivatives import inverse_dynamics_along
 from rbda_ros.algorithms.rnea import mass_matrix_times
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.engine import core
-from rbda_ros.kernels.kernel import Kernel, _Arguments
+from rbda_ros.kernels.kernel import Kernel, float_vectors
 from rbda_ros.kernels.program import Program, UnsupportedOperationError
 from rbda_ros.spatial import Array, Matrix
 
@@ -139,8 +139,9 @@ class ColumnKernel(Kernel):
         self.output_sizes = dict.fromkeys(self._times.output_sizes, entries)
         inputs = tuple(map(np.zeros, self.input_sizes.values()))
         outputs = tuple(map(np.zeros, self.output_sizes.values()))
-        evaluate = _Columns(self._times, MATRICES[name].finish, chosen, inputs, outputs)
-        arguments = _Arguments(name, self.input_sizes)
+        finish = MATRICES[name].finish
+        evaluate = partial(_evaluate, self._times, finish, chosen, inputs, outputs)
+        arguments = partial(float_vectors, name, self.input_sizes)
         self.native = self.call = core.Kernel(inputs, outputs, evaluate, _ignore, arguments)
 
     @property
@@ -168,9 +169,9 @@ class ColumnKernel(Kernel):
     def interpret(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """As `call`, by the virtual machine."""
         times = Kernel(self._times.function, compiled=False)
-        given = _Arguments(self.name, self.input_sizes)(*inputs)
+        given = float_vectors(self.name, self.input_sizes, *inputs)
         outputs = tuple(map(np.zeros, self.output_sizes.values()))
-        _Columns(times, MATRICES[self.name].finish, self._chosen, given, outputs)()
+        _evaluate(times, MATRICES[self.name].finish, self._chosen, given, outputs)
         return outputs
 
     def disable_machine_code(self, why: Exception) -> None:
@@ -179,29 +180,20 @@ class ColumnKernel(Kernel):
         self._times.disable_machine_code(why)
 
 
-class _Columns:
-    """Evaluates inputs into matrices (ny * ny), or chosen entries, by a batch of unit vectors."""
-
-    def __init__(
-        self,
-        times: Kernel,
-        finish: Callable[[Array], Array],
-        chosen: Array | None,
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
-    ) -> None:
-        self._times, self._finish, self._chosen = times, finish, chosen
-        self._inputs, self._outputs = inputs, outputs
-        self._unit_vectors = np.eye([*times.input_sizes.values()][-1])
-
-    def __call__(self) -> None:
-        """Evaluate."""
-        columns = len(self._unit_vectors)
-        repeated = (np.broadcast_to(x, (columns, len(x))) for x in self._inputs)
-        products = self._times.batch(*repeated, self._unit_vectors)
-        for output, each in zip(self._outputs, products, strict=True):
-            entries = self._finish(each.T).ravel()
-            output[:] = entries if self._chosen is None else entries[self._chosen]
+def _evaluate(
+    times: Kernel,
+    finish: Callable[[Array], Array],
+    chosen: Array | None,
+    inputs: Sequence[Array],
+    outputs: Sequence[Array],
+) -> None:
+    """Evaluate inputs into matrices (ny * ny), or chosen entries, by a batch of unit vectors."""
+    unit_vectors = np.eye([*times.input_sizes.values()][-1])
+    repeated = (np.broadcast_to(x, (len(unit_vectors), len(x))) for x in inputs)
+    products = times.batch(*repeated, unit_vectors)
+    for output, each in zip(outputs, products, strict=True):
+        entries = finish(each.T).ravel()
+        output[:] = entries if chosen is None else entries[chosen]
 
 
 def _ignore(states: int) -> None:
