@@ -109,7 +109,8 @@ class Traceable:
         by_loop_forces: what takes the algorithm's place where loops are left open.
         shapes: ``*options -> shapes`` of inputs that depend on the options.
         bodies: ``*options -> numbers`` of bodies that forces act on, or frames are on.
-        every_body: whether the frame of every body must turn with it, as its inertia may be any.
+        every_body: whether every body must move as it does, and no rotor become an armature; see
+            `cluster_tree.regroup`.
     """
 
     inputs: tuple[str, ...]
