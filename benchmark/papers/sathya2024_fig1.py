@@ -95,11 +95,6 @@ def claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""Robots of example-robot-data: {STAND_INS}. Counts are from position, velocity and
 force to acceleration and contact forces. The paper's bars are not given as numbers."""
 

@@ -118,11 +118,6 @@ def claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""``(J H^-1 J' + I/mu)^-1``. cABA is cABA-OSIM, cABA-f its product with one vector
 (cABA-OSIMf: the matrix is not assembled). PV is PV-OSIMr and a dense inverse of it, PV-f the
 product by PV-OSIMf, which factors the rows of each limb, EFPA the extended force propagators and a

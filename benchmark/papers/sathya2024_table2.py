@@ -173,11 +173,6 @@ WHY = {
 }
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""Thread-CPU medians of calls from Python that take turns: ratios count, not microseconds.
 Robots: {STAND_INS}. Programs of more than {TIMED:,} instructions are not timed. The paper lists
 Atlas SR - F6^2 T3^5 twice; its first row is taken for F6^2."""

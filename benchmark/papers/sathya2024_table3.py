@@ -89,11 +89,6 @@ def claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""Measured as Table II. The paper's column cABA is compared with our cABA-OSIM, its
 column LTL-inv with LTDL factors of the mass matrix followed by a dense inverse. Robots:
 {STAND_INS}. Programs of more than {TIMED:,} instructions are not timed. LTL on the larger systems
