@@ -190,7 +190,6 @@ def plot(rows: list[Row], path: Path) -> None:
             ],
             "paper": [number(r, f"{other}_paper_us") / number(r, "cABA_paper_us") for r in rows],
         }
-        bars(panel, names, series, f"time of prox{other} over constrainedABA")
-        panel.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize=7)
+        bars(panel, names, series, f"time of prox{other} over constrainedABA", turned=35)
         panel.axhline(1.0, color="black", lw=0.8)
     save(drawn, path)

@@ -104,7 +104,6 @@ def plot(rows: list[Row], path: Path) -> None:
         "ours": [number(r, "LTL_us") / number(r, "cABA_us") for r in rows],
         "paper": [number(r, "LTL_paper_us") / number(r, "cABA_paper_us") for r in rows],
     }
-    bars(axes, names, series, "time of LTL and inverse over cABA-OSIM")
-    axes.set_xticks(range(len(names)), names, rotation=25, ha="right", fontsize=8)
+    bars(axes, names, series, "time of LTL and inverse over cABA-OSIM", turned=25)
     axes.axhline(1.0, color="black", lw=0.8)
     save(drawn, path)
