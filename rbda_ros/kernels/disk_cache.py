@@ -222,7 +222,7 @@ def _bound(folder: Path, written: int) -> None:
     """Remove files that were used least recently, and what an interrupted process left.
 
     Looking at every file of a full folder takes longer than writing one. Another look follows when
-    this process has written a quarter of the room that the last one found: other processes write
+    this process has written a quarter of the space that the last one found: other processes write
     too.
     """
     _unscanned[folder] = _unscanned.get(folder, 0) - written
