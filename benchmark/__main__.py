@@ -6,7 +6,7 @@ import csv
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -37,6 +37,7 @@ from benchmark.performance_page import batches_block, methods_block, table, writ
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MUJOCO = ("method", "robot", "hot_us", "hot_mujoco_us", "cold_us", "cold_mujoco_us")
+Row = dict[str, object]
 console = Console()
 
 
@@ -50,9 +51,14 @@ def main(sections: Sequence[str]) -> None:
             run()
 
 
+def _measured(section: Callable[[], Iterable[Row]]) -> list[Row]:
+    """The rows of a section, which says what it does while it runs."""
+    with console.status(section.__doc__ or section.__name__):
+        return list(section())
+
+
 def _latency() -> None:
-    with console.status(latency.rows.__doc__ or ""):
-        rows = list(latency.rows())
+    rows = _measured(latency.rows)
     _show("Round trips, and CPU of the node per message; ratios to the plain node", rows)
     _write(DOCS / "latency.csv", rows)
 
@@ -67,15 +73,13 @@ def _stream() -> None:
 
 
 def _every_call() -> None:
-    with console.status(every_call.rows.__doc__ or ""):
-        rows = list(every_call.rows())
+    rows = _measured(every_call.rows)
     _show("Round trips with a client in C, beside calls and swaps", rows)
     _write(DOCS / "stream_beside_calls.csv", rows)
 
 
 def _methods() -> None:
-    with console.status(methods.rows.__doc__ or ""):
-        rows = list(methods.rows())
+    rows = _measured(methods.rows)
     short = [{k: x for k, x in row.items() if "pin" not in k and "mujoco" not in k} for row in rows]
     _show("Methods of Robot with all their checks (us), and times faster than Pinocchio", short)
     beside = [{k: x for k, x in row.items() if k in MUJOCO} for row in rows if row[MUJOCO[-1]]]
@@ -86,31 +90,27 @@ def _methods() -> None:
 
 
 def _start() -> None:
-    with console.status(start.rows.__doc__ or ""):
-        rows = list(start.rows())
+    rows = _measured(start.rows)
     _show("Seconds from a robot's text to answers, with kernels stored on disk and without", rows)
     _write(DOCS / "start.csv", rows)
     write_block("start", table(rows))
 
 
 def _real_time() -> None:
-    with console.status(real_time.rows.__doc__ or ""):
-        rows = list(real_time.rows())
+    rows = _measured(real_time.rows)
     _show("Feedforward, call by call, in exported C and in Python (us)", rows)
     _write(DOCS / "real_time.csv", rows)
     write_block("real_time", real_time.table(rows), DOCS / "real_time.md")
 
 
 def _overhead() -> None:
-    with console.status(overhead.rows.__doc__ or ""):
-        rows = list(overhead.rows())
+    rows = _measured(overhead.rows)
     _show("Methods of Robot over the kernels that they call (us)", rows)
     _write(DOCS / "overhead.csv", rows)
 
 
 def _batches() -> None:
-    with console.status(batches.rows.__doc__ or ""):
-        rows = list(batches.rows())
+    rows = _measured(batches.rows)
     _show("Batches: a state (us), over kernel.batch, and times faster than Pinocchio", rows)
     _write(DOCS / "batches.csv", rows)
     write_block("batches", batches_block(rows))
@@ -131,8 +131,7 @@ def _kernels() -> None:
         calls.trees, calls.geared_chains, calls.four_bar_chains, calls.operational_space,
         calls.mujoco_chains, contacts.contacts,
     ):  # fmt: skip
-        with console.status(section.__doc__ or section.__name__):
-            rows += list(section())
+        rows += _measured(section)
     _show("Time per call from Python (us); ratio: peer over ours", rows)
     _write(DOCS / "instruction_counts.csv", count_rows)
     _write(DOCS / "performance.csv", rows)
@@ -152,8 +151,7 @@ def _contacts() -> None:
     convergence.plot(rows, DOCS / "pictures" / "convergence.svg")
     rows = []
     for section in (contacts.methods, contacts.loops, friction.friction):
-        with console.status(section.__doc__ or section.__name__):
-            rows += list(section())
+        rows += _measured(section)
     _show("Methods with contacts (us), and what is missed; ratio: peer over ours", rows)
     _write(DOCS / "contacts.csv", rows)
     load = (
@@ -177,7 +175,7 @@ def _loops() -> None:
     write_block("largest_loop", loop_methods.largest_loop(method_rows), page)
 
 
-def _show(title: str, rows: list[dict[str, object]]) -> None:
+def _show(title: str, rows: list[Row]) -> None:
     table = Table(title=title, title_justify="left")
     for column in rows[0] if rows else ():
         table.add_column(column, justify="left" if isinstance(rows[0][column], str) else "right")
@@ -192,7 +190,7 @@ def _text(x: object) -> str:
     return f"{x:.2f}" if abs(x) >= 0.01 else f"{x:.1e}"
 
 
-def _write(path: Path, rows: list[dict[str, object]]) -> None:
+def _write(path: Path, rows: list[Row]) -> None:
     if not rows:
         return
     with path.open("w", newline="") as file:
@@ -202,7 +200,7 @@ def _write(path: Path, rows: list[dict[str, object]]) -> None:
             writer.writerow({k: f"{x:.4g}" if isinstance(x, float) else x for k, x in row.items()})
 
 
-def _plot(rows: list[dict[str, object]]) -> None:
+def _plot(rows: list[Row]) -> None:
     import matplotlib
 
     matplotlib.use("svg")
@@ -222,16 +220,14 @@ def _plot(rows: list[dict[str, object]]) -> None:
 
 
 def _gradients() -> None:
-    with console.status(gradients.rows.__doc__ or ""):
-        rows = list(gradients.rows())
+    rows = _measured(gradients.rows)
     _show("Value and gradient of 4,096 states; ratios to operation and derivatives in numpy", rows)
     _write(DOCS / "gradients.csv", rows)
     write_block("gradients", table(rows), DOCS / "learning.md")
 
 
 def _quantities() -> None:
-    with console.status(quantities.rows.__doc__ or ""):
-        rows = list(quantities.rows())
+    rows = _measured(quantities.rows)
     _show(
         "Quantities beside Pinocchio: of each, the least ratio of all robots",
         quantities.least(rows),
@@ -242,8 +238,7 @@ def _quantities() -> None:
 
 
 def _optimal_control() -> None:
-    with console.status(optimal_control.rows.__doc__ or ""):
-        rows = list(optimal_control.rows())
+    rows = _measured(optimal_control.rows)
     _show("Optimal motions; ratios to the tree with loop constraints", rows)
     _write(DOCS / "optimal_control.csv", rows)
     write_block("optimal_control", table(rows), DOCS / "predictive_control.md")

@@ -325,6 +325,34 @@ def mujoco_gaps(model: Any, data: Any) -> tuple[float, float]:
     return float(open_by[~gears].max(initial=0.0)), float(open_by[gears].max(initial=0.0))
 
 
+def driven(sim: Simulator, motors: Motors, start: Any, steps: int) -> tuple[Any, Any]:
+    """Efforts and positions of so many steps."""
+    sim.reset(start)
+    applied, positions = np.empty((steps, len(motors.q))), np.empty((steps, len(sim.q)))
+    for step in range(steps):
+        applied[step] = motors.efforts(step, sim.q, sim.qd)
+        sim.step(applied[step])
+        positions[step] = sim.q
+    return applied, positions
+
+
+def mujoco_driven(model: Any, motors: Motors, qpos: Any, steps: int) -> tuple[Any, Any, Any]:
+    """The same in MuJoCo: its data at the end, controls, and the largest of `mujoco_gaps`.
+
+    Its motors have their joints' own numbers: the law is the same.
+    """
+    data = mujoco.MjData(model)
+    data.qpos[:] = qpos
+    joint = [model.actuator_trnid[i, 0] for i in range(model.nu)]
+    at_q, at_v = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
+    controls, gap = np.empty((steps, model.nu)), np.zeros(2)
+    for step in range(steps):
+        data.ctrl[:] = controls[step] = motors.law(step, data.qpos[at_q], data.qvel[at_v])
+        mujoco.mj_step(model, data)
+        gap = np.maximum(gap, mujoco_gaps(model, data))
+    return data, controls, gap
+
+
 def compare(name: str, seconds: float) -> dict[str, Any]:
     """A line of the table."""
     case = CASES[name]
@@ -334,23 +362,9 @@ def compare(name: str, seconds: float) -> dict[str, Any]:
     motors = motors_of(robot, case, steps)
     exact = shaken(robot, case, seconds, "rk4")
     sim = Simulator(robot, DT, friction=False, limits=False, threads=1)
-    sim.reset(motors.start)
-    applied, positions = np.empty((steps, len(motors.q))), np.empty((steps, robot.nq))
-    for step in range(steps):
-        applied[step] = motors.efforts(step, sim.q, sim.qd)
-        sim.step(applied[step])
-        positions[step] = sim.q
-    # MuJoCo's motors have their joints' own numbers: its law is the same.
-    data = mujoco.MjData(model)
+    applied, positions = driven(sim, motors, motors.start, steps)
     qpos = export.qpos(motors.start)
-    data.qpos[:] = qpos
-    joint = [model.actuator_trnid[i, 0] for i in range(model.nu)]
-    at_q, at_v = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
-    controls, gap = np.empty((steps, model.nu)), np.zeros(2)
-    for step in range(steps):
-        data.ctrl[:] = controls[step] = motors.law(step, data.qpos[at_q], data.qvel[at_v])
-        mujoco.mj_step(model, data)
-        gap = np.maximum(gap, mujoco_gaps(model, data))
+    _, controls, gap = mujoco_driven(model, motors, qpos, steps)
     many, their_many = compare_batches(
         robot, model, qpos, motors.start, applied[:BATCH_STEPS], friction=False, limits=False
     )
@@ -497,23 +511,11 @@ def compare_on_ground(name: str) -> str:
     start = motors.start.copy()
     start[2] -= clearance(robot, start, shapes, Plane())
 
-    sim.reset(start)
-    applied, positions = np.empty((STANDING, len(motors.q))), np.empty((STANDING, robot.nq))
-    for step in range(STANDING):
-        applied[step] = motors.efforts(step, sim.q, sim.qd)
-        sim.step(applied[step])
-        positions[step] = sim.q
+    applied, positions = driven(sim, motors, start, STANDING)
     touching = np.count_nonzero(np.abs(sim.contact_forces).sum(axis=1))
 
-    data, qpos = mujoco.MjData(model), export.qpos(start)
-    data.qpos[:] = qpos
-    joint = [model.actuator_trnid[i, 0] for i in range(model.nu)]
-    at_q, at_v = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
-    controls, gap = np.empty((STANDING, model.nu)), np.zeros(2)
-    for step in range(STANDING):
-        data.ctrl[:] = controls[step] = motors.law(step, data.qpos[at_q], data.qvel[at_v])
-        mujoco.mj_step(model, data)
-        gap = np.maximum(gap, mujoco_gaps(model, data))
+    qpos = export.qpos(start)
+    data, controls, gap = mujoco_driven(model, motors, qpos, STANDING)
     print(f"{name}: {touching} of {len(shapes)} shapes touch at the end, base at {sim.q[2]:.3f} m;"
           f" in MuJoCo {data.ncon} contacts, base at {data.qpos[2]:.3f} m")  # fmt: skip
 

@@ -186,11 +186,6 @@ def _reason(pairs: list[tuple[Row, Row]], larger: int) -> str:
     )
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = """Robot A is a chain of links, each with a motor of random ratio (Eq. 16); in Robot B two
 motors drive two links, and the second one turns with both (Eq. 17). The competitors are dense: the
 KKT system of all bodies, and the equations of motion projected with G, both from Pinocchio's terms

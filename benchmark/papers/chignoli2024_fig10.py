@@ -154,11 +154,6 @@ def claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""Two chains of d_t bodies with a loop between their d_l-th ones (Fig. 11), a transmission
 or a connecting rod. `ours_auto` is the shorter of embedding and constrainedABA, which eliminates
 the loop's forces at the nearest common ancestor of its bodies. `sparse` is the paper's

@@ -118,11 +118,6 @@ def claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = """The article gives no table of operation counts: its Table 1 is the arithmetic itself. So
 its MATLAB functions ID, HandC and FDab are written out in CasADi line by line (`internals.Article`)
 and traced like ours. A third of the joints each is revolute, prismatic and helical; parents, axes,

@@ -50,7 +50,7 @@ def contact_kernel(
     """
     options = _frames(robot, contacts), Proximal(mu, iterations), ROUTES[route], False
     kernel = trace(robot.tree, "constrained_forward_dynamics", *options)
-    return kernel if compiled else Kernel(kernel._function, compiled=False)
+    return kernel if compiled else Kernel(kernel.function, compiled=False)
 
 
 def contact_instructions(

@@ -135,11 +135,6 @@ def claims(rows: list[Row]) -> list[Claim]:
     return found
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = """Fifty random states of each. The augmented equations have every joint of the spanning tree
 and a multiplier for every loop row; their terms come from Pinocchio and the rows Y of (19) are
 written by hand. The embedded ones are our recursion."""

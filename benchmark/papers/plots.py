@@ -29,13 +29,20 @@ def save(drawn: Any, path: Path) -> None:
     pyplot.close(drawn)
 
 
-def bars(axes: Any, names: list[str], series: dict[str, list[float]], label: str) -> None:
-    """Groups of bars side by side."""
+def bars(
+    axes: Any,
+    names: list[str],
+    series: dict[str, list[float]],
+    label: str,
+    turned: float | None = None,
+) -> None:
+    """Groups of bars side by side; long names are turned by an angle [degrees]."""
     width = 0.8 / len(series)
     for i, (name, values) in enumerate(series.items()):
         places = [j + (i - (len(series) - 1) / 2) * width for j in range(len(names))]
         axes.bar(places, values, width, label=name, color=PALETTE[i])
-    axes.set_xticks(range(len(names)), names)
+    small = {} if turned is None else {"rotation": turned, "ha": "right", "fontsize": 8}
+    axes.set_xticks(range(len(names)), names, **small)
     axes.set_ylabel(label)
     axes.grid(alpha=0.3, axis="y")
     axes.legend(fontsize=8)

@@ -111,7 +111,8 @@ def _section(name: str) -> str:
     lines = [f"## {module.PAPER}, {module.TITLE}\n"]
     if not rows:
         return "\n".join([*lines, f"Not run: {getattr(module, 'NEEDS', 'no rows')}.\n"])
-    lines.append(module.text(rows) + "\n")
+    text = module.text(rows) if hasattr(module, "text") else module.TEXT
+    lines.append(text + "\n")
     if hasattr(module, "plot"):
         lines.append(f"![{module.TITLE}](papers/{name}.svg)\n")
     lines.append(f"Numbers: [{name}.csv](papers/{name}.csv).\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmark.papers.internals import ROUTES, contact_instructions
-from benchmark.papers.plots import PALETTE, figure, save
+from benchmark.papers.plots import bars, figure, save
 from benchmark.papers.results import Claim, Row, Scope, judge, near, number
 from benchmark.papers.sathya2024_systems import DAY, PAPER_FREEDOMS, STAND_INS, load, systems
 
@@ -95,11 +95,6 @@ def claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""Robots of example-robot-data: {STAND_INS}. Counts are from position, velocity and
 force to acceleration and contact forces. The paper's bars are not given as numbers."""
 
@@ -108,13 +103,8 @@ def plot(rows: list[Row], path: Path) -> None:
     """Bars a system, on a log scale."""
     drawn, axes = figure(1, 1, (9, 3.6))
     names = [str(row["system"]) for row in rows]
-    for i, route in enumerate(ROUTES):
-        places = [j + 0.2 * (i - 1.5) for j in range(len(names))]
-        label = "constrainedABA" if route == "cABA" else f"prox{route}"
-        values = [number(row, route) for row in rows]
-        axes.bar(places, values, 0.2, color=PALETTE[i], label=label)
-    axes.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
-    axes.set(yscale="log", ylabel="operations, three iterations")
-    axes.grid(alpha=0.3, axis="y")
-    axes.legend(fontsize=8)
+    labels = {route: f"prox{route}" for route in ROUTES} | {"cABA": "constrainedABA"}
+    series = {labels[route]: [number(row, route) for row in rows] for route in ROUTES}
+    bars(axes, names, series, "operations, three iterations", turned=30)
+    axes.set_yscale("log")
     save(drawn, path)

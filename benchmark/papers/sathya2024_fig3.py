@@ -154,11 +154,6 @@ def _scaling(rows: list[Row]) -> list[Claim]:
     ]
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""Chains with a weld at their end; trees of branches of three links that split in two,
 with every leaf held at a point. Programs of more than {TIMED:,} operations are not timed, and long
 programs of proxLTL and proxLTLs are counted with one iteration only. The paper times C++ loops;

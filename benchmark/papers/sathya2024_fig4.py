@@ -88,11 +88,6 @@ def claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""Talos welded at both soles and one hand, with two points of the same arm held as well:
 24 rows on an arm that cannot move (38 freedoms; 50 in the paper). mu = {MU:g}. The residual is the
 part of the wanted accelerations that the rows miss."""

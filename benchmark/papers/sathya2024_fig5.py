@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmark.papers.internals import DELASSUS, delassus_kernel
-from benchmark.papers.plots import PALETTE, figure, save
+from benchmark.papers.plots import bars, figure, save
 from benchmark.papers.results import Claim, Row, Scope, judge, number
 from benchmark.papers.sathya2024_systems import DAY, PAPER_FREEDOMS, STAND_INS, load, systems
 
@@ -118,11 +118,6 @@ def claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""``(J H^-1 J' + I/mu)^-1``. cABA is cABA-OSIM, cABA-f its product with one vector
 (cABA-OSIMf: the matrix is not assembled). PV is PV-OSIMr and a dense inverse of it, PV-f the
 product by PV-OSIMf, which factors the rows of each limb, EFPA the extended force propagators and a
@@ -133,15 +128,10 @@ def plot(rows: list[Row], path: Path) -> None:
     """Bars a system, on a log scale."""
     drawn, axes = figure(1, 1, (9, 3.6))
     names = [str(row["system"]) for row in rows]
-    for i, route in enumerate(DELASSUS):
-        places = [j + 0.14 * (i - 2.5) for j in range(len(names))]
-        label = {
-            "cABA-f": "cABA-OSIMf", "PV": "PV-OSIMr", "PV-f": "PV-OSIMf", "EFPA": "EFPA",
-        }.get(route, f"{route}-OSIM")  # fmt: skip
-        values = [number(row, route) for row in rows]
-        axes.bar(places, values, 0.14, color=PALETTE[i], label=label)
-    axes.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
-    axes.set(yscale="log", ylabel="operations")
-    axes.grid(alpha=0.3, axis="y")
-    axes.legend(fontsize=8)
+    labels = {route: f"{route}-OSIM" for route in DELASSUS} | {
+        "cABA-f": "cABA-OSIMf", "PV": "PV-OSIMr", "PV-f": "PV-OSIMf", "EFPA": "EFPA",
+    }  # fmt: skip
+    series = {labels[route]: [number(row, route) for row in rows] for route in DELASSUS}
+    bars(axes, names, series, "operations", turned=30)
+    axes.set_yscale("log")
     save(drawn, path)

@@ -173,11 +173,6 @@ WHY = {
 }
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""Thread-CPU medians of calls from Python that take turns: ratios count, not microseconds.
 Robots: {STAND_INS}. Programs of more than {TIMED:,} instructions are not timed. The paper lists
 Atlas SR - F6^2 T3^5 twice; its first row is taken for F6^2."""
@@ -195,7 +190,6 @@ def plot(rows: list[Row], path: Path) -> None:
             ],
             "paper": [number(r, f"{other}_paper_us") / number(r, "cABA_paper_us") for r in rows],
         }
-        bars(panel, names, series, f"time of prox{other} over constrainedABA")
-        panel.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize=7)
+        bars(panel, names, series, f"time of prox{other} over constrainedABA", turned=35)
         panel.axhline(1.0, color="black", lw=0.8)
     save(drawn, path)

@@ -89,11 +89,6 @@ def claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
-def text(rows: list[Row]) -> str:
-    """How it was done."""
-    return TEXT
-
-
 TEXT = f"""Measured as Table II. The paper's column cABA is compared with our cABA-OSIM, its
 column LTL-inv with LTDL factors of the mass matrix followed by a dense inverse. Robots:
 {STAND_INS}. Programs of more than {TIMED:,} instructions are not timed. LTL on the larger systems
@@ -109,7 +104,6 @@ def plot(rows: list[Row], path: Path) -> None:
         "ours": [number(r, "LTL_us") / number(r, "cABA_us") for r in rows],
         "paper": [number(r, "LTL_paper_us") / number(r, "cABA_paper_us") for r in rows],
     }
-    bars(axes, names, series, "time of LTL and inverse over cABA-OSIM")
-    axes.set_xticks(range(len(names)), names, rotation=25, ha="right", fontsize=8)
+    bars(axes, names, series, "time of LTL and inverse over cABA-OSIM", turned=25)
     axes.axhline(1.0, color="black", lw=0.8)
     save(drawn, path)

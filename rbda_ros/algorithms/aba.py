@@ -72,8 +72,6 @@ def articulated_inertias(
     """The part of the inward pass that depends on the position alone.
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
         added: what to add to the inertia (6n x 6n) of some clusters.
         loops: loops to eliminate.
     """
@@ -131,7 +129,6 @@ def forward_dynamics(
     """The acceleration ydd (ny) that the generalized force tau on y gives.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
         yd: (ny) independent velocity [rad/s, m/s].
         tau: (ny) generalized force [N m, N].
@@ -181,8 +178,6 @@ def carry_inward(
     """u_k (ny) of every cluster: force along y that remains to accelerate it.
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
         articulated: what `articulated_inertias` gives.
         c: (6n) bias acceleration at the joints of each cluster.
         pA: (6n) bias force on each cluster; zero where it is missing.

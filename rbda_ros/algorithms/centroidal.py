@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from rbda_ros.algorithms.composites import Composite, Place, bodies_inward, composites
+from rbda_ros.algorithms.composites import bodies_inward, composites
 from rbda_ros.algorithms.kinematics import world_poses
 from rbda_ros.algorithms.loop_motion import spanning_motion
 from rbda_ros.algorithms.motion import (
@@ -30,7 +30,6 @@ def center_of_mass(tree: ClusterTree, q: Matrix) -> Matrix:
     """c (3), the centre of mass of all that moves, in the world [m].
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
     """
     return _center(tree, cluster_joints(tree, q))
@@ -40,17 +39,15 @@ def center_of_mass_jacobian(tree: ClusterTree, q: Matrix) -> Matrix:
     """J_c (3 x ny) with ``dc/dt = J_c yd``.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
     """
-    return ca.densify(_momentum_matrix(tree, cluster_joints(tree, q))[:3, :]) / _mass(tree)
+    return ca.densify(centroidal_momentum_matrix(tree, q)[:3, :]) / _mass(tree)
 
 
 def center_of_mass_bias_acceleration(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
     """``J_c-dot yd`` (3): acceleration of the centre of mass at ydd = 0 [m/s^2].
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
     """
@@ -61,17 +58,29 @@ def centroidal_momentum_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
     """A (6 x ny) with momentum ``[l; k] = A yd``, k about the centre of mass (Orin 2013, Eq. 1).
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
     """
-    return _momentum_matrix(tree, cluster_joints(tree, q))
+    joints = cluster_joints(tree, q)
+    found, total = composites(tree, joints)
+    c = ca.densify(total.h) / _mass(tree)
+    R, p = world_poses(tree, joints)
+    columns: list[Matrix] = [ca.DM(6, 0)]
+    for k, node in enumerate(tree.clusters):
+        of_cluster: Matrix = ca.DM(6, node.ny)
+        for i, _, SG, _ in bodies_inward(tree, joints, k):
+            # Momentum that unit velocities give to the composite, whose origin is at a lever.
+            taken = found[k, i].forces(ca.vertcat(ca.DM(3, node.ny), SG))
+            R_i, lever = R[node.numbers[i]], p[node.numbers[i]] - c
+            n, l = R_i @ taken[:3, :], R_i @ taken[3:, :]
+            of_cluster += ca.vertcat(l, n + ca.skew(lever) @ l)
+        columns.append(of_cluster)
+    return ca.horzcat(*columns)
 
 
 def centroidal_momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
     """[l; k] (6): linear momentum, and angular momentum about the centre of mass.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
     """
@@ -85,7 +94,6 @@ def centroidal_momentum_rate(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matr
     """``A ydd + A-dot yd`` (6): the force and the moment that the motion takes in all.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         ydd: (ny) independent acceleration.
@@ -118,30 +126,6 @@ def _about_center(wrench: Matrix, c: Matrix) -> Matrix:
     return ca.vertcat(f, n - ca.cross(c, f))
 
 
-def _momentum_matrix(tree: ClusterTree, joints: list[ClusterJoint]) -> Matrix:
-    """A (6 x ny): momentum of all carried bodies for unit velocities of the coordinates."""
-    found, total = composites(tree, joints)
-    c = ca.densify(total.h) / _mass(tree)
-    R, p = world_poses(tree, joints)
-    columns: list[Matrix] = [ca.DM(6, 0)]
-    for k, node in enumerate(tree.clusters):
-        of_cluster: Matrix = ca.DM(6, node.ny)
-        for i, _, SG, _ in bodies_inward(tree, joints, k):
-            number = node.numbers[i]
-            of_cluster += _given(found, (k, i), SG, R[number], p[number] - c)
-        columns.append(of_cluster)
-    return ca.horzcat(*columns)
-
-
-def _given(
-    found: dict[Place, Composite], place: Place, SG: Matrix, R: Matrix, lever: Matrix
-) -> Matrix:
-    """Momentum (6 x ny) that motions SG (6 x ny) give to a composite whose origin is at a lever."""
-    taken = found[place].forces(ca.vertcat(ca.DM(3, SG.columns()), SG))
-    n, l = R @ taken[:3, :], R @ taken[3:, :]
-    return ca.vertcat(l, n + ca.skew(lever) @ l)
-
-
 def energy(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
     """Kinetic energy ``yd' H yd / 2``, and potential energy of gravity and of springs [J].
 
@@ -149,7 +133,6 @@ def energy(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
     gravity is zero where the centre of mass of all that moves is at the world's origin.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
     """
@@ -182,7 +165,6 @@ def momentum(tree: ClusterTree, q: Matrix, yd: Matrix) -> tuple[Matrix, Matrix]:
     for the twist of a floating base as for coordinates. Hdot is along the motion, ``qd = G yd``.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position symbols, on the constraint manifold.
         yd: (ny) independent velocity [rad/s, m/s].
     """

@@ -24,7 +24,6 @@ def closure(
     Where a loop may have changed its branch, one of its rows is off by one: not closed.
 
     Args:
-        tree: the cluster tree.
         known: position of the known coordinates; in each loop as many as y has there. Their joints
             have one coordinate.
         guess: (nq) spanning position to start from.

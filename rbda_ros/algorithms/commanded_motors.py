@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 import casadi as ca
 
+from rbda_ros.algorithms.contact_rows import largest
 from rbda_ros.algorithms.feedforward import closed_position, health_of
 from rbda_ros.algorithms.loop_motion import (
     completed_velocity,
@@ -63,7 +63,6 @@ def commanded_motors(
     springs and dampers, ``tau = e + K (q - q_measured) + D (qd - qd_measured)`` on every joint.
 
     Args:
-        tree: the cluster tree.
         position: of the commanded coordinates [rad, m].
         velocity: (ny) of the commanded coordinates [rad/s, m/s].
         effort: (nv) commanded, on every joint [N m, N].
@@ -85,7 +84,8 @@ def commanded_motors(
     yd, as_commanded = independent_velocity(tree, q, velocity, choice.velocities)
     qd, _ = spanning_motion(tree, q, yd, ca.DM(tree.ny, 1))
 
-    entries = {coordinate: entry for entry, coordinate in scalar_joints(tree)}
+    velocities, scalar = tree.coordinates.velocities, tree.coordinates.scalar_positions
+    entries = {velocities[name].start: entry for name, entry in scalar.items()}
     spanning = ca.SX(tree.nv, 1)
     if "commanded" in choice.efforts:
         spanning += effort
@@ -107,17 +107,5 @@ def commanded_motors(
     )
     given = ca.vertcat(position, velocity, *([effort] if "commanded" in choice.efforts else []))
     health = health_of(tree, q, guess, doubt, given, as_commanded, efforts, limit)
-    health = health._replace(missed=_largest(missed), force=_largest(tau))
+    health = health._replace(missed=largest([missed]), force=largest([tau]))
     return missed, motors, q, ca.vertcat(*health)
-
-
-def scalar_joints(tree: ClusterTree) -> list[tuple[int, int]]:
-    """Entry of q and velocity coordinate of every joint of one coordinate."""
-    layout = tree.coordinates
-    return [
-        (entry, layout.velocities[name].start) for name, entry in layout.scalar_positions.items()
-    ]
-
-
-def _largest(values: Matrix) -> Matrix:
-    return reduce(ca.fmax, ca.vertsplit(ca.fabs(values)), ca.SX(0.0))

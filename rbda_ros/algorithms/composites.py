@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 
+from rbda_ros.algorithms.motion import Clustered
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Matrix, Transform, constant, mirrored, turned
@@ -104,6 +106,22 @@ def single_body(inertia: Matrix, w: Matrix) -> Composite:
     return Composite(inertia[3, 3], h, I, cross(2 * w, h), ca.skew(w) @ (-2 * second_moment))
 
 
+def single_bodies(
+    tree: ClusterTree, w: Mapping[Place, Matrix] | None = None
+) -> dict[Place, Composite]:
+    """Every body alone, turning with its w (3); None at rest."""
+    return {
+        (k, i): single_body(constant(body.inertia), AT_REST if w is None else w[k, i])
+        for k, node in enumerate(tree.clusters)
+        for i, body in enumerate(node.bodies)
+    }
+
+
+def angular_velocities(tree: ClusterTree, v: Clustered) -> dict[Place, Matrix]:
+    """w (3) of every body, from velocities as of `motion`."""
+    return {(k, i): v_i[:3] for k in tree.outward() for i, v_i in enumerate(ca.vertsplit(v[k], 6))}
+
+
 def bodies_inward(
     tree: ClusterTree, joints: list[ClusterJoint], k: int
 ) -> list[tuple[int, Transform, Matrix, Place | None]]:
@@ -130,16 +148,10 @@ def composites(
     """Every body with all that it carries, and the whole robot about the origin of the world.
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
         w: (3) angular velocity of every body; None at rest.
         U: (3) as `Composite.carried` takes it, of every body; None at rest.
     """
-    found: dict[Place | None, Composite] = {
-        (k, i): single_body(constant(body.inertia), AT_REST if w is None else w[k, i])
-        for k, node in enumerate(tree.clusters)
-        for i, body in enumerate(node.bodies)
-    }
+    found: dict[Any, Composite] = {**single_bodies(tree, w)}
     at_base = ca.DM(6, 6) if tree.base_inertia is None else constant(tree.base_inertia)
     found[None] = single_body(at_base, AT_REST)
     for k in tree.inward():
@@ -150,7 +162,7 @@ def composites(
                 carried = found[k, i].carried(X.joined(), U[k, i])
             found[before] = found[before] + carried
     total = found.pop(None)
-    return {place: each for place, each in found.items() if place is not None}, total
+    return found, total
 
 
 def carried_forms(forms: Matrix, X: Transform, U: Matrix) -> Matrix:

@@ -21,6 +21,7 @@ import casadi as ca
 from rbda_ros.algorithms.composites import (
     Composite,
     Place,
+    angular_velocities,
     bodies_inward,
     carried_forms,
     composites,
@@ -42,20 +43,19 @@ def coriolis_matrix(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
     """C (ny x ny): ``C yd`` is the bias force without gravity and springs.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position symbols, on the constraint manifold.
         yd: (ny) independent velocity.
     """
     # Outward pass: motion of every body, and the rate of what its joint can do.
     joints = cluster_joints(tree, q, yd)
     v = velocities(tree, joints)
-    w, U = _angular_velocities(tree, v), _origin_velocities(tree, joints, v)
+    w, U = angular_velocities(tree, v), _origin_velocities(tree, joints, v)
     q_rate = tree.position_rate(q, ca.vertcat(ca.DM(0, 1), *(joint.qd for joint in joints)))
-    motions = {
-        (k, i): _motions_on_top(SG, SG_rate, w[k, i])
-        for k, joint in enumerate(joints)
-        for i, (SG, SG_rate) in enumerate(_blocks(joint.SG, _rate(joint.SG, q, q_rate)))
-    }
+    motions: dict[Place, Matrix] = {}
+    for k, joint in enumerate(joints):
+        rates = ca.vertsplit(_rate(joint.SG, q, q_rate), 6)
+        for i, (SG, SG_rate) in enumerate(zip(ca.vertsplit(joint.SG, 6), rates, strict=True)):
+            motions[k, i] = _motions_on_top(SG, SG_rate, w[k, i])
 
     # Inward pass: composites, and the entries of each cluster with those that carry it.
     found, _ = composites(tree, joints, w, U)
@@ -113,14 +113,6 @@ def _rate(A: Matrix, q: Matrix, q_rate: Matrix) -> Matrix:
     if isinstance(A, ca.DM) or A.is_constant():
         return ca.DM(*A.shape)
     return ca.jtimes(A, q, q_rate)
-
-
-def _blocks(A: Matrix, B: Matrix) -> Iterator[tuple[Matrix, Matrix]]:
-    return zip(ca.vertsplit(A, 6), ca.vertsplit(B, 6), strict=True)
-
-
-def _angular_velocities(tree: ClusterTree, v: Clustered) -> dict[Place, Matrix]:
-    return {(k, i): v_i[:3] for k in tree.outward() for i, v_i in enumerate(ca.vertsplit(v[k], 6))}
 
 
 def _origin_velocities(

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from rbda_ros.algorithms.composites import AT_REST, Place, bodies_inward, single_body
+from rbda_ros.algorithms.composites import AT_REST, Place, bodies_inward, single_bodies
 from rbda_ros.algorithms.motion import armature_inertia, cluster_joints
 from rbda_ros.cluster_tree.cluster_joint import ClusterJoint
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix, constant, mirrored
+from rbda_ros.spatial import Matrix, mirrored
 
 READ_BEYOND = 3
 """Numbers behind these rows that `engine/ltl_factorization.c` reads, as it reads four at a time."""
@@ -25,7 +25,6 @@ def mass_matrix(tree: ClusterTree, q: Matrix) -> Matrix:
     Blocks of clusters on different branches are zero by structure.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
     """
     return composite_inertia(tree, cluster_joints(tree, q))
@@ -37,17 +36,11 @@ def composite_inertia(
     """H(y) (ny x ny) of a tree whose cluster joints are there already.
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
         added: what to add to the inertia (6n x 6n) of some clusters, body by body: symmetric, and
             not that of a rigid body (Sathya 2024, Eq. 24).
     """
     more = _of_bodies(added or {})
-    Ic = {
-        (k, i): single_body(constant(body.inertia), AT_REST)
-        for k, node in enumerate(tree.clusters)
-        for i, body in enumerate(node.bodies)
-    }
+    Ic = single_bodies(tree)
     inward = [bodies_inward(tree, joints, k) for k in range(len(joints))]
     blocks: dict[tuple[int, int], Matrix] = {}
     for k in tree.inward():
@@ -81,7 +74,6 @@ def mass_matrix_rows(tree: ClusterTree, q: Matrix) -> Matrix:
     """The entries of H that are not zero by structure, on its diagonal and below, row by row.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
     """
     H = mass_matrix(tree, q)
@@ -117,7 +109,6 @@ def mass_matrix_factor(tree: ClusterTree, q: Matrix) -> Matrix:
     Kinematic Trees" (2005), on the coordinates of the clusters.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
     """
     return branch_factor(tree, mass_matrix(tree, q))
@@ -130,7 +121,6 @@ def mass_matrix_inverse(tree: ClusterTree, q: Matrix) -> Matrix:
     division for each coordinate.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
     """
     H, above = mass_matrix(tree, q), _coordinates_above(tree)

@@ -18,7 +18,14 @@ from dataclasses import dataclass, replace
 
 import casadi as ca
 
-from rbda_ros.algorithms.composites import Composite, carried_forms, single_body
+from rbda_ros.algorithms.composites import (
+    Composite,
+    Place,
+    angular_velocities,
+    bodies_inward,
+    carried_forms,
+    single_bodies,
+)
 from rbda_ros.algorithms.joint_changes import JointChange, LoopChange, joint_changes, loop_change
 from rbda_ros.algorithms.loop_motion import spanning_motion, spring_force
 from rbda_ros.algorithms.motion import (
@@ -32,7 +39,7 @@ from rbda_ros.algorithms.rnea import body_forces, inverse_dynamics
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.spanning_tree import ranges
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix, constant
+from rbda_ros.spatial import Matrix, Transform, constant
 
 
 def inverse_dynamics_derivatives(
@@ -41,7 +48,6 @@ def inverse_dynamics_derivatives(
     """``d tau / d y`` and ``d tau / d yd`` (ny x ny each); ``d tau / d ydd`` is H.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         ydd: (ny) independent acceleration.
@@ -56,28 +62,23 @@ def inverse_dynamics_derivatives(
     a = accelerations(tree, joints, v, ydd, gravity(tree))
     qdd = [loop.G @ ydd_k + loop.g for loop, ydd_k in zip(loops, ydds, strict=True)]
     changes = joint_changes(tree, joints, (v, a), q, qdd)
+    inward = [bodies_inward(tree, joints, k) for k in range(len(joints))]
     velocity = [joint.qd for joint in joints]
-    parts = zip(tree.clusters, changes, loops, velocity, strict=True)
+    parts = zip(tree.clusters, inward, changes, loops, velocity, strict=True)
     clusters = [_Cluster(*each) for each in parts]
 
     # Inward pass: composites, forces, and the entries of each cluster with those that carry it.
     entries = _Entries(tree, clusters)
-    f = {k: ca.vertsplit(f_k, 6) for k, f_k in body_forces(tree, v, a).items()}
-    composites = {
-        k: [
-            single_body(constant(body.inertia), v_i[:3])
-            for body, v_i in zip(node.bodies, ca.vertsplit(v[k], 6), strict=True)
-        ]
-        for k, node in enumerate(tree.clusters)
-    }
+    forces = body_forces(tree, v, a)
+    f = {(k, i): f_i for k in tree.outward() for i, f_i in enumerate(ca.vertsplit(forces[k], 6))}
+    composites = single_bodies(tree, angular_velocities(tree, v))
     for k in tree.inward():
-        cluster = clusters[k]
-        for i, joint, (of, parent) in cluster.inward(k):
-            if of is not None:
-                moved = composites[k][i].carried(joint.X, joint.U)
-                composites[of][parent] = composites[of][parent] + moved
-                f[of][parent] = f[of][parent] + joint.X.T @ f[k][i]
-        entries.fill(k, composites[k], f[k], qdd[k])
+        for i, X, _, before in inward[k]:
+            if before is not None:
+                moved = composites[k, i].carried(X, changes[k][i].U)
+                composites[before] = composites[before] + moved
+                f[before] = f[before] + X.T @ f[k, i]
+        entries.fill(k, composites, f, qdd[k])
     if tree.springs is not None:
         entries.by_y += _of_springs(tree, q, [loop.G for loop in loops])
     return entries.by_y, entries.by_yd
@@ -93,23 +94,13 @@ def _of_springs(tree: ClusterTree, q: Matrix, G: list[Matrix]) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class _Cluster:
-    """A cluster, its tree joints, what its coordinates change of them, and its velocity (nv)."""
+    """A cluster, its bodies inward, what its coordinates change, and its velocity (nv)."""
 
     node: ClusterNode
+    inward: list[tuple[int, Transform, Matrix, Place | None]]
     joints: list[JointChange]
     loop: LoopChange
     qd: Matrix
-
-    def inward(self, k: int) -> Iterator[tuple[int, JointChange, tuple[int | None, int]]]:
-        """Its bodies from the tips to its base: joint, and cluster and place of the body before.
-
-        Args:
-            k: its own number.
-        """
-        for i in reversed(range(len(self.joints))):
-            inside, output = self.node.inside[i], self.node.output[i]
-            before = (k, inside) if inside is not None else (self.node.parent, output or 0)
-            yield i, self.joints[i], before
 
     def across(self, rates: Matrix) -> Matrix:
         """Spanning rates (nv x n) as rates across tree joints."""
@@ -149,7 +140,6 @@ class _Entries:
     """Both matrices, while they are filled.
 
     Args:
-        tree: the cluster tree.
         clusters: its clusters.
     """
 
@@ -158,36 +148,39 @@ class _Entries:
         self.places = [slice(r.start, r.stop) for r in ranges(node.ny for node in tree.clusters)]
         self.by_y, self.by_yd = ca.SX(tree.ny, tree.ny), ca.SX(tree.ny, tree.ny)
 
-    def fill(self, k: int, composites: list[Composite], f: list[Matrix], qdd: Matrix) -> None:
+    def fill(
+        self, k: int, composites: dict[Place, Composite], f: dict[Place, Matrix], qdd: Matrix
+    ) -> None:
         """The entries of cluster k with itself and with those that carry it, nearest first.
 
         Args:
             k: the cluster.
-            composites: of its bodies.
-            f: (6) force on each of its bodies and all that these carry.
-            qdd: (nv) its spanning acceleration.
+            composites: of every body that is done.
+            f: (6) force on each of these, and on all that it carries.
+            qdd: (nv) spanning acceleration of the cluster.
         """
         own = self.clusters[k]
-        self._add(k, k, *_of_loops(own, f, qdd))
+        self._add(k, k, *_of_loops(own, [f[k, i] for i in range(len(own.joints))], qdd))
         # On each body: forces that changes of y and yd take, and forms of forces along y.
         ny = own.node.ny
         nothing = ca.DM(6, 2 * ny), ca.DM(9, ny)
-        arriving: dict[tuple[int | None, int], tuple[Matrix, Matrix]] = {}
+        arriving: dict[Place | None, tuple[Matrix, Matrix]] = {}
         for l in self._supporting(k):
-            for i, joint, before in self.clusters[l].inward(l):
+            for i, X, _, before in self.clusters[l].inward:
                 if l != k and (l, i) not in arriving:
                     continue
+                joint = self.clusters[l].joints[i]
                 F, forms = arriving.get((l, i), nothing)
                 self._add_forms(k, l, i, forms)
                 if l == k:
-                    F = F + _taken(own, i, composites[i])
-                    forms = forms + own.along(i, composites[i].forms(joint.S).T).T
+                    F = F + _taken(own, i, composites[k, i])
+                    forms = forms + own.along(i, composites[k, i].forms(joint.S).T).T
                 self._add_forces(l, k, i, F)
                 if l == k:
-                    F = F + ca.horzcat(joint.turned_forces(f[i]) @ own.moved(i), ca.DM(6, ny))
+                    F = F + ca.horzcat(joint.turned_forces(f[k, i]) @ own.moved(i), ca.DM(6, ny))
                 others = arriving.get(before, nothing)
-                carried = carried_forms(forms, joint.X, joint.U)
-                arriving[before] = others[0] + joint.X.T @ F, others[1] + carried
+                carried = carried_forms(forms, X, joint.U)
+                arriving[before] = others[0] + X.T @ F, others[1] + carried
 
     def _supporting(self, k: int | None) -> Iterator[int]:
         """A cluster and those that carry it, nearest first."""

@@ -86,7 +86,6 @@ def feedforward(
     each can act alone.
 
     Args:
-        tree: the cluster tree.
         position: of the measured coordinates [rad, m].
         velocity: (ny) of the measured coordinates [rad/s, m/s].
         acceleration: (ny) of the coordinates it is given for [rad/s^2, m/s^2].

@@ -19,7 +19,6 @@ def friction_force(tree: ClusterTree, q: Matrix, yd: Matrix) -> Matrix:
     rotor's friction counts on its own side of the gear.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity [rad/s, m/s].
     """

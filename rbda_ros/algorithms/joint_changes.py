@@ -27,7 +27,7 @@ from rbda_ros.cluster_tree.cluster_joint import ClusterJoint, ClusterNode
 from rbda_ros.cluster_tree.loops import Loop
 from rbda_ros.cluster_tree.spanning_tree import Body
 from rbda_ros.cluster_tree.tree import ClusterTree
-from rbda_ros.spatial import Matrix, Transform, cross_force
+from rbda_ros.spatial import Matrix, cross_force
 
 cross = ca.cross
 
@@ -37,7 +37,6 @@ class JointChange:
     """A tree joint, and motions on top (9 x nv, see `composites`) that its coordinates give.
 
     Attributes:
-        X: from the body before to the body on the joint.
         U: (3) velocity of the body's origin relative to that of the body before, in the axes of
             that one, twice.
         S: (6 x nv) axes.
@@ -46,7 +45,6 @@ class JointChange:
         S_by_position: (6 x nv) change of S, for each coordinate; none where S is constant.
     """
 
-    X: Transform
     U: Matrix
     S: Matrix
     rates: slice
@@ -76,8 +74,6 @@ def joint_changes(
     """For each cluster those of its tree joints.
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
         motion: velocities and accelerations of its bodies.
         q: (nq) spanning position.
         qdd: (nv) spanning acceleration of each cluster.
@@ -136,7 +132,6 @@ def _joint(
         da = 2 * cross(w, d) + cross(turn, d) + cross(s, slide) + own.acceleration_by_velocity[c]
         by_velocity.append(ca.vertcat(s, dalpha, da))
     return JointChange(
-        X=X,
         U=cross(2 * v[:3], p) + 2 * (R @ slide),
         S=S,
         rates=rates,

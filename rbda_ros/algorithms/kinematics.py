@@ -64,16 +64,19 @@ def pose(
     return R, p_body + R_body @ constant(at.frame.p), R_body
 
 
-def frame_pose(tree: ClusterTree, q: Matrix, at: BodyFrame) -> tuple[Matrix, Matrix]:
-    """Rotation (3x3, frame axes to world axes) and origin (3) of a frame in the world [m].
+def frame_pose(tree: ClusterTree, q: Matrix, at: BodyFrame) -> Matrix:
+    """Pose (4 x 4) of a frame in the world: its axes and its origin [m] in world axes.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         at: the frame.
     """
     R, p, _ = pose(tree, cluster_joints(tree, q), at)
-    return R, p
+    return _homogeneous(R, p)
+
+
+def _homogeneous(R: Matrix, p: Matrix) -> Matrix:
+    return ca.vertcat(ca.horzcat(R, p), ca.DM([[0.0, 0.0, 0.0, 1.0]]))
 
 
 def body_poses(tree: ClusterTree, q: Matrix) -> tuple[Matrix, Matrix]:
@@ -82,7 +85,6 @@ def body_poses(tree: ClusterTree, q: Matrix) -> tuple[Matrix, Matrix]:
     Body frames to the world, in regular numbering. Any q will do, also one off the loops.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position.
     """
     R, p = world_poses(tree, cluster_joints(tree, q))
@@ -141,7 +143,6 @@ def frame_velocity(tree: ClusterTree, q: Matrix, yd: Matrix, at: BodyFrame) -> M
     """``J yd`` (6): velocity of the frame's origin, then angular velocity.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         at: the frame.
@@ -162,7 +163,6 @@ def frame_acceleration(
     """``J ydd + J-dot yd`` (6): acceleration of the frame's origin, then angular.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         ydd: (ny) independent acceleration.
@@ -190,14 +190,12 @@ def frame_poses(tree: ClusterTree, q: Matrix) -> Matrix:
     """Poses (4n x 4, one below the other) of all links in the world, in the order of the links.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position.
     """
     R, p = world_poses(tree, cluster_joints(tree, q))
     poses: list[Matrix] = [ca.DM(0, 4)]
     for place in tree.spanning.links.values():
         of_body = R[place.body]
-        at = p[place.body] + of_body @ constant(place.frame.p)
-        last = ca.DM([[0.0, 0.0, 0.0, 1.0]])
-        poses.append(ca.vertcat(ca.horzcat(of_body @ constant(place.frame.R), at), last))
+        origin = p[place.body] + of_body @ constant(place.frame.p)
+        poses.append(_homogeneous(of_body @ constant(place.frame.R), origin))
     return ca.vertcat(*poses)

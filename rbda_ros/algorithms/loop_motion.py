@@ -25,7 +25,6 @@ def loop_state(tree: ClusterTree, q: Matrix) -> tuple[Matrix, Matrix]:
     """How far q is off the constraint manifold, and how near to a singularity.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position.
 
     Returns:
@@ -54,7 +53,6 @@ def loop_health(tree: ClusterTree, q: Matrix, guess: Matrix) -> Matrix:
     """How far a position that was found by closing loops can be trusted.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position.
         guess: (nq) where the search for it began.
 
@@ -76,7 +74,6 @@ def generalized_force(tree: ClusterTree, q: Matrix, spanning_tau: Matrix) -> Mat
     """The force ``G' tau`` (ny) on y that forces tau (nv) on all joints amount to (line 2).
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         spanning_tau: (nv) forces on the tree joints [N m, N].
     """
@@ -97,7 +94,6 @@ def spanning_motion(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> tu
     """Spanning velocity ``G yd`` and acceleration ``G ydd + g`` (3), both (nv).
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         ydd: (ny) independent acceleration.
@@ -127,7 +123,6 @@ def independent_velocity(
     is part of that.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         known: (ny) velocity of x.
         coordinates: which spanning velocities are x, ascending; in each cluster as many as y.
@@ -152,7 +147,6 @@ def independent_acceleration(
     As `independent_velocity`, with ``qdd = G_x xdd + g_x`` (3).
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         known: (ny) acceleration of x.
@@ -161,15 +155,13 @@ def independent_acceleration(
     Returns:
         ydd; and how well x determines the others, as for `independent_velocity`.
     """
-    acceleration, conditioning = [ca.DM(0, 1)], [ca.DM(0, 1)]
+    accelerated, conditioning = independent_velocity(tree, q, known, coordinates)  # G_x xdd
+    bias = [ca.DM(0, 1)]
     parts = zip(_by_cluster(tree, q, known, coordinates), tree.split_independent(yd), strict=True)
-    for (node, q_k, xdd_k, chosen), yd_k in parts:
-        qd_k = node.velocity_map(q_k) @ yd_k
-        qdd_k = node.velocity_map(q_k, chosen) @ xdd_k + node.bias(q_k, qd_k, chosen)
-        acceleration.append(qdd_k[list(node.independent)])
-        if node.loop is not None and not node.loop.constant:
-            conditioning.append(node.loop.conditioning(q_k, chosen, node.home))
-    return ca.vertcat(*acceleration), ca.vertcat(*conditioning)
+    for (node, q_k, _, chosen), yd_k in parts:
+        g_x = node.bias(q_k, node.velocity_map(q_k) @ yd_k, chosen)
+        bias.append(g_x[list(node.independent)])
+    return accelerated + ca.vertcat(*bias), conditioning
 
 
 def _by_cluster(
@@ -191,7 +183,6 @@ def velocity_map(tree: ClusterTree, q: Matrix) -> Matrix:
     """G (nv x ny), with ``qd = G yd`` (3).
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
     """
     parts = zip(tree.clusters, tree.split_positions(q), strict=True)
@@ -204,7 +195,6 @@ def completed_velocity(
     """The velocity (nv) of every joint from some that determine it: ``qd = G_x xd`` (3).
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         known: (ny) velocity of x.
         coordinates: which spanning velocities are x, ascending; in each cluster as many as y.
@@ -222,7 +212,6 @@ def converted_efforts(
     with ``W' efforts = tau``, where W are the rows of G of these coordinates.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         tau: (ny) generalized force [N m, N].
         coordinates: spanning velocity coordinates that efforts act on, ascending.
@@ -249,14 +238,13 @@ def actuator_efforts(tree: ClusterTree, q: Matrix, tau: Matrix) -> Matrix:
     ``W' efforts = tau``. Where actuators are redundant the smallest efforts are returned.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         tau: (ny) generalized force [N m, N].
     """
-    efforts = []
+    efforts = [ca.DM(0, 1)]
     parts = zip(tree.clusters, tree.split_positions(q), tree.split_independent(tau), strict=True)
     for node, q_k, tau_k in parts:
         if node.actuated:
             W = node.velocity_map(q_k)[list(node.actuated), :]
             efforts.append(minimum_norm_efforts(W, node.driven, tau_k))
-    return ca.vertcat(ca.DM(0, 1), *efforts)
+    return ca.vertcat(*efforts)

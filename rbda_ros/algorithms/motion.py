@@ -27,7 +27,6 @@ def cluster_joints(tree: ClusterTree, q: Matrix, yd: Matrix | None = None) -> li
     """Evaluate every cluster joint (Chignoli 2024, Algorithm 1, lines 3 to 13).
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity; None for zero.
     """
@@ -45,7 +44,8 @@ def velocities(tree: ClusterTree, joints: list[ClusterJoint]) -> Clustered:
     for k in tree.outward():
         joint = joints[k]
         moved = joint.J @ (joint.E @ v[tree.clusters[k].parent] + joint.S_qd)  # (38)
-        v[k] = ca.vertcat(*(_angular(part) for part in ca.vertsplit(moved, 6)))
+        parts = ca.vertsplit(moved, 6)
+        v[k] = ca.vertcat(*(ca.vertcat(part[:3], ca.DM(3, 1)) for part in parts))
     return v
 
 
@@ -63,8 +63,6 @@ def accelerations(
     """a_k (6n) of every cluster (39): angular, and of the origin, in body frames.
 
     Args:
-        tree: the cluster tree.
-        joints: its cluster joints.
         v: velocities.
         ydd: (ny) independent acceleration.
         base: (6) acceleration of the fixed base; -a_g stands for gravity.
@@ -129,8 +127,11 @@ def inertial_force(inertia: Matrix, v: Matrix, a: Matrix) -> Matrix:
 
 def bias_at_joints(tree: ClusterTree, joints: list[ClusterJoint], v: Clustered, k: int) -> Matrix:
     """c (6n) at the tree joints of cluster k: what they accelerate at ydd = 0 (19)."""
-    turning = _centripetal(tree, joints, v, k)
-    carried = (X @ part for X, part in zip(joints[k].J.X_up, turning, strict=True))
+    node, carried = tree.clusters[k], []
+    for i, X in enumerate(joints[k].J.X_up):
+        w = vector_before(node, i, ca.vertsplit(v[k], 6), v[node.parent])[:3]
+        _, p = X.pose()
+        carried.append(X @ ca.vertcat(ca.DM(3, 1), ca.cross(w, ca.cross(w, p))))
     return _across_joints(joints, v, k) + ca.vertcat(*carried)
 
 
@@ -146,19 +147,6 @@ def _across_joints(joints: list[ClusterJoint], v: Clustered, k: int) -> Matrix:
     return joint.S @ joint.g + joint.ring_S_qd + ca.vertcat(*products)
 
 
-def _centripetal(
-    tree: ClusterTree, joints: list[ClusterJoint], v: Clustered, k: int
-) -> list[Matrix]:
-    """``[0; w x (w x p)]`` for each body, of the body before it and in that body's frame."""
-    terms = []
-    for i, X in enumerate(joints[k].J.X_up):
-        node = tree.clusters[k]
-        w = vector_before(node, i, ca.vertsplit(v[k], 6), v[node.parent])[:3]
-        _, p = X.pose()
-        terms.append(ca.vertcat(ca.DM(3, 1), ca.cross(w, ca.cross(w, p))))
-    return terms
-
-
 def vector_before(node: ClusterNode, i: int, inside: Sequence[Matrix], outside: Matrix) -> Matrix:
     """The part (6) of the body before body i: of those in the cluster, or of the parent's."""
     if (parent := node.inside[i]) is not None:
@@ -166,10 +154,6 @@ def vector_before(node: ClusterNode, i: int, inside: Sequence[Matrix], outside: 
     position = node.output[i]
     assert position is not None  # a body's parent is in its cluster or in the parent cluster
     return outside[6 * position : 6 * position + 6]
-
-
-def _angular(v: Matrix) -> Matrix:
-    return ca.vertcat(v[:3], ca.DM(3, 1))
 
 
 def gravity(tree: ClusterTree) -> Matrix:

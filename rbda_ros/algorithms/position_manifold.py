@@ -29,7 +29,6 @@ def integrate(tree: ClusterTree, q: Matrix, yd: Matrix, dt: Matrix) -> Matrix:
     Loops are satisfied to first order.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold.
         yd: (ny) independent velocity.
         dt: time [s].
@@ -52,7 +51,6 @@ def difference(tree: ClusterTree, q: Matrix, q1: Matrix) -> Matrix:
     """The spanning velocity (nv) that leads from q to q1 in unit time.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position.
         q1: (nq) another; its quaternions need not be normalized.
     """

@@ -37,7 +37,6 @@ def regressor(tree: ClusterTree, q: Matrix, yd: Matrix, ydd: Matrix) -> Matrix:
     stiffness, and pretension where there is some, of each spring.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
         yd: (ny) independent velocity [rad/s, m/s].
         ydd: (ny) independent acceleration [rad/s^2, m/s^2].

@@ -29,7 +29,6 @@ def inverse_dynamics(
     and linkage included; no friction.
 
     Args:
-        tree: the cluster tree.
         q: (nq) spanning position, on the constraint manifold [rad, m].
         yd: (ny) independent velocity [rad/s, m/s].
         ydd: (ny) independent acceleration [rad/s^2, m/s^2].

@@ -106,7 +106,7 @@ def simulation_stage(tree: ClusterTree, *given: Any) -> tuple[Matrix, ...]:
     qd, force, drag = joint_forces(tree, joints, choice, q, slip, efforts, stepping)
     tau = on_independent(tree, joints, force)
     ydd = shorter(
-        forward_dynamics(tree, q, yd, tau, *(each.T for each in wrenches), drag=drag),
+        forward_dynamics(tree, q, yd, tau, *wrenches, drag=drag),
         by_factor(tree, q, joints, tau, drag, wrenches)[1],
     )
     shift, delta = shift + stepping[0] * ydd, delta + stepping[0] * ydd
@@ -150,7 +150,7 @@ def by_factor(
     v, still = velocities(tree, joints), ca.DM(tree.ny, 1)
     f = body_forces(tree, v, accelerations(tree, joints, v, still, gravity(tree)))
     for k in tree.outward():
-        f[k] = f[k] - external_forces(tree, k, wrenches[0].T if wrenches else None)
+        f[k] = f[k] - external_forces(tree, k, wrenches[0] if wrenches else None)
     tau = tau - along_y(tree, joints, f) - armature_forces(tree, joints, still)
     tau = tau if tree.springs is None else tau - spring_force(tree, q)
     L = branch_factor(tree, composite_inertia(tree, joints))

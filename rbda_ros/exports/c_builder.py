@@ -16,9 +16,9 @@ import numpy as np
 from rbda_ros.errors import InputError
 from rbda_ros.kernels.export import comment, literal
 from rbda_ros.kernels.plan import Plan, make_plan
-from rbda_ros.kernels.program import Program, UnsupportedOperationError, read_program
+from rbda_ros.kernels.program import Program, read_program
 from rbda_ros.kernels.registry import REGISTRY
-from rbda_ros.kernels.trace import Load, trace_function
+from rbda_ros.kernels.trace import Load
 from rbda_ros.robot.joint_choices import Measured
 from rbda_ros.robot.robot import Robot
 
@@ -233,11 +233,8 @@ class Builder:
 
     def program(self, name: str, *options: Hashable) -> Program:
         """The program of a kernel; where inertia matters, with the payload as its last input."""
-        if self.load is None or not REGISTRY[name].sees_inertia:
-            return straight_program(self.robot, name, *options)
-        loops = self.robot._kernels.open_loops if REGISTRY[name].by_loop_forces else None
-        traced = trace_function(self.robot.tree, name, *options, loops=loops, load=self.load)
-        return read_program(traced)
+        load = self.load if REGISTRY[name].sees_inertia else None
+        return read_program(self.robot._kernels.function(name, *options, load=load))
 
     def function(
         self,
@@ -303,16 +300,6 @@ class Memory:
         self._used += size
         self._builder.memory = max(self._builder.memory, self._used)
         return name
-
-
-def straight_program(robot: Robot, name: str, *options: Hashable) -> Program:
-    """The program of a kernel, also where Python evaluates it column by column."""
-    kernels = robot._kernels
-    try:
-        return kernels.get(name, *options).program
-    except UnsupportedOperationError:
-        loops = kernels.open_loops if REGISTRY[name].by_loop_forces else None
-        return read_program(trace_function(robot.tree, name, *options, loops=loops))
 
 
 _FUNCTIONS = (

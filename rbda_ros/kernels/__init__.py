@@ -3,5 +3,6 @@
 Lives here: the registry of what can be traced, the cache of a robot's kernels, the emitters for
 one state, for batches and for C.
 Comes in: `algorithms`.
-Used from outside: `cache.KernelCache`, `registry.KERNELS`, `kernel.Kernel`, `export.export_c`.
+Used from outside: `cache.KernelCache`, `registry.KERNELS`, `kernel.Kernel`, and of exports
+`export.function_source`.
 """

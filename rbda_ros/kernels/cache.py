@@ -20,7 +20,7 @@ from rbda_ros.kernels.fingerprint import fingerprint, versions
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.kernels.methods import Methods, choose_methods
 from rbda_ros.kernels.registry import REGISTRY
-from rbda_ros.kernels.trace import trace, trace_check, trace_function
+from rbda_ros.kernels.trace import Load, trace, trace_check, trace_function
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -150,12 +150,14 @@ class KernelCache:
             return self._unloaded.get(name, *options)
         return self._optional.get_or_make((name, *options), lambda: self._trace(name, *options))
 
-    def function(self, name: str, *options: Hashable) -> ca.Function:
-        """The program of a kernel, as one straight line, however long the robot is."""
-        if not is_long(self.tree, name):
+    def function(self, name: str, *options: Hashable, load: Load | None = None) -> ca.Function:
+        """The program of a kernel, as one straight line, however long the robot is.
+
+        A load is as for `trace_function`.
+        """
+        if load is None and not is_long(self.tree, name):
             return self.get(name, *options).function
-        loops = self.open_loops if REGISTRY[name].by_loop_forces else None
-        return trace_function(self.tree, name, *options, loops=loops)
+        return trace_function(self.tree, name, *options, loops=self._loops_of(name), load=load)
 
     def traced(self, name: str, *options: Hashable) -> Kernel | None:
         """The kernel with these options if it is traced; None without waiting for it."""
@@ -193,6 +195,9 @@ class KernelCache:
         names = self.loop_methods.by_forces
         return open_loops(self.tree, names) if names else None
 
+    def _loops_of(self, name: str) -> OpenLoops | None:
+        return self.open_loops if REGISTRY[name].by_loop_forces else None
+
     def _trace_plain(self, name: str) -> Kernel:
         with self._tracing:
             if name not in self._plain:
@@ -203,7 +208,7 @@ class KernelCache:
             return self._plain[name]
 
     def _trace(self, name: str, *options: Any) -> Kernel:
-        loops = self.open_loops if REGISTRY[name].by_loop_forces else None
+        loops = self._loops_of(name)
         check = self._check if self.tree.has_loops and REGISTRY[name].inputs[0] == "q" else None
         trusted = self._machine_code_error is None and disk_cache.in_use()
         if is_long(self.tree, name) or not trusted:

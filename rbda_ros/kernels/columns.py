@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import casadi as ca
 import numpy as np
@@ -22,7 +22,7 @@ from rbda_ros.algorithms.derivatives import inverse_dynamics_along
 from rbda_ros.algorithms.rnea import mass_matrix_times
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.engine import core
-from rbda_ros.kernels.kernel import Kernel, _Arguments
+from rbda_ros.kernels.kernel import Kernel, float_vectors
 from rbda_ros.kernels.program import Program, UnsupportedOperationError
 from rbda_ros.spatial import Array, Matrix
 
@@ -76,10 +76,6 @@ def _inverse(H: Array) -> Array:
         return np.full_like(H, np.nan)
 
 
-def _as_it_is(A: Array) -> Array:
-    return A
-
-
 MATRICES = {
     "mass_matrix": ByColumns(("q",), mass_matrix_times, lambda d: 18 * d.sum(), _symmetric),
     "mass_matrix_rows": ByColumns(
@@ -92,7 +88,7 @@ MATRICES = {
         ("q",), mass_matrix_times, lambda d: (18 * d + 2 * d * d + d * len(d)).sum(), _inverse
     ),
     "inverse_dynamics_derivatives": ByColumns(
-        ("q", "yd", "ydd"), inverse_dynamics_along, lambda d: 200 * d.sum(), _as_it_is
+        ("q", "yd", "ydd"), inverse_dynamics_along, lambda d: 200 * d.sum(), np.asarray
     ),
 }
 
@@ -133,31 +129,20 @@ class ColumnKernel(Kernel):
     """
 
     def __init__(self, name: str, times: ca.Function, chosen: Array | None = None) -> None:
-        self._name, self._times, self._retrace = name, Kernel(times), None
+        self._times, self._retrace = Kernel(times), None
+        self._may_compile = self._times._may_compile
+        self._machine = self._batch_machine = self._times._batch_machine
         self._chosen = chosen
         *given, (_, self._columns) = self._times.input_sizes.items()
-        self._inputs = dict(given)
-        inputs = tuple(map(np.zeros, self._inputs.values()))
+        self.name, self.input_sizes = name, dict(given)
+        entries = self._columns**2 if chosen is None else len(chosen)
+        self.output_sizes = dict.fromkeys(self._times.output_sizes, entries)
+        inputs = tuple(map(np.zeros, self.input_sizes.values()))
         outputs = tuple(map(np.zeros, self.output_sizes.values()))
-        evaluate = _Columns(self._times, MATRICES[name].finish, chosen, inputs, outputs)
-        arguments = _Arguments(name, tuple(given))
+        finish = MATRICES[name].finish
+        evaluate = partial(_evaluate, self._times, finish, chosen, inputs, outputs)
+        arguments = partial(float_vectors, name, self.input_sizes)
         self.native = self.call = core.Kernel(inputs, outputs, evaluate, _ignore, arguments)
-
-    @property
-    def name(self) -> str:
-        """The name of the algorithm."""
-        return self._name
-
-    @property
-    def input_sizes(self) -> dict[str, int]:
-        """Names of the inputs, and how many numbers each has."""
-        return self._inputs
-
-    @property
-    def output_sizes(self) -> dict[str, int]:
-        """Names of the outputs, and how many numbers each has."""
-        entries = self._columns**2 if self._chosen is None else len(self._chosen)
-        return dict.fromkeys(self._times.output_sizes, entries)
 
     @property
     def instructions(self) -> int:
@@ -177,68 +162,38 @@ class ColumnKernel(Kernel):
         )
 
     @property
-    def compiled(self) -> bool:
-        """Whether machine code evaluates the columns."""
-        return self._times._batch_machine.value is not None
-
-    @property
-    def error(self) -> Exception | None:
-        """Why there will be no machine code; None if there is, or may be."""
-        return self._times._batch_machine.error
-
-    @property
     def address(self) -> int | None:
         """There is no C function."""
         return None
 
-    def compile(self, *, batch: bool = False) -> bool:
-        """Wait for machine code; whether it is there."""
-        return self._times._may_compile and self._times._batch_machine.wait() is not None
-
-    def request(self, *, batch: bool = False) -> None:
-        """Have it compiled in the background."""
-        if self._times._may_compile:
-            self._times._batch_machine.request()
-
     def interpret(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """As `call`, by the virtual machine."""
-        times = Kernel(self._times._function, compiled=False)
+        times = Kernel(self._times.function, compiled=False)
+        given = float_vectors(self.name, self.input_sizes, *inputs)
         outputs = tuple(map(np.zeros, self.output_sizes.values()))
-        arguments = _Arguments(self.name, tuple(self._inputs.items()))
-        evaluate = _Columns(
-            times, MATRICES[self.name].finish, self._chosen, arguments(*inputs), outputs
-        )
-        evaluate()
+        _evaluate(times, MATRICES[self.name].finish, self._chosen, given, outputs)
         return outputs
 
     def disable_machine_code(self, why: Exception) -> None:
         """Use the machine code no more."""
+        self._may_compile = False
         self._times.disable_machine_code(why)
 
 
-class _Columns:
-    """Evaluates inputs into matrices (ny * ny), or chosen entries, by a batch of unit vectors."""
-
-    def __init__(
-        self,
-        times: Kernel,
-        finish: Callable[[Array], Array],
-        chosen: Array | None,
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
-    ) -> None:
-        self._times, self._finish, self._chosen = times, finish, chosen
-        self._inputs, self._outputs = inputs, outputs
-        self._unit_vectors = np.eye([*times.input_sizes.values()][-1])
-
-    def __call__(self) -> None:
-        """Evaluate."""
-        columns = len(self._unit_vectors)
-        repeated = (np.broadcast_to(x, (columns, len(x))) for x in self._inputs)
-        products = self._times.batch(*repeated, self._unit_vectors)
-        for output, each in zip(self._outputs, products, strict=True):
-            entries = self._finish(each.T).ravel()
-            output[:] = entries if self._chosen is None else entries[self._chosen]
+def _evaluate(
+    times: Kernel,
+    finish: Callable[[Array], Array],
+    chosen: Array | None,
+    inputs: Sequence[Array],
+    outputs: Sequence[Array],
+) -> None:
+    """Evaluate inputs into matrices (ny * ny), or chosen entries, by a batch of unit vectors."""
+    unit_vectors = np.eye([*times.input_sizes.values()][-1])
+    repeated = (np.broadcast_to(x, (len(unit_vectors), len(x))) for x in inputs)
+    products = times.batch(*repeated, unit_vectors)
+    for output, each in zip(outputs, products, strict=True):
+        entries = finish(each.T).ravel()
+        output[:] = entries if chosen is None else entries[chosen]
 
 
 def _ignore(states: int) -> None:

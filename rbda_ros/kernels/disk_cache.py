@@ -54,14 +54,49 @@ def load_or_make(key: str, make: Callable[[], Stored]) -> Stored:
 def load(key: str) -> Stored | None:
     """Entry stored under a key; None where there is none, or none that can be trusted."""
     place = _place()
-    return None if place is None else _read(place, key)
+    if place is None:
+        return None
+    path = place.path(key)
+    try:
+        content = _content(path, WRITTEN_BY_OTHERS)
+    except OSError:
+        return None
+    if content is None or not hmac.compare_digest(
+        content[:HMAC_BYTES], place.mac(key, content[HMAC_BYTES:])
+    ):
+        _log.warning("%s is damaged, or not ours: it is made anew", path)
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # it was used
+    head, blobs = content[HMAC_BYTES:].split(b"\n", 1)
+    facts = json.loads(head)
+    found, start = [], 0
+    for size in facts.pop("sizes"):
+        found.append(blobs[start : start + size])
+        start += size
+    return facts, found
 
 
 def store(key: str, facts: dict[str, Any], blobs: Sequence[bytes]) -> None:
-    """Store facts and blobs under a key, in place of what is there."""
+    """Store facts and blobs under a key, in place of what is there: whole, or not at all."""
     place = _place()
-    if place is not None:
-        _write(place, key, facts, blobs)
+    if place is None:
+        return
+    head = json.dumps(facts | {"sizes": [len(blob) for blob in blobs]}).encode()
+    body = head + b"\n" + b"".join(blobs)
+    path = place.path(key)
+    try:
+        handle, name = tempfile.mkstemp(dir=place.folder, suffix=".new")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(place.mac(key, body) + body)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+        _bound(place.folder, len(body) + HMAC_BYTES)
+    except OSError as error:
+        _log.debug("%s is not written: %s", path, error)
 
 
 def in_use() -> bool:
@@ -74,6 +109,10 @@ class _Place(NamedTuple):
 
     folder: Path
     secret: bytes
+
+    def path(self, key: str) -> Path:
+        """The file of a key."""
+        return self.folder / f"{key}{ENDING}"
 
     def mac(self, key: str, body: bytes) -> bytes:
         """HMAC of a file's name and content: a file is valid under its own name alone."""
@@ -175,47 +214,6 @@ def _is_ours(status: os.stat_result, forbidden: int) -> bool:
     return own and not status.st_mode & forbidden
 
 
-def _read(place: _Place, key: str) -> Stored | None:
-    path = place.folder / f"{key}{ENDING}"
-    try:
-        content = _content(path, WRITTEN_BY_OTHERS)
-    except OSError:
-        return None
-    if content is None or not hmac.compare_digest(
-        content[:HMAC_BYTES], place.mac(key, content[HMAC_BYTES:])
-    ):
-        _log.warning("%s is damaged, or not ours: it is made anew", path)
-        return None
-    with contextlib.suppress(OSError):
-        os.utime(path)  # it was used
-    head, blobs = content[HMAC_BYTES:].split(b"\n", 1)
-    facts = json.loads(head)
-    found, start = [], 0
-    for size in facts.pop("sizes"):
-        found.append(blobs[start : start + size])
-        start += size
-    return facts, found
-
-
-def _write(place: _Place, key: str, facts: dict[str, Any], blobs: Sequence[bytes]) -> None:
-    """Put a file there at once, whole; or not at all."""
-    head = json.dumps(facts | {"sizes": [len(blob) for blob in blobs]}).encode()
-    body = head + b"\n" + b"".join(blobs)
-    path = place.folder / f"{key}{ENDING}"
-    try:
-        handle, name = tempfile.mkstemp(dir=place.folder, suffix=".new")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(place.mac(key, body) + body)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
-        _bound(place.folder, len(body) + HMAC_BYTES)
-    except OSError as error:
-        _log.debug("%s is not written: %s", path, error)
-
-
 _unscanned: dict[Path, int] = {}
 """Bytes that this process may still write to a folder before it looks at all of its files."""
 
@@ -224,7 +222,7 @@ def _bound(folder: Path, written: int) -> None:
     """Remove files that were used least recently, and what an interrupted process left.
 
     Looking at every file of a full folder takes longer than writing one. Another look follows when
-    this process has written a quarter of the room that the last one found: other processes write
+    this process has written a quarter of the space that the last one found: other processes write
     too.
     """
     _unscanned[folder] = _unscanned.get(folder, 0) - written

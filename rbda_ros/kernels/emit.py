@@ -41,7 +41,6 @@ def _angles(plan: Plan, lanes: Lanes, together: int) -> str:
 
     wide = Lanes(together)
     padded = padded_count(plan.angles, together)
-    pair = f"{{ {wide.type}, {wide.type} }}"
     for start in range(0, len(plan.angles), together):
         vector = literal(0.0, wide)
         for k, angle in enumerate(plan.angles[start : start + together]):
@@ -50,9 +49,9 @@ def _angles(plan: Plan, lanes: Lanes, together: int) -> str:
                 vector = x
             else:
                 vector = writer.name(f"insertelement {wide.type} {vector}, double {x}, i64 {k}")
-        both = writer.name(f"call {pair} @sincos({wide.type} {vector})")
+        both = writer.name(f"call {wide.pair} @sincos({wide.type} {vector})")
         for part, slot in enumerate((start, padded + start)):
-            half = writer.name(f"extractvalue {pair} {both}, {part}")
+            half = writer.name(f"extractvalue {wide.pair} {both}, {part}")
             where = writer.name(f"getelementptr double, ptr %w, i64 {slot}")
             writer.lines.append(f"  store {wide.type} {half}, ptr {where}, align 8")
     return writer.module("angles", wide)
@@ -97,10 +96,10 @@ def entry(plan: Plan, sizes: Mapping[str, int], counter: bool = False) -> str:
             are fetched in every call.
     """
     program = plan.program
-    ports, loads = loaded_ports(program)
+    given_ports = ports(program)
     constants = ", ".join(f"double {literal(value)}" for value in plan.constants or (0.0,))
     size = max(len(plan.constants), 1)
-    given = ", ".join([*ports, "ptr @constants", "ptr %w"])
+    given = ", ".join([*given_ports, "ptr @constants", "ptr %w"])
     others = list(sizes)[1:]
     fetch = [f"  call void @fetch(ptr @{other}, i64 {sizes[other] // LINE})" for other in others]
     calls = [f"  call void @{function}({given})" for function in sizes]
@@ -127,16 +126,12 @@ def entry(plan: Plan, sizes: Mapping[str, int], counter: bool = False) -> str:
             f"@constants = internal constant [{size} x double] [{constants}], align 64",
             *(declaration(program, function) for function in sizes),
             *declared,
-            f"define void @evaluate({', '.join(ports)}) nounwind {{",
+            f"define void @evaluate({', '.join(given_ports)}) nounwind {{",
             f"  %w = alloca [{max(plan.work, 1)} x double], align 64",
             *calls,
             "  ret void",
             "}",
-            "define void @evaluate_ports(ptr %ports) nounwind {",
-            *loads,
-            f"  call void @evaluate({', '.join(ports)})",
-            "  ret void",
-            "}",
+            *through_ports(program, "evaluate"),
         ]
     )
 
@@ -161,13 +156,23 @@ done:
 }}"""
 
 
-def loaded_ports(program: Program) -> tuple[list[str], list[str]]:
-    """Pointers to inputs, then outputs, and the lines that load them from the array ``%ports``."""
-    ports = [f"ptr %i{i}" for i in range(len(program.inputs))]
-    ports += [f"ptr %o{i}" for i in range(len(program.outputs))]
+def ports(program: Program) -> list[str]:
+    """Pointers to inputs, then outputs."""
+    inputs, outputs = range(len(program.inputs)), range(len(program.outputs))
+    return [*(f"ptr %i{i}" for i in inputs), *(f"ptr %o{i}" for i in outputs)]
+
+
+def through_ports(program: Program, function: str, *others: str) -> list[str]:
+    """``function_ports``: calls a function with ports from an array, and with other arguments."""
     loads = []
-    for i, port in enumerate(ports):
+    for i, port in enumerate(ports(program)):
         name = port.removeprefix("ptr ")
         loads.append(f"  {name}.at = getelementptr ptr, ptr %ports, i64 {i}")
         loads.append(f"  {name} = load ptr, ptr {name}.at")
-    return ports, loads
+    return [
+        f"define void @{function}_ports({', '.join(['ptr %ports', *others])}) nounwind {{",
+        *loads,
+        f"  call void @{function}({', '.join([*ports(program), *others])})",
+        "  ret void",
+        "}",
+    ]

@@ -62,7 +62,7 @@ def make_tiling(plan: Plan, lanes: Lanes) -> Tiling:
         ),
         work=end,
         size=size,
-        tiles=max(1, min(MAX_TILES, CACHE // (8 * lanes.count * max(size, 1)))),
+        tiles=max(1, min(MAX_TILES, CACHE // (lanes.bytes * max(size, 1)))),
         scratch=max((port.size for port in plan.program.outputs), default=0),
     )
 
@@ -110,42 +110,39 @@ def _batch(
     `tiling.vectors` vectors.
     """
     program, W = replace(plan.program, outputs=plan.program.outputs[:outputs]), lanes.count
-    ir = [f"define void @{name}({parameters(program)}, i64 %n) nounwind {lanes.attributes} {{"]
-    ir.append("entry:")
-    ir.append(f"  %scratch = getelementptr {lanes.type}, ptr %w, i64 {tiling.size * tiling.tiles}")
-    ir.append("  %last = sub i64 %n, 1")
-    ir.append("  %some = icmp sgt i64 %n, 0")
-    ir.append("  br i1 %some, label %block, label %end")
-    ir.append("block:")
-    ir.append("  %row = phi i64 [ 0, %entry ], [ %nextrow, %next ]")
-    ir.append("  %left = sub i64 %n, %row")
-    ir.append(f"  %full = add i64 %left, {W - 1}")
-    ir.append(f"  %many = udiv i64 %full, {W}")
-    ir.append(f"  %tiles = call i64 @llvm.umin.i64(i64 %many, i64 {tiling.tiles})")
-
     steps = {"gather": _transposed(program, lanes, tiling, "gather")}
-    for function in functions:
-        steps[function] = _call(lanes, tiling, function)
+    steps |= {function: _call(lanes, tiling, function) for function in functions}
     steps["scatter"] = _transposed(program, lanes, tiling, "scatter")
-    before = "block"
-    for step, body in steps.items():
-        ir.extend(_over_tiles(lanes, tiling, step, before, body))
+    body, before = [], "block"
+    for step, lines in steps.items():
+        body += _over_tiles(lanes, tiling, step, before, lines)
         before = f"{step}.done"
-    ir.append("  br label %next")
-    ir.append("next:")
-    ir.append(f"  %nextrow = add i64 %row, {W * tiling.tiles}")
-    ir.append("  %more = icmp slt i64 %nextrow, %n")
-    ir.append("  br i1 %more, label %block, label %end")
-    ir.append("end:")
-    ir.append("  ret void")
-    ir.append("}")
-    ports, loads = emit.loaded_ports(program)
-    ir.append(f"define void @{name}_ports(ptr %ports, ptr %k, ptr %w, i64 %n) nounwind {{")
-    ir.extend(loads)
-    ir.append(f"  call void @{name}({', '.join([*ports, 'ptr %k', 'ptr %w', 'i64 %n'])})")
-    ir.append("  ret void")
-    ir.append("}")
-    return "\n".join(ir)
+    return "\n".join(
+        [
+            f"define void @{name}({parameters(program)}, i64 %n) nounwind {lanes.attributes} {{",
+            "entry:",
+            f"  %scratch = getelementptr {lanes.type}, ptr %w, i64 {tiling.size * tiling.tiles}",
+            "  %last = sub i64 %n, 1",
+            "  %some = icmp sgt i64 %n, 0",
+            "  br i1 %some, label %block, label %end",
+            "block:",
+            "  %row = phi i64 [ 0, %entry ], [ %nextrow, %next ]",
+            "  %left = sub i64 %n, %row",
+            f"  %full = add i64 %left, {W - 1}",
+            f"  %many = udiv i64 %full, {W}",
+            f"  %tiles = call i64 @llvm.umin.i64(i64 %many, i64 {tiling.tiles})",
+            *body,
+            "  br label %next",
+            "next:",
+            f"  %nextrow = add i64 %row, {W * tiling.tiles}",
+            "  %more = icmp slt i64 %nextrow, %n",
+            "  br i1 %more, label %block, label %end",
+            "end:",
+            "  ret void",
+            "}",
+            *emit.through_ports(program, name, "ptr %k", "ptr %w", "i64 %n"),
+        ]
+    )
 
 
 def _over_tiles(
@@ -251,7 +248,7 @@ def _gathered(lanes: Lanes, loop: str) -> list[str]:
             f"  %{loop}.v{k} = insertelement {T} {vector}, double %{loop}.x{k}, i64 {k}",
         ]
         vector = f"%{loop}.v{k}"
-    return [*lines, f"  store {T} {vector}, ptr %{loop}.at, align {8 * lanes.count}"]
+    return [*lines, f"  store {T} {vector}, ptr %{loop}.at, align {lanes.bytes}"]
 
 
 def _scattered(lanes: Lanes, loop: str, output: int) -> list[str]:
@@ -273,7 +270,7 @@ def _loaded(lanes: Lanes, loop: str, output: int, entry: str, vector: str) -> li
         f"  {vector}.k = getelementptr i32, ptr @places{output}, i64 {entry}",
         f"  {vector}.place = load i32, ptr {vector}.k",
         f"  {vector}.at = getelementptr {lanes.type}, ptr %{loop}.tile, i32 {vector}.place",
-        f"  {vector} = load {lanes.type}, ptr {vector}.at, align {8 * lanes.count}",
+        f"  {vector} = load {lanes.type}, ptr {vector}.at, align {lanes.bytes}",
     ]
 
 

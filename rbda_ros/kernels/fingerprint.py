@@ -15,7 +15,7 @@ import numpy as np
 Known = dict[int, tuple[Any, bytes]]
 """Values by their identity, which is theirs as long as they are held here, and their hashes."""
 SCALARS = frozenset({type(None), bool, int, float, complex, str, bytes, range})
-ROOMS = ("spatial.py", "description", "cluster_tree", "algorithms", "kernels")
+SOURCES = ("spatial.py", "description", "cluster_tree", "algorithms", "kernels")
 """Files of this package that determine programs and their machine code."""
 
 
@@ -39,8 +39,8 @@ def versions() -> str:
     import llvmlite  # not before it is needed: without the cache, it may be missing
 
     root = Path(__file__).parents[1]
-    paths = [path for room in ROOMS for path in sorted((root / room).rglob("*.py"))]
-    paths.append(root / ROOMS[0])
+    paths = [path for source in SOURCES for path in sorted((root / source).rglob("*.py"))]
+    paths.append(root / SOURCES[0])
     sources = [hashlib.sha256(path.read_bytes()).digest() for path in paths]
     return fingerprint(sources, [module.__version__ for module in (ca, llvmlite, np)])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -41,12 +41,17 @@ class Kernel:
             this process.
 
     Attributes:
+        name: of the algorithm.
+        function: the program as a CasADi function of flat vectors.
+        input_sizes, output_sizes: names of inputs and outputs, and how many numbers each has.
         native: the kernel as the engine has it, `rbda_ros.engine.core.Kernel`.
         call: ``call(*inputs) -> outputs`` at one state: a vector per input; new arrays returned.
     """
 
     native: Any
     call: Callable[..., tuple[Array, ...]]
+    _machine: Lazy[Any]
+    _batch_machine: Lazy[BatchCode]
 
     def __init__(
         self,
@@ -56,55 +61,40 @@ class Kernel:
         check: Callable[[], ca.Function] | None = None,
         retrace: Callable[[], ca.Function] | None = None,
     ) -> None:
-        self._function = function
+        self.name, self.function = str(function.name()), function
+        self.input_sizes = {
+            function.name_in(i): int(function.numel_in(i)) for i in range(function.n_in())
+        }
+        self.output_sizes = {
+            function.name_out(i): int(function.numel_out(i)) for i in range(function.n_out())
+        }
         self._retrace = retrace
         self._may_compile = compiled and os.environ.get("RBDA_ROS_COMPILE", "1") != "0"
-        buffers = _Buffers(function)
-        interpret, want_batch = _Interpret(buffers), _WantBatch()
-        self._interpret = interpret
-        arguments = _Arguments(function.name(), tuple(self.input_sizes.items()))
-        native = core.Kernel(buffers.inputs, buffers.outputs, interpret, want_batch, arguments)
-        self.native = self.call = native
-        self._machine: Lazy[MachineCode] = Lazy(function.name(), lambda: _compile(function, native))
-        self._batch_machine: Lazy[BatchCode] = Lazy(
-            f"{function.name()} for batches",
+        self._machine = Lazy(self.name, lambda: _compile(function, native))
+        self._batch_machine = Lazy(
+            f"{self.name} for batches",
             lambda: _compile_batch(function, None if check is None else check(), native),
         )
-        if self._may_compile:
-            interpret.machine = weakref.ref(self._machine)
-            want_batch.machine = weakref.ref(self._batch_machine)
+        self._buffers = _Buffers(function)
+        interpret = partial(_interpret, self._buffers, self._requested(self._machine))
+        want_batch = partial(_want_batch, self._requested(self._batch_machine))
+        arguments = partial(float_vectors, self.name, self.input_sizes)
+        inputs, outputs = self._buffers.inputs, self._buffers.outputs
+        native = core.Kernel(inputs, outputs, interpret, want_batch, arguments)
+        self.native = self.call = native
 
-    @property
-    def name(self) -> str:
-        """The name of the algorithm."""
-        return str(self._function.name())
-
-    @property
-    def function(self) -> ca.Function:
-        """The program as a CasADi function of flat vectors."""
-        return self._function
-
-    @cached_property
-    def input_sizes(self) -> dict[str, int]:
-        """Names of the inputs, and how many numbers each has."""
-        function = self._function
-        return {function.name_in(i): int(function.numel_in(i)) for i in range(function.n_in())}
-
-    @cached_property
-    def output_sizes(self) -> dict[str, int]:
-        """Names of the outputs, and how many numbers each has."""
-        function = self._function
-        return {function.name_out(i): int(function.numel_out(i)) for i in range(function.n_out())}
+    def _requested(self, machine: Lazy[Any]) -> Requested:
+        return weakref.ref(machine) if self._may_compile else _nothing
 
     @property
     def instructions(self) -> int:
         """Length of the program, in CasADi's count."""
-        return int(self._function.n_instructions())
+        return int(self.function.n_instructions())
 
     @cached_property
     def program(self) -> Program:
         """The program itself, e.g. to write it in another language."""
-        return read_program(self._function)
+        return read_program(self.function)
 
     @property
     def compiled(self) -> bool:
@@ -132,10 +122,12 @@ class Kernel:
 
     def interpret(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """As `call`, by the virtual machine."""
-        arguments = _Arguments(self.name, tuple(self.input_sizes.items()))
-        buffers = _Buffers(self._function)
-        for buffer, given in zip(buffers.inputs, arguments(*inputs), strict=True):
-            buffer[:] = given
+        buffers, given = (
+            _Buffers(self.function),
+            float_vectors(self.name, self.input_sizes, *inputs),
+        )
+        for buffer, array in zip(buffers.inputs, given, strict=True):
+            buffer[:] = array
         buffers.evaluate()
         return buffers.outputs
 
@@ -152,10 +144,10 @@ class Kernel:
         """
         if self._retrace is None:
             return True
-        stored, self._function = self._function, self._retrace()
-        self._interpret.use(self._function)
+        stored, self.function = self.function, self._retrace()
+        self._buffers.use(self.function)
         self._retrace = None
-        return bool(stored.serialize() == self._function.serialize())
+        return bool(stored.serialize() == self.function.serialize())
 
     def disable_machine_code(self, why: Exception) -> None:
         """Use the machine code no more: from here on the virtual machine evaluates."""
@@ -215,84 +207,62 @@ class BoundCall:
 
 
 class _Buffers:
-    """Arrays, new or given, bound to one evaluation context of a CasADi function."""
+    """Arrays that a CasADi function reads and writes in an evaluation context of its own."""
 
-    def __init__(self, function: ca.Function, arrays: Sequence[Array] = ()) -> None:
-        inputs, outputs = function.n_in(), function.n_out()
-        if not arrays:
-            sizes = [function.numel_in(i) for i in range(inputs)]
-            arrays = [np.zeros(n) for n in sizes + [function.numel_out(i) for i in range(outputs)]]
-        self.inputs, self.outputs = tuple(arrays[:inputs]), tuple(arrays[inputs:])
+    def __init__(self, function: ca.Function) -> None:
+        self.inputs = tuple(np.zeros(function.numel_in(i)) for i in range(function.n_in()))
+        self.outputs = tuple(np.zeros(function.numel_out(i)) for i in range(function.n_out()))
+        self.use(function)
+
+    def use(self, function: ca.Function) -> None:
+        """Evaluate by this function from here on."""
         # CasADi keeps no reference to the buffer that `evaluate` works on: we do.
         buffer, evaluate = function.buffer()
         for i, array in enumerate(self.inputs):
             buffer.set_arg(i, memoryview(array))
         for i, array in enumerate(self.outputs):
             buffer.set_res(i, memoryview(array))
-        self._kept = buffer, function
 
-        def evaluate_kept(kept: object = self._kept) -> None:
+        def evaluate_kept(kept: object = (buffer, function)) -> None:
             evaluate()
 
         self.evaluate: Callable[[], None] = evaluate_kept
 
 
-# The engine's kernel has these. They must not refer to it, nor to a kernel: it is not collected.
+# What the engine's kernel calls. It must not refer to that kernel, nor to a `Kernel`: it is not
+# collected.
+
+Requested = Callable[[], Lazy[Any] | None]
+"""Gives machine code as long as its kernel lives; None afterwards, or if it may not be compiled."""
 
 
-class _Interpret:
-    """Evaluates by CasADi, and asks for machine code."""
-
-    def __init__(self, buffers: _Buffers) -> None:
-        self._arrays = *buffers.inputs, *buffers.outputs
-        self._evaluate = buffers.evaluate
-        self.machine: Callable[[], Lazy[Any] | None] = _nothing
-
-    def use(self, function: ca.Function) -> None:
-        """Evaluate the same arrays by another function from here on."""
-        self._evaluate = _Buffers(function, self._arrays).evaluate
-
-    def __call__(self) -> None:
-        """Evaluate the buffers."""
-        machine = self.machine()
-        if machine is not None:
-            machine.request()
-        self._evaluate()
+def _interpret(buffers: _Buffers, machine: Requested) -> None:
+    """Evaluate by CasADi, and ask for machine code."""
+    wanted = machine()
+    if wanted is not None:
+        wanted.request()
+    buffers.evaluate()
 
 
-class _WantBatch:
-    """Asks for machine code for batches; of many states, waits for it."""
-
-    def __init__(self) -> None:
-        self.machine: Callable[[], Lazy[Any] | None] = _nothing
-
-    def __call__(self, states: int) -> None:
-        """A batch of so many states is about to be evaluated."""
-        machine = self.machine()
-        if machine is None:
-            return
-        if states >= COMPILE_PAYS:
-            machine.wait()
-        else:
-            machine.request()
+def _want_batch(machine: Requested, states: int) -> None:
+    """Ask for machine code for a batch of so many states; for many of them, wait for it."""
+    wanted = machine()
+    if wanted is not None:
+        (wanted.wait if states >= COMPILE_PAYS else wanted.request)()
 
 
-class _Arguments:
-    """Turns whatever converts to float vectors into these, and explains what does not."""
+def float_vectors(name: str, sizes: dict[str, int], *given: Any) -> tuple[Array, ...]:
+    """Whatever converts to float vectors of the inputs' sizes as these, contiguous.
 
-    def __init__(self, name: str, sizes: Sequence[tuple[str, int]]) -> None:
-        self._name, self._sizes = name, dict(sizes)
-
-    def __call__(self, *given: Any) -> tuple[Array, ...]:
-        """Contiguous float vectors of the inputs' sizes."""
-        _check_count(self._name, self._sizes, given)
-        arrays = tuple(np.require(array, np.float64, ["C", "A", "E"]) for array in given)
-        for (name, size), original in zip(self._sizes.items(), given, strict=True):
-            if np.shape(original) != (size,):
-                raise InputError(
-                    f"{self._name}: {name} has shape {np.shape(original)}, not ({size},)"
-                )
-        return arrays
+    Raises:
+        InputError: something does not.
+    """
+    _check_count(name, sizes, given)
+    arrays = tuple(np.require(array, np.float64, ["C", "A", "E"]) for array in given)
+    for (each, size), original in zip(sizes.items(), given, strict=True):
+        if np.shape(original) != (size,):
+            raise InputError(f"{name}: {each} has shape {np.shape(original)}, not ({size},)")
+    return arrays
 
 
 def _nothing() -> None:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from rbda_ros.kernels.program import LIBRARY
+
 
 @dataclass(frozen=True)
 class Lanes:
@@ -37,6 +39,16 @@ class Lanes:
         return "f64" if self.count == 1 else f"v{self.count}f64"
 
     @property
+    def pair(self) -> str:
+        """The type of two numbers."""
+        return f"{{ {self.type}, {self.type} }}"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that a number takes in memory."""
+        return 8 * self.count
+
+    @property
     def attributes(self) -> str:
         """Function attributes that let vectors of this width stay in one register."""
         if self.count < 8:
@@ -58,14 +70,6 @@ def literal(value: float, lanes: Lanes = Lanes(1)) -> str:
     """A constant to the last bit, in every lane."""
     (bits,) = struct.unpack("<Q", struct.pack("<d", value))
     return lanes.repeat(f"double 0x{bits:016X}")
-
-
-_UNARY = """sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp expm1 log log1p
-    erf"""
-_BINARY = ("pow", "atan2", "hypot", "fmod", "remainder")
-
-LIBRARY: dict[str, int] = dict.fromkeys(_UNARY.split(), 1) | dict.fromkeys(_BINARY, 2)
-"""Functions of the C library's <math.h> that code may call, and how many doubles they take."""
 
 
 @cache

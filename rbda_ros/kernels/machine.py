@@ -13,9 +13,14 @@ import numpy as np
 from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.kernels import disk_cache, emit, emit_batch
 from rbda_ros.kernels.fingerprint import fingerprint, versions
-from rbda_ros.kernels.llvm_text import LIBRARY, Lanes, library_address, library_name
+from rbda_ros.kernels.llvm_text import Lanes, library_address, library_name
 from rbda_ros.kernels.plan import CHUNK_OF_ONE_STATE, make_plan
-from rbda_ros.kernels.program import UnsupportedOperationError, fuse_check, read_program
+from rbda_ros.kernels.program import (
+    LIBRARY,
+    UnsupportedOperationError,
+    fuse_check,
+    read_program,
+)
 from rbda_ros.spatial import Array
 
 MAX_WORK = 2**15

@@ -58,11 +58,11 @@ class Plan:
     @cached_property
     def packed_constants(self) -> dict[Pack, int]:
         """Where operands of constants are, in a row, behind the constants of the program."""
-        program, found = self.program, dict[Pack, int]()
-        end = len(program.constants)
+        found: dict[Pack, int] = {}
+        end = len(self.program.constants)
         for operands in self.packs.values():
             for lanes, _ in operands:
-                constant = all(program.first_constant <= v < program.first_result for v in lanes)
+                constant = all(map(self.program.is_constant, lanes))
                 if constant and len(set(lanes)) > 1 and lanes not in found:
                     found[lanes] = end
                     end += len(lanes)

@@ -6,6 +6,7 @@ the instructions in their order. An instruction reads only values with smaller n
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -60,18 +61,30 @@ class Program:
         """Number of the first instruction's result."""
         return self.first_constant + len(self.constants)
 
+    def is_constant(self, value: int) -> bool:
+        """Whether a value is a constant."""
+        return self.first_constant <= value < self.first_result
+
     def is_zero(self, value: int) -> bool:
         """Whether a value is the constant zero."""
-        constant = self.first_constant <= value < self.first_result
-        return constant and self.constants[value - self.first_constant].hex() == (0.0).hex()
+        zero = (0.0).hex()  # not that of -0.0
+        return self.is_constant(value) and self.constants[value - self.first_constant].hex() == zero
 
 
-_UNARY = """neg sq twice inv sqrt fabs sign floor ceil not sin cos tan asin acos atan
-    sinh cosh tanh asinh acosh atanh exp expm1 log log1p erf"""
-_BINARY = """add sub mul div pow fmin fmax lt le eq ne and or if_else_zero copysign atan2 hypot
-    fmod remainder"""
+def _counted(unary: str, binary: str) -> dict[str, int]:
+    return dict.fromkeys(unary.split(), 1) | dict.fromkeys(binary.split(), 2)
 
-OPERATIONS: dict[str, int] = dict.fromkeys(_UNARY.split(), 1) | dict.fromkeys(_BINARY.split(), 2)
+
+LIBRARY = _counted(
+    unary="sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp expm1 log log1p erf",
+    binary="pow atan2 hypot fmod remainder",
+)
+"""Operations that are functions of <math.h>, and how many arguments they take."""
+
+OPERATIONS = LIBRARY | _counted(
+    unary="neg sq twice inv sqrt fabs sign floor ceil not",
+    binary="add sub mul div fmin fmax lt le eq ne and or if_else_zero copysign",
+)
 """Operations an instruction may have, and how many arguments they take.
 
 They mean what they mean in C; truth is any value but zero.
@@ -104,9 +117,7 @@ def read_program(function: ca.Function) -> Program:
     """
     if not function.is_a("SXFunction"):
         raise UnsupportedOperationError(f"{function.name()} is no SX function")
-    inputs = tuple(_port(function, i, "in") for i in range(function.n_in()))
-    outputs = tuple(_port(function, i, "out") for i in range(function.n_out()))
-    program = _with_inverses(_Reader(function, inputs, outputs).read())
+    program = _with_inverses(_read(function))
     smooth = {instruction.operation for instruction in program.instructions} <= _SMOOTH
     return _with_fused_products(program) if smooth else program
 
@@ -196,75 +207,61 @@ def shapes(program: Program) -> list[int]:
     return found
 
 
+def _read(function: ca.Function) -> Program:
+    """Follow CasADi's registers, which are written many times, and name each value once."""
+    inputs = tuple(_port(function, i, "in") for i in range(function.n_in()))
+    outputs = tuple(_port(function, i, "out") for i in range(function.n_out()))
+    count = function.n_instructions()
+    names = [_NAMES.get(i, f"number {i}") for i in map(function.instruction_id, range(count))]
+    *start, first_constant = itertools.accumulate((port.size for port in inputs), initial=0)
+    constants: dict[str, tuple[int, float]] = {}  # by hex: tells -0.0 from 0.0
+    for k, name in enumerate(names):
+        if name == "const":
+            value = float(function.instruction_constant(k))
+            constants.setdefault(value.hex(), (first_constant + len(constants), value))
+    first_result = first_constant + len(constants)
+
+    register: dict[int, int] = {}
+    known: dict[Instruction, int] = {}
+    results = [[-1] * port.size for port in outputs]
+    for k, name in enumerate(cancellable(names)):
+        source, target = function.instruction_input(k), function.instruction_output(k)
+        if name == "input":
+            register[target[0]] = start[source[0]] + source[1]
+        elif name == "const":
+            constant = float(function.instruction_constant(k))
+            register[target[0]] = constants[constant.hex()][0]
+        elif name == "output":
+            results[target[0]][target[1]] = register[source[0]]
+        elif name in _COPIES:
+            register[target[0]] = register[source[0]]
+        else:
+            name = _SAME.get(name, name)
+            if name not in OPERATIONS:
+                raise UnsupportedOperationError(
+                    f"{function.name()} has the operation {name}, which cannot be compiled"
+                )
+            arguments = tuple(register[i] for i in source[: OPERATIONS[name]])
+            instruction = Instruction(name, arguments)
+            register[target[0]] = known.setdefault(instruction, first_result + len(known))
+    if any(-1 in entries for entries in results):
+        raise UnsupportedOperationError(f"{function.name()} leaves part of an output unset")
+    return Program(
+        name=function.name(),
+        inputs=inputs,
+        outputs=outputs,
+        constants=tuple(value for _, value in constants.values()),
+        instructions=tuple(known),
+        results=tuple(map(tuple, results)),
+    )
+
+
 def _port(function: ca.Function, i: int, direction: str) -> Port:
     name = getattr(function, f"name_{direction}")(i)
     size = getattr(function, f"numel_{direction}")(i)
     if getattr(function, f"nnz_{direction}")(i) != size:
         raise UnsupportedOperationError(f"{name} of {function.name()} is sparse")
     return Port(name, size)
-
-
-class _Reader:
-    """Follows CasADi's registers, which are written many times, and names each value once."""
-
-    def __init__(
-        self, function: ca.Function, inputs: tuple[Port, ...], outputs: tuple[Port, ...]
-    ) -> None:
-        self.function, self.inputs, self.outputs = function, inputs, outputs
-        count = function.n_instructions()
-        self.names = [
-            _NAMES.get(i, f"number {i}") for i in map(function.instruction_id, range(count))
-        ]
-        self.constants: dict[str, tuple[int, float]] = {}  # by hex: tells -0.0 from 0.0
-        self.known: dict[Instruction, int] = {}
-
-    def read(self) -> Program:
-        function, register = self.function, dict[int, int]()
-        self.number_constants()
-        self.first_result = sum(port.size for port in self.inputs) + len(self.constants)
-        start = [sum(port.size for port in self.inputs[:i]) for i in range(len(self.inputs))]
-        results = [[-1] * port.size for port in self.outputs]
-        for k, name in enumerate(cancellable(self.names)):
-            source, target = function.instruction_input(k), function.instruction_output(k)
-            if name == "input":
-                register[target[0]] = start[source[0]] + source[1]
-            elif name == "const":
-                constant = float(function.instruction_constant(k))
-                register[target[0]] = self.constants[constant.hex()][0]
-            elif name == "output":
-                results[target[0]][target[1]] = register[source[0]]
-            elif name in _COPIES:
-                register[target[0]] = register[source[0]]
-            else:
-                register[target[0]] = self.number(name, [register[i] for i in source])
-        if any(-1 in entries for entries in results):
-            raise UnsupportedOperationError(f"{function.name()} leaves part of an output unset")
-        constants = tuple(value for _, value in self.constants.values())
-        return Program(
-            name=function.name(),
-            inputs=self.inputs,
-            outputs=self.outputs,
-            constants=constants,
-            instructions=tuple(self.known),
-            results=tuple(map(tuple, results)),
-        )
-
-    def number_constants(self) -> None:
-        first = sum(port.size for port in self.inputs)
-        for k, name in enumerate(self.names):
-            if name == "const":
-                value = float(self.function.instruction_constant(k))
-                self.constants.setdefault(value.hex(), (first + len(self.constants), value))
-
-    def number(self, name: str, arguments: list[int]) -> int:
-        """The number of an instruction's result; that of an equal one that came before."""
-        name = _SAME.get(name, name)
-        if name not in OPERATIONS:
-            raise UnsupportedOperationError(
-                f"{self.function.name()} has the operation {name}, which cannot be compiled"
-            )
-        instruction = Instruction(name, tuple(arguments[: OPERATIONS[name]]))
-        return self.known.setdefault(instruction, self.first_result + len(self.known))
 
 
 def fuse_check(program: Program, check: Program) -> Program:

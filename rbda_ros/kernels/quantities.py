@@ -24,6 +24,7 @@ class Quantity(NamedTuple):
 QUANTITIES: dict[str, Quantity] = {
     "q": Quantity(("nq",), "rad, m", "spanning position"),
     "guess": Quantity(("nq",), "rad, m", "spanning position to start from"),
+    "origin": Quantity(("nq",), "rad, m", "spanning position that a shift leads from"),
     "yd": Quantity(("ny",), "rad/s, m/s", "independent velocity"),
     "ydd": Quantity(("ny",), "rad/s^2, m/s^2", "independent acceleration"),
     "tau": Quantity(("ny",), "N m, N", "generalized force on the independent coordinates"),
@@ -68,6 +69,8 @@ QUANTITIES: dict[str, Quantity] = {
     "inverse_inertia": Quantity(("m", "m"), "", "inverse operational-space inertia"),
     "inertia": Quantity(("m", "m"), "", "operational-space inertia"),
     "wrenches": Quantity(("bodies", 6), "N m, N", "moment then force on every body"),
+    "wrench": Quantity((6,), "N, N m", "force then moment on a frame, in world axes"),
+    "stepping": Quantity((3,), "", "of an integrator: factor of ydd, h, speed of stiction"),
     "loop_residual": Quantity(
         (1,),
         "m/s^2",

@@ -44,7 +44,7 @@ def sincos_definition(lanes: Lanes) -> str:
     sine, cosine = _reduced_sincos(body, "%x")
     return "\n".join(
         [
-            f"define internal {{ {lanes.type}, {lanes.type} }} @sincos({lanes.type} %x)"
+            f"define internal {lanes.pair} @sincos({lanes.type} %x)"
             f" noinline nounwind {lanes.attributes} {{",
             *body.lines,
             *_choose(body, sine, cosine),
@@ -138,8 +138,7 @@ def _reduced_sincos(ir: _Body, x: str) -> tuple[str, str]:
 
 def _choose(ir: _Body, sine: str, cosine: str) -> list[str]:
     """The end of the function: arguments beyond the reduction go to the C library."""
-    lanes = ir.lanes
-    pair = f"{{ {lanes.type}, {lanes.type} }}"
+    lanes, pair = ir.lanes, ir.lanes.pair
     if lanes.count == 1:
         lines, any_large = [], "%large"
     else:

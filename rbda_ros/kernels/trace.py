@@ -72,47 +72,46 @@ def trace_function(
     traceable = REGISTRY[name]
     shapes = dict(traceable.shapes(*options)) if traceable.shapes else {}
     shapes = {i: shapes.get(i) or input_shape(tree, i) for i in traceable.inputs}
-    symbols = [ca.SX.sym(symbol, rows * columns) for symbol, (rows, columns) in shapes.items()]
-    inputs = [_matrix(s, *shape) for s, shape in zip(symbols, shapes.values(), strict=True)]
-    turning = _turning(tree, traceable, options)
+    symbols = {i: ca.SX.sym(i, rows * columns) for i, (rows, columns) in shapes.items()}
+    inputs = [_vectors(symbols[i], *shape) for i, shape in shapes.items()]
+    turning = set(_turning(tree, traceable, options))
     payload = ca.SX.sym("payload", 10)
     if load is not None:
-        turning = {*turning, load.body}
+        turning.add(load.body)
+        symbols["payload"] = payload
     outputs: Matrix | tuple[Matrix, ...]
     if loops is not None and traceable.by_loop_forces is not None:
-        in_open_tree = [loops.opened_body(body) for body in turning]
-        opened = replace(loops, tree=regroup(loops.tree, in_open_tree))
-        if load is not None:
-            body = loops.opened_body(load.body)
-            opened = replace(opened, tree=_loaded(opened.tree, body, load.into_body @ payload))
+        turning = {loops.opened_body(body) for body in turning}
+        load = load and load._replace(body=loops.opened_body(load.body))
+        opened = replace(loops, tree=_prepared(loops.tree, turning, load, payload))
         outputs = traceable.by_loop_forces(opened, *inputs, *options)
     else:
-        regrouped = regroup(tree, turning)
-        if load is not None:
-            regrouped = _loaded(regrouped, load.body, load.into_body @ payload)
-        outputs = traceable.algorithm(regrouped, *inputs, *options)
+        outputs = traceable.algorithm(_prepared(tree, turning, load, payload), *inputs, *options)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     check_cancelled()
     flat = [ca.vec(ca.densify(ca.SX(output)).T) for output in outputs]
     named = (*traceable.outputs, "loop_residual")[: len(flat)] if traceable.outputs else ()
-    given = [*traceable.inputs, *(["payload"] if load is not None else [])]
-    symbols = [*symbols, *([payload] if load is not None else [])]
-    names = given, list(named) or [f"o{i}" for i in range(len(flat))]
-    return ca.Function(name, symbols, ca.cse(flat), *names)
+    names = list(symbols), list(named) or [f"o{i}" for i in range(len(flat))]
+    return ca.Function(name, [*symbols.values()], ca.cse(flat), *names)
 
 
-def _loaded(tree: ClusterTree, number: int, parameters: ca.SX) -> ClusterTree:
-    """The tree with parameters (10) added to the inertia of one of its bodies."""
-    m, x, y, z, xx, xy, yy, xz, yz, zz = ca.vertsplit(parameters)
+def _prepared(
+    tree: ClusterTree, turning: Collection[int], load: Load | None, payload: ca.SX
+) -> ClusterTree:
+    """The tree regrouped, with the payload added to the inertia of one of its bodies."""
+    tree = regroup(tree, turning)
+    if load is None:
+        return tree
+    m, x, y, z, xx, xy, yy, xz, yz, zz = ca.vertsplit(load.into_body @ payload)
     rotational = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
     moment = ca.skew(ca.vertcat(x, y, z))
     linear = ca.diag(ca.vertcat(m, m, m))
     added = ca.blockcat([[rotational, moment], [moment.T, linear]])
     bodies = list(tree.spanning.bodies)
-    body = bodies[number - 1]
+    body = bodies[load.body - 1]
     inertia: Any = constant(body.inertia) + added
     mass: Any = body.mass + m
-    bodies[number - 1] = replace(body, inertia=inertia, mass=mass)
+    bodies[load.body - 1] = replace(body, inertia=inertia, mass=mass)
     return tree.with_bodies(bodies)
 
 
@@ -122,14 +121,15 @@ def trace_check(tree: ClusterTree) -> ca.Function:
     return ca.Function("loops_hold", [q], ca.cse([ca.SX(loops_hold(regroup(tree), q))]))
 
 
-def _matrix(symbol: ca.SX, rows: int, columns: int) -> ca.SX:
-    """A vector that has a matrix row by row, as that matrix."""
-    return symbol if columns == 1 else ca.reshape(symbol, columns, rows).T
+def _vectors(symbol: ca.SX, rows: int, columns: int) -> ca.SX:
+    """An input as the algorithm takes it: of several vectors, given row by row, as columns."""
+    return symbol if columns == 1 else ca.reshape(symbol, columns, rows)
 
 
 def _turning(tree: ClusterTree, traceable: Traceable, options: tuple[Any, ...]) -> Collection[int]:
     """Bodies whose frames must turn with them: where wrenches act, and where frames are."""
-    if traceable.bodies is not None:
+    wrenches = "wrenches" in traceable.inputs
+    if traceable.bodies is not None and not wrenches:
         return traceable.bodies(*options)
-    everywhere = traceable.needs_frames or traceable.every_body or "wrenches" in traceable.inputs
+    everywhere = traceable.needs_frames or traceable.every_body or wrenches
     return range(1, len(tree.spanning.bodies) + 1) if everywhere else ()

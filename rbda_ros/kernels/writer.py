@@ -115,8 +115,7 @@ class Writer:
     def store(self, value: str, base: str, index: int, lanes: Lanes | None = None) -> None:
         """Append a store into an entry of an array; of a pack, into a row of them."""
         where, T = self.pointer(base, index), (lanes or self.lanes).type
-        align = 8 * self.lanes.count
-        self.lines.append(f"  store {T} {value}, ptr {where}, align {align}")
+        self.lines.append(f"  store {T} {value}, ptr {where}, align {self.lanes.bytes}")
 
     def clear(self, places: Iterable[tuple[int, int]]) -> None:
         """Write zeros to entries of outputs, rows of them at once: a mass matrix has many."""
@@ -127,7 +126,7 @@ class Writer:
             else:
                 rows.append((i, j, j + 1))
         for i, start, end in rows:
-            where, size = self.pointer(f"%o{i}", start), 8 * self.lanes.count * (end - start)
+            where, size = self.pointer(f"%o{i}", start), self.lanes.bytes * (end - start)
             self.lines.append(
                 f"  call void {_MEMSET}(ptr align 8 {where}, i8 0, i64 {size}, i1 false)"
             )
@@ -142,21 +141,24 @@ class Writer:
 
     def scalar(self, value: int) -> str:
         """A value: from a pack, a constant, or from memory."""
-        program, T = self.program, self.lanes.type
         if value in self.lane_of:
             pack, lane = self.lane_of[value]
             return self.name(
                 f"extractelement {self.of(pack).type} {self.operands[pack]}, i64 {lane}"
             )
-        if program.first_constant <= value < program.first_result:
-            return self.constant(value - program.first_constant)
-        where, align = self.pointer(*self.place(value)), 8 * self.lanes.count
-        return self.name(f"load {T}, ptr {where}, align {align}")
+        where = self.pointer(*self.place(value))
+        never_written = f", {_NEVER_WRITTEN}" if self.program.is_constant(value) else ""
+        return self.name(
+            f"load {self.lanes.type}, ptr {where}, align {self.lanes.bytes}{never_written}"
+        )
 
     def place(self, value: int) -> tuple[str, int]:
-        """Where an input, or a value of an earlier chunk, is in memory."""
-        early = value < self.program.first_constant
-        return self.places[value] if early else ("%w", self.plan.slots[value])
+        """Where an input, a constant, or a value of an earlier chunk is in memory."""
+        if value < self.program.first_constant:
+            return self.places[value]
+        if self.program.is_constant(value):
+            return "%k", value - self.program.first_constant
+        return "%w", self.plan.slots[value]
 
     def vector(self, lanes: Pack) -> str:
         """A vector: one value in every lane, a row in memory, or put together."""
@@ -184,8 +186,7 @@ class Writer:
 
     def in_a_row(self, lanes: Pack) -> bool:
         """Whether values from before this function are side by side in memory."""
-        first, end = self.program.first_constant, self.program.first_result
-        if any(first <= value < end or value in self.lane_of for value in lanes):
+        if any(self.program.is_constant(value) or value in self.lane_of for value in lanes):
             return False
         base, start = self.place(lanes[0])
         return [self.place(v) for v in lanes] == [(base, start + k) for k in range(len(lanes))]
@@ -196,12 +197,6 @@ class Writer:
         x = self.name(f"insertelement {T} poison, double {x}, i64 0")
         mask = f"<{lanes.count} x i32> zeroinitializer"
         return self.name(f"shufflevector {T} {x}, {T} poison, {mask}")
-
-    def constant(self, index: int) -> str:
-        """A constant of the program, in every lane."""
-        where = self.pointer("%k", index)
-        align = 8 * self.lanes.count
-        return self.name(f"load {self.lanes.type}, ptr {where}, align {align}, {_NEVER_WRITTEN}")
 
     def compute(self, pack: Pack) -> None:
         """Append an instruction of the program."""
@@ -232,11 +227,9 @@ class Writer:
         """Sine and cosine of a value, evaluated together."""
         if angle not in self.pairs:
             self.has_sincos = True
-            T = self.lanes.type
-            both = self.name(f"call {{ {T}, {T} }} @sincos({T} {self.operand((angle,))})")
-            sine, cosine = (
-                self.name(f"extractvalue {{ {T}, {T} }} {both}, {part}") for part in (0, 1)
-            )
+            T, pair = self.lanes.type, self.lanes.pair
+            both = self.name(f"call {pair} @sincos({T} {self.operand((angle,))})")
+            sine, cosine = (self.name(f"extractvalue {pair} {both}, {part}") for part in (0, 1))
             self.pairs[angle] = sine, cosine
         return self.pairs[angle]
 

@@ -139,7 +139,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(folder, caplog):
 def other_program():
     """One with the same ports as inverse dynamics, whose answer is zero."""
     robot = load_robot(FOUR_BAR.urdf, FOUR_BAR.loops, floating_base=True)
-    function = robot.kernel("inverse_dynamics")._function
+    function = robot.kernel("inverse_dynamics").function
     symbols = [ca.SX.sym(function.name_in(i), function.numel_in(i)) for i in range(3)]
     return robot, ca.Function("inverse_dynamics", symbols, [ca.SX.zeros(function.numel_out(0))])
 
@@ -165,7 +165,7 @@ def test_planted_machine_code_is_not_executed(folder, monkeypatch, caplog, sign,
     loaded = []
     build = machine.Code
     monkeypatch.setattr(machine, "Code", lambda objects: loaded.extend(objects) or build(objects))
-    function = robot.kernel("inverse_dynamics")._function
+    function = robot.kernel("inverse_dynamics").function
     functions = [function] if of == "one state" else [function, robot._kernels._check()]
     target = machine._key(of, *functions)
     assert folder / f"{target}.kernel" in stored(folder)

@@ -47,11 +47,11 @@ def test_answers_are_the_same_to_the_last_bit_with_the_check_and_without(robot, 
     q = positions(robot)
     rng = np.random.default_rng(1)
     inputs = [q, *(rng.normal(size=(len(q), n)) for n in [*kernel.input_sizes.values()][1:])]
-    sizes = [kernel._function.numel_out(i) for i in range(kernel._function.n_out())]
-    both = compile_batch(kernel._function, check)
+    sizes = [kernel.function.numel_out(i) for i in range(kernel.function.n_out())]
+    both = compile_batch(kernel.function, check)
     *answers, holding = checked(both, inputs, sizes)
     for given in (None, lambda: check):
-        alone = Kernel(kernel._function, check=given)
+        alone = Kernel(kernel.function, check=given)
         assert alone.compile(batch=True)
         outputs = alone.batch(*inputs)
         assert [a.tobytes() for a in outputs] == [a.tobytes() for a in answers]
@@ -64,7 +64,7 @@ def test_answers_are_the_same_to_the_last_bit_with_the_check_and_without(robot, 
 def test_what_is_not_a_number_does_not_hold(robot):
     kernel, check = robot.kernel("gravity_force"), robot._kernels._check()
     q = positions(robot, 3) * np.nan
-    machine = compile_batch(kernel._function, check)
+    machine = compile_batch(kernel.function, check)
     *_, holding = checked(machine, [q], [robot.ny])
     assert (holding < sum(map(np.size, robot.kernel("loop_state").call(robot.tree.home)))).all()
 
@@ -72,7 +72,7 @@ def test_what_is_not_a_number_does_not_hold(robot):
 @pytest.mark.parametrize("name", KERNELS)
 def test_what_both_compute_is_computed_once(robot, name):
     program, check = (
-        read_program(f) for f in (robot.kernel(name)._function, robot._kernels._check())
+        read_program(f) for f in (robot.kernel(name).function, robot._kernels._check())
     )
     both = fuse_check(program, check)
     assert both.answered == len(program.instructions)

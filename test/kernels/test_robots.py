@@ -84,7 +84,7 @@ def test_machine_code_equals_virtual_machine(name):
         assert kernel.compile(batch=True), kernel.error
         # Contacts weigh a thousand robots, beside which inertias lose digits.
         share = 1e-9 if kernel.name == "constrained_forward_dynamics" else 1e-12
-        interpreted = Kernel(kernel._function, compiled=False)
+        interpreted = Kernel(kernel.function, compiled=False)
         inputs = [
             np.array(states) if port.name == "q" else rng.normal(size=(6, port.size))
             for port in kernel.program.inputs

@@ -9,7 +9,6 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from conversation import Conversation
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.serialization import serialize_message
@@ -19,7 +18,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros import srv
 from tools.hardening.fuzz_targets import WrongError, check_response, random_message, within
-from tools.hardening.leg_node import NAMES, Y, serve
+from tools.hardening.leg_node import NAMES, Y, start
 
 TOGETHER = 16  # inputs between two good states, which must be answered
 REQUESTS = 1000  # inputs between two requests
@@ -51,10 +50,7 @@ class StreamFuzz:
         folder = Path(self._ends.enter_context(tempfile.TemporaryDirectory()))
         graph = Graph(domain, folder)
         self._ends.callback(graph.close)
-        self._node = serve(graph, payload_window=2.0)
-        self._client = graph.client()
-        self._client.until_active()
-        self._talk = Conversation(self._client)
+        self._node, self._client, self._talk = start(graph, payload_window=2.0)
         beside = [self._client.publisher(type(each), topic) for topic, each in BESIDE.items()]
         self._publishers = [*beside, *[self._talk.publisher] * len(beside)]
         self._count, self._before = 0, 0.0

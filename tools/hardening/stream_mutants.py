@@ -19,6 +19,7 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import casadi  # noqa: F401  for all processes at once
 import pytest
@@ -29,250 +30,203 @@ from tools.hardening.verdicts import Verdict, conclude, counted
 ROOT = Path(__file__).resolve().parents[2]
 CONTROL = ROOT / "rbda_ros" / "control"
 TESTS = ("test/control/test_attacks.py", "test/control/test_faults.py")  # the quick ones first
-MUTANTS: dict[str, tuple[str, str, str]] = {
+
+
+class Mutant(NamedTuple):
+    """A clause of a file, which stands there once, and what stands there instead."""
+
+    file: str
+    clause: str
+    instead: str = ""
+
+
+MUTANTS: dict[str, Mutant] = {
     # Freshness.
-    "old stamps are fresh": ("machine.c", "now - time > timeout || ", ""),
-    "stamps of the future are fresh": ("machine.c", " || time - now > timeout", ""),
-    "stale joint states and commands": (
+    "old stamps are fresh": Mutant("machine.c", "now - time > timeout || "),
+    "stamps of the future are fresh": Mutant("machine.c", " || time - now > timeout"),
+    "stale joint states and commands": Mutant(
         "state.c",
         "return is_stale(state->stamp, moment.now, m->config->settings.timeout) ? STALE",
         "return false ? STALE",
     ),
-    "other frames have other stamps": ("state.c", "layout->group = other->group;", ""),
-    "a new frame forgets the last stamp": ("state.c", "layout->time = other->time;", ""),
-    "other orders have other stamps": (
-        "state.c",
-        "qsort(layout->own, (size_t)layout->known, sizeof *layout->own, by_number);",
-        "",
+    "other frames have other stamps": Mutant("state.c", "layout->group = other->group;"),
+    "a new frame forgets the last stamp": Mutant("state.c", "layout->time = other->time;"),
+    "other orders have other stamps": Mutant(
+        "state.c", "qsort(layout->own, (size_t)layout->known, sizeof *layout->own, by_number);"
     ),
-    "names of others replace ours": (
-        "state.c",
-        "while (gone > 0 && layouts->layouts[gone]->known > 0) gone--;",
-        "",
+    "names of others replace ours": Mutant(
+        "state.c", "while (gone > 0 && layouts->layouts[gone]->known > 0) gone--;"
     ),
-    "joint states out of order": (
-        "joint_states.c",
-        "if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;",
-        "",
+    "joint states out of order": Mutant(
+        "joint_states.c", "if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;"
     ),
-    "commands out of order": ("joint_commands.c", "return OUT_OF_ORDER;", ";"),
-    "commands without a fresh state": (
-        "joint_commands.c",
-        "if (route->needs_state && !fresh) return NO_STATE;",
-        "",
+    "commands out of order": Mutant("joint_commands.c", "return OUT_OF_ORDER;", ";"),
+    "commands without a fresh state": Mutant(
+        "joint_commands.c", "if (route->needs_state && !fresh) return NO_STATE;"
     ),
-    "a state that was answered once is fresh": (
+    "a state that was answered once is fresh": Mutant(
         "joint_commands.c",
         "s->answered && !is_stale(s->state_time, now, m->config->settings.timeout)",
         "s->answered",
     ),
-    "stale references": (
-        "auxiliary_inputs.c",
-        "if (is_stale(*time, moment.now, timeout)) return STALE;",
-        "",
+    "stale references": Mutant(
+        "auxiliary_inputs.c", "if (is_stale(*time, moment.now, timeout)) return STALE;"
     ),
-    "base states out of order": (
-        "auxiliary_inputs.c",
-        "? OUT_OF_ORDER : ACCEPTED",
-        "? ACCEPTED : ACCEPTED",
+    "base states out of order": Mutant(
+        "auxiliary_inputs.c", "? OUT_OF_ORDER : ACCEPTED", "? ACCEPTED : ACCEPTED"
     ),
-    "references by their arrival": (
+    "references by their arrival": Mutant(
         "auxiliary_inputs.c",
         "*time = stamp != 0 || (needed && timeout != 0) ? stamp : moment.now;",
         "*time = needed ? stamp : moment.now;",
     ),
-    "a reference lasts for ever": (
+    "a reference lasts for ever": Mutant(
         "joint_states.c",
         "s->reference_time == NEVER || is_stale(s->reference_time, now, settings->timeout)",
         "s->reference_time == NEVER",
     ),
-    "commands begin at the last command": (
-        "joint_commands.c",
-        "if (fresh) return s->state + s->ny;",
-        "",
+    "commands begin at the last command": Mutant(
+        "joint_commands.c", "if (fresh) return s->state + s->ny;"
     ),
-    "a rejected command is the newest": (
+    "a rejected command is the newest": Mutant(
         "joint_commands.c",
         "code = check_command(layout, &command);",
         "s->last_command_stamp = command.stamp;\n  code = check_command(layout, &command);",
     ),
-    "time that jumps back forgets nothing": (
-        "machine.c",
-        "if (moment.now < s->latest - JUMP) {",
-        "if (0) {",
+    "time that jumps back forgets nothing": Mutant(
+        "machine.c", "if (moment.now < s->latest - JUMP) {", "if (0) {"
     ),
-    "steady time goes back": (
-        "machine.c",
-        "if (moment.steady + s->steady_shift < s->latest_steady)",
-        "if (0)",
+    "steady time goes back": Mutant(
+        "machine.c", "if (moment.steady + s->steady_shift < s->latest_steady)", "if (0)"
     ),
     # Agreement.
-    "contradictions are accepted": (
-        "joint_states.c",
-        "if (apart > tolerance) code = CONTRADICTION;",
-        "",
+    "contradictions are accepted": Mutant(
+        "joint_states.c", "if (apart > tolerance) code = CONTRADICTION;"
     ),
-    "agreement is rejected": (
-        "joint_states.c",
-        "if (apart > tolerance) code",
-        "if (apart <= tolerance) code",
+    "agreement is rejected": Mutant(
+        "joint_states.c", "if (apart > tolerance) code", "if (apart <= tolerance) code"
     ),
-    "measurements choose no branch": (
-        "joint_states.c",
-        "give_guess(m, route, start != AT_LAST);",
-        "give_guess(m, route, false);",
+    "measurements choose no branch": Mutant(
+        "joint_states.c", "give_guess(m, route, start != AT_LAST);", "give_guess(m, route, false);"
     ),
-    "no settling": ("joint_states.c", "if (start == AT_SETTLED) settle(m, route);", ""),
-    "the first branch within the tolerance": (
+    "no settling": Mutant("joint_states.c", "if (start == AT_SETTLED) settle(m, route);"),
+    "the first branch within the tolerance": Mutant(
         "joint_states.c",
         "static const double CERTAIN = 1e-3;",
         "static const double CERTAIN = 1.0;",
     ),
-    "the contradiction is not told": ("joint_states.c", "m->contradicting = m->detail.joint;", ""),
-    # Whole.
-    "names twice": ("joint_states.c", "if (layout->repeated) return MISNAMED;", ""),
-    "names of others": ("state.c", "if (m->others) return MISNAMED;", ""),
-    "numbers that are not finite": ("joint_states.c", "if (!isfinite(position)) {", "if (0) {"),
-    "velocities that are not finite": (
-        "joint_states.c",
-        "s->moving[joint] = isfinite(velocity) != 0;",
-        "s->moving[joint] = true;",
+    "the contradiction is not told": Mutant(
+        "joint_states.c", "m->contradicting = m->detail.joint;"
     ),
-    "commands name any joint": ("joint_commands.c", "|| layout->known < layout->count", ""),
-    "commands are as long as they like": (
-        "joint_commands.c",
-        "fields[k].count != 0 && fields[k].count != (size_t)layout->count",
-        "0",
+    # Whole.
+    "names twice": Mutant("joint_states.c", "if (layout->repeated) return MISNAMED;"),
+    "names of others": Mutant("state.c", "if (m->others) return MISNAMED;"),
+    "numbers that are not finite": Mutant(
+        "joint_states.c", "if (!isfinite(position)) {", "if (0) {"
+    ),
+    "velocities that are not finite": Mutant(
+        "joint_states.c", "s->moving[joint] = isfinite(velocity) != 0;", "s->moving[joint] = true;"
+    ),
+    "commands name any joint": Mutant("joint_commands.c", "|| layout->known < layout->count"),
+    "commands are as long as they like": Mutant(
+        "joint_commands.c", "fields[k].count != 0 && fields[k].count != (size_t)layout->count", "0"
     ),
     # Ends.
-    "no watchdog": ("machine.c", "if (!of->standing) return INT64_MAX;", "return INT64_MAX;"),
-    "zeros although inputs come": (
-        "machine.c",
-        "if (moment.steady - of->time <= settings->timeout)",
-        "if (0)",
+    "no watchdog": Mutant("machine.c", "if (!of->standing) return INT64_MAX;", "return INT64_MAX;"),
+    "zeros although inputs come": Mutant(
+        "machine.c", "if (moment.steady - of->time <= settings->timeout)", "if (0)"
     ),
-    "on_stale nothing sends zeros": (
+    "on_stale nothing sends zeros": Mutant(
         "machine.c",
         "if (settings->timeout == 0 || settings->on_stale == STALE_NOTHING) return INT64_MAX;",
         "if (settings->timeout == 0) return INT64_MAX;",
     ),
-    "efforts stand for ever": (
+    "efforts stand for ever": Mutant(
         "machine.c",
         "if (*began != NEVER && moment.steady - *began > settings->stale_hold) return false;",
-        "",
     ),
-    "efforts that stand pass no gate": (
-        "machine.c",
-        "if (gate_hold(&m->state->gates[gate], &settings->gate, moment.steady, out))",
-        "",
+    "efforts that stand pass no gate": Mutant(
+        "machine.c", "if (gate_hold(&m->state->gates[gate], &settings->gate, moment.steady, out))"
     ),
-    "efforts stand without a state": ("machine.c", "if (!s->answered) return NULL;", ""),
-    "damping by any velocity": (
-        "machine.c",
-        "== STALE_DAMPING && s->completed",
-        "== STALE_DAMPING",
+    "efforts stand without a state": Mutant("machine.c", "if (!s->answered) return NULL;"),
+    "damping by any velocity": Mutant(
+        "machine.c", "== STALE_DAMPING && s->completed", "== STALE_DAMPING"
     ),
-    "damping pushes": (
+    "damping pushes": Mutant(
         "machine.c",
         "-config->settings.damping[k] * s->qd[at]",
         "config->settings.damping[k] * s->qd[at]",
     ),
-    "no zeros at the stop": (
-        "machine.c",
-        "if (m->config->settings.on_stale != STALE_NOTHING)",
-        "if (0)",
+    "no zeros at the stop": Mutant(
+        "machine.c", "if (m->config->settings.on_stale != STALE_NOTHING)", "if (0)"
     ),
-    "no zeros after a rejection": (
-        "machine.c",
-        "if (drives && !m->others && m->config->settings.zero_on_rejection)",
-        "if (0)",
+    "no zeros after a rejection": Mutant(
+        "machine.c", "if (drives && !m->others && m->config->settings.zero_on_rejection)", "if (0)"
     ),
-    "zeros after another's state": (
-        "machine.c",
-        "if (drives && !m->others &&",
-        "if (drives &&",
+    "zeros after another's state": Mutant(
+        "machine.c", "if (drives && !m->others &&", "if (drives &&"
     ),
-    "no zeros after names twice": (
-        "machine.c",
-        "if (drives && !m->others &&",
-        "if (drives && code != MISNAMED &&",
+    "no zeros after names twice": Mutant(
+        "machine.c", "if (drives && !m->others &&", "if (drives && code != MISNAMED &&"
     ),
-    "the array is not ended after a rejection": (
-        "machine.c",
-        "if (drives_array) end_fields",
-        "if (0) end_fields",
+    "the array is not ended after a rejection": Mutant(
+        "machine.c", "if (drives_array) end_fields", "if (0) end_fields"
     ),
-    "motors that are gone keep their effort": (
-        "machine.c",
-        "if (before != NULL && config != NULL) end_replaced(machine, config);",
-        "",
+    "motors that are gone keep their effort": Mutant(
+        "machine.c", "if (before != NULL && config != NULL) end_replaced(machine, config);"
     ),
-    "an array of another order has its old effort": (
-        "machine.c",
-        "motors && same_array(&before->settings, &config->settings)",
-        "motors",
+    "an array of another order has its old effort": Mutant(
+        "machine.c", "motors && same_array(&before->settings, &config->settings)", "motors"
     ),
-    "all end where one array changes": (
-        "machine.c",
-        "g == ARRAY_GATE ? array : motors",
-        "array",
+    "all end where one array changes": Mutant(
+        "machine.c", "g == ARRAY_GATE ? array : motors", "array"
     ),
-    "velocities never end": ("machine.c", "velocities == OVER ? VELOCITY_FIELD : 0", "0"),
-    "velocities end although commands come": (
+    "velocities never end": Mutant("machine.c", "velocities == OVER ? VELOCITY_FIELD : 0", "0"),
+    "velocities end although commands come": Mutant(
         "machine.c",
         "return moment.steady - of->time > settings->timeout ? OVER",
         "return true ? OVER",
     ),
-    "velocities end with on_stale nothing": (
+    "velocities end with on_stale nothing": Mutant(
         "machine.c",
         "if (!of->standing || settings->timeout == 0 || settings->on_stale == STALE_NOTHING)",
         "if (!of->standing || settings->timeout == 0)",
     ),
-    "velocities stay at the stop": (
-        "machine.c",
-        "(m->state->velocities[gate].standing ? VELOCITY_FIELD : 0)",
-        "0",
+    "velocities stay at the stop": Mutant(
+        "machine.c", "(m->state->velocities[gate].standing ? VELOCITY_FIELD : 0)", "0"
     ),
-    "velocities end again and again": (
-        "machine.c",
-        "if (fields & VELOCITY_FIELD) m->state->velocities[gate].standing = false;",
-        "",
+    "velocities end again and again": Mutant(
+        "machine.c", "if (fields & VELOCITY_FIELD) m->state->velocities[gate].standing = false;"
     ),
-    "velocities stay where another source drives the array": (
-        "machine.c",
-        "fields |= standing_fields(m, g) & VELOCITY_FIELD;",
-        ";",
+    "velocities stay where another source drives the array": Mutant(
+        "machine.c", "fields |= standing_fields(m, g) & VELOCITY_FIELD;", ";"
     ),
-    "velocities of the array are not known": (
-        "joint_commands.c",
-        "note_velocities(m, ARRAY_GATE, motors[1], moment);",
-        "",
+    "velocities of the array are not known": Mutant(
+        "joint_commands.c", "note_velocities(m, ARRAY_GATE, motors[1], moment);"
     ),
-    "velocities of motors are not known": (
-        "joint_commands.c",
-        "note_velocities(m, MOTOR_GATE, motors[1], moment);",
-        "",
+    "velocities of motors are not known": Mutant(
+        "joint_commands.c", "note_velocities(m, MOTOR_GATE, motors[1], moment);"
     ),
-    "no ramp after another description": (
-        "machine.c",
-        "for (int g = 0; g < GATES; g++) gate_restart(&old->gates[g]);",
-        "",
+    "no ramp after another description": Mutant(
+        "machine.c", "for (int g = 0; g < GATES; g++) gate_restart(&old->gates[g]);"
     ),
-    "another description with the old states": ("machine.c", "forget_inputs(old);", ""),
-    "another assembly on the old branch": ("machine.c", "start_at(old, config->model.home);", ";"),
-    "both sources drive the array": (
+    "another description with the old states": Mutant("machine.c", "forget_inputs(old);"),
+    "another assembly on the old branch": Mutant(
+        "machine.c", "start_at(old, config->model.home);", ";"
+    ),
+    "both sources drive the array": Mutant(
         "machine.c",
         "settings->command_count == 0 || settings->commands_from_joints != from_joints",
         "settings->command_count == 0",
     ),
-    "commands pass no gate": (
+    "commands pass no gate": Mutant(
         "joint_commands.c",
         "limited = pass_gate(m, MOTOR_GATE, motors[2], moment, passed);",
         "memcpy(passed, motors[2], sizeof(double) * actuated);",
     ),
     # Differences.
-    "the first difference counts": ("state.c", "elapsed >= 1.0 ?", "elapsed >= 0.0 ?"),
-    "differences over gaps": ("state.c", "gap > 0 && gap <= longest", "gap > 0"),
+    "the first difference counts": Mutant("state.c", "elapsed >= 1.0 ?", "elapsed >= 0.0 ?"),
+    "differences over gaps": Mutant("state.c", "gap > 0 && gap <= longest", "gap > 0"),
 }
 
 
@@ -328,7 +282,7 @@ def main() -> None:
             source.name: compile_object(source, folder / f"{source.stem}.o", compiler)
             for source in sources
         }
-        names = {"as it is": ("machine.c", "", "")} | MUTANTS
+        names = {"as it is": Mutant("machine.c", "")} | MUTANTS
         for number, (name, (file, clause, instead)) in enumerate(names.items()):
             if asked.only not in name:
                 continue

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from conversation import Conversation
 from nav_msgs.msg import Odometry
 from rbda_ros.msg import State
 from ros_graph import Graph
@@ -122,10 +121,7 @@ def thread_limit(graph: Graph) -> str | None:
     shim = make_shim(graph)
     if shim is None:
         return None
-    node = serve(graph, environment=shim.environment)
-    client = graph.client()
-    client.until_active()
-    talk = Conversation(client)
+    node, client, talk = start(graph, environment=shim.environment)
     assert answers(talk)
     shim.tell(no_threads=True)
     slow = srv.TrajectoryInverseDynamics.Request()
@@ -171,10 +167,8 @@ def full_tmp(graph: Graph) -> str | None:
         if folder is None:
             return None
         nowhere = dict.fromkeys(("TMPDIR", "TMP", "TEMP", "RBDA_ROS_CACHE"), str(folder))
-        node = serve(graph, environment=nowhere)
-        client = graph.client()
-        client.until_active()
-        assert answers(Conversation(client))
+        node, _, talk = start(graph, environment=nowhere)
+        assert answers(talk)
         assert node.stop() == 0
         assert "Traceback" not in node.log
     return "starts without a cache, answers and ends"
