@@ -136,7 +136,7 @@ def _shape(robot: Any, program: Program, kind: str, closing: ca.Function | None)
         return closing.numel_in(0), 1
     if kind == "Velocity" and closing is None:
         return robot.nv, 1
-    return argument_sizes(robot)[kind], 1
+    return argument_sizes(robot)[kind][0], 1
 
 
 def _read(robot: Any, kind: str, x: Matrix, closing: ca.Function | None) -> Matrix:
