@@ -1,5 +1,5 @@
 /* Methods at many states: rows of arrays, checked and evaluated block by block, so that what a
-   block needs stays in the cache. The checks are those of `validator.c`, and what is not taken is
+   block needs stays in the cache. The checks are those of `state_validator.c`, and what is not taken is
    left to the method as it is written, too. */
 #include "batch.h"
 
@@ -21,46 +21,15 @@ static const double *rows_of(PyObject *object, npy_intp *count, npy_intp *size)
 
 /* Arguments. */
 
-/* An argument that is one vector, checked now. */
+/* An argument that is one vector, checked now. Before the numbers of all such arguments there is
+   memory for loops. Forces on all joints are none: positions may be many. */
 static Status take_single(Batch *batch, int i, PyObject *object, double *into)
 {
-  StateValidator *validator = batch->validator;
   BatchArgument *given = &batch->given[i];
+  LoopMemory memory = loop_memory(batch->validator, batch->singles);
   given->single = given->checked = 1;
   given->size = batch->call->slot[i].size;
-  given->numbers = into;
-  switch (batch->kinds[i]) {
-  case 'q': {
-    double *numbers = PyMem_Malloc(loop_numbers(validator) * sizeof *numbers);
-    if (numbers == NULL) return FAILED;
-    LoopMemory memory = loop_memory(validator, numbers);
-    Status status = read_position(validator, &memory, object, into, &given->numbers);
-    PyMem_Free(numbers);
-    return status;
-  }
-  case 'v':
-    return read_velocity(validator, object, into, &given->numbers);
-  case 's':
-    return read_number(validator, object, into) ? GOOD : UNREAD;
-  case 'w':
-    return read_wrenches(validator, object, into, given->size);
-  default:
-    given->numbers = vector_of(object, given->size);
-    if (given->numbers == NULL || !all_within(given->numbers, given->size, validator->largest))
-      return UNREAD;
-  }
-  return GOOD;
-}
-
-/* The rows of a state's position, which were checked when it was made: a new reference; NULL where
-   they are none. */
-static PyObject *state_rows(const StateValidator *validator, PyObject *state)
-{
-  PyObject *of = PyObject_GetAttrString(state, "of");
-  PyObject *position = of == validator->identity ? PyObject_GetAttrString(state, "q") : NULL;
-  Py_XDECREF(of);
-  PyErr_Clear();
-  return position;
+  return read_argument(batch->call, i, &memory, NULL, object, NULL, into, &given->numbers);
 }
 
 /* Rows of this size as an argument of its kind, to be closed where they are those of y. */
@@ -90,7 +59,7 @@ static PyObject *numbers_of(Batch *batch, int i, PyObject *object)
   PyObject *wrenches = batch->kinds[i] == 'w' ? body_wrenches(batch->validator, object) : NULL;
   if (wrenches != NULL) return wrenches;
   given->checked = batch->kinds[i] == 'q' && Py_TYPE(object) == batch->validator->state_type;
-  return given->checked ? state_rows(batch->validator, object) : Py_NewRef(object);
+  return given->checked ? state_position(batch->validator, object) : Py_NewRef(object);
 }
 
 /* One argument: rows, as many as those before have, or one vector. */
@@ -226,13 +195,14 @@ static PyObject *new_rows(StateValidator *validator, npy_intp count, const Resul
 static Status take_arguments(Batch *batch, PyObject *const *given, int *argument)
 {
   const OperationCall *call = batch->call;
-  npy_intp numbers = 1;
+  npy_intp loops = loop_numbers(batch->validator), numbers = loops;
   for (int i = 0; i < call->arguments; i++) numbers += call->slot[i].size;
-  double *single = batch->singles = PyMem_Malloc(numbers * sizeof *single);
-  if (single == NULL) {
+  batch->singles = PyMem_Malloc(numbers * sizeof *batch->singles);
+  if (batch->singles == NULL) {
     PyErr_NoMemory();
     return FAILED;
   }
+  double *single = batch->singles + loops;
   for (int i = 0; i < call->arguments; i++) {
     *argument = i;
     Status status = take_argument(batch, i, given[i], single);
@@ -378,24 +348,22 @@ PyObject *close_batch_from(StateValidator *validator, Kernel *closure, const Ind
 {
   Batch batch = {.validator = validator};
   PyArrayObject *flags = (PyArrayObject *)missed;
-  npy_intp count = -1, size = -1, row = -1;
+  npy_intp count = -1, size = -1;
   double *into = (double *)rows_of(q, &count, &size);
-  Status status = take_positions(&batch, closure, entries, given, guess);
-  if (status == GOOD
+  BatchOutcome outcome = {.row = -1};
+  outcome.status = take_positions(&batch, closure, entries, given, guess);
+  if (outcome.status == GOOD
       && (into == NULL || closure == NULL || count != batch.count || size != validator->nq
           || !PyArray_ISWRITEABLE((PyArrayObject *)q) || !PyArray_CheckExact(missed)
           || PyArray_NDIM(flags) != 1 || PyArray_TYPE(flags) != NPY_UINT8
           || PyArray_DIM(flags, 0) != count || !PyArray_ISCARRAY(flags)))
-    status = UNREAD;
-  if (status == GOOD) status = close_anchors(validator, &batch.closing, into, first, &row);
-  if (status == GOOD) {
+    outcome.status = UNREAD;
+  if (outcome.status == GOOD) {
+    batch.closing.first = first;
     batch.closing.missed = PyArray_DATA(flags);
-    batch.result[0] = into;
-    BatchOutcome outcome = run_batch(&batch, close_block);
-    status = outcome.status;
-    row = outcome.row;
+    batch.closing.into = batch.result[0] = into;
+    outcome = run_batch(&batch, close_block);
   }
   free_batch(&batch);
-  if (status == FAILED && !PyErr_Occurred()) PyErr_NoMemory();
-  return status == GOOD ? Py_NewRef(Py_None) : reject(status, row);
+  return outcome.status == GOOD ? Py_NewRef(Py_None) : reject(outcome.status, outcome.row);
 }

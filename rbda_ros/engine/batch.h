@@ -30,6 +30,9 @@ typedef struct {
   npy_intp *anchor;       /* for each row, which of the anchors it is closed from; an
                              anchor is the first row that has it */
   double *q;              /* (anchors, nq): closed */
+  npy_intp first;         /* anchors before this row are in `into` */
+  double *into;           /* (count, nq) anchors that are found go here, and of one that is not
+                             closed, where it was tried from; or NULL */
   unsigned char *missed;  /* for each row, whether it was not closed; NULL: that is a rejection */
 } BatchClosure;
 
@@ -68,11 +71,8 @@ typedef struct {
 /* Evaluate so many rows; 0 with an exception. */
 int run_rows(const BatchKernel *kernel, double *const *ports, double *memory, npy_intp count);
 
-/* batch_closure.c: the anchors from row `first` on, closed; `*row` is one that is not. Anchors before
-   it are in `q` (count, nq), where that is given. Those that are found go there too, and of one that
-   is not closed, where it was tried from. */
-Status close_anchors(const StateValidator *validator, BatchClosure *closing, double *q,
-                     npy_intp first, npy_intp *row);
+/* batch_closure.c: the anchors closed; `*row` is one that is not. */
+Status close_anchors(const StateValidator *validator, BatchClosure *closing, npy_intp *row);
 /* Some of its rows, closed from their anchors. */
 Status close_rows(const StateValidator *validator, const BatchClosure *closing, BatchWorker *worker,
                   npy_intp first, npy_intp count, double *q);

@@ -60,10 +60,10 @@ static Status close_anchor(const StateValidator *validator, const BatchClosure *
                         closing->q + closing->anchor[row] * nq);
 }
 
-Status close_anchors(const StateValidator *validator, BatchClosure *closing, double *q,
-                     npy_intp first, npy_intp *row)
+Status close_anchors(const StateValidator *validator, BatchClosure *closing, npy_intp *row)
 {
   npy_intp nq = validator->nq;
+  double *into = closing->into;
   closing->anchor = PyMem_RawMalloc((closing->count + 1) * sizeof *closing->anchor);
   double *numbers = PyMem_RawMalloc((loop_numbers(validator) + nq) * sizeof *numbers);
   Status status = closing->anchor == NULL || numbers == NULL ? FAILED : GOOD;
@@ -77,11 +77,11 @@ Status close_anchors(const StateValidator *validator, BatchClosure *closing, dou
   for (npy_intp k = 0; status == GOOD && k < closing->count; k++) {
     if (!is_anchor(closing, k)) continue;
     double *own = closing->q + closing->anchor[k] * nq;
-    if (k < first)
-      memcpy(own, q + k * nq, nq * sizeof *own);
+    if (k < closing->first)
+      memcpy(own, into + k * nq, nq * sizeof *own);
     else
       status = close_anchor(validator, closing, k, last, numbers);
-    if (q != NULL) memcpy(q + k * nq, status == GOOD ? own : last, nq * sizeof *own);
+    if (into != NULL) memcpy(into + k * nq, status == GOOD ? own : last, nq * sizeof *own);
     last = own;
     *row = k;
   }

@@ -58,23 +58,17 @@ static Status on_loops(BatchWorker *worker, const double *q, npy_intp first, npy
   const npy_intp *size = validator->loop_state->size;
   double *ports[] = {(double *)q, worker->phi, worker->conditioning};
   if (!run_rows(&worker->batch->loop_state, ports, worker->memory, count)) return FAILED;
-  int closed = 1, regular = 1;
-  for (npy_intp i = 0; i < count * size[1]; i++) {
-    closed &= fabs(worker->phi[i]) <= validator->on_loops;
-    worker->residual = larger(fabs(worker->phi[i]), worker->residual);
-  }
-  for (npy_intp i = 0; i < count * size[2]; i++) {
-    regular &= worker->conditioning[i] >= validator->singular;
-    worker->worst = smaller(worker->conditioning[i], worker->worst);
-  }
-  if (closed && regular) return GOOD;
   for (npy_intp k = 0; k < count; k++) {
+    double residual, worst;
+    Status status =
+        judge_loops(worker->phi + k * size[1], size[1], worker->conditioning + k * size[2], size[2],
+                    validator->on_loops, validator->singular, &residual, &worst);
+    worker->residual = larger(residual, worker->residual);
+    worker->worst = smaller(worst, worker->worst);
     worker->row = first + k;
-    if (!all_within(worker->phi + k * size[1], size[1], validator->on_loops)) return OFF_LOOPS;
-    for (npy_intp i = 0; i < size[2]; i++)
-      if (!(worker->conditioning[k * size[2] + i] >= validator->singular)) return DEAD_POINT;
+    if (status != GOOD) return status;
   }
-  return OFF_LOOPS;
+  return GOOD;
 }
 
 static Status check_positions(BatchWorker *worker, const BatchArgument *given, npy_intp first,

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* Instructions from which another thread pays (about a millisecond), and from which others should
-   be let run meanwhile. As `THREADS_PAY` of kernels/machine.py. */
+   be let run meanwhile. */
 #define THREADS_PAY 4e6
 #define RELEASE_PAYS 4e5
 
@@ -159,8 +159,8 @@ BatchOutcome run_batch(Batch *batch, BlockWork work)
   BatchOutcome outcome = {.row = -1, .worst = 1.0};
   if (batch->instructions * (double)batch->count >= RELEASE_PAYS && !batch->interpreted)
     state = PyEval_SaveThread();
-  if (batch->closing.closure.kernel != NULL && batch->closing.anchor == NULL)
-    outcome.status = close_anchors(batch->validator, &batch->closing, NULL, 0, &outcome.row);
+  if (batch->closing.closure.kernel != NULL)
+    outcome.status = close_anchors(batch->validator, &batch->closing, &outcome.row);
   if (outcome.status == GOOD) outcome = run_threads(batch, work);
   if (state != NULL) PyEval_RestoreThread(state);
   if (outcome.status == FAILED && !PyErr_Occurred()) PyErr_NoMemory();

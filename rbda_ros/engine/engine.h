@@ -141,7 +141,7 @@ void clear_pool(ArrayPool *pool);
 PyObject *take_large(LargeArrayPool *pool, int dimensions, const npy_intp *shape);
 void clear_large_pool(LargeArrayPool *pool);
 
-/* validator.c: positions and velocities of one robot, as users give them. */
+/* state_validator.c: positions and velocities of one robot, as users give them. */
 typedef struct {
   PyObject_HEAD Py_ssize_t nq, nv, ny;
   double largest_position, largest, quaternion_tolerance, unit;
@@ -171,6 +171,9 @@ Status read_position(const StateValidator *validator, LoopMemory *memory, PyObje
                      double *into, const double **q);
 Status read_velocity(const StateValidator *validator, PyObject *given, double *into,
                      const double **yd);
+/* The position of a state, which was checked when it was made: a new reference; NULL where it is a
+   state of another robot. */
+PyObject *state_position(const StateValidator *validator, PyObject *state);
 /* 1, with unit quaternions in q; 0 where they are far from it. */
 int normalize(const StateValidator *validator, double *q);
 /* Whether the quaternions of a position are near unit length; of one that is known in part. */

@@ -60,8 +60,10 @@ static inline void add_slots(const Step *step, double *const *slots, npy_intp nu
   for (npy_intp i = 0; i < numbers; i++) sum[i] = a[i] + step->sign * b[i];
 }
 
-/* A number that is an exact float; whether it can be taken. */
-int read_number(const StateValidator *validator, PyObject *given, double *number);
+/* One argument of one state: `*numbers` are those given, or `into`. `forces` may be NULL: then
+   forces on all joints are not taken. */
+Status read_argument(const OperationCall *call, int i, LoopMemory *memory, const Kernel *forces,
+                     PyObject *given, const double *q, double *into, const double **numbers);
 /* Whether forces, or accelerations, are numbers, and loops that are closed by forces closed. */
 Status check_results(const OperationCall *call, double *const *slots);
 /* By how much such loops are open. */
