@@ -58,17 +58,19 @@ static Status on_loops(BatchWorker *worker, const double *q, npy_intp first, npy
   const npy_intp *size = validator->loop_state->size;
   double *ports[] = {(double *)q, worker->phi, worker->conditioning};
   if (!run_rows(&worker->batch->loop_state, ports, worker->memory, count)) return FAILED;
+  double residual, worst;
+  Status status = judge_loops(worker->phi, count * size[1], worker->conditioning, count * size[2],
+                              validator->on_loops, validator->singular, &residual, &worst);
+  worker->residual = larger(residual, worker->residual);
+  worker->worst = smaller(worst, worker->worst);
+  if (status == GOOD) return GOOD;
   for (npy_intp k = 0; k < count; k++) {
-    double residual, worst;
-    Status status =
-        judge_loops(worker->phi + k * size[1], size[1], worker->conditioning + k * size[2], size[2],
-                    validator->on_loops, validator->singular, &residual, &worst);
-    worker->residual = larger(residual, worker->residual);
-    worker->worst = smaller(worst, worker->worst);
     worker->row = first + k;
-    if (status != GOOD) return status;
+    status = judge_loops(worker->phi + k * size[1], size[1], worker->conditioning + k * size[2],
+                         size[2], validator->on_loops, validator->singular, &residual, &worst);
+    if (status != GOOD) break;
   }
-  return GOOD;
+  return status;
 }
 
 static Status check_positions(BatchWorker *worker, const BatchArgument *given, npy_intp first,
