@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from rbda_ros.algorithms.inverse_kinematics import (
     RESTARTS,
     Kinematics,
+    Problem,
     Reached,
     limited_least_squares,
     reach,
@@ -90,7 +91,7 @@ class PositionTask(_FrameTask):
     def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
         robot._inputs.frame(self.frame)
-        _vector(self.target)
+        _finite_target(self.target, 3)
 
     def error(self, robot: Robot, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
@@ -134,10 +135,7 @@ class PoseTask(_FrameTask):
     def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
         robot._inputs.frame(self.frame)
-        goal = numbers("target", self.target)
-        if goal.shape != (4, 4) or not np.isfinite(goal).all():
-            raise InputError("target: give a finite (4, 4) pose or (3,) position")
-        _rotation(goal[:3, :3])
+        _rotation(_finite_target(self.target, 4, 4)[:3, :3])
 
     def error(self, robot: Robot, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
@@ -160,7 +158,7 @@ class CenterOfMassTask:
 
     def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
-        _vector(self.target)
+        _finite_target(self.target, 3)
 
     def error(self, robot: Robot, state: State) -> Array:
         """Error (m,) that is left to go [m, rad]."""
@@ -199,58 +197,11 @@ class PostureTask:
         return np.eye(robot.ny)[robot.coordinates.base_nv :]
 
 
-@dataclass(frozen=True, eq=False)
-class StackedTasks:
-    """Several tasks one below the other.
-
-    Attributes:
-        robot: whose tasks they are.
-        tasks: in their order.
-        base_nv: how many coordinates of y, the first, shall not move.
-    """
-
-    robot: Robot
-    tasks: tuple[Task, ...]
-    base_nv: int
-
-    def error(self, q: Array) -> Array:
-        """(m,) of all tasks, not weighted."""
-        state = self.robot.state(q)
-        return np.concatenate([np.zeros(0), *(t.error(self.robot, state) for t in self.tasks)])
-
-    def jacobian(self, q: Array) -> Array:
-        """(m, ny) of all tasks, not weighted; zero for a base that stays."""
-        state = self.robot.state(q)
-        J = np.vstack(
-            [np.zeros((0, self.robot.ny)), *(t.jacobian(self.robot, state) for t in self.tasks)]
-        )
-        J[:, : self.base_nv] = 0.0
-        return J
-
-    def scales(self, q: Array) -> Array:
-        """(m,) square roots of the weights."""
-        state = self.robot.state(q)
-        sizes = [len(task.error(self.robot, state)) for task in self.tasks]
-        weights = np.array([task.weight for task in self.tasks], float)
-        return np.sqrt(np.repeat(weights, sizes))
-
-
-def checked_tasks(robot: Robot, tasks: Sequence[Task]) -> tuple[Task, ...]:
-    """The same tasks; an `InputError` says what is wrong with one."""
-    for task in tasks:
-        if not hasattr(task, "checked"):
-            raise InputError(f"tasks: {task!r} is no task; give a PoseTask, a PositionTask, ...")
-        task.checked(robot)
-        weight = numbers("weight", task.weight)
-        if weight.ndim or not 0.0 < float(weight) < np.inf:
-            raise InputError(f"weight is {task.weight!r}; give a positive number")
-    return tuple(tasks)
-
-
-def _vector(value: ArrayLike) -> None:
+def _finite_target(value: ArrayLike, *shape: int) -> Array:
     given = numbers("target", value)
-    if given.shape != (3,) or not np.isfinite(given).all():
+    if given.shape != shape or not np.isfinite(given).all():
         raise InputError("target: give a finite (4, 4) pose or (3,) position")
+    return given
 
 
 def _rotation(R: Array) -> None:
@@ -293,15 +244,15 @@ def inverse_kinematics(
         InputError: invalid tasks, or a frame that the robot does not have.
     """
     sizes = robot.nq, robot._inputs.independent_size
-    given = robot.tree.home if guess is None else robot._inputs.single("guess", guess, *sizes)
+    given = robot.neutral() if guess is None else robot._inputs.single("guess", guess, *sizes)
     start = robot.close(given)
     wanted = _tasks(robot, tasks, target)
     if not tolerance > 0.0:
         raise InputError(f"tolerance is {tolerance!r}; give a positive number")
-    base_nv = 0 if move_base else robot.coordinates.base_nv
-    hard = StackedTasks(robot, tuple(t for t in wanted if not t.soft), base_nv)
-    soft = StackedTasks(robot, tuple(t for t in wanted if t.soft), base_nv)
-    return reach(_kinematics(robot, base_nv), hard, soft, start, tolerance, restarts, seed)
+    kinematics = _kinematics(robot, move_base)
+    hard = _problem(robot, [t for t in wanted if not t.soft], start, kinematics)
+    soft = _problem(robot, [t for t in wanted if t.soft], start, kinematics)
+    return reach(kinematics, hard, soft, start, tolerance, restarts, seed)
 
 
 def inverse_kinematics_step(
@@ -337,11 +288,10 @@ def inverse_kinematics_step(
         number = numbers(name, value)
         if number.ndim or not 0.0 < float(number) < np.inf:
             raise InputError(f"{name} is {value!r}; give a positive number")
-    stack = StackedTasks(robot, wanted, 0 if move_base else robot.coordinates.base_nv)
-    scales = stack.scales(state.q)
-    J = scales[:, None] * stack.jacobian(state.q)
-    error = scales * stack.error(state.q) * (gain / dt)
-    kinematics = _kinematics(robot, stack.base_nv)
+    kinematics = _kinematics(robot, move_base)
+    problem = _problem(robot, wanted, state.q, kinematics)
+    J = problem.scales[:, None] * problem.jacobian(state.q)
+    error = problem.scales * problem.error(state.q) * (gain / dt)
     G, below, above = kinematics.limits(state.q)
     fastest = robot.limits.velocity[list(kinematics.scalar_velocities)]
     low, high = np.maximum(below / dt, -fastest), np.minimum(above / dt, fastest)
@@ -352,16 +302,41 @@ def _tasks(robot: Robot, tasks: Any, target: ArrayLike | None) -> tuple[Task, ..
     """The tasks, checked; of a frame and its target, the task that they stand for."""
     if target is not None:
         goal = numbers("target", target)
-        kind = PositionTask if goal.shape == (3,) else PoseTask
-        return checked_tasks(robot, [kind(tasks, goal)])
-    if hasattr(tasks, "checked"):
-        return checked_tasks(robot, [tasks])
-    if isinstance(tasks, str) or not isinstance(tasks, Sequence):
+        tasks = [PositionTask(tasks, goal) if goal.shape == (3,) else PoseTask(tasks, goal)]
+    elif hasattr(tasks, "checked"):
+        tasks = [tasks]
+    elif isinstance(tasks, str) or not isinstance(tasks, Sequence):
         raise InputError(f"tasks: {tasks!r}; give tasks, or a frame with its target")
-    return checked_tasks(robot, tasks)
+    for task in tasks:
+        if not hasattr(task, "checked"):
+            raise InputError(f"tasks: {task!r} is no task; give a PoseTask, a PositionTask, ...")
+        task.checked(robot)
+        weight = numbers("weight", task.weight)
+        if weight.ndim or not 0.0 < float(weight) < np.inf:
+            raise InputError(f"weight is {task.weight!r}; give a positive number")
+    return tuple(tasks)
 
 
-def _kinematics(robot: Robot, base_nv: int) -> Kinematics:
+def _problem(robot: Robot, tasks: Sequence[Task], q: Array, kinematics: Kinematics) -> Problem:
+    """Tasks one below the other; q (nq,) is any position, which tells how long their errors are."""
+
+    def error(q: Array) -> Array:
+        state = robot.state(q)
+        return np.concatenate([np.zeros(0), *(task.error(robot, state) for task in tasks)])
+
+    def jacobian(q: Array) -> Array:
+        state = robot.state(q)
+        J = np.vstack([np.zeros((0, robot.ny)), *(task.jacobian(robot, state) for task in tasks)])
+        J[:, : kinematics.base_nv] = 0.0  # of a base that stays
+        return J
+
+    state = robot.state(q)
+    sizes = [len(task.error(robot, state)) for task in tasks]
+    weights = np.array([task.weight for task in tasks], float)
+    return Problem(error, jacobian, kinematics.move, np.sqrt(np.repeat(weights, sizes)))
+
+
+def _kinematics(robot: Robot, move_base: bool) -> Kinematics:
     layout = robot.coordinates
 
     def close(position: Array, near: Array) -> Array | None:
@@ -380,6 +355,6 @@ def _kinematics(robot: Robot, base_nv: int) -> Kinematics:
         scalar_velocities=tuple(
             layout.velocities[joint].start for joint in layout.scalar_positions
         ),
-        base_nv=base_nv,
+        base_nv=0 if move_base else layout.base_nv,
         ny=robot.ny,
     )
