@@ -178,10 +178,12 @@ def _own_inertia(robot: Robot, coordinate: str) -> float:
 
 def _groups(robot: Robot, coordinates: Sequence[int]) -> Groups:
     """Places of joints and motors, cluster by cluster; clusters without joints are left out."""
-    groups = []
-    for place in robot.tree.velocity_ranges:
-        joints = tuple(k for k, j in enumerate(coordinates) if j in place)
-        motors = tuple(k for k, j in enumerate(robot.actuated_coordinates) if j in place)
+    groups, owners = [], robot.coordinates.owners
+    for cluster in robot.clusters:
+        joints, motors = (
+            tuple(k for k, j in enumerate(each) if owners[j] in cluster.joints)
+            for each in (coordinates, robot.actuated_coordinates)
+        )
         if joints:
             groups.append((joints, motors))
     return tuple(groups)

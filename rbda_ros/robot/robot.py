@@ -114,6 +114,9 @@ class Robot(Operations):
     Methods that take a position also take a `State`, which `state` returns. It is checked once and
     not again. Every method raises `InputError` for arguments of wrong shape, with values that
     are not finite, or off the loops, and `SingularityError` at a dead point of a loop.
+
+    The attribute ``tree`` is what algorithms are traced on. Facts about joints, bodies and clusters
+    are attributes of the robot itself.
     """
 
     inverse_kinematics = kinematic_tasks.inverse_kinematics
