@@ -153,20 +153,16 @@ class Kinematics:
     base_nv: int
     ny: int
 
-    def map_of(self, q: Array) -> Array:
-        """G (nv, ny)."""
-        return self.spanning_velocity(q, np.eye(self.ny)).T
-
-    def room(self, q: Array) -> tuple[Array, Array]:
-        """How far joints of one coordinate are from their lower and upper limits."""
-        positions = list(self.scalar_positions)
-        return self.lower[positions] - q[positions], self.upper[positions] - q[positions]
-
     def limits(self, q: Array) -> tuple[Array, Array, Array]:
-        """Which steps of y stay within the limits: G, and bounds of ``G dy``."""
-        below, above = self.room(q)
-        rows = list(self.scalar_velocities)
-        return self.map_of(q)[rows], np.minimum(below, 0.0), np.maximum(above, 0.0)
+        """Which steps of y stay within the limits of joints of one coordinate.
+
+        Returns:
+            G (joints, ny), and bounds (joints,) of ``G dy``.
+        """
+        positions = list(self.scalar_positions)
+        below, above = self.lower[positions] - q[positions], self.upper[positions] - q[positions]
+        G = self.spanning_velocity(q, np.eye(self.ny)).T[list(self.scalar_velocities)]
+        return G, np.minimum(below, 0.0), np.maximum(above, 0.0)
 
     def move(self, q: Array, dy: Array) -> Array | None:
         """The closed position that ``dy`` (ny,) leads to, along the limits it meets; or None."""

@@ -71,9 +71,25 @@ class _FrameTask:
     soft: bool = False
     rows: ClassVar[slice] = slice(0, 6)
 
+    def checked(self, robot: Robot) -> None:
+        """Raise `InputError` where it cannot be a task of this robot."""
+        robot._inputs.frame(self.frame)
+        self._check_target()
+
+    def error(self, robot: Robot, state: State) -> Array:
+        """(m,) what is left to go [m, rad]."""
+        return pose_error(self._goal(), robot.frame_pose(state, self.frame))[self.rows]
+
     def jacobian(self, robot: Robot, state: State) -> Array:
-        """By which y takes the error away, (m, ny)."""
+        """(m, ny) by which y takes the error away."""
         return np.asarray(robot.jacobian(state, self.frame)[self.rows])
+
+    def _check_target(self) -> None:
+        raise NotImplementedError
+
+    def _goal(self) -> Array:
+        """The target as `pose_error` takes it: (3,) or (4, 4)."""
+        return np.asarray(self.target, float)
 
 
 class PositionTask(_FrameTask):
@@ -88,14 +104,8 @@ class PositionTask(_FrameTask):
 
     rows = slice(0, 3)
 
-    def checked(self, robot: Robot) -> None:
-        """Raise `InputError` where it cannot be a task of this robot."""
-        robot._inputs.frame(self.frame)
+    def _check_target(self) -> None:
         _finite_target(self.target, 3)
-
-    def error(self, robot: Robot, state: State) -> Array:
-        """Error (m,) that is left to go [m, rad]."""
-        return np.asarray(self.target, float) - robot.frame_pose(state, self.frame)[:3, 3]
 
 
 class OrientationTask(_FrameTask):
@@ -110,16 +120,13 @@ class OrientationTask(_FrameTask):
 
     rows = slice(3, 6)
 
-    def checked(self, robot: Robot) -> None:
-        """Raise `InputError` where it cannot be a task of this robot."""
-        robot._inputs.frame(self.frame)
-        _rotation(numbers("target", self.target))
+    def _check_target(self) -> None:
+        _check_rotation(numbers("target", self.target))
 
-    def error(self, robot: Robot, state: State) -> Array:
-        """Error (m,) that is left to go [m, rad]."""
+    def _goal(self) -> Array:
         pose = np.eye(4)
         pose[:3, :3] = self.target
-        return pose_error(pose, robot.frame_pose(state, self.frame))[3:]
+        return pose
 
 
 class PoseTask(_FrameTask):
@@ -132,14 +139,8 @@ class PoseTask(_FrameTask):
         soft: see `Task`.
     """
 
-    def checked(self, robot: Robot) -> None:
-        """Raise `InputError` where it cannot be a task of this robot."""
-        robot._inputs.frame(self.frame)
-        _rotation(_finite_target(self.target, 4, 4)[:3, :3])
-
-    def error(self, robot: Robot, state: State) -> Array:
-        """Error (m,) that is left to go [m, rad]."""
-        return pose_error(np.asarray(self.target, float), robot.frame_pose(state, self.frame))
+    def _check_target(self) -> None:
+        _check_rotation(_finite_target(self.target, 4, 4)[:3, :3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +162,11 @@ class CenterOfMassTask:
         _finite_target(self.target, 3)
 
     def error(self, robot: Robot, state: State) -> Array:
-        """Error (m,) that is left to go [m, rad]."""
+        """(m,) what is left to go [m, rad]."""
         return np.asarray(np.asarray(self.target, float) - robot.center_of_mass(state))
 
     def jacobian(self, robot: Robot, state: State) -> Array:
-        """By which y takes the error away, (m, ny)."""
+        """(m, ny) by which y takes the error away."""
         return np.asarray(robot.center_of_mass_jacobian(state))
 
 
@@ -188,12 +189,12 @@ class PostureTask:
         robot._inputs.single("posture", self.target, robot.nq)
 
     def error(self, robot: Robot, state: State) -> Array:
-        """Error (m,) that is left to go [m, rad]."""
+        """(m,) what is left to go [m, rad]."""
         step = robot.difference(state, self.target)
         return np.asarray(step[list(robot.independent_coordinates)][robot.coordinates.base_nv :])
 
     def jacobian(self, robot: Robot, state: State) -> Array:
-        """By which y takes the error away, (m, ny)."""
+        """(m, ny) by which y takes the error away."""
         return np.eye(robot.ny)[robot.coordinates.base_nv :]
 
 
@@ -204,7 +205,7 @@ def _finite_target(value: ArrayLike, *shape: int) -> Array:
     return given
 
 
-def _rotation(R: Array) -> None:
+def _check_rotation(R: Array) -> None:
     if R.shape != (3, 3) or not np.isfinite(R).all():
         raise InputError("target: no orientation; give a finite (3, 3) rotation")
     if not np.allclose(R @ R.T, np.eye(3), atol=ROTATION_TOLERANCE) or np.linalg.det(R) < 0.0:

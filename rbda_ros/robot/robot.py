@@ -310,7 +310,7 @@ class Robot(Operations):
     def _kernels_of(self, name: str, *frame: FrameName) -> list[Kernel]:
         """Every kernel that an operation may take, whatever its options."""
         if name == "close" and not frame:
-            return []  # `prepare` takes it along
+            return []  # `prepare` adds its kernel
         if name == "operational_space_inertia" and frame:
             return self._kernels_of_operational_space(*frame)
         record = OPERATIONS.get(name)
@@ -558,19 +558,16 @@ class Robot(Operations):
         position, *others = record.arguments
         state = self.state(arguments[position.name], arguments[velocity] if velocity else None)
         given: list[Any] = [state]
-        arrays = [state.q]
         for argument in others:
             if argument.kind == "Number":
                 given.append(self._inputs.number(argument.name, arguments[argument.name]))
-                continue
-            if argument.kind == "Velocity":
-                array = state.yd
+            elif argument.kind == "Velocity":
+                given.append(contiguous(state.yd))
             else:
-                wanted = (getattr(self, size) for size in KINDS[argument.kind].sizes)
-                array = self._inputs.vector(argument.name, arguments[argument.name], *wanted)
-            array = contiguous(array)
-            given.append(array)
-            arrays.append(array)
+                sizes = (getattr(self, size) for size in KINDS[argument.kind].sizes)
+                array = self._inputs.vector(argument.name, arguments[argument.name], *sizes)
+                given.append(contiguous(array))
+        arrays = [state.q, *(each for each in given if isinstance(each, np.ndarray))]
         option: Any = None
         if record.wrenches:
             wrenches = arguments["external_wrenches"]
