@@ -1,13 +1,13 @@
-/* Methods at many states: rows of arrays, checked and evaluated block by block, so that what a
-   block needs stays in the cache. The checks are those of `state_validator.c`, and what is not taken is
-   left to the method as it is written, too. */
+/* Methods at many states: rows of arrays, checked and evaluated block by block, so that the memory of
+   a block stays in the cache. The checks are those of `state_validator.c`. As for one state, Python
+   reads arguments that are not taken here. */
 #include "batch.h"
 
 #include <float.h>
 
-enum { BLOCK = 64 }; /* rows at a time, as near as whole tiles of machine code come to it */
+enum { BLOCK = 64 }; /* rows at a time, or about so many: whole tiles of machine code */
 
-/* Numbers of rows (count, size) of a contiguous float64 array; NULL for all else. */
+/* The numbers of a contiguous float64 array (count, size); NULL for anything else. */
 static const double *rows_of(PyObject *object, npy_intp *count, npy_intp *size)
 {
   PyArrayObject *array = (PyArrayObject *)object;
@@ -32,7 +32,7 @@ static Status take_single(Batch *batch, int i, PyObject *object, double *into)
   return read_argument(batch->call, i, &memory, NULL, object, NULL, into, &given->numbers);
 }
 
-/* Rows of this size as an argument of its kind, to be closed where they are those of y. */
+/* Whether rows may be an argument of its kind, from their size. Rows of y are to be closed. */
 static Status fit_rows(Batch *batch, int i)
 {
   StateValidator *validator = batch->validator;
@@ -52,7 +52,8 @@ static Status fit_rows(Batch *batch, int i)
   return GOOD;
 }
 
-/* What has the numbers of an argument: of states that were checked, their positions. */
+/* The array of an argument, a new reference: the position of a checked state, the values of wrenches
+   on bodies, or the object itself. */
 static PyObject *numbers_of(Batch *batch, int i, PyObject *object)
 {
   BatchArgument *given = &batch->given[i];
@@ -62,7 +63,7 @@ static PyObject *numbers_of(Batch *batch, int i, PyObject *object)
   return given->checked ? state_position(batch->validator, object) : Py_NewRef(object);
 }
 
-/* One argument: rows, as many as those before have, or one vector. */
+/* One argument: as many rows as the arguments before, or one vector. */
 static Status take_argument(Batch *batch, int i, PyObject *object, double *single)
 {
   BatchArgument *given = &batch->given[i];
@@ -77,7 +78,7 @@ static Status take_argument(Batch *batch, int i, PyObject *object, double *singl
   return fit_rows(batch, i);
 }
 
-/* A kernel as it is now; machine code for batches is asked for where there is none. */
+/* A kernel as it is now. Machine code for batches is requested if there is none. */
 static int take_kernel(Batch *batch, BatchKernel *taken, Kernel *kernel)
 {
   if (kernel->batch == NULL) {
@@ -97,7 +98,7 @@ static int take_kernel(Batch *batch, BatchKernel *taken, Kernel *kernel)
   return 1;
 }
 
-/* Whether loops are yet to be checked, and the first kernel can do it on its way. */
+/* Whether loops are not checked yet, and machine code of the first kernel checks them as well. */
 static int may_check_later(const Batch *batch)
 {
   const OperationCall *call = batch->call;
@@ -110,7 +111,7 @@ static int may_check_later(const Batch *batch)
          && step->kernel->ports < MAX_PORTS;
 }
 
-/* A kernel alone. A residual that is not zero says that an output is not finite. */
+/* A kernel alone. A residual other than zero means that an output is not finite. */
 static Status kernel_block(BatchWorker *worker, npy_intp first, npy_intp count)
 {
   const Batch *batch = worker->batch;
@@ -123,7 +124,7 @@ static Status kernel_block(BatchWorker *worker, npy_intp first, npy_intp count)
   return GOOD;
 }
 
-/* 1 where all outputs are finite, 0 where some are not, -1 with an exception. */
+/* 1 if all outputs are finite, 0 if not, -1 with an exception. */
 static int kernel_rows(Kernel *kernel, const Rows *rows)
 {
   Batch batch = {.count = rows->count, .block = BLOCK};
@@ -151,7 +152,7 @@ PyObject *kernel_batch(PyObject *self, PyObject *const *given, Py_ssize_t count)
     rows.port[i] = (double *)rows_of(given[i], &those, &rows.size[i]);
     if (rows.port[i] == NULL || (rows.count >= 0 && those != rows.count)
         || (i >= kernel->inputs && !PyArray_ISWRITEABLE((PyArrayObject *)given[i])))
-      rows.ports = 0; /* which is not what the kernel has */
+      rows.ports = 0; /* no kernel has none, so `kernel_rows` rejects them */
     rows.count = those;
   }
   int finite = kernel_rows(kernel, &rows);
@@ -242,7 +243,7 @@ PyObject *call_with_rows(OperationCall *call, PyObject *const *given)
   return answer;
 }
 
-/* 1 where it was evaluated; 0 where Python must read the arguments, or explain. */
+/* 1 if it was evaluated; 0 if Python must read the arguments, or explain. */
 static int operation_rows(OperationCall *call, const Rows *rows)
 {
   Batch batch = {.validator = call->validator,
@@ -307,7 +308,7 @@ PyObject *check_rows(StateValidator *validator, PyObject *position, PyObject *ve
   return answer;
 }
 
-/* Rows to be closed; whether they are such rows. */
+/* Take rows that are to be closed. */
 static Status take_positions(Batch *batch, Kernel *closure, const Indices *entries, PyObject *given,
                              const double *guess)
 {

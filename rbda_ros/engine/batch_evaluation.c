@@ -1,5 +1,5 @@
-/* A block of rows: validated as `state_validator.c` does for one state, evaluated or closed, and what
-   came of it checked. */
+/* A block of rows: validated as `state_validator.c` does for one state, evaluated or closed, and the
+   results checked. */
 #include "batch.h"
 
 #include <float.h>
@@ -20,7 +20,7 @@ WIDE int all_within(const double *numbers, npy_intp count, double largest)
     good &= (a <= largest) & (a >= -largest);
     i += 4;
   }
-  if (i > 0 && i < count) { /* some of these once more */
+  if (i > 0 && i < count) { /* the last four, some of them again */
     Four b = *(const Four *)(numbers + count - 4);
     too &= (b <= largest) & (b >= -largest);
     i = count;
@@ -31,7 +31,7 @@ WIDE int all_within(const double *numbers, npy_intp count, double largest)
   return all;
 }
 
-/* The first of some rows with a number that is too large, or none. */
+/* Reject the first of some rows with a number that is too large, or NaN. */
 static Status reject_numbers(BatchWorker *worker, const double *numbers, npy_intp first,
                              npy_intp count, npy_intp size, double largest)
 {
@@ -172,7 +172,7 @@ int run_rows(const BatchKernel *kernel, double *const *ports, double *memory, np
   return 1;
 }
 
-/* Whether results are sound, and solved for where that is wanted. */
+/* Check results, and solve for them with the mass matrix if the operation does. */
 static Status finish(BatchWorker *worker, npy_intp first, npy_intp count, double *const *slots)
 {
   const OperationCall *call = worker->batch->call;
@@ -197,7 +197,7 @@ static Status finish(BatchWorker *worker, npy_intp first, npy_intp count, double
   return GOOD;
 }
 
-/* One kernel, which may have to check the loops as well: whether they hold. */
+/* One kernel, which may check the loops as well. */
 static Status evaluate_step(BatchWorker *worker, int k, npy_intp first, npy_intp count,
                             double *const *slots)
 {
@@ -215,7 +215,7 @@ static Status evaluate_step(BatchWorker *worker, int k, npy_intp first, npy_intp
   for (npy_intp i = 0; i < count; i++)
     if (worker->holding[i] != all) {
       worker->row = first + i;
-      return OFF_LOOPS; /* or at a dead point: Python looks which it is */
+      return OFF_LOOPS; /* or at a dead point: Python finds out which */
     }
   return GOOD;
 }

@@ -1,4 +1,4 @@
-/* An operation at one state: its arguments validated, its kernels one after the other. */
+/* An operation at one state: arguments are validated, then kernels are evaluated in their order. */
 #include "operation_call.h"
 
 #include <float.h>
@@ -77,7 +77,7 @@ double loops_missed(const OperationCall *call, double *const *slots)
   return most;
 }
 
-/* The inverse of a matrix where it is regular for sure; else `robot/results.py` does it. */
+/* The inverse of a matrix that is certainly regular; `robot/results.py` inverts others. */
 static int invert_result(const OperationCall *call, const LtlFactorization *ltl,
                          double *const *slots)
 {
@@ -131,7 +131,7 @@ PyObject *answer_of(const OperationCall *call, PyObject *const *arrays, PyObject
   return all;
 }
 
-/* Results of one state that are one number: floats in the place of arrays. */
+/* Replace results that are one number by floats. */
 static int set_scalars(const OperationCall *call, PyObject **arrays)
 {
   for (int i = 0; i < call->results; i++) {
@@ -282,7 +282,7 @@ static int set_ltl(OperationCall *call, PyObject *parents)
          == (matrices > 1 && call->least == 0.0 ? n * n : by_rows);
 }
 
-/* Numbers that stay, by slot; what else nobody writes is zero. */
+/* Constants by slot. Other slots that nothing writes are zero. */
 static int set_constants(OperationCall *call, PyObject *constants)
 {
   for (int i = call->arguments; i < call->slots; i++) call->slot[i].constant = 1;

@@ -1,5 +1,5 @@
-/* Positions and velocities of one robot, checked: sizes, finite numbers, quaternions, loops.
-   Only contiguous float64 vectors are taken; Python reads all else, and explains rejections. */
+/* Checks positions and velocities of one robot: sizes, finite numbers, quaternions, loops. It takes
+   contiguous float64 vectors; Python reads everything else, and explains rejections. */
 #include "batch.h"
 
 static Status on_loops(const StateValidator *validator, LoopMemory *memory, const double *q)
@@ -26,7 +26,7 @@ static int is_unit(const StateValidator *validator, const double *x)
   return fabs(quaternion_length(x) - 1.0) <= validator->quaternion_tolerance;
 }
 
-/* Whether `normalize` would change nothing, for sure: a length is nearer to 1 than its square. */
+/* Whether `normalize` certainly changes nothing: a length is nearer to 1 than its square. */
 static int is_normalized(const StateValidator *validator, const double *q)
 {
   for (npy_intp k = 0; k < validator->quaternions.count; k++) {
