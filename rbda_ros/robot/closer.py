@@ -298,19 +298,20 @@ class ClosingCall:
 
     def _continuation(self, entries: tuple[int, ...]) -> Any:
         """The engine's call that closes loops from known entries of q."""
-        names = list(self.kernel.input_sizes)
         return core.ContinuationCall(
             kernel=self.kernel.native,
             arrays=self.arrays,
-            position=names.index("position"),
-            guess=names.index("guess"),
+            position=self.position,
+            guess=self.guess,
+            q=self.q,
+            health=self._health,
             entries=np.array(entries, np.int64),
+            parts=np.array(STREAM_PARTS, np.int64),
             base_nq=self._base_nq,
             precise=PRECISE,
             closed=CLOSED,
             nearby=NEARBY,
             repeats=STREAM_REPEATS,
-            parts=np.array(STREAM_PARTS, np.int64),
         )
 
     def _close_from_guess(self, other: Array) -> int:
