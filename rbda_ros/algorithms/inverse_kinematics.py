@@ -8,8 +8,7 @@ and says so. Tasks that give way to others are met in the null space of these (S
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -65,28 +64,15 @@ class Problem:
         jacobian: ``q -> (m, ny)`` of the pose.
         move: ``q, dy -> q`` along the constraint manifold and within the limits; None where the
             loops cannot follow.
-        scales: (m,) square roots of weights of the errors.
+        scales: (m,) square roots of weights of the errors, or (1,) one for all of them.
         limits: ``q -> G, low, high``: steps dy have ``low <= G dy <= high``; None for no limits.
     """
 
     error: Callable[[Array], Array]
     jacobian: Callable[[Array], Array]
     move: Callable[[Array, Array], Array | None]
-    scales: Array | float = 1.0
+    scales: Array = field(default_factory=lambda: np.ones(1))
     limits: Callable[[Array], tuple[Array, Array, Array]] | None = None
-
-
-class Tasks(Protocol):
-    """Errors of tasks, one below the other, as functions of the spanning position."""
-
-    def error(self, q: Array) -> Array:
-        """(m,) target minus what is."""
-
-    def jacobian(self, q: Array) -> Array:
-        """(m, ny)."""
-
-    def scales(self, q: Array) -> Array:
-        """(m,) square roots of weights."""
 
 
 def solve(
@@ -115,7 +101,7 @@ def solve(
             earlier = _length(problem, error)
         if np.abs(error).max(initial=0.0) <= tolerance:
             return Reached(q, True, error, iteration)
-        J = np.reshape(problem.scales, (-1, 1)) * problem.jacobian(q)
+        J = problem.scales[:, None] * problem.jacobian(q)
         wanted = problem.scales * error
         step = J.T @ np.linalg.solve(J @ J.T + damping * np.eye(len(error)), wanted)
         if problem.limits is not None:
@@ -167,20 +153,16 @@ class Kinematics:
     base_nv: int
     ny: int
 
-    def map_of(self, q: Array) -> Array:
-        """G (nv, ny)."""
-        return self.spanning_velocity(q, np.eye(self.ny)).T
-
-    def room(self, q: Array) -> tuple[Array, Array]:
-        """How far joints of one coordinate are from their lower and upper limits."""
-        positions = list(self.scalar_positions)
-        return self.lower[positions] - q[positions], self.upper[positions] - q[positions]
-
     def limits(self, q: Array) -> tuple[Array, Array, Array]:
-        """Which steps of y stay within the limits: G, and bounds of ``G dy``."""
-        below, above = self.room(q)
-        rows = list(self.scalar_velocities)
-        return self.map_of(q)[rows], np.minimum(below, 0.0), np.maximum(above, 0.0)
+        """Which steps of y stay within the limits of joints of one coordinate.
+
+        Returns:
+            G (joints, ny), and bounds (joints,) of ``G dy``.
+        """
+        positions = list(self.scalar_positions)
+        below, above = self.lower[positions] - q[positions], self.upper[positions] - q[positions]
+        G = self.spanning_velocity(q, np.eye(self.ny)).T[list(self.scalar_velocities)]
+        return G, np.minimum(below, 0.0), np.maximum(above, 0.0)
 
     def move(self, q: Array, dy: Array) -> Array | None:
         """The closed position that ``dy`` (ny,) leads to, along the limits it meets; or None."""
@@ -211,8 +193,8 @@ class Kinematics:
 
 def reach(
     kinematics: Kinematics,
-    hard: Tasks,
-    soft: Tasks,
+    hard: Problem,
+    soft: Problem,
     start: Array,
     tolerance: float,
     restarts: int,
@@ -222,7 +204,7 @@ def reach(
 
     Args:
         kinematics: of the robot.
-        hard: tasks that give way to none.
+        hard: tasks that give way to none; steps keep the limits of the robot.
         soft: tasks that give way to those.
         start: (nq,) where the first search begins.
         tolerance: largest error of the tasks that give way to none.
@@ -234,8 +216,7 @@ def reach(
         inside = kinematics.move(start, np.zeros(kinematics.ny))
         inside = kinematics.random_start(start, rng) if inside is None else inside
         start = start if inside is None else inside
-    scales = hard.scales(start)
-    problem = Problem(hard.error, hard.jacobian, kinematics.move, scales, kinematics.limits)
+    problem = replace(hard, limits=kinematics.limits)
     best = solve(problem, start, tolerance, ITERATIONS, give_up=restarts > 0)
     for _ in range(restarts):
         if best.reached:
@@ -246,8 +227,7 @@ def reach(
             best = min(best, found, key=lambda r: _length(problem, r.error))
     if restarts and not best.reached:
         best = solve(problem, best.q, tolerance, ITERATIONS)
-    yielding = Problem(soft.error, soft.jacobian, kinematics.move, soft.scales(start))
-    return _yield_to(problem, yielding, best, tolerance) if soft.error(start).size else best
+    return _yield_to(problem, soft, best, tolerance) if soft.error(start).size else best
 
 
 def _yield_to(problem: Problem, soft: Problem, best: Reached, tolerance: float) -> Reached:
@@ -256,7 +236,7 @@ def _yield_to(problem: Problem, soft: Problem, best: Reached, tolerance: float) 
     for _ in range(SOFT_STEPS):
         J, error = problem.jacobian(best.q), soft.error(best.q)
         free = np.eye(J.shape[1]) - np.linalg.pinv(J, rcond=1e-8) @ J
-        A = np.reshape(soft.scales, (-1, 1)) * soft.jacobian(best.q) @ free
+        A = soft.scales[:, None] * soft.jacobian(best.q) @ free
         step = free @ np.linalg.lstsq(A, soft.scales * error, rcond=1e-8)[0]
         longest = np.abs(step).max(initial=0.0)
         if longest < SOFT_ENOUGH:

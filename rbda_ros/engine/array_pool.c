@@ -1,13 +1,13 @@
-/* Arrays for results, taken again once nobody has them any more. With cold caches numpy takes
-   microseconds to make an array, more than most kernels take to fill it; and of a large one every
-   page is cleared by the system first, which takes longer than most kernels take to write it. */
+/* Arrays for results, reused once nobody else refers to them. With cold caches numpy takes
+   microseconds to make an array, longer than most kernels take to fill it. For a large array the
+   system clears every page first, which takes longer than most kernels take to write it. */
 #include "engine.h"
 
-/* Bytes from which an array is large: the system gives out such memory page by page, and clears
-   it; and what a robot may hold of it. */
+/* Bytes from which an array is large: the system provides and clears such memory page by page. And
+   the bytes that the pool of a robot may hold. */
 enum { LARGE = 1 << 17, MAX_BYTES = 1 << 26 };
 
-/* Whether an array is still what it was made as, but for its shape, and nobody waits for its end. */
+/* Whether an array is as it was made, except for its shape, and has no weak references. */
 static int is_plain(PyObject *object)
 {
   const int made = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA;
@@ -29,7 +29,7 @@ PyObject *take_array(ArrayPool *pool, int dimensions, const npy_intp *shape)
 {
   for (int i = 0; i < MAX_POOLED; i++) {
     PyObject *array = pool->array[i];
-    if (array == NULL || Py_REFCNT(array) != 1) continue; /* somebody has it */
+    if (array == NULL || Py_REFCNT(array) != 1) continue; /* in use */
     if (is_unchanged(array, dimensions, shape)) return Py_NewRef(array);
     Py_CLEAR(pool->array[i]);
   }
@@ -46,7 +46,7 @@ void clear_pool(ArrayPool *pool)
   for (int i = 0; i < MAX_POOLED; i++) Py_CLEAR(pool->array[i]);
 }
 
-/* An array in the front, in the place of another; those before that are one further now. */
+/* Put an array in front. It replaces the one at `from`; those before move up by one. */
 static void put_in_front(LargeArrayPool *pool, int from, PyObject *array)
 {
   memmove(pool->array + 1, pool->array, from * sizeof *pool->array);
@@ -66,7 +66,7 @@ PyObject *take_large(LargeArrayPool *pool, int dimensions, const npy_intp *shape
 {
   for (int i = 0; i < MAX_LARGE; i++) {
     PyObject *array = pool->array[i];
-    if (array == NULL || Py_REFCNT(array) != 1) continue; /* somebody has it */
+    if (array == NULL || Py_REFCNT(array) != 1) continue; /* in use */
     if (is_unchanged(array, dimensions, shape)) {
       put_in_front(pool, i, array);
       return Py_NewRef(array);

@@ -1,13 +1,13 @@
-/* Methods at many states: rows of arrays, checked and evaluated block by block, so that what a
-   block needs stays in the cache. The checks are those of `validator.c`, and what is not taken is
-   left to the method as it is written, too. */
+/* Methods at many states: rows of arrays, checked and evaluated block by block, so that the memory of
+   a block stays in the cache. The checks are those of `state_validator.c`. As for one state, Python
+   reads arguments that are not taken here. */
 #include "batch.h"
 
 #include <float.h>
 
-enum { BLOCK = 64 }; /* rows at a time, as near as whole tiles of machine code come to it */
+enum { BLOCK = 64 }; /* rows at a time, or about so many: whole tiles of machine code */
 
-/* Numbers of rows (count, size) of a contiguous float64 array; NULL for all else. */
+/* The numbers of a contiguous float64 array (count, size); NULL for anything else. */
 static const double *rows_of(PyObject *object, npy_intp *count, npy_intp *size)
 {
   PyArrayObject *array = (PyArrayObject *)object;
@@ -21,49 +21,18 @@ static const double *rows_of(PyObject *object, npy_intp *count, npy_intp *size)
 
 /* Arguments. */
 
-/* An argument that is one vector, checked now. */
+/* An argument that is one vector, checked now. Before the numbers of all such arguments there is
+   memory for loops. Forces on all joints are none: positions may be many. */
 static Status take_single(Batch *batch, int i, PyObject *object, double *into)
 {
-  StateValidator *validator = batch->validator;
   BatchArgument *given = &batch->given[i];
+  LoopMemory memory = loop_memory(batch->validator, batch->singles);
   given->single = given->checked = 1;
   given->size = batch->call->slot[i].size;
-  given->numbers = into;
-  switch (batch->kinds[i]) {
-  case 'q': {
-    double *numbers = PyMem_Malloc(loop_numbers(validator) * sizeof *numbers);
-    if (numbers == NULL) return FAILED;
-    LoopMemory memory = loop_memory(validator, numbers);
-    Status status = read_position(validator, &memory, object, into, &given->numbers);
-    PyMem_Free(numbers);
-    return status;
-  }
-  case 'v':
-    return read_velocity(validator, object, into, &given->numbers);
-  case 's':
-    return read_number(validator, object, into) ? GOOD : UNREAD;
-  case 'w':
-    return read_wrenches(validator, object, into, given->size);
-  default:
-    given->numbers = vector_of(object, given->size);
-    if (given->numbers == NULL || !all_within(given->numbers, given->size, validator->largest))
-      return UNREAD;
-  }
-  return GOOD;
+  return read_argument(batch->call, i, &memory, NULL, object, NULL, into, &given->numbers);
 }
 
-/* The rows of a state's position, which were checked when it was made: a new reference; NULL where
-   they are none. */
-static PyObject *state_rows(const StateValidator *validator, PyObject *state)
-{
-  PyObject *of = PyObject_GetAttrString(state, "of");
-  PyObject *position = of == validator->identity ? PyObject_GetAttrString(state, "q") : NULL;
-  Py_XDECREF(of);
-  PyErr_Clear();
-  return position;
-}
-
-/* Rows of this size as an argument of its kind, to be closed where they are those of y. */
+/* Whether rows may be an argument of its kind, from their size. Rows of y are to be closed. */
 static Status fit_rows(Batch *batch, int i)
 {
   StateValidator *validator = batch->validator;
@@ -83,17 +52,18 @@ static Status fit_rows(Batch *batch, int i)
   return GOOD;
 }
 
-/* What has the numbers of an argument: of states that were checked, their positions. */
+/* The array of an argument, a new reference: the position of a checked state, the values of wrenches
+   on bodies, or the object itself. */
 static PyObject *numbers_of(Batch *batch, int i, PyObject *object)
 {
   BatchArgument *given = &batch->given[i];
   PyObject *wrenches = batch->kinds[i] == 'w' ? body_wrenches(batch->validator, object) : NULL;
   if (wrenches != NULL) return wrenches;
   given->checked = batch->kinds[i] == 'q' && Py_TYPE(object) == batch->validator->state_type;
-  return given->checked ? state_rows(batch->validator, object) : Py_NewRef(object);
+  return given->checked ? state_position(batch->validator, object) : Py_NewRef(object);
 }
 
-/* One argument: rows, as many as those before have, or one vector. */
+/* One argument: as many rows as the arguments before, or one vector. */
 static Status take_argument(Batch *batch, int i, PyObject *object, double *single)
 {
   BatchArgument *given = &batch->given[i];
@@ -108,7 +78,7 @@ static Status take_argument(Batch *batch, int i, PyObject *object, double *singl
   return fit_rows(batch, i);
 }
 
-/* A kernel as it is now; machine code for batches is asked for where there is none. */
+/* A kernel as it is now. Machine code for batches is requested if there is none. */
 static int take_kernel(Batch *batch, BatchKernel *taken, Kernel *kernel)
 {
   if (kernel->batch == NULL) {
@@ -128,7 +98,7 @@ static int take_kernel(Batch *batch, BatchKernel *taken, Kernel *kernel)
   return 1;
 }
 
-/* Whether loops are yet to be checked, and the first kernel can do it on its way. */
+/* Whether loops are not checked yet, and machine code of the first kernel checks them as well. */
 static int may_check_later(const Batch *batch)
 {
   const OperationCall *call = batch->call;
@@ -141,7 +111,7 @@ static int may_check_later(const Batch *batch)
          && step->kernel->ports < MAX_PORTS;
 }
 
-/* A kernel alone. A residual that is not zero says that an output is not finite. */
+/* A kernel alone. A residual other than zero means that an output is not finite. */
 static Status kernel_block(BatchWorker *worker, npy_intp first, npy_intp count)
 {
   const Batch *batch = worker->batch;
@@ -154,7 +124,7 @@ static Status kernel_block(BatchWorker *worker, npy_intp first, npy_intp count)
   return GOOD;
 }
 
-/* 1 where all outputs are finite, 0 where some are not, -1 with an exception. */
+/* 1 if all outputs are finite, 0 if not, -1 with an exception. */
 static int kernel_rows(Kernel *kernel, const Rows *rows)
 {
   Batch batch = {.count = rows->count, .block = BLOCK};
@@ -182,7 +152,7 @@ PyObject *kernel_batch(PyObject *self, PyObject *const *given, Py_ssize_t count)
     rows.port[i] = (double *)rows_of(given[i], &those, &rows.size[i]);
     if (rows.port[i] == NULL || (rows.count >= 0 && those != rows.count)
         || (i >= kernel->inputs && !PyArray_ISWRITEABLE((PyArrayObject *)given[i])))
-      rows.ports = 0; /* which is not what the kernel has */
+      rows.ports = 0; /* no kernel has none, so `kernel_rows` rejects them */
     rows.count = those;
   }
   int finite = kernel_rows(kernel, &rows);
@@ -226,13 +196,14 @@ static PyObject *new_rows(StateValidator *validator, npy_intp count, const Resul
 static Status take_arguments(Batch *batch, PyObject *const *given, int *argument)
 {
   const OperationCall *call = batch->call;
-  npy_intp numbers = 1;
+  npy_intp loops = loop_numbers(batch->validator), numbers = loops;
   for (int i = 0; i < call->arguments; i++) numbers += call->slot[i].size;
-  double *single = batch->singles = PyMem_Malloc(numbers * sizeof *single);
-  if (single == NULL) {
+  batch->singles = PyMem_Malloc(numbers * sizeof *batch->singles);
+  if (batch->singles == NULL) {
     PyErr_NoMemory();
     return FAILED;
   }
+  double *single = batch->singles + loops;
   for (int i = 0; i < call->arguments; i++) {
     *argument = i;
     Status status = take_argument(batch, i, given[i], single);
@@ -272,7 +243,7 @@ PyObject *call_with_rows(OperationCall *call, PyObject *const *given)
   return answer;
 }
 
-/* 1 where it was evaluated; 0 where Python must read the arguments, or explain. */
+/* 1 if it was evaluated; 0 if Python must read the arguments, or explain. */
 static int operation_rows(OperationCall *call, const Rows *rows)
 {
   Batch batch = {.validator = call->validator,
@@ -337,7 +308,7 @@ PyObject *check_rows(StateValidator *validator, PyObject *position, PyObject *ve
   return answer;
 }
 
-/* Rows to be closed; whether they are such rows. */
+/* Take rows that are to be closed. */
 static Status take_positions(Batch *batch, Kernel *closure, const Indices *entries, PyObject *given,
                              const double *guess)
 {
@@ -378,24 +349,22 @@ PyObject *close_batch_from(StateValidator *validator, Kernel *closure, const Ind
 {
   Batch batch = {.validator = validator};
   PyArrayObject *flags = (PyArrayObject *)missed;
-  npy_intp count = -1, size = -1, row = -1;
+  npy_intp count = -1, size = -1;
   double *into = (double *)rows_of(q, &count, &size);
-  Status status = take_positions(&batch, closure, entries, given, guess);
-  if (status == GOOD
+  BatchOutcome outcome = {.row = -1};
+  outcome.status = take_positions(&batch, closure, entries, given, guess);
+  if (outcome.status == GOOD
       && (into == NULL || closure == NULL || count != batch.count || size != validator->nq
           || !PyArray_ISWRITEABLE((PyArrayObject *)q) || !PyArray_CheckExact(missed)
           || PyArray_NDIM(flags) != 1 || PyArray_TYPE(flags) != NPY_UINT8
           || PyArray_DIM(flags, 0) != count || !PyArray_ISCARRAY(flags)))
-    status = UNREAD;
-  if (status == GOOD) status = close_anchors(validator, &batch.closing, into, first, &row);
-  if (status == GOOD) {
+    outcome.status = UNREAD;
+  if (outcome.status == GOOD) {
+    batch.closing.first = first;
     batch.closing.missed = PyArray_DATA(flags);
-    batch.result[0] = into;
-    BatchOutcome outcome = run_batch(&batch, close_block);
-    status = outcome.status;
-    row = outcome.row;
+    batch.closing.into = batch.result[0] = into;
+    outcome = run_batch(&batch, close_block);
   }
   free_batch(&batch);
-  if (status == FAILED && !PyErr_Occurred()) PyErr_NoMemory();
-  return status == GOOD ? Py_NewRef(Py_None) : reject(status, row);
+  return outcome.status == GOOD ? Py_NewRef(Py_None) : reject(outcome.status, outcome.row);
 }

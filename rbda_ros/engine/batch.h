@@ -1,11 +1,11 @@
-/* Many states: rows of arrays, a state each, validated and evaluated block by block, by several
-   threads where that pays. What they share is only read. */
+/* Many states: rows of arrays, one state each, validated and evaluated block by block, by several
+   threads where that pays. Threads only read what they share. */
 #ifndef RBDA_ROS_BATCH_H
 #define RBDA_ROS_BATCH_H
 
 #include "operation_call.h"
 
-/* A kernel as it was when the batch began: it may be compiled, or withdrawn, meanwhile. */
+/* A kernel as it was when the batch began; it may be compiled or withdrawn meanwhile. */
 typedef struct {
   Kernel *kernel;        /* NULL for none */
   Evaluate evaluate;     /* one row; NULL where CasADi does */
@@ -16,21 +16,25 @@ typedef struct {
 typedef struct {
   const double *numbers;
   npy_intp size;       /* of a row */
-  int single, checked; /* one vector; nothing to be checked any more */
-  PyObject *keep;      /* has the numbers */
+  int single, checked; /* one vector for all rows; checked before */
+  PyObject *keep;      /* keeps the numbers alive */
 } BatchArgument;
 
-/* Rows that are closed as a motion: some one after the other, those near them from there. */
+/* Rows that are closed as a motion. Some rows, the anchors, are closed one after the other; rows near
+   an anchor are closed from it. */
 typedef struct {
   BatchKernel closure;    /* without a kernel where nothing is to be closed */
   const Indices *entries; /* of q that are known */
   const double *rows;     /* as given: (count, size) */
-  npy_intp size, count;   /* size: of what is known, or nq */
-  const double *guess;    /* where to start; NULL for the first row itself, or home */
-  npy_intp *anchor;       /* for each row, which of the anchors it is closed from; an
-                             anchor is the first row that has it */
+  npy_intp size, count;   /* size: number of entries, or nq */
+  const double *guess;    /* where to start; NULL: from the first row if it has nq, or home */
+  npy_intp *anchor;       /* for each row, the index of its anchor, which is the first row with
+                             this index */
   double *q;              /* (anchors, nq): closed */
-  unsigned char *missed;  /* for each row, whether it was not closed; NULL: that is a rejection */
+  npy_intp first;         /* anchors before this row are in `into` already */
+  double *into;           /* (count, nq) closed anchors are stored here, and for an anchor that is
+                             not closed, where Newton steps began; or NULL */
+  unsigned char *missed;  /* for each row, whether it was not closed; NULL: reject such rows */
 } BatchClosure;
 
 typedef struct {
@@ -45,7 +49,7 @@ typedef struct {
   int turns_forces;            /* forces on all joints go through `forces` */
   int checks_later;            /* loops are checked by the first step's kernel, on its way */
   int interpreted;             /* CasADi evaluates something: the interpreter lock is kept */
-  double *singles;             /* arguments that are one vector, where they were changed */
+  double *singles;             /* memory for loops, then for arguments that are one vector */
   double *port[MAX_PORTS];     /* rows of a kernel that is evaluated alone */
   double *result[MAX_RESULTS]; /* rows of results; without a call those of q and yd, or NULL */
   npy_intp code_memory;        /* numbers that machine code works in */
@@ -56,24 +60,21 @@ typedef struct {
 typedef struct {
   const Batch *batch;
   npy_intp first, count;
-  double *memory; /* of machine code; then come the others */
+  double *memory; /* of machine code */
   double *slot[MAX_SLOTS], *known, *start, *phi, *conditioning;
   double *holding, *work;
-  npy_intp started;       /* the anchor that all of `start` has; -1 where they differ */
-  double residual, worst; /* of its loops */
-  npy_intp row;           /* the first that is rejected */
-  double value;           /* by which it is */
+  npy_intp started;       /* the anchor in all rows of `start`; -1 if they differ */
+  double residual, worst; /* of the loops of its rows */
+  npy_intp row;           /* the first rejected row */
+  double value;           /* of its Rejection */
 } BatchWorker;
 
-/* Evaluate so many rows; 0 with an exception. */
+/* Evaluate `count` rows; 0 with an exception. */
 int run_rows(const BatchKernel *kernel, double *const *ports, double *memory, npy_intp count);
 
-/* batch_closure.c: the anchors from row `first` on, closed; `*row` is one that is not. Anchors before
-   it are in `q` (count, nq), where that is given. Those that are found go there too, and of one that
-   is not closed, where it was tried from. */
-Status close_anchors(const StateValidator *validator, BatchClosure *closing, double *q,
-                     npy_intp first, npy_intp *row);
-/* Some of its rows, closed from their anchors. */
+/* batch_closure.c: close the anchors; `*row` is the last one that was tried. */
+Status close_anchors(const StateValidator *validator, BatchClosure *closing, npy_intp *row);
+/* Close some rows from their anchors. */
 Status close_rows(const StateValidator *validator, const BatchClosure *closing, BatchWorker *worker,
                   npy_intp first, npy_intp count, double *q);
 void free_batch_closure(BatchClosure *closing);
@@ -81,25 +82,24 @@ void free_batch_closure(BatchClosure *closing);
 /* batch_worker.c: work on all rows, in several threads where that pays. */
 typedef struct {
   Status status;
-  npy_intp row; /* the first that is rejected */
-  double value; /* by which it is */
+  npy_intp row; /* the first rejected row */
+  double value; /* of its Rejection */
   double residual, worst;
 } BatchOutcome;
 typedef Status (*BlockWork)(BatchWorker *worker, npy_intp first, npy_intp count);
 BatchOutcome run_batch(Batch *batch, BlockWork work);
 
-/* batch_evaluation.c: all arguments of some rows; they are in `slots` then, or these point at them. */
+/* batch_evaluation.c: check all arguments of some rows. `slots` then point at them. */
 Status check_arguments(BatchWorker *worker, npy_intp first, npy_intp count, double **slots);
-/* Unit quaternions of so many positions; -1, or the first that is far from it. */
+/* Normalize the quaternions of `count` positions; -1, or the first that is far from unit length. */
 npy_intp normalize_rows(const StateValidator *validator, double *q, npy_intp count);
 
-/* Results of some rows, their positions and velocities as they were validated,
-   or their positions closed. */
+/* Write the results of some rows; their checked positions and velocities; their closed positions. */
 Status evaluate_block(BatchWorker *worker, npy_intp first, npy_intp count);
 Status check_block(BatchWorker *worker, npy_intp first, npy_intp count);
 Status close_block(BatchWorker *worker, npy_intp first, npy_intp count);
 
-/* Rows in somebody's memory: inputs, then outputs, each (count, size). */
+/* Rows in the caller's memory: inputs, then outputs, each (count, size). */
 typedef struct {
   npy_intp count;
   int inputs, ports;
@@ -109,16 +109,16 @@ typedef struct {
 
 /* batch.c: Kernel.batch. */
 PyObject *kernel_batch(PyObject *self, PyObject *const *given, Py_ssize_t count);
-/* A Kernel or an OperationCall at such rows: whether it was evaluated, and what came of it may be
-   used. If not, Python is to read the arguments, or to explain; no exception is left. */
+/* Evaluate a Kernel or an OperationCall at such rows: whether the results may be used. If not, Python
+   reads the arguments, or explains; no exception is set. */
 int evaluate_rows(PyObject *callable, const Rows *rows);
-/* A position and a velocity (or None) of many states: what StateValidator.check returns. */
+/* StateValidator.check for a position and a velocity (or None) of many states. */
 PyObject *check_rows(StateValidator *validator, PyObject *position, PyObject *velocity);
-/* What ClosureCall does for many: (N, nq), or a Rejection. */
+/* ClosureCall for many positions: (N, nq), or a Rejection. */
 PyObject *close_batch(StateValidator *validator, Kernel *closure, const Indices *entries,
                       PyObject *given, const double *guess);
-/* The same into q (N, nq) from an anchor on: None, or a Rejection of an anchor; all other rows that
-   are not closed are flagged. */
+/* The same into q (N, nq), anchors from row `first` on: None, or a Rejection of an anchor. All other
+   rows that are not closed are flagged in `missed`. */
 PyObject *close_batch_from(StateValidator *validator, Kernel *closure, const Indices *entries,
                            PyObject *given, const double *guess, PyObject *q, npy_intp first,
                            PyObject *missed);

@@ -1,4 +1,4 @@
-/* Many positions, closed as a motion, each from one nearby. */
+/* Many positions, closed as a motion: each from one nearby. */
 #include "batch.h"
 
 static const double *known_of(const BatchClosure *closing, const double *row, double *into)
@@ -20,7 +20,7 @@ static int is_near(const BatchClosure *closing, const double *row, const double 
   return 1;
 }
 
-/* Which rows are anchors, and of which rows: how many there are. */
+/* Assign an anchor to each row; how many anchors there are. */
 static npy_intp find_anchors(const StateValidator *validator, BatchClosure *closing)
 {
   npy_intp block = (npy_intp)validator->batch_block, anchors = 0;
@@ -60,10 +60,10 @@ static Status close_anchor(const StateValidator *validator, const BatchClosure *
                         closing->q + closing->anchor[row] * nq);
 }
 
-Status close_anchors(const StateValidator *validator, BatchClosure *closing, double *q,
-                     npy_intp first, npy_intp *row)
+Status close_anchors(const StateValidator *validator, BatchClosure *closing, npy_intp *row)
 {
   npy_intp nq = validator->nq;
+  double *into = closing->into;
   closing->anchor = PyMem_RawMalloc((closing->count + 1) * sizeof *closing->anchor);
   double *numbers = PyMem_RawMalloc((loop_numbers(validator) + nq) * sizeof *numbers);
   Status status = closing->anchor == NULL || numbers == NULL ? FAILED : GOOD;
@@ -77,11 +77,11 @@ Status close_anchors(const StateValidator *validator, BatchClosure *closing, dou
   for (npy_intp k = 0; status == GOOD && k < closing->count; k++) {
     if (!is_anchor(closing, k)) continue;
     double *own = closing->q + closing->anchor[k] * nq;
-    if (k < first)
-      memcpy(own, q + k * nq, nq * sizeof *own);
+    if (k < closing->first)
+      memcpy(own, into + k * nq, nq * sizeof *own);
     else
       status = close_anchor(validator, closing, k, last, numbers);
-    if (q != NULL) memcpy(q + k * nq, status == GOOD ? own : last, nq * sizeof *own);
+    if (into != NULL) memcpy(into + k * nq, status == GOOD ? own : last, nq * sizeof *own);
     last = own;
     *row = k;
   }
@@ -96,8 +96,8 @@ void free_batch_closure(BatchClosure *closing)
   Py_XDECREF(closing->closure.kernel);
 }
 
-/* Whether rows are closed, and not far from where they were closed from; anchors are: they were
-   closed before, by smaller steps. */
+/* Whether rows are closed, and near the position that they were closed from. Anchors are not judged:
+   they were closed before, by smaller steps. */
 static Status have_arrived(const StateValidator *validator, const BatchClosure *closing,
                            BatchWorker *worker, npy_intp first, npy_intp count, const double *q)
 {
@@ -119,14 +119,14 @@ static Status have_arrived(const StateValidator *validator, const BatchClosure *
   return GOOD;
 }
 
-/* The anchors of some rows, in the worker's memory, where they may be already. */
+/* Copy the anchors of some rows to the worker's memory, if they are not there. */
 static void start_rows(const StateValidator *validator, const BatchClosure *closing,
                        BatchWorker *worker, npy_intp first, npy_intp count)
 {
   npy_intp nq = validator->nq, anchor = closing->anchor[first];
   int one = closing->anchor[first + count - 1] == anchor;
   if (one && worker->started == anchor) return;
-  /* Of one anchor, all of the block: the next rows may be more than these. */
+  /* Of one anchor fill the whole block: the next call may have more rows. */
   npy_intp rows = one ? worker->batch->block : count;
   for (npy_intp k = 0; k < rows; k++) {
     anchor = one ? anchor : closing->anchor[first + k];

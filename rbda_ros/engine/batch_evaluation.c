@@ -1,5 +1,5 @@
-/* A block of rows: validated as `state_validator.c` does for one state, evaluated or closed, and what
-   came of it checked. */
+/* A block of rows: validated as `state_validator.c` does for one state, evaluated or closed, and the
+   results checked. */
 #include "batch.h"
 
 #include <float.h>
@@ -20,7 +20,7 @@ WIDE int all_within(const double *numbers, npy_intp count, double largest)
     good &= (a <= largest) & (a >= -largest);
     i += 4;
   }
-  if (i > 0 && i < count) { /* some of these once more */
+  if (i > 0 && i < count) { /* the last four, some of them again */
     Four b = *(const Four *)(numbers + count - 4);
     too &= (b <= largest) & (b >= -largest);
     i = count;
@@ -31,7 +31,7 @@ WIDE int all_within(const double *numbers, npy_intp count, double largest)
   return all;
 }
 
-/* The first of some rows with a number that is too large, or none. */
+/* Reject the first of some rows with a number that is too large, or NaN. */
 static Status reject_numbers(BatchWorker *worker, const double *numbers, npy_intp first,
                              npy_intp count, npy_intp size, double largest)
 {
@@ -58,23 +58,19 @@ static Status on_loops(BatchWorker *worker, const double *q, npy_intp first, npy
   const npy_intp *size = validator->loop_state->size;
   double *ports[] = {(double *)q, worker->phi, worker->conditioning};
   if (!run_rows(&worker->batch->loop_state, ports, worker->memory, count)) return FAILED;
-  int closed = 1, regular = 1;
-  for (npy_intp i = 0; i < count * size[1]; i++) {
-    closed &= fabs(worker->phi[i]) <= validator->on_loops;
-    worker->residual = larger(fabs(worker->phi[i]), worker->residual);
-  }
-  for (npy_intp i = 0; i < count * size[2]; i++) {
-    regular &= worker->conditioning[i] >= validator->singular;
-    worker->worst = smaller(worker->conditioning[i], worker->worst);
-  }
-  if (closed && regular) return GOOD;
+  double residual, worst;
+  Status status = judge_loops(worker->phi, count * size[1], worker->conditioning, count * size[2],
+                              validator->on_loops, validator->singular, &residual, &worst);
+  worker->residual = larger(residual, worker->residual);
+  worker->worst = smaller(worst, worker->worst);
+  if (status == GOOD) return GOOD;
   for (npy_intp k = 0; k < count; k++) {
     worker->row = first + k;
-    if (!all_within(worker->phi + k * size[1], size[1], validator->on_loops)) return OFF_LOOPS;
-    for (npy_intp i = 0; i < size[2]; i++)
-      if (!(worker->conditioning[k * size[2] + i] >= validator->singular)) return DEAD_POINT;
+    status = judge_loops(worker->phi + k * size[1], size[1], worker->conditioning + k * size[2],
+                         size[2], validator->on_loops, validator->singular, &residual, &worst);
+    if (status != GOOD) break;
   }
-  return OFF_LOOPS;
+  return status;
 }
 
 static Status check_positions(BatchWorker *worker, const BatchArgument *given, npy_intp first,
@@ -176,7 +172,7 @@ int run_rows(const BatchKernel *kernel, double *const *ports, double *memory, np
   return 1;
 }
 
-/* Whether results are sound, and solved for where that is wanted. */
+/* Check results, and solve for them with the mass matrix if the operation does. */
 static Status finish(BatchWorker *worker, npy_intp first, npy_intp count, double *const *slots)
 {
   const OperationCall *call = worker->batch->call;
@@ -201,7 +197,7 @@ static Status finish(BatchWorker *worker, npy_intp first, npy_intp count, double
   return GOOD;
 }
 
-/* One kernel, which may have to check the loops as well: whether they hold. */
+/* One kernel, which may check the loops as well. */
 static Status evaluate_step(BatchWorker *worker, int k, npy_intp first, npy_intp count,
                             double *const *slots)
 {
@@ -219,7 +215,7 @@ static Status evaluate_step(BatchWorker *worker, int k, npy_intp first, npy_intp
   for (npy_intp i = 0; i < count; i++)
     if (worker->holding[i] != all) {
       worker->row = first + i;
-      return OFF_LOOPS; /* or at a dead point: Python looks which it is */
+      return OFF_LOOPS; /* or at a dead point: Python finds out which */
     }
   return GOOD;
 }

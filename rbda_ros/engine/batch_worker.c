@@ -1,4 +1,4 @@
-/* Rows of a batch, worked on by several threads where that pays. */
+/* Work on the rows of a batch, by several threads where that pays. */
 #define _GNU_SOURCE /* for the processors that a process may use */
 #include "batch.h"
 
@@ -6,8 +6,8 @@
 #include <sched.h>
 #include <unistd.h>
 
-/* Instructions from which another thread pays (about a millisecond), and from which others should
-   be let run meanwhile. As `THREADS_PAY` of kernels/machine.py. */
+/* Instructions from which another thread pays (about a millisecond), and from which releasing the
+   interpreter lock does. */
 #define THREADS_PAY 4e6
 #define RELEASE_PAYS 4e5
 
@@ -27,7 +27,7 @@ static npy_intp in_lines(npy_intp numbers)
   return (numbers + LINE - 1) / LINE * LINE;
 }
 
-/* The next numbers of a worker's memory, which may be NULL, to be counted. */
+/* The next numbers of a worker's memory. With NULL for the memory they are only counted. */
 static double *take(double *memory, npy_intp *taken, npy_intp numbers)
 {
   double *next = memory == NULL ? NULL : memory + *taken;
@@ -35,7 +35,7 @@ static double *take(double *memory, npy_intp *taken, npy_intp numbers)
   return next;
 }
 
-/* Room for a block of rows of everything, in cache lines; how many numbers that takes. */
+/* Lay out a worker's memory for a block of rows, in cache lines; how many numbers that takes. */
 static npy_intp lay_out(const Batch *batch, BatchWorker *worker, double *memory)
 {
   const StateValidator *validator = batch->validator;
@@ -90,7 +90,7 @@ static npy_intp threads_for(const Batch *batch)
   return work / THREADS_PAY + 1.0 < (double)most ? (npy_intp)(work / THREADS_PAY) + 1 : most;
 }
 
-/* A worker with its memory, and what is constant in it; 0 for want of it. */
+/* Allocate the memory of a worker, and fill its constants; 0 if there is no memory. */
 static int prepare_worker(Thread *thread, const Batch *batch, npy_intp first, npy_intp count)
 {
   BatchWorker counted;
@@ -159,8 +159,8 @@ BatchOutcome run_batch(Batch *batch, BlockWork work)
   BatchOutcome outcome = {.row = -1, .worst = 1.0};
   if (batch->instructions * (double)batch->count >= RELEASE_PAYS && !batch->interpreted)
     state = PyEval_SaveThread();
-  if (batch->closing.closure.kernel != NULL && batch->closing.anchor == NULL)
-    outcome.status = close_anchors(batch->validator, &batch->closing, NULL, 0, &outcome.row);
+  if (batch->closing.closure.kernel != NULL)
+    outcome.status = close_anchors(batch->validator, &batch->closing, &outcome.row);
   if (outcome.status == GOOD) outcome = run_threads(batch, work);
   if (state != NULL) PyEval_RestoreThread(state);
   if (outcome.status == FAILED && !PyErr_Occurred()) PyErr_NoMemory();

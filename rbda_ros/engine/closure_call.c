@@ -10,12 +10,12 @@ typedef struct {
   Indices places;  /* of all names in q */
 } ClosureCall;
 
-/* What is known of a position, and where to start: of one call. */
+/* Work memory of one call: values of the known entries, where to start, memory for loops. */
 typedef struct {
   double *values, *start, *loops;
 } Workspace;
 
-/* What is known, and where to start: from a vector of y, or of q to be closed. */
+/* Read values of the known entries, and where to start, from a vector of y, or of q to be closed. */
 static int read_vector(const ClosureCall *call, const Workspace *work, PyObject *given,
                        const double **start)
 {
@@ -34,7 +34,7 @@ static int read_vector(const ClosureCall *call, const Workspace *work, PyObject 
   return 1;
 }
 
-/* The same from a dict that has just these names. */
+/* The same from a dict with exactly these names. */
 static int read_names(const ClosureCall *call, const Workspace *work, PyObject *given,
                       const double **start)
 {
@@ -54,7 +54,7 @@ static int read_names(const ClosureCall *call, const Workspace *work, PyObject *
   return 1;
 }
 
-/* One position, as it is known, to q. */
+/* Close one position into q. */
 static Status close_one(const ClosureCall *call, const Workspace *work, PyObject *given,
                         const double *guess, double *q)
 {
@@ -90,7 +90,7 @@ static PyObject *close_alone(ClosureCall *call, PyObject *given, const double *g
   return answer;
 }
 
-/* Where to start, if that is given; 0 where it is no position. */
+/* The guess, NULL if it is None; 0 if it is no position. */
 static int read_guess(const StateValidator *validator, PyObject *given, const double **guess)
 {
   *guess = NULL;

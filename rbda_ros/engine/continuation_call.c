@@ -8,9 +8,9 @@
 
 typedef struct {
   PyObject_HEAD vectorcallfunc vectorcall;
-  PyObject *kernel;          /* rbda_ros.engine.core.Kernel */
-  PyObject *arrays;          /* tuple: its inputs, then its outputs */
-  PyObject *entries, *parts; /* arrays of int64 */
+  PyObject *kernel; /* rbda_ros.engine.core.Kernel */
+  PyObject *arrays; /* tuple: its inputs, then its outputs */
+  PyObject *kept;   /* tuple: the arrays that `closing` and `rules` point into */
   kernel_t bound;
   closing_t closing;
   closing_rules_t rules;
@@ -38,28 +38,18 @@ static int find_memory(PyObject *array, const char *format, void **at, size_t *c
   return right;
 }
 
-static int find_array(const ContinuationCall *closer, Py_ssize_t k, double **at, size_t *count)
-{
-  if (k < 0 || k >= PyTuple_GET_SIZE(closer->arrays)) {
-    PyErr_SetString(PyExc_ValueError, "there is no such array");
-    return 0;
-  }
-  return find_memory(PyTuple_GET_ITEM(closer->arrays, k), "d", (void **)at, count);
-}
-
-static int set_closing(ContinuationCall *closer, Py_ssize_t position, Py_ssize_t guess,
-                       Py_ssize_t base)
+/* Find the arrays of a closing, and check that their sizes fit each other. */
+static int set_closing(ContinuationCall *closer, PyObject *const *given, Py_ssize_t base)
 {
   closing_t *of = &closer->closing;
-  const Py_ssize_t last = PyTuple_GET_SIZE(closer->arrays) - 1;
+  closing_rules_t *rules = &closer->rules;
   size_t entries, q;
-  if (!find_array(closer, position, &of->position, &of->known)
-      || !find_array(closer, guess, &of->guess, &of->nq)
-      || !find_array(closer, last - 1, &of->q, &q)
-      || !find_array(closer, last, (double **)&of->health, &closer->health)
-      || !find_memory(closer->entries, "lq", (void **)&of->entries, &entries)
-      || !find_memory(closer->parts, "lq", (void **)&closer->rules.parts,
-                      &closer->rules.part_count))
+  if (!find_memory(given[0], "d", (void **)&of->position, &of->known)
+      || !find_memory(given[1], "d", (void **)&of->guess, &of->nq)
+      || !find_memory(given[2], "d", (void **)&of->q, &q)
+      || !find_memory(given[3], "d", (void **)&of->health, &closer->health)
+      || !find_memory(given[4], "lq", (void **)&of->entries, &entries)
+      || !find_memory(given[5], "lq", (void **)&rules->parts, &rules->part_count))
     return 0;
   int fit = entries == of->known && q == of->nq
             && (closer->health == HEALTH || closer->health == COMMAND_HEALTH) && base >= 0
@@ -121,27 +111,26 @@ static PyObject *loop_closer_vectorcall(PyObject *self, PyObject *const *given, 
 
 static PyObject *loop_closer_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-  static char *words[] = {"kernel",  "arrays", "position", "guess",   "entries", "base_nq",
-                          "precise", "closed", "nearby",   "repeats", "parts",   NULL};
-  PyObject *kernel, *arrays, *entries, *parts;
-  Py_ssize_t position, guess, base;
+  static char *words[] = {"kernel", "arrays",  "position", "guess",  "q",      "health",  "entries",
+                          "parts",  "base_nq", "precise",  "closed", "nearby", "repeats", NULL};
+  PyObject *kernel, *arrays, *given[6];
+  Py_ssize_t base;
   closing_rules_t rules = {0};
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "$OO!nnOndddiO:ContinuationCall", words,
-                                   &kernel, &PyTuple_Type, &arrays, &position, &guess, &entries,
-                                   &base, &rules.precise, &rules.closed, &rules.nearby,
-                                   &rules.repeats, &parts))
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "$OO!OOOOOOndddi:ContinuationCall", words,
+                                   &kernel, &PyTuple_Type, &arrays, &given[0], &given[1], &given[2],
+                                   &given[3], &given[4], &given[5], &base, &rules.precise,
+                                   &rules.closed, &rules.nearby, &rules.repeats))
     return NULL;
   ContinuationCall *closer = (ContinuationCall *)type->tp_alloc(type, 0);
   if (closer == NULL) return NULL;
   closer->vectorcall = loop_closer_vectorcall;
   closer->kernel = Py_NewRef(kernel);
   closer->arrays = Py_NewRef(arrays);
-  closer->entries = Py_NewRef(entries);
-  closer->parts = Py_NewRef(parts);
+  closer->kept = PyTuple_Pack(6, given[0], given[1], given[2], given[3], given[4], given[5]);
   closer->rules = rules;
   closer->bound = (kernel_t){.evaluate = evaluate, .memory = closer};
   closer->closing.kernel = &closer->bound;
-  if (!set_closing(closer, position, guess, base)) Py_CLEAR(closer);
+  if (closer->kept == NULL || !set_closing(closer, given, base)) Py_CLEAR(closer);
   return (PyObject *)closer;
 }
 
@@ -150,8 +139,7 @@ static void loop_closer_dealloc(PyObject *self)
   ContinuationCall *closer = (ContinuationCall *)self;
   Py_XDECREF(closer->kernel);
   Py_XDECREF(closer->arrays);
-  Py_XDECREF(closer->entries);
-  Py_XDECREF(closer->parts);
+  Py_XDECREF(closer->kept);
   PyMem_Free(closer->closing.scratch);
   Py_TYPE(self)->tp_free(self);
 }
@@ -159,9 +147,9 @@ static void loop_closer_dealloc(PyObject *self)
 PyTypeObject ContinuationCallType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.engine.core.ContinuationCall",
     .tp_doc =
-        "ContinuationCall(*, kernel, arrays, position, guess, entries, base_nq, precise, closed,\n"
-        "nearby, repeats, parts): closes loops over and over; see closing.h.\n\n"
-        "`position` and `guess` are places in `arrays`, whose last two are q and health.\n"
+        "ContinuationCall(*, kernel, arrays, position, guess, q, health, entries, parts, base_nq,\n"
+        "precise, closed, nearby, repeats): closes loops over and over; see closing.h.\n\n"
+        "The kernel reads and writes `arrays`, among them position, guess, q and health.\n"
         "Called with another closed position (nq,), the largest condition number, and the share\n"
         "of a force that motors may miss, it returns a result of closing.h.",
     .tp_basicsize = sizeof(ContinuationCall),

@@ -1,5 +1,5 @@
-/* Types and functions that the parts of rbda_ros.engine.core share. The interpreter lock is held everywhere but where
-   rows of batches are at work. */
+/* Types and functions that the parts of rbda_ros.engine.core share. The interpreter lock is held,
+   except while rows of a batch are evaluated. */
 #ifndef RBDA_ROS_ENGINE_H
 #define RBDA_ROS_ENGINE_H
 
@@ -31,7 +31,7 @@ typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
 
 enum { MAX_PORTS = 16, MAX_SLOTS = 24, MAX_ARGUMENTS = 12, MAX_METHODS = 64, MAX_DIMENSIONS = 3 };
 
-/* core.c: Rejection(status, row, value), what Python gets in the place of a result. */
+/* core.c: Rejection(status, row, value), which is returned in place of a result. */
 extern PyTypeObject *rejection_type;
 PyObject *reject(Status status, npy_intp row);
 PyObject *reject_value(Status status, npy_intp row, double value);
@@ -54,30 +54,30 @@ PyObject *xla_handler(PyObject *module, PyObject *arguments);
 /* A compiled program: pointers to its inputs, then to its outputs. */
 typedef void (*Evaluate)(double *const *ports);
 
-/* Indices of a vector. In a control loop calls find their memory cold: so there is little of it,
-   and that close together. */
+/* Indices of a vector. Calls of a control loop find their memory out of the cache, so it is small
+   and contiguous. */
 typedef struct {
   npy_intp count;
   npy_intp *index;
 } Indices;
 
-/* The same for rows of numbers, a state each. */
+/* The same for rows of numbers, one state each. */
 typedef void (*EvaluateRows)(double *const *ports, const double *constants, double *memory,
                              int64_t rows);
 
 /* Machine code for batches. */
 typedef struct {
   EvaluateRows evaluate;
-  EvaluateRows checked; /* the same, and one more output: how many of the loops' numbers
-                           are as they must be at the first input; or NULL */
+  EvaluateRows checked; /* the same with one more output: how many residuals and conditioning
+                           numbers of the loops are good at the first input; or NULL */
   const double *constants;
   npy_intp memory;   /* numbers that it works in, at a multiple of 64 bytes */
   npy_intp together; /* rows that it takes at once */
   double instructions;
 } BatchCode;
 
-/* kernel.c: a program with inputs and outputs. CasADi's evaluator runs it until machine code is
-   there, and again once that is withdrawn; who calls it cannot tell. */
+/* kernel.c: a program with inputs and outputs. CasADi's evaluator runs it until there is machine
+   code, and again after that is withdrawn. Callers need not know which. */
 typedef struct {
   PyObject_HEAD vectorcallfunc vectorcall;
   _Atomic(Evaluate) evaluate;       /* machine code; NULL while there is none */
@@ -88,8 +88,8 @@ typedef struct {
   PyObject *arrays;        /* tuple of these */
   PyObject *interpret;     /* callable: evaluates the arrays, and asks for machine code */
   PyObject *want_batch;    /* callable(rows): asks for machine code for batches */
-  PyObject *convert;       /* callable: takes all other arguments, or explains what is wrong */
-  PyObject *code;          /* list: keeps machine code alive, also what was withdrawn */
+  PyObject *convert;       /* callable: converts other arguments to vectors, or raises */
+  PyObject *code;          /* list: keeps machine code alive, also withdrawn code */
   PyThread_type_lock lock; /* of the arrays: CasADi releases the interpreter lock */
 } Kernel;
 
@@ -106,22 +106,22 @@ static inline int run_kernel(const Kernel *kernel, double *const *ports)
 
 extern PyTypeObject KernelType;
 
-/* What loops are checked and closed in: of one call at a time. */
+/* Work memory of one call for checking and closing loops. */
 typedef struct {
   double *phi, *conditioning; /* of all loops */
-  double *next, *known;       /* (nq,) a position, and what is known of one */
-  double residual, worst;     /* of the position that was read last: of its loops */
+  double *next, *known;       /* (nq,) a position, and known entries of one */
+  double residual, worst;     /* of the loops at the position that was read last */
 } LoopMemory;
 
 /* wrenches.c: links that wrenches may act on. */
 typedef struct {
-  PyObject *place; /* of each name among the links; NULL while there are none */
+  PyObject *place; /* dict: index of each link by name; NULL before set_links */
   double *numbers; /* for each link: its body, R and p of its frame there */
   npy_intp bodies;
 } Links;
 
-/* array_pool.c: float64 arrays of one shape that were given out before. A program that looks at one
-   answer while it asks for the next has two at a time. */
+/* array_pool.c: float64 arrays of one shape, for reuse. Two, because a program often keeps one result
+   while it asks for the next. */
 enum { MAX_POOLED = 2, MAX_LARGE = 8 };
 
 typedef struct {
@@ -129,19 +129,19 @@ typedef struct {
   int oldest;
 } ArrayPool;
 
-/* The same for large arrays of any shapes, the last in front. */
+/* The same for large arrays of any shapes, the last used first. */
 typedef struct {
   PyObject *array[MAX_LARGE];
 } LargeArrayPool;
 
-/* An array whose numbers are any: one of the pool that nobody has, or a new one. */
+/* An uninitialized array: one of the pool that nobody else refers to, or a new one. */
 PyObject *take_array(ArrayPool *pool, int dimensions, const npy_intp *shape);
 void clear_pool(ArrayPool *pool);
-/* Small ones are always new. */
+/* Small arrays are always new. */
 PyObject *take_large(LargeArrayPool *pool, int dimensions, const npy_intp *shape);
 void clear_large_pool(LargeArrayPool *pool);
 
-/* validator.c: positions and velocities of one robot, as users give them. */
+/* state_validator.c: positions and velocities of one robot, as users give them. */
 typedef struct {
   PyObject_HEAD Py_ssize_t nq, nv, ny;
   double largest_position, largest, quaternion_tolerance, unit;
@@ -154,7 +154,7 @@ typedef struct {
   Indices parts;            /* in how many parts known joints go where they are */
   double *home;             /* (nq,) where loops are closed from */
   PyTypeObject *state_type; /* of states that were checked before */
-  PyObject *identity;       /* whose states they must be */
+  PyObject *identity;       /* attribute `of` of the states of this robot */
   Kernel *closure;          /* y, guess -> q, phi; NULL while there is none */
   Kernel *loop_state;       /* q -> phi, conditioning; NULL without loops */
   int has_loops;
@@ -165,44 +165,46 @@ typedef struct {
 
 extern PyTypeObject StateValidatorType;
 
-/* `*q` is nq numbers that were checked, in `into` where they are not those given. So for
-   velocities. */
+/* Check a position: `*q` points at nq numbers, the given ones or `into`. The same for velocities. */
 Status read_position(const StateValidator *validator, LoopMemory *memory, PyObject *given,
                      double *into, const double **q);
 Status read_velocity(const StateValidator *validator, PyObject *given, double *into,
                      const double **yd);
-/* 1, with unit quaternions in q; 0 where they are far from it. */
+/* The position of a state, which was checked when it was made: a new reference; NULL where it is a
+   state of another robot. */
+PyObject *state_position(const StateValidator *validator, PyObject *state);
+/* Normalize the quaternions of q; 0 if one is far from unit length. */
 int normalize(const StateValidator *validator, double *q);
-/* Whether the quaternions of a position are near unit length; of one that is known in part. */
+/* Whether the quaternions of a position, or of known entries of one, are near unit length. */
 int all_units(const StateValidator *validator, const double *q);
 int known_units(const StateValidator *validator, const Indices *entries, const double *values);
-/* Newton steps from `start` to where entries of q are `values`. */
+/* Close the loops by Newton steps from `start`, with the known `entries` of q at `values`. */
 Status close_position(const StateValidator *validator, LoopMemory *memory, const Kernel *closure,
                       const Indices *entries, const double *values, const double *start, double *q);
-/* Numbers that such memory has, and how they are shared out. */
+/* The size of such memory, and the memory laid out in an array of this size. */
 npy_intp loop_numbers(const StateValidator *validator);
 LoopMemory loop_memory(const StateValidator *validator, double *numbers);
 
-/* `*tau` is ny forces on y: those given, or in `into` what nv forces on all joints amount to at q
-   by a kernel, which may be NULL. */
+/* `*tau` points at ny forces on y: the given ones, or `into`, to which the kernel `forces` converts
+   nv forces on all joints at q. Without the kernel (NULL) only forces on y are read. */
 Status read_force(const StateValidator *validator, const Kernel *forces, PyObject *given,
                   const double *q, double *into, const double **tau);
 /* Whether a kernel turns forces on all joints of this robot into forces on y. */
 int turns_forces(const StateValidator *validator, PyObject *kernel);
-/* Wrenches on bodies, from a dict of wrenches on links, or as they are. */
+/* Wrenches on bodies, from a dict of wrenches on links, or from wrenches on bodies. */
 Status read_wrenches(const StateValidator *validator, PyObject *given, double *bodies,
                      npy_intp size);
-/* The array of such wrenches: a new reference; NULL where these are others. */
+/* The array of an object of `wrenches_type`: a new reference; NULL for other objects. */
 PyObject *body_wrenches(const StateValidator *validator, PyObject *given);
-/* A method of the validator: for rows of wrenches on one link. */
+/* A method of the validator, for rows of wrenches on one link. */
 PyObject *add_wrenches(PyObject *self, PyObject *arguments);
 int set_links(Links *links, PyObject *names, PyObject *numbers, npy_intp bodies);
 void free_links(Links *links);
 
-/* Whether a kernel closes the loops of this robot from so many known entries of q. */
+/* Whether a kernel closes the loops of this robot from `known` entries of q. */
 int closes(const StateValidator *validator, PyObject *kernel, npy_intp known);
 
-/* Copies of a vector of indices from `least` to below `limit`; 0 where it is none. */
+/* Copy a vector of indices, from `least` to below `limit`; 0 if it is not such a vector. */
 int copy_indices(Indices *indices, PyObject *given, npy_intp least, npy_intp limit);
 
 /* ltl_factorization.c: which coordinates of a mass matrix H (n x n) carry which. */
@@ -248,8 +250,8 @@ typedef struct {
 
 extern PyTypeObject MethodTableType;
 
-/* core.c: numpy's own class of arrays and float64, side by side: numpy's tables would be further
-   memory to wait for. */
+/* core.c: numpy's class of arrays and its float64, next to each other: reading them from numpy's
+   tables would cost another cache miss. */
 typedef struct {
   PyTypeObject *array;
   PyArray_Descr *number;
@@ -257,14 +259,14 @@ typedef struct {
 
 extern Numpy numpy;
 
-/* Whether an array has float64 numbers in the order of this processor. */
+/* Whether an array has float64 numbers in native byte order. */
 static inline int has_numbers(PyArrayObject *array)
 {
   return PyArray_DESCR(array) == numpy.number
          || (PyArray_TYPE(array) == NPY_DOUBLE && PyArray_ISNOTSWAPPED(array));
 }
 
-/* The numbers of a contiguous float64 vector; NULL for all else, also of another size. */
+/* The numbers of a contiguous float64 vector of this size; NULL for anything else. */
 static inline double *vector_of(PyObject *object, npy_intp size)
 {
   PyArrayObject *array = (PyArrayObject *)object;
@@ -274,18 +276,18 @@ static inline double *vector_of(PyObject *object, npy_intp size)
   return PyArray_DATA(array);
 }
 
-/* How many numbers a vector has; -1 where it is none. */
+/* The length of a vector; -1 for anything else. */
 static inline npy_intp length_of(PyObject *object)
 {
   PyArrayObject *array = (PyArrayObject *)object;
   return Py_TYPE(object) == numpy.array && PyArray_NDIM(array) == 1 ? PyArray_DIM(array, 0) : -1;
 }
 
-/* batch_evaluation.c: whether all numbers are at most so large; no NaN is. */
+/* batch_evaluation.c: whether no magnitude exceeds `largest`, and none is NaN. */
 int all_within(const double *numbers, npy_intp count, double largest);
 
-/* operation_call.c: an object of a plain class with these values in the place of its fields, as its
-   own `__init__` would have made it. */
+/* operation_call.c: an object of a class with these values as its attributes, without a call of its
+   `__init__`. */
 PyObject *new_record(PyObject *type, PyObject *fields, PyObject *const *values);
 
 static inline PyObject *new_vector(npy_intp size)

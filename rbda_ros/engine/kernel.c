@@ -1,11 +1,11 @@
 /* A kernel as a callable: call(*inputs) -> tuple of new arrays, or call(*inputs, *outputs), which
-   writes into arrays that exist. CasADi evaluates it until machine code is there. */
+   writes into the given arrays. CasADi evaluates it until there is machine code. */
 #include "batch.h"
 
 int interpret_kernel(Kernel *kernel, double *const *ports)
 {
   PyGILState_STATE state = PyGILState_Ensure();
-  /* Whoever has the lock may have released that of the interpreter, inside CasADi. */
+  /* The thread that has this lock may have released the interpreter's, inside CasADi. */
   if (!PyThread_acquire_lock(kernel->lock, NOWAIT_LOCK)) {
     Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(kernel->lock, WAIT_LOCK);
     Py_END_ALLOW_THREADS
@@ -21,7 +21,7 @@ int interpret_kernel(Kernel *kernel, double *const *ports)
   return nothing != NULL;
 }
 
-/* Where the numbers of inputs, and of outputs if these are given, are; 0 where there are none. */
+/* The numbers of inputs, and of outputs if these are given; 0 if an argument is no such vector. */
 static int find_ports(const Kernel *kernel, PyObject *const *given, Py_ssize_t count,
                       double **ports)
 {
@@ -55,7 +55,7 @@ static PyObject *evaluate_ports(Kernel *kernel, Py_ssize_t given, double **ports
   return result;
 }
 
-/* Inputs that are no float64 vectors, converted by Python; it raises where that cannot be. */
+/* Inputs that are no float64 vectors are converted by Python, which raises if it cannot. */
 static PyObject *evaluate_converted(Kernel *kernel, PyObject *const *arguments, size_t flags,
                                     PyObject *names)
 {
@@ -219,10 +219,10 @@ static PyMethodDef kernel_methods[] = {
      "use_batch(address, address of what checks loops too or 0, address of constants, numbers of"
      " memory, rows at once, instructions, owner): machine code for batches."},
     {"batch", (PyCFunction)(void (*)(void))kernel_batch, METH_FASTCALL,
-     "batch(*inputs, *outputs): rows of float64 numbers, evaluated into rows that exist; whether"
-     " all outputs are finite."},
+     "batch(*inputs, *outputs): evaluate rows of float64 numbers into the given rows; whether all"
+     " outputs are finite."},
     {"withdraw", kernel_withdraw, METH_NOARGS,
-     "Use no machine code any more. It lives on, for whoever is using it."},
+     "Stop using machine code. It stays in memory, as another thread may be running it."},
     {NULL},
 };
 
@@ -238,7 +238,7 @@ PyTypeObject KernelType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rbda_ros.engine.core.Kernel",
     .tp_doc = "Kernel(input arrays, output arrays, interpret, want_batch, convert): a program.\n\n"
               "interpret() evaluates the arrays; want_batch(rows) asks for machine code for\n"
-              "batches; convert(*arguments) takes what is no float64 vector.",
+              "batches; convert(*arguments) converts other objects to float64 vectors.",
     .tp_basicsize = sizeof(Kernel),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_vectorcall_offset = offsetof(Kernel, vectorcall),

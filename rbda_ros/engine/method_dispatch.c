@@ -1,37 +1,36 @@
 /* Methods of a class that the engine evaluates.
 
    An object that has such methods is a `MethodTable`. It has a callable for each of them, or, for
-   methods with an option such as a frame, a dict of callables by option; for those that may be
-   given wrenches and friction, a tuple of four. Contacts are looked up by who they are, not by
-   what they are equal to. Callables are made when they are first needed. What a callable rejects
-   goes to a Python function, which reads the arguments for another try, or explains. */
+   methods with an option such as a frame, a dict of callables by option; for those that take
+   wrenches and friction, a tuple of four. Contacts are looked up by identity, not by equality.
+   Callables are made when they are first needed. If a callable rejects its arguments, a Python
+   function reads them and tries again, or explains what is wrong. */
 #include "operation_call.h"
 
 typedef struct {
   PyObject_HEAD vectorcallfunc vectorcall;
-  PyTypeObject *type;  /* the last that was seen to be MethodTable */
+  PyTypeObject *type;  /* the last type that was found to be a MethodTable */
   Py_ssize_t index;    /* among the methods */
   Py_ssize_t required; /* how many arguments the callable takes */
   Py_ssize_t all;      /* how many parameters there are after self */
-  int kind;            /* n: no option; o: an option after what is required; k: by names;
-                             w: wrenches and whether there is friction come last;
-                             f: frames, damping and linear_only; c: contacts, wrenches, when to
-                             stop and the route */
-  PyObject *function;  /* in Python: takes what is rejected */
+  int kind;            /* what follows the required arguments. n: nothing; o: an option; k: a guess,
+                          and the keys of a dict are the option; w: wrenches and friction; f: frames,
+                          damping and linear_only; c: contacts, wrenches, when to stop, the route */
+  PyObject *function;  /* in Python: takes rejected arguments */
   PyObject *prepare;   /* prepare(self, name, option) -> whether there is a callable now */
   PyObject *name;
   PyObject *parameters; /* names of all parameters after self */
 } MethodDispatch;
 
-/* Whether None, or False, is the same as nothing: not for damping, nor for how to stop. */
+/* Whether None or False means that an argument is left out: not for damping, nor for when to stop. */
 static int may_be_left_out(const MethodDispatch *method, Py_ssize_t i)
 {
   if (method->kind == 'f') return i != method->required + 1;
   return method->kind != 'c' || i <= method->required + 1;
 }
 
-/* The arguments by position, without self, or -1 where that cannot be. Those that are left out, or
-   None or False, are NULL. */
+/* The arguments by position, without self; -1 if they do not fit the parameters. Those that are left
+   out are NULL. */
 static Py_ssize_t order_arguments(const MethodDispatch *method, PyObject *const *given,
                                   Py_ssize_t count, PyObject *names, PyObject **ordered)
 {
@@ -57,8 +56,8 @@ static Py_ssize_t order_arguments(const MethodDispatch *method, PyObject *const 
   return all;
 }
 
-/* A list or tuple as a tuple, and something that belongs to it, both or NULL. */
-static PyObject *several(PyObject *given, PyObject *with)
+/* (a list or tuple as a tuple, another object), or NULL. */
+static PyObject *pair_of(PyObject *given, PyObject *with)
 {
   if (given == NULL || with == NULL) return NULL;
   PyObject *all = PyList_CheckExact(given) ? PyList_AsTuple(given) : Py_NewRef(given);
@@ -67,13 +66,13 @@ static PyObject *several(PyObject *given, PyObject *with)
   return both;
 }
 
-/* What the call is chosen by: a new reference, or NULL where there is none. */
+/* The option that the callable is looked up by: a new reference, or NULL if there is none. */
 static PyObject *option_of(const MethodDispatch *method, PyObject *const *ordered)
 {
   PyObject *const *more = ordered + method->required;
   if (method->kind == 'f')
-    return several(more[0], more[2] == NULL ? Py_False : more[2] == Py_True ? Py_True : NULL);
-  if (method->kind == 'c') return several(more[0], more[4] == NULL ? Py_Ellipsis : more[4]);
+    return pair_of(more[0], more[2] == NULL ? Py_False : more[2] == Py_True ? Py_True : NULL);
+  if (method->kind == 'c') return pair_of(more[0], more[4] == NULL ? Py_Ellipsis : more[4]);
   if (method->kind == 'o') return Py_XNewRef(ordered[method->required]);
   if (method->kind == 'w') return PyLong_FromLong((more[0] != NULL) + 2 * (more[1] != NULL));
   if (method->kind == 'n' || ordered[0] == NULL || !PyDict_CheckExact(ordered[0]))
@@ -84,8 +83,8 @@ static PyObject *option_of(const MethodDispatch *method, PyObject *const *ordere
   return option;
 }
 
-/* Who the contacts of an option are, and the route: a new reference, or NULL. */
-static PyObject *who(PyObject *option)
+/* The identities of the contacts of an option, and the route: a new reference, or NULL. */
+static PyObject *contact_key(PyObject *option)
 {
   PyObject *contacts = PyTuple_GET_ITEM(option, 0);
   if (!PyTuple_CheckExact(contacts)) return NULL;
@@ -102,7 +101,7 @@ static PyObject *who(PyObject *option)
   return key;
 }
 
-/* The callable for an object and an option; NULL where there is none. Borrowed. */
+/* The callable for an object and an option, borrowed; NULL if there is none. */
 static PyObject *find_call(MethodDispatch *method, PyObject *self, PyObject *option)
 {
   if (Py_TYPE(self) != method->type) {
@@ -115,15 +114,14 @@ static PyObject *find_call(MethodDispatch *method, PyObject *self, PyObject *opt
     call = PyTuple_CheckExact(call) ? PyTuple_GET_ITEM(call, PyLong_AsLong(option)) : NULL;
     return call == Py_None ? NULL : call;
   }
-  PyObject *key = method->kind == 'c' ? who(option) : Py_NewRef(option);
+  PyObject *key = method->kind == 'c' ? contact_key(option) : Py_NewRef(option);
   call = key == NULL ? NULL : PyDict_GetItemWithError(call, key);
   Py_XDECREF(key);
-  PyErr_Clear(); /* such as of an option that cannot be looked up */
+  PyErr_Clear(); /* e.g. of an option that cannot be hashed */
   return call;
 }
 
-/* The arguments of the callable, in the place of those that were given: how many, or -1 where it
-   cannot take them. */
+/* Replace the given arguments by those of the callable: how many, or -1 if it cannot take them. */
 static Py_ssize_t select_arguments(const MethodDispatch *method, PyObject **ordered)
 {
   Py_ssize_t count = method->required, first = count + (method->kind != 'n');
@@ -150,8 +148,8 @@ static Py_ssize_t select_arguments(const MethodDispatch *method, PyObject **orde
   return count + ((method->kind == 'k' || method->kind == 'w') && more[0] != NULL);
 }
 
-/* The callable, made where there is none yet; NULL where there can be none, or with an exception.
-   Borrowed. */
+/* The callable, made if there is none yet, borrowed; NULL if there can be none, or with an
+   exception. */
 static PyObject *find_or_make_call(MethodDispatch *method, PyObject *self, PyObject *option)
 {
   PyObject *call = find_call(method, self, option);
@@ -162,8 +160,9 @@ static PyObject *find_or_make_call(MethodDispatch *method, PyObject *self, PyObj
   return made == Py_True ? find_call(method, self, option) : NULL;
 }
 
-/* Ask the engine; NULL without an exception where there is nothing to ask. */
-static PyObject *ask(MethodDispatch *method, PyObject *self, PyObject **ordered, PyObject *option)
+/* Evaluate by the callable; NULL without an exception if there is none. */
+static PyObject *evaluate(MethodDispatch *method, PyObject *self, PyObject **ordered,
+                          PyObject *option)
 {
   Py_ssize_t count = select_arguments(method, ordered);
   PyObject *call = count < 0 ? NULL : find_or_make_call(method, self, option);
@@ -174,9 +173,9 @@ static PyObject *ask(MethodDispatch *method, PyObject *self, PyObject **ordered,
   return answer;
 }
 
-/* Ask an operation call with no more than it requires: what nearly all calls are, and the shortest
-   way to them. NULL without an exception where there is none. */
-static PyObject *ask_directly(const MethodDispatch *method, PyObject *const *given)
+/* Evaluate an operation call with the required arguments alone: the shortest path for most calls.
+   NULL without an exception if there is none. */
+static PyObject *evaluate_directly(const MethodDispatch *method, PyObject *const *given)
 {
   if (Py_TYPE(given[0]) != method->type) return NULL;
   PyObject *call = ((MethodTable *)given[0])->call[method->index];
@@ -195,7 +194,7 @@ static PyObject *method_vectorcall(PyObject *self, PyObject *const *given, size_
   MethodDispatch *method = (MethodDispatch *)self;
   PyObject *ordered[MAX_ARGUMENTS], *answer = NULL;
   if (names == NULL && PyVectorcall_NARGS(flags) == method->required + 1) {
-    answer = ask_directly(method, given);
+    answer = evaluate_directly(method, given);
     if (answer == NULL && PyErr_Occurred()) return NULL;
   }
   if (answer == NULL
@@ -204,7 +203,7 @@ static PyObject *method_vectorcall(PyObject *self, PyObject *const *given, size_
     if (option == NULL)
       PyErr_Clear();
     else {
-      answer = ask(method, given[0], ordered, option);
+      answer = evaluate(method, given[0], ordered, option);
       Py_DECREF(option);
       if (answer == NULL && PyErr_Occurred()) return NULL;
     }

@@ -1,4 +1,4 @@
-/* An operation at one state: its arguments validated, its kernels one after the other. */
+/* An operation at one state: arguments are validated, then kernels are evaluated in their order. */
 #include "operation_call.h"
 
 #include <float.h>
@@ -12,44 +12,46 @@ static int read_damping(PyObject *given, double *damping)
   return *damping >= 0.0 && isfinite(*damping);
 }
 
-int read_number(const StateValidator *validator, PyObject *given, double *number)
+static int read_number(const StateValidator *validator, PyObject *given, double *number)
 {
   if (!PyFloat_CheckExact(given)) return 0;
   *number = PyFloat_AS_DOUBLE(given);
   return all_within(number, 1, validator->largest);
 }
 
+Status read_argument(const OperationCall *call, int i, LoopMemory *memory, const Kernel *forces,
+                     PyObject *given, const double *q, double *into, const double **numbers)
+{
+  const StateValidator *validator = call->validator;
+  npy_intp size = call->slot[i].size;
+  *numbers = into;
+  switch (call->kinds[i]) {
+  case 'q':
+    return read_position(validator, memory, given, into, numbers);
+  case 'v':
+    return read_velocity(validator, given, into, numbers);
+  case 'f':
+    return read_force(validator, forces, given, q, into, numbers);
+  case 's':
+    return read_number(validator, given, into) ? GOOD : UNREAD;
+  case 'd':
+    return read_damping(given, into) ? GOOD : UNREAD;
+  case 'w':
+    return read_wrenches(validator, given, into, size);
+  default:
+    *numbers = vector_of(given, size);
+    return *numbers != NULL && all_within(*numbers, size, validator->largest) ? GOOD : UNREAD;
+  }
+}
+
 static Status read_arguments(const OperationCall *call, LoopMemory *memory, PyObject *const *given,
                              double **slots, int *argument)
 {
-  const StateValidator *validator = call->validator;
   for (int i = 0; i < call->arguments; i++) {
-    const double *read = slots[i];
-    Status status = GOOD;
+    const double *read;
     *argument = i;
-    switch (call->kinds[i]) {
-    case 'q':
-      status = read_position(validator, memory, given[i], slots[i], &read);
-      break;
-    case 'v':
-      status = read_velocity(validator, given[i], slots[i], &read);
-      break;
-    case 'f':
-      status = read_force(validator, call->forces, given[i], slots[0], slots[i], &read);
-      break;
-    case 's':
-      status = read_number(validator, given[i], slots[i]) ? GOOD : UNREAD;
-      break;
-    case 'd':
-      status = read_damping(given[i], slots[i]) ? GOOD : UNREAD;
-      break;
-    case 'w':
-      status = read_wrenches(validator, given[i], slots[i], call->slot[i].size);
-      break;
-    default:
-      read = vector_of(given[i], call->slot[i].size);
-      if (read == NULL || !all_within(read, call->slot[i].size, validator->largest)) return UNREAD;
-    }
+    Status status =
+        read_argument(call, i, memory, call->forces, given[i], slots[0], slots[i], &read);
     if (status != GOOD) return status;
     slots[i] = (double *)read;
   }
@@ -75,7 +77,7 @@ double loops_missed(const OperationCall *call, double *const *slots)
   return most;
 }
 
-/* The inverse of a matrix where it is regular for sure; else `robot/results.py` does it. */
+/* The inverse of a matrix that is certainly regular; `robot/results.py` inverts others. */
 static int invert_result(const OperationCall *call, const LtlFactorization *ltl,
                          double *const *slots)
 {
@@ -129,7 +131,7 @@ PyObject *answer_of(const OperationCall *call, PyObject *const *arrays, PyObject
   return all;
 }
 
-/* Results of one state that are one number: floats in the place of arrays. */
+/* Replace results that are one number by floats. */
 static int set_scalars(const OperationCall *call, PyObject **arrays)
 {
   for (int i = 0; i < call->results; i++) {
@@ -280,7 +282,7 @@ static int set_ltl(OperationCall *call, PyObject *parents)
          == (matrices > 1 && call->least == 0.0 ? n * n : by_rows);
 }
 
-/* Numbers that stay, by slot; what else nobody writes is zero. */
+/* Constants by slot. Other slots that nothing writes are zero. */
 static int set_constants(OperationCall *call, PyObject *constants)
 {
   for (int i = call->arguments; i < call->slots; i++) call->slot[i].constant = 1;
@@ -330,36 +332,32 @@ static PyObject *operation_new(PyTypeObject *type, PyObject *arguments, PyObject
 {
   PyObject *validator, *sizes, *steps, *results, *make, *fields, *parents, *constants, *forces;
   const char *kinds;
-  int finite, missed, mass_matrix;
-  double least;
   static char *names[] = {"validator",   "kinds",   "sizes",  "steps",  "results",
                           "constants",   "finite",  "missed", "make",   "fields",
                           "mass_matrix", "parents", "least",  "forces", NULL};
+  OperationCall *call = (OperationCall *)type->tp_alloc(type, 0);
+  if (call == NULL) return NULL;
   if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!sO!O!O!O!iiOO!iOdO:OperationCall", names,
                                    &StateValidatorType, &validator, &kinds, &PyTuple_Type, &sizes,
                                    &PyTuple_Type, &steps, &PyTuple_Type, &results, &PyTuple_Type,
-                                   &constants, &finite, &missed, &make, &PyTuple_Type, &fields,
-                                   &mass_matrix, &parents, &least, &forces))
+                                   &constants, &call->finite, &call->missed, &make, &PyTuple_Type,
+                                   &fields, &call->mass_matrix, &parents, &call->least, &forces)) {
+    Py_DECREF(call);
     return NULL;
-  OperationCall *call = (OperationCall *)type->tp_alloc(type, 0);
-  if (call == NULL) return NULL;
+  }
   call->vectorcall = operation_vectorcall;
   call->validator = (StateValidator *)Py_NewRef(validator);
   call->make = PyType_Check(make) ? Py_NewRef(make) : NULL;
   call->fields = Py_NewRef(fields);
-  call->least = least;
   if (turns_forces(call->validator, forces)) call->forces = (Kernel *)Py_NewRef(forces);
   call->arguments = (int)strlen(kinds);
   call->slots = (int)PyTuple_GET_SIZE(sizes);
-  call->finite = finite;
-  call->missed = missed;
-  call->mass_matrix = mass_matrix;
   int good = call->arguments <= MAX_ARGUMENTS && call->arguments <= call->slots
-             && call->slots <= MAX_SLOTS && finite < call->slots && missed < call->slots
-             && mass_matrix < call->slots && PyTuple_GET_SIZE(steps) <= MAX_STEPS
+             && call->slots <= MAX_SLOTS && call->finite < call->slots && call->missed < call->slots
+             && call->mass_matrix < call->slots && PyTuple_GET_SIZE(steps) <= MAX_STEPS
              && PyTuple_GET_SIZE(results) >= 1 && PyTuple_GET_SIZE(results) <= MAX_RESULTS
              && (call->make == NULL
-                 || PyTuple_GET_SIZE(fields) == PyTuple_GET_SIZE(results) + (least != 0.0));
+                 || PyTuple_GET_SIZE(fields) == PyTuple_GET_SIZE(results) + (call->least != 0.0));
   if (good) strcpy(call->kinds, kinds);
   if (!good || !set_memory(call, sizes) || !set_steps(call, steps) || !set_results(call, results)
       || !set_ltl(call, parents) || !set_constants(call, constants)) {

@@ -1,5 +1,5 @@
-/* Positions and velocities of one robot, checked: sizes, finite numbers, quaternions, loops.
-   Only contiguous float64 vectors are taken; Python reads all else, and explains rejections. */
+/* Checks positions and velocities of one robot: sizes, finite numbers, quaternions, loops. It takes
+   contiguous float64 vectors; Python reads everything else, and explains rejections. */
 #include "batch.h"
 
 static Status on_loops(const StateValidator *validator, LoopMemory *memory, const double *q)
@@ -26,7 +26,7 @@ static int is_unit(const StateValidator *validator, const double *x)
   return fabs(quaternion_length(x) - 1.0) <= validator->quaternion_tolerance;
 }
 
-/* Whether `normalize` would change nothing, for sure: a length is nearer to 1 than its square. */
+/* Whether `normalize` certainly changes nothing: a length is nearer to 1 than its square. */
 static int is_normalized(const StateValidator *validator, const double *q)
 {
   for (npy_intp k = 0; k < validator->quaternions.count; k++) {
@@ -99,24 +99,24 @@ LoopMemory loop_memory(const StateValidator *validator, double *numbers)
   return memory;
 }
 
-/* The position of a state, which was checked when it was made. */
-static int read_state(const StateValidator *validator, PyObject *state, const double **q)
+PyObject *state_position(const StateValidator *validator, PyObject *state)
 {
   PyObject *of = PyObject_GetAttrString(state, "of");
-  PyObject *position = PyObject_GetAttrString(state, "q");
-  *q = position == NULL ? NULL : vector_of(position, validator->nq);
-  int good = of == validator->identity && *q != NULL;
+  PyObject *position = of == validator->identity ? PyObject_GetAttrString(state, "q") : NULL;
   Py_XDECREF(of);
-  Py_XDECREF(position); /* the state, which cannot be changed, keeps it */
   PyErr_Clear();
-  return good;
+  return position;
 }
 
 Status read_position(const StateValidator *validator, LoopMemory *memory, PyObject *given,
                      double *into, const double **q)
 {
-  if (Py_TYPE(given) == validator->state_type)
-    return read_state(validator, given, q) ? GOOD : UNREAD;
+  if (Py_TYPE(given) == validator->state_type) {
+    PyObject *position = state_position(validator, given);
+    *q = position == NULL ? NULL : vector_of(position, validator->nq);
+    Py_XDECREF(position); /* the state, which cannot be changed, keeps it */
+    return *q == NULL ? UNREAD : GOOD;
+  }
   npy_intp size = length_of(given);
   const double *numbers = vector_of(given, size);
   if (numbers == NULL || !all_within(numbers, size, validator->largest_position)) return UNREAD;
@@ -172,26 +172,26 @@ int copy_indices(Indices *indices, PyObject *given, npy_intp least, npy_intp lim
 
 static int set_numbers(StateValidator *validator, PyObject *limits)
 {
-  double *numbers[] = {&validator->largest_position,
-                       &validator->largest,
-                       &validator->quaternion_tolerance,
-                       &validator->unit,
-                       &validator->closed,
-                       &validator->nearby,
-                       &validator->on_loops,
-                       &validator->singular,
-                       &validator->batch_near,
-                       &validator->batch_block};
-  static const char *const names[] = {
-      "largest_position", "largest",  "quaternion_tolerance", "unit",       "closed", "nearby",
-      "on_loops",         "singular", "batch_near",           "batch_block"};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    PyObject *number = PyDict_GetItemString(limits, names[i]);
+  const struct {
+    const char *name;
+    double *into;
+  } all[] = {{"largest_position", &validator->largest_position},
+             {"largest", &validator->largest},
+             {"quaternion_tolerance", &validator->quaternion_tolerance},
+             {"unit", &validator->unit},
+             {"closed", &validator->closed},
+             {"nearby", &validator->nearby},
+             {"on_loops", &validator->on_loops},
+             {"singular", &validator->singular},
+             {"batch_near", &validator->batch_near},
+             {"batch_block", &validator->batch_block}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    PyObject *number = PyDict_GetItemString(limits, all[i].name);
     if (number == NULL || !PyNumber_Check(number)) {
-      PyErr_Format(PyExc_ValueError, "limits: no number for %s", names[i]);
+      PyErr_Format(PyExc_ValueError, "limits: no number for %s", all[i].name);
       return 0;
     }
-    *numbers[i] = PyFloat_AsDouble(number);
+    *all[i].into = PyFloat_AsDouble(number);
   }
   return !PyErr_Occurred();
 }

@@ -1,4 +1,4 @@
-/* Forces on joints, and wrenches on links by name, as kernels take them. */
+/* Converts forces on joints, and wrenches on links by name, to what kernels take. */
 #include "engine.h"
 
 int turns_forces(const StateValidator *validator, PyObject *kernel)

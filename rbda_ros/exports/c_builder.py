@@ -85,7 +85,7 @@ def _driven(robot: Robot) -> list[str]:
     """Joints that a user would command: in every loop the last that determine it."""
     motors = set(robot.actuated_joint_names)
     names: list[str] = []
-    for node in robot.tree.clusters:
+    for node in robot.cluster_nodes:
         joints = [
             body.joint.name
             for body in node.bodies

@@ -500,10 +500,8 @@ def _tables(builder: Builder, curved: Sequence[int]) -> list[str]:
     for kind, size in _name_tables(builder):
         lines.append(f"const char *const {name}_{kind}_names[{max(size, 1)}] = {{")
         lines += [*(f"    {_string(each)}," for each in names[kind] or ("",)), "};"]
-    described = {joint.name: joint.limits for joint in robot.description.joints}
-    limits = [described.get(each.rsplit(".", 1)[0]) for each in robot.actuated_joint_names]
-    efforts = [float("inf") if each is None else each.effort for each in limits]
-    numbers = {"assembly": robot.neutral().tolist(), "effort_limits": efforts}
+    efforts = robot.limits.effort[list(robot.actuated_coordinates)]
+    numbers = {"assembly": robot.neutral().tolist(), "effort_limits": efforts.tolist()}
     for kind, values in numbers.items():
         lines.append(f"const double {name}_{kind}[] = {{")
         lines += [*(f"    {literal(float(value))}," for value in (*values, 0.0)), "};"]

@@ -482,7 +482,7 @@ class _Writer:
         if elements.problems:
             raise DescriptionError(elements.problems)
         if frozen:
-            names = ", ".join(repr(idle.link) for idle in robot.tree.idle_freedoms)
+            names = ", ".join(map(repr, robot.idle_links))
             elements.notes.append(f"links that spin about themselves are free to do so: {names}")
         joints = tuple(
             str(each.get("name")) for each in elements.section("worldbody").iter("joint")

@@ -21,6 +21,9 @@ MAX_MOTORS = 10
 DRIVES = 1e-12
 """Share of the largest entry of W below which a motor does not move with a joint."""
 
+Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+"""Per cluster, indices of joints and of the motors that drive them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Actuation:
@@ -49,7 +52,7 @@ class Actuation:
 
     joint_names: tuple[str, ...]
     motor_names: tuple[str, ...]
-    groups: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    groups: Groups
     W: Array
     motor_inertia: Array
     reflected_inertia: Array
@@ -112,7 +115,7 @@ def actuation(robot: Robot, q: Position, joints: Sequence[str] | None = None) ->
     G = robot._evaluate("velocity_map", state.q)[0]
     G = G.reshape(*G.shape[:-1], robot.nv, robot.ny)[..., robot.coordinates.base_nv :]
     motors = robot.actuated_joint_names
-    rows = list(robot.tree.actuated)
+    rows = list(robot.actuated_coordinates)
     # yd = G[x]^-1 xd, so the motors move with G[motors] G[x]^-1 xd.
     W = np.swapaxes(
         np.linalg.solve(
@@ -123,11 +126,8 @@ def actuation(robot: Robot, q: Position, joints: Sequence[str] | None = None) ->
     )
     W = np.where(np.abs(W) > DRIVES * np.abs(W).max(initial=0.0), W, 0.0)
     inertia = np.array([0.0 if name in names else _own_inertia(robot, name) for name in motors])
-    described = {joint.name: joint.limits for joint in robot.description.joints}
-    limits = [described.get(name.rsplit(".", 1)[0]) for name in motors]
-    effort = np.array([np.inf if each is None else each.effort for each in limits])
-    velocity = np.array([np.inf if each is None else each.velocity for each in limits])
-    groups = _groups(robot, names)
+    effort, velocity = robot.limits.effort[rows], robot.limits.velocity[rows]
+    groups = _groups(robot, columns)
     torque, torque_alone, speed, speed_alone = _limits(W, groups, effort, velocity)
     return Actuation(
         joint_names=names,
@@ -153,7 +153,7 @@ def _serial_joints(
     names = tuple(robot.independent_joint_names if joints is None else joints)
     base = robot.coordinates.base_nv
     if joints is None:
-        return names, list(robot.tree.independent[base:])
+        return names, list(robot.independent_coordinates[base:])
     if len(set(names)) < len(names):
         raise InputError(f"joints: {', '.join(names)}; name each once")
     coordinates = robot._inputs.choices.coordinates("position", names, q.reshape(-1, robot.nq)[0])
@@ -169,30 +169,24 @@ def _serial_joints(
 
 def _own_inertia(robot: Robot, coordinate: str) -> float:
     """Of the body on a joint, about the joint's axis; its mass on a slider."""
-    for body in robot.tree.spanning.bodies:
+    for body in robot.spanning_tree.bodies:
         if coordinate in body.velocity_names and body.model.nv == 1:
             S = np.array(body.model.jcalc(np.zeros(1), np.zeros(1), body.joint.pitch)[1])
             return float((S.T @ body.inertia @ S).item())
     return 0.0
 
 
-def _groups(
-    robot: Robot, names: Sequence[str]
-) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+def _groups(robot: Robot, coordinates: Sequence[int]) -> Groups:
     """Places of joints and motors, cluster by cluster; clusters without joints are left out."""
-    groups = []
+    groups, owners = [], robot.coordinates.owners
     for cluster in robot.clusters:
-        inside = set(cluster.joints)
-        joints = tuple(k for k, n in enumerate(names) if n.rsplit(".", 1)[0] in inside)
-        motors = tuple(
-            k for k, n in enumerate(robot.actuated_joint_names) if n.rsplit(".", 1)[0] in inside
+        joints, motors = (
+            tuple(k for k, j in enumerate(each) if owners[j] in cluster.joints)
+            for each in (coordinates, robot.actuated_coordinates)
         )
         if joints:
             groups.append((joints, motors))
     return tuple(groups)
-
-
-Groups = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 
 
 def _limits(W: Array, groups: Groups, effort: Array, velocity: Array) -> tuple[Array, ...]:

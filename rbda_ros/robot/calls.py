@@ -49,7 +49,7 @@ MAX_OPTIONS = 256
 MAX_LONG = 32
 """The same for several frames, and for contacts, whose programs are long: calls keep them alive."""
 LONG = frozenset({"operational_space_inertia", "constrained_forward_dynamics"})
-LETTERS = {**KINDS, "Wrenches": "w", "Damping": "d"}
+LETTERS = {kind: each.letter for kind, each in KINDS.items()} | {"Wrenches": "w", "Damping": "d"}
 VARIANTS = range(4)
 """Of operations with wrenches: whether there are wrenches (1), and friction (2)."""
 
@@ -102,13 +102,12 @@ class RobotCalls:
         if record is not None and record.wrenches:
             calls = self.table.get(method, (None,) * len(VARIANTS))
             if calls[option] is None:
-                variant = record.with_options(bool(option & 1), bool(option & 2))
-                call = self._operation_call(variant)
+                call = self._operation_call(*self._program(method, option))
                 self.table[method] = calls = (*calls[:option], call, *calls[option + 1 :])
             return calls[option]
         if record is not None and not record.of_frame:
             if method not in self.table:
-                self.table[method] = self._operation_call(record.for_size(self._tree.ny))
+                self.table[method] = self._operation_call(*self._program(method, option))
             return self.table[method]
         calls, key = self.table.setdefault(method, {}), option
         if method == "constrained_forward_dynamics":
@@ -141,24 +140,37 @@ class RobotCalls:
             frames = [option[0]] if isinstance(option[0], str) else option[0]
             if not 0 < len(frames) <= MAX_TRACED_FRAMES:
                 return None
-            name, options, points = self._inputs.operational_space(frames, option[1])
-            return self._operation_call(_operational_space(name), *options, points=points)
+            option = frames, option[1]
+        return self._operation_call(*self._program(method, option))
+
+    def kernels(self, method: str, option: Any) -> list[Kernel]:
+        """The kernels that the call of a method for an option evaluates."""
+        record, options, _ = self._program(method, option)
+        names = [step.kernel for step in record.steps if step.kernel not in SIGNS]
+        kernels = [self._kernels.get(name, *options) for name in names]
+        return kernels + ([self._kernels.get("generalized_force")] if self._turns(record) else [])
+
+    def _program(
+        self, method: str, option: Any
+    ) -> tuple[Operation, tuple[Hashable, ...], Sequence[Array]]:
+        """The record of a method for an option, options of its kernels, and points of frames."""
+        if method == "operational_space_inertia":
+            name, options, points = self._inputs.operational_space(*option)
+            return _operational_space(name), options, points
+        record = OPERATIONS[method]
         if method == "jacobian":
             name, at, points = self._inputs.jacobian(option)
-            record = OPERATIONS[method].reading(jacobian=name)
-            return self._operation_call(record, *at, points=points)
-        return self._operation_call(OPERATIONS[method], self._inputs.frame(option))
+            return record.reading(jacobian=name), at, points
+        if record.of_frame:
+            return record, (self._inputs.frame(option),), ()
+        if record.wrenches:
+            return record.with_options(bool(option & 1), bool(option & 2)), (), ()
+        return record.for_size(self._tree.ny), (), ()
 
     def _operation_call(
-        self, record: Operation, *options: Hashable, points: Sequence[Array] = ()
+        self, record: Operation, options: tuple[Hashable, ...], points: Sequence[Array]
     ) -> Any:
-        """The engine's call of an operation.
-
-        Args:
-            record: what to do.
-            options: of its kernels.
-            points: where frames are on their links, if kernels take that.
-        """
+        """The engine's call of an operation; arguments as `_program` gives them."""
         kernels: list[Any] = [
             SIGNS.get(step.kernel) or _requested(self._kernels.get(step.kernel, *options))
             for step in record.steps
@@ -184,7 +196,6 @@ class RobotCalls:
             attributes = ("inertia", *attributes)
             coupled = range(-1, isqrt(size["inertia"]) - 1)
         matrix = "M" if record.inverts else record.solved
-        takes_forces = any(each.kind == "Force" for each in record.arguments)
         return core.OperationCall(
             validator=self.validator,
             kinds="".join(LETTERS[argument.kind] for argument in record.arguments),
@@ -202,8 +213,12 @@ class RobotCalls:
             mass_matrix=slot[matrix] if record.solves or record.inverts else -1,
             parents=_indices(coupled),
             least=RANK_TOLERANCE if record.inverts else 0.0,
-            forces=self._forces() if takes_forces else None,
+            forces=self._forces() if self._turns(record) else None,
         )
+
+    def _turns(self, record: Operation) -> bool:
+        """Whether an operation takes forces on all joints, which are turned into those on y."""
+        return self._tree.nv != self._tree.ny and any(a.kind == "Force" for a in record.arguments)
 
     def _forces(self) -> Any:
         """The kernel that turns forces on all joints into those on y; None if they are the same."""

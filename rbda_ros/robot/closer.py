@@ -25,7 +25,7 @@ from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.engine import core
 from rbda_ros.errors import ClosureError, InputError
 from rbda_ros.kernels.cache import KernelCache
-from rbda_ros.kernels.kernel import BoundCall, Kernel
+from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.calls import RobotCalls
 from rbda_ros.robot.inputs import Inputs, contiguous, numbers
 from rbda_ros.robot.joint_choices import Measured
@@ -64,7 +64,8 @@ class LoopCloser:
         """See `Robot.close`."""
         guess = self._checked(guess)
         if not isinstance(given, Mapping) and np.ndim(given) == 2:
-            return self._close_rows(numbers("y", given), guess)
+            rows = numbers("y", given)
+            return self._close_along(rows.__getitem__, self._call(None), rows, guess)
         closed = self._close_by_kernel(given, guess)
         return self.search(given, guess) if closed is None else closed
 
@@ -89,10 +90,6 @@ class LoopCloser:
             return self.close(given, guess)
         except ClosureError:
             return self.search(given, guess, may_jump=True)
-
-    def measured(self, names: Collection[str]) -> Measured:
-        """Of the known joints, one number each, those that determine the others."""
-        return self._inputs.choices.measured("position", names)
 
     def search(self, given: Given, guess: ArrayLike | None, may_jump: bool = False) -> Array:
         """Close every cluster by the search outside the kernel; also says what is wrong.
@@ -137,14 +134,6 @@ class LoopCloser:
     def _call(self, names: tuple[str, ...] | None) -> Any:
         """The engine's call for a vector, or for joints by name; None if there is none."""
         return self._calls.call(None, "close", names)
-
-    def _close_rows(self, rows: Array, guess: Array | None) -> Array:
-        tree, entries = self._tree, self._inputs.choices.newton_positions
-        sizes = {tree.nq, *([] if entries is None else [len(entries)])}
-        if not tree.has_loops or entries is None or rows.shape[1] not in sizes:
-            entries = None
-        call = self._call(None) if entries is not None else None
-        return self._close_along(rows.__getitem__, call, rows, guess)
 
     def close_columns(self, given: Mapping[str, Array], guess: ArrayLike | None) -> Array:
         """The spanning positions (N, nq) of a motion: for each joint that is known, (N,) of it."""
@@ -267,6 +256,7 @@ class ClosingCall:
         max_condition_number: from which on a loop counts as being at a dead point.
         closes_itself: whether the kernel closes the loops, or gets them closed.
         positions: entries of q of the joints; None where the kernel gets the loops closed.
+        bound: the kernel with its arrays.
         arrays: the kernel's inputs and outputs.
         guess: the one of them where loops are closed from.
     """
@@ -278,10 +268,10 @@ class ClosingCall:
         self.closes_itself = known.positions is not None
         self.positions = known.positions
         self._home = tree.home
-        self._call = kernel.bind()
-        self._named = dict(zip(kernel.input_sizes, self._call.inputs, strict=True))
-        self.arrays: tuple[Array, ...] = (*self._call.inputs, *self._call.outputs)
-        *_, self.q, self._health = self._call.outputs
+        self.bound = kernel.bind()
+        self._named = dict(zip(kernel.input_sizes, self.bound.inputs, strict=True))
+        self.arrays: tuple[Array, ...] = (*self.bound.inputs, *self.bound.outputs)
+        *_, self.q, self._health = self.bound.outputs
         self.guess: Array = self._named["guess"]
         self._base_nq = tree.coordinates.base_nq
         self.position: Array = (
@@ -289,6 +279,8 @@ class ClosingCall:
         )
         self.velocity: Array = self._named["velocity"][tree.coordinates.base_nv :]
         self._closer: Any = None
+        if known.positions is not None:
+            self._closer = self._continuation(known.positions)
         self.forget()
 
     def start_from(self, q: Array) -> None:
@@ -300,14 +292,27 @@ class ClosingCall:
         self.start_from(self._home)
 
     @property
-    def bound(self) -> BoundCall:
-        """The kernel with its arrays."""
-        return self._call
-
-    @property
     def inputs(self) -> tuple[Array, ...]:
         """Arguments of the last call of the kernel."""
-        return self._call.inputs
+        return self.bound.inputs
+
+    def _continuation(self, entries: tuple[int, ...]) -> Any:
+        """The engine's call that closes loops from known entries of q."""
+        return core.ContinuationCall(
+            kernel=self.kernel.native,
+            arrays=self.arrays,
+            position=self.position,
+            guess=self.guess,
+            q=self.q,
+            health=self._health,
+            entries=np.array(entries, np.int64),
+            parts=np.array(STREAM_PARTS, np.int64),
+            base_nq=self._base_nq,
+            precise=PRECISE,
+            closed=CLOSED,
+            nearby=NEARBY,
+            repeats=STREAM_REPEATS,
+        )
 
     def _close_from_guess(self, other: Array) -> int:
         """Evaluate with the loops closed, from the guess or else from another closed position.
@@ -315,21 +320,6 @@ class ClosingCall:
         Returns:
             One of the results of closing; at `TOO_FAR` the guess is as it was.
         """
-        if self._closer is None:
-            assert self.positions is not None
-            self._closer = core.ContinuationCall(
-                kernel=self.kernel.native,
-                arrays=self.arrays,
-                position=list(self.kernel.input_sizes).index("position"),
-                guess=list(self.kernel.input_sizes).index("guess"),
-                entries=np.array(self.positions, np.int64),
-                base_nq=self._base_nq,
-                precise=PRECISE,
-                closed=CLOSED,
-                nearby=NEARBY,
-                repeats=STREAM_REPEATS,
-                parts=np.array(STREAM_PARTS, np.int64),
-            )
         return int(self._closer(other, self.max_condition_number, CANNOT_GIVE))
 
     def _judge(self) -> int:
@@ -344,31 +334,26 @@ class CompletionCall:
     The arrays stay the same ones. Not for several threads.
 
     Attributes:
-        kernel: that computes them.
+        kernel: that is called; its inputs are ``q``, and ``base_twist`` before ``velocity``.
+        bound: the kernel with its arrays.
         q: (nq,) spanning position, closed [rad, m].
         base_twist: (6,) of a floating base, as qd starts; empty without one.
-        kernel: that is called; its inputs are ``q``, and ``base_twist`` before ``velocity``.
         velocity: (joints,) of the measured joints, in the order of `Robot.determining_joints`.
         qd: (nv,) the answer, ``G_x xd`` [rad/s, m/s].
     """
 
     def __init__(self, kernel: Kernel, base_nv: int) -> None:
         self.kernel = kernel
-        self._call = kernel.bind()
-        self.q, known = self._call.inputs
-        (self.qd,) = self._call.outputs
+        self.bound = kernel.bind()
+        self.q, known = self.bound.inputs
+        (self.qd,) = self.bound.outputs
         self.base_twist: Array
         self.velocity: Array
         self.base_twist, self.velocity = np.split(known, [base_nv])
 
-    @property
-    def bound(self) -> BoundCall:
-        """The kernel with its arrays."""
-        return self._call
-
     def __call__(self) -> Array:
         """Compute ``qd``."""
-        self._call()
+        self.bound()
         return self.qd
 
 

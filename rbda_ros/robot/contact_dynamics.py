@@ -479,7 +479,7 @@ def _along(robot: Robot, state: State, read: ReadContacts, forces: ArrayLike | N
         read.contacts, read.frames, read.axes, given, strict=True
     ):
         # Rows that hold every direction are along the axes of the body (see `contact_rows`).
-        place = robot.tree.spanning.links[contact.link].frame
+        place = robot.spanning_tree.links[contact.link].frame
         body = robot.frame_pose(state, contact.link)[:3, :3] @ place.R.T
         for held, part in ((frame.linear, force[:3]), (frame.angular, force[3:])):
             own = body if held == ALL else axes
@@ -494,7 +494,7 @@ def _share(
     read = read_contacts(robot, contacts, state)
     J = read.along_axes([motion.J for motion in contact_motions(robot, state, read)])
     # Actuators give forces in the rows of W; contacts must give what is across them.
-    W = robot.spanning_velocity(state, np.eye(robot.ny)).T[list(robot.tree.actuated)]
+    W = robot.spanning_velocity(state, np.eye(robot.ny)).T[list(robot.actuated_coordinates)]
     across = np.eye(robot.ny) - np.linalg.pinv(W, rcond=1e-10) @ W
     f = np.linalg.lstsq(across @ J.T, across @ tau, rcond=1e-10)[0].astype(float)
     tau = tau - J.T @ f

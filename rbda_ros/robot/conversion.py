@@ -143,7 +143,7 @@ def _target_efforts(
         return np.zeros((*state.q.shape[:-1], len(names)))
     spanning = _spanning_efforts(robot, effort)
     (tau,) = robot._evaluate("generalized_force", state.q, spanning)
-    of_names = dict(zip(robot.tree.velocity_names, range(robot.nv), strict=True))
+    of_names = {name: j for j, name in enumerate(robot.coordinate_names)}
     coordinates = tuple(sorted(of_names[name] for name in acting))
     kernel = robot._kernels.get("converted_efforts", coordinates)
     efforts, missed = robot._evaluate(kernel, state.q, tau)
@@ -185,7 +185,7 @@ def _refuse_leftovers(robot: Robot, tau: Array, missed: Array, acting: Sequence[
     left = ~(np.abs(missed) <= CANNOT_GIVE * scale)  # what is not a number is left too
     if not left.any():
         return
-    independent = [robot.tree.velocity_names[j] for j in robot.tree.independent]
+    independent = [robot.coordinate_names[j] for j in robot.independent_coordinates]
     places = np.flatnonzero(left.reshape(-1, robot.ny).any(axis=0))
     raise InputError(
         f"effort: {', '.join(acting) or 'no joint'} cannot give the force on"

@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 CHUNK = 4000
 """Samples whose regressors are in memory at once."""
 FEWEST_SAMPLES = 5
-"""Of a motion: fewer have no accelerations."""
+"""Least number of samples of a motion: fewer give no accelerations."""
 BASE_ROWS = tuple(f"base {kind}{axis}" for kind in ("force ", "moment ") for axis in "xyz")
-"""Of a floating base, in its frame: nothing but gravity, which the model knows, may act on it."""
+"""Force and moment on a floating base, in its frame. They are zero: only gravity may act on it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """One episode: every number at the same times.
+    """One episode: samples of all quantities at the same times.
 
     Attributes:
         times: (n,) [s].
         q: (n, nq) spanning positions, closed.
         yd, ydd: (n, ny) independent velocities, and accelerations by central differences.
         efforts: (n, actuated) measured.
-        joints: whose positions were measured; none for the independent ones.
+        joints: whose positions were measured; empty for the independent joints.
     """
 
     times: Array
@@ -78,10 +78,10 @@ class Motion:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Averages over blocks of samples: of efforts, and of what they depend on.
+    """Efforts, regressors and velocities, averaged over blocks of samples.
 
-    An average is linear, so that ``efforts = A p`` still holds for the true p; the noise in it is
-    less, and that of different blocks independent.
+    Averages are linear, so ``efforts = A p`` still holds for the true p. They have less noise, and
+    the noise of different blocks is independent.
 
     Attributes:
         times: (n,) of the blocks [s].
@@ -103,7 +103,7 @@ class Evidence:
 
 
 def effort_rows(robot: Robot) -> tuple[str, ...]:
-    """Efforts that are known at every time: of a floating base, and of the actuators."""
+    """Names of the measured efforts: of a floating base, and of the actuators."""
     return (*(BASE_ROWS if robot.floating_base else ()), *robot.actuated_joint_names)
 
 
@@ -140,7 +140,7 @@ def _blocks(
         here = slice(start, stop)
         A = regressor_of_efforts(robot, motion.q[here], motion.yd[here], motion.ydd[here], payload)
         efforts = motion.efforts[here]
-        efforts = np.pad(efforts, ((0, 0), (A.shape[1] - efforts.shape[1], 0)))  # none on the base
+        efforts = np.pad(efforts, ((0, 0), (A.shape[1] - efforts.shape[1], 0)))  # zero on the base
         numbers = motion.times[here], A, efforts, motion.yd[here]
         times, A, efforts, yd = (x.reshape(-1, size, *x.shape[1:]).mean(axis=1) for x in numbers)
         yield times, A, efforts, yd
@@ -149,7 +149,7 @@ def _blocks(
 def regressor_of_efforts(
     robot: Robot, q: Array, yd: Array, ydd: Array, payload: str | None = None
 ) -> Array:
-    """(n, rows, parameters): efforts, in the order of `effort_rows`, by the parameters."""
+    """(n, rows, parameters): efforts, as `effort_rows` names them, as linear maps of parameters."""
     state = robot.state(q, yd)
     Y = robot.regressor(state, yd, ydd, payload=payload)
     W = np.stack([robot.actuator_efforts(state, unit) for unit in np.eye(robot.ny)], axis=-1)

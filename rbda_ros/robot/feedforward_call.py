@@ -58,6 +58,9 @@ class FeedforwardCall(ClosingCall):
             where none act.
         limit: (actuated,) the largest efforts, infinite at first [N m, N].
         efforts: (actuated,) the answer.
+        close_on_any_branch: gives the closed position (nq,) at known joints, on the branch of a
+            guess (nq,) or, where that one does not reach so far, on another; `InputError` or
+            `ClosureError` if there is none.
         searches: whether a call may search, which takes up to half a second where the loops do not
             close.
     """
@@ -73,9 +76,9 @@ class FeedforwardCall(ClosingCall):
         super().__init__(kernel, tree, measured)
         self.acceleration_joints = acceleration_joints
         self.searches = True
-        self._close = close
+        self.close_on_any_branch = close
         base = tree.coordinates.base_nv
-        self.efforts: Array = self._call.outputs[0]
+        self.efforts: Array = self.bound.outputs[0]
         self.base_position: Array = self.guess[: self._base_nq]
         self.base_twist: Array = self._named["velocity"][:base]
         self.base_acceleration, self.acceleration = np.split(self._named["acceleration"], [base])
@@ -115,16 +118,6 @@ class FeedforwardCall(ClosingCall):
             singular_state(self.health.conditioning if found == AT_DEAD_POINT else nan)
         )
 
-    def close_on_any_branch(self, known: Mapping[str, float], guess: Array) -> Array:
-        """The closed position (nq,) at known joints.
-
-        On the branch of the guess (nq,), or on another where that one does not reach so far.
-
-        Raises:
-            InputError, ClosureError: there is none.
-        """
-        return self._close(known, guess)
-
     def find(self) -> Callable[[], Array]:
         """A search for the closed position at the inputs as they are now, in any thread.
 
@@ -133,13 +126,13 @@ class FeedforwardCall(ClosingCall):
         what it returns.
         """
         known = dict(zip(self.joints, self.position.tolist(), strict=True))
-        return partial(self._close, known, self.guess.copy())
+        return partial(self.close_on_any_branch, known, self.guess.copy())
 
     def _search(self) -> None:
         if self.closes_itself and not self.searches:
             raise FarError("the loops do not close near the last position, or the assembly")
         self.guess[:] = self.find()()
-        self._call()
+        self.bound()
 
 
 def feedforward(
@@ -186,7 +179,7 @@ def feedforward_choice(
         raise InputError(f"terms: {', '.join(unknown)}; there are {', '.join(TERMS)}")
     choices = robot._inputs.choices
     measured = choices.measured("position", joints)
-    wanted, coordinates = robot.independent_joint_names, robot.tree.independent
+    wanted, coordinates = robot.independent_joint_names, robot.independent_coordinates
     if acceleration_joints is not None:
         wanted, coordinates, _ = choices.measured("acceleration", acceleration_joints)
     choice = Choice(measured.positions, measured.coordinates, coordinates, frozenset(terms))

@@ -195,7 +195,7 @@ def _inverse_of_one(
     rows = Rows(touching.keys, touching.kinds, J, b, R, touching.numbers[:, 0])
     needed = robot.inverse_dynamics(state, state.yd, ydd)
     c = rows.J @ (state.yd + dt * ydd) + rows.b
-    W = robot.spanning_velocity(state, np.eye(robot.ny)).T[list(robot.tree.actuated)]
+    W = robot.spanning_velocity(state, np.eye(robot.ny)).T[list(robot.actuated_coordinates)]
     across = np.eye(robot.ny) - np.linalg.pinv(W, rcond=1e-10) @ W
     given, kinds, mu, D = _determined(rows, c)
     # Of the others: | across (needed - J' (given + D f)) |, least.
@@ -387,7 +387,7 @@ def contact_place(robot: Robot, state: State, contact: FrictionContact) -> tuple
 
 def _joint_map(robot: Robot, state: State, batch: tuple[int, ...]) -> Array | None:
     """G (..., nv, ny); None for the identity."""
-    if not robot.tree.has_loops:
+    if not robot.has_loops:
         return None
     G = robot._evaluate("velocity_map", state.q)[0]
     return _of_all(G.reshape(*G.shape[:-1], -1, robot.ny), batch, robot.nv, robot.ny)
@@ -436,7 +436,7 @@ def _friction_rows(robot: Robot, G: Array | None, dt: float) -> Rows:
 
 def joint_resistance(robot: Robot) -> Array:
     """(2, nv) damping and dry friction of each velocity coordinate."""
-    joints = [b.joint for b in robot.tree.spanning.bodies for _ in range(b.model.nv)]
+    joints = [b.joint for b in robot.spanning_tree.bodies for _ in range(b.model.nv)]
     return np.array([[j.damping for j in joints], [j.friction for j in joints]]).reshape(2, -1)
 
 

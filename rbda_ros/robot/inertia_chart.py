@@ -1,10 +1,11 @@
-"""Coordinates of inertias that bodies can have: log-Cholesky, around a nominal one.
+"""Coordinates of physically possible inertias: log-Cholesky, relative to a nominal inertia.
 
-A body's mass, first moment and second moments make a pseudo-inertia (4 x 4), ``[[Sigma, h], [h',
-m]]`` with ``Sigma = tr(I)/2 1 - I``; some body has it just when it is positive definite (Wensing
-2018). With a nominal ``U0 U0'`` every other one is ``U0 L L' U0'``, where L is upper triangular
-with the exponentials of four coordinates on its diagonal (Rucker 2022, relative to the nominal):
-ten numbers without unit, zero at the nominal, and every value of them is physical.
+A body's mass, first moment and second moments form the pseudo-inertia (4 x 4), ``[[Sigma, h], [h',
+m]]`` with ``Sigma = tr(I)/2 1 - I``. An inertia is physically possible if and only if this matrix
+is positive definite (Wensing 2018). With a nominal ``U0 U0'`` every other one is ``U0 L L' U0'``,
+where L is upper triangular with the exponentials of four coordinates on its diagonal (Rucker 2022,
+relative to the nominal). The ten coordinates have no unit and are zero at the nominal inertia;
+every value of them gives a possible inertia.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 from rbda_ros.spatial import Array
 
 CLEARLY = 1e-9
-"""Share of the largest eigenvalue, made free of units, above which the smallest must be: thin rods
-and point masses have no neighbourhood of bodies."""
+"""Least eigenvalue of a pseudo-inertia that is scaled to a unit diagonal. Thin rods and point
+masses are below: inertias near them are not all possible."""
 _UPPER = tuple((i, j) for i in range(4) for j in range(i + 1, 4))
 
 
@@ -49,7 +50,7 @@ def parameters_of(J: Array) -> Array:
 
 
 def is_body(parameters: Array) -> bool:
-    """Whether some body, with an extent in every direction, has the parameters (10,)."""
+    """Whether the parameters (10,) are those of a body that is extended in every direction."""
     J = pseudo_inertia(np.asarray(parameters, float))
     size = np.sqrt(np.abs(np.diag(J)))
     if not (size > 0.0).all():
@@ -59,12 +60,12 @@ def is_body(parameters: Array) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class InertiaChart:
-    """Ten inertial parameters from coordinates without bounds.
+    """Ten inertial parameters as a function of unbounded coordinates.
 
     Attributes:
-        nominal: (10,) the parameters at zero.
-        size: how many coordinates: ten; one where the nominal is no body's, which scales it; none
-            where it is zero.
+        nominal: (10,) the parameters at zero coordinates.
+        size: number of coordinates: 10; 1, a common scale, if the nominal is not extended in every
+            direction; 0 if it is zero.
     """
 
     nominal: Array

@@ -45,13 +45,6 @@ class Measured(NamedTuple):
     positions: tuple[int, ...] | None
 
 
-class Chosen(NamedTuple):
-    """Spanning velocity coordinates to use, and whether the choice holds at every position."""
-
-    coordinates: tuple[int, ...]
-    everywhere: bool
-
-
 class JointChoices:
     """Chooses, in each cluster, the independent joints if all are given, else what is.
 
@@ -64,39 +57,126 @@ class JointChoices:
 
     def __init__(self, tree: ClusterTree) -> None:
         self._tree = tree
-        self.independent_positions = independent_positions(tree)
-        by_newton = closes_by_newton(tree, tree.independent)
+        self.independent_positions = _independent_positions(tree)
+        by_newton = self._closes_by_newton(tree.independent)
         self.newton_positions = self.independent_positions if by_newton else None
         self._positions: LruCache[tuple[str, ...], tuple[Positions | None]] = LruCache(MAX_CHOICES)
         self._coordinates: LruCache[frozenset[str], tuple[int, ...]] = LruCache(MAX_CHOICES)
 
-    def check_names(self, names: Collection[str]) -> None:
+    def check_names(self, names: Iterable[str]) -> None:
         """Refuse names that are no moving joints."""
-        check_names(self._tree, names)
+        joints = self._tree.coordinates.joints
+        unknown = sorted(map(str, set(names) - set(joints)))
+        if unknown:
+            raise InputError(
+                f"{self._tree.description.name} has no moving joint {listed(unknown)};"
+                f" its joints are {listed(joints)}"
+            )
 
     def positions(self, names: tuple[str, ...]) -> Positions | None:
         """Names and entries of q to hold, where Newton steps in a kernel do the rest; else None."""
-        (chosen,) = self._positions.get_or_make(
-            names, lambda: (determining_positions(self._tree, names),)
-        )
+        (chosen,) = self._positions.get_or_make(names, lambda: (self._choose_positions(names),))
         return chosen
 
     def coordinates(self, what: str, names: Collection[str], q: Array) -> tuple[int, ...]:
-        """Spanning velocity coordinates to hold; see `determining_coordinates`."""
+        """Spanning velocity coordinates to hold, ascending; as many in each cluster as y has.
+
+        Args:
+            what: they are, velocity or acceleration, for the message.
+            names: of the joints that are given; the floating base always is.
+            q: (nq,) closed position; where too many are given without y, those that determine
+                the others best here are chosen.
+
+        Raises:
+            InputError: unknown names, or joints that do not determine the others.
+        """
         key = frozenset(names)
         coordinates = self._coordinates.get(key)
         if coordinates is None:
-            coordinates, everywhere = determining_coordinates(self._tree, what, names, q)
+            coordinates, everywhere = self._choose_coordinates(what, names, q)
             if everywhere:
                 self._coordinates.put(key, coordinates)
         return coordinates
 
     def measured(self, what: str, names: Collection[str]) -> Measured:
-        """Of the joints that are known, one number each, those that determine the rest."""
-        return measured_joints(self._tree, what, names)
+        """Of the joints that are known, one number each, those that determine the rest.
+
+        The choice holds for every position; where it must be made, it is made at the assembly.
+        """
+        self.check_names(names)
+        layout = self._tree.coordinates
+        of_one = [joint for joint in layout.scalar_positions if joint in names]
+        coordinates = self.coordinates(what, of_one, self._tree.home)
+        joints = tuple(layout.owners[j] for j in coordinates[layout.base_nv :])
+        positions = None
+        if self._closes_by_newton(coordinates):
+            positions = tuple(layout.positions[joint].start for joint in joints)
+        return Measured(joints, coordinates, positions)
+
+    def _closes_by_newton(self, known: Iterable[int]) -> bool:
+        """Whether Newton steps in a kernel can close the loops from some velocity coordinates.
+
+        These must be of joints of one coordinate, where they are in loops.
+        """
+        layout = self._tree.coordinates
+        looped = {body.joint.name for n in self._tree.clusters if n.loop for body in n.bodies}
+        names = (layout.owners[j] for j in known if j >= layout.base_nv)
+        return all(name in layout.scalar_positions for name in names if name in looped)
+
+    def _choose_positions(self, names: Collection[str]) -> Positions | None:
+        layout = self._tree.coordinates
+        chosen: dict[str, int] = {}
+        base = 1 if layout.base_nq else 0
+        for node in self._tree.clusters:
+            joints = [body.joint.name for body in node.bodies]
+            fixed = [i for i, number in enumerate(node.numbers) if number == base]  # floating base
+            given = [i for i, joint in enumerate(joints) if joint in names and i not in fixed]
+            owners = [i for i, place in enumerate(node.velocity_ranges) for _ in place]
+            independent = [owners[j] for j in node.independent if owners[j] not in fixed]
+            if set(independent) <= set(given):
+                given = sorted(independent)
+            elif node.loop is not None:
+                try:  # as many as y has, but some of them may say the same
+                    determining_in_cluster(node, fixed + given, node.home)
+                except InputError:
+                    return None
+            free = node.ny - (layout.base_nv if fixed else 0)
+            if len(given) != free or any(node.bodies[i].model.nq != 1 for i in given):
+                return None
+            chosen.update({joints[i]: layout.scalar_positions[joints[i]] for i in given})
+        if not set(names) <= set(layout.joints):
+            return None
+        return tuple(chosen), tuple(chosen.values())
+
+    def _choose_coordinates(
+        self, what: str, names: Collection[str], q: Array
+    ) -> tuple[tuple[int, ...], bool]:
+        """As `coordinates`; and whether the choice holds at every position."""
+        self.check_names(names)
+        tree = self._tree
+        base = 1 if tree.spanning.floating_base else 0
+        chosen: list[int] = []
+        everywhere = True
+        parts = zip(tree.clusters, tree.position_ranges, tree.velocity_ranges, strict=True)
+        for node, in_q, in_qd in parts:
+            joints = [body.joint.name for body in node.bodies]
+            known = [
+                i for i, number in enumerate(node.numbers) if number == base or joints[i] in names
+            ]
+            if node.loop is not None:
+                here = determining_in_cluster(node, known, q[in_q.start : in_q.stop])
+                given = sum(node.bodies[i].model.nv for i in known)
+                everywhere &= given == node.ny or set(here) == set(node.independent)
+            elif len(known) == len(joints):
+                here = list(range(node.nv))
+            else:
+                missing = [joint for i, joint in enumerate(joints) if i not in known]
+                raise InputError(f"no {what} for {', '.join(missing)}; no loop determines it")
+            chosen.extend(in_qd[j] for j in sorted(here))
+        return tuple(chosen), everywhere
 
 
-def independent_positions(tree: ClusterTree) -> tuple[int, ...] | None:
+def _independent_positions(tree: ClusterTree) -> tuple[int, ...] | None:
     """Which entries of q are the position of y; None where y has only part of some joint."""
     independent = set(tree.independent)
     positions: list[int] = []
@@ -106,109 +186,6 @@ def independent_positions(tree: ClusterTree) -> tuple[int, ...] | None:
                 return None
             positions.extend(tree.coordinates.positions[joint])
     return tuple(positions)
-
-
-def closes_by_newton(tree: ClusterTree, known: Iterable[int]) -> bool:
-    """Whether Newton steps in a kernel can close the loops from some velocity coordinates.
-
-    These must be of joints of one coordinate, where they are in loops.
-    """
-    coordinates = tree.coordinates
-    looped = {body.joint.name for node in tree.clusters if node.loop for body in node.bodies}
-    names = (coordinates.owners[j] for j in known if j >= coordinates.base_nv)
-    return all(name in coordinates.scalar_positions for name in names if name in looped)
-
-
-def check_names(tree: ClusterTree, names: Iterable[str]) -> None:
-    """Refuse names that are no moving joints."""
-    joints = tree.coordinates.joints
-    unknown = sorted(map(str, set(names) - set(joints)))
-    if unknown:
-        raise InputError(
-            f"{tree.description.name} has no moving joint {listed(unknown)};"
-            f" its joints are {listed(joints)}"
-        )
-
-
-def determining_positions(
-    tree: ClusterTree, names: Collection[str]
-) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
-    """Names and entries of q to hold, where Newton steps in a kernel can do the rest; else None."""
-    coordinates = tree.coordinates
-    chosen: dict[str, int] = {}
-    base = 1 if coordinates.base_nq else 0
-    for node in tree.clusters:
-        joints = [body.joint.name for body in node.bodies]
-        fixed = [i for i, number in enumerate(node.numbers) if number == base]  # the floating base
-        given = [i for i, joint in enumerate(joints) if joint in names and i not in fixed]
-        owners = [i for i, place in enumerate(node.velocity_ranges) for _ in place]
-        independent = [owners[j] for j in node.independent if owners[j] not in fixed]
-        if set(independent) <= set(given):
-            given = sorted(independent)
-        elif node.loop is not None:
-            try:  # as many as y has, but some of them may say the same
-                determining_in_cluster(node, fixed + given, node.home)
-            except InputError:
-                return None
-        free = node.ny - (coordinates.base_nv if fixed else 0)
-        if len(given) != free or any(node.bodies[i].model.nq != 1 for i in given):
-            return None
-        chosen.update({joints[i]: coordinates.scalar_positions[joints[i]] for i in given})
-    if not set(names) <= set(coordinates.joints):
-        return None
-    return tuple(chosen), tuple(chosen.values())
-
-
-def determining_coordinates(
-    tree: ClusterTree, what: str, names: Collection[str], q: Array
-) -> Chosen:
-    """Spanning velocity coordinates to hold, ascending; as many in each cluster as y has.
-
-    Args:
-        tree: the cluster tree.
-        what: they are, velocity or acceleration, for the message.
-        names: of the joints that are given; the floating base always is.
-        q: (nq,) closed position; where too many are given without y, those that determine
-            the others best here are chosen.
-
-    Raises:
-        InputError: unknown names, or joints that do not determine the others.
-    """
-    check_names(tree, names)
-    base = 1 if tree.spanning.floating_base else 0
-    chosen: list[int] = []
-    everywhere = True
-    parts = zip(tree.clusters, tree.position_ranges, tree.velocity_ranges, strict=True)
-    for node, in_q, in_qd in parts:
-        joints = [body.joint.name for body in node.bodies]
-        known = [i for i, number in enumerate(node.numbers) if number == base or joints[i] in names]
-        if node.loop is not None:
-            here = determining_in_cluster(node, known, q[in_q.start : in_q.stop])
-            given = sum(node.bodies[i].model.nv for i in known)
-            everywhere &= given == node.ny or set(here) == set(node.independent)
-        elif len(known) == len(joints):
-            here = list(range(node.nv))
-        else:
-            missing = [joint for i, joint in enumerate(joints) if i not in known]
-            raise InputError(f"no {what} for {', '.join(missing)}; no loop determines it")
-        chosen.extend(in_qd[j] for j in sorted(here))
-    return Chosen(tuple(chosen), everywhere)
-
-
-def measured_joints(tree: ClusterTree, what: str, names: Collection[str]) -> Measured:
-    """Of the joints that are known, one number each, those that determine the rest.
-
-    The choice holds for every position; where it must be made, it is made at the assembly.
-    """
-    check_names(tree, names)
-    layout = tree.coordinates
-    of_one = [joint for joint in layout.scalar_positions if joint in names]
-    coordinates, _ = determining_coordinates(tree, what, of_one, tree.home)
-    joints = tuple(layout.owners[j] for j in coordinates[layout.base_nv :])
-    positions = None
-    if closes_by_newton(tree, coordinates):
-        positions = tuple(layout.positions[joint].start for joint in joints)
-    return Measured(joints, coordinates, positions)
 
 
 def with_independent_joints(

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from rbda_ros.algorithms.inverse_kinematics import (
     RESTARTS,
     Kinematics,
+    Problem,
     Reached,
     limited_least_squares,
     reach,
@@ -70,9 +71,25 @@ class _FrameTask:
     soft: bool = False
     rows: ClassVar[slice] = slice(0, 6)
 
+    def checked(self, robot: Robot) -> None:
+        """Raise `InputError` where it cannot be a task of this robot."""
+        robot._inputs.frame(self.frame)
+        self._check_target()
+
+    def error(self, robot: Robot, state: State) -> Array:
+        """(m,) what is left to go [m, rad]."""
+        return pose_error(self._goal(), robot.frame_pose(state, self.frame))[self.rows]
+
     def jacobian(self, robot: Robot, state: State) -> Array:
-        """By which y takes the error away, (m, ny)."""
+        """(m, ny) by which y takes the error away."""
         return np.asarray(robot.jacobian(state, self.frame)[self.rows])
+
+    def _check_target(self) -> None:
+        raise NotImplementedError
+
+    def _goal(self) -> Array:
+        """The target as `pose_error` takes it: (3,) or (4, 4)."""
+        return np.asarray(self.target, float)
 
 
 class PositionTask(_FrameTask):
@@ -87,14 +104,8 @@ class PositionTask(_FrameTask):
 
     rows = slice(0, 3)
 
-    def checked(self, robot: Robot) -> None:
-        """Raise `InputError` where it cannot be a task of this robot."""
-        robot._inputs.frame(self.frame)
-        _vector(self.target)
-
-    def error(self, robot: Robot, state: State) -> Array:
-        """Error (m,) that is left to go [m, rad]."""
-        return np.asarray(self.target, float) - robot.frame_pose(state, self.frame)[:3, 3]
+    def _check_target(self) -> None:
+        _finite_target(self.target, 3)
 
 
 class OrientationTask(_FrameTask):
@@ -109,16 +120,13 @@ class OrientationTask(_FrameTask):
 
     rows = slice(3, 6)
 
-    def checked(self, robot: Robot) -> None:
-        """Raise `InputError` where it cannot be a task of this robot."""
-        robot._inputs.frame(self.frame)
-        _rotation(numbers("target", self.target))
+    def _check_target(self) -> None:
+        _check_rotation(numbers("target", self.target))
 
-    def error(self, robot: Robot, state: State) -> Array:
-        """Error (m,) that is left to go [m, rad]."""
+    def _goal(self) -> Array:
         pose = np.eye(4)
         pose[:3, :3] = self.target
-        return pose_error(pose, robot.frame_pose(state, self.frame))[3:]
+        return pose
 
 
 class PoseTask(_FrameTask):
@@ -131,17 +139,8 @@ class PoseTask(_FrameTask):
         soft: see `Task`.
     """
 
-    def checked(self, robot: Robot) -> None:
-        """Raise `InputError` where it cannot be a task of this robot."""
-        robot._inputs.frame(self.frame)
-        goal = numbers("target", self.target)
-        if goal.shape != (4, 4) or not np.isfinite(goal).all():
-            raise InputError("target: give a finite (4, 4) pose or (3,) position")
-        _rotation(goal[:3, :3])
-
-    def error(self, robot: Robot, state: State) -> Array:
-        """Error (m,) that is left to go [m, rad]."""
-        return pose_error(np.asarray(self.target, float), robot.frame_pose(state, self.frame))
+    def _check_target(self) -> None:
+        _check_rotation(_finite_target(self.target, 4, 4)[:3, :3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,14 +159,14 @@ class CenterOfMassTask:
 
     def checked(self, robot: Robot) -> None:
         """Raise `InputError` where it cannot be a task of this robot."""
-        _vector(self.target)
+        _finite_target(self.target, 3)
 
     def error(self, robot: Robot, state: State) -> Array:
-        """Error (m,) that is left to go [m, rad]."""
+        """(m,) what is left to go [m, rad]."""
         return np.asarray(np.asarray(self.target, float) - robot.center_of_mass(state))
 
     def jacobian(self, robot: Robot, state: State) -> Array:
-        """By which y takes the error away, (m, ny)."""
+        """(m, ny) by which y takes the error away."""
         return np.asarray(robot.center_of_mass_jacobian(state))
 
 
@@ -190,70 +189,23 @@ class PostureTask:
         robot._inputs.single("posture", self.target, robot.nq)
 
     def error(self, robot: Robot, state: State) -> Array:
-        """Error (m,) that is left to go [m, rad]."""
+        """(m,) what is left to go [m, rad]."""
         step = robot.difference(state, self.target)
         return np.asarray(step[list(robot.independent_coordinates)][robot.coordinates.base_nv :])
 
     def jacobian(self, robot: Robot, state: State) -> Array:
-        """By which y takes the error away, (m, ny)."""
+        """(m, ny) by which y takes the error away."""
         return np.eye(robot.ny)[robot.coordinates.base_nv :]
 
 
-@dataclass(frozen=True, eq=False)
-class StackedTasks:
-    """Several tasks one below the other.
-
-    Attributes:
-        robot: whose tasks they are.
-        tasks: in their order.
-        base_nv: how many coordinates of y, the first, shall not move.
-    """
-
-    robot: Robot
-    tasks: tuple[Task, ...]
-    base_nv: int
-
-    def error(self, q: Array) -> Array:
-        """(m,) of all tasks, not weighted."""
-        state = self.robot.state(q)
-        return np.concatenate([np.zeros(0), *(t.error(self.robot, state) for t in self.tasks)])
-
-    def jacobian(self, q: Array) -> Array:
-        """(m, ny) of all tasks, not weighted; zero for a base that stays."""
-        state = self.robot.state(q)
-        J = np.vstack(
-            [np.zeros((0, self.robot.ny)), *(t.jacobian(self.robot, state) for t in self.tasks)]
-        )
-        J[:, : self.base_nv] = 0.0
-        return J
-
-    def scales(self, q: Array) -> Array:
-        """(m,) square roots of the weights."""
-        state = self.robot.state(q)
-        sizes = [len(task.error(self.robot, state)) for task in self.tasks]
-        weights = np.array([task.weight for task in self.tasks], float)
-        return np.sqrt(np.repeat(weights, sizes))
-
-
-def checked_tasks(robot: Robot, tasks: Sequence[Task]) -> tuple[Task, ...]:
-    """The same tasks; an `InputError` says what is wrong with one."""
-    for task in tasks:
-        if not hasattr(task, "checked"):
-            raise InputError(f"tasks: {task!r} is no task; give a PoseTask, a PositionTask, ...")
-        task.checked(robot)
-        weight = numbers("weight", task.weight)
-        if weight.ndim or not 0.0 < float(weight) < np.inf:
-            raise InputError(f"weight is {task.weight!r}; give a positive number")
-    return tuple(tasks)
-
-
-def _vector(value: ArrayLike) -> None:
+def _finite_target(value: ArrayLike, *shape: int) -> Array:
     given = numbers("target", value)
-    if given.shape != (3,) or not np.isfinite(given).all():
+    if given.shape != shape or not np.isfinite(given).all():
         raise InputError("target: give a finite (4, 4) pose or (3,) position")
+    return given
 
 
-def _rotation(R: Array) -> None:
+def _check_rotation(R: Array) -> None:
     if R.shape != (3, 3) or not np.isfinite(R).all():
         raise InputError("target: no orientation; give a finite (3, 3) rotation")
     if not np.allclose(R @ R.T, np.eye(3), atol=ROTATION_TOLERANCE) or np.linalg.det(R) < 0.0:
@@ -293,15 +245,15 @@ def inverse_kinematics(
         InputError: invalid tasks, or a frame that the robot does not have.
     """
     sizes = robot.nq, robot._inputs.independent_size
-    given = robot.tree.home if guess is None else robot._inputs.single("guess", guess, *sizes)
+    given = robot.neutral() if guess is None else robot._inputs.single("guess", guess, *sizes)
     start = robot.close(given)
     wanted = _tasks(robot, tasks, target)
     if not tolerance > 0.0:
         raise InputError(f"tolerance is {tolerance!r}; give a positive number")
-    base_nv = 0 if move_base else robot.coordinates.base_nv
-    hard = StackedTasks(robot, tuple(t for t in wanted if not t.soft), base_nv)
-    soft = StackedTasks(robot, tuple(t for t in wanted if t.soft), base_nv)
-    return reach(_kinematics(robot, base_nv), hard, soft, start, tolerance, restarts, seed)
+    kinematics = _kinematics(robot, move_base)
+    hard = _problem(robot, [t for t in wanted if not t.soft], start, kinematics)
+    soft = _problem(robot, [t for t in wanted if t.soft], start, kinematics)
+    return reach(kinematics, hard, soft, start, tolerance, restarts, seed)
 
 
 def inverse_kinematics_step(
@@ -337,11 +289,10 @@ def inverse_kinematics_step(
         number = numbers(name, value)
         if number.ndim or not 0.0 < float(number) < np.inf:
             raise InputError(f"{name} is {value!r}; give a positive number")
-    stack = StackedTasks(robot, wanted, 0 if move_base else robot.coordinates.base_nv)
-    scales = stack.scales(state.q)
-    J = scales[:, None] * stack.jacobian(state.q)
-    error = scales * stack.error(state.q) * (gain / dt)
-    kinematics = _kinematics(robot, stack.base_nv)
+    kinematics = _kinematics(robot, move_base)
+    problem = _problem(robot, wanted, state.q, kinematics)
+    J = problem.scales[:, None] * problem.jacobian(state.q)
+    error = problem.scales * problem.error(state.q) * (gain / dt)
     G, below, above = kinematics.limits(state.q)
     fastest = robot.limits.velocity[list(kinematics.scalar_velocities)]
     low, high = np.maximum(below / dt, -fastest), np.minimum(above / dt, fastest)
@@ -352,16 +303,41 @@ def _tasks(robot: Robot, tasks: Any, target: ArrayLike | None) -> tuple[Task, ..
     """The tasks, checked; of a frame and its target, the task that they stand for."""
     if target is not None:
         goal = numbers("target", target)
-        kind = PositionTask if goal.shape == (3,) else PoseTask
-        return checked_tasks(robot, [kind(tasks, goal)])
-    if hasattr(tasks, "checked"):
-        return checked_tasks(robot, [tasks])
-    if isinstance(tasks, str) or not isinstance(tasks, Sequence):
+        tasks = [PositionTask(tasks, goal) if goal.shape == (3,) else PoseTask(tasks, goal)]
+    elif hasattr(tasks, "checked"):
+        tasks = [tasks]
+    elif isinstance(tasks, str) or not isinstance(tasks, Sequence):
         raise InputError(f"tasks: {tasks!r}; give tasks, or a frame with its target")
-    return checked_tasks(robot, tasks)
+    for task in tasks:
+        if not hasattr(task, "checked"):
+            raise InputError(f"tasks: {task!r} is no task; give a PoseTask, a PositionTask, ...")
+        task.checked(robot)
+        weight = numbers("weight", task.weight)
+        if weight.ndim or not 0.0 < float(weight) < np.inf:
+            raise InputError(f"weight is {task.weight!r}; give a positive number")
+    return tuple(tasks)
 
 
-def _kinematics(robot: Robot, base_nv: int) -> Kinematics:
+def _problem(robot: Robot, tasks: Sequence[Task], q: Array, kinematics: Kinematics) -> Problem:
+    """Tasks one below the other; q (nq,) is any position, which tells how long their errors are."""
+
+    def error(q: Array) -> Array:
+        state = robot.state(q)
+        return np.concatenate([np.zeros(0), *(task.error(robot, state) for task in tasks)])
+
+    def jacobian(q: Array) -> Array:
+        state = robot.state(q)
+        J = np.vstack([np.zeros((0, robot.ny)), *(task.jacobian(robot, state) for task in tasks)])
+        J[:, : kinematics.base_nv] = 0.0  # of a base that stays
+        return J
+
+    state = robot.state(q)
+    sizes = [len(task.error(robot, state)) for task in tasks]
+    weights = np.array([task.weight for task in tasks], float)
+    return Problem(error, jacobian, kinematics.move, np.sqrt(np.repeat(weights, sizes)))
+
+
+def _kinematics(robot: Robot, move_base: bool) -> Kinematics:
     layout = robot.coordinates
 
     def close(position: Array, near: Array) -> Array | None:
@@ -380,6 +356,6 @@ def _kinematics(robot: Robot, base_nv: int) -> Kinematics:
         scalar_velocities=tuple(
             layout.velocities[joint].start for joint in layout.scalar_positions
         ),
-        base_nv=base_nv,
+        base_nv=0 if move_base else layout.base_nv,
         ny=robot.ny,
     )

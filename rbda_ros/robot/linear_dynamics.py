@@ -126,10 +126,11 @@ def random_positions(
         ClosureError: the loops close at hardly any of them.
     """
     found: list[Array] = []
+    home = robot.neutral()
     for _ in range(20 * count):
-        step = robot.spanning_velocity(robot.tree.home, rng.normal(0.0, spread, robot.ny))
+        step = robot.spanning_velocity(home, rng.normal(0.0, spread, robot.ny))
         try:
-            q = robot.close(robot.tree.integrate(robot.tree.home, step), robot.tree.home)
+            q = robot.close(robot.tree.integrate(home, step), home)
             robot.state(q)
         except (ClosureError, SingularityError):
             continue

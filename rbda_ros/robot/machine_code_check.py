@@ -8,7 +8,6 @@ compared with those that this process makes from the description.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from rbda_ros.kernels.fingerprint import fingerprint
 from rbda_ros.kernels.kernel import Kernel
 from rbda_ros.robot.robot import Robot
 from rbda_ros.spatial import Array
-
-if TYPE_CHECKING:
-    from rbda_ros.robot.robot import Robot
 
 ROUNDING = 1e-6
 """Difference that counts, relative to the largest number of an output."""
@@ -106,7 +102,7 @@ def _inputs(robot: Robot, kernel: Kernel, rng: np.random.Generator) -> list[Arra
     inputs = []
     for name, size in kernel.input_sizes.items():
         if name in POSITIONS:
-            inputs.append(robot.tree.home)
+            inputs.append(robot.neutral())
         elif name in RATES_AND_FORCES:
             inputs.append(rng.normal(size=size))
         else:

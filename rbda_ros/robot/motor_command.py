@@ -68,7 +68,7 @@ class MotorCommandCall(ClosingCall):
         self.limit: Array = self._named["limit"]
         self.limit[:] = inf
         self.offsets: Array = self._named["offsets"]
-        self._missed, self.motors = self._call.outputs[:2]
+        self._missed, self.motors = self.bound.outputs[:2]
         self.motor_position, self.motor_velocity, self.motor_effort = np.split(self.motors, 3)
 
     def __call__(self) -> Health:
@@ -84,7 +84,7 @@ class MotorCommandCall(ClosingCall):
         if self.moves:
             found = self._close_from_guess(self.measured_q)
         else:
-            self._call()
+            self.bound()
             found = self._judge()
         if found != IS_CLOSED:
             self.guess[:] = start  # the next command is none the worse for this one
@@ -139,14 +139,14 @@ def motor_command(
         raise InputError(
             f"motor {min(several)} has several coordinates: no single position; use ~/convert_state"
         )
-    tree, choices = robot.tree, robot._inputs.choices
-    independent = Measured(robot.independent_joint_names, tuple(tree.independent), None)
+    choices = robot._inputs.choices
+    independent = Measured(robot.independent_joint_names, robot.independent_coordinates, None)
     known = independent if joints is None else choices.measured("position", joints)
     if joints is not None and known.positions is None:
         listed = ", ".join(known.joints)
         raise InputError(f"no Newton steps close the loops from {listed}; use ~/convert_state")
-    damped = () if "dampers" not in efforts else tuple(tree.independent)
+    damped = robot.independent_coordinates if "dampers" in efforts else ()
     if damped and measured is not None:
         damped = choices.measured("velocity", measured).coordinates
     choice = CommandChoice(known.positions, known.coordinates, damped, frozenset(efforts))
-    return MotorCommandCall(robot._kernels.get("commanded_motors", choice), tree, known)
+    return MotorCommandCall(robot._kernels.get("commanded_motors", choice), robot.tree, known)

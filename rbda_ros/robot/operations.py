@@ -53,16 +53,30 @@ Wrenches = Mapping[str, ArrayLike]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+
+class Kind(NamedTuple):
+    """How arguments with one annotation are read.
+
+    Attributes:
+        letter: the engine's name of the kind.
+        sizes: lengths that vectors may have, as attributes of `Robot`; kernels read vectors of the
+            first. Empty for a number.
+    """
+
+    letter: str
+    sizes: tuple[str, ...]
+
+
 KINDS = {
-    "Position": "q",
-    "Velocity": "v",
-    "Independent": "x",
-    "Spanning": "x",
-    "Coordinates": "x",
-    "Force": "f",
-    "Number": "s",
+    "Position": Kind("q", ("nq",)),  # and independent positions, where there are any
+    "Velocity": Kind("v", ("ny", "nv")),
+    "Independent": Kind("x", ("ny",)),
+    "Spanning": Kind("x", ("nv",)),
+    "Coordinates": Kind("x", ("nq",)),
+    "Force": Kind("f", ("ny", "nv")),
+    "Number": Kind("s", ()),
 }
-"""Arguments that are numbers of each state, and the engine's letters for them."""
+"""Annotations of arguments that are numbers of each state."""
 OTHERS = {"Wrenches | None", "FrameName", "bool", "str | None"}
 """Annotations of arguments that choose the program, or what is added to it."""
 SIGNS = {"+": 1.0, "-": -1.0}

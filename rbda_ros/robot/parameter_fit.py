@@ -1,6 +1,6 @@
 """Fit the parameters of inverse dynamics to measured efforts, or the payload of one link alone.
 
-Parameters stay physical, outliers count less, and what is found has intervals.
+Parameters stay physical, outliers count less, and results have confidence intervals.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ if TYPE_CHECKING:
     from rbda_ros.robot.robot import Robot
 
 HUBER = 1.345
-"""Residuals beyond so many standard deviations count less: 95 % as good as squares without
-outliers."""
+"""Residuals beyond so many standard deviations count less. Without outliers the estimate is 95 % as
+efficient as least squares."""
 CLIPPED_VARIANCE = (
     math.erf(HUBER / math.sqrt(2))
     - HUBER * math.sqrt(2 / math.pi) * math.exp(-(HUBER**2) / 2)
     + HUBER**2 * math.erfc(HUBER / math.sqrt(2))
 )
-"""Mean square of a standard normal number that is clipped there."""
+"""Mean square of a standard normal number that is clipped at `HUBER`."""
 LINEAR = math.erf(HUBER / math.sqrt(2)) ** 2 / CLIPPED_VARIANCE
-"""Share of it that goes with the number itself; the rest, nearly all, with its third power
-(expanded in Hermite polynomials)."""
+"""Share of that mean square from the linear Hermite polynomial. Nearly all of the rest is from the
+cubic one."""
 SHARE = 0.95
-"""Of intervals that hold the true value."""
+"""Share of intervals that contain the true value."""
 DRAWS = 4000
-"""Parameters that might be the true ones, by whose quantiles intervals are told."""
+"""Random draws of the parameters, whose quantiles are the intervals."""
 CORRECTIONS = 3
-"""Steps by which these are moved."""
+"""Steps that correct each draw."""
 MAX_CORRELATED = 0.99
 MOMENT_STEPS = 6
-"""In which noise and its correlation are found that leave what was left."""
+"""Iterations that match noise and correlation to the residuals."""
 
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """Of the unknowns of a fit.
+    """Uncertainty of the unknowns of a fit.
 
     Attributes:
         noise: (rows,) standard deviation of the efforts around the model.
-        correlation: (rows,) of what is left of an effort with what was left one sample before.
+        correlation: (rows,) of the residuals of an effort with those one sample before.
         covariance: (unknowns, unknowns).
-        freedom: degrees of freedom of the noise: how well it is known itself.
+        freedom: degrees of freedom of the estimate of the noise.
         weights: (rows,) of squares of residuals, in the fit.
         prior: (unknowns,) one over the standard deviations before measuring.
     """
@@ -68,13 +68,13 @@ class Uncertainty:
     def intervals(
         self, theta: Array, parameters: Callable[[Array], Array], D: Array, A: Array
     ) -> Array:
-        """(parameters, 2) that hold the true ones with 95 %, each.
+        """95 % confidence interval of each parameter, (parameters, 2).
 
-        Quantiles of parameters at unknowns drawn from Student's t around the fit, so that neither
-        the noise being guessed nor the curvature of the parameters is neglected. A draw is moved
-        until it fits efforts and prior as well as it would if parameters were linear in the
-        unknowns: where they are curved, what efforts tell exactly would be lost otherwise
-        (randomize, then optimize: Bardsley 2014).
+        The intervals are quantiles of the parameters at unknowns drawn from Student's t around the
+        fit. This takes into account that the noise is estimated, and that parameters are nonlinear
+        in the unknowns. Each draw is moved until it fits efforts and prior as well as it would if
+        parameters were linear. Otherwise combinations that efforts determine precisely would
+        spread with the nonlinearity (randomize, then optimize: Bardsley 2014).
 
         Args:
             theta: (unknowns,) the fit.
@@ -105,20 +105,20 @@ class Uncertainty:
 def uncertainty_of(left: Array, B: Array, prior: Array, sigma: Array) -> Uncertainty:
     """Uncertainty of the unknowns from the residuals of a fit by Huber's weights.
 
-    The fit's error is ``H^-1 (sum_t b_t psi(e_t) - P d)``, with d the distance of the truth from
-    what was known beforehand. Its covariance is ``H^-1 (M + P) H^-1``: M that of the sum, where
-    residuals of one effort depend on those before as in an autoregressive process of first order
+    The fit's error is ``H^-1 (sum_t b_t psi(e_t) - P d)``, where d is the distance of the true
+    unknowns from their prior mean. Its covariance is ``H^-1 (M + P) H^-1``, where M is the
+    covariance of the sum. Residuals of one effort follow an autoregressive process of first order
     (Huber 1981, Sec. 7.6; Newey and West 1987 for the sum).
 
     Args:
         left: (samples, rows) measured minus model.
         B: (samples, rows, unknowns) derivatives of the model.
         prior: (unknowns,) one over the standard deviations before measuring.
-        sigma: (rows,) a first guess of the noise.
+        sigma: (rows,) initial guess of the noise.
     """
     samples, rows, _ = B.shape
     P = np.diag(prior**2)
-    noise, correlation, squares = _left_by(left, B, P, sigma)
+    noise, correlation, squares = _noise_model(left, B, P, sigma)
     scaled = B / noise[:, None]
     inner = (np.abs(left / noise) <= HUBER).mean(axis=0)
     variance = (np.clip(left / noise, -HUBER, HUBER) ** 2).sum(axis=0) / squares
@@ -135,10 +135,10 @@ def uncertainty_of(left: Array, B: Array, prior: Array, sigma: Array) -> Uncerta
     return Uncertainty(noise, correlation, (C + C.T) / 2, freedom, weights, prior)
 
 
-def _left_by(left: Array, B: Array, P: Array, sigma: Array) -> tuple[Array, Array, Array]:
-    """(rows,) each: the noise and the correlation of which a fit would leave what it left.
+def _noise_model(left: Array, B: Array, P: Array, sigma: Array) -> tuple[Array, Array, Array]:
+    """Noise and correlation (rows,) for which expected residuals of a fit match the actual ones.
 
-    And how many samples' worth of squares it leaves of such noise.
+    Also the expected sum of squared residuals (rows,) of such noise, in variances of the noise.
     """
     noise, correlation = sigma, np.zeros(len(sigma))
     for _ in range(MOMENT_STEPS):
@@ -153,9 +153,9 @@ def _left_by(left: Array, B: Array, P: Array, sigma: Array) -> tuple[Array, Arra
 
 
 def _noise(left: Array, sigma: Array, free: Array) -> Array:
-    """(rows,) standard deviations at which clipped residuals have the variance that they should.
+    """(rows,) standard deviations for which clipped residuals have the expected variance.
 
-    Huber's second proposal: as robust as the fit, and nearly as good as squares.
+    Huber's second proposal: as robust as the fit, and nearly as efficient as the sample variance.
     """
     floor = 1e-3 * sigma
     for _ in range(50):
@@ -168,16 +168,17 @@ def _noise(left: Array, sigma: Array, free: Array) -> Array:
 
 
 def _expected(scaled: Array, P: Array, correlation: Array) -> tuple[Array, Array]:
-    """(rows,) sums of squares, and of products of neighbours, of what a fit leaves of noise.
+    """Expected sums (rows,) of squared residuals, and of products of neighbouring residuals.
 
-    Of (clipped) noise e with unit variance and covariance R it leaves ``(I - B N B') e`` with
-    ``N = (B'B + P)^-1``, whose covariance is ``R - B N B'R - R B N B' + B N (B'R B) N B'``: the
-    unknowns take more of what goes together than of independent noise.
+    For (clipped) noise e with unit variance and covariance R the residuals of the fit are
+    ``(I - B N B') e`` with ``N = (B'B + P)^-1``. Their covariance is
+    ``R - B N B'R - R B N B' + B N (B'R B) N B'``: the unknowns absorb more of correlated noise than
+    of independent noise.
 
     Args:
         scaled: (samples, rows, unknowns) derivatives, in standard deviations of the noise.
         P: (unknowns, unknowns) information before measuring.
-        correlation: (rows,) of noise with that one sample before.
+        correlation: (rows,) of the noise with that of the sample before.
     """
     samples, rows, _ = scaled.shape
     B = [scaled[:, row] for row in range(rows)]
@@ -196,9 +197,9 @@ def _expected(scaled: Array, P: Array, correlation: Array) -> tuple[Array, Array
 
 
 def _correlated_clipped(b: Array, correlation: float) -> Array:
-    """``sum_s r_|s - t| b_s`` of (samples, unknowns), r of clipped noise of some correlation.
+    """``sum_s r_|s - t| b_s`` of (samples, unknowns), where r is the correlation of clipped noise.
 
-    What is clipped forgets sooner: by the third power of the correlation, where it is not linear.
+    The part of clipped noise that is cubic in the noise decorrelates with the third power.
     """
     linear, rest = (_correlated(b, c) for c in (correlation, correlation**3))
     return LINEAR * linear + (1.0 - LINEAR) * rest
@@ -220,7 +221,7 @@ def _weighted_square(A: Array, weights: Array) -> Array:
 
 
 def _sane(moved: Array, steps: Array) -> NDArray[np.bool_]:
-    """(n, 1) whether moving has led anywhere; not where parameters are curved too much."""
+    """(n, 1) whether the corrections of a draw converge, rather than run away."""
     far = np.abs(moved - steps).max(axis=1, keepdims=True)
     return np.isfinite(far) & (far <= 1.0 + np.abs(steps).max(axis=1, keepdims=True))
 
@@ -232,25 +233,26 @@ def _root(covariance: Array) -> Array:
 
 
 MAD = 1.4826
-"""Standard deviation of a normal distribution, in medians of absolute deviations."""
+"""Standard deviation of a normal distribution over its median absolute deviation."""
 STEPS = 50
 MAX_DAMPING = 1e6
 ENOUGH = 1e-6
-"""Square of the last step, in standard deviations of the unknowns, at which the fit has arrived."""
+"""Square of a step, in standard deviations of the unknowns, below which the fit has converged."""
 NOT_EXCITED = 0.9
-"""Share of what was uncertain before that is left where the motion told nothing."""
+"""Standard deviation after over before measuring, above which the motion did not excite a
+parameter."""
 
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """Unknowns of a fit: charts of bodies, and parameters that are just numbers.
+    """Unknowns of a fit: charts of the inertias of bodies, and other parameters.
 
     Attributes:
-        charts: the first of ten columns, their chart, and the standard deviation of its
-            coordinates before measuring: 0.1 says that masses are right to some 20 %.
-        linear: columns of numbers.
-        values: what these are before measuring.
-        deviations: and how uncertain.
+        charts: for each body the first of its ten columns, the chart, and the standard deviation
+            of its coordinates before measuring; 0.1 means that masses are right to some 20 %.
+        linear: columns of the other parameters.
+        values: their values before measuring.
+        deviations: their standard deviations before measuring.
     """
 
     charts: Sequence[tuple[int, InertiaChart, float]]
@@ -261,15 +263,15 @@ class Unknowns:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Parameters that explain efforts, and how far they can be trusted.
+    """Fitted parameters and their uncertainty.
 
     Attributes:
         values: (parameters,) all of them, fitted or not.
-        deviations: (parameters,) standard deviation of each; zero of those not fitted.
+        deviations: (parameters,) standard deviations; zero for those not fitted.
         before: (parameters,) standard deviations before measuring.
-        intervals: (parameters, 2) that hold the true ones with 95 %, each.
+        intervals: (parameters, 2) 95 % confidence intervals.
         noise: (rows a sample,) standard deviation of the efforts around the model.
-        correlation: (rows a sample,) of what is left of an effort with what was left before.
+        correlation: (rows a sample,) of the residuals of an effort with those one sample before.
         weights: (samples, rows) from 0 for an outlier to 1.
         covariance: (parameters, parameters).
     """
@@ -285,21 +287,21 @@ class Fit:
 
     @property
     def excited(self) -> NDArray[np.bool_]:
-        """(parameters,) whether the motion told anything of them."""
+        """(parameters,) whether the motion determined them better than before."""
         return (self.before > 0.0) & (self.deviations < NOT_EXCITED * self.before)
 
 
 def fit_parameters(A: Array, efforts: Array, nominal: Array, unknowns: Unknowns) -> Fit:
     """The most likely parameters, by Gauss-Newton with Huber's weights.
 
-    Minimises ``sum rho((e - A p(theta)) / sigma) + |(theta - theta0) / s|^2 / 2``, with sigma of
-    each row found along the way; the second term is what is known beforehand.
+    Minimises ``sum rho((e - A p(theta)) / sigma) + |(theta - theta0) / s|^2 / 2``. The noise sigma
+    of each row is estimated in the same iterations; the second term is the prior.
 
     Args:
         A: (samples, rows, parameters) regressors in the units of the efforts.
         efforts: (samples, rows) measured.
         nominal: (parameters,) the model's own.
-        unknowns: what is fitted, around these.
+        unknowns: what is fitted.
 
     Raises:
         InputError: too few samples, or numbers that are not finite.
@@ -334,8 +336,8 @@ def expected_information(
         noise: (rows,) standard deviation of the efforts.
 
     Returns:
-        Information [nat]: half the logarithm by how much the volume of what is uncertain shrinks;
-        (parameters,) standard deviations before, and after.
+        Information [nat]: half the logarithm of the ratio by which the determinant of the
+        covariance shrinks; (parameters,) standard deviations before, and after.
     """
     problem = _Problem(A, A @ nominal, nominal, unknowns)
     H, _ = problem.normal(problem.start(), noise)
@@ -366,7 +368,7 @@ class _Problem:
         self._ends = np.cumsum([0, *sizes])
 
     def start(self) -> Array:
-        """Coordinates of what is known beforehand."""
+        """The prior mean of the unknowns."""
         return np.zeros(self._size)
 
     def parameters(self, theta: Array) -> Array:
@@ -444,19 +446,20 @@ class _Problem:
 
 
 PAYLOAD_SPREAD = 1.0
-"""How far the first guess of a payload may be off: it may weigh seven times as much, or little."""
+"""Standard deviation of the coordinates of a payload before measuring: its mass may be seven times
+the first guess, or a seventh."""
 LIGHTEST = 1e-3
-"""Mass of a payload to begin with where the efforts tell of none [kg]."""
+"""Least mass of the first guess of a payload [kg]."""
 PAYLOAD_SIZE = 0.05
-"""Radius of the ball that a payload is thought to be before measuring [m]."""
+"""Radius of the ball that is the first guess of a payload [m]."""
 
 
 @dataclass(frozen=True, eq=False)
 class PayloadEstimate:
-    """A payload, and how far it can be trusted.
+    """A payload and its uncertainty.
 
     Attributes:
-        payload: what the link carries beyond what the model knows of.
+        payload: what the link carries in addition to the model.
         mass_deviation: standard deviation of its mass [kg].
         com_deviation: (3,) of its centre of mass [m].
         nominal_rms, loaded_rms: (actuated,) of measured minus model without and with it [N m, N].
@@ -476,8 +479,8 @@ def estimate_payload(
 
     Args:
         robot: the model, with the payloads that are known.
-        motions: of it.
-        link: that carries something.
+        motions: of the robot.
+        link: that carries the payload.
         cutoff: of the averages that are fitted [Hz].
 
     Raises:
@@ -508,12 +511,12 @@ def estimate_payload(
 
 
 def payload_chart(evidence: Evidence, values: Array, start: int) -> InertiaChart:
-    """A chart around a ball that weighs, and is where, the efforts say at first sight.
+    """A chart around a ball with the mass and centre that a linear fit of the efforts gives.
 
     Args:
         evidence: with ten columns for the payload.
-        values: (parameters,) of the model without it.
-        start: the first of the columns.
+        values: (parameters,) of the model without the payload.
+        start: the first of the ten columns.
     """
     left = (evidence.efforts - evidence.A @ values).ravel()
     A = evidence.A[:, :, start : start + 4].reshape(-1, 4)
@@ -528,7 +531,7 @@ def payload_chart(evidence: Evidence, values: Array, start: int) -> InertiaChart
 
 
 def payload_of_parameters(link: str, parameters: Array) -> Payload:
-    """The payload that has ten inertial parameters (10,) in the frame of its link."""
+    """The payload with inertial parameters (10,) in the frame of its link."""
     mass, (x, y, z), (xx, xy, xz, yy, yz, zz) = about_com(parameters)
     return Payload(link, mass, (x, y, z), (xx, xy, xz, yy, yz, zz))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -41,7 +41,7 @@ from rbda_ros.robot import (
     motor_command,
     state,
 )
-from rbda_ros.robot.calls import RobotCalls
+from rbda_ros.robot.calls import VARIANTS, RobotCalls
 from rbda_ros.robot.closer import Given, LoopCloser
 from rbda_ros.robot.doors import casadi_functions, tensor_functions
 from rbda_ros.robot.inputs import (
@@ -54,8 +54,8 @@ from rbda_ros.robot.inputs import (
 )
 from rbda_ros.robot.joint_choices import with_independent_joints
 from rbda_ros.robot.operations import (
+    KINDS,
     OPERATIONS,
-    SIGNS,
     Operation,
     Operations,
     Position,
@@ -114,6 +114,9 @@ class Robot(Operations):
     Methods that take a position also take a `State`, which `state` returns. It is checked once and
     not again. Every method raises `InputError` for arguments of wrong shape, with values that
     are not finite, or off the loops, and `SingularityError` at a dead point of a loop.
+
+    The attribute ``tree`` is what algorithms are traced on. Facts about joints, bodies and clusters
+    are attributes of the robot itself.
     """
 
     inverse_kinematics = kinematic_tasks.inverse_kinematics
@@ -307,7 +310,7 @@ class Robot(Operations):
     def _kernels_of(self, name: str, *frame: FrameName) -> list[Kernel]:
         """Every kernel that an operation may take, whatever its options."""
         if name == "close" and not frame:
-            return []  # `prepare` takes it along
+            return []  # `prepare` adds its kernel
         if name == "operational_space_inertia" and frame:
             return self._kernels_of_operational_space(*frame)
         record = OPERATIONS.get(name)
@@ -317,33 +320,19 @@ class Robot(Operations):
         if record.of_frame != bool(frame):
             about = "is about a frame" if record.of_frame else "is about no frame"
             raise InputError(f"{name} {about}; give its name, and a frame only to those about one")
-        options: tuple[Hashable, ...] = ()
-        if name == "jacobian":
-            kernel, options, _ = self._inputs.jacobian(*frame)
-            record = record.reading(jacobian=kernel)
-        elif frame:
-            options = (self._inputs.frame(*frame),)
-        variants = [record]
-        if record.wrenches:
-            variants = [record.with_options(bool(k & 1), bool(k & 2)) for k in range(4)]
-        names = {s.kernel for each in variants for s in each.steps if s.kernel not in SIGNS}
-        if any(argument.kind == "Force" for argument in record.arguments) and self.nv != self.ny:
-            names.add("generalized_force")
-        chosen: list[Any] = [*range(4)] if record.wrenches else [*frame] or [None]
-        for option in chosen:
+        options: list[Any] = [*VARIANTS] if record.wrenches else [*frame] or [None]
+        for option in options:
             self._calls.prepare(self, name, option)
-        return [self._kernels.get(each, *options) for each in sorted(names)]
+        return [kernel for option in options for kernel in self._calls.kernels(name, option)]
 
     def _kernels_of_operational_space(self, frames: Any) -> list[Kernel]:
         listed = _listed_frames(frames)
         if len(listed) > MAX_TRACED_FRAMES:
             jacobians = [each for frame in listed for each in self._kernels_of("jacobian", frame)]
             return [*jacobians, *self._kernels_of("mass_matrix_factor")]
-        kernels = []
-        for linear_only in (False, True):
-            name, options, _ = self._inputs.operational_space(listed, linear_only)
-            kernels.append(self._kernels.get(name, *options))
-        return kernels
+        name = "operational_space_inertia"
+        options = [(listed, linear_only) for linear_only in (False, True)]
+        return [kernel for option in options for kernel in self._calls.kernels(name, option)]
 
     def traced_kernels(self) -> list[Kernel]:
         """All kernels that were traced so far."""
@@ -569,21 +558,16 @@ class Robot(Operations):
         position, *others = record.arguments
         state = self.state(arguments[position.name], arguments[velocity] if velocity else None)
         given: list[Any] = [state]
-        arrays = [state.q]
         for argument in others:
             if argument.kind == "Number":
                 given.append(self._inputs.number(argument.name, arguments[argument.name]))
-                continue
-            if argument.kind == "Velocity":
-                array = state.yd
+            elif argument.kind == "Velocity":
+                given.append(contiguous(state.yd))
             else:
-                sizes = {"Independent": (self.ny,), "Spanning": (self.nv,)}
-                sizes |= {"Coordinates": (self.nq,)}
-                wanted = sizes.get(argument.kind, (self.ny, self.nv))
-                array = self._inputs.vector(argument.name, arguments[argument.name], *wanted)
-            array = contiguous(array)
-            given.append(array)
-            arrays.append(array)
+                sizes = (getattr(self, size) for size in KINDS[argument.kind].sizes)
+                array = self._inputs.vector(argument.name, arguments[argument.name], *sizes)
+                given.append(contiguous(array))
+        arrays = [state.q, *(each for each in given if isinstance(each, np.ndarray))]
         option: Any = None
         if record.wrenches:
             wrenches = arguments["external_wrenches"]

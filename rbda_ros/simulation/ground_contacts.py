@@ -172,9 +172,9 @@ def contact_points(robot: Robot, shapes: Sequence[Shape], ground: Ground) -> Con
         if not isinstance(each, Shape):
             raise InputError(f"contacts[{s}] is {each!r}; give a Point, Sphere, Capsule or Box")
         where = f"contacts[{s}] on {each.link!r}"
-        place = robot.tree.spanning.links.get(each.link)
+        place = robot.spanning_tree.links.get(each.link)
         if place is None or not place.body:
-            known = ", ".join(n for n, at in robot.tree.spanning.links.items() if at.body)
+            known = ", ".join(n for n, at in robot.spanning_tree.links.items() if at.body)
             raise InputError(f"{where}: no link that moves; use one of {known}")
         spheres = each.check(where)
         R, p = np.asarray(place.frame.R, float), np.asarray(place.frame.p, float).ravel()

@@ -211,7 +211,7 @@ class Simulator:
         drawn = rng.standard_normal((self._rows, 2 * robot.nv))
         way, rate = self.noise.position * drawn[:, : robot.nv], drawn[:, robot.nv :]
         q, at, j = self._q.copy(), 0, 0
-        for body in robot.tree.spanning.bodies:
+        for body in robot.spanning_tree.bodies:
             nq, nv = body.model.nq, body.model.nv
             if nq == nv:
                 q[:, at : at + nq] += way[:, j : j + nv]
@@ -447,7 +447,7 @@ class Simulator:
     def _stepper(self, wrenches: bool) -> Any:
         if wrenches not in self._steppers:
             robot = self.robot
-            bodies = len(robot.tree.spanning.bodies)
+            bodies = len(robot.spanning_tree.bodies)
             stepper = import_module("rbda_ros.simulation.stepper").Stepper(
                 robot.nq,
                 robot.ny,
@@ -659,7 +659,7 @@ def _solving_cost(robot: Robot, independent: Sequence[int]) -> int:
 
 
 def _sticks(robot: Robot) -> bool:
-    return any(body.joint.friction for body in robot.tree.spanning.bodies)
+    return any(body.joint.friction for body in robot.spanning_tree.bodies)
 
 
 def _turns(tree: ClusterTree) -> tuple[tuple[int, int], ...]:
@@ -680,7 +680,7 @@ def _stops(robot: Robot, time: float) -> tuple[Stop, ...]:
     q, stops, at = robot.neutral(), [], 0
     limits, j = robot.limits, 0
     inverse: Array | None = None
-    for body in robot.tree.spanning.bodies:
+    for body in robot.spanning_tree.bodies:
         lower, upper = float(limits.lower[at]), float(limits.upper[at])
         if body.model.nq == 1 and (np.isfinite(lower) or np.isfinite(upper)):
             if inverse is None:

@@ -182,3 +182,15 @@ def test_a_batch_is_as_one_after_the_other():
 def test_mistakes_are_named(joints, says):
     with pytest.raises(InputError, match=says):
         leg().actuation(Y, joints)
+
+
+def test_a_joint_whose_name_has_a_dot_is_no_coordinate_of_another():
+    urdf = """<robot name="arm"><link name="world"/><link name="fore">
+        <inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>
+        </inertial></link>
+        <joint name="elbow.pitch" type="revolute"><parent link="world"/><child link="fore"/>
+        <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="5" velocity="3"/></joint></robot>"""
+    robot = load_robot(urdf)
+    found = robot.actuation(robot.neutral())
+    assert found.groups == (((0,), (0,)),)
+    assert (found.torque_limit, found.velocity_limit) == (5.0, 3.0)

@@ -49,14 +49,10 @@ class ArgumentLayout:
         self.program = operation_program(robot, name, frame, links, friction)
         self.names: tuple[str, ...] = self.program.names
         entries = independent_entries(robot)
-        possible: dict[str, tuple[int, ...]] = {
-            "Position": (robot.nq, *(() if entries is None else (len(entries),))),
-            "Velocity": (robot.ny, robot.nv),
-            "Force": (robot.ny, robot.nv),
-            "Wrenches": (6,),
-        }
-        plain = {kind: (size,) for kind, size in argument_sizes(robot).items()}
-        self.sizes = [possible.get(kind) or plain[kind] for kind in self.program.kinds]
+        sizes = argument_sizes(robot) | {"Wrenches": (6,)}
+        if entries is not None:
+            sizes["Position"] = robot.nq, len(entries)
+        self.sizes = [sizes[kind] for kind in self.program.kinds]
         if parameters:
             self.names = (*self.names, "parameters")
             self.sizes.append((len(robot.parameters().values),))

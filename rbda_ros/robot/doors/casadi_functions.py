@@ -100,7 +100,7 @@ def _closing(robot: Any, near: ArrayLike | None) -> ca.Function:
             f"{robot.name}: y has only some coordinates of a joint, so it has no position; use"
             " coordinates='spanning', or choose other independent joints"
         )
-    start = robot.tree.home if near is None else robot._single_state(near).q
+    start = robot.neutral() if near is None else robot._single_state(near).q
     return closing_function(robot.tree, positions, start)
 
 
@@ -136,7 +136,7 @@ def _shape(robot: Any, program: Program, kind: str, closing: ca.Function | None)
         return closing.numel_in(0), 1
     if kind == "Velocity" and closing is None:
         return robot.nv, 1
-    return argument_sizes(robot)[kind], 1
+    return argument_sizes(robot)[kind][0], 1
 
 
 def _read(robot: Any, kind: str, x: Matrix, closing: ca.Function | None) -> Matrix:
@@ -146,7 +146,7 @@ def _read(robot: Any, kind: str, x: Matrix, closing: ca.Function | None) -> Matr
     if kind == "Position" and closing is not None:
         return closing(x)
     if kind == "Velocity" and closing is None:
-        return x[list(robot.tree.independent)]
+        return x[list(robot.independent_coordinates)]
     return x
 
 
@@ -171,7 +171,7 @@ def _check_inertia(robot: Any, program: Program) -> None:
     """Reject an operation without a finite result at the assembly: H is singular."""
     function = program.function
     given = [np.zeros(function.numel_in(i)) for i in range(function.n_in())]
-    given[0] = robot.tree.home
+    given[0] = robot.neutral()
     results = function.call(given)
     if not all(np.isfinite(np.asarray(each)).all() for each in results):
         raise SingularityError(

@@ -99,7 +99,7 @@ def _evaluate(layout: ArgumentLayout, given: list[Any]) -> list[Any]:
         if kind == "Wrenches":
             x = x.reshape(*x.shape[:-2], -1)
         elif kind == "Velocity" and x.shape[-1] != robot.ny:
-            x = x[..., list(robot.tree.independent)]
+            x = x[..., list(robot.independent_coordinates)]
         elif kind == "Force" and x.shape[-1] != robot.ny:
             (x,) = _evaluate(layout.generalized_force, [q, x])
         read.append(x)

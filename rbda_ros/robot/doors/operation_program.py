@@ -68,9 +68,8 @@ def operation_program(
     if record.wrenches:
         record = record.with_options(bool(links), friction)
     tree = robot.tree
-    sizes = {"Spanning": tree.nv, "Position": tree.nq, "Coordinates": tree.nq, "Number": 1}
-    sizes |= {"Wrenches": 6 * len(links)}
-    symbols = [ca.SX.sym(a.name, sizes.get(a.kind, tree.ny)) for a in record.arguments]
+    sizes = argument_sizes(robot) | {"Wrenches": (6 * len(links),)}
+    symbols = [ca.SX.sym(a.name, sizes[a.kind][0]) for a in record.arguments]
     known: dict[str, Matrix] = {
         argument.read_as: symbol for argument, symbol in zip(record.arguments, symbols, strict=True)
     }
@@ -101,10 +100,12 @@ def operation_program(
     return Program(record, function, names, kinds, tuple(shapes), tuple(links))
 
 
-def argument_sizes(robot: Any) -> dict[str, int]:
-    """How many numbers kernels read of each kind of argument, but wrenches."""
-    sizes = {"Position": robot.nq, "Coordinates": robot.nq, "Spanning": robot.nv, "Number": 1}
-    return {kind: sizes.get(kind, robot.ny) for kind in KINDS}
+def argument_sizes(robot: Any) -> dict[str, tuple[int, ...]]:
+    """How many numbers arguments of each kind may have; kernels read as many as the first says."""
+    return {
+        kind: tuple(getattr(robot, size) for size in each.sizes) or (1,)
+        for kind, each in KINDS.items()
+    }
 
 
 def _checked(name: str, frame: FrameName | None, links: Sequence[str], friction: bool) -> Operation:

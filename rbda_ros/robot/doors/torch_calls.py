@@ -62,7 +62,7 @@ class TorchFunction:
             if kind == "Wrenches":
                 x = x.flatten(-2)
             elif kind == "Velocity" and x.shape[-1] != robot.ny:
-                x = x[..., list(robot.tree.independent)]
+                x = x[..., list(robot.independent_coordinates)]
             elif kind == "Force" and x.shape[-1] != robot.ny:
                 (x,) = _apply(layout.generalized_force.spanning, [q, x])
             read.append(x)
