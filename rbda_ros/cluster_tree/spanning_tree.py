@@ -239,9 +239,7 @@ def _lump(
 def link_inertia(inertia: Inertia, frame: Frame) -> NDArray[np.float64]:
     """(6, 6) of a link in the axes, and about the origin, of the frame that ``frame`` is in."""
     inertial = frame @ frame_of(inertia.origin)
-    i = inertia
-    about_com = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
-    return spatial_inertia(i.mass, inertial.p, inertial.R @ about_com @ inertial.R.T)
+    return spatial_inertia(inertia.mass, inertial.p, inertial.R @ inertia.tensor @ inertial.R.T)
 
 
 PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from rbda_ros.description import expression
 from rbda_ros.description.link_tree import ONE_DOF, Tree, joints_by_name
 from rbda_ros.description.loop_conventions import closing_frames
 from rbda_ros.description.loop_file import JointOverride, LoopFile
@@ -28,10 +27,11 @@ from rbda_ros.description.model import (
     RobotDescription,
     Spring,
     Vector3,
+    vector3,
 )
 from rbda_ros.description.orientation import about, from_quaternion, to_pose
 from rbda_ros.description.read_robot import ReadRobot
-from rbda_ros.description.report import Report
+from rbda_ros.description.report import Report, brief, several
 from rbda_ros.description.rotors import Rotor, Transmissions, build_rotors, read_transmissions
 from rbda_ros.description.urdf import Mimic, PathCoupling
 from rbda_ros.description.validate import (
@@ -45,7 +45,7 @@ from rbda_ros.description.validate import (
     check_unique,
     warn_of_massless_leaves,
 )
-from rbda_ros.description.values import SHORTEST_AXIS, brief
+from rbda_ros.description.values import SHORTEST_AXIS
 from rbda_ros.spatial import rpy_matrix
 
 _SATISFIED = 1e-4
@@ -108,9 +108,7 @@ def locked_joints(
     held = {n: each.position for n, each in loop_file.joints.items() if each.type == "fixed"}
     types = {joint.name: joint.type for joint in robot.joints}
     couplings = [c for c in robot.constraints if isinstance(c, Coupling)]
-    for mimic in robot.mimics:
-        terms = {mimic.joint: 1.0} | ({mimic.master: -mimic.multiplier} if mimic.multiplier else {})
-        couplings.append(Coupling(f"{mimic.joint}_mimic", terms, mimic.offset))
+    couplings += [mimic.coupling() for mimic in robot.mimics]
     of_joint: dict[str, list[Coupling]] = {}
     for coupling in couplings:
         for name in coupling.terms:
@@ -136,7 +134,14 @@ def locked_joints(
 
 def _changed(joint: Joint, override: JointOverride, report: Report) -> Joint:
     if override.type == "fixed" and override.position:
-        joint = replace(joint, origin=_held(joint, override.position, report))
+        if joint.type in LOCKABLE:
+            joint = replace(joint, origin=held_origin(joint, override.position))
+        else:
+            report.problem(
+                f"joints: {brief(joint.name)}",
+                f"a {joint.type} joint is not held at one number",
+                "leave 'position' out",
+            )
     if override.type is not None and override.type != "universal":
         limits = joint.limits
         if override.type in ("spherical", "fixed"):  # one number bounds no orientation
@@ -163,19 +168,12 @@ def _drawn(joint: Joint, position: tuple[float, ...]) -> Pose:
     return to_pose(R @ from_quaternion((w, x, y, z)), p + R @ (place or np.zeros(3)))
 
 
-def _held(joint: Joint, position: float, report: Report) -> Pose:
-    """Where a joint has its child at a position."""
+def held_origin(joint: Joint, position: float) -> Pose:
+    """Where a joint of a `LOCKABLE` type has its child at a position [rad or m]."""
     R, p = rpy_matrix(joint.origin.rpy), np.array(joint.origin.xyz)
     if joint.type == "prismatic":
         return to_pose(R, p + position * (R @ joint.axis))
-    if joint.type in LOCKABLE:
-        return to_pose(R @ about(joint.axis, position), p)
-    report.problem(
-        f"joints: {brief(joint.name)}",
-        f"a {joint.type} joint is not held at one number",
-        "leave 'position' out",
-    )
-    return joint.origin
+    return to_pose(R @ about(joint.axis, position), p)
 
 
 def halves_of(joint: str, override: JointOverride) -> tuple[str, str]:
@@ -206,8 +204,7 @@ def _perpendicular(axis: Vector3) -> Vector3:
     """A unit vector at right angles to the axis: the coordinate axis that is farthest from it."""
     other = np.eye(3)[int(np.argmin(np.abs(axis)))]
     across = np.cross(axis, other)
-    x, y, z = (float(component) for component in across / np.linalg.norm(across))
-    return (x, y, z)
+    return vector3(across / np.linalg.norm(across))
 
 
 def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescription:
@@ -295,9 +292,8 @@ def _weighed(
         if link.weight != 1.0 and link.inertia is not None and link.name not in weights
     ]
     if odd:
-        shown = ", ".join(map(brief, odd[:5])) + (f" and {len(odd) - 5} more" if odd[5:] else "")
         report.warn(
-            f"link {shown}",
+            f"link {several(odd)}",
             "the file takes weight from them, so that efforts hold less than they weigh;"
             f" 'weights: {{{odd[0]}: 1.0}}' in the loop file gives it back",
         )
@@ -414,8 +410,7 @@ def _check(description: RobotDescription, report: Report) -> None:
     check_springs(description.springs, links, joints, report)
     for link in description.idle_freedoms:
         if link not in links:
-            remedy = report.suggest(link, links, "name an existing link")
-            report.problem("idle_freedoms", f"unknown link {brief(link)}", remedy)
+            report.unknown("idle_freedoms", "link", link, links)
     for name, guess in description.assembly.items():
         check_guess(name, guess, joints, report)
     report.raise_problems()  # the last check needs links and joints that resolve
@@ -429,13 +424,10 @@ def _constrained_joints(description: RobotDescription, body_of: Mapping[str, str
     names: set[str] = set()
     cut_bodies: set[str] = set()
     for constraint in description.constraints:
-        if isinstance(constraint, Coupling):
-            names.update(constraint.terms)
-        elif isinstance(constraint, CutJoint):
-            cut_bodies.add(body_of[constraint.predecessor.link])
-            cut_bodies.add(body_of[constraint.successor.link])
+        if isinstance(constraint, CutJoint):
+            cut_bodies.update(body_of[link] for link in constraint.links)
         else:
-            names.update(expression.names(constraint.tree))
+            names.update(constraint.joints)
     names.update(joint.name for joint in description.joints if body_of[joint.child] in cut_bodies)
     return names
 
@@ -504,19 +496,10 @@ def expand_mimics(
         elif mimic.joint in circular:
             report.problem(where, "mimics itself through other joints", "break the circle")
         elif mimic.master:
-            couplings.append(_mimic_coupling(mimic, report))
+            if mimic.multiplier == 0.0:
+                report.warn(where, "mimics with multiplier 0, which holds it at the offset")
+            couplings.append(mimic.coupling())
     return couplings
-
-
-def _mimic_coupling(mimic: Mimic, report: Report) -> Coupling:
-    terms = {mimic.joint: 1.0}
-    if mimic.multiplier == 0.0:
-        report.warn(
-            f"joint {brief(mimic.joint)}", "mimics with multiplier 0, which holds it at the offset"
-        )
-    else:
-        terms[mimic.master] = -mimic.multiplier
-    return Coupling(f"{mimic.joint}_mimic", terms, mimic.offset)
 
 
 def _circles(masters: Mapping[str, str]) -> set[str]:
@@ -543,8 +526,7 @@ def expand_path_couplings(
         ends = (coupling.predecessor, coupling.successor)
         unknown = [link for link in ends if link not in links]
         for link in filter(None, unknown):
-            remedy = report.suggest(link, links, "name an existing link")
-            report.problem(_where(coupling), f"unknown link {brief(link)}", remedy)
+            report.unknown(_where(coupling), "link", link, links)
         if not unknown:
             terms = _path_terms(coupling, tree, report)
             if terms:

@@ -23,12 +23,11 @@ from rbda_ros.description.model import (
     Spring,
     Vector3,
 )
-from rbda_ros.description.report import Report
+from rbda_ros.description.report import Report, brief
 from rbda_ros.description.urdf import CUT_TYPES, X_AXIS, ZERO
 from rbda_ros.description.values import (
     SHORTEST_AXIS,
     Fields,
-    brief,
     to_list,
     to_mapping,
     to_name,
@@ -258,7 +257,7 @@ def _rotors(fields: Fields) -> tuple[RotorLine, ...]:
             inertia=entry.require("inertia", to_number, 0.0),
             mass=entry.get("mass", to_number, 0.0),
             on_link=entry.get("on_link", to_name, None),
-            origin=Pose(entry.get("xyz", to_vector, ZERO), entry.get("rpy", to_vector, ZERO)),
+            origin=_pose(entry),
         )
         if rotor.ratio == 0.0:
             fields.report.problem(where, "ratio is zero", "give rotor turns per joint turn")
@@ -427,10 +426,11 @@ def to_attachment(fields: Fields, key: str) -> Attachment:
     if value is None:
         return Attachment("")
     end = Fields(value, f"{fields.where} {key}", ("link", "xyz", "rpy"), fields.report)
-    return Attachment(
-        link=end.require("link", to_name, ""),
-        origin=Pose(end.get("xyz", to_vector, ZERO), end.get("rpy", to_vector, ZERO)),
-    )
+    return Attachment(end.require("link", to_name, ""), _pose(end))
+
+
+def _pose(entry: Fields) -> Pose:
+    return Pose(entry.get("xyz", to_vector, ZERO), entry.get("rpy", to_vector, ZERO))
 
 
 def to_method(value: object) -> Method:

@@ -11,7 +11,7 @@ the joints, an actuator's force acts along it, and armature is the joint's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,10 +35,11 @@ from rbda_ros.description.model import (
     Pose,
     Segment,
     Spring,
+    vector3,
 )
 from rbda_ros.description.orientation import about, from_quaternion, to_pose, to_rpy, turn_onto
 from rbda_ros.description.read_robot import ReadRobot
-from rbda_ros.description.report import Report
+from rbda_ros.description.report import Report, several
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
 _ENTRIES = {_FREE: 7, _BALL: 4}
@@ -183,7 +184,6 @@ def _joint(
         R = R @ about(axis, -ref)
     elif kind == _SLIDE:
         p = p - ref * (R @ axis)
-    x, y, z = (float(component) for component in axis)
     limits = _limits(model, j, drive)
     types: dict[int, JointType] = {
         _FREE: "floating",
@@ -197,7 +197,7 @@ def _joint(
         parent=parent,
         child=child,
         origin=Pose() if kind == _FREE else to_pose(R, p),
-        axis=(x, y, z) if kind in (_SLIDE, _HINGE) else (1.0, 0.0, 0.0),
+        axis=vector3(axis) if kind in (_SLIDE, _HINGE) else (1.0, 0.0, 0.0),
         limits=limits,
         damping=_first(model.dof_damping[dof]) + drive.damping if kind != _FREE else 0.0,
         friction=float(model.dof_frictionloss[dof]) if kind != _FREE else 0.0,
@@ -220,9 +220,8 @@ def _inertia(model: Any, body: int) -> Inertia | None:
     mass, moments = float(model.body_mass[body]), model.body_inertia[body]
     if mass == 0.0 and not np.any(moments):
         return None
-    x, y, z = (float(component) for component in model.body_ipos[body])
-    origin = Pose((x, y, z), to_rpy(from_quaternion(model.body_iquat[body])))
-    ixx, iyy, izz = (float(moment) for moment in moments)
+    origin = to_pose(from_quaternion(model.body_iquat[body]), model.body_ipos[body])
+    ixx, iyy, izz = vector3(moments)
     return Inertia(mass, origin, ixx=ixx, iyy=iyy, izz=izz)
 
 
@@ -321,7 +320,7 @@ def _warn_of_actuators(model: Any, names: Names, drives: _Drives, report: Report
             reason = "pull spatial tendons, and are left out: give their efforts on the joints"
         reasons.setdefault(reason, []).append(names.actuator(a))
     for reason, left_out in reasons.items():
-        report.warn(f"{len(left_out)} actuator(s)", f"{_some(left_out)} {reason}")
+        report.warn(f"{len(left_out)} actuator(s)", f"{several(left_out)} {reason}")
 
 
 def _assembly(model: Any, names: Names) -> dict[str, Guess]:
@@ -354,11 +353,6 @@ def _position(model: Any, j: int, qpos: NDArray[np.float64]) -> Guess:
 def _first(value: Any) -> float:
     """The linear coefficient: some versions of MuJoCo have a polynomial's after it."""
     return float(np.ravel(value)[0])
-
-
-def _some(left_out: Sequence[str]) -> str:
-    shown, more = left_out[:5], len(left_out) - 5
-    return ", ".join(map(repr, shown)) + (f" and {more} more" if more > 0 else "")
 
 
 def _springs(model: Any, names: Names, report: Report) -> tuple[Spring, ...]:
@@ -451,7 +445,7 @@ def _warn_of_tendon_limits(model: Any, names: Names, drives: _Drives, report: Re
             f" that is a gear with play, write 'constraints: [{gear}]' into the loop file",
         )
     if ropes:
-        report.warn(f"{len(ropes)} tendon(s)", f"{_some(ropes)}: limits of lengths are left out")
+        report.warn(f"{len(ropes)} tendon(s)", f"{several(ropes)}: limits of lengths are left out")
 
 
 _DISABLED = {
@@ -561,7 +555,7 @@ def _hinge(cuts: list[CutJoint]) -> CutJoint | None:
     lengths = [float(np.linalg.norm(line)) for line in lines]
     if min(lengths) < SHORTEST_HINGE or abs(lengths[0] - lengths[1]) > SAME_LENGTH:
         return None
-    axis, other_axis = (_vector(line / size) for line, size in zip(lines, lengths, strict=True))
+    axis, other_axis = (vector3(line / size) for line, size in zip(lines, lengths, strict=True))
     origin = Pose(first.successor.origin.xyz, to_rpy(turn_onto(axis, other_axis)))
     return CutJoint(
         f"{first.name}_{second.name}",
@@ -632,7 +626,7 @@ def straight_lines(
         site = int(model.wrap_objid[w])
         if before is not None:
             ends = [
-                Attachment(names.body(model.site_bodyid[i]), Pose(_vector(model.site_pos[i])))
+                Attachment(names.body(model.site_bodyid[i]), Pose(vector3(model.site_pos[i])))
                 for i in (before, site)
             ]
             if ends[0].link == ends[1].link:
@@ -665,8 +659,3 @@ def _polynomial(
 
 def _sum(terms: dict[str, float]) -> str:
     return "(" + " + ".join(f"({value!r})*`{name}`" for name, value in terms.items()) + ")"
-
-
-def _vector(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    x, y, z = (float(value) for value in values)
-    return (x, y, z)

@@ -32,11 +32,11 @@ from rbda_ros.description.model import (
 )
 from rbda_ros.description.orientation import from_quaternion, to_pose
 from rbda_ros.description.read_robot import ReadRobot
-from rbda_ros.description.report import Report
+from rbda_ros.description.report import Report, brief
 from rbda_ros.description.sdf import grow_tree
 from rbda_ros.description.sdf_frames import WORLD, Placement, inverse, relative
 from rbda_ros.description.urdf import Mimic
-from rbda_ros.description.values import LARGEST, SHORTEST_AXIS, brief
+from rbda_ros.description.values import LARGEST, SHORTEST_AXIS, unused
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 _AXES: dict[str, Vector3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
@@ -520,10 +520,8 @@ def _names(bodies: Mapping[Any, Any]) -> dict[Any, str]:
         parent = path.GetParentPath()
         while name in taken and str(parent) != "/":
             name, parent = f"{parent.name}_{name}", parent.GetParentPath()
-        while name in taken:
-            name += "_"
-        names[path] = name
-        taken.add(name)
+        names[path] = unused(name, taken)
+        taken.add(names[path])
     return names
 
 

@@ -31,6 +31,7 @@ from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.loops import Evaluated
 from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, frame_of
 from rbda_ros.description.model import Attachment, Constraint, CutJoint, IdleChoice, Vector3
+from rbda_ros.description.values import unused
 from rbda_ros.spatial import Array, snap
 
 
@@ -337,9 +338,7 @@ class RodSearch:
         axis = axis - direction * (axis @ direction)
         axis = snap(axis / np.linalg.norm(axis))
         second = spin.home.T @ np.cross(direction, axis)
-        name = f"{first.name}_spin"
-        while name in names:
-            name += "_"
+        name = unused(f"{first.name}_spin", names)
         names.add(name)
         return CutJoint(
             name=name,
