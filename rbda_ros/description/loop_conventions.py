@@ -58,6 +58,7 @@ from rbda_ros.description.urdf import (
 )
 from rbda_ros.description.values import (
     Fields,
+    converted,
     to_bound,
     to_list,
     to_names,
@@ -69,7 +70,6 @@ from rbda_ros.description.xml_text import (
     attribute,
     child,
     children,
-    converted,
     line,
     local_name,
     required,
@@ -94,7 +94,7 @@ def closing_frames(
         stated: constraints that the files state; frames that these name are theirs.
         report: takes a note of each loop that was found.
     """
-    used = {link for cut in stated if isinstance(cut, CutJoint) for link in cut.links}
+    used = {link for constraint in stated for link in constraint.links}
     named, found = set(links), []
     for link in links:
         match = _CLOSING.fullmatch(link)

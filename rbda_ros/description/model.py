@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,6 +143,9 @@ proximal algorithm), or whichever takes fewer instructions. Everything else embe
 class Coupling:
     """A gear, belt or differential: sum of coefficient * joint position = offset."""
 
+    type: ClassVar = "coupling"
+    links: ClassVar[tuple[str, ...]] = ()
+
     name: str
     terms: Mapping[str, float]
     offset: float = 0.0
@@ -174,6 +177,8 @@ class CutJoint:
     takes it from the assembly position.
     """
 
+    joints: ClassVar[tuple[str, ...]] = ()
+
     name: str
     type: CutType
     predecessor: Attachment
@@ -193,6 +198,9 @@ class CutJoint:
 class Expression:
     """Any other holonomic constraint: an expression in joint names that stays zero."""
 
+    type: ClassVar = "expression"
+    links: ClassVar[tuple[str, ...]] = ()
+
     name: str
     equation: str
     tree: expression.Node
@@ -205,6 +213,7 @@ class Expression:
 
 
 Constraint = Coupling | CutJoint | Expression
+"""Each has a name, its type as in the loop file, and the joints or the links that it ties."""
 
 
 @dataclass(frozen=True)
@@ -256,13 +265,6 @@ class Spring:
 
 IdleChoice = Literal["frozen", "free"]
 """Whether a link that spins about itself is held, or free with its own inertia."""
-
-
-def constraint_type(constraint: Constraint) -> str:
-    """Name of a constraint's type in the loop file."""
-    if isinstance(constraint, CutJoint):
-        return constraint.type
-    return "coupling" if isinstance(constraint, Coupling) else "expression"
 
 
 @dataclass(frozen=True)

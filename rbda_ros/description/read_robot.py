@@ -14,7 +14,6 @@ from rbda_ros.description.link_tree import Tree
 from rbda_ros.description.loop_file import JointOverride
 from rbda_ros.description.model import (
     Constraint,
-    CutJoint,
     Guess,
     Joint,
     Link,
@@ -94,7 +93,7 @@ def choose_tree(robot: ReadRobot, root: str, report: Report) -> ReadRobot:
         robot,
         links=tuple(each for each in robot.links if each.name in kept),
         joints=tuple(joint for joint in robot.joints if joint.child in kept),
-        constraints=tuple(c for c in robot.constraints if kept.issuperset(_named(c))),
+        constraints=tuple(c for c in robot.constraints if kept.issuperset((*c.joints, *c.links))),
         springs=tuple(spring for spring in robot.springs if kept.issuperset(_ends(spring))),
         mimics=tuple(mimic for mimic in robot.mimics if mimic.joint in kept),
         path_couplings=tuple(c for c in robot.path_couplings if c.predecessor in kept),
@@ -120,7 +119,7 @@ def _tied_branches(robot: ReadRobot, link_of: dict[str, str]) -> dict[str, str]:
             name = stands_for[name]
         return name
 
-    groups = [_named(constraint) for constraint in robot.constraints]
+    groups = [(*constraint.joints, *constraint.links) for constraint in robot.constraints]
     groups += [(mimic.joint, mimic.master) for mimic in robot.mimics]
     groups += [(coupling.predecessor, coupling.successor) for coupling in robot.path_couplings]
     for names in groups:
@@ -135,8 +134,3 @@ def _tied_branches(robot: ReadRobot, link_of: dict[str, str]) -> dict[str, str]:
 def _ends(spring: Spring) -> tuple[str, ...]:
     """Links or joints that a spring is on."""
     return (*spring.terms, *spring.links, *filter(None, [spring.joint]))
-
-
-def _named(constraint: Constraint) -> tuple[str, ...]:
-    """Links or joints that a constraint ties together."""
-    return constraint.links if isinstance(constraint, CutJoint) else constraint.joints

@@ -25,8 +25,8 @@ from lxml import etree
 from rbda_ros.description.link_tree import ONE_DOF, Tree
 from rbda_ros.description.model import Coupling, Inertia, Joint, Link, Pose, Vector3
 from rbda_ros.description.report import Report, brief
-from rbda_ros.description.values import to_number
-from rbda_ros.description.xml_text import child, children, converted, line, required, text_of
+from rbda_ros.description.values import converted, to_number
+from rbda_ros.description.xml_text import child, children, line, local_name, required, text_of
 
 
 @dataclass(frozen=True)
@@ -297,9 +297,7 @@ def _kind(xml: etree._Element) -> str:
 def _find(xml: etree._Element, names: tuple[str, ...]) -> etree._Element | None:
     """Find the first child that is, or as <param> is called, one of the names."""
     for element in xml.iterchildren():
-        if not isinstance(element.tag, str):
-            continue
-        tag = etree.QName(element).localname
+        tag = local_name(element)
         if tag in names or (tag == "param" and element.get("name") in names):
             return element
     return None

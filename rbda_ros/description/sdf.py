@@ -50,11 +50,10 @@ from rbda_ros.description.sdf_frames import (
 )
 from rbda_ros.description.sdf_shapes import inertia_of_shapes
 from rbda_ros.description.urdf import X_AXIS, Mimic, bounded, read_mimic
-from rbda_ros.description.values import to_bound, to_number, to_unit_vector, to_vector
+from rbda_ros.description.values import converted, to_bound, to_number, to_unit_vector, to_vector
 from rbda_ros.description.xml_text import (
     child,
     children,
-    converted,
     flag,
     inner,
     line,
@@ -156,14 +155,11 @@ class JointReader:
         self.parent, self.child = self._end("parent"), self._end("child")
 
     def read(self, backwards: bool | None) -> None:
-        """Add the joint to the parts: to the tree or as a cut; a gear is left to `read_gears`.
+        """Add the joint to the parts: to the tree or as a cut. Gears are read by `read_gear`.
 
         Args:
             backwards: whether the tree follows the joint from child to parent; None for a cut.
         """
-        parent, moved = self.parent, self.child
-        if self.kind == "gearbox":
-            return
         if self.kind not in (*_TREE_TYPES, *TWO_AXES):
             known = (*_TREE_TYPES, *TWO_AXES, "gearbox")
             self.report.problem(
@@ -172,9 +168,9 @@ class JointReader:
                 f"use one of {', '.join(known)}",
             )
         elif backwards is not None:
-            self._add_to_tree(parent, moved, backwards)
+            self._add_to_tree(backwards)
         else:
-            self._add_cut(parent, moved)
+            self._add_cut()
 
     def _end(self, tag: str) -> str:
         name = text_of(child(self.xml, tag))
@@ -188,8 +184,9 @@ class JointReader:
         own = self.frames.placement(self.name, self.where)
         return relative(self.frames.placement(link, self.where), own)
 
-    def _add_to_tree(self, parent: str, moved: str, backwards: bool) -> None:
+    def _add_to_tree(self, backwards: bool) -> None:
         """Backwards, the axes are reversed, so that positions mean what the file says."""
+        parent, moved = self.parent, self.child
         halves = [(f"{self.name}_1", "axis"), (f"{self.name}_2", "axis2")]
         if backwards:
             parent, moved = moved, parent
@@ -280,14 +277,14 @@ class JointReader:
             self.report.problem(self.where, "its rotor inertia is negative", "give it in kg m^2")
         return ratio**2 * max(inertia, 0.0)
 
-    def _add_cut(self, parent: str, moved: str) -> None:
+    def _add_cut(self) -> None:
         """A joint whose child has a joint already closes a loop."""
         kind = _CUT_TYPES.get(self.kind)
         if kind is None:
             self.report.problem(
                 self.where,
                 f"closes a loop, which a {self.kind} joint cannot",
-                f"let another joint of the loop be the last for {brief(moved)}, or use one of"
+                f"let another joint of the loop be the last for {brief(self.child)}, or use one of"
                 f" {', '.join(_CUT_TYPES)}",
             )
             return
@@ -300,8 +297,8 @@ class JointReader:
             CutJoint(
                 self.name,
                 kind,
-                Attachment(parent, self._origin(parent)),
-                Attachment(moved, self._origin(moved)),
+                Attachment(self.parent, self._origin(self.parent)),
+                Attachment(self.child, self._origin(self.child)),
                 axis=X_AXIS if kind in ("fixed", "spherical") else self._axis("axis"),
                 second_axis=self._axis("axis2") if kind == "universal" else None,
             )

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from rbda_ros.description.link_tree import ONE_DOF
 from rbda_ros.description.model import (
     Constraint,
-    CutJoint,
-    Expression,
     Guess,
     Joint,
     Link,
@@ -112,15 +110,12 @@ def check_constraints(
     known = set(links)
     for constraint in constraints:
         where = f"constraint {brief(constraint.name)}"
-        if isinstance(constraint, CutJoint):
-            _check_links(constraint.links, known, where, report)
-            first, second = constraint.links
-            if first == second in known:
-                report.problem(
-                    where, "joins a link to itself", "name two links that move to each other"
-                )
-            continue
-        if isinstance(constraint, Expression) and not constraint.joints:
+        _check_links(constraint.links, known, where, report)
+        if constraint.links and constraint.links[0] == constraint.links[1] in known:
+            report.problem(
+                where, "joins a link to itself", "name two links that move to each other"
+            )
+        if constraint.type == "expression" and not constraint.joints:
             report.problem(where, "names no joint", "write an equation in joint names")
         for name in constraint.joints:
             check_single_position(name, joints, where, report)

@@ -62,8 +62,29 @@ def to_unit_vector(value: object) -> Vector3:
     return vector3(component / length for component in vector)
 
 
+S = TypeVar("S")
 T = TypeVar("T")
 D = TypeVar("D")
+
+
+def converted(
+    value: S, convert: Callable[[S], T], default: D, where: str, place: str, report: Report
+) -> T | D:
+    """Convert a value; return the default after noting why it cannot be converted.
+
+    Args:
+        value: a text, or an entry of a mapping.
+        convert: raises ValueError with a reason.
+        default: where it does.
+        where: what the user calls the element that has the value, for messages.
+        place: what the value is of that element.
+        report: takes the problem.
+    """
+    try:
+        return convert(value)
+    except ValueError as error:
+        report.problem(where, f"{place}: {error}", "correct it")
+        return default
 
 
 class Fields:
@@ -90,11 +111,7 @@ class Fields:
         """Convert a value; return the default where it is absent, or after noting what is wrong."""
         if key not in self._values:
             return default
-        try:
-            return convert(self._values[key])
-        except ValueError as error:
-            self.report.problem(self.where, f"{key}: {error}", "correct it")
-            return default
+        return converted(self._values[key], convert, default, self.where, key, self.report)
 
     def require(self, key: str, convert: Callable[[object], T], default: D) -> T | D:
         """Like get, but notes where it is absent."""

@@ -165,12 +165,11 @@ def _spring(spring: Spring) -> dict[str, Any]:
 
 
 def _constraint(constraint: Constraint) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": constraint.name}
+    entry: dict[str, Any] = {"name": constraint.name, "type": constraint.type}
     if isinstance(constraint, Coupling):
-        entry |= {"type": "coupling", "terms": dict(constraint.terms), "offset": constraint.offset}
+        entry |= {"terms": dict(constraint.terms), "offset": constraint.offset}
     elif isinstance(constraint, CutJoint):
         entry |= {
-            "type": constraint.type,
             "predecessor": _attachment(constraint.predecessor),
             "successor": _attachment(constraint.successor),
             "axis": list(constraint.axis),
@@ -183,7 +182,7 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
         if constraint.length is not None and constraint.type == "distance":
             entry["length"] = constraint.length
     else:
-        entry |= {"type": "expression", "equation": constraint.equation}
+        entry["equation"] = constraint.equation
     if constraint.method is not None:
         entry["method"] = constraint.method
     return entry

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from lxml import etree
 
 from rbda_ros.description.report import Report
+from rbda_ros.description.values import converted
 
 LARGEST_TEXT = 16 * 1024 * 1024
 MAX_ELEMENTS = 200_000
@@ -134,26 +135,6 @@ def attribute(
         return default
     place = f"{name} of <{element.tag}> ({line(element)})"
     return converted(text, convert, default, where, place, report)
-
-
-def converted(
-    text: str, convert: Callable[[str], T], default: T, where: str, place: str, report: Report
-) -> T:
-    """Convert a text; return the default after noting why it cannot be converted.
-
-    Args:
-        text: of an attribute or element.
-        convert: raises ValueError with a reason.
-        default: where it does.
-        where: what the user calls the element, for messages.
-        place: what has the text, as the message names it.
-        report: takes the problem.
-    """
-    try:
-        return convert(text)
-    except ValueError as error:
-        report.problem(where, f"{place}: {error}", "correct it")
-        return default
 
 
 def inner(

@@ -18,9 +18,9 @@ from rbda_ros.cluster_tree.tree import build_cluster_tree
 from rbda_ros.control import native
 from rbda_ros.description.combine import (
     LOCKABLE,
-    held_origin,
-    springs_without_held,
-    without_held,
+    origin_at,
+    springs_without_fixed_joints,
+    without_fixed_joints,
 )
 from rbda_ros.description.model import Constraint, Expression, Joint
 from rbda_ros.description.report import Report
@@ -129,11 +129,11 @@ def with_held(robot: Robot, held: Mapping[str, float]) -> Robot:
     description = replace(
         described,
         joints=joints,
-        constraints=tuple(without_held(moved, held, Report())),
+        constraints=tuple(without_fixed_joints(moved, held, Report())),
         independent_joints=moving(described.independent_joints) or None,
         actuated_joints=moving(described.actuated_joints),
         assembly=assembly,
-        springs=springs_without_held(described.springs, held),
+        springs=springs_without_fixed_joints(described.springs, held),
         warnings=(),
     )
     x, y, z = robot.gravity.tolist()
@@ -143,7 +143,7 @@ def with_held(robot: Robot, held: Mapping[str, float]) -> Robot:
 def _fixed(joint: Joint, position: float) -> Joint:
     if joint.type not in LOCKABLE:
         raise InputError(f"hold: {joint.name} is a {joint.type} joint; record it")
-    origin = held_origin(joint, position)
+    origin = origin_at(joint, position)
     return replace(joint, type="fixed", origin=origin, armature=0.0, independent=None)
 
 

@@ -17,7 +17,7 @@ from rbda_ros.control.joint_map import map_joints, places
 from rbda_ros.control.model_builder import warm
 from rbda_ros.control.rejections import RefusalError
 from rbda_ros.control.settings import Settings, joint_offsets
-from rbda_ros.description.model import MOMENTS, Constraint, Coupling, CutJoint, constraint_type
+from rbda_ros.description.model import MOMENTS, Constraint, Coupling, CutJoint
 from rbda_ros.errors import InputError, listed
 from rbda_ros.msg import ClusterInfo, ConstraintInfo, JointInfo, PayloadInfo
 from rbda_ros.node.messages import closed_position, moving, sequence
@@ -272,11 +272,11 @@ def _joints_of_constraints(robot: Robot) -> dict[str, list[str]]:
 
 def _constraint(constraint: Constraint, joints_of: dict[str, list[str]]) -> ConstraintInfo:
     info = ConstraintInfo(name=constraint.name, joints=joints_of.get(constraint.name, []))
-    info.type = constraint_type(constraint)
+    info.type = constraint.type
     if isinstance(constraint, Coupling):
         info.joints = list(constraint.terms)
     elif isinstance(constraint, CutJoint):
-        info.links = [constraint.predecessor.link, constraint.successor.link]
+        info.links = list(constraint.links)
     return info
 
 
