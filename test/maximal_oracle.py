@@ -83,8 +83,7 @@ class MaximalOracle:
             root = robot.description.root
             pose = machine.bodies[root].pose
             ties["fixed to the world"] = Tie("fixed", "", root, pose, np.eye(4))
-        for idle in robot.tree.idle_freedoms:  # a right angle holds a rod that spins
-            lock = idle.lock
+        for lock in robot.tree.idle_locks:  # a right angle holds a rod that spins
             assert lock.second_axis is not None
             sides = (lock.predecessor.link, lock.successor.link)
             ends = [_fixed_to(robot, link, machine.bodies) for link in sides]

@@ -45,7 +45,7 @@ class MujocoOracle:
     def __init__(self, model: Any, robot: Robot) -> None:
         self.model, self.robot, self.data = model, robot, mujoco.MjData(model)
         self.names = Names(model)
-        self._idle = robot.tree.idle_freedoms
+        self._idle = robot.tree.idle_locks
         self._locked = self._find_locked()
         _leave_out_springs_around_geoms(model)
         model.opt.gravity[:] = robot.tree.gravity
@@ -157,7 +157,7 @@ class MujocoOracle:
             )
         elif data.nefc:
             J = data.efc_J.reshape(data.nefc, model.nv).copy()
-        return np.vstack([J[: data.ne], *(self._lock(each.lock) for each in self._idle)])
+        return np.vstack([J[: data.ne], *(self._lock(each) for each in self._idle)])
 
     def _lock(self, lock: CutJoint) -> np.ndarray:
         """The row (1, nv) of an idle freedom that we freeze and MuJoCo does not know of."""

@@ -28,7 +28,7 @@ from rbda_ros.cli.robot_arguments import add_robot_arguments, load
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.constraints import CUT_ROWS, CutFrames, bodies_tied
 from rbda_ros.cluster_tree.spanning_tree import SpanningTree
-from rbda_ros.description.model import Constraint, Coupling, CutJoint, constraint_type
+from rbda_ros.description.model import Constraint, Coupling, CutJoint
 from rbda_ros.errors import ModelError, counted, printable
 from rbda_ros.robot.robot import Robot
 
@@ -143,7 +143,7 @@ def links_of_bodies(spanning: SpanningTree) -> dict[int, list[str]]:
 def _stated(constraint: Constraint) -> tuple[str, int]:
     """Type of a constraint, and the rows of phi that it has as written."""
     if not isinstance(constraint, CutJoint):
-        return constraint_type(constraint), 1
+        return constraint.type, 1
     if constraint.type == "distance":
         return constraint.type, 1
     I, o = ca.DM.eye(3), ca.DM(3, 1)
@@ -152,7 +152,7 @@ def _stated(constraint: Constraint) -> tuple[str, int]:
 
 def _ties(constraint: Constraint) -> str:
     if isinstance(constraint, CutJoint):
-        return f"{constraint.predecessor.link} to {constraint.successor.link}"
+        return " to ".join(constraint.links)
     if isinstance(constraint, Coupling):
         terms = [_term(factor, joint) for joint, factor in constraint.terms.items()]
         return f"{' '.join(terms).removeprefix('+ ')} = {constraint.offset:g}"
@@ -415,9 +415,8 @@ def write_drawing(robot: Robot, path: Path) -> None:
 
 def joined_bodies(spanning: SpanningTree, constraint: Constraint) -> list[int]:
     """Bodies at the ends of a loop: of a cut joint's links, or that the coupled joints move."""
-    if isinstance(constraint, CutJoint):
-        ends = (constraint.predecessor.link, constraint.successor.link)
-        return sorted({spanning.links[link].body for link in ends})
+    if constraint.links:
+        return sorted({spanning.links[link].body for link in constraint.links})
     return sorted(bodies_tied(spanning, constraint))
 
 
@@ -489,7 +488,7 @@ def _joints(node: ClusterNode) -> Iterator[str]:
 
 def _constraints(k: int, node: ClusterNode) -> Iterator[str]:
     for place, constraint in enumerate(node.loop.constraints if node.loop else ()):
-        names, kind = (shorten(constraint.name), constraint.name), constraint_type(constraint)
+        names, kind = (shorten(constraint.name), constraint.name), constraint.type
         label, tooltip = (_text(f"{name}: {kind}") for name in names)
         look = f'style="rounded,dashed,filled", fillcolor="#fff6f6", color="{RED}"'
         look += f', fontcolor="{RED}", fontsize=10'

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.loops import Loop
-from rbda_ros.cluster_tree.spanning_tree import Body, ranges
+from rbda_ros.cluster_tree.spanning_tree import Body, joint_slices, ranges
 from rbda_ros.cluster_tree.straight_line import least_squares, pivoted_columns
 from rbda_ros.spatial import Matrix, Transform, constant, cross_force, mirrored
 
@@ -260,10 +260,9 @@ def cluster_joint(node: ClusterNode, parent_rows: int, q: Matrix, yd: Matrix) ->
     G = node.velocity_map(q)
     qd = G @ yd
     X_up, S, ring_S_qd = [], [], []
-    parts = zip(node.bodies, node.position_ranges, node.velocity_ranges, strict=True)
-    for body, in_q, in_qd in parts:
-        qd_i = qd[in_qd.start : in_qd.stop]
-        X_J, S_i, ring_S_i = body.model.jcalc(q[in_q.start : in_q.stop], qd_i, body.joint.pitch)
+    for body, in_q, in_qd in joint_slices(node.bodies):
+        qd_i = qd[in_qd]
+        X_J, S_i, ring_S_i = body.model.jcalc(q[in_q], qd_i, body.joint.pitch)
         X_up.append(X_J @ body.X_tree if body.turns else body.X_tree)
         S.append(S_i)
         ring_S_qd.append(ring_S_i @ qd_i)

@@ -16,8 +16,14 @@ import numpy as np
 
 from rbda_ros.cluster_tree.spanning_tree import IDENTITY, Frame, SpanningTree, frame_of
 from rbda_ros.description.expression import Call, Name, Node, Number
-from rbda_ros.description.expression import names as names_in
-from rbda_ros.description.model import Attachment, Constraint, Coupling, CutJoint
+from rbda_ros.description.model import (
+    Attachment,
+    Constraint,
+    Coupling,
+    CutJoint,
+    Vector3,
+    vector3,
+)
 from rbda_ros.spatial import Matrix, align_z, constant
 
 Positions = Mapping[int, Matrix]
@@ -39,15 +45,12 @@ class CutFrames:
 
 def bodies_tied(tree: SpanningTree, constraint: Constraint) -> frozenset[int]:
     """Numbers of the bodies whose joints a constraint ties together."""
-    if isinstance(constraint, CutJoint):
+    if constraint.links:
         predecessor, successor = (
-            set(tree.path(tree.links[side.link].body))
-            for side in (constraint.predecessor, constraint.successor)
+            set(tree.path(tree.links[link].body)) for link in constraint.links
         )
         return frozenset(predecessor ^ successor)
-    body_of_joint = tree.body_of_joint
-    joints = constraint.terms if isinstance(constraint, Coupling) else names_in(constraint.tree)
-    return frozenset(body_of_joint[joint] for joint in joints)
+    return frozenset(tree.body_of_joint[joint] for joint in constraint.joints)
 
 
 def residual(
@@ -130,13 +133,12 @@ def point_in_world(tree: SpanningTree, place: Attachment, q: Positions) -> Matri
     return _follow(tree, place, path, q, IDENTITY, IDENTITY)[1]
 
 
-def second_axis(cut: CutJoint) -> tuple[float, float, float]:
+def second_axis(cut: CutJoint) -> Vector3:
     """The axis on the successor, of universal and perpendicular cuts.
 
     By default one at right angles to the first.
     """
-    x, y, z = cut.second_axis or align_z(np.array(cut.axis))[:, 0]
-    return float(x), float(y), float(z)
+    return vector3(cut.second_axis or align_z(np.array(cut.axis))[:, 0])
 
 
 def _follow(

@@ -6,11 +6,10 @@ likes. Numbers only, at the assembly and at one more position where joints are f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import casadi as ca
 import numpy as np
 
+from rbda_ros.cluster_tree.spanning_tree import joint_slices
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.spatial import Array
 
@@ -78,29 +77,21 @@ def _is_positive(H: Array) -> bool:
 
 def _velocity_map(tree: ClusterTree, q: Array) -> Array:
     """G (nv, ny) of the whole tree, in numbers."""
-    blocks = [
-        np.asarray(ca.DM(ca.densify(node.velocity_map(ca.DM(q[place.start : place.stop])))))
+    of_clusters = (
+        node.velocity_map(ca.DM(q[place]))
         for node, place in zip(tree.clusters, tree.position_ranges, strict=True)
-    ]
-    G = np.zeros((tree.nv, tree.ny))
-    row = column = 0
-    for block in blocks:
-        G[row : row + block.shape[0], column : column + block.shape[1]] = block
-        row, column = row + block.shape[0], column + block.shape[1]
-    return G
+    )
+    return np.asarray(ca.DM(ca.densify(ca.diagcat(*of_clusters))))
 
 
 def _inertia(tree: ClusterTree, q: Array) -> Array:
     """(nv, nv) mass matrix of the spanning tree, body by body: sum of J' I J."""
-    places = [*tree.coordinates.positions.values()]
-    velocities: Sequence[range] = [*tree.coordinates.velocities.values()]
     J: list[Array] = [np.zeros((6, tree.nv))]
-    for body, in_q, in_qd in zip(tree.spanning.bodies, places, velocities, strict=True):
-        at = ca.DM(q[in_q.start : in_q.stop])
-        X_J, S, _ = body.model.jcalc(at, ca.DM(body.model.nv, 1), body.joint.pitch)
+    for body, in_q, in_qd in joint_slices(tree.spanning.bodies):
+        X_J, S, _ = body.model.jcalc(ca.DM(q[in_q]), ca.DM(body.model.nv, 1), body.joint.pitch)
         X = np.asarray(ca.DM(ca.densify((X_J @ body.X_tree) @ ca.DM.eye(6))))
         own = X @ J[body.parent]
-        own[:, in_qd.start : in_qd.stop] += np.asarray(ca.DM(ca.densify(S)))
+        own[:, in_qd] += np.asarray(ca.DM(ca.densify(S)))
         J.append(own)
     armature = np.concatenate([np.zeros(0), *(node.joint_armature for node in tree.clusters)])
     moved = np.concatenate(J[1:])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import casadi as ca
@@ -12,11 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.constraints import Positions, alignment, residual, whole_residual
-from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, integrate_bodies
+from rbda_ros.cluster_tree.spanning_tree import (
+    Body,
+    SpanningTree,
+    integrate_bodies,
+    joint_slices,
+    position_rate,
+)
 from rbda_ros.cluster_tree.straight_line import conditioning, least_squares
 from rbda_ros.description.model import Constraint
 from rbda_ros.spatial import Array, Matrix
 
+FUNCTIONS = ("phi", "K", "k", "alignment", "whole")
+"""Fields of a loop that are functions."""
 SMALLEST_COLUMN = 1e-6
 """A joint that hardly moves the others, beside the rest, is not made to look as if it did."""
 
@@ -61,23 +69,21 @@ class Loop:
     @cached_property
     def curved_velocities(self) -> NDArray[np.bool_]:
         """(nv,) which velocities are of joints whose positions K depends on."""
-        curved, nq, nv = np.zeros(self.nv, bool), 0, 0
-        for body in self.bodies:
-            depends = self.curved[nq : nq + body.model.nq]
-            same = depends.size == body.model.nv
-            curved[nv : nv + body.model.nv] = depends if same else depends.any()
-            nq, nv = nq + body.model.nq, nv + body.model.nv
+        curved = np.zeros(self.nv, bool)
+        for body, in_q, in_qd in joint_slices(self.bodies):
+            depends = self.curved[in_q]
+            curved[in_qd] = depends if depends.size == body.model.nv else depends.any()
         return curved
 
     @cached_property
     def scalar_positions(self) -> dict[int, int]:
         """Entry of q of each velocity coordinate that is the rate of one entry."""
-        places, nq, nv = {}, 0, 0
-        for body in self.bodies:
-            if body.model.nq == body.model.nv:
-                places.update({nv + i: nq + i for i in range(body.model.nv)})
-            nq, nv = nq + body.model.nq, nv + body.model.nv
-        return places
+        return {
+            in_qd.start + i: in_q.start + i
+            for body, in_q, in_qd in joint_slices(self.bodies)
+            if body.model.nq == body.model.nv
+            for i in range(body.model.nv)
+        }
 
     def velocity_map(self, q: Matrix, independent: Sequence[int]) -> Matrix:
         """G (nv x ny), with qd = G yd (3).
@@ -107,10 +113,7 @@ class Loop:
 
     def position_rate(self, q: Matrix, qd: Matrix) -> Matrix:
         """dq/dt (nq) of a spanning velocity (nv) of the cluster."""
-        positions = ca.vertsplit(q, [0, *np.cumsum([body.model.nq for body in self.bodies])])
-        rates = ca.vertsplit(qd, [0, *np.cumsum([body.model.nv for body in self.bodies])])
-        parts = zip(self.bodies, positions, rates, strict=True)
-        return ca.vertcat(*(body.model.rate(q_i, qd_i) for body, q_i, qd_i in parts))
+        return position_rate(self.bodies, q, qd)
 
     def conditioning(self, q: Matrix, independent: Sequence[int], near: Array) -> Matrix:
         """How well y determines the other velocities: near 0 at a dead point, else up to 1.
@@ -160,36 +163,30 @@ class Loop:
 
     def residual(self, q: Array) -> Array:
         """phi (rows,) at a position (nq,)."""
-        return self._phi(q)[0].ravel()
+        return self._evaluated["phi"](q)[0].ravel()
 
     def jacobian(self, q: Array) -> Array:
         """K (rows, nv) at a position (nq,)."""
-        return self._K(q)[0]
+        return self._evaluated["K"](q)[0]
 
     def cosines(self, q: Array) -> Array:
         """Those of `alignment` at a position (nq,)."""
-        return self._alignment(q)[0].ravel()
+        return self._evaluated["alignment"](q)[0].ravel()
 
     def whole_rows(self, q: Array) -> tuple[Array, Array]:
         """Rows without false zeros (n,), and their rates by qd (n, nv), at a position (nq,)."""
-        rows, K = self._whole(q)
+        rows, K = self._evaluated["whole"](q)
         return rows.ravel(), K
 
     @cached_property
-    def _phi(self) -> Evaluated:
-        return Evaluated(self.phi)
+    def _evaluated(self) -> dict[str, Evaluated]:
+        """The functions of q alone, on numpy arrays."""
+        names = ("phi", "K", "alignment", "whole")
+        return {name: Evaluated(getattr(self, name)) for name in names}
 
-    @cached_property
-    def _K(self) -> Evaluated:
-        return Evaluated(self.K)
-
-    @cached_property
-    def _alignment(self) -> Evaluated:
-        return Evaluated(self.alignment)
-
-    @cached_property
-    def _whole(self) -> Evaluated:
-        return Evaluated(self.whole)
+    def names_of(self, rows: Iterable[int]) -> list[str]:
+        """Names of the constraints that some rows of phi belong to, in alphabetical order."""
+        return sorted({self.constraints[self.row_constraint[row]].name for row in rows})
 
     def tied_coordinates(self) -> list[set[int]]:
         """For each constraint, the velocity coordinates that its rows depend on."""
@@ -203,31 +200,23 @@ class Loop:
         """The same loop with only the given rows, where the others are redundant."""
         q, qd = self.phi.sx_in(0), self.k.sx_in(1)
         kept = list(rows)
-        return Loop(
-            self.constraints,
-            self.bodies,
-            tuple(self.row_constraint[i] for i in kept),
-            ca.Function("phi", [q], [self.phi(q)[kept]]),
-            ca.Function("K", [q], [self.K(q)[kept, :]]),
-            ca.Function("k", [q, qd], [self.k(q, qd)[kept]]),
-            self.alignment,
-            self.whole,
-            self.constant,
+        return replace(
+            self,
+            row_constraint=tuple(self.row_constraint[i] for i in kept),
+            phi=ca.Function("phi", [q], [self.phi(q)[kept]]),
+            K=ca.Function("K", [q], [self.K(q)[kept, :]]),
+            k=ca.Function("k", [q, qd], [self.k(q, qd)[kept]]),
         )
 
     def joined(self, other: Loop) -> Loop:
         """The constraints of both loops, which are of the same bodies."""
         first = len(self.constraints)
-        return Loop(
-            (*self.constraints, *other.constraints),
-            self.bodies,
-            (*self.row_constraint, *(first + i for i in other.row_constraint)),
-            _joined("phi", self.phi, other.phi),
-            _joined("K", self.K, other.K),
-            _joined("k", self.k, other.k),
-            _joined("alignment", self.alignment, other.alignment),
-            _joined("whole", self.whole, other.whole),
-            self.constant and other.constant,
+        return replace(
+            self,
+            constraints=(*self.constraints, *other.constraints),
+            row_constraint=(*self.row_constraint, *(first + i for i in other.row_constraint)),
+            constant=self.constant and other.constant,
+            **{f: _joined(f, getattr(self, f), getattr(other, f)) for f in FUNCTIONS},
         )
 
 
@@ -259,16 +248,15 @@ def build_loop(
         guess: position of each body's joint at the assembly guess.
     """
     bodies = tuple(tree.bodies[i - 1] for i in numbers)
-    sizes = [(body.model.nq, body.model.nv) for body in bodies]
-    q = [ca.SX.sym(f"q{i}", nq) for i, (nq, _) in zip(numbers, sizes, strict=True)]
-    qd = [ca.SX.sym(f"qd{i}", nv) for i, (_, nv) in zip(numbers, sizes, strict=True)]
-    position = dict(zip(numbers, q, strict=True))
-    q_all, qd_all = ca.vertcat(*q), ca.vertcat(*qd)
-    q_rate = ca.vertcat(*(b.model.rate(x, v) for b, x, v in zip(bodies, q, qd, strict=True)))
+    q_all = ca.SX.sym("q", sum(body.model.nq for body in bodies))
+    qd_all = ca.SX.sym("qd", sum(body.model.nv for body in bodies))
+    parts = zip(numbers, joint_slices(bodies), strict=True)
+    position = {i: q_all[in_q] for i, (_, in_q, _) in parts}
+    q_rate = position_rate(bodies, q_all, qd_all)
 
-    parts = [ca.SX(residual(tree, c, position, guess)) for c in constraints]
-    owners = [i for i, part in enumerate(parts) for _ in range(part.rows())]
-    phi = ca.densify(ca.vertcat(*parts))
+    residuals = [ca.SX(residual(tree, c, position, guess)) for c in constraints]
+    owners = [i for i, rows in enumerate(residuals) for _ in range(rows.rows())]
+    phi = ca.densify(ca.vertcat(*residuals))
     kept = [i for i in range(phi.rows()) if not phi[i].is_zero()]
     phi = phi[kept]
     phi_rate = ca.jtimes(phi, q_all, q_rate)

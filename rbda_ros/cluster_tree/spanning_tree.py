@@ -8,10 +8,11 @@ frame's origin, in its axes. The order is Pinocchio's.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +21,7 @@ from rbda_ros.description.model import Inertia, Joint, RobotDescription
 from rbda_ros.description.model import Pose as DescribedPose
 from rbda_ros.spatial import (
     Array,
+    Matrix,
     Transform,
     align_z,
     cross_matrix,
@@ -140,12 +142,22 @@ def integrate_bodies(
 
     Both stack the joints of the bodies. Loops are satisfied only to first order.
     """
-    in_q, in_step = ranges(b.model.nq for b in bodies), ranges(b.model.nv for b in bodies)
-    parts = (
-        integrate(body.joint.type, q[i.start : i.stop], step[j.start : j.stop])
-        for body, i, j in zip(bodies, in_q, in_step, strict=True)
-    )
+    parts = (integrate(body.joint.type, q[i], step[j]) for body, i, j in joint_slices(bodies))
     return np.concatenate([np.zeros(0), *parts])
+
+
+def position_rate(bodies: Sequence[Body], q: Matrix, qd: Matrix) -> Matrix:
+    """dq/dt (nq) of a spanning velocity qd (nv); all stack the joints of the bodies."""
+    rates = (body.model.rate(q[i], qd[j]) for body, i, j in joint_slices(bodies))
+    return ca.vertcat(ca.DM(0, 1), *rates)
+
+
+def joint_slices(bodies: Sequence[Body]) -> Iterator[tuple[Body, slice, slice]]:
+    """Each body, and where its joint is in positions (nq) and in velocities (nv) of all."""
+    nq = nv = 0
+    for body in bodies:
+        yield body, slice(nq, nq + body.model.nq), slice(nv, nv + body.model.nv)
+        nq, nv = nq + body.model.nq, nv + body.model.nv
 
 
 def frame_of(pose: DescribedPose) -> Frame:
@@ -239,9 +251,7 @@ def _lump(
 def link_inertia(inertia: Inertia, frame: Frame) -> NDArray[np.float64]:
     """(6, 6) of a link in the axes, and about the origin, of the frame that ``frame`` is in."""
     inertial = frame @ frame_of(inertia.origin)
-    i = inertia
-    about_com = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
-    return spatial_inertia(i.mass, inertial.p, inertial.R @ about_com @ inertial.R.T)
+    return spatial_inertia(inertia.mass, inertial.p, inertial.R @ inertia.tensor @ inertial.R.T)
 
 
 PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")

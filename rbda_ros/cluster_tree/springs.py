@@ -24,7 +24,7 @@ from rbda_ros.cluster_tree.constraints import (
     point_in_world,
 )
 from rbda_ros.cluster_tree.joints import rotation_from_quaternion
-from rbda_ros.cluster_tree.spanning_tree import SpanningTree, ranges
+from rbda_ros.cluster_tree.spanning_tree import SpanningTree, joint_slices, position_rate
 from rbda_ros.description.model import Attachment, CutJoint, Link, Pose, Spring
 from rbda_ros.errors import DescriptionError, Problem
 from rbda_ros.spatial import Array, Matrix, constant
@@ -78,23 +78,19 @@ def build_springs(
     light = [link for link in links if _lacks_weight(tree, link, gravity)]
     if not springs and not light:
         return None
-    bodies = tree.bodies
-    in_q, in_qd = ranges(b.model.nq for b in bodies), ranges(b.model.nv for b in bodies)
-    q = ca.SX.sym("q", in_q[-1].stop)
-    qd = ca.SX.sym("qd", in_qd[-1].stop)
-    position = {i + 1: q[place.start : place.stop] for i, place in enumerate(in_q)}
-    rates = (
-        body.model.rate(q[i.start : i.stop], qd[j.start : j.stop])
-        for body, i, j in zip(bodies, in_q, in_qd, strict=True)
-    )
-    q_rate = ca.vertcat(*rates)
+    q = ca.SX.sym("q", sum(body.model.nq for body in tree.bodies))
+    qd = ca.SX.sym("qd", sum(body.model.nv for body in tree.bodies))
+    places = tuple(joint_slices(tree.bodies))
+    position = {i: q[in_q] for i, (_, in_q, _) in enumerate(places, start=1)}
+    q_rate = position_rate(tree.bodies, q, qd)
     columns, names, values, energy, problems = [], [], [], ca.SX(0), []
     for spring in springs:
         if spring.joint is not None:
             number = tree.body_of_joint[spring.joint]
-            force = _of_joint(bodies[number - 1].joint.type, position[number], spring.reference)
+            body, _, in_qd = places[number - 1]
+            force = _of_joint(body.joint.type, position[number], spring.reference)
             column = ca.SX(qd.rows(), 1)
-            column[list(in_qd[number - 1])] = force
+            column[in_qd] = force
             energy += spring.stiffness * ca.sumsqr(force) / 2
             pull = None
         else:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from rbda_ros.cluster_tree.cancelling import cancellable
 from rbda_ros.cluster_tree.closing.assembly import Assembly
-from rbda_ros.cluster_tree.closing.idle import IdleFreedom
 from rbda_ros.cluster_tree.closing.tolerances import ON_LOOPS, rounding_of
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode, driven_coordinates
 from rbda_ros.cluster_tree.clustering import (
@@ -31,10 +30,11 @@ from rbda_ros.cluster_tree.spanning_tree import (
     SpanningTree,
     build_spanning_tree,
     integrate_bodies,
+    position_rate,
     ranges,
 )
 from rbda_ros.cluster_tree.springs import Springs, build_springs
-from rbda_ros.description.model import RobotDescription
+from rbda_ros.description.model import CutJoint, RobotDescription
 from rbda_ros.spatial import Matrix
 
 
@@ -44,10 +44,11 @@ class ClusterTree:
 
     Spanning vectors (q, qd) stack the bodies in regular numbering, which is cluster by cluster;
     independent vectors (yd, ydd, tau) stack the clusters' independent coordinates. The description
-    has the constraints that freeze ``idle_freedoms`` among its own. ``springs`` are functions of q,
-    None without any.
+    has ``idle_locks`` among its constraints. ``springs`` are functions of q, None without any.
 
     Attributes:
+        idle_locks: cuts that freeze links that spin about themselves (see `closing.idle`): the
+            successor of each.
         base_inertia: (6, 6) spatial inertia that regrouping moved onto the fixed base, about the
             origin of the world; None for none.
     """
@@ -56,7 +57,7 @@ class ClusterTree:
     spanning: SpanningTree
     clusters: tuple[ClusterNode, ...]
     gravity: tuple[float, float, float]
-    idle_freedoms: tuple[IdleFreedom, ...] = ()
+    idle_locks: tuple[CutJoint, ...] = ()
     springs: Springs | None = None
     base_inertia: NDArray[np.float64] | None = None
 
@@ -71,7 +72,7 @@ class ClusterTree:
     @cached_property
     def as_described(self) -> RobotDescription:
         """The description without the constraints that freeze idle freedoms, to build from."""
-        locks = {freedom.lock.name for freedom in self.idle_freedoms}
+        locks = {lock.name for lock in self.idle_locks}
         kept = tuple(c for c in self.description.constraints if c.name not in locks)
         return replace(self.description, constraints=kept)
 
@@ -203,10 +204,7 @@ class ClusterTree:
 
     def position_rate(self, q: Matrix, qd: Matrix) -> Matrix:
         """dq/dt (nq) of a spanning velocity (nv)."""
-        q_parts = _split(q, self.coordinates.positions.values())
-        qd_parts = _split(qd, self.coordinates.velocities.values())
-        parts = zip(self.spanning.bodies, q_parts, qd_parts, strict=True)
-        return ca.vertcat(ca.DM(0, 1), *(b.model.rate(q_i, qd_i) for b, q_i, qd_i in parts))
+        return position_rate(self.spanning.bodies, q, qd)
 
     def integrate(self, q: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
         """The position reached from q (nq,) with spanning velocity ``step`` (nv,) for unit time.
@@ -263,9 +261,8 @@ def build_cluster_tree(
     above = parent_clusters(clusters, [body.parent for body in tree.bodies])
     assemblies = assemble_clusters(members)
     nodes = tuple(_node(members, k, above[k], each) for k, each in enumerate(assemblies))
-    idle = tuple(freedom for each in assemblies if each for freedom in each.idle)
-    locks = tuple(freedom.lock for freedom in idle)
-    description = replace(description, constraints=(*description.constraints, *locks))
+    idle = tuple(lock for each in assemblies if each for lock in each.idle)
+    description = replace(description, constraints=(*description.constraints, *idle))
     springs = build_springs(tree, description.springs, description.links, gravity)
     return ClusterTree(description, tree, nodes, gravity, idle, springs)
 

@@ -16,7 +16,6 @@ from rbda_ros.control.settings import Settings
 from rbda_ros.control.worker import Worker
 from rbda_ros.description import read_description
 from rbda_ros.description.source import is_yaml_text, loops_without_prefix
-from rbda_ros.description.yaml_text import LARGEST_TEXT
 from rbda_ros.errors import DescriptionError, InputError, ModelError, Problem
 from rbda_ros.robot import Robot
 from rbda_ros.robot.payloads import Payload
@@ -130,7 +129,7 @@ def _build(source: ModelSource) -> Robot:
         robot = load_robot(
             source.robot_description,
             loops=loops_without_prefix(
-                source.loop_constraints, source.robot_description, source.joint_prefix, LARGEST_TEXT
+                source.loop_constraints, source.robot_description, source.joint_prefix
             )
             or None,
             floating_base=source.floating_base,

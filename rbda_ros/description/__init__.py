@@ -8,7 +8,7 @@ Used from outside: `read_description`, and what it gives.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -27,13 +27,13 @@ from rbda_ros.description.loop_conventions import (
 from rbda_ros.description.loop_file import JointOverride, LoopFile, read_loop_file
 from rbda_ros.description.mjcf import read_mjcf
 from rbda_ros.description.mjcf_compiler import compile_mjcf
-from rbda_ros.description.model import Link, RobotDescription
+from rbda_ros.description.model import Joint, Link, RobotDescription
 from rbda_ros.description.read_robot import ReadRobot, choose_tree
 from rbda_ros.description.report import Report
 from rbda_ros.description.sdf import read_gazebo_joints, read_sdf
 from rbda_ros.description.sdf_frames import WORLD
 from rbda_ros.description.urdf import (
-    read_drake_types,
+    read_drake_joints,
     read_joints,
     read_links,
     read_loops,
@@ -66,10 +66,16 @@ def read_description(
     """
     report = Report()
     if source.is_text(urdf) or not is_usd(urdf):
-        text = source.urdf_text(urdf, xml_text.LARGEST_TEXT, report, xacro_arguments)
-        root = _read_root(text, report)
+        text, root = source.read_xml(urdf, report, xacro_arguments)
     else:
-        text = root = None
+        text, root = None, None
+    if root is not None and root.tag not in ("robot", "mujoco", "sdf"):
+        report.problem(
+            f"<{root.tag}>",
+            "is not a URDF, nor an MJCF or SDF",
+            "start the description with <robot>, <mujoco> or <sdf>",
+        )
+        root = None
     loop_file = read_loop_file(_in_our_form(_read_loops(loops, report), root, report), report)
     robot = _read_robot(urdf, text, root, loop_file, report)
     if robot is None:
@@ -105,7 +111,8 @@ def _read_robot(
 def read_urdf(root: etree._Element, report: Report) -> ReadRobot:
     """Read a <robot>: URDF, and what others added to it."""
     name, links = read_name(root, report), read_links(root, report)
-    joints = read_joints(root, report)
+    urdf_joints, drake_joints = read_joints(root, report), [*read_drake_joints(root, report)]
+    joints = (*urdf_joints, *(joint for joint, _ in drake_joints))
     if any(joint.parent == WORLD for joint in joints) and WORLD not in {l.name for l in links}:
         report.warn("link 'world'", "is named by a joint but not defined; it is the fixed world")
         links = (Link(WORLD), *links)
@@ -121,21 +128,26 @@ def read_urdf(root: etree._Element, report: Report) -> ReadRobot:
         ),
         mimics=read_mimics(root, report),
         path_couplings=read_path_couplings(root, report),
-        retyped=_drake_overrides(root, report),
+        retyped=_drake_overrides(drake_joints, report),
         transmissions=root,
     )
 
 
-def _drake_overrides(root: etree._Element, report: Report) -> dict[str, JointOverride]:
+def _drake_overrides(
+    drake_joints: Iterable[tuple[Joint, tuple[str, float]]], report: Report
+) -> dict[str, JointOverride]:
+    """Types that URDF lacks, by joint."""
     overrides = {}
-    for name, (kind, pitch) in read_drake_types(root, report).items():
+    for joint, (kind, pitch) in drake_joints:
+        if kind == "planar":
+            continue
         axes: dict[str, Any] = {}
         if kind == "universal":  # Drake's turn about x, then about y
             axes = {"axis": (1.0, 0.0, 0.0), "second_axis": (0.0, 1.0, 0.0)}
-        overrides[name] = JointOverride(type=cast(Any, kind), pitch=pitch, **axes)
+        overrides[joint.name] = JointOverride(type=cast(Any, kind), pitch=pitch, **axes)
         if kind == "helical" and not pitch:
             report.problem(
-                f"joint {name!r}", "has no <drake:screw_thread_pitch>", "give metres a turn"
+                f"joint {joint.name!r}", "has no <drake:screw_thread_pitch>", "give metres a turn"
             )
     return overrides
 
@@ -153,22 +165,10 @@ def _in_our_form(loops: object, root: etree._Element | None, report: Report) -> 
     return gepetto_to_loop_file(loops, links, child_of, report)
 
 
-def _read_root(text: str | None, report: Report) -> etree._Element | None:
-    root = None if text is None else xml_text.parse_xml(text, report)
-    if root is not None and root.tag not in ("robot", "mujoco", "sdf"):
-        report.problem(
-            f"<{root.tag}>",
-            "is not a URDF, nor an MJCF or SDF",
-            "start the description with <robot>, <mujoco> or <sdf>",
-        )
-        return None
-    return root
-
-
 def _read_loops(loops: str | os.PathLike[str] | Mapping[str, Any] | None, report: Report) -> object:
     if loops is None or isinstance(loops, Mapping):
         return loops
     if isinstance(loops, str) and not loops.strip():
         return None
-    text = source.loop_text(loops, yaml_text.LARGEST_TEXT, report)
+    text = source.loop_text(loops, report)
     return None if text is None else yaml_text.parse_yaml(text, report)

@@ -12,14 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from rbda_ros.description import expression
 from rbda_ros.description.link_tree import ONE_DOF, Tree, joints_by_name
 from rbda_ros.description.loop_conventions import closing_frames
 from rbda_ros.description.loop_file import JointOverride, LoopFile
 from rbda_ros.description.model import (
     Constraint,
     Coupling,
-    CutJoint,
     Guess,
     Joint,
     Limits,
@@ -28,10 +26,11 @@ from rbda_ros.description.model import (
     RobotDescription,
     Spring,
     Vector3,
+    vector3,
 )
 from rbda_ros.description.orientation import about, from_quaternion, to_pose
 from rbda_ros.description.read_robot import ReadRobot
-from rbda_ros.description.report import Report
+from rbda_ros.description.report import Report, brief, several
 from rbda_ros.description.rotors import Rotor, Transmissions, build_rotors, read_transmissions
 from rbda_ros.description.urdf import Mimic, PathCoupling
 from rbda_ros.description.validate import (
@@ -45,13 +44,13 @@ from rbda_ros.description.validate import (
     check_unique,
     warn_of_massless_leaves,
 )
-from rbda_ros.description.values import SHORTEST_AXIS, brief
+from rbda_ros.description.values import SHORTEST_AXIS
 from rbda_ros.spatial import rpy_matrix
 
 _SATISFIED = 1e-4
 """How far from satisfied a coupling may be of which all joints are fixed [rad or m]."""
 LOCKABLE = ("revolute", "continuous", "prismatic")
-"""Joint types that are held at one number."""
+"""Joint types that may be fixed at one number."""
 LONGEST_PATH = 1000
 """Joints of a path, so that a broken file cannot ask for any number of terms."""
 
@@ -60,7 +59,7 @@ def override_joints(
     joints: Iterable[Joint],
     overrides: Mapping[str, JointOverride],
     report: Report,
-    assembly: Mapping[str, Guess] | None = None,
+    assembly: Mapping[str, Guess],
 ) -> tuple[tuple[Joint, ...], tuple[Link, ...]]:
     """The joints as the loop file sets them, and the links between halves of universal joints.
 
@@ -87,7 +86,7 @@ def override_joints(
             changed.extend(_halves(joint, override, cross.name))
             crosses.append(cross)
         else:
-            drawn = (assembly or {}).get(joint.name)
+            drawn = assembly.get(joint.name)
             if override.type == "fixed" and isinstance(drawn, tuple):
                 joint = replace(joint, origin=_drawn(joint, drawn))
             changed.append(_changed(joint, override, report))
@@ -105,12 +104,10 @@ def locked_joints(
     """
     said = {*loop_file.joints, *(loop_file.independent_joints or ())}
     said.update(joint.name for joint in robot.joints if joint.independent)
-    held = {n: each.position for n, each in loop_file.joints.items() if each.type == "fixed"}
+    fixed_at = {n: each.position for n, each in loop_file.joints.items() if each.type == "fixed"}
     types = {joint.name: joint.type for joint in robot.joints}
     couplings = [c for c in robot.constraints if isinstance(c, Coupling)]
-    for mimic in robot.mimics:
-        terms = {mimic.joint: 1.0} | ({mimic.master: -mimic.multiplier} if mimic.multiplier else {})
-        couplings.append(Coupling(f"{mimic.joint}_mimic", terms, mimic.offset))
+    couplings += [mimic.coupling() for mimic in robot.mimics]
     of_joint: dict[str, list[Coupling]] = {}
     for coupling in couplings:
         for name in coupling.terms:
@@ -118,25 +115,32 @@ def locked_joints(
     found: dict[str, JointOverride] = {}
     while couplings:
         coupling = couplings.pop()
-        terms, constant = _split(coupling.terms, held)
+        terms, constant = _split(coupling.terms, fixed_at)
         if len(terms) != 1:
             continue
         ((name, factor),) = terms.items()
         if name in said or types.get(name) not in LOCKABLE or not factor:
             continue
-        held[name] = (coupling.offset - constant) / factor + 0.0
-        found[name] = JointOverride(type="fixed", position=held[name])
+        fixed_at[name] = (coupling.offset - constant) / factor + 0.0
+        found[name] = JointOverride(type="fixed", position=fixed_at[name])
         couplings.extend(of_joint[name])
         report.warn(
             f"joint {brief(name)}",
-            f"constraint {brief(coupling.name)} holds it at {held[name]:.6g}; it is fixed here",
+            f"constraint {brief(coupling.name)} holds it at {fixed_at[name]:.6g}; it is fixed here",
         )
     return found
 
 
 def _changed(joint: Joint, override: JointOverride, report: Report) -> Joint:
     if override.type == "fixed" and override.position:
-        joint = replace(joint, origin=_held(joint, override.position, report))
+        if joint.type in LOCKABLE:
+            joint = replace(joint, origin=origin_at(joint, override.position))
+        else:
+            report.problem(
+                f"joints: {brief(joint.name)}",
+                f"a {joint.type} joint is not held at one number",
+                "leave 'position' out",
+            )
     if override.type is not None and override.type != "universal":
         limits = joint.limits
         if override.type in ("spherical", "fixed"):  # one number bounds no orientation
@@ -163,19 +167,12 @@ def _drawn(joint: Joint, position: tuple[float, ...]) -> Pose:
     return to_pose(R @ from_quaternion((w, x, y, z)), p + R @ (place or np.zeros(3)))
 
 
-def _held(joint: Joint, position: float, report: Report) -> Pose:
-    """Where a joint has its child at a position."""
+def origin_at(joint: Joint, position: float) -> Pose:
+    """Where a joint of a `LOCKABLE` type has its child at a position [rad or m]."""
     R, p = rpy_matrix(joint.origin.rpy), np.array(joint.origin.xyz)
     if joint.type == "prismatic":
         return to_pose(R, p + position * (R @ joint.axis))
-    if joint.type in LOCKABLE:
-        return to_pose(R @ about(joint.axis, position), p)
-    report.problem(
-        f"joints: {brief(joint.name)}",
-        f"a {joint.type} joint is not held at one number",
-        "leave 'position' out",
-    )
-    return joint.origin
+    return to_pose(R @ about(joint.axis, position), p)
 
 
 def halves_of(joint: str, override: JointOverride) -> tuple[str, str]:
@@ -206,8 +203,7 @@ def _perpendicular(axis: Vector3) -> Vector3:
     """A unit vector at right angles to the axis: the coordinate axis that is farthest from it."""
     other = np.eye(3)[int(np.argmin(np.abs(axis)))]
     across = np.cross(axis, other)
-    x, y, z = (float(component) for component in across / np.linalg.norm(across))
-    return (x, y, z)
+    return vector3(across / np.linalg.norm(across))
 
 
 def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescription:
@@ -254,7 +250,7 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
     guesses = _still_valid(robot.assembly, robot.joints, overrides)
     guesses.update(loop_file.assembly)
     _keep_within_limits(mimic_couplings, joints_by_name(joints), guesses)
-    held = {
+    fixed_at = {
         name: override.position
         for name, override in (*locks.items(), *loop_file.joints.items())
         if override.type == "fixed"
@@ -265,16 +261,16 @@ def combine(robot: ReadRobot, loop_file: LoopFile, report: Report) -> RobotDescr
         joints=joints,
         constraints=tuple(
             replace(c, method=c.method or loop_file.method)
-            for c in without_held(constraints, held, report)
+            for c in without_fixed_joints(constraints, fixed_at, report)
         ),
         independent_joints=loop_file.independent_joints,
         actuated_joints=_actuated(
             robot.actuated_joints or transmissions.motors or None, overrides, loop_file
         ),
         root_pose=robot.root_pose,
-        assembly={name: guess for name, guess in guesses.items() if name not in held},
+        assembly={name: guess for name, guess in guesses.items() if name not in fixed_at},
         idle_freedoms=loop_file.idle_freedoms,
-        springs=springs_without_held((*robot.springs, *loop_file.springs), held),
+        springs=springs_without_fixed_joints((*robot.springs, *loop_file.springs), fixed_at),
     )
     _check(description, report)
     return replace(description, warnings=report.warnings)
@@ -295,9 +291,8 @@ def _weighed(
         if link.weight != 1.0 and link.inertia is not None and link.name not in weights
     ]
     if odd:
-        shown = ", ".join(map(brief, odd[:5])) + (f" and {len(odd) - 5} more" if odd[5:] else "")
         report.warn(
-            f"link {shown}",
+            f"link {several(odd)}",
             "the file takes weight from them, so that efforts hold less than they weigh;"
             f" 'weights: {{{odd[0]}: 1.0}}' in the loop file gives it back",
         )
@@ -414,8 +409,7 @@ def _check(description: RobotDescription, report: Report) -> None:
     check_springs(description.springs, links, joints, report)
     for link in description.idle_freedoms:
         if link not in links:
-            remedy = report.suggest(link, links, "name an existing link")
-            report.problem("idle_freedoms", f"unknown link {brief(link)}", remedy)
+            report.unknown("idle_freedoms", "link", link, links)
     for name, guess in description.assembly.items():
         check_guess(name, guess, joints, report)
     report.raise_problems()  # the last check needs links and joints that resolve
@@ -429,32 +423,27 @@ def _constrained_joints(description: RobotDescription, body_of: Mapping[str, str
     names: set[str] = set()
     cut_bodies: set[str] = set()
     for constraint in description.constraints:
-        if isinstance(constraint, Coupling):
-            names.update(constraint.terms)
-        elif isinstance(constraint, CutJoint):
-            cut_bodies.add(body_of[constraint.predecessor.link])
-            cut_bodies.add(body_of[constraint.successor.link])
-        else:
-            names.update(expression.names(constraint.tree))
+        names.update(constraint.joints)
+        cut_bodies.update(body_of[link] for link in constraint.links)
     names.update(joint.name for joint in description.joints if body_of[joint.child] in cut_bodies)
     return names
 
 
-def without_held(
-    constraints: Iterable[Constraint], held: Mapping[str, float], report: Report
+def without_fixed_joints(
+    constraints: Iterable[Constraint], fixed_at: Mapping[str, float], report: Report
 ) -> Iterator[Constraint]:
     """The constraints, with couplings of the joints that move; those without any are left out.
 
     Args:
         constraints: of both files.
-        held: positions of the joints that the loop file fixes [rad or m].
+        fixed_at: positions of the joints that are fixed [rad or m].
         report: takes couplings that the fixed positions contradict.
     """
     for constraint in constraints:
-        if not isinstance(constraint, Coupling) or held.keys().isdisjoint(constraint.terms):
+        if not isinstance(constraint, Coupling) or fixed_at.keys().isdisjoint(constraint.terms):
             yield constraint
             continue
-        terms, constant = _split(constraint.terms, held)
+        terms, constant = _split(constraint.terms, fixed_at)
         offset = constraint.offset - constant
         if terms:
             yield replace(constraint, terms=terms, offset=offset)
@@ -466,24 +455,27 @@ def without_held(
             )
 
 
-def springs_without_held(
-    springs: Iterable[Spring], held: Mapping[str, float]
+def springs_without_fixed_joints(
+    springs: Iterable[Spring], fixed_at: Mapping[str, float]
 ) -> tuple[Spring, ...]:
     """The springs that act on joints that move, with their rest shifted by the others."""
     found = []
     for spring in springs:
-        terms, constant = _split(spring.terms, held)
-        if spring.joint in held or (spring.terms and not terms):
+        terms, constant = _split(spring.terms, fixed_at)
+        if spring.joint in fixed_at or (spring.terms and not terms):
             continue
         least, greatest = spring.rest
         found.append(replace(spring, terms=terms, rest=(least - constant, greatest - constant)))
     return tuple(found)
 
 
-def _split(terms: Mapping[str, float], held: Mapping[str, float]) -> tuple[dict[str, float], float]:
+def _split(
+    terms: Mapping[str, float], fixed_at: Mapping[str, float]
+) -> tuple[dict[str, float], float]:
     """The terms of joints that move, and the sum of the others."""
-    moving = {name: factor for name, factor in terms.items() if name not in held}
-    return moving, sum(factor * held[name] for name, factor in terms.items() if name in held)
+    moving = {name: factor for name, factor in terms.items() if name not in fixed_at}
+    constant = sum(factor * fixed_at[name] for name, factor in terms.items() if name in fixed_at)
+    return moving, constant
 
 
 def expand_mimics(
@@ -504,19 +496,10 @@ def expand_mimics(
         elif mimic.joint in circular:
             report.problem(where, "mimics itself through other joints", "break the circle")
         elif mimic.master:
-            couplings.append(_mimic_coupling(mimic, report))
+            if mimic.multiplier == 0.0:
+                report.warn(where, "mimics with multiplier 0, which holds it at the offset")
+            couplings.append(mimic.coupling())
     return couplings
-
-
-def _mimic_coupling(mimic: Mimic, report: Report) -> Coupling:
-    terms = {mimic.joint: 1.0}
-    if mimic.multiplier == 0.0:
-        report.warn(
-            f"joint {brief(mimic.joint)}", "mimics with multiplier 0, which holds it at the offset"
-        )
-    else:
-        terms[mimic.master] = -mimic.multiplier
-    return Coupling(f"{mimic.joint}_mimic", terms, mimic.offset)
 
 
 def _circles(masters: Mapping[str, str]) -> set[str]:
@@ -543,8 +526,7 @@ def expand_path_couplings(
         ends = (coupling.predecessor, coupling.successor)
         unknown = [link for link in ends if link not in links]
         for link in filter(None, unknown):
-            remedy = report.suggest(link, links, "name an existing link")
-            report.problem(_where(coupling), f"unknown link {brief(link)}", remedy)
+            report.unknown(_where(coupling), "link", link, links)
         if not unknown:
             terms = _path_terms(coupling, tree, report)
             if terms:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.description.model import Joint, Vector3
+from rbda_ros.description.model import Joint, Vector3, vector3
 from rbda_ros.spatial import rpy_matrix
 
 ONE_DOF = ("revolute", "continuous", "prismatic", "helical")
@@ -84,8 +84,7 @@ class Tree:
             to_root = self.rotation(joint.parent) @ rpy_matrix(joint.origin.rpy)
             axis = self.rotation(link).T @ to_root @ joint.axis
         axis = np.where(np.abs(axis) < 1e-15, 0.0, axis)  # what rounding left of a zero
-        x, y, z = (float(component) for component in axis / np.linalg.norm(axis))
-        return (x, y, z)
+        return vector3(axis / np.linalg.norm(axis))
 
 
 def joints_by_name(joints: Iterable[Joint]) -> Mapping[str, Joint]:

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from lxml import etree
 
@@ -46,11 +46,19 @@ from rbda_ros.description.model import (
     Vector3,
 )
 from rbda_ros.description.orientation import to_rpy, turn_onto
-from rbda_ros.description.report import Report
-from rbda_ros.description.urdf import CUT_TYPES, MAX_LOOPS, X_AXIS, ZERO, bounded
+from rbda_ros.description.report import Report, brief
+from rbda_ros.description.urdf import (
+    MAX_LOOPS,
+    X_AXIS,
+    ZERO,
+    bounded,
+    cut_type,
+    pose_of,
+    read_end,
+)
 from rbda_ros.description.values import (
     Fields,
-    brief,
+    converted,
     to_bound,
     to_list,
     to_names,
@@ -86,8 +94,7 @@ def closing_frames(
         stated: constraints that the files state; frames that these name are theirs.
         report: takes a note of each loop that was found.
     """
-    cuts = [constraint for constraint in stated if isinstance(constraint, CutJoint)]
-    used = {end.link for cut in cuts for end in (cut.predecessor, cut.successor)}
+    used = {link for constraint in stated for link in constraint.links}
     named, found = set(links), []
     for link in links:
         match = _CLOSING.fullmatch(link)
@@ -153,11 +160,8 @@ def drake_frames(robot: etree._Element, report: Report) -> Callable[[str], Attac
     frames: dict[str, Attachment] = {}
     for element in robot.iterchildren("frame"):
         where = f"frame {brief(element.get('name', ''))}"
-        pose = Pose(
-            attribute(element, "xyz", to_vector, ZERO, where, report),
-            attribute(element, "rpy", to_vector, ZERO, where, report),
-        )
-        frames[element.get("name", "")] = Attachment(element.get("link", ""), pose)
+        place = Attachment(element.get("link", ""), pose_of(element, where, report))
+        frames[element.get("name", "")] = place
 
     def place_of(name: str) -> Attachment:
         place = frames.get(name, Attachment(name))
@@ -181,11 +185,8 @@ class _Fields:
         for element in self.xml.iterchildren():
             if local_name(element) == tag:
                 text = element.get("value") or element.get("name") or text_of(element) or ""
-                try:
-                    return convert(text)
-                except ValueError as error:
-                    self.report.problem(self.where, f"<drake:{tag}>: {error}", "correct it")
-                    return default
+                place = f"<drake:{tag}>"
+                return converted(text, convert, default, self.where, place, self.report)
         return default
 
     def end(self, body: str, point: str) -> Attachment:
@@ -258,21 +259,19 @@ def read_loop_elements(xml: etree._Element, report: Report) -> tuple[CutJoint, .
 
 def _cut(xml: etree._Element, report: Report) -> CutJoint:
     where = f"{xml.tag} {brief(xml.get('name', ''))}"
-    kind = xml.get("type", "").strip().lower()
-    kind = _OTHER_NAMES.get(kind, kind)
-    if kind not in CUT_TYPES:
-        report.problem(
-            where,
-            f"type {brief(kind)} is unknown ({line(xml)})",
-            f"use one of {', '.join(CUT_TYPES)}",
-        )
-        kind = "spherical"
+    named = xml.get("type", "").strip().lower()
+    kind = cut_type(_OTHER_NAMES.get(named, named), xml, where, report) or "spherical"
     ends = [*children(xml, "link1"), *children(xml, "link2")]
     if ends:
         predecessor, successor = _isaac_ends(ends, where, report)
     else:
-        predecessor = _end(xml, "parent", where, report)
-        successor = _end(xml, "child", where, report)
+        predecessor, successor = (
+            Attachment(
+                read_end(xml, tag, where, report),
+                pose_of(child(xml, f"{tag}_origin"), where, report),
+            )
+            for tag in ("parent", "child")
+        )
     axis = _axis(xml, "parent_axis", where, report) or _axis(xml, "axis", where, report) or X_AXIS
     other = _axis(xml, "child_axis", where, report)
     if other is not None and kind in _ABOUT_AN_AXIS:
@@ -281,7 +280,7 @@ def _cut(xml: etree._Element, report: Report) -> CutJoint:
         successor = Attachment(successor.link, Pose(successor.origin.xyz, to_rpy(R)))
     return CutJoint(
         name=required(xml, "name", where, report),
-        type=cast(CutType, kind),
+        type=kind,
         predecessor=predecessor,
         successor=successor,
         axis=axis,
@@ -296,25 +295,10 @@ def _isaac_ends(
         report.problem(where, f"joins {len(ends)} link(s)", "write <link1 .../> and <link2 .../>")
         return Attachment(""), Attachment("")
     first, second = (
-        Attachment(required(end, "link", where, report), _pose(end, where, report)) for end in ends
+        Attachment(required(end, "link", where, report), pose_of(end, where, report))
+        for end in ends
     )
     return first, second
-
-
-def _end(xml: etree._Element, tag: str, where: str, report: Report) -> Attachment:
-    end = child(xml, tag)
-    if end is None:
-        report.problem(where, f"has no <{tag}> ({line(xml)})", f"write <{tag} link='...'/>")
-        return Attachment("")
-    pose = _pose(child(xml, f"{tag}_origin"), where, report)
-    return Attachment(required(end, "link", where, report), pose)
-
-
-def _pose(xml: etree._Element | None, where: str, report: Report) -> Pose:
-    return Pose(
-        attribute(xml, "xyz", to_vector, ZERO, where, report),
-        attribute(xml, "rpy", to_vector, ZERO, where, report),
-    )
 
 
 def _axis(xml: etree._Element, tag: str, where: str, report: Report) -> Vector3 | None:

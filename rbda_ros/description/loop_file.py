@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, cast, get_args
 
 from rbda_ros.description.expression import parse
@@ -23,12 +23,11 @@ from rbda_ros.description.model import (
     Spring,
     Vector3,
 )
-from rbda_ros.description.report import Report
+from rbda_ros.description.report import Report, brief
 from rbda_ros.description.urdf import CUT_TYPES, X_AXIS, ZERO
 from rbda_ros.description.values import (
     SHORTEST_AXIS,
     Fields,
-    brief,
     to_list,
     to_mapping,
     to_name,
@@ -38,19 +37,6 @@ from rbda_ros.description.values import (
     to_vector,
 )
 
-KEYS = (
-    "root",
-    "independent_joints",
-    "actuated_joints",
-    "constraints",
-    "method",
-    "assembly",
-    "idle_freedoms",
-    "joints",
-    "rotors",
-    "springs",
-    "weights",
-)
 LARGEST_COUNT = 10_000
 LARGEST_GUESS = 8
 """Entries of a position that are read: one more than any joint has."""
@@ -102,17 +88,21 @@ class LoopFile:
     or joint of the tree to keep, of a file with several.
     """
 
-    constraints: tuple[Constraint, ...] = ()
-    method: Method | None = None
+    root: str | None = None
     independent_joints: tuple[str, ...] | None = None
     actuated_joints: tuple[str, ...] | None = None
+    constraints: tuple[Constraint, ...] = ()
+    method: Method | None = None
     assembly: Mapping[str, Guess] = field(default_factory=dict)
     idle_freedoms: Mapping[str, IdleChoice] = field(default_factory=dict)
     joints: Mapping[str, JointOverride] = field(default_factory=dict)
     rotors: tuple[RotorLine, ...] = ()
     springs: tuple[Spring, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
-    root: str | None = None
+
+
+KEYS = tuple(field.name for field in fields(LoopFile))
+"""Keys of a loop file."""
 
 
 def read_loop_file(value: object, report: Report) -> LoopFile:
@@ -190,7 +180,7 @@ _KEYS_OF_TYPE = {
     "fixed": {"position"},
 }
 """Keys of one type of joint; ``armature`` is for all."""
-_JOINT_KEYS = ("type", "pitch", "axis", "second_axis", "position", "suffixes", "armature")
+_JOINT_KEYS = tuple(field.name for field in fields(JointOverride))
 
 
 def _joints(fields: Fields) -> dict[str, JointOverride]:
@@ -258,7 +248,7 @@ def _rotors(fields: Fields) -> tuple[RotorLine, ...]:
             inertia=entry.require("inertia", to_number, 0.0),
             mass=entry.get("mass", to_number, 0.0),
             on_link=entry.get("on_link", to_name, None),
-            origin=Pose(entry.get("xyz", to_vector, ZERO), entry.get("rpy", to_vector, ZERO)),
+            origin=_pose(entry),
         )
         if rotor.ratio == 0.0:
             fields.report.problem(where, "ratio is zero", "give rotor turns per joint turn")
@@ -387,31 +377,15 @@ def read_constraint(value: object, number: int, report: Report) -> Constraint | 
     name = fields.get("name", to_name, default_name)
     method = fields.get("method", to_method, None)
     if kind == "coupling":
-        return _coupling(fields, name, method)
+        terms = fields.require("terms", to_terms, {})
+        return Coupling(name, terms, fields.get("offset", to_number, 0.0), method)
     if kind == "expression":
-        return _expression(fields, name, method)
-    return _cut_joint(fields, name, cast(CutType, kind), method)
-
-
-def _coupling(fields: Fields, name: str, method: Method | None) -> Coupling:
-    return Coupling(
-        name=name,
-        terms=fields.require("terms", to_terms, {}),
-        offset=fields.get("offset", to_number, 0.0),
-        method=method,
-    )
-
-
-def _expression(fields: Fields, name: str, method: Method | None) -> Expression | None:
-    equation = fields.require("equation", _to_text, "")
-    tree = fields.get("equation", lambda text: parse(_to_text(text)), None)
-    return None if tree is None else Expression(name, equation, tree, method)
-
-
-def _cut_joint(fields: Fields, name: str, kind: CutType, method: Method | None) -> CutJoint:
+        equation = fields.require("equation", _to_text, "")
+        tree = fields.get("equation", lambda text: parse(_to_text(text)), None)
+        return None if tree is None else Expression(name, equation, tree, method)
     return CutJoint(
         name=name,
-        type=kind,
+        type=cast(CutType, kind),
         predecessor=to_attachment(fields, "predecessor"),
         successor=to_attachment(fields, "successor"),
         axis=fields.get("axis", to_unit_vector, X_AXIS),
@@ -427,10 +401,11 @@ def to_attachment(fields: Fields, key: str) -> Attachment:
     if value is None:
         return Attachment("")
     end = Fields(value, f"{fields.where} {key}", ("link", "xyz", "rpy"), fields.report)
-    return Attachment(
-        link=end.require("link", to_name, ""),
-        origin=Pose(end.get("xyz", to_vector, ZERO), end.get("rpy", to_vector, ZERO)),
-    )
+    return Attachment(end.require("link", to_name, ""), _pose(end))
+
+
+def _pose(entry: Fields) -> Pose:
+    return Pose(entry.get("xyz", to_vector, ZERO), entry.get("rpy", to_vector, ZERO))
 
 
 def to_method(value: object) -> Method:

@@ -11,12 +11,11 @@ the joints, an actuator's force acts along it, and armature is the joint's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rbda_ros.description.expression import parse
 from rbda_ros.description.mjcf_compiler import Names
@@ -35,19 +34,15 @@ from rbda_ros.description.model import (
     Pose,
     Segment,
     Spring,
+    vector3,
 )
 from rbda_ros.description.orientation import about, from_quaternion, to_pose, to_rpy, turn_onto
 from rbda_ros.description.read_robot import ReadRobot
-from rbda_ros.description.report import Report
+from rbda_ros.description.report import Report, several
+from rbda_ros.spatial import Array
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
 _ENTRIES = {_FREE: 7, _BALL: 4}
-
-
-@dataclass(frozen=True, eq=False)
-class _Frame:
-    R: NDArray[np.float64]
-    p: NDArray[np.float64]
 
 
 def read_mjcf(model: Any, report: Report) -> ReadRobot:
@@ -153,37 +148,37 @@ def _add_body(
     """Add a body: its joints one after the other, and the rest of the way as a fixed joint."""
     name = names.body(body)
     parent = names.body(model.body_parentid[body])
-    frame = _Frame(from_quaternion(model.body_quat[body]), np.array(model.body_pos[body]))
+    R, p = from_quaternion(model.body_quat[body]), np.array(model.body_pos[body])
     first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
     for j in range(first, first + count):
         offset = np.array(model.jnt_pos[j]) if model.jnt_type[j] != _FREE else np.zeros(3)
         is_last = j == first + count - 1 and not np.any(offset)
         child = name if is_last else names.unique_link(f"{name}_{names.joint(j)}")
         drive = drives.get(("joint", j), _Drive())
-        joints.append(_joint(model, j, names, parent, child, frame, drive))
+        joints.append(_joint(model, j, names, parent, child, R, p, drive))
         if child != name:
             links.append(Link(child))
-        parent, frame = child, _Frame(np.eye(3), -offset)
+        parent, R, p = child, np.eye(3), -offset
     if parent != name:
         fixed = names.unique_joint(f"{name}_fixed")
-        joints.append(Joint(fixed, "fixed", parent, name, to_pose(frame.R, frame.p)))
+        joints.append(Joint(fixed, "fixed", parent, name, to_pose(R, p)))
     links.append(Link(name, _inertia(model, body), 1.0 - float(model.body_gravcomp[body])))
     if model.body_mocapid[body] >= 0:
         report.warn(f"body {name!r}", "is moved by motion capture; it is fixed here")
 
 
 def _joint(
-    model: Any, j: int, names: Names, parent: str, child: str, frame: _Frame, drive: _Drive
+    model: Any, j: int, names: Names, parent: str, child: str, R: Array, p: Array, drive: _Drive
 ) -> Joint:
+    """A joint whose link is at R, p in the parent at the pose that the file draws."""
     kind, dof = int(model.jnt_type[j]), int(model.jnt_dofadr[j])
     axis = np.array(model.jnt_axis[j])
     ref = float(model.qpos0[model.jnt_qposadr[j]]) if kind in (_SLIDE, _HINGE) else 0.0
-    R, p = frame.R, frame.p + frame.R @ model.jnt_pos[j]
+    p = p + R @ model.jnt_pos[j]
     if kind == _HINGE:
         R = R @ about(axis, -ref)
     elif kind == _SLIDE:
         p = p - ref * (R @ axis)
-    x, y, z = (float(component) for component in axis)
     limits = _limits(model, j, drive)
     types: dict[int, JointType] = {
         _FREE: "floating",
@@ -197,7 +192,7 @@ def _joint(
         parent=parent,
         child=child,
         origin=Pose() if kind == _FREE else to_pose(R, p),
-        axis=(x, y, z) if kind in (_SLIDE, _HINGE) else (1.0, 0.0, 0.0),
+        axis=vector3(axis) if kind in (_SLIDE, _HINGE) else (1.0, 0.0, 0.0),
         limits=limits,
         damping=_first(model.dof_damping[dof]) + drive.damping if kind != _FREE else 0.0,
         friction=float(model.dof_frictionloss[dof]) if kind != _FREE else 0.0,
@@ -220,9 +215,8 @@ def _inertia(model: Any, body: int) -> Inertia | None:
     mass, moments = float(model.body_mass[body]), model.body_inertia[body]
     if mass == 0.0 and not np.any(moments):
         return None
-    x, y, z = (float(component) for component in model.body_ipos[body])
-    origin = Pose((x, y, z), to_rpy(from_quaternion(model.body_iquat[body])))
-    ixx, iyy, izz = (float(moment) for moment in moments)
+    origin = to_pose(from_quaternion(model.body_iquat[body]), model.body_ipos[body])
+    ixx, iyy, izz = vector3(moments)
     return Inertia(mass, origin, ixx=ixx, iyy=iyy, izz=izz)
 
 
@@ -243,7 +237,7 @@ def _motors(
     motors: dict[int, str] = {}
     for (target, number), drive in drives.items():
         if target == "joint" and model.jnt_type[number] != _FREE:
-            motors[drive.actuators[0]] = names.joint(number)
+            motors |= dict.fromkeys(drive.actuators, names.joint(number))
     for t in range(model.ntendon):
         drive = drives.get(("tendon", t), _Drive())
         armature = float(model.tendon_armature[t]) + drive.armature
@@ -266,17 +260,15 @@ def _motors(
                 + coefficient**2 * (_first(model.tendon_damping[t]) + drive.damping),
                 limits=limits,
             )
-            if drive.actuators:
-                motors[drive.actuators[0]] = name
+            motors |= dict.fromkeys(drive.actuators, name)
         elif drive.actuators or armature:
             joint = _tendon_joint(model, t, names, joints[by_name[next(iter(terms))]], drive)
             links.append(Link(joint.child))
             joints.append(replace(joint, armature=armature))
             of_joints = {name: -coefficient for name, coefficient in terms.items()}
             constraints.append(Coupling(f"{joint.name}_length", {joint.name: 1.0} | of_joints))
-            if drive.actuators:
-                motors[drive.actuators[0]] = joint.name
-    _warn_of_actuators(model, names, drives, report)
+            motors |= dict.fromkeys(drive.actuators, joint.name)
+    _warn_of_actuators(model, names, drives, motors, report)
     ordered = dict.fromkeys(motors[a] for a in sorted(motors))
     return tuple(ordered) or None
 
@@ -300,28 +292,24 @@ def _tendon_joint(model: Any, t: int, names: Names, first: Joint, drive: _Drive)
     )
 
 
-def _warn_of_actuators(model: Any, names: Names, drives: _Drives, report: Report) -> None:
+_LEFT_OUT = {
+    "joint": "act on a free joint, and are left out",
+    "tendon": "pull spatial tendons, and are left out: give their efforts on the joints",
+    None: "act on sites or bodies, and are left out",
+}
+
+
+def _warn_of_actuators(
+    model: Any, names: Names, drives: _Drives, motors: Collection[int], report: Report
+) -> None:
     """Name those that are no motors of joints; however many there are, once for each reason."""
-    driving = {
-        a
-        for (target, number), drive in drives.items()
-        for a in drive.actuators
-        if (target == "joint" and model.jnt_type[number] != _FREE)
-        or (target == "tendon" and names.fixed_tendon(number))
-    }
-    free = [a for (target, n), d in drives.items() if target == "joint" for a in d.actuators]
+    targets = {a: target for (target, _), drive in drives.items() for a in drive.actuators}
     reasons: dict[str, list[str]] = {}
     for a in range(len(model.actuator_trntype)):
-        if a in driving:
-            continue
-        reason = "act on sites or bodies, and are left out"
-        if a in free:
-            reason = "act on a free joint, and are left out"
-        elif any(a in d.actuators for (target, _), d in drives.items() if target == "tendon"):
-            reason = "pull spatial tendons, and are left out: give their efforts on the joints"
-        reasons.setdefault(reason, []).append(names.actuator(a))
+        if a not in motors:
+            reasons.setdefault(_LEFT_OUT[targets.get(a)], []).append(names.actuator(a))
     for reason, left_out in reasons.items():
-        report.warn(f"{len(left_out)} actuator(s)", f"{_some(left_out)} {reason}")
+        report.warn(f"{len(left_out)} actuator(s)", f"{several(left_out)} {reason}")
 
 
 def _assembly(model: Any, names: Names) -> dict[str, Guess]:
@@ -342,7 +330,7 @@ def _assembly(model: Any, names: Names) -> dict[str, Guess]:
     return {names.joint(j): _position(model, j, best) for j in range(model.njnt)}
 
 
-def _position(model: Any, j: int, qpos: NDArray[np.float64]) -> Guess:
+def _position(model: Any, j: int, qpos: Array) -> Guess:
     """Where a pose has a joint; MuJoCo's quaternions begin with w, ours end with it."""
     kind, first = int(model.jnt_type[j]), int(model.jnt_qposadr[j])
     if kind in (_SLIDE, _HINGE):
@@ -354,11 +342,6 @@ def _position(model: Any, j: int, qpos: NDArray[np.float64]) -> Guess:
 def _first(value: Any) -> float:
     """The linear coefficient: some versions of MuJoCo have a polynomial's after it."""
     return float(np.ravel(value)[0])
-
-
-def _some(left_out: Sequence[str]) -> str:
-    shown, more = left_out[:5], len(left_out) - 5
-    return ", ".join(map(repr, shown)) + (f" and {more} more" if more > 0 else "")
 
 
 def _springs(model: Any, names: Names, report: Report) -> tuple[Spring, ...]:
@@ -451,7 +434,7 @@ def _warn_of_tendon_limits(model: Any, names: Names, drives: _Drives, report: Re
             f" that is a gear with play, write 'constraints: [{gear}]' into the loop file",
         )
     if ropes:
-        report.warn(f"{len(ropes)} tendon(s)", f"{_some(ropes)}: limits of lengths are left out")
+        report.warn(f"{len(ropes)} tendon(s)", f"{several(ropes)}: limits of lengths are left out")
 
 
 _DISABLED = {
@@ -561,7 +544,7 @@ def _hinge(cuts: list[CutJoint]) -> CutJoint | None:
     lengths = [float(np.linalg.norm(line)) for line in lines]
     if min(lengths) < SHORTEST_HINGE or abs(lengths[0] - lengths[1]) > SAME_LENGTH:
         return None
-    axis, other_axis = (_vector(line / size) for line, size in zip(lines, lengths, strict=True))
+    axis, other_axis = (vector3(line / size) for line, size in zip(lines, lengths, strict=True))
     origin = Pose(first.successor.origin.xyz, to_rpy(turn_onto(axis, other_axis)))
     return CutJoint(
         f"{first.name}_{second.name}",
@@ -632,7 +615,7 @@ def straight_lines(
         site = int(model.wrap_objid[w])
         if before is not None:
             ends = [
-                Attachment(names.body(model.site_bodyid[i]), Pose(_vector(model.site_pos[i])))
+                Attachment(names.body(model.site_bodyid[i]), Pose(vector3(model.site_pos[i])))
                 for i in (before, site)
             ]
             if ends[0].link == ends[1].link:
@@ -665,8 +648,3 @@ def _polynomial(
 
 def _sum(terms: dict[str, float]) -> str:
     return "(" + " + ".join(f"({value!r})*`{name}`" for name, value in terms.items()) + ")"
-
-
-def _vector(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    x, y, z = (float(value) for value in values)
-    return (x, y, z)

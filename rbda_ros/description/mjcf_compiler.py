@@ -10,6 +10,7 @@ from typing import Any
 
 from rbda_ros.description.report import Report
 from rbda_ros.description.source import is_text
+from rbda_ros.description.values import unused
 
 _TETRAHEDRON = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 """Vertices of a mesh in the place of one that is not wanted."""
@@ -226,7 +227,6 @@ def _unique(given: list[str], kind: str) -> list[str]:
 
 
 def _add(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
+    name = unused(name, taken)
     taken.add(name)
     return name

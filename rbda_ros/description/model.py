@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
-from rbda_ros.description.expression import Node
+import numpy as np
+from numpy.typing import NDArray
+
+from rbda_ros.description import expression
 
 JointType = Literal[
     "revolute",
@@ -31,8 +34,16 @@ CutType = Literal[
     "perpendicular",
 ]
 Vector3 = tuple[float, float, float]
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+"""Fields of `Inertia`, and attributes or elements of files: the upper triangle, row by row."""
 Guess = float | tuple[float, ...]
 """A position: one number; planar x y yaw; spherical qx qy qz qw; floating x y z and these four."""
+
+
+def vector3(values: Iterable[float]) -> Vector3:
+    """Three numbers of any kind as floats of Python."""
+    x, y, z = (float(value) for value in values)
+    return (x, y, z)
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,12 @@ class Inertia:
     iyy: float = 0.0
     iyz: float = 0.0
     izz: float = 0.0
+
+    @property
+    def tensor(self) -> NDArray[np.float64]:
+        """(3, 3) rotational inertia in the axes of ``origin``."""
+        xy, xz, yz = self.ixy, self.ixz, self.iyz
+        return np.array([[self.ixx, xy, xz], [xy, self.iyy, yz], [xz, yz, self.izz]])
 
 
 @dataclass(frozen=True)
@@ -126,10 +143,18 @@ proximal algorithm), or whichever takes fewer instructions. Everything else embe
 class Coupling:
     """A gear, belt or differential: sum of coefficient * joint position = offset."""
 
+    type: ClassVar = "coupling"
+    links: ClassVar[tuple[str, ...]] = ()
+
     name: str
     terms: Mapping[str, float]
     offset: float = 0.0
     method: Method | None = None
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints that it couples."""
+        return tuple(self.terms)
 
 
 @dataclass(frozen=True)
@@ -152,6 +177,8 @@ class CutJoint:
     takes it from the assembly position.
     """
 
+    joints: ClassVar[tuple[str, ...]] = ()
+
     name: str
     type: CutType
     predecessor: Attachment
@@ -161,18 +188,32 @@ class CutJoint:
     length: float | None = None
     method: Method | None = None
 
+    @property
+    def links(self) -> tuple[str, str]:
+        """Names of the links that it joins."""
+        return self.predecessor.link, self.successor.link
+
 
 @dataclass(frozen=True)
 class Expression:
     """Any other holonomic constraint: an expression in joint names that stays zero."""
 
+    type: ClassVar = "expression"
+    links: ClassVar[tuple[str, ...]] = ()
+
     name: str
     equation: str
-    tree: Node
+    tree: expression.Node
     method: Method | None = None
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints in the equation, each once."""
+        return expression.names(self.tree)
 
 
 Constraint = Coupling | CutJoint | Expression
+"""Each has a name, its type as in the loop file, and the joints or the links that it ties."""
 
 
 @dataclass(frozen=True)
@@ -213,16 +254,17 @@ class Spring:
     joint: str | None = None
     reference: tuple[float, ...] = ()
 
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Names of the links at the ends of its segments, each once."""
+        ends = (
+            end for segment in self.segments for end in (segment.predecessor, segment.successor)
+        )
+        return tuple(dict.fromkeys(end.link for end in ends))
+
 
 IdleChoice = Literal["frozen", "free"]
 """Whether a link that spins about itself is held, or free with its own inertia."""
-
-
-def constraint_type(constraint: Constraint) -> str:
-    """Name of a constraint's type in the loop file."""
-    if isinstance(constraint, CutJoint):
-        return constraint.type
-    return "coupling" if isinstance(constraint, Coupling) else "expression"
 
 
 @dataclass(frozen=True)

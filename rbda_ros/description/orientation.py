@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rbda_ros.description.model import Pose, Vector3
+from rbda_ros.description.model import Pose, Vector3, vector3
 from rbda_ros.spatial import cross_matrix
 
 
@@ -23,8 +23,7 @@ def to_rpy(R: NDArray[np.float64]) -> Vector3:
 
 def to_pose(R: NDArray[np.float64], p: NDArray[np.float64]) -> Pose:
     """The frame with axes R (3, 3) and origin p (3,) [m]."""
-    x, y, z = (float(component) for component in p)
-    return Pose((x, y, z), to_rpy(R))
+    return Pose(vector3(p), to_rpy(R))
 
 
 def about(axis: ArrayLike, angle: float) -> NDArray[np.float64]:

@@ -10,22 +10,18 @@ from dataclasses import dataclass, field, replace
 
 from lxml import etree
 
-from rbda_ros.description import expression
 from rbda_ros.description.link_tree import Tree
 from rbda_ros.description.loop_file import JointOverride
 from rbda_ros.description.model import (
     Constraint,
-    Coupling,
-    CutJoint,
     Guess,
     Joint,
     Link,
     Pose,
     Spring,
 )
-from rbda_ros.description.report import Report
+from rbda_ros.description.report import Report, brief
 from rbda_ros.description.urdf import Mimic, PathCoupling
-from rbda_ros.description.values import brief
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +72,7 @@ def choose_tree(robot: ReadRobot, root: str, report: Report) -> ReadRobot:
     moved = {joint.name: joint.child for joint in robot.joints}
     link = links.get(root, moved.get(root))
     if not link or link not in links:
-        remedy = report.suggest(root, links, "name a link or joint of the tree to keep")
-        report.problem("root", f"unknown link {brief(root)}", remedy)
+        report.unknown("root", "link", root, links, "name a link or joint of the tree to keep")
         return robot
     branches = _tied_branches(robot, {**moved, **links})
     chosen = branches[link]
@@ -98,8 +93,8 @@ def choose_tree(robot: ReadRobot, root: str, report: Report) -> ReadRobot:
         robot,
         links=tuple(each for each in robot.links if each.name in kept),
         joints=tuple(joint for joint in robot.joints if joint.child in kept),
-        constraints=tuple(c for c in robot.constraints if kept.issuperset(_named(c))),
-        springs=tuple(spring for spring in robot.springs if kept.issuperset(_held(spring))),
+        constraints=tuple(c for c in robot.constraints if kept.issuperset((*c.joints, *c.links))),
+        springs=tuple(spring for spring in robot.springs if kept.issuperset(_ends(spring))),
         mimics=tuple(mimic for mimic in robot.mimics if mimic.joint in kept),
         path_couplings=tuple(c for c in robot.path_couplings if c.predecessor in kept),
         retyped={name: each for name, each in robot.retyped.items() if name in kept},
@@ -124,7 +119,7 @@ def _tied_branches(robot: ReadRobot, link_of: dict[str, str]) -> dict[str, str]:
             name = stands_for[name]
         return name
 
-    groups = [_named(constraint) for constraint in robot.constraints]
+    groups = [(*constraint.joints, *constraint.links) for constraint in robot.constraints]
     groups += [(mimic.joint, mimic.master) for mimic in robot.mimics]
     groups += [(coupling.predecessor, coupling.successor) for coupling in robot.path_couplings]
     for names in groups:
@@ -136,16 +131,6 @@ def _tied_branches(robot: ReadRobot, link_of: dict[str, str]) -> dict[str, str]:
     return {link: representative(name) for link, name in branch.items()}
 
 
-def _held(spring: Spring) -> tuple[str, ...]:
+def _ends(spring: Spring) -> tuple[str, ...]:
     """Links or joints that a spring is on."""
-    ends = [end.link for s in spring.segments for end in (s.predecessor, s.successor)]
-    return (*spring.terms, *ends, *(filter(None, [spring.joint])))
-
-
-def _named(constraint: Constraint) -> tuple[str, ...]:
-    """Links or joints that a constraint ties together."""
-    if isinstance(constraint, CutJoint):
-        return constraint.predecessor.link, constraint.successor.link
-    if isinstance(constraint, Coupling):
-        return tuple(constraint.terms)
-    return expression.names(constraint.tree)
+    return (*spring.terms, *spring.links, *filter(None, [spring.joint]))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+import reprlib
+from collections.abc import Collection, Sequence
 from itertools import islice
 
 from rbda_ros.errors import DescriptionError, Problem
@@ -12,6 +13,19 @@ from rbda_ros.errors import DescriptionError, Problem
 _MAX_SUGGESTIONS = 50
 _MAX_CANDIDATES = 1000
 _LONGEST_NAME = 100
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 120
+
+
+def brief(value: object) -> str:
+    """Return a short form of any value, for messages; names in quotes."""
+    return _short.repr(value)
+
+
+def several(names: Sequence[str], most: int = 5) -> str:
+    """Return the first of some names in quotes, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(map(brief, names[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 class Report:
@@ -35,6 +49,26 @@ class Report:
     def warn(self, element: str, text: str) -> None:
         """Note something that is odd but usable."""
         self._warnings[_printable(f"{element}: {text}")] = None
+
+    def unknown(
+        self,
+        element: str,
+        kind: str,
+        name: str,
+        known: Collection[str],
+        otherwise: str | None = None,
+    ) -> None:
+        """Note a name that nothing has, with the most similar known one as the remedy.
+
+        Args:
+            element: where the name stands.
+            kind: of what it names: "link", "joint" or "frame".
+            name: that is unknown.
+            known: names of that kind.
+            otherwise: the remedy where no known name is similar.
+        """
+        remedy = self.suggest(name, known, otherwise or f"name an existing {kind}")
+        self.problem(element, f"unknown {kind} {brief(name)}", remedy)
 
     def suggest(self, name: str, known: Collection[str], otherwise: str) -> str:
         """Return a remedy for an unknown name: the most similar known one, if there is any."""

@@ -18,14 +18,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations_with_replacement
 
 from lxml import etree
 
 from rbda_ros.description.link_tree import ONE_DOF, Tree
 from rbda_ros.description.model import Coupling, Inertia, Joint, Link, Pose, Vector3
-from rbda_ros.description.report import Report
-from rbda_ros.description.values import brief, to_number
-from rbda_ros.description.xml_text import child, children, line, required, text_of
+from rbda_ros.description.report import Report, brief
+from rbda_ros.description.values import converted, to_number
+from rbda_ros.description.xml_text import child, children, line, local_name, required, text_of
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,7 @@ def _resolves(
     usable = True
     for name in rotor.ratios:
         if name not in joints:
-            remedy = report.suggest(name, joints, "name an existing joint")
-            report.problem(where, f"unknown joint {brief(name)}", remedy)
+            report.unknown(where, "joint", name, joints)
             usable = False
         elif joints[name].type not in ONE_DOF:
             report.problem(
@@ -96,8 +96,7 @@ def _resolves(
             )
             usable = False
     if rotor.on_link is not None and rotor.on_link not in links:
-        remedy = report.suggest(rotor.on_link, links, "name an existing link")
-        report.problem(where, f"unknown link {brief(rotor.on_link)}", remedy)
+        report.unknown(where, "link", rotor.on_link, links)
         usable = False
     return usable
 
@@ -121,17 +120,8 @@ def _build(rotor: Rotor, driven: Joint, tree: Tree) -> RotorParts:
 
 def _spin_inertia(rotor: Rotor, axis: Vector3) -> Inertia:
     """``I a a'``: only the spin counts; what does not spin belongs to the link it sits on."""
-    x, y, z = axis
-    spin = rotor.inertia
-    return Inertia(
-        mass=rotor.mass,
-        ixx=spin * x * x,
-        ixy=spin * x * y,
-        ixz=spin * x * z,
-        iyy=spin * y * y,
-        iyz=spin * y * z,
-        izz=spin * z * z,
-    )
+    pairs = combinations_with_replacement(axis, 2)  # in the order of MOMENTS
+    return Inertia(rotor.mass, Pose(), *(rotor.inertia * a * b for a, b in pairs))
 
 
 INERTIA_NAMES = ("rotor_inertia", "rotorInertia", "motorInertia")
@@ -307,9 +297,7 @@ def _kind(xml: etree._Element) -> str:
 def _find(xml: etree._Element, names: tuple[str, ...]) -> etree._Element | None:
     """Find the first child that is, or as <param> is called, one of the names."""
     for element in xml.iterchildren():
-        if not isinstance(element.tag, str):
-            continue
-        tag = etree.QName(element).localname
+        tag = local_name(element)
         if tag in names or (tag == "param" and element.get("name") in names):
             return element
     return None
@@ -322,11 +310,7 @@ def _value(
     if element is None:
         return default
     text = element.get("value") or text_of(element) or ""
-    try:
-        return to_number(text)
-    except ValueError as error:
-        report.problem(where, f"<{element.tag}> ({line(element)}): {error}", "correct it")
-        return default
+    return converted(text, to_number, default, where, f"<{element.tag}> ({line(element)})", report)
 
 
 def _where(xml: etree._Element) -> str:

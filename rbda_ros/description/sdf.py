@@ -21,6 +21,7 @@ from lxml import etree
 from rbda_ros.description.link_tree import Tree
 from rbda_ros.description.loop_conventions import read_drake_constraints
 from rbda_ros.description.model import (
+    MOMENTS,
     Attachment,
     Constraint,
     Coupling,
@@ -34,9 +35,10 @@ from rbda_ros.description.model import (
     Pose,
     Spring,
     Vector3,
+    vector3,
 )
 from rbda_ros.description.read_robot import ReadRobot
-from rbda_ros.description.report import Report
+from rbda_ros.description.report import Report, brief
 from rbda_ros.description.sdf_frames import (
     MODEL,
     WORLD,
@@ -48,10 +50,11 @@ from rbda_ros.description.sdf_frames import (
 )
 from rbda_ros.description.sdf_shapes import inertia_of_shapes
 from rbda_ros.description.urdf import X_AXIS, Mimic, bounded, read_mimic
-from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector, to_vector
+from rbda_ros.description.values import converted, to_bound, to_number, to_unit_vector, to_vector
 from rbda_ros.description.xml_text import (
     child,
     children,
+    flag,
     inner,
     line,
     local_name,
@@ -152,14 +155,11 @@ class JointReader:
         self.parent, self.child = self._end("parent"), self._end("child")
 
     def read(self, backwards: bool | None) -> None:
-        """Add the joint to the parts: to the tree or as a cut; a gear is left to `read_gears`.
+        """Add the joint to the parts: to the tree or as a cut. Gears are read by `read_gear`.
 
         Args:
             backwards: whether the tree follows the joint from child to parent; None for a cut.
         """
-        parent, moved = self.parent, self.child
-        if self.kind == "gearbox":
-            return
         if self.kind not in (*_TREE_TYPES, *TWO_AXES):
             known = (*_TREE_TYPES, *TWO_AXES, "gearbox")
             self.report.problem(
@@ -168,9 +168,9 @@ class JointReader:
                 f"use one of {', '.join(known)}",
             )
         elif backwards is not None:
-            self._add_to_tree(parent, moved, backwards)
+            self._add_to_tree(backwards)
         else:
-            self._add_cut(parent, moved)
+            self._add_cut()
 
     def _end(self, tag: str) -> str:
         name = text_of(child(self.xml, tag))
@@ -184,8 +184,9 @@ class JointReader:
         own = self.frames.placement(self.name, self.where)
         return relative(self.frames.placement(link, self.where), own)
 
-    def _add_to_tree(self, parent: str, moved: str, backwards: bool) -> None:
+    def _add_to_tree(self, backwards: bool) -> None:
         """Backwards, the axes are reversed, so that positions mean what the file says."""
+        parent, moved = self.parent, self.child
         halves = [(f"{self.name}_1", "axis"), (f"{self.name}_2", "axis2")]
         if backwards:
             parent, moved = moved, parent
@@ -261,32 +262,29 @@ class JointReader:
         named = (element for element in self.xml.iterchildren() if local_name(element) == tag)
         return next((element for element in named if element.tag != tag), None)
 
+    def _drake_number(self, tag: str, default: float) -> float:
+        element = self._drake(tag)
+        if element is None:
+            return default
+        text, place = text_of(element) or "", f"<drake:{tag}>"
+        return converted(text, to_number, default, self.where, place, self.report)
+
     def _armature(self) -> float:
         """Inertia of Drake's rotor, reflected through its gear: ``ratio^2 inertia``."""
-        ratio, inertia = 1.0, 0.0
-        for tag in ("gear_ratio", "rotor_inertia"):
-            element = self._drake(tag)
-            try:
-                value = 0.0 if element is None else to_number(text_of(element) or "")
-            except ValueError as error:
-                self.report.problem(self.where, f"<drake:{tag}>: {error}", "correct it")
-                continue
-            if element is not None and tag == "gear_ratio":
-                ratio = value
-            elif element is not None:
-                inertia = value
+        ratio = self._drake_number("gear_ratio", 1.0)
+        inertia = self._drake_number("rotor_inertia", 0.0)
         if inertia < 0.0:
             self.report.problem(self.where, "its rotor inertia is negative", "give it in kg m^2")
         return ratio**2 * max(inertia, 0.0)
 
-    def _add_cut(self, parent: str, moved: str) -> None:
+    def _add_cut(self) -> None:
         """A joint whose child has a joint already closes a loop."""
         kind = _CUT_TYPES.get(self.kind)
         if kind is None:
             self.report.problem(
                 self.where,
                 f"closes a loop, which a {self.kind} joint cannot",
-                f"let another joint of the loop be the last for {brief(moved)}, or use one of"
+                f"let another joint of the loop be the last for {brief(self.child)}, or use one of"
                 f" {', '.join(_CUT_TYPES)}",
             )
             return
@@ -299,8 +297,8 @@ class JointReader:
             CutJoint(
                 self.name,
                 kind,
-                Attachment(parent, self._origin(parent)),
-                Attachment(moved, self._origin(moved)),
+                Attachment(self.parent, self._origin(self.parent)),
+                Attachment(self.child, self._origin(self.child)),
                 axis=X_AXIS if kind in ("fixed", "spherical") else self._axis("axis"),
                 second_axis=self._axis("axis2") if kind == "universal" else None,
             )
@@ -317,12 +315,11 @@ class JointReader:
             return X_AXIS
         vector = inner(axis, "xyz", to_unit_vector, X_AXIS, self.where, self.report)
         old = text_of(child(axis, "use_parent_model_frame"))
-        in_model = self.axes_in_model if old is None else old.lower() in ("true", "1")
+        in_model = self.axes_in_model if old is None else flag(old)
         seen_from = xyz.get("expressed_in") or (MODEL if in_model else self.name)
         to_model = self.frames.placement(seen_from, self.where)[:3, :3]
         own = self.frames.placement(self.name, self.where)[:3, :3]
-        x, y, z = (float(component) for component in own.T @ to_model @ vector)
-        return (x, y, z)
+        return vector3(own.T @ to_model @ vector)
 
     def _limits(self, axis: etree._Element | None) -> Limits:
         limit = None if axis is None else child(axis, "limit")
@@ -579,18 +576,14 @@ def _link(xml: etree._Element, frames: Frames, report: Report) -> Link:
     where = f"link {brief(xml.get('name', ''))}"
     name = required(xml, "name", where, report)
     inertial = child(xml, "inertial")
-    has_weight = (text_of(child(xml, "gravity")) or "true").lower() not in ("false", "0")
-    if (text_of(child(xml, "kinematic")) or "false").lower() in ("true", "1"):
+    has_weight = flag(text_of(child(xml, "gravity")), default=True)
+    if flag(text_of(child(xml, "kinematic"))):
         report.warn(where, "<kinematic> is true, so that no force moves it; forces do here")
     if inertial is None:
         report.warn(where, "has no <inertial>; SDF gives it 1 kg and 1 kg m^2 about every axis")
-    elif inertial.get("auto", "false").strip().lower() in ("true", "1"):
+    elif flag(inertial.get("auto")):
         return Link(name, inertia_of_shapes(xml, frames, where, report), float(has_weight))
     tensor = None if inertial is None else child(inertial, "inertia")
-
-    def moment(tag: str) -> float:
-        return inner(tensor, tag, to_number, float(tag in ("ixx", "iyy", "izz")), where, report)
-
     pose = None if inertial is None else child(inertial, "pose")
     if pose is not None and pose.get("relative_to"):
         report.warn(where, "the pose of <inertial> is taken as relative to the link")
@@ -599,12 +592,10 @@ def _link(xml: etree._Element, frames: Frames, report: Report) -> Link:
         Inertia(
             mass=inner(inertial, "mass", to_number, 1.0, where, report),
             origin=relative(np.eye(4), read_pose(pose, report)),
-            ixx=moment("ixx"),
-            ixy=moment("ixy"),
-            ixz=moment("ixz"),
-            iyy=moment("iyy"),
-            iyz=moment("iyz"),
-            izz=moment("izz"),
+            **{
+                tag: inner(tensor, tag, to_number, float(tag[1] == tag[2]), where, report)
+                for tag in MOMENTS
+            },
         ),
         weight=float(has_weight),
     )

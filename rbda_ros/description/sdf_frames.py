@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from rbda_ros.description.model import Pose
 from rbda_ros.description.orientation import from_quaternion, to_pose
-from rbda_ros.description.report import Report
-from rbda_ros.description.values import SHORTEST_AXIS, brief, to_number
-from rbda_ros.description.xml_text import child, children, line, required, text_of
+from rbda_ros.description.report import Report, brief
+from rbda_ros.description.values import SHORTEST_AXIS, to_number
+from rbda_ros.description.xml_text import child, children, flag, line, required, text_of
 from rbda_ros.spatial import rpy_matrix
 
 MODEL, WORLD = "__model__", "world"
@@ -111,8 +111,7 @@ class Frames:
                 where, f"the pose of {brief(name)} is relative to itself", "break the circle"
             )
         else:
-            remedy = self._report.suggest(name, self._own, "name a link, joint or frame")
-            self._report.problem(where, f"unknown frame {brief(name)}", remedy)
+            self._report.unknown(where, "frame", name, self._own, "name a link, joint or frame")
 
 
 def read_pose(xml: etree._Element | None, report: Report) -> Placement:
@@ -133,7 +132,7 @@ def read_pose(xml: etree._Element | None, report: Report) -> Placement:
         if quaternion:
             placed[:3, :3] = _from_quaternion(values[3:])
         else:
-            degrees = xml.get("degrees", "false").strip().lower() in ("true", "1")
+            degrees = flag(xml.get("degrees"))
             roll, pitch, yaw = (math.radians(a) if degrees else a for a in values[3:])
             placed[:3, :3] = rpy_matrix((roll, pitch, yaw))
     except ValueError as error:
@@ -224,7 +223,7 @@ def _scope(element: etree._Element, name: str) -> None:
             xml.text = outside(xml.text or "")
         if xml.tag == "mimic" and xml.get("joint"):
             xml.set("joint", outside(xml.get("joint", "")))
-        if (text_of(child(xml, "use_parent_model_frame")) or "").lower() in ("true", "1"):
+        if flag(text_of(child(xml, "use_parent_model_frame"))):
             for xyz in children(xml, "xyz"):
                 xyz.set("expressed_in", MODEL)
         for attribute in _NAMES_IN_ATTRIBUTES:

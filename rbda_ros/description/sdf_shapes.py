@@ -12,10 +12,10 @@ from collections.abc import Callable
 import numpy as np
 from lxml import etree
 
-from rbda_ros.description.model import Inertia, Pose
-from rbda_ros.description.report import Report
+from rbda_ros.description.model import Inertia, Pose, vector3
+from rbda_ros.description.report import Report, brief
 from rbda_ros.description.sdf_frames import Frames, inverse, read_pose
-from rbda_ros.description.values import brief, to_number, to_vector
+from rbda_ros.description.values import to_number, to_vector
 from rbda_ros.description.xml_text import child, children, inner, line
 from rbda_ros.spatial import Array
 
@@ -93,17 +93,7 @@ def inertia_of_shapes(link: etree._Element, frames: Frames, where: str, report: 
     centre = moment / mass
     stated = inner(inertial, "mass", to_number, mass, where, report)
     tensor = stated / mass * (second - mass * _about(centre))
-    x, y, z = centre.tolist()
-    return Inertia(
-        mass=stated,
-        origin=Pose((x, y, z)),
-        ixx=float(tensor[0, 0]),
-        ixy=float(tensor[0, 1]),
-        ixz=float(tensor[0, 2]),
-        iyy=float(tensor[1, 1]),
-        iyz=float(tensor[1, 2]),
-        izz=float(tensor[2, 2]),
-    )
+    return Inertia(stated, Pose(vector3(centre)), *tensor[np.triu_indices(3)].tolist())
 
 
 def _about(p: Array) -> Array:

@@ -16,6 +16,9 @@ from pathlib import Path
 from statistics import median_low
 from typing import TYPE_CHECKING
 
+from lxml import etree
+
+from rbda_ros.description import xml_text, yaml_text
 from rbda_ros.description.report import Report
 
 if TYPE_CHECKING:
@@ -40,7 +43,6 @@ LARGEST_LOOK = 2_000_000
 
 def urdf_text(
     source: str | os.PathLike[str],
-    largest: int,
     report: Report,
     xacro_arguments: Mapping[str, str] | None = None,
 ) -> str | None:
@@ -48,7 +50,6 @@ def urdf_text(
 
     Args:
         source: a path, or the text.
-        largest: bytes of a file that are read.
         report: takes the problem.
         xacro_arguments: for the <xacro:arg> elements of a file, which is expanded.
     """
@@ -65,10 +66,20 @@ def urdf_text(
     if isinstance(source, str) and "\n" in source.strip():
         report.problem("URDF", "is neither XML text nor a path", "give a path or text in <robot>")
         return None
-    read = read_text(source, "URDF", largest, report)
+    read = read_text(source, "URDF", xml_text.LARGEST_TEXT, report)
     return (
         read if read is None or not _is_xacro(read) else _expanded(source, xacro_arguments, report)
     )
+
+
+def read_xml(
+    source: str | os.PathLike[str],
+    report: Report,
+    xacro_arguments: Mapping[str, str] | None = None,
+) -> tuple[str, etree._Element | None]:
+    """Text as of `urdf_text`, and its root element; "" and None after noting why there is none."""
+    text = urdf_text(source, report, xacro_arguments)
+    return text or "", None if text is None else xml_text.parse_xml(text, report)
 
 
 def is_text(source: str | os.PathLike[str]) -> bool:
@@ -153,11 +164,11 @@ def _packages_beside(path: Path) -> Iterator[None]:
                 os.environ["AMENT_PREFIX_PATH"] = before
 
 
-def loop_text(source: str | os.PathLike[str], largest: int, report: Report) -> str | None:
+def loop_text(source: str | os.PathLike[str], report: Report) -> str | None:
     """Return the YAML text that ``source`` is or names; None after noting why it cannot be read."""
     if isinstance(source, str) and is_yaml_text(source):
         return source
-    return read_text(source, "loop file", largest, report)
+    return read_text(source, "loop file", yaml_text.LARGEST_TEXT, report)
 
 
 def is_yaml_text(source: str) -> bool:
@@ -217,7 +228,7 @@ def _decode(data: bytes, what: str, report: Report) -> str | None:
 _NAME = r"[\w./-]+"
 
 
-def loops_without_prefix(loops: str, description: str, prefix: str, largest: int) -> str:
+def loops_without_prefix(loops: str, description: str, prefix: str) -> str:
     """The text of a loop file whose names have a prefix that those of the description lack.
 
     Names of the description stay as they are, also those that begin with the prefix.
@@ -226,14 +237,13 @@ def loops_without_prefix(loops: str, description: str, prefix: str, largest: int
         loops: a path, or YAML text.
         description: XML text of the robot.
         prefix: what joint names in messages begin with, e.g. "left_"; empty for nothing.
-        largest: bytes of a file that are read.
 
     Returns:
         Text without the prefix; ``loops`` where there is nothing to take off or to read.
     """
     if not prefix or not loops.strip():
         return loops
-    text = loop_text(loops, largest, Report())
+    text = loop_text(loops, Report())
     if text is None:
         return loops  # whoever reads it says why
     known = set(re.findall(r"""\bname\s*=\s*["']([^"']*)["']""", description))

@@ -14,7 +14,9 @@ from typing import cast, get_args
 from lxml import etree
 
 from rbda_ros.description.model import (
+    MOMENTS,
     Attachment,
+    Coupling,
     CutJoint,
     CutType,
     Inertia,
@@ -25,12 +27,13 @@ from rbda_ros.description.model import (
     Pose,
     Vector3,
 )
-from rbda_ros.description.report import Report
-from rbda_ros.description.values import brief, to_bound, to_number, to_unit_vector, to_vector
+from rbda_ros.description.report import Report, brief, several
+from rbda_ros.description.values import to_bound, to_number, to_unit_vector, to_vector
 from rbda_ros.description.xml_text import (
     attribute,
     child,
     children,
+    flag,
     line,
     local_name,
     required,
@@ -51,6 +54,13 @@ class Mimic:
     multiplier: float = 1.0
     offset: float = 0.0
 
+    def coupling(self) -> Coupling:
+        """``joint - multiplier * master = offset``."""
+        terms = {self.joint: 1.0}
+        if self.multiplier:
+            terms[self.master] = -self.multiplier
+        return Coupling(f"{self.joint}_mimic", terms, self.offset)
+
 
 def read_name(xml: etree._Element, report: Report) -> str:
     """Read the robot's name; a default with a warning where there is none."""
@@ -66,8 +76,7 @@ def read_links(xml: etree._Element, report: Report) -> tuple[Link, ...]:
     off = _weightless(xml)
     if weightless := [link.name for link in links if link.name in off]:
         report.warn(
-            f"link '{weightless[0]}'"
-            + (f" and {len(weightless) - 1} more" if weightless[1:] else ""),
+            f"link {several(weightless, 1)}",
             "<gazebo> switches gravity off, for its simulation; here the weight stays; "
             f"'weights: {{{weightless[0]}: 0.0}}' in the loop file takes it off",
         )
@@ -78,31 +87,21 @@ def _weightless(xml: etree._Element) -> set[str]:
     """Links whose gravity <gazebo> switches off."""
     found = set()
     for gazebo in children(xml, "gazebo"):
-        off = (text_of(child(gazebo, "turnGravityOff")) or "").lower() in ("true", "1")
-        on = (text_of(child(gazebo, "gravity")) or "true").lower() not in ("false", "0")
-        if off or not on:
+        has_gravity = flag(text_of(child(gazebo, "gravity")), default=True)
+        if flag(text_of(child(gazebo, "turnGravityOff"))) or not has_gravity:
             found.add(gazebo.get("reference", ""))
     return found
 
 
 def read_joints(xml: etree._Element, report: Report) -> tuple[Joint, ...]:
-    """Read all joints, in the order of the file; what is unreadable is noted, and is ''."""
-    joints = [_joint(element, report) for element in bounded(xml, "joint", report)]
-    return (*joints, *(joint for joint, _ in _drake_joints(xml, report)))
+    """Read all <joint>s, in the order of the file; what is unreadable is noted, and is ''."""
+    return tuple(_joint(element, report) for element in bounded(xml, "joint", report))
 
 
-def read_drake_types(xml: etree._Element, report: Report) -> dict[str, tuple[str, float]]:
-    """Types and pitches [m/rad] of <drake:joint> elements, which URDF has none for, by joint."""
-    silent = Report()  # `read_joints` notes what is wrong
-    return {
-        joint.name: found
-        for joint, found in _drake_joints(xml, silent)
-        if found[0] in ("spherical", "universal", "helical")
-    }
-
-
-def _drake_joints(xml: etree._Element, report: Report) -> Iterator[tuple[Joint, tuple[str, float]]]:
-    """Joints that Drake adds to URDF, as joints of URDF, each with its true type and pitch."""
+def read_drake_joints(
+    xml: etree._Element, report: Report
+) -> Iterator[tuple[Joint, tuple[str, float]]]:
+    """Joints that Drake adds to URDF, as joints of URDF, each with its type and pitch [m/rad]."""
     types = {"ball": "spherical", "universal": "universal", "screw": "helical", "planar": "planar"}
     for element in xml.iterchildren():
         if local_name(element) != "joint" or element.tag == "joint":
@@ -156,10 +155,14 @@ def read_mimic(xml: etree._Element, joint: str, where: str, report: Report) -> M
 
 def read_pose(xml: etree._Element, where: str, report: Report) -> Pose:
     """Read the <origin> inside an element; the identity where there is none."""
-    origin = child(xml, "origin")
+    return pose_of(child(xml, "origin"), where, report)
+
+
+def pose_of(xml: etree._Element | None, where: str, report: Report) -> Pose:
+    """Read the attributes xyz and rpy of an element; the identity where there is none."""
     return Pose(
-        xyz=attribute(origin, "xyz", to_vector, ZERO, where, report),
-        rpy=attribute(origin, "rpy", to_vector, ZERO, where, report),
+        xyz=attribute(xml, "xyz", to_vector, ZERO, where, report),
+        rpy=attribute(xml, "rpy", to_vector, ZERO, where, report),
     )
 
 
@@ -193,19 +196,10 @@ def _inertia(xml: etree._Element, where: str, report: Report) -> Inertia:
     tensor = child(xml, "inertia")
     if tensor is None:
         report.warn(where, "<inertial> has no <inertia>; it is taken as a point mass")
-
-    def moment(name: str) -> float:
-        return attribute(tensor, name, to_number, 0.0, where, report)
-
     return Inertia(
         mass=attribute(mass, "value", to_number, 0.0, where, report),
         origin=read_pose(xml, where, report),
-        ixx=moment("ixx"),
-        ixy=moment("ixy"),
-        ixz=moment("ixz"),
-        iyy=moment("iyy"),
-        iyz=moment("iyz"),
-        izz=moment("izz"),
+        **{name: attribute(tensor, name, to_number, 0.0, where, report) for name in MOMENTS},
     )
 
 
@@ -217,8 +211,8 @@ def _joint(xml: etree._Element, report: Report) -> Joint:
     return Joint(
         name=required(xml, "name", where, report),
         type=kind,
-        parent=_end(xml, "parent", where, report),
-        child=_end(xml, "child", where, report),
+        parent=read_end(xml, "parent", where, report),
+        child=read_end(xml, "child", where, report),
         origin=read_pose(xml, where, report),
         axis=read_axis(xml, where, report) if has_axis else X_AXIS,
         limits=_limits(child(xml, "limit"), kind, where, report),
@@ -240,7 +234,8 @@ def _joint_type(xml: etree._Element, where: str, report: Report) -> JointType:
     return "revolute"  # so that what names this joint is still checked
 
 
-def _end(xml: etree._Element, tag: str, where: str, report: Report) -> str:
+def read_end(xml: etree._Element, tag: str, where: str, report: Report) -> str:
+    """Read the link that a <parent> or <child> inside an element names; '' if there is none."""
     end = child(xml, tag)
     if end is None:
         report.problem(where, f"has no <{tag}> ({line(xml)})", f"write <{tag} link='...'/>")
@@ -306,20 +301,23 @@ def read_path_couplings(xml: etree._Element, report: Report) -> tuple[PathCoupli
 
 def _loop(xml: etree._Element, report: Report) -> CutJoint:
     where = f"loop {brief(xml.get('name', ''))}"
-    kind = xml.get("type", "").strip()
-    if kind not in CUT_TYPES:
-        report.problem(
-            where,
-            f"type {brief(kind)} is unknown ({line(xml)})",
-            f"use one of {', '.join(CUT_TYPES)}",
-        )
+    kind = cut_type(xml.get("type", "").strip(), xml, where, report)
     return CutJoint(
         name=required(xml, "name", where, report),
-        type=cast(CutType, kind if kind in CUT_TYPES else "revolute"),
+        type=kind or "revolute",
         predecessor=_attachment(xml, "predecessor", where, report),
         successor=_attachment(xml, "successor", where, report),
         axis=read_axis(xml, where, report),
     )
+
+
+def cut_type(kind: str, xml: etree._Element, where: str, report: Report) -> CutType | None:
+    """The type of a cut; None after noting that it is unknown."""
+    if kind in CUT_TYPES:
+        return cast(CutType, kind)
+    remedy = f"use one of {', '.join(CUT_TYPES)}"
+    report.problem(where, f"type {brief(kind)} is unknown ({line(xml)})", remedy)
+    return None
 
 
 def _path_coupling(xml: etree._Element, report: Report) -> PathCoupling:

@@ -32,11 +32,11 @@ from rbda_ros.description.model import (
 )
 from rbda_ros.description.orientation import from_quaternion, to_pose
 from rbda_ros.description.read_robot import ReadRobot
-from rbda_ros.description.report import Report
+from rbda_ros.description.report import Report, brief
 from rbda_ros.description.sdf import grow_tree
 from rbda_ros.description.sdf_frames import WORLD, Placement, inverse, relative
 from rbda_ros.description.urdf import Mimic
-from rbda_ros.description.values import LARGEST, SHORTEST_AXIS, brief
+from rbda_ros.description.values import LARGEST, SHORTEST_AXIS, unused
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 _AXES: dict[str, Vector3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
@@ -147,7 +147,8 @@ class _Reader:
         pose = Pose()
         if roots and not on_world:
             pose = relative(np.eye(4), self.placed[roots[0]])
-        driven = [joint.name for joint in included if self._drive(joint) is not None]
+        names = {joint.name for joint in joints}
+        driven = (joint.name for joint in included if self._drive(joint) is not None)
         self._warn_of_the_rest()
         return ReadRobot(
             name=self.name,
@@ -155,7 +156,7 @@ class _Reader:
             joints=tuple(joints),
             constraints=tuple(cuts),
             mimics=tuple(self._mimics(included)),
-            actuated_joints=tuple(name for name in driven if name in _names_of(joints)) or None,
+            actuated_joints=tuple(name for name in driven if name in names) or None,
             assembly=assembly,
             root_pose=pose,
         )
@@ -355,11 +356,8 @@ class _Reader:
                 "exclude it from the articulation",
             )
             return
-        order = (1, 0) if backwards else (0, 1)
-        (parent, child), (outer, inner) = (
-            (joint.ends[order[0]], joint.ends[order[1]]),
-            (joint.frames[order[0]], joint.frames[order[1]]),
-        )
+        parent, child = reversed(joint.ends) if backwards else joint.ends
+        outer, inner = reversed(joint.frames) if backwards else joint.frames
         x, y, z = joint.axis
         axis = (-x, -y, -z) if backwards else joint.axis
         limits = self._limits(joint)
@@ -520,15 +518,9 @@ def _names(bodies: Mapping[Any, Any]) -> dict[Any, str]:
         parent = path.GetParentPath()
         while name in taken and str(parent) != "/":
             name, parent = f"{parent.name}_{name}", parent.GetParentPath()
-        while name in taken:
-            name += "_"
-        names[path] = name
-        taken.add(name)
+        names[path] = unused(name, taken)
+        taken.add(names[path])
     return names
-
-
-def _names_of(joints: list[Joint]) -> set[str]:
-    return {joint.name for joint in joints}
 
 
 def _value(prim: Any, name: str, default: Any) -> Any:

@@ -9,20 +9,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rbda_ros.description import expression
 from rbda_ros.description.link_tree import ONE_DOF
 from rbda_ros.description.model import (
     Constraint,
-    Coupling,
-    CutJoint,
     Guess,
-    Inertia,
     Joint,
     Link,
     Spring,
 )
-from rbda_ros.description.report import Report
-from rbda_ros.description.values import SHORTEST_AXIS, brief
+from rbda_ros.description.report import Report, brief
+from rbda_ros.description.values import SHORTEST_AXIS
 
 
 def check_unique(kind: str, names: Iterable[str], report: Report) -> None:
@@ -39,8 +35,7 @@ def check_tree(links: Sequence[Link], joints: Sequence[Joint], report: Report) -
     for joint in joints:
         for end in (joint.parent, joint.child):
             if end and end not in names:
-                remedy = report.suggest(end, names, "add that link")
-                report.problem(f"joint {brief(joint.name)}", f"unknown link {brief(end)}", remedy)
+                report.unknown(f"joint {brief(joint.name)}", "link", end, names, "add that link")
             whole = whole and end in names
         if joint.parent and joint.parent == joint.child:
             report.problem(
@@ -115,16 +110,14 @@ def check_constraints(
     known = set(links)
     for constraint in constraints:
         where = f"constraint {brief(constraint.name)}"
-        if isinstance(constraint, CutJoint):
-            _check_cut(constraint, known, where, report)
-            continue
-        if isinstance(constraint, Coupling):
-            names = tuple(constraint.terms)
-        else:
-            names = expression.names(constraint.tree)
-            if not names:
-                report.problem(where, "names no joint", "write an equation in joint names")
-        for name in names:
+        _check_links(constraint.links, known, where, report)
+        if constraint.links and constraint.links[0] == constraint.links[1] in known:
+            report.problem(
+                where, "joins a link to itself", "name two links that move to each other"
+            )
+        if constraint.type == "expression" and not constraint.joints:
+            report.problem(where, "names no joint", "write an equation in joint names")
+        for name in constraint.joints:
             check_single_position(name, joints, where, report)
 
 
@@ -140,11 +133,7 @@ def check_springs(
         where = f"spring {brief(spring.name)}"
         for name in spring.terms:
             check_single_position(name, joints, where, report)
-        ends = [end for s in spring.segments for end in (s.predecessor, s.successor)]
-        for link in dict.fromkeys(end.link for end in ends):
-            if link and link not in links:
-                remedy = report.suggest(link, links, "name an existing link")
-                report.problem(where, f"unknown link {brief(link)}", remedy)
+        _check_links(spring.links, links, where, report)
         if spring.joint is not None:
             _check_reference(spring, joints, where, report)
 
@@ -156,8 +145,7 @@ def _check_reference(
     assert spring.joint is not None
     joint = joints.get(spring.joint)
     if joint is None:
-        remedy = report.suggest(spring.joint, joints, "name an existing joint")
-        report.problem(where, f"unknown joint {brief(spring.joint)}", remedy)
+        report.unknown(where, "joint", spring.joint, joints)
     elif len(spring.reference) != {"spherical": 4, "floating": 7}.get(joint.type):
         report.problem(
             where,
@@ -167,14 +155,10 @@ def _check_reference(
         )
 
 
-def _check_cut(cut: CutJoint, links: Collection[str], where: str, report: Report) -> None:
-    ends = [end.link for end in (cut.predecessor, cut.successor)]
+def _check_links(ends: Iterable[str], links: Collection[str], where: str, report: Report) -> None:
     for link in ends:
         if link and link not in links:
-            remedy = report.suggest(link, links, "name an existing link")
-            report.problem(where, f"unknown link {brief(link)}", remedy)
-    if ends[0] == ends[1] in links:
-        report.problem(where, "joins a link to itself", "name two links that move to each other")
+            report.unknown(where, "link", link, links)
 
 
 def check_single_position(
@@ -184,8 +168,7 @@ def check_single_position(
     joint = joints.get(name)
     if joint is None:
         otherwise = "name an existing joint (a name that is no identifier, in backquotes)"
-        remedy = report.suggest(name, joints, otherwise)
-        report.problem(where, f"unknown joint {brief(name)}", remedy)
+        report.unknown(where, "joint", name, joints, otherwise)
     elif joint.type not in ONE_DOF:
         report.problem(
             where,
@@ -225,8 +208,7 @@ def check_joint_list(
         if count > 1:
             report.problem(key, f"lists {brief(name)} {count} times", "list it once")
         if name not in joints:
-            remedy = report.suggest(name, joints, "name an existing joint")
-            report.problem(key, f"unknown joint {brief(name)}", remedy)
+            report.unknown(key, "joint", name, joints)
         elif joints[name].type == "fixed":
             report.problem(key, f"joint {brief(name)} is fixed", "list joints that move")
 
@@ -246,8 +228,7 @@ def check_inertias(links: Iterable[Link], report: Report) -> None:
     given = [(link, link.inertia) for link in links if link.inertia is not None]
     if not given:
         return
-    tensors = np.array([_tensor(inertia) for _, inertia in given])
-    moments = np.linalg.eigvalsh(tensors)
+    moments = np.linalg.eigvalsh(np.array([inertia.tensor for _, inertia in given]))
     for (link, inertia), principal in zip(given, moments, strict=True):
         where = f"link {brief(link.name)}"
         if inertia.mass < 0.0:
@@ -271,14 +252,6 @@ def moments_fault(moments: NDArray[np.floating]) -> str | None:
             f" ({small:.2g} + {middle:.2g} < {large:.2g} kg m^2): no body has it"
         )
     return None
-
-
-def _tensor(inertia: Inertia) -> list[list[float]]:
-    return [
-        [inertia.ixx, inertia.ixy, inertia.ixz],
-        [inertia.ixy, inertia.iyy, inertia.iyz],
-        [inertia.ixz, inertia.iyz, inertia.izz],
-    ]
 
 
 def warn_of_massless_leaves(

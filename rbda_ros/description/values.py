@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Real
 from typing import TypeVar
 
 import numpy as np
 
-from rbda_ros.description.model import Vector3
-from rbda_ros.description.report import Report
+from rbda_ros.description.model import Vector3, vector3
+from rbda_ros.description.report import Report, brief
 
 # Beyond this the squares and cubes that dynamics forms leave the range of a double.
 LARGEST = 1e50
 # A direction shorter than this is taken as no direction at all.
 SHORTEST_AXIS = 1e-9
-
-
-_short = reprlib.Repr()
-_short.maxstring = _short.maxother = 120
-
-
-def brief(value: object) -> str:
-    """Return a short form of any value, for messages; names in quotes."""
-    return _short.repr(value)
 
 
 def to_number(value: object, *, allow_infinite: bool = False) -> float:
@@ -60,8 +50,7 @@ def to_vector(value: object) -> Vector3:
     parts = value.split() if isinstance(value, str) else value
     if not isinstance(parts, Sequence) or len(parts) != 3:
         raise ValueError(f"{brief(value)} is not three numbers")
-    x, y, z = (to_number(part) for part in parts)
-    return (x, y, z)
+    return vector3(to_number(part) for part in parts)
 
 
 def to_unit_vector(value: object) -> Vector3:
@@ -70,12 +59,32 @@ def to_unit_vector(value: object) -> Vector3:
     length = math.hypot(*vector)
     if length < SHORTEST_AXIS:
         raise ValueError("has zero length")
-    x, y, z = (component / length for component in vector)
-    return (x, y, z)
+    return vector3(component / length for component in vector)
 
 
+S = TypeVar("S")
 T = TypeVar("T")
 D = TypeVar("D")
+
+
+def converted(
+    value: S, convert: Callable[[S], T], default: D, where: str, place: str, report: Report
+) -> T | D:
+    """Convert a value; return the default after noting why it cannot be converted.
+
+    Args:
+        value: a text, or an entry of a mapping.
+        convert: raises ValueError with a reason.
+        default: where it does.
+        where: what the user calls the element that has the value, for messages.
+        place: what the value is of that element.
+        report: takes the problem.
+    """
+    try:
+        return convert(value)
+    except ValueError as error:
+        report.problem(where, f"{place}: {error}", "correct it")
+        return default
 
 
 class Fields:
@@ -102,11 +111,7 @@ class Fields:
         """Convert a value; return the default where it is absent, or after noting what is wrong."""
         if key not in self._values:
             return default
-        try:
-            return convert(self._values[key])
-        except ValueError as error:
-            self.report.problem(self.where, f"{key}: {error}", "correct it")
-            return default
+        return converted(self._values[key], convert, default, self.where, key, self.report)
 
     def require(self, key: str, convert: Callable[[object], T], default: D) -> T | D:
         """Like get, but notes where it is absent."""
@@ -122,6 +127,13 @@ def to_name(value: object) -> str:
     if not value.strip():
         raise ValueError("a name is empty")
     return value
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """The name, with underscores after it until nothing has it."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def to_names(value: object) -> tuple[str, ...]:

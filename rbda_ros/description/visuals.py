@@ -18,8 +18,18 @@ from rbda_ros.description.xml_text import child, children, text_of
 _SHAPES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length")}
 
 
-def sdf_visuals(root: etree._Element) -> dict[str, list[etree._Element]]:
-    """Elements by link: meshes by reference, and simple shapes; others are left out."""
+def drawn_elements(root: etree._Element) -> dict[str, list[etree._Element]]:
+    """<visual> and <collision> elements of each link of a URDF or SDF, as URDF writes them."""
+    if root.tag == "sdf":
+        return _sdf_elements(root)
+    return {
+        link.get("name", ""): [*children(link, "visual"), *children(link, "collision")]
+        for link in children(root, "link")
+    }
+
+
+def _sdf_elements(root: etree._Element) -> dict[str, list[etree._Element]]:
+    """Meshes by reference, and simple shapes; others are left out."""
     drawn: dict[str, list[etree._Element]] = {}
     models = [*children(root, "model")]
     models += [model for world in children(root, "world") for model in children(world, "model")]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
 from lxml import etree
 
 from rbda_ros.description.model import (
+    MOMENTS,
     Attachment,
     Constraint,
     Coupling,
@@ -20,6 +21,7 @@ from rbda_ros.description.model import (
     RobotDescription,
     Spring,
 )
+from rbda_ros.description.values import unused
 
 UNBOUNDED = 1e9
 """Number written for an effort or velocity without bound: URDF wants a number there."""
@@ -57,23 +59,14 @@ def _place_root(root: etree._Element, description: RobotDescription) -> None:
     _joint(root, fixed)
 
 
-def unused(name: str, taken: Collection[str]) -> str:
-    """The name, with underscores after it until nothing has it."""
-    while name in taken:
-        name += "_"
-    return name
-
-
 def _link(root: etree._Element, link: Link) -> etree._Element:
     element = etree.SubElement(root, "link", name=link.name)
     if link.inertia is not None:
         inertial = etree.SubElement(element, "inertial")
         add_origin(inertial, link.inertia.origin)
         etree.SubElement(inertial, "mass", value=repr(link.inertia.mass))
-        moments = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-        etree.SubElement(
-            inertial, "inertia", {name: repr(getattr(link.inertia, name)) for name in moments}
-        )
+        moments = {name: repr(getattr(link.inertia, name)) for name in MOMENTS}
+        etree.SubElement(inertial, "inertia", moments)
     return element
 
 
@@ -172,12 +165,11 @@ def _spring(spring: Spring) -> dict[str, Any]:
 
 
 def _constraint(constraint: Constraint) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": constraint.name}
+    entry: dict[str, Any] = {"name": constraint.name, "type": constraint.type}
     if isinstance(constraint, Coupling):
-        entry |= {"type": "coupling", "terms": dict(constraint.terms), "offset": constraint.offset}
+        entry |= {"terms": dict(constraint.terms), "offset": constraint.offset}
     elif isinstance(constraint, CutJoint):
         entry |= {
-            "type": constraint.type,
             "predecessor": _attachment(constraint.predecessor),
             "successor": _attachment(constraint.successor),
             "axis": list(constraint.axis),
@@ -190,7 +182,7 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
         if constraint.length is not None and constraint.type == "distance":
             entry["length"] = constraint.length
     else:
-        entry |= {"type": "expression", "equation": constraint.equation}
+        entry["equation"] = constraint.equation
     if constraint.method is not None:
         entry["method"] = constraint.method
     return entry

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from lxml import etree
 
 from rbda_ros.description.report import Report
+from rbda_ros.description.values import converted
 
 LARGEST_TEXT = 16 * 1024 * 1024
 MAX_ELEMENTS = 200_000
@@ -114,6 +115,12 @@ def text_of(element: etree._Element | None) -> str | None:
     return text.strip() or None if text else None
 
 
+def flag(text: str | None, default: bool = False) -> bool:
+    """Whether a text is true or 1; the default where it is neither that nor false or 0."""
+    said = (text or "").strip().lower()
+    return said in ("true", "1") or (default and said not in ("false", "0"))
+
+
 def attribute(
     element: etree._Element | None,
     name: str,
@@ -122,31 +129,12 @@ def attribute(
     where: str,
     report: Report,
 ) -> T:
-    """Convert one attribute; return the default where it is absent, or noted as wrong.
-
-    Args:
-        element: may be None, which reads as an element without attributes.
-        name: of the attribute.
-        convert: raises ValueError with a reason.
-        default: where there is no such element or attribute.
-        where: what the user calls the element, for messages.
-        report: takes the problem.
-    """
+    """As `converted`, for an attribute; the default also where the element lacks it, or is None."""
     text = None if element is None else element.get(name)
     if element is None or text is None:
         return default
     place = f"{name} of <{element.tag}> ({line(element)})"
-    return _converted(text, convert, default, where, place, report)
-
-
-def _converted(
-    text: str, convert: Callable[[str], T], default: T, where: str, place: str, report: Report
-) -> T:
-    try:
-        return convert(text)
-    except ValueError as error:
-        report.problem(where, f"{place}: {error}", "correct it")
-        return default
+    return converted(text, convert, default, where, place, report)
 
 
 def inner(
@@ -157,12 +145,12 @@ def inner(
     where: str,
     report: Report,
 ) -> T:
-    """As `attribute`, for the text inside the first child of that tag."""
+    """As `converted`, for the text inside the first child of that tag; the default without any."""
     found = None if element is None else child(element, tag)
     text = text_of(found)
     if found is None or text is None:
         return default
-    return _converted(text, convert, default, where, f"<{tag}> ({line(found)})", report)
+    return converted(text, convert, default, where, f"<{tag}> ({line(found)})", report)
 
 
 def required(element: etree._Element, name: str, where: str, report: Report) -> str:

@@ -178,10 +178,8 @@ class Inertias:
         for link in description.links:
             if (given := link.inertia) is not None:
                 origin = frame_of(given.origin)
-                xy, xz, yz = given.ixy, given.ixz, given.iyz
-                I_com = np.array([[given.ixx, xy, xz], [xy, given.iyy, yz], [xz, yz, given.izz]])
                 R = origin.R
-                self.of[link.name] = LinkInertia(given.mass, origin.p, R @ I_com @ R.T)
+                self.of[link.name] = LinkInertia(given.mass, origin.p, R @ given.tensor @ R.T)
         for payload in payloads:
             self._add_payload(payload)
         for name in self.of:

@@ -37,7 +37,6 @@ from rbda_ros.description.model import (
     Limits,
     Pose,
     Spring,
-    constraint_type,
 )
 from rbda_ros.description.writers import numbers
 from rbda_ros.errors import DescriptionError, Problem
@@ -281,7 +280,7 @@ class LoopWriter:
         self._elements.problems.append(
             Problem(
                 f"constraint {constraint.name!r}",
-                f"MuJoCo has no equality for this {constraint_type(constraint)}: it {reason}",
+                f"MuJoCo has no equality for this {constraint.type}: it {reason}",
                 "write it as a coupling, a cut joint, or a joint on a polynomial of another one",
             )
         )
@@ -471,7 +470,7 @@ class _Writer:
         loops = LoopWriter(
             elements, self._tree, self._inertias, robot.neutral(), self._drawn_position()
         )
-        frozen = {idle.lock.name for idle in robot.tree.idle_freedoms}
+        frozen = {lock.name for lock in robot.tree.idle_locks}
         for constraint in self._description.constraints:
             if constraint.name not in frozen:
                 loops.write(constraint)

@@ -13,19 +13,16 @@ import casadi as ca
 import numpy as np
 
 from rbda_ros.cluster_tree.closing.assembly import Assembly
-from rbda_ros.cluster_tree.closing.idle import IdleFreedom
 from rbda_ros.cluster_tree.closing.independent import singular_values, unit_rows
 from rbda_ros.cluster_tree.closing.tolerances import CLOSED, RANK_TOLERANCE
 from rbda_ros.cluster_tree.clustering import ClusterAssembly
-from rbda_ros.cluster_tree.loops import Loop
+from rbda_ros.cluster_tree.loops import FUNCTIONS, Loop
 from rbda_ros.description.model import Attachment, CutJoint, Pose
 from rbda_ros.kernels import disk_cache
 from rbda_ros.kernels.fingerprint import fingerprint, versions
 
 FEWEST = 4
 """Clusters with constraints from which storing pays: fewer are assembled in 50 ms."""
-FUNCTIONS = ("phi", "K", "k", "alignment", "whole")
-"""Fields of a loop that are functions."""
 
 
 def stored_assemblies(members: ClusterAssembly) -> list[Assembly | None]:
@@ -56,7 +53,7 @@ def _packed(assemblies: list[Assembly | None]) -> disk_cache.Stored:
             "constant": assembly.loop.constant,
             "independent": assembly.independent,
             "warnings": assembly.warnings,
-            "idle": [asdict(freedom) for freedom in assembly.idle],
+            "idle": [asdict(lock) for lock in assembly.idle],
         }
         for assembly in tied
     ]
@@ -76,9 +73,9 @@ def _unpacked(
             found.append(None)
             continue
         fact, home = next(stored)
-        idle = tuple(_idle(freedom) for freedom in fact["idle"])
+        idle = tuple(_lock(fields) for fields in fact["idle"])
         loop = Loop(
-            constraints=(*constraints, *(freedom.lock for freedom in idle)),
+            constraints=(*constraints, *idle),
             bodies=members.bodies(k),
             row_constraint=tuple(fact["rows"]),
             constant=fact["constant"],
@@ -97,16 +94,16 @@ def _unpacked(
     return found
 
 
-def _idle(fact: dict[str, Any]) -> IdleFreedom:
-    """An idle freedom, from its fields."""
-    lock = dict(fact["lock"])
+def _lock(fields: dict[str, Any]) -> CutJoint:
+    """A cut that freezes an idle freedom, from its fields."""
+    lock = dict(fields)
     for side in ("predecessor", "successor"):
         origin = lock[side]["origin"]
         pose = Pose(tuple(origin["xyz"]), tuple(origin["rpy"]))
         lock[side] = Attachment(lock[side]["link"], pose)
     for axis in ("axis", "second_axis"):
         lock[axis] = tuple(lock[axis])
-    return IdleFreedom(fact["link"], CutJoint(**lock))
+    return CutJoint(**lock)
 
 
 def _holds(assembly: Assembly) -> bool:

@@ -16,17 +16,20 @@ from rbda_ros.cluster_tree.closing.independent import determining_in_cluster
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.tree import build_cluster_tree
 from rbda_ros.control import native
-from rbda_ros.description import expression
-from rbda_ros.description.model import Constraint, Coupling, CutJoint, Joint, Spring
-from rbda_ros.description.orientation import about, to_pose
+from rbda_ros.description.combine import (
+    LOCKABLE,
+    origin_at,
+    springs_without_fixed_joints,
+    without_fixed_joints,
+)
+from rbda_ros.description.model import Constraint, Expression, Joint
+from rbda_ros.description.report import Report
 from rbda_ros.errors import InputError, listed
 from rbda_ros.recordings.bags import JOINT_STATE, open_bag
 from rbda_ros.robot import Robot
-from rbda_ros.spatial import rpy_matrix
 
 LOOKED_AT = 5000
 """Joint states of a recording whose names are read: drivers of several parts take turns."""
-HELD_TYPES = ("revolute", "continuous", "prismatic")
 
 
 def recorded_joints(bag: Path, topic: str, prefix: str = "") -> frozenset[str]:
@@ -117,9 +120,7 @@ def with_held(robot: Robot, held: Mapping[str, float]) -> Robot:
         _fixed(joint, held[joint.name]) if joint.name in held else joint
         for joint in described.joints
     )
-    constraints = tuple(
-        kept for c in described.constraints if (kept := _remaining(c, held)) is not None
-    )
+    moved = [constraint for constraint in described.constraints if _moves(constraint, held)]
 
     def moving(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if names is None else tuple(name for name in names if name not in held)
@@ -128,13 +129,11 @@ def with_held(robot: Robot, held: Mapping[str, float]) -> Robot:
     description = replace(
         described,
         joints=joints,
-        constraints=constraints,
+        constraints=tuple(without_fixed_joints(moved, held, Report())),
         independent_joints=moving(described.independent_joints) or None,
         actuated_joints=moving(described.actuated_joints),
         assembly=assembly,
-        springs=tuple(
-            left for spring in described.springs if (left := _stretched(spring, held)) is not None
-        ),
+        springs=springs_without_fixed_joints(described.springs, held),
         warnings=(),
     )
     x, y, z = robot.gravity.tolist()
@@ -142,43 +141,21 @@ def with_held(robot: Robot, held: Mapping[str, float]) -> Robot:
 
 
 def _fixed(joint: Joint, position: float) -> Joint:
-    if joint.type not in HELD_TYPES:
+    if joint.type not in LOCKABLE:
         raise InputError(f"hold: {joint.name} is a {joint.type} joint; record it")
-    R, p = rpy_matrix(joint.origin.rpy), np.array(joint.origin.xyz)
-    axis = np.array(joint.axis)
-    if joint.type == "prismatic":
-        origin = to_pose(R, p + position * (R @ axis))
-    else:
-        origin = to_pose(R @ about(joint.axis, position), p)
+    origin = origin_at(joint, position)
     return replace(joint, type="fixed", origin=origin, armature=0.0, independent=None)
 
 
-def _stretched(spring: Spring, held: Mapping[str, float]) -> Spring | None:
-    """The rest of a spring; None where all of its joints are held."""
-    if not held.keys() & set(spring.terms):
-        return spring
-    terms = {name: c for name, c in spring.terms.items() if name not in held}
-    by = sum(c * held[name] for name, c in spring.terms.items() if name in held)
-    rest = (spring.rest[0] - by, spring.rest[1] - by)
-    return replace(spring, terms=terms, rest=rest) if terms else None
-
-
-def _remaining(constraint: Constraint, held: Mapping[str, float]) -> Constraint | None:
-    """The rest of a constraint; None where all of its joints are held."""
-    if isinstance(constraint, CutJoint):
-        return constraint
-    if isinstance(constraint, Coupling):
-        terms = {name: c for name, c in constraint.terms.items() if name not in held}
-        offset = constraint.offset - sum(
-            c * held[name] for name, c in constraint.terms.items() if name in held
-        )
-        return replace(constraint, terms=terms, offset=offset) if terms else None
-    names = expression.names(constraint.tree)
-    if set(names) <= set(held):
-        return None
-    if set(names) & set(held):
+def _moves(constraint: Constraint, held: Mapping[str, float]) -> bool:
+    """Whether a constraint is not an equation over held joints alone."""
+    if not isinstance(constraint, Expression):
+        return True
+    if fixed := sorted(held.keys() & set(constraint.joints)):
+        if len(fixed) == len(constraint.joints):
+            return False
         raise InputError(
-            f"constraint {constraint.name!r}: it ties {listed(sorted(set(names) & set(held)))},"
+            f"constraint {constraint.name!r}: it ties {listed(fixed)},"
             " which is not recorded; record it"
         )
-    return constraint
+    return True

@@ -16,6 +16,7 @@ from lxml import etree
 
 from rbda_ros.cluster_tree.spanning_tree import IDENTITY, inertial_parameters, link_inertia
 from rbda_ros.control.settings import Settings, joint_gains
+from rbda_ros.description.model import MOMENTS
 from rbda_ros.description.report import Report
 from rbda_ros.description.xml_text import parse_xml
 from rbda_ros.errors import InputError
@@ -26,8 +27,6 @@ from rbda_ros.robot.inertia_chart import is_body
 from rbda_ros.robot.parameter_fit import about_com, payload_of_parameters
 from rbda_ros.robot.payloads import Payload
 from rbda_ros.spatial import Array
-
-MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def patched_urdf(text: str, robot: Robot, found: Identified) -> str:

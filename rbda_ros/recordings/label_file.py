@@ -21,7 +21,6 @@ import numpy as np
 
 from rbda_ros.control.settings import Settings
 from rbda_ros.description.source import loops_without_prefix
-from rbda_ros.description.yaml_text import LARGEST_TEXT
 from rbda_ros.recordings.bags import (
     JOINT_STATE,
     LabelledBag,
@@ -54,7 +53,7 @@ class Model:
     def load(self, settings: Settings, held: Mapping[str, float] | None = None) -> Robot:
         """The robot, with some joints held; loaded, and its kernels compiled, once a process."""
         given = tuple(sorted((held or {}).items()))
-        loops = loops_without_prefix(self.loops, self.urdf, settings.joint_prefix, LARGEST_TEXT)
+        loops = loops_without_prefix(self.loops, self.urdf, settings.joint_prefix)
         model = replace(self, loops=loops)
         return _robot(model, settings.floating_base, settings.gravity, given)
 

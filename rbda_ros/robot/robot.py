@@ -241,7 +241,7 @@ class Robot(Operations):
     @property
     def idle_links(self) -> tuple[str, ...]:
         """Links whose spin about their own axis no joint determines; the spin is frozen."""
-        return tuple(freedom.link for freedom in self.tree.idle_freedoms)
+        return tuple(lock.successor.link for lock in self.tree.idle_locks)
 
     def body_pose_function(self) -> ca.Function:
         """Poses of all bodies at any spanning position (nq,), also off the loops.

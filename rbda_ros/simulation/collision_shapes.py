@@ -12,10 +12,10 @@ from lxml import etree
 from rbda_ros.description.mjcf_compiler import compile_mjcf
 from rbda_ros.description.model import Pose
 from rbda_ros.description.report import Report
-from rbda_ros.description.source import urdf_text
+from rbda_ros.description.source import read_xml
 from rbda_ros.description.urdf import read_pose
-from rbda_ros.description.visuals import mjcf_collisions, sdf_visuals
-from rbda_ros.description.xml_text import LARGEST_TEXT, child, children, parse_xml
+from rbda_ros.description.visuals import drawn_elements, mjcf_collisions
+from rbda_ros.description.xml_text import child
 from rbda_ros.errors import InputError
 from rbda_ros.simulation.ground_contacts import Box, Capsule, Point, Shape, Sphere
 from rbda_ros.spatial import rpy_matrix
@@ -49,24 +49,19 @@ def collision_shapes(
             as a mesh.
     """
     report = Report()
-    text = urdf_text(source, LARGEST_TEXT, report, xacro_arguments)
-    root = None if text is None else parse_xml(text, report)
+    text, root = read_xml(source, report, xacro_arguments)
     report.raise_problems()
     if root is None or root.tag not in ("robot", "sdf", "mujoco"):
         raise InputError(
             f"{Path(str(source)[:80]).name}: no URDF, SDF or MJCF; give the file or its text"
         )
     if root.tag == "mujoco":
-        model = compile_mjcf(source, text or "", report)
+        model = compile_mjcf(source, text, report)
         if model is None:
             report.raise_problems()
         drawn = mjcf_collisions(model)
-    elif root.tag == "sdf":
-        drawn = sdf_visuals(root)
     else:
-        drawn = {
-            link.get("name", ""): [*children(link, "collision")] for link in children(root, "link")
-        }
+        drawn = drawn_elements(root)
     if unknown := sorted(set(links or ()).difference(drawn)):
         raise InputError(f"links: there is no {unknown[0]!r}; use some of {', '.join(drawn)}")
     laws = {"friction": friction, "restitution": restitution}

@@ -22,7 +22,6 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from rbda_ros.description.source import loops_without_prefix
-from rbda_ros.description.yaml_text import LARGEST_TEXT
 from rbda_ros.robot import Robot, load_robot
 from rbda_ros.spatial import Array
 
@@ -138,7 +137,7 @@ class Follower:
             return None
         constraints = "" if path else values["loop_constraints"]
         if constraints and isinstance(source, str):
-            constraints = loops_without_prefix(constraints, source, self._prefix, LARGEST_TEXT)
+            constraints = loops_without_prefix(constraints, source, self._prefix)
         robot = load_robot(
             source,
             loops or constraints or None,

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from rbda_ros.cluster_tree.spanning_tree import frame_of
-from rbda_ros.description.expression import names as joints_in
-from rbda_ros.description.model import Constraint, Coupling, CutJoint
+from rbda_ros.description.model import Constraint, CutJoint
 from rbda_ros.description.orientation import to_quaternion
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array
@@ -297,25 +296,17 @@ def _corners(robot: Robot, constraint: Constraint) -> tuple[tuple[tuple[int, Arr
         first, second = ((place.body, place.frame.p) for place in ends)
         return (first, *cuts, second), 1
     body_of = robot.spanning_tree.body_of_joint
-    bodies = [body_of[name] for name in _tied(constraint)]
+    bodies = [body_of[name] for name in constraint.joints]
     names = [robot.spanning_tree.bodies[number - 1].name for number in bodies]
     corners = [(links[name].body, links[name].frame.p) for name in names]
     return tuple(corners if len(corners) > 1 else corners * 2), 0
-
-
-def _tied(constraint: Constraint) -> list[str]:
-    """Joints that a gear or the like ties."""
-    if isinstance(constraint, CutJoint):
-        return []
-    terms = constraint.terms if isinstance(constraint, Coupling) else joints_in(constraint.tree)
-    return list(terms)
 
 
 def _axes(robot: Robot, constraint: Constraint) -> set[tuple[object, ...]]:
     """Where tied joints turn: parent body and point in its frame; the name of one that slides."""
     joints = {joint.name: joint for joint in robot.description.joints}
     found: set[tuple[object, ...]] = set()
-    for name in _tied(constraint):
+    for name in constraint.joints:
         joint = joints[name]
         place = robot.spanning_tree.links[joint.parent]
         point = (place.frame @ frame_of(joint.origin)).p

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,10 +20,10 @@ from rbda_ros.description.mjcf_compiler import Names, compile_mjcf
 from rbda_ros.description.model import CutJoint, Inertia
 from rbda_ros.description.orientation import from_quaternion
 from rbda_ros.description.report import Report
-from rbda_ros.description.source import urdf_text
+from rbda_ros.description.source import read_xml
 from rbda_ros.description.urdf import read_pose
-from rbda_ros.description.visuals import sdf_visuals
-from rbda_ros.description.xml_text import LARGEST_TEXT, child, children, parse_xml
+from rbda_ros.description.visuals import drawn_elements
+from rbda_ros.description.xml_text import child, children
 from rbda_ros.robot import Robot
 from rbda_ros.spatial import Array, align_z
 
@@ -229,16 +229,15 @@ def _visuals(
     robot: Robot, source: str | os.PathLike[str] | None
 ) -> tuple[list[Shape], tuple[str, ...]]:
     report = Report()
-    text = None if source is None else urdf_text(source, LARGEST_TEXT, report)
-    root = None if text is None else parse_xml(text, report)
-    if source is None or text is None or root is None:
+    text, root = ("", None) if source is None else read_xml(source, report)
+    if source is None or root is None:
         return [], ()
     if root.tag == "mujoco":
         return mjcf_shapes(robot, source, text)
     path = None if str(source).lstrip().startswith("<") else Path(source)
     shapes, notes = list[Shape](), list[str]()
     materials = {each.get("name", ""): _colour(each) for each in children(root, "material")}
-    for name, elements in _by_link(root).items():
+    for name, elements in drawn_elements(root).items():
         place = robot.spanning_tree.links.get(name)
         for element in elements if place else ():
             assert place is not None
@@ -269,17 +268,6 @@ def _colour(material: etree._Element) -> Colour | None:
         return None
     red, green, blue = (round(255.0 * min(max(part, 0.0), 1.0)) for part in rgba[:3])
     return red, green, blue
-
-
-def _by_link(root: etree._Element) -> Mapping[str, Sequence[etree._Element]]:
-    """<visual> and <collision> elements of each link of a URDF or SDF, as URDF writes them."""
-    if root.tag == "sdf":
-        return sdf_visuals(root)
-    links = children(root, "link")
-    return {
-        link.get("name", ""): [*children(link, "visual"), *children(link, "collision")]
-        for link in links
-    }
 
 
 def _geometry(
@@ -376,14 +364,12 @@ def inertia_box(inertia: Inertia) -> tuple[Array, Frame]:
 
     With principal moments I, ``edge_i^2 = 6 (I_j + I_k - I_i) / m``.
     """
-    i, at = inertia, frame_of(inertia.origin)
-    moments = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
-    values, axes = np.linalg.eigh(moments)
+    values, axes = np.linalg.eigh(inertia.tensor)
     if np.linalg.det(axes) < 0.0:
         axes[:, 0] = -axes[:, 0]
-    squares = 6.0 * (values.sum() - 2.0 * values) / i.mass
+    squares = 6.0 * (values.sum() - 2.0 * values) / inertia.mass
     edges = np.sqrt(np.maximum(squares, SMALLEST**2))
-    return edges, at @ Frame(axes, np.zeros(3))
+    return edges, frame_of(inertia.origin) @ Frame(axes, np.zeros(3))
 
 
 def mjcf_shapes(

@@ -52,8 +52,8 @@ def test_frame_pairs_are_whole_frames_or_points():
     assert welded.ny == 1
     point = load_robot(FOUR_BAR, {"closed_loop": [["end_a", "to_b"]], "type": ["3d"]})
     assert point.ny == 1
-    (idle,) = point.tree.idle_freedoms  # the pin would turn freely, without any mass
-    assert idle.link == "end_a"
+    (idle,) = point.tree.idle_locks  # the pin would turn freely, without any mass
+    assert idle.successor.link == "end_a"
     ours = load_robot(
         FOUR_BAR,
         {

@@ -34,6 +34,7 @@ INERTIAS = [
     "<motorInertia>1e-4</motorInertia>",
     "<param name='rotor_inertia'>1e-4</param>",
     "<d:rotor_inertia xmlns:d='http://drake.mit.edu' value='1e-4'/>",
+    "<drake:rotor_inertia value='1e-4'/>",  # a prefix that nothing declares
 ]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rbda_ros.cluster_tree.closing.first_position import find_closed, outside_limits
-from rbda_ros.cluster_tree.closing.idle import IdleFreedom, RodSearch
+from rbda_ros.cluster_tree.closing.idle import RodSearch
 from rbda_ros.cluster_tree.closing.independent import (
     AssemblyError,
     Wishes,
@@ -21,7 +21,7 @@ from rbda_ros.cluster_tree.closing.independent import (
     singular_values,
     unit_rows,
 )
-from rbda_ros.cluster_tree.closing.newton import solve
+from rbda_ros.cluster_tree.closing.newton import closed_around, solve
 from rbda_ros.cluster_tree.closing.tolerances import (
     CLOSED,
     LARGEST_RATE,
@@ -55,14 +55,14 @@ class Assembly:
         loop: the constraints without redundant rows.
         independent: velocity coordinates that are y.
         warnings: what is odd but usable.
-        idle: freedoms that were frozen, by the last constraints of the loop.
+        idle: the last constraints of the loop, which freeze idle freedoms (see `idle`).
     """
 
     home: Array
     loop: Loop
     independent: tuple[int, ...]
     warnings: tuple[str, ...]
-    idle: tuple[IdleFreedom, ...] = ()
+    idle: tuple[CutJoint, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def assemble(
             f"constraints {_names(loop)}: they leave no freedom to"
             f" {', '.join(names[j] for j in locked)}; the loop is cheaper with these joints fixed"
         )
-    idle: list[IdleFreedom] = []
+    idle: list[CutJoint] = []
     if rods is not None and not loop.constant:
         loop, near, idle, stay_free = _frozen(loop, near, wishes, rods, rng)
         warnings.extend(stay_free)
@@ -158,12 +158,12 @@ def _vanishing(loop: Loop, positions: Sequence[Array]) -> list[str]:
     if not others:
         return []
     short = np.flatnonzero(home < VANISHING * np.median(others, axis=0))
-    return sorted({loop.constraints[loop.row_constraint[row]].name for row in short})
+    return loop.names_of(short)
 
 
 def _frozen(
     loop: Loop, near: Sampled, wishes: Wishes, rods: RodSearch, rng: np.random.Generator
-) -> tuple[Loop, Sampled, list[IdleFreedom], list[str]]:
+) -> tuple[Loop, Sampled, list[CutJoint], list[str]]:
     """The loop with its idle freedoms frozen, around the same home."""
     idle, warnings = rods.find(
         near.positions,
@@ -174,8 +174,7 @@ def _frozen(
     )
     if not idle:
         return loop, near, [], warnings
-    locks = build_loop(rods.tree, rods.numbers, [freedom.lock for freedom in idle], {})
-    locked = loop.joined(locks)
+    locked = loop.joined(build_loop(rods.tree, rods.numbers, idle, {}))
     # Three hinges that make a ball joint have a dead point, where branches with the lock meet.
     sampled = _sample(locked, near.home, rng, RANK_TOLERANCE, SHORT_REACH)
     if sampled is None or sampled.rank != near.rank + len(idle) or sampled.moved:
@@ -320,9 +319,9 @@ def _without_rounding(loop: Loop, guess: Array, rng: np.random.Generator) -> tup
     ]
     if not rounded:
         return loop, []
-    named = sorted({loop.constraints[loop.row_constraint[i]].name for i in rounded})
+    named = ", ".join(map(repr, loop.names_of(rounded)))
     warning = (
-        f"constraints {', '.join(map(repr, named))}: the loop is planar but for rounding in its"
+        f"constraints {named}: the loop is planar but for rounding in its"
         f" frames ({gaps[rounded].max():.1g} out of plane), which is ignored"
     )
     kept = [i for i in range(len(sizes)) if i not in rounded]
@@ -367,8 +366,7 @@ def _check_consistent(loop: Loop) -> None:
     solution = np.linalg.lstsq(K, -offset, rcond=None)[0]
     left = np.abs(K @ solution + offset)
     if left.max(initial=0.0) > 1e-9 * max(1.0, np.abs(offset).max(initial=0.0)):
-        rows = [linear[i] for i in np.flatnonzero(left > 0.1 * left.max())]
-        named = sorted({loop.constraints[loop.row_constraint[i]].name for i in rows})
+        named = loop.names_of(linear[i] for i in np.flatnonzero(left > 0.1 * left.max()))
         raise AssemblyError(
             Problem(
                 f"constraints {', '.join(map(repr, named))}",
@@ -382,11 +380,8 @@ def _nearby(
     loop: Loop, home: Array, rng: np.random.Generator, reach: float = REACH
 ) -> Iterable[Array]:
     """Closed positions around home; none where K is the same everywhere."""
-    for i in range(0 if loop.constant else SAMPLES):
-        near = loop.integrate(home, rng.normal(0.0, reach * (1 + i), loop.nv))
-        closed = solve(loop, near, range(loop.nv))
-        if closed.ok:
-            yield closed.q
+    reaches = [] if loop.constant else [reach * (1 + i) for i in range(SAMPLES)]
+    return closed_around(loop, home, rng, reaches)
 
 
 def _rank(K: Array, tolerance: float = RANK_TOLERANCE) -> int:

@@ -30,6 +30,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     SAMPLES,
 )
 from rbda_ros.cluster_tree.loops import Loop
+from rbda_ros.cluster_tree.spanning_tree import joint_slices
 from rbda_ros.errors import Problem
 from rbda_ros.spatial import Array
 
@@ -85,13 +86,12 @@ def _starts(loop: Loop, guess: Array, rng: np.random.Generator, restarts: range)
 
 def outside_limits(loop: Loop, q: Array) -> list[str]:
     """Names of the joints of one coordinate whose position is beyond their limits."""
-    names, entry = [], 0
-    for body in loop.bodies:
+    names = []
+    for body, in_q, _ in joint_slices(loop.bodies):
         if body.model.nq == 1:
             lower, upper = body.joint.limits.lower, body.joint.limits.upper
-            if lower < upper and not lower - CLOSED <= q[entry] <= upper + CLOSED:
+            if lower < upper and not lower - CLOSED <= q[in_q.start] <= upper + CLOSED:
                 names.append(body.joint.name)
-        entry += body.model.nq
     return names
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import casadi as ca
 import numpy as np
@@ -30,21 +30,16 @@ from rbda_ros.cluster_tree.cluster_joint import Propagator
 from rbda_ros.cluster_tree.constraints import bodies_tied
 from rbda_ros.cluster_tree.loops import Evaluated
 from rbda_ros.cluster_tree.spanning_tree import Body, SpanningTree, frame_of
-from rbda_ros.description.model import Attachment, Constraint, CutJoint, IdleChoice, Vector3
+from rbda_ros.description.model import (
+    Attachment,
+    Constraint,
+    CutJoint,
+    IdleChoice,
+    Vector3,
+    vector3,
+)
+from rbda_ros.description.values import unused
 from rbda_ros.spatial import Array, snap
-
-
-@dataclass(frozen=True)
-class IdleFreedom:
-    """A spin that was found, and the constraint that freezes it.
-
-    Attributes:
-        link: that spins about itself.
-        lock: holds it.
-    """
-
-    link: str
-    lock: CutJoint
 
 
 @dataclass(frozen=True)
@@ -93,8 +88,10 @@ class RodSearch:
         rank: int,
         actuated: Collection[int],
         required: Collection[int],
-    ) -> tuple[list[IdleFreedom], list[str]]:
-        """The idle freedoms to freeze, and warnings of those that may not be idle.
+    ) -> tuple[list[CutJoint], list[str]]:
+        """The cuts that freeze idle freedoms, and warnings of those that may not be idle.
+
+        The successor of each cut is the link that spins about itself.
 
         Where motors are named, all are frozen that move none of them. Otherwise a link whose mass
         is off the line stays free, as it may be a pendulum.
@@ -120,7 +117,7 @@ class RodSearch:
             # Motors that do not determine it could not be converted into joints and back.
             freezes = spin.is_rod or choice == "frozen" or bool(actuated)
             if freezes:
-                frozen.append(IdleFreedom(link, self._lock(spin, names)))
+                frozen.append(self._lock(spin, names))
             if not spin.is_rod and choice is None:
                 now, other = ("frozen", "free") if freezes else ("free", "frozen")
                 warnings.append(
@@ -283,7 +280,10 @@ class RodSearch:
         ):
             above = self._inside[above]
         chain = list(itertools.takewhile(lambda i: i != above, self._chain(first)))
-        turned = [_product([E[:, 3 * i : 3 * i + 3] for i in reversed(chain)]) for E in axes]
+        turned = [
+            reduce(np.matmul, (E[:, 3 * i : 3 * i + 3] for i in reversed(chain)), np.eye(3))
+            for E in axes
+        ]
         turns = twists[0].reshape(-1, 6)[list(rod), :3] / np.linalg.norm(twists[0][6 * first :][:3])
         length = sum(np.ptp(self._points(i) @ turn) for i, turn in zip(rod, turns, strict=True))
         massless = all(self.bodies[i].mass <= 0.0 for i in rod)
@@ -337,17 +337,15 @@ class RodSearch:
         axis = axis - direction * (axis @ direction)
         axis = snap(axis / np.linalg.norm(axis))
         second = spin.home.T @ np.cross(direction, axis)
-        name = f"{first.name}_spin"
-        while name in names:
-            name += "_"
+        name = unused(f"{first.name}_spin", names)
         names.add(name)
         return CutJoint(
             name=name,
             type="perpendicular",
             predecessor=Attachment(base),
             successor=Attachment(first.name),
-            axis=_vector(self.tree.links[base].frame.R.T @ axis),
-            second_axis=_vector(self.tree.links[first.name].frame.R.T @ second),
+            axis=_unit(self.tree.links[base].frame.R.T @ axis),
+            second_axis=_unit(self.tree.links[first.name].frame.R.T @ second),
         )
 
 
@@ -398,13 +396,5 @@ def _triangle(rows: Array) -> Array:
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
-def _product(matrices: Sequence[Array]) -> Array:
-    out = np.eye(3)
-    for matrix in matrices:
-        out = out @ matrix
-    return out
-
-
-def _vector(array: Array) -> Vector3:
-    x, y, z = (array / np.linalg.norm(array)).tolist()
-    return x, y, z
+def _unit(array: Array) -> Vector3:
+    return vector3(array / np.linalg.norm(array))

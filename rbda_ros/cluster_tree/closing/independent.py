@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 
 import numpy as np
 
-from rbda_ros.cluster_tree.closing.newton import solve
+from rbda_ros.cluster_tree.closing.newton import closed_around
 from rbda_ros.cluster_tree.closing.tolerances import (
     LEAST_USABLE,
     MAX_CHOICES,
@@ -229,7 +229,8 @@ def determining_in_cluster(node: ClusterNode, known: Collection[int], near: Arra
         return list(node.independent)
     unknown = [j for j in range(node.nv) if j not in given]
     rank = node.nv - node.ny
-    for q in chain((near, node.home), _positions_near(node)):  # each may be a dead point
+    around = closed_around(node.loop, node.home, np.random.default_rng(0), [0.1] * 4)
+    for q in chain((near, node.home), around):  # each may be a dead point
         K = node.loop.jacobian(q)
         basis, triangle = np.linalg.qr(K[:, unknown])
         if unknown and np.abs(np.diag(triangle)).min() < RANK_TOLERANCE:
@@ -245,14 +246,3 @@ def determining_in_cluster(node: ClusterNode, known: Collection[int], near: Arra
         f" {', '.join(names[j] for j in unknown)}; give also some of these, or the independent"
         f" joints {', '.join(names[j] for j in node.independent)}"
     )
-
-
-def _positions_near(node: ClusterNode) -> Iterator[Array]:
-    """A few closed positions near the assembly."""
-    assert node.loop is not None
-    rng = np.random.default_rng(0)
-    for _ in range(4):
-        near = node.loop.integrate(node.home, rng.normal(0.0, 0.1, node.nv))
-        closed = solve(node.loop, near, range(node.nv))
-        if closed.ok:
-            yield closed.q

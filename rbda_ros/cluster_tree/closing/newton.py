@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -21,6 +21,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
     STRAIGHT,
 )
 from rbda_ros.cluster_tree.loops import Loop
+from rbda_ros.cluster_tree.spanning_tree import joint_slices
 from rbda_ros.cluster_tree.straight_line import least_squares
 from rbda_ros.spatial import Array, Matrix
 
@@ -88,13 +89,10 @@ def moved_along(loop: Loop, q: Matrix, columns: Sequence[int], step: Matrix) -> 
         return q
     whole = ca.SX(loop.nv, 1)
     whole[list(columns)] = step
-    parts, nq, nv = [], 0, 0
-    for body in loop.bodies:
-        model = body.model
-        q_i, step_i = q[nq : nq + model.nq], whole[nv : nv + model.nv]
-        nq, nv = nq + model.nq, nv + model.nv
-        moved = q_i + model.rate(q_i, step_i)
-        if model.nq != model.nv:
+    parts = []
+    for body, in_q, in_qd in joint_slices(loop.bodies):
+        moved = q[in_q] + body.model.rate(q[in_q], whole[in_qd])
+        if body.model.nq != body.model.nv:
             quaternion = moved[-4:]
             moved = ca.vertcat(moved[:-4], quaternion / ca.sqrt(ca.sumsqr(quaternion)))
         parts.append(moved)
@@ -159,6 +157,16 @@ def solve(loop: Loop, start: Array, free: Sequence[int]) -> Closed:
     error = float(np.abs(phi).max(initial=0.0))
     turned_over = bool(np.any(loop.cosines(q) < 0.0))
     return Closed(q, error if math.isfinite(error) else math.inf, turned_over)
+
+
+def closed_around(
+    loop: Loop, q: Array, rng: np.random.Generator, reaches: Iterable[float]
+) -> Iterator[Array]:
+    """Closed positions (nq,) near q: one at most of each standard deviation of the joints."""
+    for reach in reaches:
+        closed = solve(loop, loop.integrate(q, rng.normal(0.0, reach, loop.nv)), range(loop.nv))
+        if closed.ok:
+            yield closed.q
 
 
 def _shortest(K: Array, rhs: Array) -> Array:

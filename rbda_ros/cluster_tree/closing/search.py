@@ -23,6 +23,7 @@ from rbda_ros.cluster_tree.closing.tolerances import (
 )
 from rbda_ros.cluster_tree.cluster_joint import ClusterNode
 from rbda_ros.cluster_tree.loops import Loop
+from rbda_ros.cluster_tree.spanning_tree import joint_slices
 from rbda_ros.errors import ClosureError
 from rbda_ros.spatial import Array
 
@@ -207,8 +208,8 @@ def _curved_velocities(node: ClusterNode) -> NDArray[np.bool_]:
     """(nv,) which joints the loop is not linear in."""
     assert node.loop is not None
     curved = np.zeros(node.nv, bool)
-    for in_q, in_qd in zip(node.position_ranges, node.velocity_ranges, strict=True):
-        curved[list(in_qd)] = node.loop.curved[list(in_q)].any()
+    for _, in_q, in_qd in joint_slices(node.bodies):
+        curved[in_qd] = node.loop.curved[in_q].any()
     return curved
 
 

@@ -17,7 +17,7 @@ from rbda_ros.control.joint_map import map_joints, places
 from rbda_ros.control.model_builder import warm
 from rbda_ros.control.rejections import RefusalError
 from rbda_ros.control.settings import Settings, joint_offsets
-from rbda_ros.description.model import Constraint, Coupling, CutJoint, constraint_type
+from rbda_ros.description.model import MOMENTS, Constraint, Coupling, CutJoint
 from rbda_ros.errors import InputError, listed
 from rbda_ros.msg import ClusterInfo, ConstraintInfo, JointInfo, PayloadInfo
 from rbda_ros.node.messages import closed_position, moving, sequence
@@ -115,8 +115,7 @@ def identify_payload(
     payload, inertia = found.payload, response.inertia
     inertia.m = payload.mass
     inertia.com.x, inertia.com.y, inertia.com.z = payload.com
-    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    for name, value in zip(names, payload.inertia, strict=True):
+    for name, value in zip(MOMENTS, payload.inertia, strict=True):
         setattr(inertia, name, value)
     response.mass_deviation = found.mass_deviation
     deviation = response.com_deviation
@@ -273,11 +272,11 @@ def _joints_of_constraints(robot: Robot) -> dict[str, list[str]]:
 
 def _constraint(constraint: Constraint, joints_of: dict[str, list[str]]) -> ConstraintInfo:
     info = ConstraintInfo(name=constraint.name, joints=joints_of.get(constraint.name, []))
-    info.type = constraint_type(constraint)
+    info.type = constraint.type
     if isinstance(constraint, Coupling):
         info.joints = list(constraint.terms)
     elif isinstance(constraint, CutJoint):
-        info.links = [constraint.predecessor.link, constraint.successor.link]
+        info.links = list(constraint.links)
     return info
 
 

@@ -26,7 +26,7 @@ def with_loops(name: str, **changes):
 
 
 def idle_links(robot) -> list[str]:
-    return [freedom.link for freedom in robot.tree.idle_freedoms]
+    return [lock.successor.link for lock in robot.tree.idle_locks]
 
 
 @functools.cache
@@ -37,8 +37,8 @@ def parallel(make):
 def test_efforts_and_accelerations_are_those_of_a_universal_joint():
     """The ball joint of the rod written as a universal joint, about the axes of the lock."""
     ours = with_loops("ball_rod")
-    (idle,) = ours.tree.idle_freedoms
-    axes = {"axis": list(idle.lock.axis), "second_axis": list(idle.lock.second_axis)}
+    (idle,) = ours.tree.idle_locks
+    axes = {"axis": list(idle.axis), "second_axis": list(idle.second_axis)}
     universal = with_loops("ball_rod", joints={"ball": {"type": "universal"} | axes})
     assert ours.ny == universal.ny == 1
     for y, yd, ydd in np.random.default_rng(0).normal(0.0, 0.4, (10, 3)):
@@ -54,7 +54,7 @@ def test_legs_and_rods_of_parallel_robots_are_frozen(make, freedom):
     tree = build_cluster_tree(read_description(*make()))
     assert tree.ny == freedom
     assert [tree.velocity_names[j] for j in tree.independent] == make()[1]["actuated_joints"]
-    assert len(tree.idle_freedoms) == 6
+    assert len(tree.idle_locks) == 6
 
 
 @pytest.mark.nightly
@@ -64,7 +64,7 @@ def test_motors_determine_parallel_robots(make, freedom):
     robot = parallel(make)
     assert robot.ny == freedom
     assert robot.independent_joint_names == robot.actuated_joint_names
-    assert len(robot.tree.idle_freedoms) == 6
+    assert len(robot.tree.idle_locks) == 6
     oracle = LoopOracle(robot)
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -162,7 +162,7 @@ def test_accelerations_are_mujocos_with_the_lock_as_one_more_row():
 def test_a_link_can_be_set_free_and_frozen_by_name():
     free = with_loops("ball_rod", idle_freedoms={"rod": "free"}, independent_joints=None)
     assert free.ny == 2
-    assert not free.tree.idle_freedoms
+    assert not free.tree.idle_locks
     with pytest.raises(DescriptionError, match="unknown link 'rood'"):
         with_loops("ball_rod", idle_freedoms={"rood": "free"})
     with pytest.raises(DescriptionError, match="frozen or free"):
