@@ -19,7 +19,7 @@ static bool usable(numbers_t numbers, double largest)
 static code_t check_time(machine_t *m, int64_t stamp, bool needed, int64_t before, moment_t moment,
                          int64_t *time)
 {
-  const int64_t timeout = m->config->settings.timeout;
+  const int64_t timeout = m->config->settings.joint_state_timeout;
   *time = stamp != 0 || (needed && timeout != 0) ? stamp : moment.now;
   m->detail.value = (double)(moment.now - *time);
   if (is_stale(*time, moment.now, timeout)) return STALE;

@@ -23,7 +23,7 @@ static code_t check_command(const layout_t *layout, const joint_state_t *command
 static bool is_state_fresh(const machine_t *m, int64_t now)
 {
   const state_t *s = m->state;
-  return s->answered && !is_stale(s->state_time, now, m->config->settings.timeout);
+  return s->answered && !is_stale(s->state_time, now, m->config->settings.joint_state_timeout);
 }
 
 /* The route for such commands; NULL, and a request, where there is none yet. */
@@ -61,8 +61,9 @@ static const double *start_of(const machine_t *m, bool fresh, moment_t moment)
 {
   const state_t *s = m->state;
   if (fresh) return s->state + s->ny;
-  const bool recent = s->command_steady != NEVER
-                      && !is_stale(s->command_steady, moment.steady, m->config->settings.timeout);
+  const bool recent =
+      s->command_steady != NEVER
+      && !is_stale(s->command_steady, moment.steady, m->config->settings.joint_state_timeout);
   return recent ? s->command_q : m->config->model.home;
 }
 
@@ -94,8 +95,7 @@ static void give_command(machine_t *m, const command_route_t *route, const layou
 
 static code_t compute_command(machine_t *m, const command_route_t *route, const double *start)
 {
-  static const code_t codes[] = {ACCEPTED, NOT_FINITE, NOT_CLOSING,
-                                 SINGULAR, NOT_FINITE, CANNOT_GIVE};
+  static const code_t codes[] = {ACCEPTED, NOT_FINITE, NOT_CLOSING, SINGULAR, NOT_FINITE, MODEL};
   const settings_t *settings = &m->config->settings;
   const double *health = route->closing.health;
   closing_result_t result = CLOSED;
@@ -105,7 +105,7 @@ static code_t compute_command(machine_t *m, const command_route_t *route, const 
     run_kernel(&route->kernel);
   if (result != CLOSED) return codes[result];
   m->detail.value = health[CONDITIONING];
-  return codes[judge_command(health, settings->max_condition, settings->cannot_give)];
+  return codes[judge_command(health, settings->max_condition_number, settings->cannot_give)];
 }
 
 static size_t send_motors(machine_t *m, const sink_t *sink, const command_route_t *route,
@@ -150,7 +150,8 @@ code_t feed_command(machine_t *m, const sink_t *sink, const uint8_t *data, size_
   if (code != ACCEPTED) return code;
   code = check_command(layout, &command);
   if (code != ACCEPTED) return code;
-  if (settings->timeout != 0 && command.stamp < s->last_command_stamp) return OUT_OF_ORDER;
+  if (settings->joint_state_timeout != 0 && command.stamp < s->last_command_stamp)
+    return OUT_OF_ORDER;
   s->last_command_stamp = command.stamp;
   uint8_t *named = m->detail.mask;
   memset(named, 0, (size_t)s->joints);

@@ -103,7 +103,7 @@ static const route_t *find_route(machine_t *m, const uint8_t *measured)
     const route_t *route = &config->routes[k];
     if (!same_mask(route->measured, measured, joints)) continue;
     if (!route->determined) return route;
-    if (route->acceleration_source != source || route->wrenches != settings->wrenches
+    if (route->acceleration_source != source || route->wrenches != settings->external_wrench
         || !same_mask(route->wanted, wanted, joints))
       continue;
     if (route->terms == settings->terms) return route;
@@ -116,7 +116,7 @@ static const route_t *find_route(machine_t *m, const uint8_t *measured)
   memset(key + joints, 2, joints);
   if (wanted != NULL) memcpy(key + joints, wanted, joints);
   key[2 * joints] = (uint8_t)source;
-  key[2 * joints + 1] = settings->wrenches;
+  key[2 * joints + 1] = settings->external_wrench;
   key[2 * joints + 2] = (uint8_t)settings->terms;
   if (!request->route) {
     memcpy(request->measured, measured, joints);
@@ -132,7 +132,7 @@ static const route_t *find_route(machine_t *m, const uint8_t *measured)
 static void find_fresh(const machine_t *m, int64_t now, bool moving, uint8_t *fresh)
 {
   const state_t *s = m->state;
-  const int64_t timeout = m->config->settings.timeout;
+  const int64_t timeout = m->config->settings.joint_state_timeout;
   const int64_t oldest = timeout != 0 ? now - timeout : NEVER + 1;
   for (int k = 0; k < s->joints; k++) fresh[k] = s->time[k] >= oldest && (!moving || s->moving[k]);
 }
@@ -180,7 +180,8 @@ static code_t give_base(machine_t *m, const route_t *route, int64_t now)
   const state_t *s = m->state;
   const settings_t *settings = &m->config->settings;
   if (s->base_nv == 0) return ACCEPTED;
-  if (s->base_time == NEVER || is_stale(s->base_time, now, settings->timeout)) return NO_BASE_STATE;
+  if (s->base_time == NEVER || is_stale(s->base_time, now, settings->joint_state_timeout))
+    return NO_BASE_STATE;
   memcpy(route->closing.guess, s->base_position, sizeof s->base_position);
   memcpy(route->velocity, s->base_twist, sizeof s->base_twist);
   if (settings->acceleration_source == ACCELERATION_ESTIMATE)
@@ -192,14 +193,14 @@ static code_t give_wrenches(machine_t *m, const route_t *route, int64_t now)
 {
   const state_t *s = m->state;
   const settings_t *settings = &m->config->settings;
-  if (!settings->wrenches) return ACCEPTED;
+  if (!settings->external_wrench) return ACCEPTED;
   const model_t *model = &m->config->model;
   memset(route->wrench, 0, sizeof(double) * 6 * (size_t)model->bodies);
   bool any = false;
   for (int k = 0; k < s->links; k++) {
     if (s->wrench_time[k] == NEVER) continue;
     any = true;
-    if (is_stale(s->wrench_time[k], now, settings->timeout)) return NO_WRENCH;
+    if (is_stale(s->wrench_time[k], now, settings->joint_state_timeout)) return NO_WRENCH;
     if (model->link_bodies[k] == NOWHERE) continue;
     for (int i = 0; i < 6; i++)
       route->wrench[6 * model->link_bodies[k] + i] += s->wrenches[6 * k + i];
@@ -213,7 +214,8 @@ static code_t give_acceleration(machine_t *m, const route_t *route, int64_t now)
   const settings_t *settings = &m->config->settings;
   double *acceleration = route->acceleration + s->base_nv;
   if (settings->acceleration_source == ACCELERATION_REFERENCE) {
-    if (s->reference_time == NEVER || is_stale(s->reference_time, now, settings->timeout))
+    if (s->reference_time == NEVER
+        || is_stale(s->reference_time, now, settings->joint_state_timeout))
       return NO_REFERENCE;
     if (!route->reference_determined) return PARTIAL;
     for (int k = 0; k < route->wanted_count; k++)
@@ -396,7 +398,7 @@ static code_t evaluate_from(machine_t *m, const route_t *route, int start)
   if (start == AT_SETTLED) settle(m, route);
   closing_result_t result = close_route(m, route, start == AT_LAST);
   if (result == CLOSED) {
-    result = judge_health(health, settings->closing.closed, settings->max_condition);
+    result = judge_health(health, settings->closing.closed, settings->max_condition_number);
     m->detail.value = result == EFFORT_NOT_FINITE ? NAN : health[CONDITIONING];
   }
   return result == CLOSED ? check_agreement(m, route) : codes[result];
@@ -546,7 +548,7 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
   code = check_sizes(settings, layout, &state);
   if (code != ACCEPTED) return code;
   const int64_t time = state.stamp != 0 ? state.stamp : moment.now;
-  if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;
+  if (settings->joint_state_timeout != 0 && time < layout->time) return OUT_OF_ORDER;
   note_time(&s->state_layouts, layout, time);
 
   uint8_t *said = (uint8_t *)(config->scratch), *moves = said + s->joints;

@@ -142,7 +142,7 @@ bool is_stale(int64_t time, int64_t now, int64_t timeout)
 
 int64_t longest_gap(const settings_t *settings)
 {
-  return settings->timeout != 0 ? settings->timeout : INT64_MAX;
+  return settings->joint_state_timeout != 0 ? settings->joint_state_timeout : INT64_MAX;
 }
 
 void record_answer(records_t *records, const double *health, size_t limited, int64_t stamp,
@@ -428,7 +428,7 @@ static bool hold_topic(machine_t *m, const sink_t *sink, int gate, moment_t mome
 {
   const settings_t *settings = &m->config->settings;
   int64_t *began = &m->state->hold_began[gate];
-  if (*began != NEVER && moment.steady - *began > settings->stale_hold) return false;
+  if (*began != NEVER && moment.steady - *began > settings->stale_hold_time) return false;
   if (*began != NEVER && settings->on_stale == STALE_NOTHING) return true; /* until it is over */
   double *out = m->config->scratch + m->config->model.actuated;
   if (standing_efforts(m, out) == NULL) return false;
@@ -449,11 +449,12 @@ static int64_t watch_efforts(machine_t *m, const sink_t *sink, int gate, moment_
   const bool holds = m->state->hold_began[gate] != NEVER;
   if (!of->standing) return INT64_MAX;
   if (!holds) {
-    if (settings->timeout == 0 || settings->on_stale == STALE_NOTHING) return INT64_MAX;
-    if (moment.steady - of->time <= settings->timeout) return of->time + settings->timeout;
+    if (settings->joint_state_timeout == 0 || settings->on_stale == STALE_NOTHING) return INT64_MAX;
+    if (moment.steady - of->time <= settings->joint_state_timeout)
+      return of->time + settings->joint_state_timeout;
   }
   if (!hold_topic(m, sink, gate, moment)) return OVER;
-  const int64_t end = m->state->hold_began[gate] + settings->stale_hold;
+  const int64_t end = m->state->hold_began[gate] + settings->stale_hold_time;
   const int64_t again = moment.steady + HOLD_PERIOD;
   return end < again ? end : again;
 }
@@ -463,9 +464,11 @@ static int64_t watch_velocities(const machine_t *m, int gate, moment_t moment)
 {
   const settings_t *settings = &m->config->settings;
   const velocities_t *of = &m->state->velocities[gate];
-  if (!of->standing || settings->timeout == 0 || settings->on_stale == STALE_NOTHING)
+  if (!of->standing || settings->joint_state_timeout == 0 || settings->on_stale == STALE_NOTHING)
     return INT64_MAX;
-  return moment.steady - of->time > settings->timeout ? OVER : of->time + settings->timeout;
+  return moment.steady - of->time > settings->joint_state_timeout
+             ? OVER
+             : of->time + settings->joint_state_timeout;
 }
 
 /* End the topics of a gate if their inputs have stopped; when to look again [ns, steady]. */

@@ -522,7 +522,9 @@ PyMODINIT_FUNC PyInit_native(void)
 {
   if (PyType_Ready(&MachineType) < 0) return NULL;
   PyObject *result = PyModule_Create(&module);
-  if (result != NULL && PyModule_AddObjectRef(result, "Machine", (PyObject *)&MachineType) < 0)
+  if (result != NULL
+      && (PyModule_AddObjectRef(result, "Machine", (PyObject *)&MachineType) < 0
+          || !add_lists(result)))
     Py_CLEAR(result);
   return result;
 }

@@ -1,5 +1,16 @@
 from typing import Any
 
+INPUTS: tuple[str, ...]
+OUTPUTS: tuple[str, ...]
+REJECTIONS: tuple[str, ...]
+ACCELERATION_SOURCES: tuple[str, ...]
+ON_STALE: tuple[str, ...]
+POSITION_FIELD: int
+VELOCITY_FIELD: int
+EFFORT_FIELD: int
+MAX_NAMES: int
+NOWHERE: int
+
 class Machine:
     @property
     def api(self) -> Any: ...

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rbda_ros.control import native
+from rbda_ros.control.native import MAX_NAMES
 from rbda_ros.control.settings import Settings
 from rbda_ros.control.topics import Input
 from rbda_ros.errors import (
@@ -29,15 +30,10 @@ MESSAGES = {
     Input.EXTERNAL_WRENCH: "WrenchStamped",
 }
 """Types of inputs that have no joint states."""
-MAX_NAMES = 10_000
-"""Joints that a message may name: no robot has more, and messages may be anyone's."""
 
 
 class Reason(StrEnum):
-    """Why an input is rejected; the value is what diagnostics show.
-
-    In the order of the machine's codes, which begin with "accepted".
-    """
+    """Why an input is rejected; the value is what diagnostics show."""
 
     UNREADABLE = "not readable"
     MISNAMED = "misnamed joints"
@@ -61,8 +57,8 @@ class Reason(StrEnum):
     MODEL = "refused by the model"
 
 
-REASONS = tuple(Reason)
-"""Code k of the machine is reason k - 1."""
+REASONS = tuple(Reason[name] for name in native.REJECTIONS[1:])
+"""Code k of the machine is reason k - 1; code 0 is an accepted message."""
 
 
 class RefusalError(InputError):

@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from rbda_ros.algorithms.feedforward import TERMS
+from rbda_ros.control.native import ACCELERATION_SOURCES, ON_STALE
 from rbda_ros.description.source import is_yaml_text
 from rbda_ros.robot import Robot
 
@@ -71,13 +72,11 @@ def _read_mapping(parameter: str, text: str, form: str) -> dict[Any, Any]:
     return given
 
 
-ACCELERATION_SOURCES = ("zero", "reference", "estimate")
 VELOCITY_SOURCES = ("message", "differentiate")
 COMMAND_RELIABILITY = ("best_effort", "reliable")
 COMMAND_SOURCES = ("feedforward", "joint_commands")
 PUBLISH = ("auto", "always", "never")
 ON_REFUSAL = ("silence", "zero")
-ON_STALE = ("nothing", "zero", "gravity", "damping")
 LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
 
 

@@ -356,5 +356,6 @@ code_t take_joint_state(machine_t *m, layouts_t *layouts, const uint8_t *data, s
   m->others = (*layout)->known == 0;
   if (m->others) return MISNAMED;
   m->detail.value = (double)(moment.now - state->stamp);
-  return is_stale(state->stamp, moment.now, m->config->settings.timeout) ? STALE : ACCEPTED;
+  return is_stale(state->stamp, moment.now, m->config->settings.joint_state_timeout) ? STALE
+                                                                                     : ACCEPTED;
 }

@@ -20,16 +20,12 @@ from numpy.typing import NDArray
 from rbda_ros.algorithms.feedforward import Health
 from rbda_ros.control import native
 from rbda_ros.control.configuration import (
-    CommandRoute,
-    Configuration,
-    Route,
+    Record,
     RouteMaker,
     check_motors,
+    configuration,
     mask_of,
-    model_table,
     names_in,
-    settings_table,
-    wrench_point,
 )
 from rbda_ros.control.rejections import Explainer, Rejections
 from rbda_ros.control.settings import Settings
@@ -144,8 +140,8 @@ class Prepared:
 
     maker: RouteMaker
     settings: Settings
-    routes: OrderedDict[RouteKey, Route] = field(default_factory=OrderedDict)
-    commands: OrderedDict[CommandKey, CommandRoute] = field(default_factory=OrderedDict)
+    routes: OrderedDict[RouteKey, Record] = field(default_factory=OrderedDict)
+    commands: OrderedDict[CommandKey, Record] = field(default_factory=OrderedDict)
 
 
 def at_once(make: Callable[[], Any]) -> Future[Any]:
@@ -412,18 +408,8 @@ class Stream:
     def _configure(self) -> None:
         robot, settings, made = self._robot, self._settings, self._made
         assert robot is not None and made is not None
-        point = wrench_point(robot, settings)
-        self.machine.configure(
-            Configuration(
-                model=model_table(robot, settings.joint_prefix),
-                settings=settings_table(robot, settings),
-                routes=list(made.routes.values()),
-                command_routes=list(made.commands.values()),
-                observer=made.maker.observer(settings),
-                hold=made.maker.hold(settings),
-                wrench_frame="" if point is None else point[0],
-            )
-        )
+        routes, commands = made.routes.values(), made.commands.values()
+        self.machine.configure(configuration(robot, settings, made.maker, routes, commands))
 
 
 def _keep(routes: OrderedDict[Any, Any], key: Any, route: Any) -> None:
@@ -456,8 +442,8 @@ def _likely(robot: Robot, settings: Settings, masks: list[bytes] | None = None) 
 
 
 def _with_settings(
-    maker: RouteMaker, route: CommandRoute, settings: Settings, before: Settings
-) -> CommandRoute | None:
+    maker: RouteMaker, route: Record, settings: Settings, before: Settings
+) -> Record | None:
     """A route for commands with other settings; None where it has to be made anew."""
     shaping = ("stiffness", "damping", "add_feedforward", "joint_offsets")
     if all(getattr(settings, name) == getattr(before, name) for name in shaping):

@@ -35,8 +35,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "stamps of the future are fresh": ("machine.c", " || time - now > timeout", ""),
     "stale joint states and commands": (
         "state.c",
-        "return is_stale(state->stamp, moment.now, m->config->settings.timeout) ? STALE",
-        "return false ? STALE",
+        "is_stale(state->stamp, moment.now, m->config->settings.joint_state_timeout)",
+        "false",
     ),
     "other frames have other stamps": ("state.c", "layout->group = other->group;", ""),
     "a new frame forgets the last stamp": ("state.c", "layout->time = other->time;", ""),
@@ -52,7 +52,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "joint states out of order": (
         "joint_states.c",
-        "if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;",
+        "if (settings->joint_state_timeout != 0 && time < layout->time) return OUT_OF_ORDER;",
         "",
     ),
     "commands out of order": ("joint_commands.c", "return OUT_OF_ORDER;", ";"),
@@ -63,7 +63,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "a state that was answered once is fresh": (
         "joint_commands.c",
-        "s->answered && !is_stale(s->state_time, now, m->config->settings.timeout)",
+        "s->answered && !is_stale(s->state_time, now, m->config->settings.joint_state_timeout)",
         "s->answered",
     ),
     "stale references": (
@@ -83,8 +83,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "a reference lasts for ever": (
         "joint_states.c",
-        "s->reference_time == NEVER || is_stale(s->reference_time, now, settings->timeout)",
-        "s->reference_time == NEVER",
+        "is_stale(s->reference_time, now, settings->joint_state_timeout)",
+        "false",
     ),
     "commands begin at the last command": (
         "joint_commands.c",
@@ -148,17 +148,17 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "no watchdog": ("machine.c", "if (!of->standing) return INT64_MAX;", "return INT64_MAX;"),
     "zeros although inputs come": (
         "machine.c",
-        "if (moment.steady - of->time <= settings->timeout)",
+        "if (moment.steady - of->time <= settings->joint_state_timeout)",
         "if (0)",
     ),
     "on_stale nothing sends zeros": (
         "machine.c",
-        "if (settings->timeout == 0 || settings->on_stale == STALE_NOTHING) return INT64_MAX;",
-        "if (settings->timeout == 0) return INT64_MAX;",
+        "if (settings->joint_state_timeout == 0 || settings->on_stale == STALE_NOTHING)",
+        "if (settings->joint_state_timeout == 0)",
     ),
     "efforts stand for ever": (
         "machine.c",
-        "if (*began != NEVER && moment.steady - *began > settings->stale_hold) return false;",
+        "if (*began != NEVER && moment.steady - *began > settings->stale_hold_time) return false;",
         "",
     ),
     "efforts that stand pass no gate": (
@@ -220,13 +220,13 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "velocities never end": ("machine.c", "velocities == OVER ? VELOCITY_FIELD : 0", "0"),
     "velocities end although commands come": (
         "machine.c",
-        "return moment.steady - of->time > settings->timeout ? OVER",
-        "return true ? OVER",
+        "return moment.steady - of->time > settings->joint_state_timeout\n",
+        "return true\n",
     ),
     "velocities end with on_stale nothing": (
         "machine.c",
-        "if (!of->standing || settings->timeout == 0 || settings->on_stale == STALE_NOTHING)",
-        "if (!of->standing || settings->timeout == 0)",
+        "of->standing || settings->joint_state_timeout == 0 || settings->on_stale == STALE_NOTHING",
+        "of->standing || settings->joint_state_timeout == 0",
     ),
     "velocities stay at the stop": (
         "machine.c",
