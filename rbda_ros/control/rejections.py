@@ -109,7 +109,8 @@ class Rejections:
     def collect(self) -> None:
         """Read what the machine has counted by now."""
         found = self._machine.counts()
-        counted = Counter(dict(zip(REASONS, found["rejected"][1:], strict=True)))
+        rejected = np.frombuffer(found["rejected"], np.int64)[1:].tolist()
+        counted = Counter(dict(zip(REASONS, rejected, strict=True)))
         self.counts = counted - self._forgotten  # without zeros
         joint, explainer = found["contradicting"], self.explainer
         self.largest_external = found["external"]

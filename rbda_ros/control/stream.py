@@ -296,7 +296,7 @@ class Stream:
         """The state that was answered last; None where there is none."""
         state = self.machine.state()
         robot = self._robot
-        if state is None or robot is None or len(state["joints"]) != len(robot.joint_names):
+        if not state or robot is None or len(state["joints"]) != len(robot.joint_names):
             return None
         q, velocity, efforts = (np.frombuffer(state[k]) for k in ("q", "velocity", "efforts"))
         return LastState(state["time"], q, velocity, efforts, names_in(robot, state["joints"]))
@@ -304,8 +304,8 @@ class Stream:
     def collect(self) -> None:
         """Read what the machine counted; once a second or so."""
         for meter, of_commands in ((self.states, False), (self.commands, True)):
-            count, rows = self.machine.records(of_commands)
-            meter.add(count, np.frombuffer(rows).reshape(-1, Meter.ROW))
+            found = self.machine.records(of_commands)
+            meter.add(found["count"], np.frombuffer(found["rows"]).reshape(-1, Meter.ROW))
         self.rejections.collect()
 
     def read_meters(self) -> tuple[Reading, Reading]:
@@ -322,7 +322,7 @@ class Stream:
             index, inputs = given
             route = list(self._made.routes.values())[index]
             assert route.call is not None
-            return route.call.kernel, [np.frombuffer(x).copy() for x in inputs]
+            return route.call.kernel, [np.frombuffer(x).copy() for _, x in inputs]
 
     @property
     def kernel_state(self) -> str:
@@ -341,14 +341,13 @@ class Stream:
         """Prepare what the machine requested."""
         with self._lock:
             asked, robot = self.machine.request(), self._robot
-            if asked is None or robot is None:
+            if not asked or robot is None:
                 return
             if asked["route"]:
-                wanted = asked["wanted"] if asked["has_wanted"] else None
-                self._make(_route_key(asked["measured"], wanted, self._settings), of_commands=False)
+                key = _route_key(asked["measured"], asked.get("wanted"), self._settings)
+                self._make(key, of_commands=False)
             if asked["command"]:
-                damped = asked["damped"] if asked["has_damped"] else None
-                self._make((asked["named"], asked["fields"], damped), of_commands=True)
+                self._make((asked["named"], asked["fields"], asked.get("damped")), of_commands=True)
             if asked["search"]:
                 self._begin_search(asked)
 
