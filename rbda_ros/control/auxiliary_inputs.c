@@ -27,12 +27,6 @@ static code_t check_time(machine_t *m, int64_t stamp, bool needed, int64_t befor
   return timeout != 0 && stamp != 0 && *time < before ? OUT_OF_ORDER : ACCEPTED;
 }
 
-static int by_number(const void *one, const void *other)
-{
-  const int32_t a = *(const int32_t *)one, b = *(const int32_t *)other;
-  return (a > b) - (a < b);
-}
-
 /* trajectory_msgs/JointTrajectory: the acceleration of its first point. */
 code_t feed_reference(machine_t *m, const uint8_t *data, size_t size, moment_t moment)
 {

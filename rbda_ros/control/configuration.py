@@ -159,6 +159,7 @@ def settings_record(robot: Robot, settings: Settings) -> Record:
     """The settings for a robot: parameters, and what follows from them."""
     actuated = robot.actuated_joint_names
     offsets = joint_offsets(settings, robot.joint_names)
+    stiffness = joint_gains("stiffness", settings.stiffness)
     damping = joint_gains("damping", settings.damping)
     return Record(
         parameters=settings,
@@ -180,9 +181,19 @@ def settings_record(robot: Robot, settings: Settings) -> Record:
         terms=terms_bits(settings),
         offsets=np.zeros(len(robot.joint_names)) if offsets is None else offsets,
         damping=np.array([damping.get(name, 0.0) for name in actuated]),
+        gains=np.concatenate([_by_coordinate(robot, gains) for gains in (stiffness, damping)]),
         limits=largest_efforts(robot, settings),
         command_order=indices(actuated.index(name) for name in settings.command_joints),
     )
+
+
+def _by_coordinate(robot: Robot, gains: Mapping[str, float]) -> Array:
+    """(nv,) gains of joints at their velocity coordinates."""
+    layout, found = robot.coordinates, np.zeros(robot.nv)
+    for name, gain in gains.items():
+        if name in layout.scalar_positions:
+            found[layout.velocities[name].start] = gain
+    return found
 
 
 def mask_of(robot: Robot, names: Sequence[str]) -> bytes:
@@ -382,7 +393,6 @@ class RouteMaker:
         except InputError:
             return Record(**key, determined=False)
         tracked = call.joints if moves else ()
-        offsets = joint_offsets(settings, robot.actuated_joint_names)
         layout = robot.coordinates
         return Record(
             **key,
@@ -394,18 +404,7 @@ class RouteMaker:
             kernel=bound_kernel(call.kernel, call.bound),
             joints=indices(self._place[name] for name in tracked),
             entries=np.array([layout.scalar_positions[name] for name in tracked], np.int64),
-            gains=self._gains(stiffness, damping),
-            offsets=np.zeros(len(robot.actuated_joint_names)) if offsets is None else offsets,
         )
-
-    def _gains(self, stiffness: Mapping[str, float], damping: Mapping[str, float]) -> Array:
-        """(2 nv,) stiffness and damping of every coordinate."""
-        gains = np.zeros((2, self.robot.nv))
-        for row, given in zip(gains, (stiffness, damping), strict=True):
-            for name, gain in given.items():
-                if name in self.robot.coordinates.scalar_positions:
-                    row[self.robot.coordinates.velocities[name].start] = gain
-        return gains.ravel()
 
     def observer(self, settings: Settings) -> Record | None:
         """Kernels of the estimate of external efforts, if the settings ask for it."""

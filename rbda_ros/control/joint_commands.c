@@ -35,10 +35,8 @@ static const command_route_t *find_command_route(machine_t *m, const uint8_t *na
   const uint8_t *damped = config->settings.dampers && moves ? m->state->state_joints : NULL;
   for (int k = 0; k < config->command_route_count; k++) {
     const command_route_t *route = &config->command_routes[k];
-    const bool same_damping =
-        damped == NULL ? route->measured == NULL
-                       : route->measured != NULL && memcmp(route->measured, damped, joints) == 0;
-    if (route->fields == fields && same_damping && memcmp(route->named, named, joints) == 0)
+    if (route->fields == fields && same_mask(route->measured, damped, joints)
+        && same_mask(route->named, named, joints))
       return route;
   }
   request_t *request = &m->request;
@@ -46,12 +44,7 @@ static const command_route_t *find_command_route(machine_t *m, const uint8_t *na
   memcpy(request->named, named, joints);
   request->fields = fields;
   request->has_damped = damped != NULL;
-  if (damped != NULL)
-    memcpy(request->damped, damped, joints);
-  else
-    memset(request->damped, 0, joints);
-  /* `named` and `damped` stand next to each other. */
-  ask(m, 'c', request->named, 2 * joints);
+  if (damped != NULL) memcpy(request->damped, damped, joints);
   request->command = true;
   return NULL;
 }
@@ -72,11 +65,13 @@ static void give_command(machine_t *m, const command_route_t *route, const layou
 {
   const state_t *s = m->state;
   const model_t *model = &m->config->model;
-  const size_t nv = (size_t)s->nv, actuated = (size_t)s->actuated;
+  const settings_t *settings = &m->config->settings;
+  const size_t nv = (size_t)s->nv;
   int32_t *place = (int32_t *)(void *)m->config->scratch; /* of each joint in the message */
   for (int k = 0; k < layout->count; k++) place[layout->joints[k]] = k;
-  memcpy(route->gain, route->gains, sizeof(double) * 2 * nv);
-  memcpy(route->offset, route->offsets, sizeof(double) * actuated);
+  memcpy(route->gain, settings->gains, sizeof(double) * 2 * nv);
+  for (int k = 0; k < s->actuated; k++)
+    route->offset[k] = settings->offsets[model->actuated_joints[k]];
   if (fresh) memcpy(route->state, s->state, sizeof(double) * (size_t)(s->ny + s->nq + s->actuated));
   memcpy(route->closing.guess, start, sizeof(double) * (size_t)s->nq);
   for (int k = 0; k < s->ny; k++) route->velocity[k] = 0.0;

@@ -3,7 +3,6 @@
 #include "machine.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool has_all(numbers_t field, const layout_t *layout)
@@ -82,9 +81,24 @@ static void keep_efforts(machine_t *m, const layout_t *layout, const joint_state
 
 /* Routes. */
 
-static bool same_mask(const uint8_t *one, const uint8_t *other, size_t joints)
+bool same_mask(const uint8_t *one, const uint8_t *other, size_t joints)
 {
   return one == other || (one != NULL && other != NULL && memcmp(one, other, joints) == 0);
+}
+
+/* Whether no such route was asked for since the last configuration; it counts as asked for now. */
+static bool is_new_route(machine_t *m, const uint8_t *measured, const uint8_t *wanted)
+{
+  uint64_t hash = 14695981039346656037u; /* FNV-1a */
+  for (int k = 0; k < m->state->joints; k++) {
+    const uint8_t joint = (uint8_t)(measured[k] | (wanted == NULL ? 4 : wanted[k] << 1));
+    hash = (hash ^ joint) * 1099511628211u;
+  }
+  for (int k = 0; k < m->asked_count; k++)
+    if (m->asked[k] == hash) return false;
+  if (m->asked_count == MAX_ASKED) m->asked_count = 0;
+  m->asked[m->asked_count++] = hash;
+  return true;
 }
 
 /* The route for known joints as the settings want it; one with other terms will do until there is a
@@ -110,21 +124,12 @@ static const route_t *find_route(machine_t *m, const uint8_t *measured)
     other_terms = route;
   }
   request_t *request = &m->request;
-  uint8_t *key = malloc(2 * joints + 3);
-  if (key == NULL) return other_terms;
-  memcpy(key, measured, joints);
-  memset(key + joints, 2, joints);
-  if (wanted != NULL) memcpy(key + joints, wanted, joints);
-  key[2 * joints] = (uint8_t)source;
-  key[2 * joints + 1] = settings->external_wrench;
-  key[2 * joints + 2] = (uint8_t)settings->terms;
-  if (!request->route) {
+  if (!request->route && is_new_route(m, measured, wanted)) {
+    request->route = true;
     memcpy(request->measured, measured, joints);
     request->has_wanted = wanted != NULL;
     if (wanted != NULL) memcpy(request->wanted, wanted, joints);
-    ask(m, 'r', key, 2 * joints + 3);
   }
-  free(key);
   return other_terms;
 }
 

@@ -3,16 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-enum { MAX_ASKED = 64 };
-
-int64_t monotonic(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 bool machine_init(machine_t *machine)
 {
@@ -25,10 +15,8 @@ bool machine_init(machine_t *machine)
   pthread_mutexattr_destroy(&attributes);
   machine->states.records = malloc(sizeof(record_t) * MAX_RECORDS);
   machine->commands.records = malloc(sizeof(record_t) * MAX_RECORDS);
-  machine->asked = calloc(MAX_ASKED + 1, sizeof(uint64_t));
   machine->contradicting = machine->detail.joint = machine->rejection.detail.joint = NOWHERE;
-  return machine->states.records != NULL && machine->commands.records != NULL
-         && machine->asked != NULL;
+  return machine->states.records != NULL && machine->commands.records != NULL;
 }
 
 /* Messages that are sent with the next input, or when nothing came. */
@@ -70,7 +58,6 @@ void machine_free(machine_t *machine)
   free(machine->rejection.data);
   free(machine->states.records);
   free(machine->commands.records);
-  free(machine->asked);
   pthread_mutex_destroy(&machine->lock);
 }
 
@@ -120,21 +107,6 @@ void reject(machine_t *m, code_t code, int topic, const uint8_t *data, size_t si
   rejection->size = size;
 }
 
-void ask(machine_t *m, uint8_t kind, const uint8_t *key, size_t size)
-{
-  uint64_t *asked = (uint64_t *)(void *)m->asked; /* how many, then a hash of each */
-  uint64_t hash = 14695981039346656037u ^ kind;
-  for (size_t k = 0; k < size; k++) hash = (hash ^ key[k]) * 1099511628211u;
-  for (uint64_t k = 1; k <= asked[0]; k++)
-    if (asked[k] == hash) return;
-  if (asked[0] == MAX_ASKED) asked[0] = 0;
-  asked[++asked[0]] = hash;
-  request_t *request = &m->request;
-  if (kind == 'r') request->route = true;
-  if (kind == 'c') request->command = true;
-  if (kind == 's') request->search = true;
-}
-
 bool is_stale(int64_t time, int64_t now, int64_t timeout)
 {
   return timeout != 0 && (now - time > timeout || time - now > timeout);
@@ -160,9 +132,7 @@ void record_answer(records_t *records, const double *health, size_t limited, int
 void begin_moment(machine_t *m, moment_t moment)
 {
   state_t *s = m->state;
-  if (moment.now < s->latest - JUMP) {
-    forget_inputs(s);
-  }
+  if (moment.now < s->latest - JUMP) forget_inputs(s);
   s->latest = moment.now;
 }
 
@@ -355,7 +325,7 @@ config_t *machine_configure(machine_t *machine, config_t *config)
   state_t *old = machine->state;
   machine->config = config;
   machine->route = NULL;
-  memset(machine->asked, 0, sizeof(uint64_t) * (MAX_ASKED + 1));
+  machine->asked_count = 0;
   if (config == NULL) {
     free_state(old);
     machine->state = NULL;

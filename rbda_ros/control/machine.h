@@ -12,9 +12,10 @@
 #include "gate.h"
 
 #include <pthread.h>
+#include <time.h>
 
 /* No robot has more joints than MAX_NAMES, and messages may be anyone's. */
-enum { NOWHERE = -1, MAX_NAMES = 10000, MAX_LAYOUTS = 100, MAX_RECORDS = 8192 };
+enum { NOWHERE = -1, MAX_NAMES = 10000, MAX_LAYOUTS = 100, MAX_RECORDS = 8192, MAX_ASKED = 64 };
 static const int64_t NEVER = -(INT64_C(1) << 62); /* a time before any other [ns] */
 /* How far time goes back before it counts as a jump, and not as a clock being corrected [ns]. */
 static const int64_t JUMP = 10000000;
@@ -164,6 +165,7 @@ typedef struct {
   DO##_VALUE(int64_t, terms);                                                                      \
   DO##_ARRAY(double, offsets, model->joints.count); /* added to measured positions */              \
   DO##_ARRAY(double, damping, model->actuated);     /* for `on_stale` [N m s/rad, N s/m] */        \
+  DO##_ARRAY(double, gains, 2 * model->nv); /* stiffness and damping of every coordinate */        \
   DO##_ARRAY(double, limits, model->actuated);                                                     \
   DO##_COUNTED(command_order, command_count, model->actuated); /* motors of the bare arrays */
 
@@ -225,8 +227,6 @@ typedef struct {
   DO##_VALUE(bool, has_efforts);                                                                   \
   DO##_COUNTED(joints, known, model->joints.count); /* that the kernel takes */                    \
   DO##_ARRAY(ptrdiff_t, entries, route->known);     /* of q, of these joints */                    \
-  DO##_ARRAY(double, gains, 2 * model->nv); /* stiffness and damping of every coordinate */        \
-  DO##_ARRAY(double, offsets, model->actuated);                                                    \
   /* position, velocity, effort, guess, state, gains, limit, offsets; missed, motors, q, health */ \
   DO##_KERNEL(kernel, -1, model->ny, model->nv, model->nq,                                         \
               model->ny + model->nq + model->actuated, 2 * model->nv, model->actuated,             \
@@ -412,8 +412,9 @@ typedef struct {
   detail_t detail;
   rejection_t rejection;
   request_t request;
-  bool others;    /* whether the message that is being answered names no joint of ours */
-  uint8_t *asked; /* what was asked for since the last configuration */
+  bool others;               /* whether the message that is being answered names no joint of ours */
+  uint64_t asked[MAX_ASKED]; /* hashes of the routes asked for since the last configuration */
+  int asked_count;
   records_t states, commands;
   double apart;         /* largest contradiction in the last evaluation, over its scale */
   double contradiction; /* largest since it was read; and whose */
@@ -447,9 +448,19 @@ int64_t machine_tick(machine_t *machine, const sink_t *sink, moment_t moment);
 /* End: publish what ends the topics of motors, and forget all inputs. */
 void machine_stop(machine_t *machine, const sink_t *sink, moment_t moment);
 
+/* The computer's clock that never jumps [ns]. */
+static inline int64_t monotonic(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 /* Names. */
 bool build_table(name_table_t *table);
 int find_name(const name_table_t *table, text_t name);
+/* The order of int32_t, for qsort. */
+int by_number(const void *one, const void *other);
 
 /* Inside the machine; each works on the configuration and the state. */
 void reject(machine_t *m, code_t code, int topic, const uint8_t *data, size_t size);
@@ -460,6 +471,8 @@ void forget_inputs(state_t *state);
 void start_at(state_t *state, const double *q);
 void forget_differences(state_t *state);
 bool same_joints(const model_t *one, const model_t *other);
+/* Of masks that may be NULL. */
+bool same_mask(const uint8_t *one, const uint8_t *other, size_t joints);
 int64_t longest_gap(const settings_t *settings);
 void update_rate(rates_t *rates, int k, double value, int64_t time, double cutoff, int64_t longest);
 void begin_moment(machine_t *m, moment_t moment);
@@ -493,8 +506,6 @@ void emit_efforts(const sink_t *sink, int topic, template_t *message, const doub
 void send_effort_array(machine_t *m, const sink_t *sink, bool from_joints, const double *efforts,
                        moment_t moment);
 void send_array(machine_t *m, const sink_t *sink, int topic, const double *values);
-void ask(machine_t *m, uint8_t kind, const uint8_t *key, size_t size);
-int64_t monotonic(void);
 
 /* The machine as another extension module uses it: a capsule of `Machine.api`. Each function takes
  * the lock of the machine, and none needs the interpreter. */

@@ -479,8 +479,8 @@ static PyObject *write_message(PyObject *Py_UNUSED(module), PyObject *args)
   template_t message = {0};
   if (good && make_joint_state(&message, names, count, present)) {
     for (int f = 0; f < 3; f++)
-      if (message.fields[f] != NULL)
-        memcpy(message.fields[f], fields[f].buf, (size_t)fields[f].len);
+      if (message.fields[f] != 0)
+        memcpy(message.data + message.fields[f], fields[f].buf, (size_t)fields[f].len);
     put_stamp(&message, stamp);
     result = bytes_of(message.data, message.size);
   } else if (!PyErr_Occurred()) {

@@ -70,17 +70,16 @@ class RefusalError(InputError):
 
 
 def refusal(error: Exception) -> RefusalError:
-    """An error of the model as a refusal with its reason."""
+    """An error of the model as a rejection with its reason."""
     if isinstance(error, RefusalError):
         return error
-    reason = Reason.MODEL
-    if isinstance(error, NotFiniteError):
-        reason = Reason.NOT_FINITE
-    elif isinstance(error, ClosureError):
-        reason = Reason.NOT_CLOSING
-    elif isinstance(error, SingularityError):
-        reason = Reason.SINGULAR
-    return RefusalError(reason, str(error))
+    reasons = {
+        NotFiniteError: Reason.NOT_FINITE,
+        ClosureError: Reason.NOT_CLOSING,
+        SingularityError: Reason.SINGULAR,
+    }
+    found = (reason for kind, reason in reasons.items() if isinstance(error, kind))
+    return RefusalError(next(found, Reason.MODEL), str(error))
 
 
 class Rejections:

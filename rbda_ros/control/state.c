@@ -88,16 +88,29 @@ bool make_state(machine_t *m, config_t *config)
   s->actuated = (int)actuated;
   s->links = (int)links;
   s->base_nv = (int)base_nv;
-  const size_t sizes[] = {joints, joints, joints,    nq,       ny + nq + actuated,
-                          nv,     joints, 6 * links, nq,       ny,
-                          ny,     ny,     actuated,  actuated, actuated};
-  double **const arrays[] = {
-      &s->position,      &s->velocity,      &s->effort,       &s->q,        &s->state, &s->qd,
-      &s->reference,     &s->wrenches,      &s->command_q,    &s->integral, &s->drive, &s->external,
-      &s->gates[0].last, &s->gates[1].last, &s->gates[2].last};
-  const size_t count = sizeof sizes / sizeof *sizes;
+  const struct {
+    double **at;
+    size_t size;
+  } arrays[] = {
+      {&s->position, joints},
+      {&s->velocity, joints},
+      {&s->effort, joints},
+      {&s->q, nq},
+      {&s->state, ny + nq + actuated},
+      {&s->qd, nv},
+      {&s->reference, joints},
+      {&s->wrenches, 6 * links},
+      {&s->command_q, nq},
+      {&s->integral, ny},
+      {&s->drive, ny},
+      {&s->external, ny},
+      {&s->gates[0].last, actuated},
+      {&s->gates[1].last, actuated},
+      {&s->gates[2].last, actuated},
+  };
+  const size_t count = sizeof arrays / sizeof *arrays;
   size_t total = 1;
-  for (size_t k = 0; k < count; k++) total += sizes[k];
+  for (size_t k = 0; k < count; k++) total += arrays[k].size;
   s->block = calloc(total, sizeof(double));
   s->time = calloc(2 * joints + links + 1, sizeof(int64_t));
   s->moving = calloc(3 * joints + 1, 1);
@@ -111,8 +124,8 @@ bool make_state(machine_t *m, config_t *config)
   }
   double *at = s->block;
   for (size_t k = 0; k < count; k++) {
-    *arrays[k] = at;
-    at += sizes[k];
+    *arrays[k].at = at;
+    at += arrays[k].size;
   }
   s->effort_time = s->time + joints;
   s->wrench_time = s->effort_time + joints;
@@ -227,7 +240,7 @@ int find_name(const name_table_t *table, text_t name)
   return NOWHERE;
 }
 
-static int by_number(const void *one, const void *other)
+int by_number(const void *one, const void *other)
 {
   const int32_t a = *(const int32_t *)one, b = *(const int32_t *)other;
   return (a > b) - (a < b);

@@ -28,7 +28,7 @@ from rbda_ros.control.configuration import (
     names_in,
 )
 from rbda_ros.control.rejections import Explainer, Rejections
-from rbda_ros.control.settings import Settings
+from rbda_ros.control.settings import Settings, joint_gains
 from rbda_ros.control.topics import Input, Output
 from rbda_ros.errors import ClosureError, InputError, ModelError
 from rbda_ros.robot import Robot
@@ -230,15 +230,10 @@ class Stream:
                 self._make(key, of_commands=False)
 
     def _adapt_commands(self, made: Prepared, settings: Settings) -> None:
-        """Have the routes of commands as the settings want them; some are made anew when needed."""
+        """Drop the routes of commands that do not suit the settings; they are made when needed."""
         before, made.settings = made.settings, settings
-        if settings.joint_prefix != before.joint_prefix:
+        if _command_kernels(settings) != _command_kernels(before):
             made.commands.clear()
-        remade = OrderedDict(
-            (key, _with_settings(made.maker, route, settings, before))
-            for key, route in made.commands.items()
-        )
-        made.commands = OrderedDict((k, r) for k, r in remade.items() if r is not None)
 
     def _last_masks(self, made: Prepared) -> list[bytes]:
         """The joints that the last answer followed from, if there was one."""
@@ -369,8 +364,9 @@ class Stream:
                 if generation != self._generation:
                     return
                 self._making.discard(key)
-                # The key of a route has all settings that matter; gains of commands are not in it.
-                if settings is self._settings or not of_commands:
+                # The key of a route has all settings that matter, but not that of a command.
+                suits = _command_kernels(settings) == _command_kernels(self._settings)
+                if suits or not of_commands:
                     _keep(kept, key, route)
                 self._configure()  # with other settings by now, the machine asks again
 
@@ -440,18 +436,11 @@ def _likely(robot: Robot, settings: Settings, masks: list[bytes] | None = None) 
     return list(dict.fromkeys(keys))
 
 
-def _with_settings(
-    maker: RouteMaker, route: Record, settings: Settings, before: Settings
-) -> Record | None:
-    """A route for commands with other settings; None where it has to be made anew."""
-    shaping = ("stiffness", "damping", "add_feedforward", "joint_offsets")
-    if all(getattr(settings, name) == getattr(before, name) for name in shaping):
-        return route
-    same_kernel = (
-        bool(settings.stiffness) == bool(before.stiffness)
-        and bool(settings.damping) == bool(before.damping)
-        and settings.add_feedforward == before.add_feedforward
+def _command_kernels(settings: Settings) -> tuple[Any, ...]:
+    """Equal for settings that use the same kernels for commands."""
+    return (
+        settings.joint_prefix,
+        bool(joint_gains("stiffness", settings.stiffness)),
+        bool(joint_gains("damping", settings.damping)),
+        settings.add_feedforward,
     )
-    if not same_kernel:
-        return None
-    return maker.command_route(route.named, route.fields, route.measured, settings)

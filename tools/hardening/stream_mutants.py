@@ -98,8 +98,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "time that jumps back forgets nothing": (
         "machine.c",
-        "if (moment.now < s->latest - JUMP) {",
-        "if (0) {",
+        "if (moment.now < s->latest - JUMP)",
+        "if (0)",
     ),
     "steady time goes back": (
         "machine.c",
