@@ -103,7 +103,7 @@ code_t feed_base_state(machine_t *m, const uint8_t *data, size_t size, moment_t 
   for (int k = 0; k < 6; k++) {
     s->base_twist[k] = number_at(twist, (size_t)k);
     if (s->base_nv > 0 && settings->acceleration_source == ACCELERATION_ESTIMATE)
-      update_rate(&s->base_rates, k, s->base_twist[k], s->base_time, settings->acceleration_cutoff,
+      update_rate(&s->base_rates[k], s->base_twist[k], s->base_time, settings->acceleration_cutoff,
                   longest_gap(settings));
   }
   return ACCEPTED;

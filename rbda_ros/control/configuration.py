@@ -270,7 +270,7 @@ class RouteMaker:
     def _determining(self, mask: bytes) -> Joints | None:
         """Some of these joints, which determine all others; None where they do not."""
         try:
-            return self.robot.determining_joints(list(names_in(self.robot, mask)))
+            return self.robot.determining_joints(names_in(self.robot, mask))
         except InputError:
             return None
 
@@ -387,7 +387,7 @@ class RouteMaker:
         }
         efforts = tuple(name for name, used in made_of.items() if used)
         try:
-            joints = robot.determining_joints(list(names_in(robot, named))) if moves else None
+            joints = robot.determining_joints(names_in(robot, named)) if moves else None
             damped = None if measured is None else names_in(robot, measured)
             call = robot.motor_command(joints, efforts=efforts, measured=damped)
         except InputError:

@@ -28,13 +28,13 @@ static void keep_joint(machine_t *m, int joint, double position, double velocity
   s->position[joint] = position;
   s->time[joint] = time;
   if (settings->differentiate) {
-    update_rate(&s->velocity_rates, joint, position, time, settings->velocity_cutoff, longest);
-    velocity = s->velocity_rates.rate[joint];
+    update_rate(&s->velocity_rates[joint], position, time, settings->velocity_cutoff, longest);
+    velocity = s->velocity_rates[joint].rate;
   }
   s->velocity[joint] = velocity;
   s->moving[joint] = isfinite(velocity) != 0;
   if (settings->acceleration_source == ACCELERATION_ESTIMATE)
-    update_rate(&s->acceleration_rates, joint, velocity, time, settings->acceleration_cutoff,
+    update_rate(&s->acceleration_rates[joint], velocity, time, settings->acceleration_cutoff,
                 longest);
 }
 
@@ -190,7 +190,7 @@ static code_t give_base(machine_t *m, const route_t *route, int64_t now)
   memcpy(route->closing.guess, s->base_position, sizeof s->base_position);
   memcpy(route->velocity, s->base_twist, sizeof s->base_twist);
   if (settings->acceleration_source == ACCELERATION_ESTIMATE)
-    for (int k = 0; k < s->base_nv; k++) route->acceleration[k] = s->base_rates.rate[k];
+    for (int k = 0; k < s->base_nv; k++) route->acceleration[k] = s->base_rates[k].rate;
   return ACCEPTED;
 }
 
@@ -227,7 +227,7 @@ static code_t give_acceleration(machine_t *m, const route_t *route, int64_t now)
       acceleration[k] = s->reference[route->wanted_joints[k]];
   } else if (settings->acceleration_source == ACCELERATION_ESTIMATE) {
     for (int k = 0; k < route->wanted_count; k++) {
-      acceleration[k] = s->acceleration_rates.rate[route->wanted_joints[k]];
+      acceleration[k] = s->acceleration_rates[route->wanted_joints[k]].rate;
       if (!isfinite(acceleration[k])) return NO_ACCELERATION;
     }
     for (int k = 0; k < s->base_nv; k++)
@@ -297,7 +297,7 @@ static double settle_from(machine_t *m, const route_t *route, double turn)
   return residual <= rules->closed ? apart : INFINITY;
 }
 
-/* Time between two tries from other angles that were in vain [ns]: they take what others need. */
+/* Time between two tries from other angles that failed [ns]: each delays the messages behind it. */
 static const int64_t SETTLING_PAUSE = 20000000;
 
 /* Begin where the loops close by the other measured joints: near a dead point of those that the
@@ -307,7 +307,7 @@ static void settle(machine_t *m, const route_t *route)
 {
   static const double turns[] = {0.0, 1.0, -1.0, 2.0, -2.0, M_PI, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5};
   state_t *s = m->state;
-  const bool paused = s->latest_steady - s->settled_in_vain < SETTLING_PAUSE;
+  const bool paused = s->latest_steady - s->settling_failed < SETTLING_PAUSE;
   const int count = paused ? 1 : (int)(sizeof turns / sizeof *turns);
   const double close = 0.5 * m->config->settings.tolerance;
   double least = INFINITY;
@@ -318,7 +318,7 @@ static void settle(machine_t *m, const route_t *route)
     least = apart;
     best = k;
   }
-  if (!(least <= close) && !paused) s->settled_in_vain = s->latest_steady;
+  if (!(least <= close) && !paused) s->settling_failed = s->latest_steady;
   if (!(least < INFINITY)) return;
   if (best != last) (void)settle_from(m, route, turns[best]);
   for (int k = 0; k < route->follower_count; k++)
@@ -340,7 +340,7 @@ static void give_motion(machine_t *m, const route_t *route, bool moving)
 
 /* Closing and checking. */
 
-/* Time between two searches that are asked for [ns]: they take what others need. */
+/* Time between two searches that are asked for [ns]: they keep a core busy. */
 static const int64_t SEARCH_PAUSE = 500000000;
 
 /* Close the loops; with `home`, from the assembly too, and by a search where nothing else helps. */
@@ -348,7 +348,7 @@ static closing_result_t close_route(machine_t *m, const route_t *route, bool hom
 {
   const config_t *config = m->config;
   const closing_t *closing = &route->closing;
-  if (route->by_newton) {
+  if (route->closer == NULL) {
     const closing_result_t result =
         close_loops(closing, &config->settings.closing, home ? config->model.home : NULL);
     if (result != TOO_FAR || !home) return result;
@@ -363,8 +363,7 @@ static closing_result_t close_route(machine_t *m, const route_t *route, bool hom
     }
     return TOO_FAR;
   }
-  if (!route->closer(route->closer_context, closing->position, closing->guess, closing->guess))
-    return TOO_FAR;
+  if (!route->closer(route->closer_context, closing)) return TOO_FAR;
   run_kernel(&route->kernel);
   return CLOSED;
 }

@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALLOCATE_ARRAY(type, name, size)                                                           \
+  made &= (m->name = calloc((size_t)(size) + 1, sizeof(type))) != NULL
+#define FREE_ARRAY(type, name, size)                                                               \
+  free(m->name);                                                                                   \
+  m->name = NULL
+
 bool machine_init(machine_t *machine)
 {
   memset(machine, 0, sizeof *machine);
@@ -40,14 +46,31 @@ static void send_pending(machine_t *m, const sink_t *sink)
   }
 }
 
-static void free_request(machine_t *machine)
+/* Arrays of requests and rejections about a model. */
+#define REQUEST_ARRAYS(DO)                                                                         \
+  DO##_ARRAY(uint8_t, request.measured, joints);                                                   \
+  DO##_ARRAY(uint8_t, request.wanted, joints);                                                     \
+  DO##_ARRAY(uint8_t, request.named, joints);                                                      \
+  DO##_ARRAY(uint8_t, request.damped, joints);                                                     \
+  DO##_ARRAY(uint8_t, request.chosen, joints);                                                     \
+  DO##_ARRAY(double, request.position, joints);                                                    \
+  DO##_ARRAY(double, request.guess, model->nq);                                                    \
+  DO##_ARRAY(uint8_t, detail.mask, joints);                                                        \
+  DO##_ARRAY(uint8_t, rejection.detail.mask, joints);
+
+static void free_request(machine_t *m)
 {
-  free(machine->request.measured);
-  free(machine->request.position);
-  free(machine->detail.mask);
-  free(machine->rejection.detail.mask);
-  machine->request = (request_t){0};
-  machine->detail.mask = machine->rejection.detail.mask = NULL;
+  REQUEST_ARRAYS(FREE)
+  m->request = (request_t){.search_time = NEVER};
+}
+
+static bool make_request(machine_t *m, const model_t *model)
+{
+  const int joints = model->joints.count;
+  bool made = true;
+  free_request(m);
+  REQUEST_ARRAYS(ALLOCATE)
+  return made;
 }
 
 void machine_free(machine_t *machine)
@@ -59,28 +82,6 @@ void machine_free(machine_t *machine)
   free(machine->states.records);
   free(machine->commands.records);
   pthread_mutex_destroy(&machine->lock);
-}
-
-/* Room for requests about a model. */
-static bool make_request(machine_t *machine, const model_t *model)
-{
-  const size_t joints = (size_t)model->joints.count;
-  request_t *request = &machine->request;
-  free_request(machine);
-  request->measured = calloc(6 * joints + 1, 1);
-  request->position = calloc(joints + (size_t)model->nq + 1, sizeof(double));
-  machine->detail.mask = calloc(joints + 1, 1);
-  machine->rejection.detail.mask = calloc(joints + 1, 1);
-  if (request->measured == NULL || request->position == NULL || machine->detail.mask == NULL
-      || machine->rejection.detail.mask == NULL)
-    return false;
-  request->wanted = request->measured + joints;
-  request->named = request->wanted + joints;
-  request->damped = request->named + joints;
-  request->chosen = request->damped + joints;
-  request->guess = request->position + joints;
-  request->search_time = NEVER;
-  return true;
 }
 
 /* Rejections and requests. */
@@ -497,7 +498,7 @@ bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *da
   const request_t before = m->request;
   begin_moment(m, moment);
   m->detail.joint = NOWHERE;
-  m->others = false;
+  m->foreign = false;
   code_t code = UNREADABLE;
   if (topic == JOINT_STATES)
     code = feed_joint_states(m, sink, data, size, moment);
@@ -513,7 +514,7 @@ bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *da
     reject(m, code, topic, data, size);
     /* Others may share the topic: names that are not ours stop nothing. */
     const bool drives = topic == JOINT_STATES || topic == JOINT_COMMANDS;
-    if (drives && !m->others && m->config->settings.zero_on_rejection)
+    if (drives && !m->foreign && m->config->settings.zero_on_rejection)
       zero_after_rejection(m, sink, topic, moment);
   }
   const request_t *now = &m->request;

@@ -176,8 +176,9 @@ typedef struct {
   closing_rules_t closing;
 } settings_t;
 
-/* Closes loops that no Newton steps in a kernel close; false where there is no closed position. */
-typedef bool (*closer_t)(void *context, const double *position, const double *guess, double *q);
+/* Closes loops that no Newton steps in a kernel close, from the guess into the guess; false where
+ * there is no closed position. */
+typedef bool (*closer_t)(void *context, const closing_t *closing);
 
 /* How states are answered in which certain joints are known. */
 #define ROUTE_KEY_FIELDS(DO)                                                                       \
@@ -207,8 +208,7 @@ typedef struct {
   kernel_t kernel;
   kernel_t settling; /* (positions of `settling_joints`, guess) -> q, phi; 0 ports for none */
   closing_t closing;
-  bool by_newton;
-  closer_t closer;
+  closer_t closer; /* NULL where the kernel closes the loops */
   void *closer_context;
   double *velocity, *acceleration, *wrench, *efforts; /* arrays of the kernel */
   uint8_t *chosen;                                    /* (joints) the same as `joints` */
@@ -284,12 +284,12 @@ typedef struct {
   void *blocks; /* all other memory of a configuration, see read_config.c */
 } config_t;
 
-/* Filtered rates of numbers: differences through a first-order low-pass. */
+/* The filtered rate of a number: differences through a first-order low-pass. */
 typedef struct {
-  double *rate; /* NaN while it is not known */
-  double *filtered, *value;
-  int64_t *time, *began;
-} rates_t;
+  double rate; /* NaN while it is not known */
+  double filtered, value;
+  int64_t time, began;
+} rate_t;
 
 /* Velocities that were sent to motors, beside the efforts of a gate. */
 typedef struct {
@@ -317,33 +317,45 @@ typedef struct {
   uint32_t made; /* how many there ever were */
 } layouts_t;
 
+/* Arrays of the state, with their sizes; state.c allocates and frees them. */
+#define STATE_ARRAYS(DO)                                                                           \
+  DO##_ARRAY(double, position, s->joints);                                                         \
+  DO##_ARRAY(double, velocity, s->joints);                                                         \
+  DO##_ARRAY(double, effort, s->joints);                                                           \
+  DO##_ARRAY(int64_t, time, s->joints);                                                            \
+  DO##_ARRAY(int64_t, effort_time, s->joints);                                                     \
+  DO##_ARRAY(uint8_t, moving, s->joints);  /* whether the velocity is known */                     \
+  DO##_ARRAY(uint32_t, source, s->joints); /* layout of the message that the position is from */   \
+  DO##_ARRAY(rate_t, velocity_rates, s->joints);                                                   \
+  DO##_ARRAY(rate_t, acceleration_rates, s->joints);                                               \
+  DO##_ARRAY(rate_t, base_rates, s->base_nv);                                                      \
+  DO##_ARRAY(double, q, s->nq); /* where the last state was closed */                              \
+  /* the state that was answered last: velocity, position and feedforward; */                      \
+  DO##_ARRAY(double, state, s->ny + s->nq + s->actuated);                                          \
+  DO##_ARRAY(uint8_t, state_joints, s->joints); /* the joints that it follows from; */             \
+  DO##_ARRAY(double, qd, s->nv);                /* its completed velocity */                       \
+  DO##_ARRAY(double, reference, s->joints);                                                        \
+  DO##_ARRAY(uint8_t, referenced, s->joints);                                                      \
+  DO##_ARRAY(double, wrenches, 6 * s->links);                                                      \
+  DO##_ARRAY(int64_t, wrench_time, s->links);                                                      \
+  DO##_ARRAY(double, command_q, s->nq);                                                            \
+  /* three of the observer */                                                                      \
+  DO##_ARRAY(double, integral, s->ny);                                                             \
+  DO##_ARRAY(double, drive, s->ny);                                                                \
+  DO##_ARRAY(double, external, s->ny);
+
 typedef struct {
-  int joints, nq, nv, ny, actuated, links, base_nv;
-  double *block; /* all doubles that follow */
-  double *position, *velocity, *effort;
-  int64_t *time, *effort_time;
-  uint8_t *moving;  /* (joints) whether the velocity is known */
-  uint32_t *source; /* (joints) layout of the message that the position is from */
-  rates_t velocity_rates, acceleration_rates, base_rates;
-  double *q;               /* (nq) where the last state was closed */
-  int64_t settled_in_vain; /* when no start told the branch, by the steady clock */
-  bool answered;           /* whether there is a state that was answered; it is: */
-  int64_t state_time;
-  double *state;         /* (ny + nq + actuated) velocity, position, feedforward */
-  uint8_t *state_joints; /* (joints) that it followed from */
-  double *qd;            /* (nv) its completed velocity; */
-  bool completed;        /* whether that is known */
-  double *reference;     /* (joints) */
-  uint8_t *referenced;
+  int joints, nq, nv, ny, actuated, links, base_nv; /* as those of the model */
+  STATE_ARRAYS(DECLARE)
+  int64_t settling_failed; /* when no start told the branch, by the steady clock */
+  bool answered;           /* whether there is a state that was answered, */
+  int64_t state_time;      /* its time, */
+  bool completed;          /* and whether its completed velocity is known */
   int64_t reference_time;
   double base_position[7], base_twist[6];
   int64_t base_time;
-  double *wrenches; /* (links x 6) */
-  int64_t *wrench_time;
-  double *command_q;
   int64_t command_stamp, command_steady;  /* of the last that was answered */
   int64_t last_command_stamp;             /* of the last that was read */
-  double *integral, *drive, *external;    /* of the observer, (ny) */
   int64_t observer_time, observer_period; /* of the last state, and between two */
   bool observing;
   double largest_external;
@@ -393,11 +405,11 @@ typedef struct message {
 /* What Python should prepare. */
 typedef struct {
   bool route, command, search; /* which of these is asked for */
-  uint8_t *measured, *wanted;  /* (joints) of a route */
-  bool has_wanted;
-  uint8_t *named, *damped; /* (joints) of a command */
+  uint8_t *measured, *wanted;  /* (joints) of a route; */
+  bool has_wanted;             /* whether it has the second one */
+  uint8_t *named, *damped;     /* (joints) of a command; */
   int fields;
-  bool has_damped;
+  bool has_damped;          /* likewise */
   uint8_t *chosen;          /* (joints) of a search; and */
   double *position, *guess; /* (joints), (nq) */
   int64_t search_time;      /* when the last one was asked for, by the steady clock */
@@ -412,7 +424,7 @@ typedef struct {
   detail_t detail;
   rejection_t rejection;
   request_t request;
-  bool others;               /* whether the message that is being answered names no joint of ours */
+  bool foreign;              /* whether the message that is being answered names no joint of ours */
   uint64_t asked[MAX_ASKED]; /* hashes of the routes asked for since the last configuration */
   int asked_count;
   records_t states, commands;
@@ -428,7 +440,7 @@ typedef struct {
 typedef struct {
   void *context;
   void (*emit)(void *context, int topic, const uint8_t *data, size_t size);
-  bool (*listened)(void *context, int topic); /* whether it is worth the while */
+  bool (*listened)(void *context, int topic); /* whether anybody listens */
 } sink_t;
 
 /* Time of an input: of the clock of stamps, and of one that never jumps [ns]. */
@@ -474,7 +486,7 @@ bool same_joints(const model_t *one, const model_t *other);
 /* Of masks that may be NULL. */
 bool same_mask(const uint8_t *one, const uint8_t *other, size_t joints);
 int64_t longest_gap(const settings_t *settings);
-void update_rate(rates_t *rates, int k, double value, int64_t time, double cutoff, int64_t longest);
+void update_rate(rate_t *of, double value, int64_t time, double cutoff, int64_t longest);
 void begin_moment(machine_t *m, moment_t moment);
 /* Read a JointState and find its layout; MISNAMED where no joint is ours, STALE where its stamp is
  * too old. */

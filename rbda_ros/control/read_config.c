@@ -328,20 +328,15 @@ static bool read_settings(PyObject *of, config_t *config)
 }
 
 /* Calls Python, which the thread of the stream may do; there are robots for which it must. */
-static bool call_closer(void *context, const double *position, const double *guess, double *q)
+static bool call_closer(void *context, const closing_t *closing)
 {
   const PyGILState_STATE state = PyGILState_Ensure();
-  const closing_t *closing = PyCapsule_GetPointer(PyTuple_GET_ITEM((PyObject *)context, 1), NULL);
-  bool closed = false;
-  PyObject *closer = PyTuple_GET_ITEM((PyObject *)context, 0);
-  PyObject *found = PyObject_CallFunction(
-      closer, "y#y#", (const char *)position, (Py_ssize_t)(sizeof(double) * closing->known),
-      (const char *)guess, (Py_ssize_t)(sizeof(double) * closing->nq));
-  if (found != NULL && PyBytes_Check(found)
-      && (size_t)PyBytes_GET_SIZE(found) == sizeof(double) * closing->nq) {
-    memcpy(q, PyBytes_AS_STRING(found), sizeof(double) * closing->nq);
-    closed = true;
-  }
+  const Py_ssize_t size = (Py_ssize_t)(sizeof(double) * closing->nq);
+  PyObject *found = PyObject_CallFunction(context, "y#y#", (const char *)closing->position,
+                                          (Py_ssize_t)(sizeof(double) * closing->known),
+                                          (const char *)closing->guess, size);
+  const bool closed = found != NULL && PyBytes_Check(found) && PyBytes_GET_SIZE(found) == size;
+  if (closed) memcpy(closing->guess, PyBytes_AS_STRING(found), (size_t)size);
   if (found == NULL) PyErr_Clear();
   Py_XDECREF(found);
   PyGILState_Release(state);
@@ -401,17 +396,14 @@ static bool read_closer(PyObject *of, config_t *config, route_t *route)
 {
   PyObject *closer = field(of, "closer");
   if (closer == NULL) return false;
-  route->by_newton = closer == Py_None;
-  if (route->by_newton)
+  if (closer == Py_None)
     return fits(route->closing.known == (size_t)route->known, "the positions of a route");
   /* Positions that no kernel takes, for Python. */
   route->closing.position = keep(config, sizeof(double) * (size_t)route->known);
   route->closing.known = (size_t)route->known;
-  PyObject *capsule = PyCapsule_New(&route->closing, NULL, NULL);
   route->closer = call_closer;
-  route->closer_context = capsule == NULL ? NULL : PyTuple_Pack(2, closer, capsule);
-  Py_XDECREF(capsule);
-  return route->closing.position != NULL && route->closer_context != NULL;
+  route->closer_context = closer; /* the owner of the configuration keeps it */
+  return route->closing.position != NULL;
 }
 
 /* The kernel that closes loops by other measured joints, if there is one. */
@@ -582,8 +574,6 @@ void release_config(config_t *config)
 {
   if (config == NULL) return;
   outputs_t *outputs = &config->outputs;
-  for (int k = 0; k < config->route_count; k++)
-    Py_XDECREF((PyObject *)config->routes[k].closer_context);
   free_names(&config->model.joints);
   free_names(&config->model.links);
   free_template(&outputs->feedforward);

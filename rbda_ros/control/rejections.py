@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rbda_ros.control import native
+from rbda_ros.control.configuration import names_in
 from rbda_ros.control.native import MAX_NAMES
 from rbda_ros.control.settings import Settings
 from rbda_ros.control.topics import Input
@@ -289,10 +290,8 @@ class Explainer:
         )
 
     def _partial(self, mask: bytes, topic: str) -> str:
-        robot = self._robot
-        known = [name for name, given in zip(robot.joint_names, mask, strict=True) if given]
         try:
-            robot.determining_joints(known)
+            self._robot.determining_joints(names_in(self._robot, mask))
         except InputError as error:
             return f"{topic}: {error}"
         return "reference: its joints do not determine the others; name more of them"
@@ -315,7 +314,7 @@ def _not_finite(names: list[str], numbers: Array) -> list[str]:
 
 
 def check_once(names: Any) -> None:
-    """Refuse names that are given twice, or too many of them; in time that grows with their number.
+    """Reject names that are given twice, or too many of them; in time that grows with their number.
 
     Raises:
         RefusalError: says which.

@@ -131,7 +131,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "the contradiction is not told": ("joint_states.c", "m->contradicting = m->detail.joint;", ""),
     # Whole.
     "names twice": ("joint_states.c", "if (layout->repeated) return MISNAMED;", ""),
-    "names of others": ("state.c", "if (m->others) return MISNAMED;", ""),
+    "names of others": ("state.c", "if (m->foreign) return MISNAMED;", ""),
     "numbers that are not finite": ("joint_states.c", "if (!isfinite(position)) {", "if (0) {"),
     "velocities that are not finite": (
         "joint_states.c",
@@ -184,17 +184,17 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "no zeros after a rejection": (
         "machine.c",
-        "if (drives && !m->others && m->config->settings.zero_on_rejection)",
+        "if (drives && !m->foreign && m->config->settings.zero_on_rejection)",
         "if (0)",
     ),
     "zeros after another's state": (
         "machine.c",
-        "if (drives && !m->others &&",
+        "if (drives && !m->foreign &&",
         "if (drives &&",
     ),
     "no zeros after names twice": (
         "machine.c",
-        "if (drives && !m->others &&",
+        "if (drives && !m->foreign &&",
         "if (drives && code != MISNAMED &&",
     ),
     "the array is not ended after a rejection": (
