@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from types import SimpleNamespace as Record
@@ -63,9 +63,13 @@ def bound_kernel(kernel: Kernel, call: BoundCall | None = None) -> Record:
 
 
 def configuration(
-    robot: Robot, settings: Settings, maker: RouteMaker, routes: Any, command_routes: Any
+    settings: Settings,
+    maker: RouteMaker,
+    routes: Iterable[Record],
+    command_routes: Iterable[Record],
 ) -> Record:
     """All that the machine reads: model, settings and kernels."""
+    robot = maker.robot
     point = wrench_point(robot, settings)
     return Record(
         robot=robot,  # kept: its identity is a number of the model

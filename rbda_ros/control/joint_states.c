@@ -343,27 +343,28 @@ static void give_motion(machine_t *m, const route_t *route, bool moving)
 /* Time between two searches that are asked for [ns]: they keep a core busy. */
 static const int64_t SEARCH_PAUSE = 500000000;
 
-/* Close the loops; with `home`, from the assembly too, and by a search where nothing else helps. */
+/* Ask Python to search for a closed position near the last one. */
+static void ask_search(machine_t *m, const route_t *route)
+{
+  request_t *request = &m->request;
+  const closing_t *closing = &route->closing;
+  const int64_t steady = m->state->latest_steady;
+  if (request->search || steady - request->search_time <= SEARCH_PAUSE) return;
+  request->search_time = steady;
+  memcpy(request->chosen, route->chosen, (size_t)m->state->joints);
+  memcpy(request->position, closing->position, sizeof(double) * closing->known);
+  memcpy(request->guess, closing->guess, sizeof(double) * closing->nq);
+  request->search = true;
+}
+
+/* Close the loops; with `home`, from the assembly too. */
 static closing_result_t close_route(machine_t *m, const route_t *route, bool home)
 {
   const config_t *config = m->config;
-  const closing_t *closing = &route->closing;
-  if (route->closer == NULL) {
-    const closing_result_t result =
-        close_loops(closing, &config->settings.closing, home ? config->model.home : NULL);
-    if (result != TOO_FAR || !home) return result;
-    request_t *request = &m->request;
-    const int64_t steady = m->state->latest_steady;
-    if (!request->search && steady - request->search_time > SEARCH_PAUSE) {
-      request->search_time = steady;
-      memcpy(request->chosen, route->chosen, (size_t)m->state->joints);
-      memcpy(request->position, closing->position, sizeof(double) * closing->known);
-      memcpy(request->guess, closing->guess, sizeof(double) * closing->nq);
-      request->search = true;
-    }
-    return TOO_FAR;
-  }
-  if (!route->closer(route->closer_context, closing)) return TOO_FAR;
+  if (route->closer == NULL)
+    return close_loops(&route->closing, &config->settings.closing,
+                       home ? config->model.home : NULL);
+  if (!route->closer(route->closer_context, &route->closing)) return TOO_FAR;
   run_kernel(&route->kernel);
   return CLOSED;
 }
@@ -410,10 +411,9 @@ static code_t evaluate_from(machine_t *m, const route_t *route, int start)
 
 /* Evaluate with the loops closed on the branch that agrees best with the measurements: that of the
  * measured joints, or else that of the last position. Where none agrees, the one that is nearest says
- * which joint is wrong. */
-static code_t evaluate(machine_t *m, const route_t *route)
+ * which joint is wrong. With `search`, Python is asked to search where nothing closes the loops. */
+static code_t evaluate(machine_t *m, const route_t *route, bool search)
 {
-  const request_t before = m->request;
   const double close = CERTAIN * m->config->settings.tolerance;
   detail_t detail = m->detail;
   double apart = INFINITY;
@@ -422,6 +422,8 @@ static code_t evaluate(machine_t *m, const route_t *route)
     if (start == AT_SETTLED && route->settling.count == 0) continue;
     if (start == AT_LAST && code == ACCEPTED) break;
     code_t found = evaluate_from(m, route, start);
+    if (search && start == AT_LAST && found == NOT_CLOSING && route->closer == NULL)
+      ask_search(m, route);
     if (code == ACCEPTED && (found != ACCEPTED || m->apart > apart + close))
       found = evaluate_from(m, route, AT_MEASURED); /* it was better */
     if (code != CONTRADICTION || (found == CONTRADICTION && m->apart < apart)
@@ -434,10 +436,6 @@ static code_t evaluate(machine_t *m, const route_t *route)
   }
   m->detail = detail;
   m->apart = apart;
-  if (code == ACCEPTED) { /* nothing has to be searched for */
-    m->request.search = before.search;
-    m->request.search_time = before.search_time;
-  }
   if (m->apart > m->contradiction) {
     m->contradiction = m->apart;
     m->contradicting = m->detail.joint;
@@ -504,11 +502,7 @@ static void send_positions(machine_t *m, const sink_t *sink, const route_t *rout
   if (route->wrench != NULL)
     memset(route->wrench, 0, sizeof(double) * 6 * (size_t)m->config->model.bodies);
   memcpy(route->closing.guess, m->state->q, sizeof(double) * (size_t)m->config->model.base_nq);
-  const request_t before = m->request;
-  const code_t code = evaluate(m, route);
-  m->request.search = before.search; /* nobody waits for this one */
-  m->request.search_time = before.search_time;
-  if (code != ACCEPTED) return;
+  if (evaluate(m, route, false) != ACCEPTED) return;
   if (moving) complete_velocity(m, route);
   send_completed(m, sink, route, layout, state, moving);
 }
@@ -534,7 +528,7 @@ static code_t compute(machine_t *m, const route_t *route, int64_t now)
   code_t code = give_base(m, route, now);
   if (code == ACCEPTED) code = give_wrenches(m, route, now);
   if (code == ACCEPTED) code = give_acceleration(m, route, now);
-  return code == ACCEPTED ? evaluate(m, route) : code;
+  return code == ACCEPTED ? evaluate(m, route, true) : code;
 }
 
 code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, size_t size,

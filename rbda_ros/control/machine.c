@@ -490,12 +490,17 @@ void machine_stop(machine_t *m, const sink_t *sink, moment_t moment)
   forget_inputs(m->state);
 }
 
+static int asked_for(const request_t *request)
+{
+  return request->route + request->command + request->search;
+}
+
 bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *data, size_t size,
                   moment_t moment)
 {
   moment = begin(m, sink, moment);
   if (m->config == NULL) return false;
-  const request_t before = m->request;
+  const int before = asked_for(&m->request);
   begin_moment(m, moment);
   m->detail.joint = NOWHERE;
   m->foreign = false;
@@ -517,7 +522,5 @@ bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *da
     if (drives && !m->foreign && m->config->settings.zero_on_rejection)
       zero_after_rejection(m, sink, topic, moment);
   }
-  const request_t *now = &m->request;
-  return (now->route && !before.route) || (now->command && !before.command)
-         || (now->search && !before.search);
+  return asked_for(&m->request) > before;
 }

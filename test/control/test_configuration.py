@@ -73,7 +73,7 @@ def wheel_configuration():
     maker, mask = RouteMaker(robot), mask_of(robot, ["axle"])
     route = maker.route(mask, None, settings)
     command = maker.command_route(mask, native.POSITION_FIELD, None, settings)
-    return configuration(robot, settings, maker, [route], [command])
+    return configuration(settings, maker, [route], [command])
 
 
 def records(of):
