@@ -83,7 +83,7 @@ enum { FEEDFORWARD_GATE, MOTOR_GATE, ARRAY_GATE, GATES };
 
 /* Names, found by a hash. */
 typedef struct {
-  char **names;
+  const char **names;
   int count;
   int32_t *slots;
   uint32_t mask;
@@ -93,7 +93,8 @@ typedef struct {
  * members of a struct, and `READ` in read_config.c reads each from the attribute of that name of a
  * record of configuration.py. Sizes and bounds may use the model, and fields further up.
  *
- *   VALUE(type, name)                 a number (an int is at least 0), a flag, or names
+ *   VALUE(type, name)                 a number (an int is at least 0), or a flag
+ *   NAMES(name)                       a sequence of texts
  *   TIME(name)                        seconds, as nanoseconds
  *   CHOICE(name, texts)               the place of a text among others
  *   ARRAY(type, name, size)           so many items
@@ -102,6 +103,7 @@ typedef struct {
  *   MASK(name)                        a byte for each joint; NULL for None
  *   KERNEL(name, sizes...)            a kernel, and the sizes of its arrays; -1 for any size */
 #define DECLARE_VALUE(type, name) type name
+#define DECLARE_NAMES(name) name_table_t name
 #define DECLARE_TIME(name) int64_t name
 #define DECLARE_CHOICE(name, texts) int name
 #define DECLARE_ARRAY(type, name, size) type *name
@@ -113,8 +115,8 @@ typedef struct {
 #define DECLARE_KERNEL(name, ...) kernel_t name
 
 #define MODEL_FIELDS(DO)                                                                           \
-  DO##_VALUE(name_table_t, joints); /* as messages name them, with the prefix */                   \
-  DO##_VALUE(name_table_t, links);                                                                 \
+  DO##_NAMES(joints); /* as messages name them, with the prefix */                                 \
+  DO##_NAMES(links);                                                                               \
   DO##_VALUE(int, nq);                                                                             \
   DO##_VALUE(int, nv);                                                                             \
   DO##_VALUE(int, ny);                                                                             \
@@ -469,7 +471,8 @@ static inline int64_t monotonic(void)
 }
 
 /* Names. */
-bool build_table(name_table_t *table);
+/* Fill the slots, of which there are `mask` + 1: a power of two, and more than names. */
+void fill_slots(name_table_t *table);
 int find_name(const name_table_t *table, text_t name);
 /* The order of int32_t, for qsort. */
 int by_number(const void *one, const void *other);

@@ -179,30 +179,29 @@ static PyObject *get_sequence(PyObject *of, const char *name)
   return found == NULL ? NULL : PySequence_Fast(found, name);
 }
 
-static bool get_names(PyObject *of, const char *name, name_table_t *table)
+/* Texts, which the object keeps. */
+static bool get_names(config_t *config, PyObject *of, const char *name, name_table_t *table)
 {
   PyObject *list = get_sequence(of, name);
   if (list == NULL) return false;
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
-  table->names = calloc((size_t)count + 1, sizeof(char *));
-  bool good = fits(count < INT32_MAX / 4, name) && table->names != NULL;
-  for (Py_ssize_t k = 0; good && k < count; k++) {
-    const char *text = PyUnicode_AsUTF8(PySequence_Fast_GET_ITEM(list, k));
-    table->names[k] = text == NULL ? NULL : strdup(text);
-    good = table->names[k] != NULL;
-    if (good) table->count++;
+  uint32_t slots = 4;
+  while (slots < 2 * (size_t)count && slots < INT32_MAX) slots *= 2;
+  bool good = fits(slots < INT32_MAX, name);
+  if (good) {
+    table->names = keep(config, (size_t)count * sizeof *table->names);
+    table->slots = keep(config, slots * sizeof *table->slots);
+    table->mask = slots - 1;
+    good = table->names != NULL && table->slots != NULL;
+  }
+  for (; good && table->count < count; table->count += good) {
+    const char *text = PyUnicode_AsUTF8(PySequence_Fast_GET_ITEM(list, table->count));
+    table->names[table->count] = text;
+    good = text != NULL;
   }
   Py_DECREF(list);
-  if (good && build_table(table)) return true;
-  if (!PyErr_Occurred()) PyErr_NoMemory();
-  return false;
-}
-
-static void free_names(name_table_t *table)
-{
-  for (int k = 0; k < table->count; k++) free(table->names[k]);
-  free(table->names);
-  free(table->slots);
+  if (good) fill_slots(table);
+  return good;
 }
 
 /* Evaluates a kernel without machine code, in Python. */
@@ -249,14 +248,11 @@ static bool read_part(PyObject *of, const char *name, config_t *config, bool opt
 /* Records: the lists of machine.h, as statements that read a field `of` an object into `record`. */
 
 #define GET(value)                                                                                 \
-  _Generic((value),                                                                                \
-      int: get_count,                                                                              \
-      int64_t: get_integer,                                                                        \
-      double: get_number,                                                                          \
-      bool: get_flag,                                                                              \
-      name_table_t: get_names)
+  _Generic((value), int: get_count, int64_t: get_integer, double: get_number, bool: get_flag)
 #define READ_VALUE(type, name)                                                                     \
   if (!GET(record->name)(of, #name, &record->name)) return false
+#define READ_NAMES(name)                                                                           \
+  if (!get_names(config, of, #name, &record->name)) return false
 #define READ_TIME(name)                                                                            \
   if (!get_seconds(of, #name, &record->name)) return false
 #define READ_CHOICE(name, texts)                                                                   \
@@ -510,14 +506,13 @@ static bool make_outputs(PyObject *of, config_t *config)
   const model_t *model = &config->model;
   outputs_t *outputs = &config->outputs;
   const size_t joints = (size_t)model->joints.count;
-  char **names = calloc(joints + 1, sizeof(char *));
+  const char **list = calloc(joints + 1, sizeof *list);
   PyObject *frame = field(of, "wrench_frame");
   const char *frame_id = frame == NULL ? NULL : PyUnicode_AsUTF8(frame);
-  bool good = names != NULL && frame_id != NULL;
+  bool good = list != NULL && frame_id != NULL;
   size_t count = 0;
   for (int k = 0; good && k < model->actuated; k++)
-    names[count++] = model->joints.names[model->actuated_joints[k]];
-  const char *const *list = (const char *const *)names;
+    list[count++] = model->joints.names[model->actuated_joints[k]];
   good = good && make_joint_state(&outputs->feedforward, list, count, EFFORT_FIELD);
   for (int fields = 1; good && fields < 8; fields++)
     good = make_joint_state(&outputs->motors[fields], list, count, fields);
@@ -525,17 +520,17 @@ static bool make_outputs(PyObject *of, config_t *config)
     good = make_array(&outputs->arrays[k], (size_t)config->settings.command_count);
   count = 0;
   for (int k = 0; good && k < model->independent; k++)
-    names[count++] = model->joints.names[model->independent_joints[k]];
+    list[count++] = model->joints.names[model->independent_joints[k]];
   good = good && make_joint_state(&outputs->external, list, count, EFFORT_FIELD)
          && make_wrench(&outputs->wrench, frame_id);
   count = 0;
   for (size_t k = 0; good && k < joints; k++)
-    if (model->entries[k] != NOWHERE) names[count++] = model->joints.names[k];
+    if (model->entries[k] != NOWHERE) list[count++] = model->joints.names[k];
   for (int k = 0; good && k < 4; k++)
     good = make_joint_state(&outputs->completed[k], list, count,
                             POSITION_FIELD | (k & 1 ? VELOCITY_FIELD : 0)
                                 | (k & 2 ? EFFORT_FIELD : 0));
-  free(names);
+  free(list);
   if (!good && !PyErr_Occurred()) PyErr_NoMemory();
   return good;
 }
@@ -573,15 +568,8 @@ config_t *read_config(PyObject *of)
 void release_config(config_t *config)
 {
   if (config == NULL) return;
-  outputs_t *outputs = &config->outputs;
-  free_names(&config->model.joints);
-  free_names(&config->model.links);
-  free_template(&outputs->feedforward);
-  free_template(&outputs->external);
-  free_template(&outputs->wrench);
-  for (int k = 0; k < 3; k++) free_template(&outputs->arrays[k]);
-  for (int k = 0; k < 4; k++) free_template(&outputs->completed[k]);
-  for (int k = 1; k < 8; k++) free_template(&outputs->motors[k]);
+  template_t *outputs = (template_t *)&config->outputs; /* it has nothing but these */
+  for (size_t k = 0; k < sizeof config->outputs / sizeof *outputs; k++) free_template(&outputs[k]);
   Py_XDECREF((PyObject *)config->owner);
   for (block_t *block = config->blocks, *next; block != NULL; block = next) {
     next = block->next;

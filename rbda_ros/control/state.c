@@ -154,20 +154,14 @@ static uint32_t hash_of(text_t name)
   return hash;
 }
 
-bool build_table(name_table_t *table)
+void fill_slots(name_table_t *table)
 {
-  uint32_t slots = 4;
-  while (slots < 2u * (uint32_t)table->count) slots *= 2;
-  table->mask = slots - 1;
-  table->slots = malloc(sizeof(int32_t) * slots);
-  if (table->slots == NULL) return false;
-  for (uint32_t k = 0; k < slots; k++) table->slots[k] = NOWHERE;
+  for (uint32_t k = 0; k <= table->mask; k++) table->slots[k] = NOWHERE;
   for (int32_t k = 0; k < table->count; k++) {
     uint32_t slot = hash_of((text_t){table->names[k], strlen(table->names[k])}) & table->mask;
     while (table->slots[slot] != NOWHERE) slot = (slot + 1) & table->mask;
     table->slots[slot] = k;
   }
-  return true;
 }
 
 int find_name(const name_table_t *table, text_t name)

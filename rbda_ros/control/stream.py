@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +16,6 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rbda_ros.algorithms.feedforward import Health
 from rbda_ros.control import native
@@ -70,40 +69,41 @@ class Meter:
         self.limited = 0  # ever
         self.total = 0  # answers, ever
         self._since = perf_counter()
-        self._more = 0  # answers without further numbers
-        self._answers: list[tuple[float, float, list[float]]] = []
+        self._answers = 0  # since the last reading, as the rows
+        self._rows: list[Array] = []
 
-    def add(self, count: int, rows: NDArray[np.float64]) -> None:
+    def add(self, count: int, rows: Array) -> None:
         """Answers, and of some of them the numbers (few or all of them, ROW)."""
         self.total += count
-        self._more += count - len(rows)
-        self._answers += [(duration, age, health) for duration, age, *health in rows.tolist()]
+        self._answers += count
+        self._rows.append(rows)
 
     def read(self) -> Reading:
         """Sum up what was collected, and begin anew."""
         now = perf_counter()
         elapsed, self._since = now - self._since, now
-        answers, self._answers = self._answers, []
-        healths = [Health(*health) for _, _, health in answers]
-        more, self._more = self._more, 0
-        limited = sum(health.limited > 0 for health in healths)
+        answers, self._answers = self._answers, 0
+        rows, self._rows = np.concatenate([np.zeros((0, self.ROW)), *self._rows]), []
+        duration, age = rows[:, 0], rows[:, 1]
+        health = Health(*rows[:, 2:].T)
+        limited = int(np.count_nonzero(health.limited))
         self.limited += limited
         return Reading(
-            answers=len(answers) + more,
-            rate=(len(answers) + more) / elapsed,
-            processing=_median_and_p99([duration for duration, _, _ in answers]),
-            latency=_median_and_p99([d + age for d, age, _ in answers if not math.isnan(age)]),
-            residual=max((health.residual for health in healths), default=math.nan),
-            condition=max((1.0 / health.conditioning for health in healths), default=math.nan),
+            answers=answers,
+            rate=answers / elapsed,
+            processing=_median_and_p99(duration),
+            latency=_median_and_p99((duration + age)[~np.isnan(age)]),
+            residual=float(max(health.residual, default=math.nan)),
+            condition=float(max(1.0 / health.conditioning, default=math.nan)),
             limited=limited,
         )
 
 
-def _median_and_p99(values: Sequence[float]) -> tuple[float, float]:
-    if not values:
+def _median_and_p99(values: Array) -> tuple[float, float]:
+    if not len(values):
         return math.nan, math.nan
-    ordered, last = sorted(values), len(values) - 1
-    return ordered[last // 2], ordered[min(last, int(0.99 * len(values)))]
+    ordered, last = np.sort(values), len(values) - 1
+    return float(ordered[last // 2]), float(ordered[min(last, int(0.99 * len(values)))])
 
 
 MAX_ROUTES = 30
