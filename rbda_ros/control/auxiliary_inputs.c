@@ -19,18 +19,12 @@ static bool usable(numbers_t numbers, double largest)
 static code_t check_time(machine_t *m, int64_t stamp, bool needed, int64_t before, moment_t moment,
                          int64_t *time)
 {
-  const int64_t timeout = m->config->settings.timeout;
+  const int64_t timeout = m->config->settings.joint_state_timeout;
   *time = stamp != 0 || (needed && timeout != 0) ? stamp : moment.now;
   m->detail.value = (double)(moment.now - *time);
   if (is_stale(*time, moment.now, timeout)) return STALE;
   /* Messages without a stamp follow each other as they arrive, also where the clock is set back. */
   return timeout != 0 && stamp != 0 && *time < before ? OUT_OF_ORDER : ACCEPTED;
-}
-
-static int by_number(const void *one, const void *other)
-{
-  const int32_t a = *(const int32_t *)one, b = *(const int32_t *)other;
-  return (a > b) - (a < b);
 }
 
 /* trajectory_msgs/JointTrajectory: the acceleration of its first point. */
@@ -109,7 +103,7 @@ code_t feed_base_state(machine_t *m, const uint8_t *data, size_t size, moment_t 
   for (int k = 0; k < 6; k++) {
     s->base_twist[k] = number_at(twist, (size_t)k);
     if (s->base_nv > 0 && settings->acceleration_source == ACCELERATION_ESTIMATE)
-      update_rate(&s->base_rates, k, s->base_twist[k], s->base_time, settings->acceleration_cutoff,
+      update_rate(&s->base_rates[k], s->base_twist[k], s->base_time, settings->acceleration_cutoff,
                   longest_gap(settings));
   }
   return ACCEPTED;

@@ -100,115 +100,88 @@ bool read_joint_state(const uint8_t *data, size_t size, size_t names_end, joint_
   return !reader.failed;
 }
 
-/* Writing. The first pass, without a buffer, counts the bytes. */
+/* Writing: a message grows from its beginning; without memory, `data` is NULL and stays it. */
 
-typedef struct {
-  uint8_t *data;
-  size_t at;
-} writer_t;
-
-static void put(writer_t *writer, size_t alignment, const void *bytes, size_t size)
+static void begin(template_t *made, size_t count)
 {
-  writer->at = aligned(writer->at, alignment);
-  if (writer->data != NULL && size > 0) memcpy(writer->data + writer->at, bytes, size);
-  writer->at += size;
+  const uint8_t little_endian[] = {0, 1, 0, 0};
+  *made = (template_t){.data = malloc(sizeof little_endian), .size = sizeof little_endian};
+  made->count = count;
+  if (made->data != NULL) memcpy(made->data, little_endian, sizeof little_endian);
 }
 
-static void put_count(writer_t *writer, size_t count)
+/* Bytes at the next multiple of an alignment, where they begin; zeros where they are NULL. */
+static size_t put(template_t *made, size_t alignment, const void *bytes, size_t size)
 {
-  const uint32_t value = (uint32_t)count;
-  put(writer, sizeof value, &value, sizeof value);
-}
-
-static void put_text(writer_t *writer, const char *text)
-{
-  const size_t size = strlen(text) + 1;
-  put_count(writer, size);
-  put(writer, 1, text, size);
-}
-
-/* Room for numbers, which are zero until they are written. */
-static uint8_t *put_numbers(writer_t *writer, size_t count)
-{
-  if (count == 0) return NULL;
-  writer->at = aligned(writer->at, sizeof(double));
-  uint8_t *at = writer->data == NULL ? NULL : writer->data + writer->at;
-  writer->at += sizeof(double) * count;
+  const size_t at = aligned(made->size, alignment), end = at + size;
+  uint8_t *data = made->data == NULL ? NULL : realloc(made->data, end);
+  if (data == NULL) {
+    free(made->data);
+    made->data = NULL;
+    return at;
+  }
+  memset(data + made->size, 0, end - made->size);
+  if (bytes != NULL) memcpy(data + at, bytes, size);
+  made->data = data;
+  made->size = end;
   return at;
 }
 
-static void put_header(writer_t *writer, const char *frame_id)
+static void put_count(template_t *made, size_t count)
 {
-  writer->at = FRAME_ID_AT; /* after the stamp */
-  put_text(writer, frame_id);
+  const uint32_t value = (uint32_t)count;
+  (void)put(made, sizeof value, &value, sizeof value);
 }
 
-/* Two passes over the same content. */
-typedef void (*content_t)(writer_t *writer, template_t *made, const void *of);
-
-static bool make(template_t *made, content_t content, const void *of)
+static void put_text(template_t *made, const char *text)
 {
-  writer_t writer = {NULL, ORIGIN};
-  content(&writer, made, of);
-  made->size = writer.at;
-  made->data = calloc(1, made->size);
-  if (made->data == NULL) return false;
-  made->data[1] = 1; /* little-endian */
-  writer = (writer_t){made->data, ORIGIN};
-  content(&writer, made, of);
-  return true;
+  const size_t size = strlen(text) + 1;
+  put_count(made, size);
+  (void)put(made, 1, text, size);
 }
 
-typedef struct {
-  const char *const *names;
-  size_t count;
-  int fields;
-} joint_names_t;
-
-static void put_joint_state(writer_t *writer, template_t *made, const void *of)
+/* Room for the numbers of a field, which are zero until they are written. */
+static void put_field(template_t *made, int field, size_t count)
 {
-  const joint_names_t *names = of;
-  put_header(writer, "");
-  put_count(writer, names->count);
-  for (size_t k = 0; k < names->count; k++) put_text(writer, names->names[k]);
-  for (int field = 0; field < 3; field++) {
-    const size_t count = names->fields & (1 << field) ? names->count : 0;
-    put_count(writer, count);
-    made->fields[field] = put_numbers(writer, count);
-  }
+  if (count > 0) made->fields[field] = put(made, sizeof(double), NULL, sizeof(double) * count);
+}
+
+static void put_header(template_t *made, const char *frame_id)
+{
+  (void)put(made, 1, NULL, STAMP_SIZE);
+  put_text(made, frame_id);
 }
 
 bool make_joint_state(template_t *made, const char *const *names, size_t count, int fields)
 {
-  *made = (template_t){.count = count};
-  return make(made, put_joint_state, &(joint_names_t){names, count, fields});
-}
-
-static void put_array(writer_t *writer, template_t *made, const void *of)
-{
-  (void)of;
-  put_count(writer, 0); /* dimensions of the layout */
-  put_count(writer, 0); /* its offset */
-  put_count(writer, made->count);
-  made->fields[0] = put_numbers(writer, made->count);
+  begin(made, count);
+  put_header(made, "");
+  put_count(made, count);
+  for (size_t k = 0; k < count; k++) put_text(made, names[k]);
+  for (int field = 0; field < 3; field++) {
+    const size_t numbers = fields & (1 << field) ? count : 0;
+    put_count(made, numbers);
+    put_field(made, field, numbers);
+  }
+  return made->data != NULL;
 }
 
 bool make_array(template_t *made, size_t count)
 {
-  *made = (template_t){.count = count};
-  return make(made, put_array, NULL);
-}
-
-static void put_wrench(writer_t *writer, template_t *made, const void *of)
-{
-  put_header(writer, of);
-  made->fields[0] = put_numbers(writer, made->count);
+  begin(made, count);
+  put_count(made, 0); /* dimensions of the layout */
+  put_count(made, 0); /* its offset */
+  put_count(made, count);
+  put_field(made, 0, count);
+  return made->data != NULL;
 }
 
 bool make_wrench(template_t *made, const char *frame_id)
 {
-  *made = (template_t){.count = 6};
-  return make(made, put_wrench, frame_id);
+  begin(made, 6);
+  put_header(made, frame_id);
+  put_field(made, 0, 6);
+  return made->data != NULL;
 }
 
 void free_template(template_t *made)
@@ -232,5 +205,5 @@ void put_stamp(template_t *into, int64_t stamp)
 
 void put_number(template_t *into, int field, size_t k, double value)
 {
-  memcpy(into->fields[field] + sizeof value * k, &value, sizeof value);
+  memcpy(into->data + into->fields[field] + sizeof value * k, &value, sizeof value);
 }

@@ -59,8 +59,8 @@ bool read_joint_state(const uint8_t *data, size_t size, size_t names_end, joint_
 typedef struct {
   uint8_t *data;
   size_t size;
-  uint8_t *fields[3]; /* where the numbers of each field begin; NULL for a field that is empty */
-  size_t count;       /* numbers in each field */
+  size_t fields[3]; /* where the numbers of each field begin; 0 for a field that is empty */
+  size_t count;     /* numbers in each field */
 } template_t;
 
 enum { POSITION_FIELD = 1, VELOCITY_FIELD = 2, EFFORT_FIELD = 4 };

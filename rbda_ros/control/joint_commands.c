@@ -23,7 +23,7 @@ static code_t check_command(const layout_t *layout, const joint_state_t *command
 static bool is_state_fresh(const machine_t *m, int64_t now)
 {
   const state_t *s = m->state;
-  return s->answered && !is_stale(s->state_time, now, m->config->settings.timeout);
+  return s->answered && !is_stale(s->state_time, now, m->config->settings.joint_state_timeout);
 }
 
 /* The route for such commands; NULL, and a request, where there is none yet. */
@@ -35,10 +35,8 @@ static const command_route_t *find_command_route(machine_t *m, const uint8_t *na
   const uint8_t *damped = config->settings.dampers && moves ? m->state->state_joints : NULL;
   for (int k = 0; k < config->command_route_count; k++) {
     const command_route_t *route = &config->command_routes[k];
-    const bool same_damping =
-        damped == NULL ? route->measured == NULL
-                       : route->measured != NULL && memcmp(route->measured, damped, joints) == 0;
-    if (route->fields == fields && same_damping && memcmp(route->named, named, joints) == 0)
+    if (route->fields == fields && same_mask(route->measured, damped, joints)
+        && same_mask(route->named, named, joints))
       return route;
   }
   request_t *request = &m->request;
@@ -46,12 +44,7 @@ static const command_route_t *find_command_route(machine_t *m, const uint8_t *na
   memcpy(request->named, named, joints);
   request->fields = fields;
   request->has_damped = damped != NULL;
-  if (damped != NULL)
-    memcpy(request->damped, damped, joints);
-  else
-    memset(request->damped, 0, joints);
-  /* `named` and `damped` stand next to each other. */
-  ask(m, 'c', request->named, 2 * joints);
+  if (damped != NULL) memcpy(request->damped, damped, joints);
   request->command = true;
   return NULL;
 }
@@ -61,8 +54,9 @@ static const double *start_of(const machine_t *m, bool fresh, moment_t moment)
 {
   const state_t *s = m->state;
   if (fresh) return s->state + s->ny;
-  const bool recent = s->command_steady != NEVER
-                      && !is_stale(s->command_steady, moment.steady, m->config->settings.timeout);
+  const bool recent =
+      s->command_steady != NEVER
+      && !is_stale(s->command_steady, moment.steady, m->config->settings.joint_state_timeout);
   return recent ? s->command_q : m->config->model.home;
 }
 
@@ -71,11 +65,13 @@ static void give_command(machine_t *m, const command_route_t *route, const layou
 {
   const state_t *s = m->state;
   const model_t *model = &m->config->model;
-  const size_t nv = (size_t)s->nv, actuated = (size_t)s->actuated;
+  const settings_t *settings = &m->config->settings;
+  const size_t nv = (size_t)s->nv;
   int32_t *place = (int32_t *)(void *)m->config->scratch; /* of each joint in the message */
   for (int k = 0; k < layout->count; k++) place[layout->joints[k]] = k;
-  memcpy(route->gain, route->gains, sizeof(double) * 2 * nv);
-  memcpy(route->offset, route->offsets, sizeof(double) * actuated);
+  memcpy(route->gain, settings->gains, sizeof(double) * 2 * nv);
+  for (int k = 0; k < s->actuated; k++)
+    route->offset[k] = settings->offsets[model->actuated_joints[k]];
   if (fresh) memcpy(route->state, s->state, sizeof(double) * (size_t)(s->ny + s->nq + s->actuated));
   memcpy(route->closing.guess, start, sizeof(double) * (size_t)s->nq);
   for (int k = 0; k < s->ny; k++) route->velocity[k] = 0.0;
@@ -94,8 +90,7 @@ static void give_command(machine_t *m, const command_route_t *route, const layou
 
 static code_t compute_command(machine_t *m, const command_route_t *route, const double *start)
 {
-  static const code_t codes[] = {ACCEPTED, NOT_FINITE, NOT_CLOSING,
-                                 SINGULAR, NOT_FINITE, CANNOT_GIVE};
+  static const code_t codes[] = {ACCEPTED, NOT_FINITE, NOT_CLOSING, SINGULAR, NOT_FINITE, MODEL};
   const settings_t *settings = &m->config->settings;
   const double *health = route->closing.health;
   closing_result_t result = CLOSED;
@@ -105,7 +100,7 @@ static code_t compute_command(machine_t *m, const command_route_t *route, const 
     run_kernel(&route->kernel);
   if (result != CLOSED) return codes[result];
   m->detail.value = health[CONDITIONING];
-  return codes[judge_command(health, settings->max_condition, settings->cannot_give)];
+  return codes[judge_command(health, settings->max_condition_number, settings->cannot_give)];
 }
 
 static size_t send_motors(machine_t *m, const sink_t *sink, const command_route_t *route,
@@ -150,7 +145,8 @@ code_t feed_command(machine_t *m, const sink_t *sink, const uint8_t *data, size_
   if (code != ACCEPTED) return code;
   code = check_command(layout, &command);
   if (code != ACCEPTED) return code;
-  if (settings->timeout != 0 && command.stamp < s->last_command_stamp) return OUT_OF_ORDER;
+  if (settings->joint_state_timeout != 0 && command.stamp < s->last_command_stamp)
+    return OUT_OF_ORDER;
   s->last_command_stamp = command.stamp;
   uint8_t *named = m->detail.mask;
   memset(named, 0, (size_t)s->joints);

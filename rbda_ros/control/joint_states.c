@@ -3,7 +3,6 @@
 #include "machine.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool has_all(numbers_t field, const layout_t *layout)
@@ -29,13 +28,13 @@ static void keep_joint(machine_t *m, int joint, double position, double velocity
   s->position[joint] = position;
   s->time[joint] = time;
   if (settings->differentiate) {
-    update_rate(&s->velocity_rates, joint, position, time, settings->velocity_cutoff, longest);
-    velocity = s->velocity_rates.rate[joint];
+    update_rate(&s->velocity_rates[joint], position, time, settings->velocity_cutoff, longest);
+    velocity = s->velocity_rates[joint].rate;
   }
   s->velocity[joint] = velocity;
   s->moving[joint] = isfinite(velocity) != 0;
   if (settings->acceleration_source == ACCELERATION_ESTIMATE)
-    update_rate(&s->acceleration_rates, joint, velocity, time, settings->acceleration_cutoff,
+    update_rate(&s->acceleration_rates[joint], velocity, time, settings->acceleration_cutoff,
                 longest);
 }
 
@@ -82,9 +81,24 @@ static void keep_efforts(machine_t *m, const layout_t *layout, const joint_state
 
 /* Routes. */
 
-static bool same_mask(const uint8_t *one, const uint8_t *other, size_t joints)
+bool same_mask(const uint8_t *one, const uint8_t *other, size_t joints)
 {
   return one == other || (one != NULL && other != NULL && memcmp(one, other, joints) == 0);
+}
+
+/* Whether no such route was asked for since the last configuration; it counts as asked for now. */
+static bool is_new_route(machine_t *m, const uint8_t *measured, const uint8_t *wanted)
+{
+  uint64_t hash = 14695981039346656037u; /* FNV-1a */
+  for (int k = 0; k < m->state->joints; k++) {
+    const uint8_t joint = (uint8_t)(measured[k] | (wanted == NULL ? 4 : wanted[k] << 1));
+    hash = (hash ^ joint) * 1099511628211u;
+  }
+  for (int k = 0; k < m->asked_count; k++)
+    if (m->asked[k] == hash) return false;
+  if (m->asked_count == MAX_ASKED) m->asked_count = 0;
+  m->asked[m->asked_count++] = hash;
+  return true;
 }
 
 /* The route for known joints as the settings want it; one with other terms will do until there is a
@@ -103,28 +117,19 @@ static const route_t *find_route(machine_t *m, const uint8_t *measured)
     const route_t *route = &config->routes[k];
     if (!same_mask(route->measured, measured, joints)) continue;
     if (!route->determined) return route;
-    if (route->acceleration_source != source || route->wrenches != settings->wrenches
+    if (route->acceleration_source != source || route->wrenches != settings->external_wrench
         || !same_mask(route->wanted, wanted, joints))
       continue;
     if (route->terms == settings->terms) return route;
     other_terms = route;
   }
   request_t *request = &m->request;
-  uint8_t *key = malloc(2 * joints + 3);
-  if (key == NULL) return other_terms;
-  memcpy(key, measured, joints);
-  memset(key + joints, 2, joints);
-  if (wanted != NULL) memcpy(key + joints, wanted, joints);
-  key[2 * joints] = (uint8_t)source;
-  key[2 * joints + 1] = settings->wrenches;
-  key[2 * joints + 2] = (uint8_t)settings->terms;
-  if (!request->route) {
+  if (!request->route && is_new_route(m, measured, wanted)) {
+    request->route = true;
     memcpy(request->measured, measured, joints);
     request->has_wanted = wanted != NULL;
     if (wanted != NULL) memcpy(request->wanted, wanted, joints);
-    ask(m, 'r', key, 2 * joints + 3);
   }
-  free(key);
   return other_terms;
 }
 
@@ -132,7 +137,7 @@ static const route_t *find_route(machine_t *m, const uint8_t *measured)
 static void find_fresh(const machine_t *m, int64_t now, bool moving, uint8_t *fresh)
 {
   const state_t *s = m->state;
-  const int64_t timeout = m->config->settings.timeout;
+  const int64_t timeout = m->config->settings.joint_state_timeout;
   const int64_t oldest = timeout != 0 ? now - timeout : NEVER + 1;
   for (int k = 0; k < s->joints; k++) fresh[k] = s->time[k] >= oldest && (!moving || s->moving[k]);
 }
@@ -180,11 +185,12 @@ static code_t give_base(machine_t *m, const route_t *route, int64_t now)
   const state_t *s = m->state;
   const settings_t *settings = &m->config->settings;
   if (s->base_nv == 0) return ACCEPTED;
-  if (s->base_time == NEVER || is_stale(s->base_time, now, settings->timeout)) return NO_BASE_STATE;
+  if (s->base_time == NEVER || is_stale(s->base_time, now, settings->joint_state_timeout))
+    return NO_BASE_STATE;
   memcpy(route->closing.guess, s->base_position, sizeof s->base_position);
   memcpy(route->velocity, s->base_twist, sizeof s->base_twist);
   if (settings->acceleration_source == ACCELERATION_ESTIMATE)
-    for (int k = 0; k < s->base_nv; k++) route->acceleration[k] = s->base_rates.rate[k];
+    for (int k = 0; k < s->base_nv; k++) route->acceleration[k] = s->base_rates[k].rate;
   return ACCEPTED;
 }
 
@@ -192,14 +198,14 @@ static code_t give_wrenches(machine_t *m, const route_t *route, int64_t now)
 {
   const state_t *s = m->state;
   const settings_t *settings = &m->config->settings;
-  if (!settings->wrenches) return ACCEPTED;
+  if (!settings->external_wrench) return ACCEPTED;
   const model_t *model = &m->config->model;
   memset(route->wrench, 0, sizeof(double) * 6 * (size_t)model->bodies);
   bool any = false;
   for (int k = 0; k < s->links; k++) {
     if (s->wrench_time[k] == NEVER) continue;
     any = true;
-    if (is_stale(s->wrench_time[k], now, settings->timeout)) return NO_WRENCH;
+    if (is_stale(s->wrench_time[k], now, settings->joint_state_timeout)) return NO_WRENCH;
     if (model->link_bodies[k] == NOWHERE) continue;
     for (int i = 0; i < 6; i++)
       route->wrench[6 * model->link_bodies[k] + i] += s->wrenches[6 * k + i];
@@ -213,14 +219,15 @@ static code_t give_acceleration(machine_t *m, const route_t *route, int64_t now)
   const settings_t *settings = &m->config->settings;
   double *acceleration = route->acceleration + s->base_nv;
   if (settings->acceleration_source == ACCELERATION_REFERENCE) {
-    if (s->reference_time == NEVER || is_stale(s->reference_time, now, settings->timeout))
+    if (s->reference_time == NEVER
+        || is_stale(s->reference_time, now, settings->joint_state_timeout))
       return NO_REFERENCE;
     if (!route->reference_determined) return PARTIAL;
     for (int k = 0; k < route->wanted_count; k++)
       acceleration[k] = s->reference[route->wanted_joints[k]];
   } else if (settings->acceleration_source == ACCELERATION_ESTIMATE) {
     for (int k = 0; k < route->wanted_count; k++) {
-      acceleration[k] = s->acceleration_rates.rate[route->wanted_joints[k]];
+      acceleration[k] = s->acceleration_rates[route->wanted_joints[k]].rate;
       if (!isfinite(acceleration[k])) return NO_ACCELERATION;
     }
     for (int k = 0; k < s->base_nv; k++)
@@ -290,7 +297,7 @@ static double settle_from(machine_t *m, const route_t *route, double turn)
   return residual <= rules->closed ? apart : INFINITY;
 }
 
-/* Time between two tries from other angles that were in vain [ns]: they take what others need. */
+/* Time between two tries from other angles that failed [ns]: each delays the messages behind it. */
 static const int64_t SETTLING_PAUSE = 20000000;
 
 /* Begin where the loops close by the other measured joints: near a dead point of those that the
@@ -300,7 +307,7 @@ static void settle(machine_t *m, const route_t *route)
 {
   static const double turns[] = {0.0, 1.0, -1.0, 2.0, -2.0, M_PI, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5};
   state_t *s = m->state;
-  const bool paused = s->latest_steady - s->settled_in_vain < SETTLING_PAUSE;
+  const bool paused = s->latest_steady - s->settling_failed < SETTLING_PAUSE;
   const int count = paused ? 1 : (int)(sizeof turns / sizeof *turns);
   const double close = 0.5 * m->config->settings.tolerance;
   double least = INFINITY;
@@ -311,7 +318,7 @@ static void settle(machine_t *m, const route_t *route)
     least = apart;
     best = k;
   }
-  if (!(least <= close) && !paused) s->settled_in_vain = s->latest_steady;
+  if (!(least <= close) && !paused) s->settling_failed = s->latest_steady;
   if (!(least < INFINITY)) return;
   if (best != last) (void)settle_from(m, route, turns[best]);
   for (int k = 0; k < route->follower_count; k++)
@@ -333,31 +340,31 @@ static void give_motion(machine_t *m, const route_t *route, bool moving)
 
 /* Closing and checking. */
 
-/* Time between two searches that are asked for [ns]: they take what others need. */
+/* Time between two searches that are asked for [ns]: they keep a core busy. */
 static const int64_t SEARCH_PAUSE = 500000000;
 
-/* Close the loops; with `home`, from the assembly too, and by a search where nothing else helps. */
+/* Ask Python to search for a closed position near the last one. */
+static void ask_search(machine_t *m, const route_t *route)
+{
+  request_t *request = &m->request;
+  const closing_t *closing = &route->closing;
+  const int64_t steady = m->state->latest_steady;
+  if (request->search || steady - request->search_time <= SEARCH_PAUSE) return;
+  request->search_time = steady;
+  memcpy(request->chosen, route->chosen, (size_t)m->state->joints);
+  memcpy(request->position, closing->position, sizeof(double) * closing->known);
+  memcpy(request->guess, closing->guess, sizeof(double) * closing->nq);
+  request->search = true;
+}
+
+/* Close the loops; with `home`, from the assembly too. */
 static closing_result_t close_route(machine_t *m, const route_t *route, bool home)
 {
   const config_t *config = m->config;
-  const closing_t *closing = &route->closing;
-  if (route->by_newton) {
-    const closing_result_t result =
-        close_loops(closing, &config->settings.closing, home ? config->model.home : NULL);
-    if (result != TOO_FAR || !home) return result;
-    request_t *request = &m->request;
-    const int64_t steady = m->state->latest_steady;
-    if (!request->search && steady - request->search_time > SEARCH_PAUSE) {
-      request->search_time = steady;
-      memcpy(request->chosen, route->chosen, (size_t)m->state->joints);
-      memcpy(request->position, closing->position, sizeof(double) * closing->known);
-      memcpy(request->guess, closing->guess, sizeof(double) * closing->nq);
-      request->search = true;
-    }
-    return TOO_FAR;
-  }
-  if (!route->closer(route->closer_context, closing->position, closing->guess, closing->guess))
-    return TOO_FAR;
+  if (route->closer == NULL)
+    return close_loops(&route->closing, &config->settings.closing,
+                       home ? config->model.home : NULL);
+  if (!route->closer(route->closer_context, &route->closing)) return TOO_FAR;
   run_kernel(&route->kernel);
   return CLOSED;
 }
@@ -396,7 +403,7 @@ static code_t evaluate_from(machine_t *m, const route_t *route, int start)
   if (start == AT_SETTLED) settle(m, route);
   closing_result_t result = close_route(m, route, start == AT_LAST);
   if (result == CLOSED) {
-    result = judge_health(health, settings->closing.closed, settings->max_condition);
+    result = judge_health(health, settings->closing.closed, settings->max_condition_number);
     m->detail.value = result == EFFORT_NOT_FINITE ? NAN : health[CONDITIONING];
   }
   return result == CLOSED ? check_agreement(m, route) : codes[result];
@@ -404,10 +411,9 @@ static code_t evaluate_from(machine_t *m, const route_t *route, int start)
 
 /* Evaluate with the loops closed on the branch that agrees best with the measurements: that of the
  * measured joints, or else that of the last position. Where none agrees, the one that is nearest says
- * which joint is wrong. */
-static code_t evaluate(machine_t *m, const route_t *route)
+ * which joint is wrong. With `search`, Python is asked to search where nothing closes the loops. */
+static code_t evaluate(machine_t *m, const route_t *route, bool search)
 {
-  const request_t before = m->request;
   const double close = CERTAIN * m->config->settings.tolerance;
   detail_t detail = m->detail;
   double apart = INFINITY;
@@ -416,6 +422,8 @@ static code_t evaluate(machine_t *m, const route_t *route)
     if (start == AT_SETTLED && route->settling.count == 0) continue;
     if (start == AT_LAST && code == ACCEPTED) break;
     code_t found = evaluate_from(m, route, start);
+    if (search && start == AT_LAST && found == NOT_CLOSING && route->closer == NULL)
+      ask_search(m, route);
     if (code == ACCEPTED && (found != ACCEPTED || m->apart > apart + close))
       found = evaluate_from(m, route, AT_MEASURED); /* it was better */
     if (code != CONTRADICTION || (found == CONTRADICTION && m->apart < apart)
@@ -428,10 +436,6 @@ static code_t evaluate(machine_t *m, const route_t *route)
   }
   m->detail = detail;
   m->apart = apart;
-  if (code == ACCEPTED) { /* nothing has to be searched for */
-    m->request.search = before.search;
-    m->request.search_time = before.search_time;
-  }
   if (m->apart > m->contradiction) {
     m->contradiction = m->apart;
     m->contradicting = m->detail.joint;
@@ -498,11 +502,7 @@ static void send_positions(machine_t *m, const sink_t *sink, const route_t *rout
   if (route->wrench != NULL)
     memset(route->wrench, 0, sizeof(double) * 6 * (size_t)m->config->model.bodies);
   memcpy(route->closing.guess, m->state->q, sizeof(double) * (size_t)m->config->model.base_nq);
-  const request_t before = m->request;
-  const code_t code = evaluate(m, route);
-  m->request.search = before.search; /* nobody waits for this one */
-  m->request.search_time = before.search_time;
-  if (code != ACCEPTED) return;
+  if (evaluate(m, route, false) != ACCEPTED) return;
   if (moving) complete_velocity(m, route);
   send_completed(m, sink, route, layout, state, moving);
 }
@@ -528,7 +528,7 @@ static code_t compute(machine_t *m, const route_t *route, int64_t now)
   code_t code = give_base(m, route, now);
   if (code == ACCEPTED) code = give_wrenches(m, route, now);
   if (code == ACCEPTED) code = give_acceleration(m, route, now);
-  return code == ACCEPTED ? evaluate(m, route) : code;
+  return code == ACCEPTED ? evaluate(m, route, true) : code;
 }
 
 code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, size_t size,
@@ -546,7 +546,7 @@ code_t feed_joint_states(machine_t *m, const sink_t *sink, const uint8_t *data, 
   code = check_sizes(settings, layout, &state);
   if (code != ACCEPTED) return code;
   const int64_t time = state.stamp != 0 ? state.stamp : moment.now;
-  if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;
+  if (settings->joint_state_timeout != 0 && time < layout->time) return OUT_OF_ORDER;
   note_time(&s->state_layouts, layout, time);
 
   uint8_t *said = (uint8_t *)(config->scratch), *moves = said + s->joints;

@@ -3,16 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { MAX_ASKED = 64 };
-
-int64_t monotonic(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
+#define ALLOCATE_ARRAY(type, name, size)                                                           \
+  made &= (m->name = calloc((size_t)(size) + 1, sizeof(type))) != NULL
+#define FREE_ARRAY(type, name, size)                                                               \
+  free(m->name);                                                                                   \
+  m->name = NULL
 
 bool machine_init(machine_t *machine)
 {
@@ -25,10 +21,8 @@ bool machine_init(machine_t *machine)
   pthread_mutexattr_destroy(&attributes);
   machine->states.records = malloc(sizeof(record_t) * MAX_RECORDS);
   machine->commands.records = malloc(sizeof(record_t) * MAX_RECORDS);
-  machine->asked = calloc(MAX_ASKED + 1, sizeof(uint64_t));
   machine->contradicting = machine->detail.joint = machine->rejection.detail.joint = NOWHERE;
-  return machine->states.records != NULL && machine->commands.records != NULL
-         && machine->asked != NULL;
+  return machine->states.records != NULL && machine->commands.records != NULL;
 }
 
 /* Messages that are sent with the next input, or when nothing came. */
@@ -52,14 +46,31 @@ static void send_pending(machine_t *m, const sink_t *sink)
   }
 }
 
-static void free_request(machine_t *machine)
+/* Arrays of requests and rejections about a model. */
+#define REQUEST_ARRAYS(DO)                                                                         \
+  DO##_ARRAY(uint8_t, request.measured, joints);                                                   \
+  DO##_ARRAY(uint8_t, request.wanted, joints);                                                     \
+  DO##_ARRAY(uint8_t, request.named, joints);                                                      \
+  DO##_ARRAY(uint8_t, request.damped, joints);                                                     \
+  DO##_ARRAY(uint8_t, request.chosen, joints);                                                     \
+  DO##_ARRAY(double, request.position, joints);                                                    \
+  DO##_ARRAY(double, request.guess, model->nq);                                                    \
+  DO##_ARRAY(uint8_t, detail.mask, joints);                                                        \
+  DO##_ARRAY(uint8_t, rejection.detail.mask, joints);
+
+static void free_request(machine_t *m)
 {
-  free(machine->request.measured);
-  free(machine->request.position);
-  free(machine->detail.mask);
-  free(machine->rejection.detail.mask);
-  machine->request = (request_t){0};
-  machine->detail.mask = machine->rejection.detail.mask = NULL;
+  REQUEST_ARRAYS(FREE)
+  m->request = (request_t){.search_time = NEVER};
+}
+
+static bool make_request(machine_t *m, const model_t *model)
+{
+  const int joints = model->joints.count;
+  bool made = true;
+  free_request(m);
+  REQUEST_ARRAYS(ALLOCATE)
+  return made;
 }
 
 void machine_free(machine_t *machine)
@@ -70,30 +81,7 @@ void machine_free(machine_t *machine)
   free(machine->rejection.data);
   free(machine->states.records);
   free(machine->commands.records);
-  free(machine->asked);
   pthread_mutex_destroy(&machine->lock);
-}
-
-/* Room for requests about a model. */
-static bool make_request(machine_t *machine, const model_t *model)
-{
-  const size_t joints = (size_t)model->joints.count;
-  request_t *request = &machine->request;
-  free_request(machine);
-  request->measured = calloc(6 * joints + 1, 1);
-  request->position = calloc(joints + (size_t)model->nq + 1, sizeof(double));
-  machine->detail.mask = calloc(joints + 1, 1);
-  machine->rejection.detail.mask = calloc(joints + 1, 1);
-  if (request->measured == NULL || request->position == NULL || machine->detail.mask == NULL
-      || machine->rejection.detail.mask == NULL)
-    return false;
-  request->wanted = request->measured + joints;
-  request->named = request->wanted + joints;
-  request->damped = request->named + joints;
-  request->chosen = request->damped + joints;
-  request->guess = request->position + joints;
-  request->search_time = NEVER;
-  return true;
 }
 
 /* Rejections and requests. */
@@ -120,21 +108,6 @@ void reject(machine_t *m, code_t code, int topic, const uint8_t *data, size_t si
   rejection->size = size;
 }
 
-void ask(machine_t *m, uint8_t kind, const uint8_t *key, size_t size)
-{
-  uint64_t *asked = (uint64_t *)(void *)m->asked; /* how many, then a hash of each */
-  uint64_t hash = 14695981039346656037u ^ kind;
-  for (size_t k = 0; k < size; k++) hash = (hash ^ key[k]) * 1099511628211u;
-  for (uint64_t k = 1; k <= asked[0]; k++)
-    if (asked[k] == hash) return;
-  if (asked[0] == MAX_ASKED) asked[0] = 0;
-  asked[++asked[0]] = hash;
-  request_t *request = &m->request;
-  if (kind == 'r') request->route = true;
-  if (kind == 'c') request->command = true;
-  if (kind == 's') request->search = true;
-}
-
 bool is_stale(int64_t time, int64_t now, int64_t timeout)
 {
   return timeout != 0 && (now - time > timeout || time - now > timeout);
@@ -142,7 +115,7 @@ bool is_stale(int64_t time, int64_t now, int64_t timeout)
 
 int64_t longest_gap(const settings_t *settings)
 {
-  return settings->timeout != 0 ? settings->timeout : INT64_MAX;
+  return settings->joint_state_timeout != 0 ? settings->joint_state_timeout : INT64_MAX;
 }
 
 void record_answer(records_t *records, const double *health, size_t limited, int64_t stamp,
@@ -160,9 +133,7 @@ void record_answer(records_t *records, const double *health, size_t limited, int
 void begin_moment(machine_t *m, moment_t moment)
 {
   state_t *s = m->state;
-  if (moment.now < s->latest - JUMP) {
-    forget_inputs(s);
-  }
+  if (moment.now < s->latest - JUMP) forget_inputs(s);
   s->latest = moment.now;
 }
 
@@ -355,7 +326,7 @@ config_t *machine_configure(machine_t *machine, config_t *config)
   state_t *old = machine->state;
   machine->config = config;
   machine->route = NULL;
-  memset(machine->asked, 0, sizeof(uint64_t) * (MAX_ASKED + 1));
+  machine->asked_count = 0;
   if (config == NULL) {
     free_state(old);
     machine->state = NULL;
@@ -428,7 +399,7 @@ static bool hold_topic(machine_t *m, const sink_t *sink, int gate, moment_t mome
 {
   const settings_t *settings = &m->config->settings;
   int64_t *began = &m->state->hold_began[gate];
-  if (*began != NEVER && moment.steady - *began > settings->stale_hold) return false;
+  if (*began != NEVER && moment.steady - *began > settings->stale_hold_time) return false;
   if (*began != NEVER && settings->on_stale == STALE_NOTHING) return true; /* until it is over */
   double *out = m->config->scratch + m->config->model.actuated;
   if (standing_efforts(m, out) == NULL) return false;
@@ -449,11 +420,12 @@ static int64_t watch_efforts(machine_t *m, const sink_t *sink, int gate, moment_
   const bool holds = m->state->hold_began[gate] != NEVER;
   if (!of->standing) return INT64_MAX;
   if (!holds) {
-    if (settings->timeout == 0 || settings->on_stale == STALE_NOTHING) return INT64_MAX;
-    if (moment.steady - of->time <= settings->timeout) return of->time + settings->timeout;
+    if (settings->joint_state_timeout == 0 || settings->on_stale == STALE_NOTHING) return INT64_MAX;
+    if (moment.steady - of->time <= settings->joint_state_timeout)
+      return of->time + settings->joint_state_timeout;
   }
   if (!hold_topic(m, sink, gate, moment)) return OVER;
-  const int64_t end = m->state->hold_began[gate] + settings->stale_hold;
+  const int64_t end = m->state->hold_began[gate] + settings->stale_hold_time;
   const int64_t again = moment.steady + HOLD_PERIOD;
   return end < again ? end : again;
 }
@@ -463,9 +435,11 @@ static int64_t watch_velocities(const machine_t *m, int gate, moment_t moment)
 {
   const settings_t *settings = &m->config->settings;
   const velocities_t *of = &m->state->velocities[gate];
-  if (!of->standing || settings->timeout == 0 || settings->on_stale == STALE_NOTHING)
+  if (!of->standing || settings->joint_state_timeout == 0 || settings->on_stale == STALE_NOTHING)
     return INT64_MAX;
-  return moment.steady - of->time > settings->timeout ? OVER : of->time + settings->timeout;
+  return moment.steady - of->time > settings->joint_state_timeout
+             ? OVER
+             : of->time + settings->joint_state_timeout;
 }
 
 /* End the topics of a gate if their inputs have stopped; when to look again [ns, steady]. */
@@ -516,15 +490,20 @@ void machine_stop(machine_t *m, const sink_t *sink, moment_t moment)
   forget_inputs(m->state);
 }
 
+static int asked_for(const request_t *request)
+{
+  return request->route + request->command + request->search;
+}
+
 bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *data, size_t size,
                   moment_t moment)
 {
   moment = begin(m, sink, moment);
   if (m->config == NULL) return false;
-  const request_t before = m->request;
+  const int before = asked_for(&m->request);
   begin_moment(m, moment);
   m->detail.joint = NOWHERE;
-  m->others = false;
+  m->foreign = false;
   code_t code = UNREADABLE;
   if (topic == JOINT_STATES)
     code = feed_joint_states(m, sink, data, size, moment);
@@ -540,10 +519,8 @@ bool machine_feed(machine_t *m, const sink_t *sink, int topic, const uint8_t *da
     reject(m, code, topic, data, size);
     /* Others may share the topic: names that are not ours stop nothing. */
     const bool drives = topic == JOINT_STATES || topic == JOINT_COMMANDS;
-    if (drives && !m->others && m->config->settings.zero_on_rejection)
+    if (drives && !m->foreign && m->config->settings.zero_on_rejection)
       zero_after_rejection(m, sink, topic, moment);
   }
-  const request_t *now = &m->request;
-  return (now->route && !before.route) || (now->command && !before.command)
-         || (now->search && !before.search);
+  return asked_for(&m->request) > before;
 }

@@ -12,164 +12,259 @@
 #include "gate.h"
 
 #include <pthread.h>
+#include <time.h>
 
-enum { NOWHERE = -1, MAX_NAMES = 10000, MAX_LAYOUTS = 100, MAX_RECORDS = 8192 };
+/* No robot has more joints than MAX_NAMES, and messages may be anyone's. */
+enum { NOWHERE = -1, MAX_NAMES = 10000, MAX_LAYOUTS = 100, MAX_RECORDS = 8192, MAX_ASKED = 64 };
 static const int64_t NEVER = -(INT64_C(1) << 62); /* a time before any other [ns] */
 /* How far time goes back before it counts as a jump, and not as a clock being corrected [ns]. */
 static const int64_t JUMP = 10000000;
 
-/* Topics; `control/topics.py` has the same order. */
-enum { JOINT_STATES, REFERENCE, BASE_STATE, EXTERNAL_WRENCH, JOINT_COMMANDS, INPUT_TOPICS };
-enum {
-  FEEDFORWARD,
-  EFFORT_COMMANDS,
-  POSITION_COMMANDS,
-  VELOCITY_COMMANDS,
-  COMPLETED_STATES,
-  MOTOR_COMMANDS,
-  EXTERNAL_EFFORT,
-  ESTIMATED_WRENCH,
-  OUTPUT_TOPICS
-};
+/* Lists that Python has from here: `native.INPUTS` and so on. topics.py, rejections.py and settings.py
+ * say what their entries mean. */
+#define INPUTS_LIST(TOPIC)                                                                         \
+  TOPIC(JOINT_STATES)                                                                              \
+  TOPIC(REFERENCE)                                                                                 \
+  TOPIC(BASE_STATE)                                                                                \
+  TOPIC(EXTERNAL_WRENCH)                                                                           \
+  TOPIC(JOINT_COMMANDS)
+#define OUTPUTS_LIST(TOPIC)                                                                        \
+  TOPIC(FEEDFORWARD)                                                                               \
+  TOPIC(EFFORT_COMMANDS)                                                                           \
+  TOPIC(POSITION_COMMANDS)                                                                         \
+  TOPIC(VELOCITY_COMMANDS)                                                                         \
+  TOPIC(COMPLETED_STATES)                                                                          \
+  TOPIC(MOTOR_COMMANDS)                                                                            \
+  TOPIC(EXTERNAL_EFFORT)                                                                           \
+  TOPIC(ESTIMATED_WRENCH)
+/* Why an input gives no answer. */
+#define REJECTIONS_LIST(CODE)                                                                      \
+  CODE(ACCEPTED)                                                                                   \
+  CODE(UNREADABLE)                                                                                 \
+  CODE(MISNAMED)                                                                                   \
+  CODE(PARTIAL)                                                                                    \
+  CODE(WRONG_SIZE)                                                                                 \
+  CODE(NOT_FINITE)                                                                                 \
+  CODE(NOT_A_ROTATION)                                                                             \
+  CODE(STALE)                                                                                      \
+  CODE(OUT_OF_ORDER)                                                                               \
+  CODE(NO_VELOCITY)                                                                                \
+  CODE(NO_ACCELERATION)                                                                            \
+  CODE(NO_REFERENCE)                                                                               \
+  CODE(NO_BASE_STATE)                                                                              \
+  CODE(NO_STATE)                                                                                   \
+  CODE(NO_EFFORT)                                                                                  \
+  CODE(NO_WRENCH)                                                                                  \
+  CODE(NOT_READY)                                                                                  \
+  CODE(NOT_CLOSING)                                                                                \
+  CODE(SINGULAR)                                                                                   \
+  CODE(CONTRADICTION)                                                                              \
+  CODE(MODEL)
+/* Values of parameters. */
+#define ACCELERATION_SOURCES_LIST(VALUE)                                                           \
+  VALUE(ACCELERATION_ZERO, "zero")                                                                 \
+  VALUE(ACCELERATION_REFERENCE, "reference")                                                       \
+  VALUE(ACCELERATION_ESTIMATE, "estimate")
+#define ON_STALE_LIST(VALUE)                                                                       \
+  VALUE(STALE_NOTHING, "nothing")                                                                  \
+  VALUE(STALE_ZERO, "zero")                                                                        \
+  VALUE(STALE_GRAVITY, "gravity")                                                                  \
+  VALUE(STALE_DAMPING, "damping")
+
+#define ENUMERATOR(name, ...) name,
+enum { INPUTS_LIST(ENUMERATOR) INPUT_TOPICS };
+enum { OUTPUTS_LIST(ENUMERATOR) OUTPUT_TOPICS };
+typedef enum { REJECTIONS_LIST(ENUMERATOR) CODES } code_t;
+enum { ACCELERATION_SOURCES_LIST(ENUMERATOR) ACCELERATION_SOURCES };
+enum { ON_STALE_LIST(ENUMERATOR) ON_STALES };
 
 /* Gates, one for each topic of efforts. */
 enum { FEEDFORWARD_GATE, MOTOR_GATE, ARRAY_GATE, GATES };
 
-/* Why an input gives no answer; `control/rejections.py` has the same order. */
-typedef enum {
-  ACCEPTED,
-  UNREADABLE,
-  MISNAMED,
-  PARTIAL,
-  WRONG_SIZE,
-  NOT_FINITE,
-  NOT_A_ROTATION,
-  STALE,
-  OUT_OF_ORDER,
-  NO_VELOCITY,
-  NO_ACCELERATION,
-  NO_REFERENCE,
-  NO_BASE_STATE,
-  NO_STATE,
-  NO_EFFORT,
-  NO_WRENCH,
-  NOT_READY,
-  NOT_CLOSING,
-  SINGULAR,
-  CONTRADICTION,
-  CANNOT_GIVE,
-  CODES
-} code_t;
-
 /* Names, found by a hash. */
 typedef struct {
-  char **names;
+  const char **names;
   int count;
   int32_t *slots;
   uint32_t mask;
 } name_table_t;
 
+/* Records of a configuration. Each list has every field of a record once. `DECLARE` makes the fields
+ * members of a struct, and `READ` in read_config.c reads each from the attribute of that name of a
+ * record of configuration.py. Sizes and bounds may use the model, and fields further up.
+ *
+ *   VALUE(type, name)                 a number (an int is at least 0), or a flag
+ *   NAMES(name)                       a sequence of texts
+ *   TIME(name)                        seconds, as nanoseconds
+ *   CHOICE(name, texts)               the place of a text among others
+ *   ARRAY(type, name, size)           so many items
+ *   PLACES(name, size, least, below)  so many numbers, each within these bounds
+ *   COUNTED(name, count, below)       any number of them, from 0 on
+ *   MASK(name)                        a byte for each joint; NULL for None
+ *   KERNEL(name, sizes...)            a kernel, and the sizes of its arrays; -1 for any size */
+#define DECLARE_VALUE(type, name) type name
+#define DECLARE_NAMES(name) name_table_t name
+#define DECLARE_TIME(name) int64_t name
+#define DECLARE_CHOICE(name, texts) int name
+#define DECLARE_ARRAY(type, name, size) type *name
+#define DECLARE_PLACES(name, size, least, below) int32_t *name
+#define DECLARE_COUNTED(name, count, below)                                                        \
+  int32_t *name;                                                                                   \
+  int count
+#define DECLARE_MASK(name) uint8_t *name
+#define DECLARE_KERNEL(name, ...) kernel_t name
+
+#define MODEL_FIELDS(DO)                                                                           \
+  DO##_NAMES(joints); /* as messages name them, with the prefix */                                 \
+  DO##_NAMES(links);                                                                               \
+  DO##_VALUE(int, nq);                                                                             \
+  DO##_VALUE(int, nv);                                                                             \
+  DO##_VALUE(int, ny);                                                                             \
+  DO##_VALUE(int, base_nq);                                                                        \
+  DO##_VALUE(int, base_nv);                                                                        \
+  DO##_VALUE(int, bodies);                                                                         \
+  DO##_VALUE(int64_t, description); /* what the model was made from, */                            \
+  DO##_VALUE(int64_t, version);     /* and which model it is */                                    \
+  /* entry of q of each joint; NOWHERE for joints of several coordinates */                        \
+  DO##_PLACES(entries, model->joints.count, NOWHERE, model->nq);                                   \
+  DO##_PLACES(coordinates, model->joints.count, 0, model->nv); /* first velocity coordinate */     \
+  DO##_ARRAY(uint8_t, angular, model->joints.count); /* whether the position is an angle */        \
+  DO##_ARRAY(double, home, model->nq);               /* assembly */                                \
+  DO##_COUNTED(actuated_joints, actuated, model->joints.count);                                    \
+  DO##_COUNTED(independent_joints, independent, model->joints.count);                              \
+  DO##_PLACES(y_coordinates, model->ny, 0, model->nv); /* velocity coordinates of y */             \
+  /* body of each link; NOWHERE where a wrench moves nothing */                                    \
+  DO##_PLACES(link_bodies, model->links.count, NOWHERE, model->bodies);                            \
+  /* rotation by rows, and origin, of each link in the frame of its body */                        \
+  DO##_ARRAY(double, link_frames, 12 * model->links.count);
+
 typedef struct {
-  name_table_t joints;  /* as messages name them, with the prefix */
-  int32_t *entries;     /* (joints) entry of q; NOWHERE for joints of several coordinates */
-  int32_t *coordinates; /* (joints) first velocity coordinate */
-  uint8_t *angular;     /* (joints) whether the position is an angle */
-  int nq, nv, ny, base_nq, base_nv;
-  double *home;              /* (nq) assembly */
-  int actuated, independent; /* how many joints */
-  int32_t *actuated_joints;  /* their numbers */
-  int32_t *independent_joints;
-  int32_t *y_coordinates; /* (ny) velocity coordinates of y */
-  name_table_t links;
-  int32_t *link_bodies; /* (links) NOWHERE where a wrench moves nothing */
-  double *link_frames;  /* (links x 12) rotation by rows, and origin, in the body's frame */
-  int bodies;
-  int64_t description, version; /* what the model was made from; which model it is */
+  MODEL_FIELDS(DECLARE)
 } model_t;
 
-enum { ACCELERATION_ZERO, ACCELERATION_REFERENCE, ACCELERATION_ESTIMATE };
-enum { STALE_NOTHING, STALE_ZERO, STALE_GRAVITY, STALE_DAMPING };
+/* Parameters of the node that are read as they are. */
+#define PARAMETERS(DO)                                                                             \
+  DO##_TIME(joint_state_timeout); /* 0 for never */                                                \
+  DO##_TIME(stale_hold_time);     /* how long efforts may stand after the inputs stopped */        \
+  DO##_CHOICE(acceleration_source, acceleration_sources);                                          \
+  DO##_CHOICE(on_stale, on_stale_texts);                                                           \
+  DO##_VALUE(bool, external_wrench);                                                               \
+  DO##_VALUE(double, velocity_cutoff);                                                             \
+  DO##_VALUE(double, acceleration_cutoff);                                                         \
+  DO##_VALUE(double, max_condition_number);                                                        \
+  DO##_VALUE(double, observer_gain);
+
+/* What follows from parameters and the model. */
+#define SETTINGS_FIELDS(DO)                                                                        \
+  DO##_VALUE(bool, differentiate);                                                                 \
+  DO##_VALUE(bool, zero_on_rejection);                                                             \
+  DO##_VALUE(bool, commands_from_joints);                                                          \
+  DO##_VALUE(bool, dampers);                                                                       \
+  DO##_VALUE(bool, complete); /* whether ~/joint_states is published */                            \
+  DO##_VALUE(double, tolerance);                                                                   \
+  DO##_VALUE(double, cannot_give); /* share of a force that the motors may leave over */           \
+  DO##_VALUE(double, largest);     /* above which a number is a mistake */                         \
+  DO##_VALUE(int64_t, terms);                                                                      \
+  DO##_ARRAY(double, offsets, model->joints.count); /* added to measured positions */              \
+  DO##_ARRAY(double, damping, model->actuated);     /* for `on_stale` [N m s/rad, N s/m] */        \
+  DO##_ARRAY(double, gains, 2 * model->nv); /* stiffness and damping of every coordinate */        \
+  DO##_ARRAY(double, limits, model->actuated);                                                     \
+  DO##_COUNTED(command_order, command_count, model->actuated); /* motors of the bare arrays */
 
 typedef struct {
-  int64_t timeout; /* [ns]; 0 for never */
-  bool differentiate, wrenches, zero_on_rejection, commands_from_joints, dampers;
-  int acceleration_source, on_stale;
-  double velocity_cutoff, acceleration_cutoff, max_condition, tolerance, observer_gain;
-  double cannot_give; /* share of a force that the motors may leave over */
-  double largest;     /* above which a number is a mistake */
-  int64_t terms;
-  int64_t stale_hold; /* how long efforts may stand after the inputs stopped [ns] */
-  double *offsets;    /* (joints) added to measured positions */
-  double *damping;    /* (actuated) for `on_stale` [N m s/rad, N s/m] */
-  double *limits;     /* (actuated) */
+  PARAMETERS(DECLARE)
+  SETTINGS_FIELDS(DECLARE)
   gate_rules_t gate;
-  int command_count;      /* joints of the bare arrays; 0 for none */
-  int32_t *command_order; /* (command_count) among the actuated joints */
-  bool complete;          /* whether ~/joint_states is published */
   closing_rules_t closing;
-  ptrdiff_t *parts;
 } settings_t;
 
-/* Closes loops that no Newton steps in a kernel close; false where there is no closed position. */
-typedef bool (*closer_t)(void *context, const double *position, const double *guess, double *q);
+/* Closes loops that no Newton steps in a kernel close, from the guess into the guess; false where
+ * there is no closed position. */
+typedef bool (*closer_t)(void *context, const closing_t *closing);
 
 /* How states are answered in which certain joints are known. */
+#define ROUTE_KEY_FIELDS(DO)                                                                       \
+  DO##_MASK(measured); /* which joints are known */                                                \
+  DO##_MASK(wanted);   /* joints whose acceleration a reference gives; NULL for none */            \
+  DO##_CHOICE(acceleration_source, acceleration_sources);                                          \
+  DO##_VALUE(bool, wrenches);                                                                      \
+  DO##_VALUE(int64_t, terms);                                                                      \
+  DO##_VALUE(bool, determined); /* false: these joints do not determine the others */
+#define ROUTE_FIELDS(DO)                                                                           \
+  DO##_VALUE(bool, reference_determined);                                                          \
+  DO##_COUNTED(joints, known, model->joints.count);               /* that the kernel takes */      \
+  DO##_ARRAY(ptrdiff_t, entries, route->known);                   /* of q, of these joints */      \
+  DO##_COUNTED(wanted_joints, wanted_count, model->joints.count); /* of the accelerations */       \
+  /* measured joints of loops with redundant measurements, and entries of q of the other joints */ \
+  DO##_COUNTED(seeds, seed_count, model->joints.count);                                            \
+  DO##_COUNTED(followers, follower_count, model->nq);                                              \
+  /* measured joints that the kernel does not take, and how far each moves per motion of those */  \
+  DO##_COUNTED(redundant, redundant_count, model->joints.count);                                   \
+  DO##_ARRAY(double, scales, route->redundant_count);                                              \
+  DO##_COUNTED(settling_joints, settling_count, model->joints.count); /* see `settling` */         \
+  DO##_KERNEL(completion, model->nq, model->ny, model->nv);           /* (q, velocity) -> qd */
+
 typedef struct {
-  uint8_t *measured; /* (joints) which: the key */
-  uint8_t *wanted;   /* (joints) whose acceleration a reference gives; NULL for none */
-  int acceleration_source;
-  bool wrenches;
-  int64_t terms;
-  bool determined; /* false: these joints do not determine the others */
-  bool reference_determined;
+  ROUTE_KEY_FIELDS(DECLARE)
+  ROUTE_FIELDS(DECLARE)
   kernel_t kernel;
+  kernel_t settling; /* (positions of `settling_joints`, guess) -> q, phi; 0 ports for none */
   closing_t closing;
-  bool by_newton;
-  closer_t closer;
+  closer_t closer; /* NULL where the kernel closes the loops */
   void *closer_context;
-  double *velocity, *acceleration, *wrench, *efforts;
-  int known, wanted_count;
-  int32_t *joints;        /* (known) joints that the kernel takes */
-  int32_t *wanted_joints; /* (wanted_count) joints of the accelerations */
-  uint8_t *chosen;        /* (joints) the same as `joints` */
-  int seed_count, follower_count, redundant_count;
-  int32_t *seeds;     /* measured joints of loops with redundant measurements */
-  int32_t *followers; /* entries of q of the other joints of these loops */
-  kernel_t settling;  /* (positions of other measured joints, guess) -> q, phi; 0 ports for none */
-  int settling_count; /* of these joints */
-  int32_t *settling_joints;
-  int32_t *redundant;  /* measured joints that the kernel does not take */
-  double *scales;      /* (redundant) change of each per change of the others, at least 1 */
-  kernel_t completion; /* (q, velocity) -> qd */
+  double *velocity, *acceleration, *wrench, *efforts; /* arrays of the kernel */
+  uint8_t *chosen;                                    /* (joints) the same as `joints` */
 } route_t;
 
 /* How commands are converted that name certain joints and have certain fields. */
+#define COMMAND_KEY_FIELDS(DO)                                                                     \
+  DO##_MASK(named);                                                                                \
+  DO##_VALUE(int, fields);                                                                         \
+  DO##_MASK(measured); /* joints whose velocity damping uses; NULL for none */                     \
+  DO##_VALUE(bool, determined);
+#define COMMAND_FIELDS(DO)                                                                         \
+  DO##_VALUE(bool, moves);       /* whether a position is commanded or held, */                    \
+  DO##_VALUE(bool, holds);       /* and whether it is held */                                      \
+  DO##_VALUE(bool, needs_state); /* whether it depends on where the robot is */                    \
+  DO##_VALUE(bool, has_efforts);                                                                   \
+  DO##_COUNTED(joints, known, model->joints.count); /* that the kernel takes */                    \
+  DO##_ARRAY(ptrdiff_t, entries, route->known);     /* of q, of these joints */                    \
+  /* position, velocity, effort, guess, state, gains, limit, offsets; missed, motors, q, health */ \
+  DO##_KERNEL(kernel, -1, model->ny, model->nv, model->nq,                                         \
+              model->ny + model->nq + model->actuated, 2 * model->nv, model->actuated,             \
+              model->actuated, model->ny, 3 * model->actuated, model->nq, COMMAND_HEALTH);
+
 typedef struct {
-  uint8_t *named; /* (joints) the key, with `fields` */
-  int fields;
-  uint8_t *measured; /* (joints) whose velocity damping uses; NULL for none */
-  bool determined, moves, holds, needs_state, has_efforts;
-  kernel_t kernel;
+  COMMAND_KEY_FIELDS(DECLARE)
+  COMMAND_FIELDS(DECLARE)
   closing_t closing;
-  double *velocity, *effort, *state, *gain, *offset, *motors;
-  const double *gains, *offsets; /* (2 nv), (actuated) as the settings have them */
-  int known;
-  int32_t *joints;
+  double *velocity, *effort, *state, *gain, *offset, *motors; /* arrays of the kernel */
 } command_route_t;
 
-typedef struct {
-  kernel_t momentum; /* (q, yd) -> p, free */
-  kernel_t friction; /* (q, yd) -> force */
-  kernel_t force;    /* (q, spanning efforts) -> force on y */
-  bool wrench;       /* whether ~/estimated_wrench is published */
-  kernel_t jacobian; /* (q) -> J by rows */
-  kernel_t pose;     /* (q) -> 4 x 4 by rows */
-  double point[3];
-} observer_t;
+/* How external efforts are estimated; with `wrench`, ~/estimated_wrench is published. */
+#define OBSERVER_FIELDS(DO)                                                                        \
+  DO##_KERNEL(force, model->nq, model->nv, model->ny);    /* (q, spanning efforts) -> on y */      \
+  DO##_KERNEL(friction, model->nq, model->ny, model->ny); /* (q, yd) -> force */                   \
+  DO##_KERNEL(momentum, model->nq, model->ny, model->ny, model->ny); /* (q, yd) -> p, free */      \
+  DO##_VALUE(bool, wrench);
+#define WRENCH_FIELDS(DO)                                                                          \
+  DO##_ARRAY(double, point, 3);                    /* on the link */                               \
+  DO##_KERNEL(pose, model->nq, 16);                /* (q) -> 4 x 4 by rows */                      \
+  DO##_KERNEL(jacobian, model->nq, 6 * model->ny); /* (q) -> J by rows */
 
 typedef struct {
-  kernel_t gravity; /* (q) -> force on y */
-  kernel_t efforts; /* (q, force) -> efforts of the motors */
+  OBSERVER_FIELDS(DECLARE)
+  WRENCH_FIELDS(DECLARE)
+} observer_t;
+
+/* Gravity compensation. */
+#define HOLD_FIELDS(DO)                                                                            \
+  DO##_KERNEL(gravity, model->nq, model->ny); /* (q) -> force on y */                              \
+  /* (q, force) -> efforts of the motors */                                                        \
+  DO##_KERNEL(efforts, model->nq, model->ny, model->actuated);
+
+typedef struct {
+  HOLD_FIELDS(DECLARE)
 } hold_t;
 
 typedef struct {
@@ -187,16 +282,16 @@ typedef struct {
   hold_t *hold;         /* NULL unless `on_stale` needs it */
   outputs_t outputs;
   double *scratch;
-  void *owner;  /* of the arrays of kernels */
+  void *owner;  /* the configuration in Python, which has the arrays of kernels */
   void *blocks; /* all other memory of a configuration, see read_config.c */
 } config_t;
 
-/* Filtered rates of numbers: differences through a first-order low-pass. */
+/* The filtered rate of a number: differences through a first-order low-pass. */
 typedef struct {
-  double *rate; /* NaN while it is not known */
-  double *filtered, *value;
-  int64_t *time, *began;
-} rates_t;
+  double rate; /* NaN while it is not known */
+  double filtered, value;
+  int64_t time, began;
+} rate_t;
 
 /* Velocities that were sent to motors, beside the efforts of a gate. */
 typedef struct {
@@ -224,33 +319,45 @@ typedef struct {
   uint32_t made; /* how many there ever were */
 } layouts_t;
 
+/* Arrays of the state, with their sizes; state.c allocates and frees them. */
+#define STATE_ARRAYS(DO)                                                                           \
+  DO##_ARRAY(double, position, s->joints);                                                         \
+  DO##_ARRAY(double, velocity, s->joints);                                                         \
+  DO##_ARRAY(double, effort, s->joints);                                                           \
+  DO##_ARRAY(int64_t, time, s->joints);                                                            \
+  DO##_ARRAY(int64_t, effort_time, s->joints);                                                     \
+  DO##_ARRAY(uint8_t, moving, s->joints);  /* whether the velocity is known */                     \
+  DO##_ARRAY(uint32_t, source, s->joints); /* layout of the message that the position is from */   \
+  DO##_ARRAY(rate_t, velocity_rates, s->joints);                                                   \
+  DO##_ARRAY(rate_t, acceleration_rates, s->joints);                                               \
+  DO##_ARRAY(rate_t, base_rates, s->base_nv);                                                      \
+  DO##_ARRAY(double, q, s->nq); /* where the last state was closed */                              \
+  /* the state that was answered last: velocity, position and feedforward; */                      \
+  DO##_ARRAY(double, state, s->ny + s->nq + s->actuated);                                          \
+  DO##_ARRAY(uint8_t, state_joints, s->joints); /* the joints that it follows from; */             \
+  DO##_ARRAY(double, qd, s->nv);                /* its completed velocity */                       \
+  DO##_ARRAY(double, reference, s->joints);                                                        \
+  DO##_ARRAY(uint8_t, referenced, s->joints);                                                      \
+  DO##_ARRAY(double, wrenches, 6 * s->links);                                                      \
+  DO##_ARRAY(int64_t, wrench_time, s->links);                                                      \
+  DO##_ARRAY(double, command_q, s->nq);                                                            \
+  /* three of the observer */                                                                      \
+  DO##_ARRAY(double, integral, s->ny);                                                             \
+  DO##_ARRAY(double, drive, s->ny);                                                                \
+  DO##_ARRAY(double, external, s->ny);
+
 typedef struct {
-  int joints, nq, nv, ny, actuated, links, base_nv;
-  double *block; /* all doubles that follow */
-  double *position, *velocity, *effort;
-  int64_t *time, *effort_time;
-  uint8_t *moving;  /* (joints) whether the velocity is known */
-  uint32_t *source; /* (joints) layout of the message that the position is from */
-  rates_t velocity_rates, acceleration_rates, base_rates;
-  double *q;               /* (nq) where the last state was closed */
-  int64_t settled_in_vain; /* when no start told the branch, by the steady clock */
-  bool answered;           /* whether there is a state that was answered; it is: */
-  int64_t state_time;
-  double *state;         /* (ny + nq + actuated) velocity, position, feedforward */
-  uint8_t *state_joints; /* (joints) that it followed from */
-  double *qd;            /* (nv) its completed velocity; */
-  bool completed;        /* whether that is known */
-  double *reference;     /* (joints) */
-  uint8_t *referenced;
+  int joints, nq, nv, ny, actuated, links, base_nv; /* as those of the model */
+  STATE_ARRAYS(DECLARE)
+  int64_t settling_failed; /* when no start told the branch, by the steady clock */
+  bool answered;           /* whether there is a state that was answered, */
+  int64_t state_time;      /* its time, */
+  bool completed;          /* and whether its completed velocity is known */
   int64_t reference_time;
   double base_position[7], base_twist[6];
   int64_t base_time;
-  double *wrenches; /* (links x 6) */
-  int64_t *wrench_time;
-  double *command_q;
   int64_t command_stamp, command_steady;  /* of the last that was answered */
   int64_t last_command_stamp;             /* of the last that was read */
-  double *integral, *drive, *external;    /* of the observer, (ny) */
   int64_t observer_time, observer_period; /* of the last state, and between two */
   bool observing;
   double largest_external;
@@ -300,11 +407,11 @@ typedef struct message {
 /* What Python should prepare. */
 typedef struct {
   bool route, command, search; /* which of these is asked for */
-  uint8_t *measured, *wanted;  /* (joints) of a route */
-  bool has_wanted;
-  uint8_t *named, *damped; /* (joints) of a command */
+  uint8_t *measured, *wanted;  /* (joints) of a route; */
+  bool has_wanted;             /* whether it has the second one */
+  uint8_t *named, *damped;     /* (joints) of a command; */
   int fields;
-  bool has_damped;
+  bool has_damped;          /* likewise */
   uint8_t *chosen;          /* (joints) of a search; and */
   double *position, *guess; /* (joints), (nq) */
   int64_t search_time;      /* when the last one was asked for, by the steady clock */
@@ -319,8 +426,9 @@ typedef struct {
   detail_t detail;
   rejection_t rejection;
   request_t request;
-  bool others;    /* whether the message that is being answered names no joint of ours */
-  uint8_t *asked; /* what was asked for since the last configuration */
+  bool foreign;              /* whether the message that is being answered names no joint of ours */
+  uint64_t asked[MAX_ASKED]; /* hashes of the routes asked for since the last configuration */
+  int asked_count;
   records_t states, commands;
   double apart;         /* largest contradiction in the last evaluation, over its scale */
   double contradiction; /* largest since it was read; and whose */
@@ -334,7 +442,7 @@ typedef struct {
 typedef struct {
   void *context;
   void (*emit)(void *context, int topic, const uint8_t *data, size_t size);
-  bool (*listened)(void *context, int topic); /* whether it is worth the while */
+  bool (*listened)(void *context, int topic); /* whether anybody listens */
 } sink_t;
 
 /* Time of an input: of the clock of stamps, and of one that never jumps [ns]. */
@@ -354,9 +462,20 @@ int64_t machine_tick(machine_t *machine, const sink_t *sink, moment_t moment);
 /* End: publish what ends the topics of motors, and forget all inputs. */
 void machine_stop(machine_t *machine, const sink_t *sink, moment_t moment);
 
+/* The computer's clock that never jumps [ns]. */
+static inline int64_t monotonic(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 /* Names. */
-bool build_table(name_table_t *table);
+/* Fill the slots, of which there are `mask` + 1: a power of two, and more than names. */
+void fill_slots(name_table_t *table);
 int find_name(const name_table_t *table, text_t name);
+/* The order of int32_t, for qsort. */
+int by_number(const void *one, const void *other);
 
 /* Inside the machine; each works on the configuration and the state. */
 void reject(machine_t *m, code_t code, int topic, const uint8_t *data, size_t size);
@@ -367,8 +486,10 @@ void forget_inputs(state_t *state);
 void start_at(state_t *state, const double *q);
 void forget_differences(state_t *state);
 bool same_joints(const model_t *one, const model_t *other);
+/* Of masks that may be NULL. */
+bool same_mask(const uint8_t *one, const uint8_t *other, size_t joints);
 int64_t longest_gap(const settings_t *settings);
-void update_rate(rates_t *rates, int k, double value, int64_t time, double cutoff, int64_t longest);
+void update_rate(rate_t *of, double value, int64_t time, double cutoff, int64_t longest);
 void begin_moment(machine_t *m, moment_t moment);
 /* Read a JointState and find its layout; MISNAMED where no joint is ours, STALE where its stamp is
  * too old. */
@@ -400,8 +521,6 @@ void emit_efforts(const sink_t *sink, int topic, template_t *message, const doub
 void send_effort_array(machine_t *m, const sink_t *sink, bool from_joints, const double *efforts,
                        moment_t moment);
 void send_array(machine_t *m, const sink_t *sink, int topic, const double *values);
-void ask(machine_t *m, uint8_t kind, const uint8_t *key, size_t size);
-int64_t monotonic(void);
 
 /* The machine as another extension module uses it: a capsule of `Machine.api`. Each function takes
  * the lock of the machine, and none needs the interpreter. */

@@ -8,33 +8,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Messages that come out, until the interpreter takes them. */
+/* What leaves the machine while its lock is held, until the interpreter takes it: messages that it
+ * emits, or numbers and copies of arrays with a name. */
 typedef struct {
-  int topic;
-  size_t size;
+  const char *name; /* NULL for a message */
+  enum { INTEGER, NUMBER, BYTES } kind;
+  int64_t integer; /* the topic of a message */
+  double number;
   uint8_t *data;
-} emitted_t;
+  size_t size;
+} item_t;
 
 typedef struct {
-  emitted_t *items;
-  size_t count, capacity;
-  bool listened;
+  item_t *items;
+  size_t count;
+  bool listened, failed; /* failed: there was no memory for an item */
 } collected_t;
+
+static void add(collected_t *collected, item_t item)
+{
+  item_t *items = realloc(collected->items, (collected->count + 1) * sizeof *items);
+  if (items == NULL) {
+    free(item.data);
+    collected->failed = true;
+    return;
+  }
+  items[collected->count++] = item;
+  collected->items = items;
+}
+
+static void add_integer(collected_t *collected, const char *name, int64_t value)
+{
+  add(collected, (item_t){.name = name, .kind = INTEGER, .integer = value});
+}
+
+static void add_number(collected_t *collected, const char *name, double value)
+{
+  add(collected, (item_t){.name = name, .kind = NUMBER, .number = value});
+}
+
+static void add_copy(collected_t *collected, const char *name, int topic, const void *data,
+                     size_t size)
+{
+  uint8_t *copied = malloc(size + 1);
+  collected->failed |= copied == NULL;
+  if (copied == NULL) return;
+  if (size > 0) memcpy(copied, data, size);
+  add(collected, (item_t){name, BYTES, topic, 0.0, copied, size});
+}
+
+static void add_bytes(collected_t *collected, const char *name, const void *data, size_t size)
+{
+  add_copy(collected, name, 0, data, size);
+}
+
+static void add_numbers(collected_t *collected, const char *name, const double *data, size_t count)
+{
+  add_copy(collected, name, 0, data, sizeof *data * count);
+}
 
 static void collect(void *context, int topic, const uint8_t *data, size_t size)
 {
-  collected_t *collected = context;
-  if (collected->count == collected->capacity) {
-    const size_t capacity = 2 * collected->capacity + 4;
-    emitted_t *items = realloc(collected->items, capacity * sizeof *items);
-    if (items == NULL) return;
-    collected->items = items;
-    collected->capacity = capacity;
-  }
-  uint8_t *copied = malloc(size + 1);
-  if (copied == NULL) return;
-  memcpy(copied, data, size);
-  collected->items[collected->count++] = (emitted_t){topic, size, copied};
+  add_copy(context, NULL, topic, data, size);
 }
 
 static bool is_listened(void *context, int topic)
@@ -43,21 +78,52 @@ static bool is_listened(void *context, int topic)
   return ((const collected_t *)context)->listened;
 }
 
+static PyObject *bytes_of(const void *data, size_t size)
+{
+  return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+}
+
+static PyObject *value_of(const item_t *item)
+{
+  if (item->kind == INTEGER) return PyLong_FromLongLong(item->integer);
+  if (item->kind == NUMBER) return PyFloat_FromDouble(item->number);
+  return bytes_of(item->data, item->size);
+}
+
+/* Free what was collected; the result, or an exception where some of it is missing. */
+static PyObject *released(collected_t *collected, PyObject *result)
+{
+  for (size_t k = 0; k < collected->count; k++) free(collected->items[k].data);
+  free(collected->items);
+  if (!collected->failed) return result;
+  Py_XDECREF(result);
+  return PyErr_NoMemory();
+}
+
 /* The list of (topic, bytes); what was collected is freed. */
 static PyObject *list_of(collected_t *collected)
 {
   PyObject *list = PyList_New(0);
-  for (size_t k = 0; k < collected->count; k++) {
-    const emitted_t *item = &collected->items[k];
-    PyObject *pair = list == NULL ? NULL
-                                  : Py_BuildValue("iy#", item->topic, (const char *)item->data,
-                                                  (Py_ssize_t)item->size);
+  for (size_t k = 0; list != NULL && k < collected->count; k++) {
+    const item_t *item = &collected->items[k];
+    PyObject *pair = Py_BuildValue("LN", (long long)item->integer, value_of(item));
     if (pair == NULL || PyList_Append(list, pair) < 0) Py_CLEAR(list);
     Py_XDECREF(pair);
-    free(item->data);
   }
-  free(collected->items);
-  return list;
+  return released(collected, list);
+}
+
+/* The dictionary of names; what was collected is freed. */
+static PyObject *dict_of(collected_t *collected)
+{
+  PyObject *dict = PyDict_New();
+  for (size_t k = 0; dict != NULL && k < collected->count; k++) {
+    PyObject *value = value_of(&collected->items[k]);
+    if (value == NULL || PyDict_SetItemString(dict, collected->items[k].name, value) < 0)
+      Py_CLEAR(dict);
+    Py_XDECREF(value);
+  }
+  return released(collected, dict);
 }
 
 /* For the adapter. */
@@ -143,11 +209,10 @@ static PyObject *Machine_feed(Machine *self, PyObject *args, PyObject *kwargs)
   collected_t collected = {.listened = listened};
   const sink_t sink = {&collected, collect, is_listened};
   bool asks;
-  LOCKED(self)
-  asks = machine_feed(&self->machine, &sink, topic, data.buf, (size_t)data.len,
-                      (moment_t){now, steady});
-  UNLOCKED(self)
-  PyBuffer_Release(&data);
+  const moment_t moment = {now, steady};
+  Py_BEGIN_ALLOW_THREADS asks =
+      locked_feed(&self->machine, &sink, topic, data.buf, (size_t)data.len, moment);
+  Py_END_ALLOW_THREADS PyBuffer_Release(&data);
   PyObject *list = list_of(&collected);
   return list == NULL ? NULL : Py_BuildValue("NN", list, PyBool_FromLong(asks));
 }
@@ -178,104 +243,63 @@ static PyObject *Machine_stop(Machine *self, PyObject *args)
   return list_of(&collected);
 }
 
-static PyObject *bytes_of(const void *data, size_t size)
-{
-  return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
-}
-
-/* A copy of some memory of the machine, made while its lock is held. */
-static void *copied(const void *data, size_t size)
-{
-  void *copy = malloc(size + 1);
-  if (copy != NULL && size > 0) memcpy(copy, data, size);
-  return copy;
-}
-
 static PyObject *Machine_counts(Machine *self, PyObject *Py_UNUSED(none))
 {
-  int64_t counts[CODES], limited;
-  double contradiction;
-  int contradicting;
-  double external;
   machine_t *m = &self->machine;
+  collected_t found = {0};
   LOCKED(self)
-  memcpy(counts, m->counts, sizeof counts);
-  limited = m->limited;
-  contradiction = m->contradiction;
-  contradicting = m->contradicting;
-  external = m->state == NULL ? Py_NAN : m->state->largest_external;
+  add_bytes(&found, "rejected", m->counts, sizeof m->counts);
+  add_integer(&found, "limited", m->limited);
+  add_number(&found, "contradiction", m->contradiction);
+  add_integer(&found, "contradicting", m->contradicting);
+  add_number(&found, "external", m->state == NULL ? Py_NAN : m->state->largest_external);
   m->contradiction = 0.0;
   m->contradicting = NOWHERE;
   UNLOCKED(self)
-  PyObject *list = PyList_New(CODES);
-  for (int k = 0; list != NULL && k < CODES; k++)
-    PyList_SET_ITEM(list, k, PyLong_FromLongLong(counts[k]));
-  return Py_BuildValue("{s:N,s:L,s:d,s:i,s:d}", "rejected", list, "limited", (long long)limited,
-                       "contradiction", contradiction, "contradicting", contradicting, "external",
-                       external);
+  return dict_of(&found);
 }
 
 static PyObject *Machine_rejection(Machine *self, PyObject *Py_UNUSED(none))
 {
-  machine_t *m = &self->machine;
-  rejection_t last;
-  size_t joints;
+  const machine_t *m = &self->machine;
+  collected_t found = {0};
   LOCKED(self)
-  last = m->rejection;
-  joints = m->state == NULL ? 0 : (size_t)m->state->joints;
-  last.data = copied(last.data, last.size);
-  last.detail.mask = copied(last.detail.mask, joints);
+  const rejection_t *last = &m->rejection;
+  add_integer(&found, "code", last->code);
+  add_integer(&found, "topic", last->topic);
+  add_integer(&found, "joint", last->detail.joint);
+  add_number(&found, "value", last->detail.value);
+  add_number(&found, "other", last->detail.other);
+  add_bytes(&found, "data", last->data, last->size);
+  add_bytes(&found, "mask", last->detail.mask, m->state == NULL ? 0 : (size_t)m->state->joints);
   UNLOCKED(self)
-  PyObject *result = NULL;
-  if (last.data != NULL && last.detail.mask != NULL)
-    result = Py_BuildValue("{s:i,s:i,s:i,s:d,s:d,s:N,s:N}", "code", (int)last.code, "topic",
-                           last.topic, "joint", last.detail.joint, "value", last.detail.value,
-                           "other", last.detail.other, "data", bytes_of(last.data, last.size),
-                           "mask", bytes_of(last.detail.mask, joints));
-  else
-    PyErr_NoMemory();
-  free(last.data);
-  free(last.detail.mask);
-  return result;
+  return dict_of(&found);
 }
 
-/* Take what Python should prepare; None for nothing. */
+/* Take what Python should prepare; empty for nothing. */
 static PyObject *Machine_request(Machine *self, PyObject *Py_UNUSED(none))
 {
   machine_t *m = &self->machine;
-  request_t asked;
-  size_t joints = 0, nq = 0;
-  bool taken;
+  collected_t found = {0};
   LOCKED(self)
-  asked = m->request;
-  taken = m->state != NULL && (asked.route || asked.command || asked.search);
-  if (taken) {
-    joints = (size_t)m->state->joints;
-    nq = (size_t)m->state->nq;
-    asked.measured = copied(asked.measured, 5 * joints);
-    asked.position = copied(asked.position, sizeof(double) * (joints + nq));
-    m->request.route = m->request.command = m->request.search = false;
+  request_t *asked = &m->request;
+  if (m->state != NULL && (asked->route || asked->command || asked->search)) {
+    const size_t joints = (size_t)m->state->joints;
+    add_integer(&found, "route", asked->route);
+    add_integer(&found, "command", asked->command);
+    add_integer(&found, "search", asked->search);
+    add_bytes(&found, "measured", asked->measured, joints);
+    if (asked->has_wanted) add_bytes(&found, "wanted", asked->wanted, joints);
+    add_bytes(&found, "named", asked->named, joints);
+    add_integer(&found, "fields", asked->fields);
+    if (asked->has_damped) add_bytes(&found, "damped", asked->damped, joints);
+    add_bytes(&found, "chosen", asked->chosen, joints);
+    add_numbers(&found, "position", asked->position, joints);
+    add_numbers(&found, "guess", asked->guess, (size_t)m->state->nq);
+    asked->route = asked->command = asked->search = false;
   }
   UNLOCKED(self)
-  if (!taken) Py_RETURN_NONE;
-  PyObject *result = NULL;
-  const uint8_t *masks = asked.measured;
-  if (masks != NULL && asked.position != NULL)
-    result = Py_BuildValue(
-        "{s:O,s:O,s:O,s:N,s:N,s:O,s:N,s:i,s:N,s:O,s:N,s:N,s:N}", "route",
-        asked.route ? Py_True : Py_False, "command", asked.command ? Py_True : Py_False, "search",
-        asked.search ? Py_True : Py_False, "measured", bytes_of(masks, joints), "wanted",
-        bytes_of(masks + joints, joints), "has_wanted", asked.has_wanted ? Py_True : Py_False,
-        "named", bytes_of(masks + 2 * joints, joints), "fields", asked.fields, "damped",
-        bytes_of(masks + 3 * joints, joints), "has_damped", asked.has_damped ? Py_True : Py_False,
-        "chosen", bytes_of(masks + 4 * joints, joints), "position",
-        bytes_of(asked.position, sizeof(double) * joints), "guess",
-        bytes_of(asked.position + joints, sizeof(double) * nq));
-  else
-    PyErr_NoMemory();
-  free(asked.measured);
-  free(asked.position);
-  return result;
+  return dict_of(&found);
 }
 
 static PyObject *Machine_start_from(Machine *self, PyObject *args)
@@ -297,83 +321,49 @@ static PyObject *Machine_records(Machine *self, PyObject *args)
   int of_commands;
   if (!PyArg_ParseTuple(args, "p", &of_commands)) return NULL;
   records_t *records = of_commands ? &self->machine.commands : &self->machine.states;
-  size_t count, kept;
-  record_t *rows;
+  collected_t found = {0};
   LOCKED(self)
-  count = records->count;
-  kept = count < MAX_RECORDS ? count : MAX_RECORDS;
-  rows = copied(records->records, kept * sizeof *rows);
+  const size_t kept = records->count < MAX_RECORDS ? records->count : MAX_RECORDS;
+  add_integer(&found, "count", (int64_t)records->count);
+  add_bytes(&found, "rows", records->records, kept * sizeof *records->records);
   records->count = 0;
   UNLOCKED(self)
-  if (rows == NULL) return PyErr_NoMemory();
-  PyObject *result = Py_BuildValue("nN", (Py_ssize_t)count, bytes_of(rows, kept * sizeof *rows));
-  free(rows);
-  return result;
+  return dict_of(&found);
 }
 
-/* The state that was answered last: its time, velocity, position and efforts, and the joints it went
- * by; None where there is none. */
 static PyObject *Machine_state(Machine *self, PyObject *Py_UNUSED(none))
 {
-  int64_t time = 0;
-  size_t ny = 0, nq = 0, actuated = 0, joints = 0;
-  double *numbers = NULL;
-  uint8_t *mask = NULL;
+  collected_t found = {0};
   LOCKED(self)
   const state_t *s = self->machine.state;
   if (s != NULL && s->answered) {
-    ny = (size_t)s->ny;
-    nq = (size_t)s->nq;
-    actuated = (size_t)s->actuated;
-    joints = (size_t)s->joints;
-    time = s->state_time;
-    numbers = copied(s->state, sizeof(double) * (ny + nq + actuated));
-    mask = copied(s->state_joints, joints);
+    const size_t ny = (size_t)s->ny, nq = (size_t)s->nq;
+    add_integer(&found, "time", s->state_time);
+    add_numbers(&found, "velocity", s->state, ny);
+    add_numbers(&found, "q", s->state + ny, nq);
+    add_numbers(&found, "efforts", s->state + ny + nq, (size_t)s->actuated);
+    add_bytes(&found, "joints", s->state_joints, (size_t)s->joints);
   }
   UNLOCKED(self)
-  PyObject *result = NULL;
-  if (numbers != NULL && mask != NULL)
-    result = Py_BuildValue("{s:L,s:N,s:N,s:N,s:N}", "time", (long long)time, "velocity",
-                           bytes_of(numbers, sizeof(double) * ny), "q",
-                           bytes_of(numbers + ny, sizeof(double) * nq), "efforts",
-                           bytes_of(numbers + ny + nq, sizeof(double) * actuated), "joints",
-                           bytes_of(mask, joints));
-  else
-    result = Py_NewRef(Py_None);
-  free(numbers);
-  free(mask);
-  return result;
+  return dict_of(&found);
 }
 
-/* Which route answered last, and what its kernel was given; None where none did. */
 static PyObject *Machine_inputs(Machine *self, PyObject *Py_UNUSED(none))
 {
-  double *inputs[MAX_PORTS];
-  size_t sizes[MAX_PORTS];
-  int count = 0, index = NOWHERE;
+  collected_t found = {0};
+  int index = NOWHERE;
   LOCKED(self)
   const machine_t *m = &self->machine;
   if (m->route != NULL && m->config != NULL) {
-    index = (int)(m->route - m->config->routes);
     const kernel_t *kernel = &m->route->kernel;
-    count = kernel->count - 3;
-    for (int k = 0; k < count; k++) {
-      sizes[k] = kernel->sizes[k];
-      inputs[k] = copied(kernel->ports[k], sizeof(double) * sizes[k]);
-    }
+    index = (int)(m->route - m->config->routes);
+    for (int k = 0; k < kernel->count - 3; k++)
+      add_copy(&found, NULL, k, kernel->ports[k], sizeof(double) * kernel->sizes[k]);
   }
   UNLOCKED(self)
   if (index == NOWHERE) Py_RETURN_NONE;
-  PyObject *list = PyList_New(count);
-  for (int k = 0; k < count; k++) {
-    PyObject *bytes = inputs[k] == NULL ? NULL : bytes_of(inputs[k], sizeof(double) * sizes[k]);
-    if (list != NULL && bytes != NULL)
-      PyList_SET_ITEM(list, k, bytes);
-    else
-      Py_XDECREF(bytes);
-    free(inputs[k]);
-  }
-  return Py_BuildValue("iN", index, list);
+  PyObject *list = list_of(&found);
+  return list == NULL ? NULL : Py_BuildValue("iN", index, list);
 }
 
 static PyObject *Machine_api(Machine *self, void *Py_UNUSED(closure))
@@ -392,18 +382,18 @@ static PyMethodDef machine_methods[] = {
     {"stop", (PyCFunction)Machine_stop, METH_VARARGS,
      "stop(now, steady): what ends the topics of motors; all inputs are forgotten."},
     {"counts", (PyCFunction)Machine_counts, METH_NOARGS,
-     "Rejections by code, limited efforts, and the largest contradiction since the last call."},
+     "Rejections by code (int64), limited efforts, the largest contradiction since the last call."},
     {"rejection", (PyCFunction)Machine_rejection, METH_NOARGS, "The last rejection."},
     {"request", (PyCFunction)Machine_request, METH_NOARGS,
-     "Take what should be prepared, or None."},
+     "Take what should be prepared; empty for nothing. Masks are bytes, numbers float64 bytes."},
     {"start_from", (PyCFunction)Machine_start_from, METH_VARARGS,
      "start_from(q): close the loops from here the next time; whether it fits the model."},
     {"records", (PyCFunction)Machine_records, METH_VARARGS,
      "records(of_commands): how many answers there were, and rows of float64 about them."},
     {"state", (PyCFunction)Machine_state, METH_NOARGS,
-     "The state that was answered last, or None."},
+     "The state that was answered last, and joints it follows from; empty where there is none."},
     {"inputs", (PyCFunction)Machine_inputs, METH_NOARGS,
-     "Number of the route that answered last, and copies of its kernel's inputs; or None."},
+     "Number of the route that answered last, and (k, bytes) of its kernel's inputs; or None."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -489,8 +479,8 @@ static PyObject *write_message(PyObject *Py_UNUSED(module), PyObject *args)
   template_t message = {0};
   if (good && make_joint_state(&message, names, count, present)) {
     for (int f = 0; f < 3; f++)
-      if (message.fields[f] != NULL)
-        memcpy(message.fields[f], fields[f].buf, (size_t)fields[f].len);
+      if (message.fields[f] != 0)
+        memcpy(message.data + message.fields[f], fields[f].buf, (size_t)fields[f].len);
     put_stamp(&message, stamp);
     result = bytes_of(message.data, message.size);
   } else if (!PyErr_Occurred()) {
@@ -522,7 +512,9 @@ PyMODINIT_FUNC PyInit_native(void)
 {
   if (PyType_Ready(&MachineType) < 0) return NULL;
   PyObject *result = PyModule_Create(&module);
-  if (result != NULL && PyModule_AddObjectRef(result, "Machine", (PyObject *)&MachineType) < 0)
+  if (result != NULL
+      && (PyModule_AddObjectRef(result, "Machine", (PyObject *)&MachineType) < 0
+          || !add_lists(result)))
     Py_CLEAR(result);
   return result;
 }

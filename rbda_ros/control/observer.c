@@ -19,7 +19,7 @@ static code_t measured_efforts(machine_t *m, int64_t time, double *spanning)
 {
   const state_t *s = m->state;
   const model_t *model = &m->config->model;
-  const int64_t timeout = m->config->settings.timeout;
+  const int64_t timeout = m->config->settings.joint_state_timeout;
   const int64_t oldest = time - (timeout != 0 ? timeout : OLDEST_EFFORT);
   const int32_t *const choices[] = {model->actuated_joints, model->independent_joints};
   const int counts[] = {model->actuated, model->independent};

@@ -1,4 +1,4 @@
-/* Configurations of the machine, read from the dataclasses of configuration.py by their names. */
+/* Configurations of the machine, read from the records of configuration.py by their names. */
 #ifndef RBDA_ROS_READ_CONFIG_H
 #define RBDA_ROS_READ_CONFIG_H
 
@@ -7,6 +7,8 @@
 
 #include "machine.h"
 
+/* Give a module of Python the lists of machine.h, and constants. */
+bool add_lists(PyObject *module);
 /* NULL with an exception. It holds a reference to the object, whose arrays it works on. */
 config_t *read_config(PyObject *configuration);
 /* With the interpreter. */

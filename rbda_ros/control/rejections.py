@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from rbda_ros.control import native
+from rbda_ros.control.configuration import names_in
+from rbda_ros.control.native import MAX_NAMES
 from rbda_ros.control.settings import Settings
 from rbda_ros.control.topics import Input
 from rbda_ros.errors import (
@@ -29,15 +31,10 @@ MESSAGES = {
     Input.EXTERNAL_WRENCH: "WrenchStamped",
 }
 """Types of inputs that have no joint states."""
-MAX_NAMES = 10_000
-"""Joints that a message may name: no robot has more, and messages may be anyone's."""
 
 
 class Reason(StrEnum):
-    """Why an input is rejected; the value is what diagnostics show.
-
-    In the order of the machine's codes, which begin with "accepted".
-    """
+    """Why an input is rejected; the value is what diagnostics show."""
 
     UNREADABLE = "not readable"
     MISNAMED = "misnamed joints"
@@ -61,8 +58,8 @@ class Reason(StrEnum):
     MODEL = "refused by the model"
 
 
-REASONS = tuple(Reason)
-"""Code k of the machine is reason k - 1."""
+REASONS = tuple(Reason[name] for name in native.REJECTIONS[1:])
+"""Code k of the machine is reason k - 1; code 0 is an accepted message."""
 
 
 class RefusalError(InputError):
@@ -74,17 +71,16 @@ class RefusalError(InputError):
 
 
 def refusal(error: Exception) -> RefusalError:
-    """An error of the model as a refusal with its reason."""
+    """An error of the model as a rejection with its reason."""
     if isinstance(error, RefusalError):
         return error
-    reason = Reason.MODEL
-    if isinstance(error, NotFiniteError):
-        reason = Reason.NOT_FINITE
-    elif isinstance(error, ClosureError):
-        reason = Reason.NOT_CLOSING
-    elif isinstance(error, SingularityError):
-        reason = Reason.SINGULAR
-    return RefusalError(reason, str(error))
+    reasons = {
+        NotFiniteError: Reason.NOT_FINITE,
+        ClosureError: Reason.NOT_CLOSING,
+        SingularityError: Reason.SINGULAR,
+    }
+    found = (reason for kind, reason in reasons.items() if isinstance(error, kind))
+    return RefusalError(next(found, Reason.MODEL), str(error))
 
 
 class Rejections:
@@ -113,7 +109,8 @@ class Rejections:
     def collect(self) -> None:
         """Read what the machine has counted by now."""
         found = self._machine.counts()
-        counted = Counter(dict(zip(REASONS, found["rejected"][1:], strict=True)))
+        rejected = np.frombuffer(found["rejected"], np.int64)[1:].tolist()
+        counted = Counter(dict(zip(REASONS, rejected, strict=True)))
         self.counts = counted - self._forgotten  # without zeros
         joint, explainer = found["contradicting"], self.explainer
         self.largest_external = found["external"]
@@ -293,10 +290,8 @@ class Explainer:
         )
 
     def _partial(self, mask: bytes, topic: str) -> str:
-        robot = self._robot
-        known = [name for name, given in zip(robot.joint_names, mask, strict=True) if given]
         try:
-            robot.determining_joints(known)
+            self._robot.determining_joints(names_in(self._robot, mask))
         except InputError as error:
             return f"{topic}: {error}"
         return "reference: its joints do not determine the others; name more of them"
@@ -319,7 +314,7 @@ def _not_finite(names: list[str], numbers: Array) -> list[str]:
 
 
 def check_once(names: Any) -> None:
-    """Refuse names that are given twice, or too many of them; in time that grows with their number.
+    """Reject names that are given twice, or too many of them; in time that grows with their number.
 
     Raises:
         RefusalError: says which.

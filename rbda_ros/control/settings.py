@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from rbda_ros.algorithms.feedforward import TERMS
+from rbda_ros.control.native import ACCELERATION_SOURCES, ON_STALE
 from rbda_ros.description.source import is_yaml_text
 from rbda_ros.robot import Robot
 
@@ -23,19 +24,23 @@ Point = tuple[str, list[float]]
 """A link, and where on it [m, in its frame]."""
 
 
+class ParameterError(ValueError):
+    """A parameter has a value that cannot be used; says which, and what to set."""
+
+
 @lru_cache
 def joint_gains(name: str, text: str, *, signed: bool = False) -> dict[str, float]:
     """Read the YAML text of a parameter: numbers by joint name, of zero or more unless signed.
 
     Raises:
-        ValueError: it is not of that form; says which entry, and what to write.
+        ParameterError: it is not of that form; says which entry, and what to write.
     """
     given = _read_mapping(name, text, GAIN_FORM)
     for joint, gain in given.items():
         number = isinstance(gain, int | float) and not isinstance(gain, bool)
         if not number or not math.isfinite(gain) or (gain < 0.0 and not signed):
             more = "" if signed else " of zero or more"
-            raise ValueError(f"{name}: '{joint}' is {gain}; give a finite number{more}")
+            raise ParameterError(f"{name}: '{joint}' is {gain}; give a finite number{more}")
     return {str(joint): float(gain) for joint, gain in given.items()}
 
 
@@ -44,7 +49,7 @@ def end_effectors(text: str) -> dict[str, Point]:
     """Read the YAML text of the parameter ``end_effectors``: points by name.
 
     Raises:
-        ValueError: it is not of that form; says which entry, and what to write.
+        ParameterError: it is not of that form; says which entry, and what to write.
     """
     given = _read_mapping("end_effectors", text, POINT_FORM)
     return {str(name): _point(name, entry) for name, entry in given.items()}
@@ -57,7 +62,7 @@ def _point(name: Any, entry: Any) -> Point:
             numbers = [x for x in xyz if isinstance(x, int | float) and math.isfinite(x)]
             if len(numbers) == 3:
                 return link, [float(x) for x in numbers]
-    raise ValueError(f"end_effectors: '{name}' is {entry}; write {POINT_FORM}")
+    raise ParameterError(f"end_effectors: '{name}' is {entry}; write {POINT_FORM}")
 
 
 def _read_mapping(parameter: str, text: str, form: str) -> dict[Any, Any]:
@@ -65,28 +70,22 @@ def _read_mapping(parameter: str, text: str, form: str) -> dict[Any, Any]:
     try:
         given = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
-        raise ValueError(f"{parameter}: not YAML ({error}); write {form}") from error
+        raise ParameterError(f"{parameter}: not YAML ({error}); write {form}") from error
     if not isinstance(given, dict):
-        raise ValueError(f"{parameter}: '{text}' is no mapping; write {form}")
+        raise ParameterError(f"{parameter}: '{text}' is no mapping; write {form}")
     return given
 
 
-ACCELERATION_SOURCES = ("zero", "reference", "estimate")
 VELOCITY_SOURCES = ("message", "differentiate")
 COMMAND_RELIABILITY = ("best_effort", "reliable")
 COMMAND_SOURCES = ("feedforward", "joint_commands")
 PUBLISH = ("auto", "always", "never")
 ON_REFUSAL = ("silence", "zero")
-ON_STALE = ("nothing", "zero", "gravity", "damping")
 LARGEST_GRAVITY = 100.0  # [m/s^2]; more is a mistake of units
 
 
 CUTOFFS = (0.01, 10000.0)
 """Corner frequencies of filters [Hz]."""
-
-
-class ParameterError(ValueError):
-    """A parameter has a value that cannot be used; says which, and what to set."""
 
 
 def parameter(
@@ -368,37 +367,34 @@ class Settings:
 
 
 def check_model(settings: Settings, robot: Robot) -> None:
-    """Refuse settings that do not fit a model."""
-    unknown = [n for n in settings.command_joints if n not in robot.actuated_joint_names]
-    if unknown:
-        raise ParameterError(
-            f"command_joints: {', '.join(unknown)} not actuated in '{robot.name}'; use some of "
-            f"{', '.join(robot.actuated_joint_names)}"
-        )
-    for name, (link, _) in _points(settings.end_effectors).items():
-        if link not in robot.spanning_tree.links:
+    """Reject settings that do not fit a model."""
+    actuated, links = robot.actuated_joint_names, robot.spanning_tree.links
+    scalar = robot.coordinates.scalar_positions
+    no_motor = f"not actuated in '{robot.name}'"
+    _check_joints("command_joints", settings.command_joints, actuated, no_motor)
+    points = end_effectors(settings.end_effectors)
+    for name, (link, _) in points.items():
+        if link not in links:
             raise ParameterError(
                 f"end_effectors: '{name}' is on '{link}', which is no link of '{robot.name}'"
             )
-
     at = settings.contact_end_effector
-    if at and at not in _points(settings.end_effectors) and at not in robot.spanning_tree.links:
+    if at and at not in points and at not in links:
         raise ParameterError(
             f"contact_end_effector: '{at}' is none of end_effectors, and no link of '{robot.name}'"
         )
-    unknown = [n for n in _gains(settings, "effort_limits") if n not in robot.actuated_joint_names]
+    _check_joints("effort_limits", _gains(settings, "effort_limits"), actuated, no_motor)
+    for name in ("joint_offsets", "stiffness", "damping"):
+        problem = f"no joint of one coordinate in '{robot.name}'"
+        _check_joints(name, _gains(settings, name), scalar, problem)
+
+
+def _check_joints(name: str, joints: Iterable[str], known: Collection[str], problem: str) -> None:
+    unknown = [joint for joint in joints if joint not in known]
     if unknown:
         raise ParameterError(
-            f"effort_limits: {', '.join(unknown)} not actuated in '{robot.name}'; use some of "
-            f"{', '.join(robot.actuated_joint_names)}"
+            f"{name}: {', '.join(unknown)} {problem}; use some of {', '.join(known)}"
         )
-    for name in ("joint_offsets", "stiffness", "damping"):
-        unknown = [j for j in _gains(settings, name) if j not in robot.coordinates.scalar_positions]
-        if unknown:
-            raise ParameterError(
-                f"{name}: {', '.join(unknown)} no joint of one coordinate in '{robot.name}'; use "
-                f"some of {', '.join(robot.coordinates.scalar_positions)}"
-            )
 
 
 def with_start_folder(settings: Settings) -> Settings:
@@ -410,7 +406,7 @@ def with_start_folder(settings: Settings) -> Settings:
 
 
 def check_loop_file(settings: Settings) -> None:
-    """Refuse a loop file outside `model_folders`, before anything looks at it."""
+    """Reject a loop file outside `model_folders`, before anything looks at it."""
     if not _names_file(settings.loop_constraints):
         return
     try:
@@ -443,17 +439,7 @@ def publishes_joint_states(settings: Settings, robot: Robot) -> bool:
 
 
 def _gains(settings: Settings, name: str) -> dict[str, float]:
-    try:
-        return joint_gains(name, getattr(settings, name), signed=name == "joint_offsets")
-    except ValueError as error:
-        raise ParameterError(str(error)) from error
-
-
-def _points(text: str) -> dict[str, Point]:
-    try:
-        return end_effectors(text)
-    except ValueError as error:
-        raise ParameterError(str(error)) from error
+    return joint_gains(name, getattr(settings, name), signed=name == "joint_offsets")
 
 
 def checked_settings(values: Mapping[str, Any]) -> Settings:
@@ -483,7 +469,7 @@ def checked_settings(values: Mapping[str, Any]) -> Settings:
     for each in fields(settings):
         if isinstance(values[each.name], float) and not math.isfinite(values[each.name]):
             raise ParameterError(f"{each.name}: give a finite number")
-    _points(settings.end_effectors)
+    end_effectors(settings.end_effectors)
     for name in ("joint_offsets", "stiffness", "damping", "effort_limits"):
         _gains(settings, name)
     _check_list("terms", settings.terms, TERMS)

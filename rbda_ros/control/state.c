@@ -5,14 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void fill(double *values, size_t count, double value)
+static void forget_times(int64_t *times, int count)
 {
-  for (size_t k = 0; k < count; k++) values[k] = value;
-}
-
-static void fill_times(int64_t *times, size_t count)
-{
-  for (size_t k = 0; k < count; k++) times[k] = NEVER;
+  for (int k = 0; k < count; k++) times[k] = NEVER;
 }
 
 static void free_layout(layout_t *layout)
@@ -27,121 +22,78 @@ static void free_layouts(layouts_t *layouts)
   while (layouts->count > 0) free_layout(layouts->layouts[--layouts->count]);
 }
 
-static void free_rates(rates_t *rates)
+static void forget_rates(rate_t *rates, int count)
 {
-  free(rates->rate);
-  free(rates->time);
+  for (int k = 0; k < count; k++) {
+    rates[k].rate = NAN;
+    rates[k].time = NEVER;
+  }
 }
 
-/* Rate, filtered and value in one block; time and began in another. */
-static bool make_rates(rates_t *rates, size_t count)
+void update_rate(rate_t *of, double value, int64_t time, double cutoff, int64_t longest)
 {
-  rates->rate = calloc(3 * count + 1, sizeof(double));
-  rates->time = calloc(2 * count + 1, sizeof(int64_t));
-  if (rates->rate == NULL || rates->time == NULL) return false;
-  rates->filtered = rates->rate + count;
-  rates->value = rates->filtered + count;
-  rates->began = rates->time + count;
-  return true;
-}
-
-static void forget_rates(rates_t *rates, size_t count)
-{
-  fill(rates->rate, count, NAN);
-  fill_times(rates->time, count);
-}
-
-void update_rate(rates_t *rates, int k, double value, int64_t time, double cutoff, int64_t longest)
-{
-  const int64_t gap = time - rates->time[k];
+  const int64_t gap = time - of->time;
   if (gap == 0) return; /* the same once more */
-  const bool known = rates->time[k] != NEVER && gap > 0 && gap <= longest;
+  const bool known = of->time != NEVER && gap > 0 && gap <= longest;
   const double speed = 2.0 * M_PI * cutoff;
   if (known) {
-    const double dt = (double)gap * 1e-9, raw = (value - rates->value[k]) / dt;
-    rates->filtered[k] -= expm1(-speed * dt) * (raw - rates->filtered[k]);
+    const double dt = (double)gap * 1e-9, raw = (value - of->value) / dt;
+    of->filtered -= expm1(-speed * dt) * (raw - of->filtered);
     /* The filter began at zero: its weights do not yet add up to one. Before one time constant has
      * passed, a single noisy difference would be amplified, and there is no rate. */
-    const double elapsed = speed * (double)(time - rates->began[k]) * 1e-9;
-    rates->rate[k] = elapsed >= 1.0 ? rates->filtered[k] / -expm1(-elapsed) : NAN;
+    const double elapsed = speed * (double)(time - of->began) * 1e-9;
+    of->rate = elapsed >= 1.0 ? of->filtered / -expm1(-elapsed) : NAN;
   } else {
-    rates->began[k] = time;
-    rates->filtered[k] = 0.0;
-    rates->rate[k] = NAN;
+    of->began = time;
+    of->filtered = 0.0;
+    of->rate = NAN;
   }
-  rates->value[k] = value;
-  rates->time[k] = isfinite(value) ? time : NEVER;
+  of->value = value;
+  of->time = isfinite(value) ? time : NEVER;
 }
+
+#define ALLOCATE_ARRAY(type, name, size)                                                           \
+  made &= (s->name = calloc((size_t)(size) + 1, sizeof(type))) != NULL
+#define FREE_ARRAY(type, name, size) free(s->name)
 
 bool make_state(machine_t *m, config_t *config)
 {
   const model_t *model = &config->model;
   state_t *s = calloc(1, sizeof *s);
   if (s == NULL) return false;
-  const size_t joints = (size_t)model->joints.count, nq = (size_t)model->nq, nv = (size_t)model->nv;
-  const size_t ny = (size_t)model->ny, actuated = (size_t)model->actuated;
-  const size_t links = (size_t)model->links.count, base_nv = (size_t)model->base_nv;
-  s->joints = (int)joints;
-  s->nq = (int)nq;
-  s->nv = (int)nv;
-  s->ny = (int)ny;
-  s->actuated = (int)actuated;
-  s->links = (int)links;
-  s->base_nv = (int)base_nv;
-  const size_t sizes[] = {joints, joints, joints,    nq,       ny + nq + actuated,
-                          nv,     joints, 6 * links, nq,       ny,
-                          ny,     ny,     actuated,  actuated, actuated};
-  double **const arrays[] = {
-      &s->position,      &s->velocity,      &s->effort,       &s->q,        &s->state, &s->qd,
-      &s->reference,     &s->wrenches,      &s->command_q,    &s->integral, &s->drive, &s->external,
-      &s->gates[0].last, &s->gates[1].last, &s->gates[2].last};
-  const size_t count = sizeof sizes / sizeof *sizes;
-  size_t total = 1;
-  for (size_t k = 0; k < count; k++) total += sizes[k];
-  s->block = calloc(total, sizeof(double));
-  s->time = calloc(2 * joints + links + 1, sizeof(int64_t));
-  s->moving = calloc(3 * joints + 1, 1);
-  s->source = calloc(joints + 1, sizeof(uint32_t));
-  const bool made = make_rates(&s->velocity_rates, joints)
-                    && make_rates(&s->acceleration_rates, joints)
-                    && make_rates(&s->base_rates, base_nv);
-  if (s->block == NULL || s->time == NULL || s->moving == NULL || s->source == NULL || !made) {
+  s->joints = model->joints.count;
+  s->nq = model->nq;
+  s->nv = model->nv;
+  s->ny = model->ny;
+  s->actuated = model->actuated;
+  s->links = model->links.count;
+  s->base_nv = model->base_nv;
+  bool made = true;
+  STATE_ARRAYS(ALLOCATE)
+  for (int k = 0; k < GATES; k++) {
+    ALLOCATE_ARRAY(double, gates[k].last, s->actuated);
+    s->gates[k].count = (size_t)s->actuated;
+    s->hold_began[k] = NEVER;
+  }
+  if (!made) {
     free_state(s);
     return false;
   }
-  double *at = s->block;
-  for (size_t k = 0; k < count; k++) {
-    *arrays[k] = at;
-    at += sizes[k];
-  }
-  s->effort_time = s->time + joints;
-  s->wrench_time = s->effort_time + joints;
-  s->state_joints = s->moving + joints;
-  s->referenced = s->state_joints + joints;
-  for (int k = 0; k < GATES; k++) {
-    s->gates[k].count = actuated;
-    s->hold_began[k] = NEVER;
-  }
   start_at(s, model->home);
-  s->latest_steady = s->settled_in_vain = NEVER;
+  s->latest_steady = s->settling_failed = NEVER;
   forget_inputs(s);
   m->state = s;
   return true;
 }
 
-void free_state(state_t *state)
+void free_state(state_t *s)
 {
-  if (state == NULL) return;
-  free_layouts(&state->state_layouts);
-  free_layouts(&state->command_layouts);
-  free_rates(&state->velocity_rates);
-  free_rates(&state->acceleration_rates);
-  free_rates(&state->base_rates);
-  free(state->block);
-  free(state->time);
-  free(state->moving);
-  free(state->source);
-  free(state);
+  if (s == NULL) return;
+  free_layouts(&s->state_layouts);
+  free_layouts(&s->command_layouts);
+  STATE_ARRAYS(FREE)
+  for (int k = 0; k < GATES; k++) FREE_ARRAY(double, gates[k].last, s->actuated);
+  free(s);
 }
 
 void start_at(state_t *s, const double *q)
@@ -152,15 +104,17 @@ void start_at(state_t *s, const double *q)
 
 void forget_differences(state_t *s)
 {
-  forget_rates(&s->velocity_rates, (size_t)s->joints);
-  forget_rates(&s->acceleration_rates, (size_t)s->joints);
-  forget_rates(&s->base_rates, (size_t)s->base_nv);
+  forget_rates(s->velocity_rates, s->joints);
+  forget_rates(s->acceleration_rates, s->joints);
+  forget_rates(s->base_rates, s->base_nv);
 }
 
 /* All that messages said, but not where the loops were closed, nor what was sent. */
 void forget_inputs(state_t *s)
 {
-  fill_times(s->time, (size_t)(2 * s->joints + s->links));
+  forget_times(s->time, s->joints);
+  forget_times(s->effort_time, s->joints);
+  forget_times(s->wrench_time, s->links);
   forget_differences(s);
   s->answered = s->completed = s->observing = false;
   s->reference_time = s->base_time = NEVER;
@@ -168,7 +122,7 @@ void forget_inputs(state_t *s)
   s->state_time = s->observer_time = NEVER;
   s->latest = NEVER;
   s->largest_external = NAN;
-  fill(s->external, (size_t)s->ny, 0.0);
+  memset(s->external, 0, sizeof(double) * (size_t)s->ny);
   free_layouts(&s->state_layouts);
   free_layouts(&s->command_layouts);
 }
@@ -200,20 +154,14 @@ static uint32_t hash_of(text_t name)
   return hash;
 }
 
-bool build_table(name_table_t *table)
+void fill_slots(name_table_t *table)
 {
-  uint32_t slots = 4;
-  while (slots < 2u * (uint32_t)table->count) slots *= 2;
-  table->mask = slots - 1;
-  table->slots = malloc(sizeof(int32_t) * slots);
-  if (table->slots == NULL) return false;
-  for (uint32_t k = 0; k < slots; k++) table->slots[k] = NOWHERE;
+  for (uint32_t k = 0; k <= table->mask; k++) table->slots[k] = NOWHERE;
   for (int32_t k = 0; k < table->count; k++) {
     uint32_t slot = hash_of((text_t){table->names[k], strlen(table->names[k])}) & table->mask;
     while (table->slots[slot] != NOWHERE) slot = (slot + 1) & table->mask;
     table->slots[slot] = k;
   }
-  return true;
 }
 
 int find_name(const name_table_t *table, text_t name)
@@ -227,7 +175,7 @@ int find_name(const name_table_t *table, text_t name)
   return NOWHERE;
 }
 
-static int by_number(const void *one, const void *other)
+int by_number(const void *one, const void *other)
 {
   const int32_t a = *(const int32_t *)one, b = *(const int32_t *)other;
   return (a > b) - (a < b);
@@ -353,8 +301,9 @@ code_t take_joint_state(machine_t *m, layouts_t *layouts, const uint8_t *data, s
 {
   *layout = find_layout(layouts, &m->config->model.joints, data, size, state);
   if (*layout == NULL) return state->name_count > MAX_NAMES ? WRONG_SIZE : UNREADABLE;
-  m->others = (*layout)->known == 0;
-  if (m->others) return MISNAMED;
+  m->foreign = (*layout)->known == 0;
+  if (m->foreign) return MISNAMED;
   m->detail.value = (double)(moment.now - state->stamp);
-  return is_stale(state->stamp, moment.now, m->config->settings.timeout) ? STALE : ACCEPTED;
+  return is_stale(state->stamp, moment.now, m->config->settings.joint_state_timeout) ? STALE
+                                                                                     : ACCEPTED;
 }

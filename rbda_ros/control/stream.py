@@ -8,31 +8,27 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rbda_ros.algorithms.feedforward import Health
 from rbda_ros.control import native
 from rbda_ros.control.configuration import (
-    CommandRoute,
-    Configuration,
-    Route,
+    Record,
     RouteMaker,
     check_motors,
+    configuration,
     mask_of,
-    model_table,
     names_in,
-    settings_table,
-    wrench_point,
 )
 from rbda_ros.control.rejections import Explainer, Rejections
-from rbda_ros.control.settings import Settings
+from rbda_ros.control.settings import Settings, joint_gains
 from rbda_ros.control.topics import Input, Output
 from rbda_ros.errors import ClosureError, InputError, ModelError
 from rbda_ros.robot import Robot
@@ -73,40 +69,41 @@ class Meter:
         self.limited = 0  # ever
         self.total = 0  # answers, ever
         self._since = perf_counter()
-        self._more = 0  # answers without further numbers
-        self._answers: list[tuple[float, float, list[float]]] = []
+        self._answers = 0  # since the last reading, as the rows
+        self._rows: list[Array] = []
 
-    def add(self, count: int, rows: NDArray[np.float64]) -> None:
+    def add(self, count: int, rows: Array) -> None:
         """Answers, and of some of them the numbers (few or all of them, ROW)."""
         self.total += count
-        self._more += count - len(rows)
-        self._answers += [(duration, age, health) for duration, age, *health in rows.tolist()]
+        self._answers += count
+        self._rows.append(rows)
 
     def read(self) -> Reading:
         """Sum up what was collected, and begin anew."""
         now = perf_counter()
         elapsed, self._since = now - self._since, now
-        answers, self._answers = self._answers, []
-        healths = [Health(*health) for _, _, health in answers]
-        more, self._more = self._more, 0
-        limited = sum(health.limited > 0 for health in healths)
+        answers, self._answers = self._answers, 0
+        rows, self._rows = np.concatenate([np.zeros((0, self.ROW)), *self._rows]), []
+        duration, age = rows[:, 0], rows[:, 1]
+        health = Health(*rows[:, 2:].T)
+        limited = int(np.count_nonzero(health.limited))
         self.limited += limited
         return Reading(
-            answers=len(answers) + more,
-            rate=(len(answers) + more) / elapsed,
-            processing=_median_and_p99([duration for duration, _, _ in answers]),
-            latency=_median_and_p99([d + age for d, age, _ in answers if not math.isnan(age)]),
-            residual=max((health.residual for health in healths), default=math.nan),
-            condition=max((1.0 / health.conditioning for health in healths), default=math.nan),
+            answers=answers,
+            rate=answers / elapsed,
+            processing=_median_and_p99(duration),
+            latency=_median_and_p99((duration + age)[~np.isnan(age)]),
+            residual=float(max(health.residual, default=math.nan)),
+            condition=float(max(1.0 / health.conditioning, default=math.nan)),
             limited=limited,
         )
 
 
-def _median_and_p99(values: Sequence[float]) -> tuple[float, float]:
-    if not values:
+def _median_and_p99(values: Array) -> tuple[float, float]:
+    if not len(values):
         return math.nan, math.nan
-    ordered, last = sorted(values), len(values) - 1
-    return ordered[last // 2], ordered[min(last, int(0.99 * len(values)))]
+    ordered, last = np.sort(values), len(values) - 1
+    return float(ordered[last // 2]), float(ordered[min(last, int(0.99 * len(values)))])
 
 
 MAX_ROUTES = 30
@@ -117,7 +114,7 @@ MAX_TRIES = 4
 Messages = list[tuple[Output, bytes]]
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 RouteKey = tuple[bytes, bytes | None, str, bool, tuple[str, ...]]
-CommandKey = tuple[bytes, int, bytes | None]
+CommandKey = tuple[bytes, int, bytes | None, tuple[bool, ...]]
 
 
 class LastState(NamedTuple):
@@ -140,12 +137,17 @@ class LastState(NamedTuple):
 
 @dataclass
 class Prepared:
-    """Calls made for a robot before it comes into use, for settings that may change meanwhile."""
+    """What was made for a robot: routes, by joints and by the settings that they depend on."""
 
     maker: RouteMaker
-    settings: Settings
-    routes: OrderedDict[RouteKey, Route] = field(default_factory=OrderedDict)
-    commands: OrderedDict[CommandKey, CommandRoute] = field(default_factory=OrderedDict)
+    routes: OrderedDict[RouteKey, Record] = field(default_factory=OrderedDict)
+    commands: OrderedDict[CommandKey, Record] = field(default_factory=OrderedDict)
+    making: set[Any] = field(default_factory=set)
+
+    @property
+    def robot(self) -> Robot:
+        """The model."""
+        return self.maker.robot
 
 
 def at_once(make: Callable[[], Any]) -> Future[Any]:
@@ -178,12 +180,9 @@ class Stream:
         self.states, self.commands = Meter(), Meter()
         self._background = background
         self._lock = threading.RLock()
-        self._robot: Robot | None = None
         self._settings = Settings()
         self._made: Prepared | None = None
-        self._making: set[Any] = set()
         self._search: Future[Any] | None = None
-        self._generation = 0
 
     # Models and settings.
 
@@ -195,67 +194,51 @@ class Stream:
         """
         check_motors(robot)
         with self._lock:
-            wanted = settings or self._settings
-            routes = [] if self._made is None else list(self._made.routes)
-            commands = [] if self._made is None else list(self._made.commands)
-            same = self._robot is not None and self._robot.joint_names == robot.joint_names
-        prepared = Prepared(RouteMaker(robot), wanted)
-        keys = [_route_key(key[0], key[1], wanted) for key in routes] if same else []
+            wanted, made = settings or self._settings, self._made
+            same = made is not None and made.robot.joint_names == robot.joint_names
+            routes = list(made.routes) if made is not None and same else []
+            commands = list(made.commands) if made is not None and same else []
+        prepared, kernels = Prepared(RouteMaker(robot)), _command_kernels(wanted)
+        keys = [_route_key(key[0], key[1], wanted) for key in routes]
         for key in dict.fromkeys([*_likely(robot, wanted), *keys]):
             prepared.routes[key] = prepared.maker.route(key[0], key[1], wanted)
-        for named in commands if same else ():
-            prepared.commands[named] = prepared.maker.command_route(*named, wanted)
+        for named in dict.fromkeys(key[:3] for key in commands):
+            prepared.commands[*named, kernels] = prepared.maker.command_route(*named, wanted)
         return prepared
 
     def use(self, robot: Robot, settings: Settings, prepared: Prepared | None = None) -> None:
         """Replace the model between two messages."""
         made = prepared or self.prepare(robot, settings)
         with self._lock:
-            self._robot, self._settings, self._made = robot, settings, made
-            self._adapt_commands(made, settings)
-            self._generation += 1
-            self._making.clear()
-            self.rejections.explainer = Explainer(robot, settings)
-            self._configure()
+            self._made, self._settings = made, settings
+            self._configure(made)
 
     def apply(self, settings: Settings) -> None:
         """Use other settings from the next message on."""
         with self._lock:
-            self._settings, robot = settings, self._robot
-            if robot is None:
+            self._settings, made = settings, self._made
+            if made is None:
                 return
-            self.rejections.explainer = Explainer(robot, settings)
-            assert self._made is not None
-            self._adapt_commands(self._made, settings)
-            masks = self._last_masks(self._made)
-            self._configure()
+            used = self.machine.inputs()
+            masks = None if used is None else [list(made.routes)[used[0]][0]]  # of the last answer
+            self._configure(made)
             # What the next messages will need; until it is there, they are rejected.
-            for key in _likely(robot, settings, masks):
-                self._make(key, of_commands=False)
-
-    def _adapt_commands(self, made: Prepared, settings: Settings) -> None:
-        """Have the routes of commands as the settings want them; some are made anew when needed."""
-        before, made.settings = made.settings, settings
-        if settings.joint_prefix != before.joint_prefix:
-            made.commands.clear()
-        remade = OrderedDict(
-            (key, _with_settings(made.maker, route, settings, before))
-            for key, route in made.commands.items()
-        )
-        made.commands = OrderedDict((k, r) for k, r in remade.items() if r is not None)
-
-    def _last_masks(self, made: Prepared) -> list[bytes]:
-        """The joints that the last answer followed from, if there was one."""
-        used = self.machine.inputs()
-        return [] if used is None else [list(made.routes)[used[0]][0]]
+            for key in _likely(made.robot, settings, masks):
+                self._make_route(made, key)
 
     def free(self) -> None:
         """Forget the model."""
         with self._lock:
-            self._robot = self._made = None
-            self._generation += 1
-            self.rejections.explainer = None
+            self._made = self.rejections.explainer = None
             self.machine.configure(None)
+
+    def _configure(self, made: Prepared) -> None:
+        settings = self._settings
+        for key in [k for k in made.commands if k[3] != _command_kernels(settings)]:
+            del made.commands[key]  # they are made again when needed
+        self.rejections.explainer = Explainer(made.robot, settings)
+        routes, commands = made.routes.values(), made.commands.values()
+        self.machine.configure(configuration(settings, made.maker, routes, commands))
 
     # Messages.
 
@@ -298,18 +281,18 @@ class Stream:
 
     def last_state(self) -> LastState | None:
         """The state that was answered last; None where there is none."""
-        state = self.machine.state()
-        robot = self._robot
-        if state is None or robot is None or len(state["joints"]) != len(robot.joint_names):
+        state, made = self.machine.state(), self._made
+        if not state or made is None or len(state["joints"]) != len(made.robot.joint_names):
             return None
         q, velocity, efforts = (np.frombuffer(state[k]) for k in ("q", "velocity", "efforts"))
-        return LastState(state["time"], q, velocity, efforts, names_in(robot, state["joints"]))
+        joints = names_in(made.robot, state["joints"])
+        return LastState(state["time"], q, velocity, efforts, joints)
 
     def collect(self) -> None:
         """Read what the machine counted; once a second or so."""
         for meter, of_commands in ((self.states, False), (self.commands, True)):
-            count, rows = self.machine.records(of_commands)
-            meter.add(count, np.frombuffer(rows).reshape(-1, Meter.ROW))
+            found = self.machine.records(of_commands)
+            meter.add(found["count"], np.frombuffer(found["rows"]).reshape(-1, Meter.ROW))
         self.rejections.collect()
 
     def read_meters(self) -> tuple[Reading, Reading]:
@@ -325,8 +308,7 @@ class Stream:
                 return None
             index, inputs = given
             route = list(self._made.routes.values())[index]
-            assert route.call is not None
-            return route.call.kernel, [np.frombuffer(x).copy() for x in inputs]
+            return route.call.kernel, [np.frombuffer(x).copy() for _, x in inputs]
 
     @property
     def kernel_state(self) -> str:
@@ -344,55 +326,53 @@ class Stream:
     def serve(self) -> None:
         """Prepare what the machine requested."""
         with self._lock:
-            asked, robot = self.machine.request(), self._robot
-            if asked is None or robot is None:
+            asked, made, settings = self.machine.request(), self._made, self._settings
+            if not asked or made is None:
                 return
             if asked["route"]:
-                wanted = asked["wanted"] if asked["has_wanted"] else None
-                self._make(_route_key(asked["measured"], wanted, self._settings), of_commands=False)
+                key = _route_key(asked["measured"], asked.get("wanted"), settings)
+                self._make_route(made, key)
             if asked["command"]:
-                damped = asked["damped"] if asked["has_damped"] else None
-                self._make((asked["named"], asked["fields"], damped), of_commands=True)
+                named = asked["named"], asked["fields"], asked.get("damped")
+                make = partial(made.maker.command_route, *named, settings)
+                self._make(made, made.commands, (*named, _command_kernels(settings)), make)
             if asked["search"]:
-                self._begin_search(asked)
+                self._begin_search(made, asked)
 
-    def _make(self, key: Any, *, of_commands: bool) -> None:
-        """Make a route, for states or for commands, in the background."""
-        made, settings, generation = self._made, self._settings, self._generation
-        assert made is not None
-        kept: OrderedDict[Any, Any] = made.commands if of_commands else made.routes
-        if key in kept or key in self._making:
+    def _make_route(self, made: Prepared, key: RouteKey) -> None:
+        make = partial(made.maker.route, key[0], key[1], self._settings)
+        self._make(made, made.routes, key, make)
+
+    def _make(
+        self, made: Prepared, kept: OrderedDict[Any, Record], key: Any, make: Callable[[], Record]
+    ) -> None:
+        """Make a route in the background, unless it is there or being made."""
+        if key in kept or key in made.making:
             return
-        self._making.add(key)
+        made.making.add(key)
 
-        def make() -> None:
-            if of_commands:
-                route: Any = made.maker.command_route(key[0], key[1], key[2], settings)
-            else:
-                route = made.maker.route(key[0], key[1], settings)
+        def run() -> None:
+            route = make()
             with self._lock:
-                if generation != self._generation:
+                made.making.discard(key)
+                if made is not self._made:
                     return
-                self._making.discard(key)
-                # The key of a route has all settings that matter; gains of commands are not in it.
-                if settings is self._settings or not of_commands:
-                    _keep(kept, key, route)
-                self._configure()  # with other settings by now, the machine asks again
+                kept[key] = route
+                while len(kept) > MAX_ROUTES:
+                    kept.popitem(last=False)
+                self._configure(made)  # with other settings by now, the machine asks again
 
-        self._background(make)
+        self._background(run)
 
-    def _begin_search(self, asked: dict[str, Any]) -> None:
+    def _begin_search(self, made: Prepared, asked: dict[str, Any]) -> None:
         """Search for a closed position, one at a time: it may take half a second."""
         if self._search is not None and not self._search.done():
             return
-        robot, generation = self._robot, self._generation
-        assert robot is not None
-        chosen = set(names_in(robot, asked["chosen"]))
-        routes = self._made.routes.values() if self._made is not None else ()
-        calls = [r.call for r in routes if r.call is not None and set(r.call.joints) == chosen]
-        if not calls:
+        chosen = set(names_in(made.robot, asked["chosen"]))
+        calls = (route.call for route in made.routes.values() if route.call is not None)
+        call = next((call for call in calls if set(call.joints) == chosen), None)
+        if call is None:
             return
-        call = calls[0]
         positions = np.frombuffer(asked["position"])[: len(call.joints)]
         known = dict(zip(call.joints, positions.tolist(), strict=True))
         guess = np.frombuffer(asked["guess"]).copy()
@@ -404,32 +384,10 @@ class Stream:
                 self.rejections.search_failed(str(error))
                 return
             with self._lock:
-                if generation == self._generation:
+                if made is self._made:
                     self.machine.start_from(q.tobytes())
 
         self._search = self._background(search)
-
-    def _configure(self) -> None:
-        robot, settings, made = self._robot, self._settings, self._made
-        assert robot is not None and made is not None
-        point = wrench_point(robot, settings)
-        self.machine.configure(
-            Configuration(
-                model=model_table(robot, settings.joint_prefix),
-                settings=settings_table(robot, settings),
-                routes=list(made.routes.values()),
-                command_routes=list(made.commands.values()),
-                observer=made.maker.observer(settings),
-                hold=made.maker.hold(settings),
-                wrench_frame="" if point is None else point[0],
-            )
-        )
-
-
-def _keep(routes: OrderedDict[Any, Any], key: Any, route: Any) -> None:
-    routes[key] = route
-    while len(routes) > MAX_ROUTES:
-        routes.popitem(last=False)
 
 
 def _route_key(measured: bytes, wanted: bytes | None, settings: Settings) -> RouteKey:
@@ -455,18 +413,10 @@ def _likely(robot: Robot, settings: Settings, masks: list[bytes] | None = None) 
     return list(dict.fromkeys(keys))
 
 
-def _with_settings(
-    maker: RouteMaker, route: CommandRoute, settings: Settings, before: Settings
-) -> CommandRoute | None:
-    """A route for commands with other settings; None where it has to be made anew."""
-    shaping = ("stiffness", "damping", "add_feedforward", "joint_offsets")
-    if all(getattr(settings, name) == getattr(before, name) for name in shaping):
-        return route
-    same_kernel = (
-        bool(settings.stiffness) == bool(before.stiffness)
-        and bool(settings.damping) == bool(before.damping)
-        and settings.add_feedforward == before.add_feedforward
+def _command_kernels(settings: Settings) -> tuple[bool, ...]:
+    """What the kernels of commands depend on, beside the joints."""
+    return (
+        bool(joint_gains("stiffness", settings.stiffness)),
+        bool(joint_gains("damping", settings.damping)),
+        settings.add_feedforward,
     )
-    if not same_kernel:
-        return None
-    return maker.command_route(route.named, route.fields, route.measured, settings)

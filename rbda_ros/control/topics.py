@@ -1,28 +1,39 @@
-"""Topics of the stream, as the machine numbers them; ``machine.h`` has the same order."""
+"""Topics of the stream, with the numbers that the machine gives them in ``machine.h``."""
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, auto
+from typing import Any
+
+from rbda_ros.control import native
 
 
 class Input(IntEnum):
     """Topics of the messages that the machine receives."""
 
-    JOINT_STATES = 0
-    REFERENCE = 1
-    BASE_STATE = 2
-    EXTERNAL_WRENCH = 3
-    JOINT_COMMANDS = 4
+    @staticmethod
+    def _generate_next_value_(name: str, *_: Any) -> int:
+        return native.INPUTS.index(name)
+
+    JOINT_STATES = auto()
+    REFERENCE = auto()
+    BASE_STATE = auto()
+    EXTERNAL_WRENCH = auto()
+    JOINT_COMMANDS = auto()
 
 
 class Output(IntEnum):
     """Topics of the messages that the machine writes."""
 
-    FEEDFORWARD = 0
-    EFFORT_COMMANDS = 1
-    POSITION_COMMANDS = 2
-    VELOCITY_COMMANDS = 3
-    COMPLETED_STATES = 4
-    MOTOR_COMMANDS = 5
-    EXTERNAL_EFFORT = 6
-    ESTIMATED_WRENCH = 7
+    @staticmethod
+    def _generate_next_value_(name: str, *_: Any) -> int:
+        return native.OUTPUTS.index(name)
+
+    FEEDFORWARD = auto()
+    EFFORT_COMMANDS = auto()
+    POSITION_COMMANDS = auto()
+    VELOCITY_COMMANDS = auto()
+    COMPLETED_STATES = auto()
+    MOTOR_COMMANDS = auto()
+    EXTERNAL_EFFORT = auto()
+    ESTIMATED_WRENCH = auto()

@@ -122,13 +122,6 @@ static bool is_simulated(Stream *self)
   return simulated;
 }
 
-static int64_t monotonic_time(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* Limits and time-outs follow the steady clock; simulated motors live in simulated time, once somebody
  * has told it. Where one takes the place of the other, steady time goes on from where it was. */
 static bool present(Stream *self, moment_t *moment)
@@ -142,7 +135,7 @@ static bool present(Stream *self, moment_t *moment)
   pthread_mutex_lock(&self->timing);
   simulated = simulated && self->knows_time;
   if (simulated) now = self->simulated_time;
-  const int64_t steady = simulated ? now : monotonic_time();
+  const int64_t steady = simulated ? now : monotonic();
   if (self->timed && simulated != self->was_simulated) self->offset = self->steady - steady;
   self->timed = true;
   self->was_simulated = simulated;
@@ -178,7 +171,7 @@ static int64_t waiting_until(Stream *self, int64_t due)
   const bool simulated = self->was_simulated;
   const int64_t offset = self->offset;
   pthread_mutex_unlock(&self->timing);
-  return simulated ? monotonic_time() + SIMULATED_PERIOD : due - offset;
+  return simulated ? monotonic() + SIMULATED_PERIOD : due - offset;
 }
 
 /* Tell Python that the machine asks for something. */

@@ -186,7 +186,7 @@ class Topics:
         handles = [node.handle, node.get_clock().handle]
         for handle in handles:
             self._kept.enter_context(handle)
-        inputs = [*(INPUTS[each] for each in Input), CLOCK]
+        inputs = [*(INPUTS[each] for each in sorted(Input)), CLOCK]
         for _, kind in inputs:
             check_for_type_support(kind)
         resent = node.settings.command_reliability == "reliable"
@@ -256,7 +256,7 @@ class Topics:
 
     def _set_publishers(self) -> None:
         if self._thread is not None:
-            found = (self._publishers.get(output) for output in Output)
+            found = (self._publishers.get(output) for output in sorted(Output))
             self._thread.set_publishers([0 if p is None else p.handle.pointer for p in found])
 
 

@@ -316,7 +316,7 @@ class Scenario:
 
     def compare(self, topic, data, take):
         found = numbers(self.stream.feed(topic, data, self.now, self.steady))
-        counts = self.stream.machine.counts()["rejected"]
+        counts = np.frombuffer(self.stream.machine.counts()["rejected"], np.int64).tolist()
         reason, expected = "", {}
         pending = self.model.take_pending(self.steady)
         self.model.begin(self.now)

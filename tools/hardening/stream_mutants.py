@@ -46,8 +46,8 @@ MUTANTS: dict[str, Mutant] = {
     "stamps of the future are fresh": Mutant("machine.c", " || time - now > timeout"),
     "stale joint states and commands": Mutant(
         "state.c",
-        "return is_stale(state->stamp, moment.now, m->config->settings.timeout) ? STALE",
-        "return false ? STALE",
+        "is_stale(state->stamp, moment.now, m->config->settings.joint_state_timeout)",
+        "false",
     ),
     "other frames have other stamps": Mutant("state.c", "layout->group = other->group;"),
     "a new frame forgets the last stamp": Mutant("state.c", "layout->time = other->time;"),
@@ -58,7 +58,8 @@ MUTANTS: dict[str, Mutant] = {
         "state.c", "while (gone > 0 && layouts->layouts[gone]->known > 0) gone--;"
     ),
     "joint states out of order": Mutant(
-        "joint_states.c", "if (settings->timeout != 0 && time < layout->time) return OUT_OF_ORDER;"
+        "joint_states.c",
+        "if (settings->joint_state_timeout != 0 && time < layout->time) return OUT_OF_ORDER;",
     ),
     "commands out of order": Mutant("joint_commands.c", "return OUT_OF_ORDER;", ";"),
     "commands without a fresh state": Mutant(
@@ -66,7 +67,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "a state that was answered once is fresh": Mutant(
         "joint_commands.c",
-        "s->answered && !is_stale(s->state_time, now, m->config->settings.timeout)",
+        "s->answered && !is_stale(s->state_time, now, m->config->settings.joint_state_timeout)",
         "s->answered",
     ),
     "stale references": Mutant(
@@ -82,8 +83,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "a reference lasts for ever": Mutant(
         "joint_states.c",
-        "s->reference_time == NEVER || is_stale(s->reference_time, now, settings->timeout)",
-        "s->reference_time == NEVER",
+        "is_stale(s->reference_time, now, settings->joint_state_timeout)",
+        "false",
     ),
     "commands begin at the last command": Mutant(
         "joint_commands.c", "if (fresh) return s->state + s->ny;"
@@ -94,7 +95,9 @@ MUTANTS: dict[str, Mutant] = {
         "s->last_command_stamp = command.stamp;\n  code = check_command(layout, &command);",
     ),
     "time that jumps back forgets nothing": Mutant(
-        "machine.c", "if (moment.now < s->latest - JUMP) {", "if (0) {"
+        "machine.c",
+        "if (moment.now < s->latest - JUMP)",
+        "if (0)",
     ),
     "steady time goes back": Mutant(
         "machine.c", "if (moment.steady + s->steady_shift < s->latest_steady)", "if (0)"
@@ -116,11 +119,11 @@ MUTANTS: dict[str, Mutant] = {
         "static const double CERTAIN = 1.0;",
     ),
     "the contradiction is not told": Mutant(
-        "joint_states.c", "m->contradicting = m->detail.joint;"
+        "joint_states.c", "m->contradicting = m->detail.joint;", ""
     ),
     # Whole.
     "names twice": Mutant("joint_states.c", "if (layout->repeated) return MISNAMED;"),
-    "names of others": Mutant("state.c", "if (m->others) return MISNAMED;"),
+    "names of others": Mutant("state.c", "if (m->foreign) return MISNAMED;"),
     "numbers that are not finite": Mutant(
         "joint_states.c", "if (!isfinite(position)) {", "if (0) {"
     ),
@@ -134,16 +137,18 @@ MUTANTS: dict[str, Mutant] = {
     # Ends.
     "no watchdog": Mutant("machine.c", "if (!of->standing) return INT64_MAX;", "return INT64_MAX;"),
     "zeros although inputs come": Mutant(
-        "machine.c", "if (moment.steady - of->time <= settings->timeout)", "if (0)"
+        "machine.c",
+        "if (moment.steady - of->time <= settings->joint_state_timeout)",
+        "if (0)",
     ),
     "on_stale nothing sends zeros": Mutant(
         "machine.c",
-        "if (settings->timeout == 0 || settings->on_stale == STALE_NOTHING) return INT64_MAX;",
-        "if (settings->timeout == 0) return INT64_MAX;",
+        "if (settings->joint_state_timeout == 0 || settings->on_stale == STALE_NOTHING)",
+        "if (settings->joint_state_timeout == 0)",
     ),
     "efforts stand for ever": Mutant(
         "machine.c",
-        "if (*began != NEVER && moment.steady - *began > settings->stale_hold) return false;",
+        "if (*began != NEVER && moment.steady - *began > settings->stale_hold_time) return false;",
     ),
     "efforts that stand pass no gate": Mutant(
         "machine.c", "if (gate_hold(&m->state->gates[gate], &settings->gate, moment.steady, out))"
@@ -161,13 +166,19 @@ MUTANTS: dict[str, Mutant] = {
         "machine.c", "if (m->config->settings.on_stale != STALE_NOTHING)", "if (0)"
     ),
     "no zeros after a rejection": Mutant(
-        "machine.c", "if (drives && !m->others && m->config->settings.zero_on_rejection)", "if (0)"
+        "machine.c",
+        "if (drives && !m->foreign && m->config->settings.zero_on_rejection)",
+        "if (0)",
     ),
     "zeros after another's state": Mutant(
-        "machine.c", "if (drives && !m->others &&", "if (drives &&"
+        "machine.c",
+        "if (drives && !m->foreign &&",
+        "if (drives &&",
     ),
     "no zeros after names twice": Mutant(
-        "machine.c", "if (drives && !m->others &&", "if (drives && code != MISNAMED &&"
+        "machine.c",
+        "if (drives && !m->foreign &&",
+        "if (drives && code != MISNAMED &&",
     ),
     "the array is not ended after a rejection": Mutant(
         "machine.c", "if (drives_array) end_fields", "if (0) end_fields"
@@ -184,13 +195,13 @@ MUTANTS: dict[str, Mutant] = {
     "velocities never end": Mutant("machine.c", "velocities == OVER ? VELOCITY_FIELD : 0", "0"),
     "velocities end although commands come": Mutant(
         "machine.c",
-        "return moment.steady - of->time > settings->timeout ? OVER",
-        "return true ? OVER",
+        "return moment.steady - of->time > settings->joint_state_timeout\n",
+        "return true\n",
     ),
     "velocities end with on_stale nothing": Mutant(
         "machine.c",
-        "if (!of->standing || settings->timeout == 0 || settings->on_stale == STALE_NOTHING)",
-        "if (!of->standing || settings->timeout == 0)",
+        "of->standing || settings->joint_state_timeout == 0 || settings->on_stale == STALE_NOTHING",
+        "of->standing || settings->joint_state_timeout == 0",
     ),
     "velocities stay at the stop": Mutant(
         "machine.c", "(m->state->velocities[gate].standing ? VELOCITY_FIELD : 0)", "0"
