@@ -96,9 +96,11 @@ def mjcf(robot: Robot) -> str:
     """The MJCF that `rbda_ros convert` writes of a robot, with a short timestep and stiff loops."""
     root = etree.fromstring(write_mjcf(robot, balance_inertia=True).text)
     for option in root.iter("option"):
-        option.attrib.update({"timestep": f"{TIMESTEP:g}", "integrator": "implicitfast"})
+        option.set("timestep", f"{TIMESTEP:g}")
+        option.set("integrator", "implicitfast")
     for constraint in root.iterfind("equality/*"):
-        constraint.attrib.update(STIFF)
+        for name, value in STIFF.items():
+            constraint.set(name, value)
     return etree.tostring(root, encoding="unicode")
 
 
