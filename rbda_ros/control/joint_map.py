@@ -29,12 +29,14 @@ class JointMap:
         place: of each joint that the message names.
         missing: independent joints that it does not name.
         independent: places of the independent joints; without those that are missing.
+        in_order: whether it names just the independent joints, in the model's order.
     """
 
     size: int
     place: dict[str, int]
     missing: tuple[str, ...]
     independent: Vector
+    in_order: bool
 
     @property
     def exact(self) -> bool:
@@ -47,6 +49,8 @@ class JointMap:
 
     def pick(self, values: Vector) -> Vector:
         """The independent ones (..., n) of these numbers (..., size); zero if some are missing."""
+        if self.in_order:
+            return values
         if not self.missing:
             return values[..., self.independent]
         return np.zeros((*values.shape[:-1], len(self.independent) + len(self.missing)))
@@ -100,6 +104,7 @@ def _map_joints(robot: Robot, names: tuple[str, ...]) -> JointMap:
         place=place,
         missing=tuple(name for name in wanted if name not in place),
         independent=np.array([place[name] for name in wanted if name in place], dtype=np.intp),
+        in_order=names == wanted,
     )
 
 

@@ -493,7 +493,10 @@ static PyObject *write_message(PyObject *Py_UNUSED(module), PyObject *args)
   return result;
 }
 
+PyObject *set_slice(PyObject *module, PyObject *args); /* time_slice.c */
+
 static PyMethodDef functions[] = {
+    {"set_slice", set_slice, METH_VARARGS, "How long a thread (by its number) runs on, in ns."},
     {"read_joint_state", read_message, METH_VARARGS,
      "Names, stamp [ns], and positions, velocities and efforts as float64 bytes, of a serialized\n"
      "JointState; ValueError where it is none."},

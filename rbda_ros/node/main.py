@@ -18,10 +18,10 @@ import rclpy
 from rclpy.parameter import Parameter
 from rclpy.utilities import remove_ros_args
 
+from rbda_ros.control import thread_priority
 from rbda_ros.control.worker import lower_priority
 from rbda_ros.errors import ModelError, one_line
 from rbda_ros.kernels import background
-from rbda_ros.node import thread_priority
 from rbda_ros.node.dynamics_node import DynamicsNode
 from rbda_ros.node.parameters import ParameterError
 from rbda_ros.node.spin import init, join_xacro_arguments, spin

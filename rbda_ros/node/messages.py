@@ -6,15 +6,15 @@ import array
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from geometry_msgs.msg import Accel, Pose, Twist, Vector3, WrenchStamped
+from geometry_msgs.msg import Accel, Pose, Twist, Vector3, Wrench, WrenchStamped
 from geometry_msgs.msg import Point as Point3
 
 from rbda_ros.control.joint_map import JointMap, Vector, map_joints
 from rbda_ros.control.rejections import Reason, RefusalError
-from rbda_ros.control.settings import Point, Settings
+from rbda_ros.control.settings import Settings, end_effectors
 from rbda_ros.control.stream import LastState
 from rbda_ros.engine import core
 from rbda_ros.errors import MAX_LISTED, ClosureError, InputError, listed
@@ -29,33 +29,64 @@ LatestState = Callable[[Robot], LastState]
 """The latest state of a robot; raises InputError where there is no fresh one."""
 
 
-def read_state(
-    robot: Robot, settings: Settings, message: StateMessage, latest: LatestState
-) -> tuple[State, JointMap]:
-    """The state of a ``rbda_ros/State``, checked and closed; and where the joints stand.
+class Call(NamedTuple):
+    """What a request is answered with: the node may get another model or settings meanwhile.
 
-    Args:
+    Attributes:
         robot: the model.
-        settings: of the node; how far a position may be from the one that the others lead to.
-        message: the state; one without joints, positions and velocities is the latest.
-        latest: the latest state of the robot; called only for such a message.
+        settings: parameters of the node.
+        latest: the latest state of the robot, for requests with an empty state.
+        node: the node.
+    """
+
+    robot: Robot
+    settings: Settings
+    latest: LatestState
+    node: Any
+
+
+def read_state(call: Call, message: StateMessage) -> State:
+    """The state of a ``rbda_ros/State``, checked and closed; an empty one is the latest.
 
     Raises:
         RefusalError, InputError, ClosureError: the message does not say a state of this robot.
     """
+    q, yd, _ = read_motion(call, message)
+    return call.robot.state(q, yd)
+
+
+def read_motion(call: Call, message: StateMessage) -> tuple[State | Vector, Vector, JointMap]:
+    """Position and velocity of a ``rbda_ros/State`` for methods of Robot; and its joints.
+
+    If the message names just the independent joints, these are the position and the velocity of y
+    (ny,), and the method closes the loops. Otherwise they are a state, and the velocity in it.
+
+    Raises:
+        RefusalError, InputError, ClosureError: the message does not say a state of this robot.
+    """
+    robot = call.robot
     joints = map_joints(robot, message.joint_names)
     if joints.size and not (
         len(message.joint_names) or len(message.position) or len(message.velocity)
     ):
         _check_base_left_alone(message)
-        return _latest_state(robot, latest(robot)), joints
+        state = _latest_state(robot, call.latest(robot))
+        return state, state.yd, joints
     pose = base_position("base_pose", message.base_pose) if robot.floating_base else None
     twist = six("base_twist", message.base_twist) if robot.floating_base else None
     position = numbers("position", message.position, joints.size)
+    if joints.exact:
+        velocity = numbers_or_zero("velocity", message.velocity, joints.size)
+        return (
+            with_base(pose, joints.pick(position)),
+            with_base(twist, joints.pick(velocity)),
+            joints,
+        )
     state = robot.state(closed_position(robot, joints, position, pose))
-    check_agreement(robot, joints.by_name(position), state.q, settings.measurement_tolerance)
+    check_agreement(robot, joints.by_name(position), state.q, call.settings.measurement_tolerance)
     velocity = numbers_or_zero("velocity", message.velocity, joints.size)
-    return moving(robot, joints, state, velocity, twist), joints
+    state = moving(robot, joints, state, velocity, twist)
+    return state, state.yd, joints
 
 
 def _latest_state(robot: Robot, last: LastState) -> State:
@@ -95,7 +126,7 @@ def closed_position(
         guess: (nq,) where to start, e.g. the last position; None for the assembly.
     """
     if robot.has_loops and joints.exact:
-        return robot.close(with_base(base, position[..., joints.independent]), guess)
+        return robot.close(with_base(base, joints.pick(position)), guess)
     if robot.has_loops and position.ndim == 2:
         q = np.empty((len(position), robot.nq))
         for k, row in enumerate(position):
@@ -182,13 +213,17 @@ def moving(
 
 
 def acceleration_vector(
-    robot: Robot, joints: JointMap, state: State, acceleration: Vector, base: Vector | None
+    robot: Robot,
+    joints: JointMap,
+    state: State | Vector,
+    yd: Vector,
+    acceleration: Vector,
+    base: Vector | None,
 ) -> Vector:
     """Independent acceleration (..., ny) that those of named joints (..., size) mean."""
     # Joints that move at a constant rate need not have others that do.
-    if joints.missing and (acceleration.any() or state.yd.any()):
-        given = joints.by_name(acceleration)
-        return robot.independent_acceleration(state, state.yd, given, base)
+    if joints.missing and (acceleration.any() or yd.any()):
+        return robot.independent_acceleration(state, yd, joints.by_name(acceleration), base)
     return with_base(base, joints.pick(acceleration))
 
 
@@ -197,8 +232,10 @@ def with_base(base: Vector | None, joints: Vector) -> Vector:
     return joints if base is None else np.concatenate([base, joints], axis=-1)
 
 
-def spanning_efforts(robot: Robot, names: Sequence[str], efforts: Vector) -> Vector:
-    """Forces on every coordinate of the spanning tree, from efforts on some of them, by name."""
+def spanning_efforts(robot: Robot, request: Any) -> Vector:
+    """Forces (nv,) on the spanning tree from the efforts of a request, which may name joints."""
+    names = request.effort_joint_names or robot.actuated_joint_names
+    efforts = numbers_or_zero("effort", request.effort, len(names))
     base = robot.coordinates.base_nv
     place = {name: base + k for k, name in enumerate(robot.coordinate_names[base:])}
     unknown = [name for name in names if name not in place]
@@ -227,23 +264,22 @@ def wrench_vectors(robot: Robot, wrenches: Sequence[WrenchStamped]) -> dict[str,
                 f"external_wrenches[{k}]: header.frame_id '{link}' is no link of '{robot.name}'; "
                 "name the link that the wrench acts on, and give it in that link's frame",
             )
-        wrench = stamped.wrench
-        six_numbers = np.array([*xyz(wrench.force), *xyz(wrench.torque)])
+        six_numbers = np.array(wrench_numbers(stamped.wrench))
         _must_be_finite(f"external_wrenches[{k}]", six_numbers)
         total[link] = total.get(link, 0.0) + six_numbers
     return total
 
 
-def frames(
-    names: Sequence[str], offsets: Sequence[Point3], points: Mapping[str, Point]
-) -> list[FrameName]:
-    """Frames by name, shifted by Points in the frame of their link.
+def frames(call: Call, request: Any) -> list[FrameName]:
+    """The frames of a request, by name: links, or end effectors; shifted in the frame of the link.
 
-    Args:
-        names: of links, or of points on links.
-        offsets: one each, or none.
-        points: links and places on them, by name.
+    It has ``frames``, and ``offsets``: one each, or none.
     """
+    points, names, offsets = (
+        end_effectors(call.settings.end_effectors),
+        request.frames,
+        request.offsets,
+    )
     placed = [points.get(name, (name, [0.0, 0.0, 0.0])) for name in names]
     if not len(offsets):
         return list(placed)
@@ -274,7 +310,7 @@ def numbers(what: str, values: Any, size: int) -> Vector:
             Reason.WRONG_SIZE,
             f"{what} has {len(values)} numbers for {size} joints; give one per joint",
         )
-    vector = np.frombuffer(values) if size else np.zeros(0)
+    vector = np.asarray(values)
     _must_be_finite(what, vector)
     return vector
 
@@ -316,6 +352,18 @@ def six(what: str, twist: Twist | Accel) -> Vector:
     return vector
 
 
+def wrench_numbers(wrench: Wrench) -> list[float]:
+    """Read the six numbers of a Wrench, force then torque."""
+    return [*xyz(wrench.force), *xyz(wrench.torque)]
+
+
+def wrench(vector: Vector) -> Wrench:
+    """A Wrench of six numbers, force then torque; finite ones."""
+    message = Wrench()
+    fill(message.force, message.torque, vector)
+    return message
+
+
 def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
     """Write the acceleration of every joint, and of the base, of a spanning one (nv,).
 
@@ -331,9 +379,10 @@ def fill_accelerations(robot: Robot, qdd: Vector, response: Any) -> None:
 
 def fill(linear: Vector3, angular: Vector3, vector: Vector) -> None:
     """Write six numbers into the two halves of a Wrench, Twist or Accel; finite ones."""
-    if not np.isfinite(vector).all():
+    six_numbers = vector.tolist()
+    if not all(map(math.isfinite, six_numbers)):
         raise InputError(NOT_FINITE_ANSWER)
-    linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = vector.tolist()
+    linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = six_numbers
 
 
 def xyz(vector: Point3 | Vector3) -> tuple[float, float, float]:
@@ -342,7 +391,9 @@ def xyz(vector: Point3 | Vector3) -> tuple[float, float, float]:
 
 
 def _must_be_finite(what: str, vector: Vector) -> None:
-    if not (np.abs(vector) <= LARGEST).all():  # which no NaN is
+    if math.hypot(*vector.tolist()) <= LARGEST:  # quicker than to look at each; no NaN is
+        return
+    if not (np.abs(vector) <= LARGEST).all():
         shown = vector[:MAX_LISTED].tolist()
         if np.isfinite(vector).all():
             raise RefusalError(Reason.NOT_FINITE, f"{what} has a number above {LARGEST:g}: {shown}")

@@ -12,10 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 #include "rcl/error_handling.h"
 #include "rcl/node.h"
@@ -486,53 +482,11 @@ static PyTypeObject StreamType = {
     .tp_methods = methods,
 };
 
-#ifdef __linux__
-/* As <linux/sched/types.h> has it from the beginning; the C library has no name for it. */
-typedef struct {
-  uint32_t size, policy;
-  uint64_t flags;
-  int32_t nice;
-  uint32_t priority;
-  uint64_t runtime, deadline, period; /* [ns] */
-} attributes_t;
-
-/* Policy and niceness stay. */
-static bool give_slice(pid_t thread, uint64_t nanoseconds)
-{
-  attributes_t attributes = {0};
-  if (syscall(SYS_sched_getattr, thread, &attributes, sizeof attributes, 0) != 0) return false;
-  attributes.size = sizeof attributes;
-  attributes.runtime = nanoseconds;
-  return syscall(SYS_sched_setattr, thread, &attributes, 0) == 0;
-}
-#endif
-
-/* (thread, nanoseconds): how long a thread of an ordinary policy runs on before the scheduler of Linux
- * looks for another. One that asks for less than the thread that runs takes its place when it wakes
- * up, from Linux 6.12 on; older ones take no notice. */
-static PyObject *set_slice(PyObject *module, PyObject *args)
-{
-  int thread;
-  unsigned long long nanoseconds;
-  (void)module;
-  if (!PyArg_ParseTuple(args, "iK", &thread, &nanoseconds)) return NULL;
-#ifdef __linux__
-  if (!give_slice(thread, nanoseconds)) return PyErr_SetFromErrno(PyExc_OSError);
-#endif
-  Py_RETURN_NONE;
-}
-
-static PyMethodDef functions[] = {
-    {"set_slice", set_slice, METH_VARARGS, "How long a thread (by its number) runs on, in ns."},
-    {NULL, NULL, 0, NULL},
-};
-
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "rcl_stream",
     .m_doc = "The stream's thread, over rcl. Import rclpy first, which loads it.",
     .m_size = -1,
-    .m_methods = functions,
 };
 
 PyMODINIT_FUNC PyInit_rcl_stream(void)

@@ -26,10 +26,10 @@ from rbda_ros.control.model_builder import ModelBuilder
 from rbda_ros.control.rejections import Rejections
 from rbda_ros.control.settings import Settings, publishes_joint_states
 from rbda_ros.control.stream import LastState, Prepared, Stream
+from rbda_ros.control.thread_priority import StreamPriority
 from rbda_ros.control.topics import Input, Output
 from rbda_ros.errors import InputError
 from rbda_ros.node import rcl_stream
-from rbda_ros.node.thread_priority import StreamPriority
 from rbda_ros.robot import Robot
 
 # Best effort matches reliable publishers too. Deep enough for joint states in several parts that

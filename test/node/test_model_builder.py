@@ -34,7 +34,7 @@ def test_no_request_about_these_joints_traces_anything(leg, which):
     q = leg.tree.home
     q = messages.closed_position(leg, joints, q[[leg.joint_names.index(n) for n in names]], None)
     state = messages.moving(leg, joints, leg.state(q), rates, None)
-    ydd = messages.acceleration_vector(leg, joints, state, rates, None)
+    ydd = messages.acceleration_vector(leg, joints, state, state.yd, rates, None)
     leg.inverse_dynamics_efforts(state, state.yd, ydd)
     leg.forward_dynamics(state, state.yd, ydd)
     assert leg._kernels.kernels() == known

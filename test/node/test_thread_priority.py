@@ -14,10 +14,10 @@ import pytest
 from lifecycle_msgs.msg import Transition
 from native_talk import LEG, LOOPS, good, running
 
+from rbda_ros.control import thread_priority
+from rbda_ros.control.native import set_slice
+from rbda_ros.control.thread_priority import SLICE, StreamPriority
 from rbda_ros.control.worker import NICENESS, Worker
-from rbda_ros.node import thread_priority
-from rbda_ros.node.rcl_stream import set_slice
-from rbda_ros.node.thread_priority import SLICE, StreamPriority
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness is per process there")
 

@@ -8,7 +8,7 @@ import struct
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -260,21 +260,15 @@ def _services() -> list[tuple[Any, Any]]:
     from rbda_ros.node.services import advertise as a
 
     quiet = SimpleNamespace(error=lambda *_, **__: None)
-    node = SimpleNamespace(robot=_leg(), active=True, settings=Settings(), get_logger=lambda: quiet)
-    handlers = {
-        srv.InverseDynamics: a.InverseDynamicsService(_latest),
-        srv.ForwardDynamics: partial(a.forward_dynamics, _latest),
-        srv.MassMatrix: partial(a.mass_matrix, _latest),
-        srv.OperationalSpaceInertia: partial(a.operational_space_inertia, _latest),
-        srv.ConstrainedForwardDynamics: partial(a.constrained_forward_dynamics, _latest),
-        srv.TrajectoryInverseDynamics: a.trajectory_inverse_dynamics,
-        srv.ConvertState: a.convert_state,
-        srv.ConvertTrajectory: a.convert_trajectory,
-        srv.DescribeActuation: partial(a.describe_actuation, _latest),
-        srv.DescribeModel: a.describe_model,
-        srv.InverseKinematics: partial(a.inverse_kinematics, _latest),
-    }
-    return [(kind, a._answer(node, a.Service(kind, do))) for kind, do in handlers.items()]
+    node = SimpleNamespace(
+        robot=_leg(),
+        active=True,
+        settings=Settings(),
+        stream=SimpleNamespace(latest_state=_latest),
+        get_logger=lambda: quiet,
+    )
+    needs_a_node = {srv.SetPayload, srv.IdentifyPayload}
+    return [(s.kind, a.answering(node, s)) for s in a.SERVICES if s.kind not in needs_a_node]
 
 
 def _latest(robot: Any) -> Any:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from rbda_ros.cluster_tree.cancelling import CancelledWorkError
-from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, ModelError, one_line, readable
+from rbda_ros.node.messages import Call
 from rbda_ros.node.services.dynamics_services import (
-    InverseDynamicsService,
     constrained_forward_dynamics,
     describe_actuation,
     forward_dynamics,
+    inverse_dynamics,
     inverse_kinematics,
     mass_matrix,
     operational_space_inertia,
@@ -44,15 +44,43 @@ from rbda_ros.srv import (
     TrajectoryInverseDynamics,
 )
 
-Handler = Callable[[Robot, Settings, Any, Any], None]
+Handler = Callable[[Call, Any, Any], None]
+
+
+class Runs(Enum):
+    """Where a service runs, and by what its messages are converted."""
+
+    ON_EXECUTOR = auto()
+    IN_PLACE = auto()
+    """On the executor, messages converted in C: controllers may call it in every cycle."""
+    IN_A_THREAD = auto()
+    """Its own: it traces kernels, or takes long."""
 
 
 class Service(NamedTuple):
-    """A type, what answers it, and whether the node must be active."""
+    """A type, what answers it, and whether the node must be active. Its name is the handler's."""
 
     kind: Any
     handler: Handler
+    runs: Runs
     needs_active: bool = True
+
+
+SERVICES = (
+    Service(InverseDynamics, inverse_dynamics, Runs.IN_PLACE),
+    Service(ForwardDynamics, forward_dynamics, Runs.IN_PLACE),
+    Service(DescribeModel, describe_model, Runs.ON_EXECUTOR, needs_active=False),
+    Service(MassMatrix, mass_matrix, Runs.ON_EXECUTOR),
+    Service(ConstrainedForwardDynamics, constrained_forward_dynamics, Runs.IN_A_THREAD),
+    Service(OperationalSpaceInertia, operational_space_inertia, Runs.IN_A_THREAD),
+    Service(TrajectoryInverseDynamics, trajectory_inverse_dynamics, Runs.IN_A_THREAD),
+    Service(SetPayload, set_payload, Runs.IN_A_THREAD, needs_active=False),
+    Service(IdentifyPayload, identify_payload, Runs.IN_A_THREAD),
+    Service(ConvertState, convert_state, Runs.IN_A_THREAD),
+    Service(ConvertTrajectory, convert_trajectory, Runs.IN_A_THREAD),
+    Service(DescribeActuation, describe_actuation, Runs.IN_A_THREAD),
+    Service(InverseKinematics, inverse_kinematics, Runs.IN_A_THREAD),
+)
 
 
 def advertise(node: Any) -> SlowServices:
@@ -62,52 +90,26 @@ def advertise(node: Any) -> SlowServices:
         Those that are answered in other threads; to be ended with the node.
     """
     slow = SlowServices(node)
-    latest = node.stream.latest_state
-    # What controllers may ask for in every cycle: messages are converted in C.
-    in_place = {
-        "inverse_dynamics": Service(InverseDynamics, InverseDynamicsService(latest)),
-        "forward_dynamics": Service(ForwardDynamics, partial(forward_dynamics, latest)),
-    }
-    plain = {
-        "describe_model": Service(DescribeModel, describe_model, needs_active=False),
-        "mass_matrix": Service(MassMatrix, partial(mass_matrix, latest)),
-    }
-    # Those that trace kernels on the way, or take long.
-    long = {
-        "constrained_forward_dynamics": Service(
-            ConstrainedForwardDynamics, partial(constrained_forward_dynamics, latest)
-        ),
-        "operational_space_inertia": Service(
-            OperationalSpaceInertia, partial(operational_space_inertia, latest)
-        ),
-        "trajectory_inverse_dynamics": Service(
-            TrajectoryInverseDynamics, trajectory_inverse_dynamics
-        ),
-        "set_payload": Service(SetPayload, partial(set_payload, node), needs_active=False),
-        "identify_payload": Service(IdentifyPayload, partial(identify_payload, node)),
-        "convert_state": Service(ConvertState, convert_state),
-        "convert_trajectory": Service(ConvertTrajectory, convert_trajectory),
-        "describe_actuation": Service(DescribeActuation, partial(describe_actuation, latest)),
-        "inverse_kinematics": Service(InverseKinematics, partial(inverse_kinematics, latest)),
-    }
-    for name, service in in_place.items():
-        kind, answer = for_service(service.kind), _answer(node, service)
-        node.create_service(kind, f"~/{name}", answer, qos_profile=SERVICE_QOS)
-    for name, service in plain.items():
-        answer = _answer(node, service)
-        node.create_service(service.kind, f"~/{name}", answer, qos_profile=SERVICE_QOS)
-    for name, service in long.items():
-        slow.add(service.kind, f"~/{name}", _answer(node, service))
+    for service in SERVICES:
+        name, answer = f"~/{service.handler.__name__}", answering(node, service)
+        if service.runs is Runs.IN_A_THREAD:
+            slow.add(service.kind, name, answer)
+            continue
+        kind = for_service(service.kind) if service.runs is Runs.IN_PLACE else service.kind
+        node.create_service(kind, name, answer, qos_profile=SERVICE_QOS)
     return slow
 
 
-def _answer(node: Any, service: Service) -> Callable[[Any, Any], Any]:
-    kind, handler, needs_active = service
+def answering(node: Any, service: Service) -> Callable[[Any, Any], Any]:
+    """The callback of a service: fills in a response, or says in it why there is none."""
+    kind = service.kind
 
     def answer(request: Any, response: Any) -> Any:
         # An exception that leaves a callback ends the executor's spin: none may.
         try:
-            handler(_model(node, needs_active), node.settings, request, response)
+            robot = _model(node, service.needs_active)
+            call = Call(robot, node.settings, node.stream.latest_state, node)
+            service.handler(call, request, response)
         except (InputError, ModelError) as error:
             refused = kind.Response(success=False, message=readable(str(error)))
             if isinstance(error, LimitError):

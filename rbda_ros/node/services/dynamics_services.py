@@ -1,9 +1,4 @@
-"""Services about one state: dynamics, terms of the equation of motion, OSIM, contacts, motors, IK.
-
-Controllers call inverse dynamics in every cycle. Most requests are about the independent joints,
-without wrenches from outside: these are answered in a few steps. All others, and those that must be
-rejected, go the general way. Both give the same.
-"""
+"""Services about one state: dynamics, its terms, OSIM, contacts, motors, inverse kinematics."""
 
 from __future__ import annotations
 
@@ -12,14 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import Wrench
 
-from rbda_ros.control.joint_map import Vector
-from rbda_ros.control.settings import Settings, end_effectors
-from rbda_ros.errors import InputError, ModelError
+from rbda_ros.errors import InputError
 from rbda_ros.msg import Matrix
 from rbda_ros.node import messages
-from rbda_ros.node.messages import LatestState
+from rbda_ros.node.messages import Call
 from rbda_ros.robot import Robot
 from rbda_ros.robot.contacts import Contact, Stop, Wheel
 from rbda_ros.robot.inputs import pose_matrix
@@ -31,33 +23,26 @@ from rbda_ros.robot.kinematic_tasks import (
     PostureTask,
     Task,
 )
-from rbda_ros.srv import InverseDynamics, InverseKinematics
 
 MAX_FRAMES = 64
 """Frames of one request: for more, the kernels of their Jacobians would push out all others."""
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
-def forward_dynamics(
-    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
-) -> None:
+def forward_dynamics(call: Call, request: Any, response: Any) -> None:
     """Answer with the acceleration of every joint that efforts give."""
-    state, _ = messages.read_state(robot, settings, request.state, latest)
-    names = request.effort_joint_names or robot.actuated_joint_names
-    efforts = messages.numbers_or_zero("effort", request.effort, len(names))
+    robot, state = call.robot, messages.read_state(call, request.state)
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
-    tau = messages.spanning_efforts(robot, names, efforts)
-    friction = "friction" in settings.effort_terms
+    tau = messages.spanning_efforts(robot, request)
+    friction = "friction" in call.settings.effort_terms
     ydd = robot.forward_dynamics(state, state.yd, tau, wrenches, friction=friction)
     qdd = robot.spanning_acceleration(state, state.yd, ydd)
     messages.fill_accelerations(robot, qdd, response)
 
 
-def mass_matrix(
-    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
-) -> None:
+def mass_matrix(call: Call, request: Any, response: Any) -> None:
     """Answer with the terms of the equation of motion."""
-    state, _ = messages.read_state(robot, settings, request.state, latest)
+    robot, state = call.robot, messages.read_state(call, request.state)
     names = _coordinates(robot)
     response.joint_names = list(robot.independent_joint_names)
     response.mass_matrix = _matrix(robot.mass_matrix(state), names, names)
@@ -65,14 +50,11 @@ def mass_matrix(
     response.gravity = messages.sequence(robot.gravity_force(state))
 
 
-def operational_space_inertia(
-    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
-) -> None:
+def operational_space_inertia(call: Call, request: Any, response: Any) -> None:
     """Answer with the inertia that frames show to an outside force."""
     messages.check_count("frames", request.frames, MAX_FRAMES)
-    state, _ = messages.read_state(robot, settings, request.state, latest)
-    points = end_effectors(settings.end_effectors)
-    frames = messages.frames(request.frames, request.offsets, points)
+    robot, state = call.robot, messages.read_state(call, request.state)
+    frames = messages.frames(call, request)
     space = robot.operational_space_inertia(state, frames, request.damping, request.linear_only)
     axes = AXES[:3] if request.linear_only else AXES
     rows = [f"{frame}.{axis}" for frame in request.frames for axis in axes]
@@ -103,11 +85,9 @@ def _matrix(values: Any, row_names: list[str], col_names: list[str]) -> Matrix:
 LIMITS = ("torque_limit", "torque_limit_alone", "velocity_limit", "velocity_limit_alone")
 
 
-def describe_actuation(
-    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
-) -> None:
+def describe_actuation(call: Call, request: Any, response: Any) -> None:
     """Answer with W, the motors' reflected inertia, and what their limits amount to."""
-    state, _ = messages.read_state(robot, settings, request.state, latest)
+    robot, state = call.robot, messages.read_state(call, request.state)
     found = robot.actuation(state, request.joint_names or None)
     joints, motors = list(found.joint_names), list(found.motor_names)
     response.joint_names, response.motor_names = joints, motors
@@ -124,81 +104,27 @@ def describe_actuation(
     response.condition_number = float(found.condition)
 
 
-NO_WRENCH: Vector = np.zeros(6)
+NO_WRENCH = np.zeros(6)
 
 
-class InverseDynamicsService:
-    """Answers requests, in one thread.
+def inverse_dynamics(call: Call, request: Any, response: Any) -> None:
+    """Answer with the efforts on the actuated joints that give an acceleration.
 
-    Args:
-        latest: the latest state of the robot, for requests with an empty one.
+    Controllers ask in every cycle, mostly about the independent joints: all of it is then one call.
     """
-
-    def __init__(self, latest: LatestState) -> None:
-        self._latest = latest
-        self._robot: Robot | None = None  # that the last answer was for
-        self._motion: tuple[Vector, ...] = ()  # position, velocity and acceleration of its y
-
-    def __call__(
-        self,
-        robot: Robot,
-        settings: Settings,
-        request: InverseDynamics.Request,
-        response: InverseDynamics.Response,
-    ) -> None:
-        """Answer with the efforts on the actuated joints that give an acceleration."""
-        friction = "friction" in settings.effort_terms
-        if robot is not self._robot:
-            sizes = (robot.coordinates.base_nq, *[robot.coordinates.base_nv] * 2)
-            joints = len(robot.independent_joint_names)
-            self._robot, self._motion = robot, tuple(np.zeros(size + joints) for size in sizes)
-        answer = None if friction else self._of_independent_joints(robot, request)
-        if answer is None:
-            answer = _inverse_dynamics(self._latest, robot, settings, request)
-        efforts, tau = answer
-        response.joint_names = robot.actuated_joint_names
-        response.effort = messages.sequence(efforts)
-        base = response.base_wrench
-        messages.fill(base.force, base.torque, tau[:6] if robot.floating_base else NO_WRENCH)
-
-    def _of_independent_joints(
-        self, robot: Robot, request: InverseDynamics.Request
-    ) -> tuple[Vector, Vector] | None:
-        """Efforts and force on y for most requests; None where one takes the general way."""
-        state = request.state
-        if request.external_wrenches:
-            return None
-        names, joints = state.joint_names, len(robot.independent_joint_names)
-        if names and tuple(names) != robot.independent_joint_names:
-            return None
-        of_joints = state.position, state.velocity, request.acceleration
-        for vector, given in zip(self._motion, of_joints, strict=True):
-            if len(given) != joints and (len(given) or vector is self._motion[0]):
-                return None
-            vector[len(vector) - joints :] = given if len(given) else 0.0
-        y, yd, ydd = self._motion
-        try:
-            if robot.floating_base:
-                y[:7] = messages.base_position("base_pose", state.base_pose)
-                yd[:6] = messages.six("base_twist", state.base_twist)
-                ydd[:6] = messages.six("base_acceleration", request.base_acceleration)
-            return robot.inverse_dynamics_efforts(y, yd, ydd)
-        except (InputError, ModelError):
-            return None  # for its words
-
-
-def _inverse_dynamics(
-    latest: LatestState, robot: Robot, settings: Settings, request: InverseDynamics.Request
-) -> tuple[Vector, Vector]:
-    """Efforts (actuated,) and force on y (ny,) for any request."""
-    state, joints = messages.read_state(robot, settings, request.state, latest)
+    robot = call.robot
+    q, yd, joints = messages.read_motion(call, request.state)
     wanted = messages.numbers_or_zero("acceleration", request.acceleration, joints.size)
     base = request.base_acceleration
     of_base = messages.six("base_acceleration", base) if robot.floating_base else None
-    ydd = messages.acceleration_vector(robot, joints, state, wanted, of_base)
+    ydd = messages.acceleration_vector(robot, joints, q, yd, wanted, of_base)
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
-    friction = "friction" in settings.effort_terms
-    return robot.inverse_dynamics_efforts(state, state.yd, ydd, wrenches, friction=friction)
+    friction = "friction" in call.settings.effort_terms
+    efforts, tau = robot.inverse_dynamics_efforts(q, yd, ydd, wrenches, friction=friction)
+    response.joint_names = robot.actuated_joint_names
+    response.effort = messages.sequence(efforts)
+    wrench = response.base_wrench
+    messages.fill(wrench.force, wrench.torque, tau[:6] if robot.floating_base else NO_WRENCH)
 
 
 MAX_CONTACTS = 32
@@ -207,16 +133,12 @@ MAX_ITERATIONS = 1000
 """Proximal iterations of one request."""
 
 
-def constrained_forward_dynamics(
-    latest: LatestState, robot: Robot, settings: Settings, request: Any, response: Any
-) -> None:
+def constrained_forward_dynamics(call: Call, request: Any, response: Any) -> None:
     """Answer with accelerations, and with what the contacts exert."""
     messages.check_count("contacts", request.contacts, MAX_CONTACTS)
-    state, _ = messages.read_state(robot, settings, request.state, latest)
-    names = request.effort_joint_names or robot.actuated_joint_names
-    efforts = messages.numbers_or_zero("effort", request.effort, len(names))
-    tau = robot.generalized_force(state, messages.spanning_efforts(robot, names, efforts))
-    if "friction" in settings.effort_terms:
+    robot, state = call.robot, messages.read_state(call, request.state)
+    tau = robot.generalized_force(state, messages.spanning_efforts(robot, request))
+    if "friction" in call.settings.effort_terms:
         tau = tau - robot.friction_force(state, state.yd)
     stop = Stop()
     motion = robot.constrained_forward_dynamics(
@@ -228,14 +150,11 @@ def constrained_forward_dynamics(
         mu=request.mu or None,
         tolerance=request.tolerance or stop.tolerance,
         max_iterations=min(request.max_iterations or stop.iterations, MAX_ITERATIONS),
-        warm_start=[wrench_vector(each) for each in request.warm_start] or None,
+        warm_start=[messages.wrench_numbers(each) for each in request.warm_start] or None,
     )
     qdd = robot.spanning_acceleration(state, state.yd, motion.ydd)
     messages.fill_accelerations(robot, qdd, response)
-    for force in motion.forces:
-        wrench = Wrench()
-        messages.fill(wrench.force, wrench.torque, force)
-        response.contact_wrenches.append(wrench)
+    response.contact_wrenches = [messages.wrench(force) for force in motion.forces]
     response.residual, response.iterations = motion.residual, motion.iterations
     response.converged = motion.converged
     if not motion.converged:
@@ -248,11 +167,6 @@ def constrained_forward_dynamics(
 
 CONTRADICTION = 1e-6
 """Residual above which contacts are said to contradict each other [m/s^2, rad/s^2]."""
-
-
-def wrench_vector(message: Any) -> list[float]:
-    """Force then moment (6) of a ``geometry_msgs/Wrench``."""
-    return [*messages.xyz(message.force), *messages.xyz(message.torque)]
 
 
 def contact(number: int, message: Any) -> Contact | Wheel:
@@ -293,17 +207,11 @@ TOLERANCE = 1e-8
 """Largest error [m, rad] where the request has none."""
 
 
-def inverse_kinematics(
-    latest: LatestState,
-    robot: Robot,
-    settings: Settings,
-    request: InverseKinematics.Request,
-    response: InverseKinematics.Response,
-) -> None:
+def inverse_kinematics(call: Call, request: Any, response: Any) -> None:
     """Answer with a position that brings frames to their targets."""
     messages.check_count("frames", request.frames, MAX_FRAMES)
-    state, _ = messages.read_state(robot, settings, request.state, latest)
-    tasks = _frame_tasks(request, settings)
+    robot, state = call.robot, messages.read_state(call, request.state)
+    tasks = _frame_tasks(call, request)
     if request.center_of_mass_weight:
         target = messages.xyz(request.center_of_mass)
         tasks.append(CenterOfMassTask(target, request.center_of_mass_weight))
@@ -333,9 +241,9 @@ def inverse_kinematics(
         )
 
 
-def _frame_tasks(request: InverseKinematics.Request, settings: Settings) -> list[Task]:
+def _frame_tasks(call: Call, request: Any) -> list[Task]:
     count = len(request.frames)
-    places = messages.frames(request.frames, request.offsets, end_effectors(settings.end_effectors))
+    places = messages.frames(call, request)
     kinds = _one_each("kinds", request.kinds, count, "pose")
     weights = _one_each("weights", request.weights, count, 1.0)
     targets = _one_each("targets", request.targets, count, None)

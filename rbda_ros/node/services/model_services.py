@@ -9,6 +9,7 @@ from concurrent.futures import TimeoutError as NotYet
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import Inertia
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
@@ -20,22 +21,16 @@ from rbda_ros.control.settings import Settings, joint_offsets
 from rbda_ros.description.model import MOMENTS, Constraint, Coupling, CutJoint
 from rbda_ros.errors import InputError, listed
 from rbda_ros.msg import ClusterInfo, ConstraintInfo, JointInfo, PayloadInfo
-from rbda_ros.node.messages import closed_position, moving, sequence
+from rbda_ros.node.messages import Call, closed_position, moving, sequence
 from rbda_ros.robot import Robot
 from rbda_ros.robot.effort_evidence import FEWEST_SAMPLES, Motion
 from rbda_ros.robot.parameter_fit import estimate_payload
 from rbda_ros.robot.payloads import Payload
-from rbda_ros.srv import SetPayload
 
 
-def set_payload(
-    node: Any,
-    robot: Robot,
-    settings: Settings,
-    request: SetPayload.Request,
-    response: SetPayload.Response,
-) -> None:
+def set_payload(call: Call, request: Any, response: Any) -> None:
     """Put a robot with other payloads in the place of the node's. Not on the node's executor."""
+    node, robot = call.node, call.robot
     while True:
         loaded = warm(robot.with_payloads(_wanted(robot, request)))
         node.stream.prepare(loaded)
@@ -50,7 +45,7 @@ def set_payload(
         response.message = f"link '{request.link}' is fixed to the world: the load changes nothing"
 
 
-def _wanted(robot: Robot, request: SetPayload.Request) -> dict[str, Payload]:
+def _wanted(robot: Robot, request: Any) -> dict[str, Payload]:
     """The payloads there should be, by name."""
     payloads = dict(robot.payloads)
     if not request.name:
@@ -93,10 +88,9 @@ HARDLY = 0.5
 """Share of the mass that its deviation may be before the answer warns."""
 
 
-def identify_payload(
-    node: Any, robot: Robot, settings: Settings, request: Any, response: Any
-) -> None:
+def identify_payload(call: Call, request: Any, response: Any) -> None:
     """Estimate a payload from recent joint states. Not on the node's executor."""
+    robot, settings = call.robot, call.settings
     if not settings.payload_window:
         raise InputError(
             "the node remembers no joint states; set payload_window to some seconds, move the "
@@ -110,13 +104,9 @@ def identify_payload(
             "with ~/base_state, and use `rbda_ros identify --what payload`"
         )
     robot.parameters(payload=request.link)  # refuses links before anything is read
-    motion = _motion(robot, settings, node.stream.recent.last(request.duration))
+    motion = _motion(robot, settings, call.node.stream.recent.last(request.duration))
     found = estimate_payload(robot, [motion], request.link)
-    payload, inertia = found.payload, response.inertia
-    inertia.m = payload.mass
-    inertia.com.x, inertia.com.y, inertia.com.z = payload.com
-    for name, value in zip(MOMENTS, payload.inertia, strict=True):
-        setattr(inertia, name, value)
+    _fill_inertia(response.inertia, found.payload)
     response.mass_deviation = found.mass_deviation
     deviation = response.com_deviation
     deviation.x, deviation.y, deviation.z = found.com_deviation.tolist()
@@ -124,7 +114,7 @@ def identify_payload(
     response.residual_before = sequence(found.nominal_rms)
     response.residual_after = sequence(found.loaded_rms)
     response.used = float(motion.times[-1] - motion.times[0])
-    if found.mass_deviation > HARDLY * payload.mass:
+    if found.mass_deviation > HARDLY * found.payload.mass:
         response.message = "the motion tells little of the mass, or there is no load; move more"
 
 
@@ -208,9 +198,9 @@ def _numbers(messages: Sequence[Any], field: str, at: Sequence[int]) -> np.ndarr
     return numbers
 
 
-def describe_model(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
-    """Fill in a DescribeModel response."""
-    description = robot.description
+def describe_model(call: Call, request: Any, response: Any) -> None:
+    """Answer with the joints, links, clusters, constraints and payloads of the model."""
+    robot, description = call.robot, call.robot.description
     response.robot_name = robot.name
     response.total_mass = float(robot.mass)
     response.floating_base = bool(robot.floating_base)
@@ -282,7 +272,13 @@ def _constraint(constraint: Constraint, joints_of: dict[str, list[str]]) -> Cons
 
 def _payload(name: str, payload: Payload) -> PayloadInfo:
     info = PayloadInfo(name=name, link=payload.link)
-    i, com = info.inertia, info.inertia.com
-    i.m, (com.x, com.y, com.z) = payload.mass, payload.com
-    i.ixx, i.ixy, i.ixz, i.iyy, i.iyz, i.izz = payload.inertia
+    _fill_inertia(info.inertia, payload)
     return info
+
+
+def _fill_inertia(message: Inertia, payload: Payload) -> None:
+    """Write the mass, centre of mass and moments of inertia of a payload."""
+    com = message.com
+    message.m, (com.x, com.y, com.z) = payload.mass, payload.com
+    for name, value in zip(MOMENTS, payload.inertia, strict=True):
+        setattr(message, name, value)

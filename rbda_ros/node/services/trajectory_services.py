@@ -9,15 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from geometry_msgs.msg import Wrench
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbda_ros.cluster_tree.cancelling import check_cancelled
 from rbda_ros.control.joint_map import JointMap, Vector, listed, map_joints
 from rbda_ros.control.rejections import Reason, RefusalError, refusal
-from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError, ModelError
 from rbda_ros.node import messages
+from rbda_ros.node.messages import Call
 from rbda_ros.robot import Robot
 from rbda_ros.robot.conversion import JointMotion
 from rbda_ros.robot.state import State
@@ -32,14 +31,9 @@ AT_ONCE = 500
 """Points whose loops are closed before the node looks whether it is to end."""
 
 
-def trajectory_inverse_dynamics(
-    robot: Robot, settings: Settings, request: Any, response: Any
-) -> None:
+def trajectory_inverse_dynamics(call: Call, request: Any, response: Any) -> None:
     """Answer with the trajectory of the actuated joints, efforts filled in."""
-    points = request.trajectory.points
-    if not points:
-        raise RefusalError(Reason.WRONG_SIZE, "trajectory has no points; give at least one")
-    messages.check_count("trajectory.points", points, MAX_POINTS)
+    robot, points = call.robot, _checked_points(request.trajectory)
     joints = map_joints(robot, request.trajectory.joint_names)
     wrenches = messages.wrench_vectors(robot, request.external_wrenches)
     pose, twist, acceleration = _base_motion(robot, request, len(points))
@@ -48,13 +42,15 @@ def trajectory_inverse_dynamics(
     points.clear()  # they are ten times as large as the numbers in them
 
     q = _closed(robot, joints, positions, pose)
-    friction = "friction" in settings.effort_terms
+    friction = "friction" in call.settings.effort_terms
 
     def efforts(part: slice) -> _Motion:
         base = [None if rows is None else rows[part] for rows in (twist, acceleration)]
         state = robot.state(q[part])
         state = messages.moving(robot, joints, state, velocities[part], base[0])
-        ydd = messages.acceleration_vector(robot, joints, state, accelerations[part], base[1])
+        ydd = messages.acceleration_vector(
+            robot, joints, state, state.yd, accelerations[part], base[1]
+        )
         efforts, tau = robot.inverse_dynamics_efforts(
             state, state.yd, ydd, wrenches, friction=friction
         )
@@ -71,7 +67,15 @@ def trajectory_inverse_dynamics(
         motion = _naming_the_point(efforts, start, stop)
         response.trajectory.points += _points(motion, times[start:stop])
         if robot.floating_base:
-            response.base_wrenches += _wrenches(motion)
+            response.base_wrenches += [messages.wrench(row) for row in motion.base_wrench]
+
+
+def _checked_points(trajectory: JointTrajectory) -> Any:
+    points = trajectory.points
+    if not points:
+        raise RefusalError(Reason.WRONG_SIZE, "trajectory has no points; give at least one")
+    messages.check_count("trajectory.points", points, MAX_POINTS)
+    return points
 
 
 class _Motion(NamedTuple):
@@ -242,13 +246,6 @@ def _points(motion: _Motion, times: Sequence[Any]) -> list[JointTrajectoryPoint]
     ]
 
 
-def _wrenches(motion: _Motion) -> list[Wrench]:
-    wrenches = [Wrench() for _ in motion.base_wrench]
-    for wrench, row in zip(wrenches, motion.base_wrench, strict=True):
-        messages.fill(wrench.force, wrench.torque, row)
-    return wrenches
-
-
 ROUNDING = 1e-9
 """How far beyond a limit does not count [rad, m, and their rates]."""
 FIELDS = ("positions", "velocities", "accelerations", "effort")
@@ -256,8 +253,9 @@ FIELDS = ("positions", "velocities", "accelerations", "effort")
 Columns = dict[str, Vector]
 
 
-def convert_state(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+def convert_state(call: Call, request: Any, response: Any) -> None:
     """Answer with the motion and efforts of the target joints."""
+    robot = call.robot
     joints = map_joints(robot, request.joint_names)
     position = messages.numbers("position", request.position, joints.size)
     at = joints.by_name(position)
@@ -267,18 +265,15 @@ def convert_state(robot: Robot, settings: Settings, request: Any, response: Any)
         known = messages.numbers(name, values, joints.size) if len(values) else None
         given.append(None if known is None else joints.by_name(known))
     out = robot.convert(at, *given, targets=request.target_joint_names or None)
-    messages.check_agreement(robot, at, out.q, settings.measurement_tolerance)
+    messages.check_agreement(robot, at, out.q, call.settings.measurement_tolerance)
     response.joint_names = list(out.joint_names)
     for name in ("position", "velocity", "acceleration", "effort"):
         setattr(response, name, messages.sequence(np.ascontiguousarray(getattr(out, name))))
 
 
-def convert_trajectory(robot: Robot, settings: Settings, request: Any, response: Any) -> None:
+def convert_trajectory(call: Call, request: Any, response: Any) -> None:
     """Answer with the trajectory of the target joints, within limits."""
-    points = request.trajectory.points
-    if not points:
-        raise RefusalError(Reason.WRONG_SIZE, "trajectory has no points; give at least one")
-    messages.check_count("trajectory.points", points, MAX_POINTS)
+    robot, points = call.robot, _checked_points(request.trajectory)
     if request.fill_effort and robot.floating_base:
         raise InputError(
             "fill_effort: efforts depend on the motion of the floating base, which is not given; "
@@ -290,7 +285,7 @@ def convert_trajectory(robot: Robot, settings: Settings, request: Any, response:
     targets = list(request.target_joint_names) or list(robot.actuated_joint_names)
     if request.fill_effort:
         given[3] = None
-    out, effort = _converted(robot, settings, given, targets, request.fill_effort)
+    out, effort = _converted(call, given, targets, request.fill_effort)
     violations = limit_violations(robot, out, effort)
     response.violations = violations
     if violations and not request.allow_violations:
@@ -314,13 +309,13 @@ class LimitError(InputError):
 
 
 def _converted(
-    robot: Robot,
-    settings: Settings,
+    call: Call,
     given: Sequence[Columns | None],
     targets: list[str],
     fill_effort: bool,
 ) -> tuple[JointMotion, Vector]:
     """The motion of the targets, and efforts (N, targets) on them; all points in one batch."""
+    robot, settings = call.robot, call.settings
 
     def solve(points: slice) -> tuple[JointMotion, Vector]:
         part: list[Any] = [

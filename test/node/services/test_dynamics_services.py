@@ -9,6 +9,7 @@ from rbda_ros.srv import ForwardDynamics
 from rbda_ros import Robot
 from rbda_ros.control.rejections import RefusalError
 from rbda_ros.control.settings import Settings
+from rbda_ros.node.messages import Call
 from rbda_ros.node.services.dynamics_services import forward_dynamics
 
 
@@ -16,9 +17,8 @@ def answer(robot: Robot, **fields):
     state = State(position=[0.1] * len(robot.independent_joint_names))
     request = ForwardDynamics.Request(state=state, **fields)
     response = ForwardDynamics.Response()
-    forward_dynamics(
-        lambda _: pytest.fail("a state is given"), robot, Settings(), request, response
-    )
+    call = Call(robot, Settings(), lambda _: pytest.fail("a state is given"), None)
+    forward_dynamics(call, request, response)
     return response
 
 

@@ -9,7 +9,8 @@ from ros_requests import pose_of, set_six, six_of, wrench_on
 from rbda_ros import load_robot
 from rbda_ros.control.settings import Settings
 from rbda_ros.errors import InputError
-from rbda_ros.node.services.dynamics_services import InverseDynamicsService
+from rbda_ros.node.messages import Call
+from rbda_ros.node.services.dynamics_services import inverse_dynamics
 from rbda_ros.node.services.in_place import for_service
 
 SETTINGS = Settings()
@@ -24,6 +25,10 @@ def no_latest_state(robot):
     raise InputError("no joint states")
 
 
+def serve(robot, request, response):
+    inverse_dynamics(Call(robot, SETTINGS, no_latest_state, None), request, response)
+
+
 class Served:
     """A robot, and its service with messages in place."""
 
@@ -32,7 +37,6 @@ class Served:
         self.floating = mechanism.floating_base
         self.robot = load_robot(mechanism.urdf, mechanism.loops, floating_base=self.floating)
         self.request, self.response = in_place()
-        self.service = InverseDynamicsService(no_latest_state)
         self.ask(self.robot.independent_position(self.robot.tree.home))
         for kernel in ("inverse_dynamics", "actuator_efforts"):
             assert self.robot.kernel(kernel).compile()
@@ -52,7 +56,7 @@ class Served:
             y, yd, ydd = y[7:], yd[6:], ydd[6:]
         given.joint_names = names
         given.position, given.velocity, self.request.acceleration = y, yd, ydd
-        self.service(self.robot, SETTINGS, self.request, self.response)
+        serve(self.robot, self.request, self.response)
         wrench = self.response.base_wrench
         return self.response.effort.tolist(), six_of(wrench.force, wrench.torque)
 
@@ -130,7 +134,7 @@ def test_quaternions_are_normalized_or_refused(served):
 def test_another_robot_is_answered_with_its_own_names(served):
     """The other has no floating base, but the response that was sent before may have."""
     other = Served("slider_crank")
-    other.service, other.request, other.response = served.service, served.request, served.response
+    other.request, other.response = served.request, served.response
     robot = other.robot
     y = robot.independent_position(other.states[0])
     expected, _ = robot.inverse_dynamics_efforts(robot.close(y), [0.0], [0.0])
@@ -147,7 +151,7 @@ def test_plain_messages_are_answered_the_same(served):
     if served.floating:
         request.state.base_pose, y = pose_of(y), y[7:]
     request.state.position = y.tolist()
-    InverseDynamicsService(no_latest_state)(robot, SETTINGS, request, response)
+    serve(robot, request, response)
     assert response.effort.tolist() == expected
     assert six_of(response.base_wrench.force, response.base_wrench.torque) == wrench
 
@@ -158,4 +162,4 @@ def test_joints_with_quaternions_are_not_answered_from_half_of_them():
     request, response = in_place()
     request.state.position = np.zeros(len(robot.independent_joint_names))
     with pytest.raises(InputError, match="joints with a quaternion: elbow; "):
-        InverseDynamicsService(no_latest_state)(robot, SETTINGS, request, response)
+        serve(robot, request, response)

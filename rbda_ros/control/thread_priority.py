@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rbda_ros.node.rcl_stream import set_slice
+from rbda_ros.control.native import set_slice
 
 STREAM = "stream", "dds.shm.", "dds.udp."
 """How the names begin of the threads that a state passes: ours, and those of Fast DDS."""
