@@ -8,7 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from rbda_ros.errors import InputError
-from rbda_ros.robot.doors.batch_functions import OperationFunction, independent_entries
+from rbda_ros.robot.doors.batch_functions import (
+    BatchFunction,
+    CheckedParameters,
+    OperationFunction,
+    independent_entries,
+)
 from rbda_ros.robot.doors.operation_program import argument_sizes, operation_program
 from rbda_ros.robot.inputs import FrameName
 
@@ -104,6 +109,11 @@ class ArgumentLayout:
         """The operation that inverse dynamics is, as a linear map of parameters."""
         return ArgumentLayout(self.robot, "regressor")
 
+    @cached_property
+    def checked_parameters(self) -> CheckedParameters:
+        """What rejects parameters that are not finite."""
+        return CheckedParameters(self.robot, *self.sizes[-1])
+
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Arguments in their order.
 
@@ -174,6 +184,10 @@ class TensorFunction(ABC):
         """Results at arguments whose shapes are checked."""
 
     @abstractmethod
+    def _apply(self, function: BatchFunction, given: list[Any]) -> Sequence[Any]:
+        """A function of arrays (..., size), which are broadcast along leading axes."""
+
+    @abstractmethod
     def _solve(self, H: Any, right: Any) -> Any:
         """x (..., ny) with ``H x = right``."""
 
@@ -212,6 +226,8 @@ class TensorFunction(ABC):
     def _with_parameters(self, q: Any, qd: Any, third: Any, parameters: Any) -> Any:
         """Inverse or forward dynamics from the regressor."""
         layout, library, ny = self._layout, self.library, self._layout.robot.ny
+        unread = library.zeros(layout.robot.nq, dtype=parameters.dtype)
+        (parameters,) = self._apply(layout.checked_parameters, [unread, parameters])
 
         def force(qd: Any, ydd: Any) -> Any:
             (Y,) = self._evaluate(layout.regressor, [q, qd, ydd])

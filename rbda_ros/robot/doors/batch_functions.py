@@ -151,6 +151,28 @@ class Jvp(BatchFunction):
         self.base = base
 
 
+class CheckedParameters(BatchFunction):
+    """``q, parameters -> parameters``, which must be finite; q is not read.
+
+    Args:
+        robot: whose parameters they are.
+        count: how many there are.
+    """
+
+    def __init__(self, robot: Any, count: int) -> None:
+        q, parameters = ca.SX.sym("q", robot.nq), ca.SX.sym("parameters", count)
+        program = ca.Function("parameters", [q, parameters], [parameters])
+        super().__init__(robot, program, range(robot.nq), [(count,)])
+
+    def evaluate(self, *given: Array) -> list[Array]:
+        """The parameters (N, count) as they are.
+
+        Raises:
+            InputError: some are not finite, or too large.
+        """
+        return [self._robot._inputs.vector("parameters", given[1], *self.shapes[0])]
+
+
 class OperationFunction(BatchFunction):
     """The value of an operation: the robot's method, which checks its arguments.
 

@@ -12,6 +12,7 @@ of JAX is made, so that the call needs no other thread of JAX's.
 
 from __future__ import annotations
 
+import math
 import secrets
 from typing import Any
 from weakref import WeakValueDictionary, finalize
@@ -48,8 +49,10 @@ class JaxFunction(TensorFunction):
         q, *others = given
         spanning = q.shape[-1] == layout.robot.nq
         function = layout.spanning if spanning else layout.independent
-        read = broadcast(jnp, [q, *self._read(layout, q, others)])
-        answers: list[Any] = CALL.bind(*read, function=function)
+        return self._apply(function, [q, *self._read(layout, q, others)])
+
+    def _apply(self, function: BatchFunction, given: list[Any]) -> list[Any]:
+        answers: list[Any] = CALL.bind(*broadcast(jnp, given), function=function)
         return answers
 
     def _solve(self, H: Any, right: Any) -> Any:
@@ -155,7 +158,11 @@ def _transposed(cotangents: Any, *given: Any, function: BatchFunction) -> list[A
     count = len(function.base.sizes)
     primals, moves = given[:count], given[count:]
     batch = primals[0].shape[:-1]
-    flat = [ad.instantiate_zeros(w).reshape(*batch, -1) for w in cotangents]
+    sizes = map(math.prod, function.shapes)
+    flat = [
+        ad.instantiate_zeros(w).reshape(*batch, size)
+        for w, size in zip(cotangents, sizes, strict=True)
+    ]
     gradients = CALL.bind(*primals, *flat, function=function.base.vjp)
     wanted = [ad.is_undefined_primal(each) for each in moves]
     found = [g if w else None for g, w in zip(gradients, wanted, strict=True)]

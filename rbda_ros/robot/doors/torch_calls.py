@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -43,14 +44,16 @@ class TorchFunction(TensorFunction):
         """
         if len(given) != len(self._read_sizes):
             return False
-        leading = getattr(given[0], "shape", ())[:-1]
-        return all(
-            isinstance(x, Tensor)
-            and x.dtype == torch.float64
-            and x.is_cpu
-            and x.shape == (*leading, size)
-            for x, size in zip(given, self._read_sizes, strict=True)
-        )
+        leading = None
+        for x, size in zip(given, self._read_sizes, strict=True):
+            if not isinstance(x, Tensor) or x.dtype != torch.float64 or not x.is_cpu:
+                return False
+            if x.is_nested or x.layout != torch.strided:
+                return False
+            leading = x.shape[:-1] if leading is None else leading
+            if x.shape != (*leading, size):
+                return False
+        return True
 
     @cached_property
     def _read_sizes(self) -> tuple[int, ...]:
@@ -63,12 +66,18 @@ class TorchFunction(TensorFunction):
             raise InputError(f"{name} is a {type(given).__name__}; give a torch.Tensor")
         if not given.is_cpu:
             raise InputError(f"{name} is on {given.device}; move it to the CPU")
+        if given.is_nested or given.layout != torch.strided:
+            layout = "nested" if given.is_nested else given.layout
+            raise InputError(f"{name} is {layout}; give a dense tensor")
         return given
 
     def _evaluate(self, layout: ArgumentLayout, given: list[Tensor]) -> tuple[Tensor, ...]:
         q = self._position(given[0])
         others = [_double(x) for x in given[1:]]
-        return _call(layout.spanning, *broadcast(torch, [q, *self._read(layout, q, others)]))
+        return self._apply(layout.spanning, [q, *self._read(layout, q, others)])
+
+    def _apply(self, function: BatchFunction, given: list[Tensor]) -> tuple[Tensor, ...]:
+        return _call(function, *broadcast(torch, given))
 
     def _position(self, q: Tensor) -> Tensor:
         """The spanning position of float64."""
@@ -135,7 +144,10 @@ class _Call(torch.autograd.Function):
         """Cotangents of the inputs."""
         function, given = ctx.function, ctx.saved_tensors
         batch = given[0].shape[:-1]
-        flat = [w if w.dim() == len(batch) + 1 else w.reshape(*batch, -1) for w in cotangents]
+        flat = [
+            w if len(shape) == 1 else w.reshape(*batch, math.prod(shape))
+            for w, shape in zip(cotangents, function.shapes, strict=True)
+        ]
         return None, *_call(function.vjp, *given, *flat)
 
     @staticmethod
