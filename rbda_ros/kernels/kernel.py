@@ -74,7 +74,7 @@ class Kernel:
             interpret.machine = weakref.ref(self._machine)
             want_batch.machine = weakref.ref(self._batch_machine)
 
-    @cached_property
+    @property
     def name(self) -> str:
         """The name of the algorithm."""
         return str(self._function.name())
