@@ -171,10 +171,6 @@ class Kernel:
 
     def batch(self, *inputs: ArrayLike) -> tuple[Array, ...]:
         """Evaluate at N states: each input (N, n); each output (N, m)."""
-        return self.finite_batch(*inputs)[0]
-
-    def finite_batch(self, *inputs: ArrayLike) -> tuple[tuple[Array, ...], bool]:
-        """As `batch`, and whether all numbers of all outputs are finite."""
         sizes = self.input_sizes
         _check_count(self.name, sizes, inputs)
         rows = [np.ascontiguousarray(given, np.float64) for given in inputs]
@@ -185,7 +181,16 @@ class Kernel:
                 raise InputError(
                     f"{self.name}: {name} has shape {array.shape}, not ({states}, {size})"
                 )
-        outputs = tuple(np.empty((states, size)) for size in self.output_sizes.values())
+        return self.finite_batch(states, rows)[0]
+
+    def finite_batch(self, states: int, rows: Sequence[Array]) -> tuple[tuple[Array, ...], bool]:
+        """As `batch` of checked rows, and whether all numbers of all outputs are finite.
+
+        Args:
+            states: N.
+            rows: (N, n) of each input: contiguous, aligned, of float64.
+        """
+        outputs = tuple([np.empty((states, size)) for size in self.output_sizes.values()])
         return outputs, self.native.batch(*rows, *outputs)
 
 

@@ -1,13 +1,17 @@
-"""Sine and cosine together, without branches, for one number or for a vector of them (LLVM IR).
+"""Sine and cosine together, without branches: as LLVM IR of one number or of a vector, and as C.
 
 The argument is reduced by multiples of pi/2 in three parts (Cody and Waite), with products that are
 not rounded before they are added (fused multiply-add, which every processor of the last decade has;
 elsewhere the C library does it). Sine and cosine of the rest are the polynomials of FreeBSD's msun
 (k_sin.c, k_cos.c). The error is below one unit in the last place up to `LARGEST`; larger arguments
-are given to the C library; infinities and NaN give NaN.
+are given to the C library; infinities and NaN give NaN. Both languages get the same steps from
+`_reduced_sincos`, so that their results are the same to the last bit.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partialmethod
 
 from rbda_ros.kernels.llvm_text import Lanes, library_call, literal
 
@@ -40,80 +44,100 @@ _COS = (
 
 def sincos_definition(lanes: Lanes) -> str:
     """The IR of ``{T, T} @sincos(T)``: sine, then cosine."""
-    body = _Body(lanes)
-    sine, cosine = _reduced_sincos(body, "%x")
+    body = _steps_in_ir(lanes)
+    sine, cosine = _sincos_in_ir(body, lanes, "%x")
     return "\n".join(
         [
             f"define internal {lanes.pair} @sincos({lanes.type} %x)"
             f" noinline nounwind {lanes.attributes} {{",
             *body.lines,
-            *_choose(body, sine, cosine),
+            *_choose(lanes, sine, cosine),
             "}",
         ]
     )
 
 
-class _Body:
-    """Lines of IR with names for their results."""
+class _Steps:
+    """Lines of a language with names for their results.
 
-    def __init__(self, lanes: Lanes) -> None:
-        self.lanes = lanes
+    Args:
+        line: of a result, from its name and its text.
+        name: of a result, from its number.
+        forms: of operations, from their operands.
+        number: a constant in this language.
+    """
+
+    def __init__(
+        self, line: str, name: str, forms: dict[str, str], number: Callable[[float], str]
+    ) -> None:
         self.lines: list[str] = []
+        self._line, self._name, self._forms, self._number = line, name, forms, number
 
     def __call__(self, text: str) -> str:
-        name = f"%s{len(self.lines)}"
-        self.lines.append(f"  {name} = {text}")
+        name = self._name.format(len(self.lines))
+        self.lines.append(self._line.format(name, text))
         return name
 
-    def number(self, value: float | str) -> str:
-        return value if isinstance(value, str) else literal(value, self.lanes)
+    def _apply(self, operation: str, *given: float | str) -> str:
+        operands = (x if isinstance(x, str) else self._number(x) for x in given)
+        return self(self._forms[operation].format(*operands))
 
-    def add(self, x: float | str, y: float | str) -> str:
-        return self(f"fadd {self.lanes.type} {self.number(x)}, {self.number(y)}")
-
-    def sub(self, x: float | str, y: float | str) -> str:
-        return self(f"fsub {self.lanes.type} {self.number(x)}, {self.number(y)}")
-
-    def mul(self, x: float | str, y: float | str) -> str:
-        return self(f"fmul {self.lanes.type} {self.number(x)}, {self.number(y)}")
-
-    def fma(self, x: float | str, y: float | str, z: float | str) -> str:
-        """x y + z, rounded once."""
-        T = self.lanes.type
-        given = ", ".join(f"{T} {self.number(value)}" for value in (x, y, z))
-        return self(f"call {T} @llvm.fma.{self.lanes.suffix}({given})")
+    add = partialmethod(_apply, "add")
+    sub = partialmethod(_apply, "sub")
+    mul = partialmethod(_apply, "mul")
+    neg = partialmethod(_apply, "neg")
+    fma = partialmethod(_apply, "fma")  # x y + z, rounded once
 
     def polynomial(self, z: str, coefficients: tuple[float, ...]) -> str:
         """c0 + c1 z + ... by Horner."""
-        value = self.number(coefficients[-1])
+        value: float | str = coefficients[-1]
         for c in coefficients[-2::-1]:
             value = self.fma(value, z, c)
-        return value
+        return str(value)
 
 
-def _reduced_sincos(ir: _Body, x: str) -> tuple[str, str]:
-    lanes = ir.lanes
+def _steps_in_ir(lanes: Lanes) -> _Steps:
+    T = lanes.type
+    forms = {operation: f"f{operation} {T} {{}}, {{}}" for operation in ("add", "sub", "mul")}
+    forms["neg"] = f"fneg {T} {{}}"
+    forms["fma"] = f"call {T} @llvm.fma.{lanes.suffix}({T} {{}}, {T} {{}}, {T} {{}})"
+    return _Steps("  {} = {}", "%s{}", forms, lambda value: literal(value, lanes))
+
+
+def _steps_in_c() -> _Steps:
+    forms = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "neg": "-{}"}
+    forms["fma"] = "fma({}, {}, {})"
+    return _Steps("  const double {} = {};", "s{}", forms, repr)
+
+
+def _reduced_sincos(steps: _Steps, x: str) -> tuple[str, str, str]:
+    """The quadrant n of x, in the lowest bits of a number, and sine and cosine of the rest."""
     # x = r + t - m pi/2, with |r| <= pi/4 and t beyond its last place.
     first, second, third = _PI_OVER_2
-    shifted = ir.fma(x, _TWO_OVER_PI, _ROUND)
-    m = ir.sub(_ROUND, shifted)
-    a = ir.fma(m, first, x)  # exact: a multiple of the last place of x, and below one
-    w = ir.mul(m, second)
-    r = ir.add(a, w)
-    lost = ir.add(ir.sub(a, r), w)  # where w is the larger, nothing is lost
-    rest = ir.fma(m, second, ir(f"fneg {lanes.type} {w}"))
-    t = ir.add(lost, ir.fma(m, third, rest))
+    shifted = steps.fma(x, _TWO_OVER_PI, _ROUND)
+    m = steps.sub(_ROUND, shifted)
+    a = steps.fma(m, first, x)  # exact: a multiple of the last place of x, and below one
+    w = steps.mul(m, second)
+    r = steps.add(a, w)
+    lost = steps.add(steps.sub(a, r), w)  # where w is the larger, nothing is lost
+    rest = steps.fma(m, second, steps.neg(w))
+    t = steps.add(lost, steps.fma(m, third, rest))
 
-    z = ir.mul(r, r)
+    z = steps.mul(r, r)
     # sin(r + t) = r + (z r (S1 + z p) + t (1 - z/2))
-    minus_half = ir.mul(z, -0.5)
-    late = ir.fma(minus_half, t, t)
-    sine = ir.add(r, ir.fma(ir.mul(z, r), ir.polynomial(z, _SIN), late))
+    minus_half = steps.mul(z, -0.5)
+    late = steps.fma(minus_half, t, t)
+    sine = steps.add(r, steps.fma(steps.mul(z, r), steps.polynomial(z, _SIN), late))
     # cos(r + t) = w + (((1 - w) - z/2) + (z z q - r t)), w = 1 - z/2
-    near = ir.add(1.0, minus_half)
-    tail = ir.fma(ir.mul(z, z), ir.polynomial(z, _COS), ir.mul(ir(f"fneg {lanes.type} {r}"), t))
-    cosine = ir.add(near, ir.add(ir.add(ir.sub(1.0, near), minus_half), tail))
+    near = steps.add(1.0, minus_half)
+    crossed = steps.mul(steps.neg(r), t)
+    tail = steps.fma(steps.mul(z, z), steps.polynomial(z, _COS), crossed)
+    cosine = steps.add(near, steps.add(steps.add(steps.sub(1.0, near), minus_half), tail))
+    return shifted, sine, cosine
 
+
+def _sincos_in_ir(ir: _Steps, lanes: Lanes, x: str) -> tuple[str, str]:
+    shifted, sine, cosine = _reduced_sincos(ir, x)
     # Quadrant n mod 4: odd swaps the two; the sine changes sign in 2 and 3, the cosine in 1 and 2.
     bits = ir(f"bitcast {lanes.type} {shifted} to {lanes.integer}")
     odd = ir(f"trunc {lanes.integer} {bits} to {lanes.boolean}")
@@ -136,9 +160,8 @@ def _reduced_sincos(ir: _Body, x: str) -> tuple[str, str]:
     return signed[0], signed[1]
 
 
-def _choose(ir: _Body, sine: str, cosine: str) -> list[str]:
+def _choose(lanes: Lanes, sine: str, cosine: str) -> list[str]:
     """The end of the function: arguments beyond the reduction go to the C library."""
-    lanes, pair = ir.lanes, ir.lanes.pair
     if lanes.count == 1:
         lines, any_large = [], "%large"
     else:
@@ -159,16 +182,17 @@ def _choose(ir: _Body, sine: str, cosine: str) -> list[str]:
         "done:",
         f"  %sine = phi {lanes.type} [ {sine}, %0 ], [ %fs, %library ]",
         f"  %cosine = phi {lanes.type} [ {cosine}, %0 ], [ %fc, %library ]",
-        f"  %one = insertvalue {pair} poison, {lanes.type} %sine, 0",
-        f"  %both = insertvalue {pair} %one, {lanes.type} %cosine, 1",
-        f"  ret {pair} %both",
+        f"  %one = insertvalue {lanes.pair} poison, {lanes.type} %sine, 0",
+        f"  %both = insertvalue {lanes.pair} %one, {lanes.type} %cosine, 1",
+        f"  ret {lanes.pair} %both",
     ]
     return lines
 
 
 def sincos_in_c(name: str) -> list[str]:
     """The same as a C function ``void name(double x, double *sine, double *cosine)``: same bits."""
-    first, second, third = (repr(part) for part in _PI_OVER_2)
+    steps = _steps_in_c()
+    shifted, sine, cosine = _reduced_sincos(steps, "x")
     return [
         f"static inline void {name}(double x, double *sine, double *cosine)",
         "{",
@@ -177,34 +201,13 @@ def sincos_in_c(name: str) -> list[str]:
         "    *cosine = cos(x);",
         "    return;",
         "  }",
-        f"  const double shifted = fma(x, {_TWO_OVER_PI!r}, {_ROUND!r});",
-        f"  const double m = {_ROUND!r} - shifted;",
-        f"  const double a = fma(m, {first}, x);",
-        f"  const double w = m * {second};",
-        "  const double r = a + w;",
-        "  const double lost = (a - r) + w;",
-        f"  const double t = lost + fma(m, {third}, fma(m, {second}, -w));",
-        "  const double z = r * r;",
-        "  const double minus_half = z * -0.5;",
-        f"  const double p = {_horner(_SIN)};",
-        f"  const double c = {_horner(_COS)};",
-        "  const double s1 = r + fma(z * r, p, fma(minus_half, t, t));",
-        "  const double near_one = 1.0 + minus_half;",
-        "  const double tail = fma(z * z, c, -r * t);",
-        "  const double c1 = near_one + (((1.0 - near_one) + minus_half) + tail);",
+        *steps.lines,
         "  uint64_t bits;",
-        "  memcpy(&bits, &shifted, sizeof bits);",
-        "  const double s = (bits & 1u) != 0u ? c1 : s1;",
-        "  const double k = (bits & 1u) != 0u ? s1 : c1;",
-        "  *sine = x == 0.0 ? x : (bits & 2u) != 0u ? -s : s;",
-        "  *cosine = ((bits + 1u) & 2u) != 0u ? -k : k;",
+        f"  memcpy(&bits, &{shifted}, sizeof bits);",
+        f"  const double one = (bits & 1u) != 0u ? {cosine} : {sine};",
+        f"  const double other = (bits & 1u) != 0u ? {sine} : {cosine};",
+        "  *sine = x == 0.0 ? x : (bits & 2u) != 0u ? -one : one;",
+        "  *cosine = ((bits + 1u) & 2u) != 0u ? -other : other;",
         "}",
         "",
     ]
-
-
-def _horner(coefficients: tuple[float, ...]) -> str:
-    text = repr(coefficients[-1])
-    for c in coefficients[-2::-1]:
-        text = f"fma({text}, z, {c!r})"
-    return text

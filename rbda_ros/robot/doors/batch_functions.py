@@ -13,6 +13,7 @@ of length one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -60,20 +61,20 @@ class BatchFunction:
         self.shapes: tuple[tuple[int, ...], ...] = tuple(shapes)
 
     def evaluate(self, *given: Array) -> list[Array]:
-        """Outputs (N, ...) at inputs (N, size) of float64.
+        """Outputs (N, ...) at rows (N, size) as `as_rows` makes them.
 
         Raises:
             InputError: numbers that are not finite, or positions off the loops.
             SingularityError: a dead point, or a singular mass matrix.
         """
         q, *others = given
-        answers, finite = self.kernel.finite_batch(self._spanning(q), *others)
+        answers, finite = self.kernel.finite_batch(len(q), [self._spanning(q), *others])
         if not finite:
             raise SingularityError(
                 f"{self._robot.name}: {self.name} is not finite; an argument or a cotangent is"
                 " not, or a loop is at a dead point: look at the arguments"
             )
-        return [a.reshape(-1, *shape) for a, shape in zip(answers, self.shapes, strict=True)]
+        return [a.reshape(len(q), *shape) for a, shape in zip(answers, self.shapes, strict=True)]
 
     @property
     def engine_call(self) -> Any:
@@ -150,6 +151,28 @@ class Jvp(BatchFunction):
         self.base = base
 
 
+class CheckedParameters(BatchFunction):
+    """``q, parameters -> parameters``, which must be finite; q is not read.
+
+    Args:
+        robot: whose parameters they are.
+        count: how many there are.
+    """
+
+    def __init__(self, robot: Any, count: int) -> None:
+        q, parameters = ca.SX.sym("q", robot.nq), ca.SX.sym("parameters", count)
+        program = ca.Function("parameters", [q, parameters], [parameters])
+        super().__init__(robot, program, range(robot.nq), [(count,)])
+
+    def evaluate(self, *given: Array) -> list[Array]:
+        """The parameters (N, count) as they are.
+
+        Raises:
+            InputError: some are not finite, or too large.
+        """
+        return [self._robot._inputs.vector("parameters", given[1], *self.shapes[0])]
+
+
 class OperationFunction(BatchFunction):
     """The value of an operation: the robot's method, which checks its arguments.
 
@@ -179,7 +202,7 @@ class OperationFunction(BatchFunction):
         self._own_numbers = "Number" in program.kinds
 
     def evaluate(self, *given: Array) -> list[Array]:
-        """Results (N, ...) at arguments (N, size) of float64."""
+        """Results (N, ...) at rows (N, size) as `as_rows` makes them."""
         if self._own_numbers:
             return super().evaluate(self._robot.state(given[0]).q, *given[1:])
         options = dict(self._options)
@@ -246,6 +269,16 @@ def moved_along_loops(
     yd = ca.vertcat(ca.SX(0, 1), *(rates[j] for j in tree.independent))
     qd, _ = spanning_motion(tree, q, yd, ca.DM(tree.ny, 1))
     return tree.position_rate(q, qd)
+
+
+def as_rows(array: np.ndarray[Any, Any]) -> Array:
+    """An array (..., size) as rows (N, size) that kernels read, without a copy if possible."""
+    rows = np.ascontiguousarray(array, np.float64)
+    if not rows.flags.aligned:
+        rows = rows.copy()
+    if rows.ndim == 2:
+        return rows
+    return rows.reshape(math.prod(rows.shape[:-1]), rows.shape[-1])
 
 
 def independent_entries(robot: Any) -> tuple[int, ...] | None:

@@ -12,6 +12,7 @@ of JAX is made, so that the call needs no other thread of JAX's.
 
 from __future__ import annotations
 
+import math
 import secrets
 from typing import Any
 from weakref import WeakValueDictionary, finalize
@@ -24,120 +25,38 @@ from jax.interpreters import ad, batching, mlir
 
 from rbda_ros.engine import core
 from rbda_ros.errors import InputError, ModelError
-from rbda_ros.robot.doors.argument_layout import ArgumentLayout
-from rbda_ros.robot.doors.batch_functions import BatchFunction, Jvp, closed_from_single
+from rbda_ros.robot.doors.argument_layout import ArgumentLayout, TensorFunction, broadcast
+from rbda_ros.robot.doors.batch_functions import BatchFunction, Jvp, as_rows, closed_from_single
 
-TYPES = (np.dtype("float64"), np.dtype("float32"))
 TARGET = "rbda_ros_call"
 INVALID_ARGUMENT, INTERNAL = 3, 13
 """XLA's codes of errors."""
 
 
-class JaxFunction:
-    """An operation of a robot as a function of JAX arrays; see `Robot.jax`.
+class JaxFunction(TensorFunction):
+    """An operation of a robot as a function of JAX arrays; see `Robot.jax`."""
 
-    Args:
-        layout: the operation and its arguments.
-    """
+    library, title, arrays = jnp, "JAX", "arrays"
+    types, prepared = (np.dtype("float64"), np.dtype("float32")), "independent"
 
-    def __init__(self, layout: ArgumentLayout) -> None:
-        self._layout = layout
-        self.__name__ = layout.operation
-        self.__doc__ = layout.program.record.documentation
-
-    def __repr__(self) -> str:
-        return f"<JAX: {self._layout}>"
-
-    def prepare(self) -> None:
-        """Wait until value and first derivatives run at full speed."""
-        function = (self._layout.regressor if self._layout.parameters else self._layout).independent
-        for each in (function, function.vjp, function.jvp):
-            each.prepare()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Results (..., shape) at arguments (..., size); see `Robot.jax`."""
-        layout = self._layout
-        given = _checked(layout, layout.bound(args, kwargs))
-        if layout.parameters:
-            *given, parameters = given
-            return self._with_parameters(given, parameters)
-        results = _evaluate(layout, given)
-        return results[0] if len(results) == 1 else tuple(results)
-
-    def _with_parameters(self, given: list[Any], parameters: Any) -> Any:
-        """Inverse or forward dynamics from the regressor."""
-        layout = self._layout
-        q, qd, third = given
-        ny = layout.robot.ny
-
-        def force(qd: Any, ydd: Any) -> Any:
-            (Y,) = _evaluate(layout.regressor, [q, qd, ydd])
-            return (Y @ parameters[..., None])[..., 0]
-
-        if layout.operation == "inverse_dynamics":
-            return force(qd, third)
-        if third.shape[-1] != ny:
-            (third,) = _evaluate(layout.generalized_force, [q, third])
-        rest = jnp.zeros(ny, q.dtype)
-        still = force(rest, rest)
-        H = jnp.stack([force(rest, axis) - still for axis in jnp.eye(ny, dtype=q.dtype)], axis=-1)
-        ydd = _solved(H, third - force(qd, rest))
-        # A step of refinement, which also rejects an acceleration that is not finite.
-        return ydd + _solved(H, third - force(qd, ydd))
-
-
-def _solved(H: Any, right: Any) -> Any:
-    return jnp.linalg.solve(H, right[..., None])[..., 0]
-
-
-def _evaluate(layout: ArgumentLayout, given: list[Any]) -> list[Any]:
-    """Results at arguments whose shapes are checked."""
-    robot = layout.robot
-    q = given[0]
-    read = [q]
-    for kind, x in zip(layout.program.kinds[1:], given[1:], strict=True):
-        if kind == "Wrenches":
-            x = x.reshape(*x.shape[:-2], -1)
-        elif kind == "Velocity" and x.shape[-1] != robot.ny:
-            x = x[..., list(robot.independent_coordinates)]
-        elif kind == "Force" and x.shape[-1] != robot.ny:
-            (x,) = _evaluate(layout.generalized_force, [q, x])
-        read.append(x)
-    spanning = q.shape[-1] == robot.nq
-    return _apply(layout.spanning if spanning else layout.independent, read)
-
-
-def _checked(layout: ArgumentLayout, given: list[Any]) -> list[Any]:
-    """Arguments as arrays of one type; those of wrong shape or type are rejected."""
-    arrays = []
-    for i, x in enumerate(given):
-        name = layout.names[i]
+    def _array(self, name: str, given: Any) -> Any:
         try:
-            array = jnp.asarray(x)
+            return jnp.asarray(given)
         except (TypeError, ValueError) as error:
-            raise InputError(f"{name} is a {type(x).__name__}; give an array") from error
-        if array.dtype not in TYPES:
-            raise InputError(f"{name} is of {array.dtype}; give float64 or float32")
-        layout.check_shape(i, array.shape)
-        arrays.append(array)
-    if len({x.dtype for x in arrays}) > 1:
-        kinds = ", ".join(f"{n} of {x.dtype}" for n, x in zip(layout.names, arrays, strict=True))
-        raise InputError(f"the arrays differ in type: {kinds}; convert them to one")
-    return arrays
+            raise InputError(f"{name} is a {type(given).__name__}; give an array") from error
 
+    def _evaluate(self, layout: ArgumentLayout, given: list[Any]) -> list[Any]:
+        q, *others = given
+        spanning = q.shape[-1] == layout.robot.nq
+        function = layout.spanning if spanning else layout.independent
+        return self._apply(function, [q, *self._read(layout, q, others)])
 
-def _apply(function: BatchFunction, given: list[Any]) -> list[Any]:
-    """A function of arrays (..., size), broadcast along leading axes."""
-    try:
-        batch = jnp.broadcast_shapes(*(x.shape[:-1] for x in given))
-    except ValueError as error:
-        shapes = ", ".join(str(x.shape) for x in given)
-        raise InputError(
-            f"batches of shapes {shapes} cannot be broadcast; make them fit"
-        ) from error
-    given = [jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in given]
-    answers: list[Any] = CALL.bind(*given, function=function)
-    return answers
+    def _apply(self, function: BatchFunction, given: list[Any]) -> list[Any]:
+        answers: list[Any] = CALL.bind(*broadcast(jnp, given), function=function)
+        return answers
+
+    def _solve(self, H: Any, right: Any) -> Any:
+        return jnp.linalg.solve(H, right[..., None])[..., 0]
 
 
 CALL = Primitive("rbda_ros_call")
@@ -147,7 +66,7 @@ CALL.multiple_results = True
 def _on_host(function: BatchFunction, arrays: list[np.ndarray[Any, Any]]) -> list[Any]:
     """Evaluate with numpy arrays (..., size); results of float64."""
     batch, dtype = arrays[0].shape[:-1], arrays[0].dtype
-    rows = [np.ascontiguousarray(x, np.float64).reshape(-1, x.shape[-1]) for x in arrays]
+    rows = [as_rows(x) for x in arrays]
     robot = function._robot
     if dtype == np.float32 and robot.has_loops and rows[0].shape[-1] == robot.nq:
         rows[0] = closed_from_single(robot, rows[0])
@@ -239,7 +158,11 @@ def _transposed(cotangents: Any, *given: Any, function: BatchFunction) -> list[A
     count = len(function.base.sizes)
     primals, moves = given[:count], given[count:]
     batch = primals[0].shape[:-1]
-    flat = [ad.instantiate_zeros(w).reshape(*batch, -1) for w in cotangents]
+    sizes = map(math.prod, function.shapes)
+    flat = [
+        ad.instantiate_zeros(w).reshape(*batch, size)
+        for w, size in zip(cotangents, sizes, strict=True)
+    ]
     gradients = CALL.bind(*primals, *flat, function=function.base.vjp)
     wanted = [ad.is_undefined_primal(each) for each in moves]
     found = [g if w else None for g, w in zip(gradients, wanted, strict=True)]

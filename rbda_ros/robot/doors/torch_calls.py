@@ -2,71 +2,82 @@
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from rbda_ros.errors import InputError, SingularityError
-from rbda_ros.robot.doors.argument_layout import ArgumentLayout
-from rbda_ros.robot.doors.batch_functions import BatchFunction, closed_from_single
+from rbda_ros.robot.doors.argument_layout import ArgumentLayout, TensorFunction, broadcast
+from rbda_ros.robot.doors.batch_functions import BatchFunction, as_rows, closed_from_single
 
-TYPES = (torch.float64, torch.float32)
 _in_torch_func: Any = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 
 
-class TorchFunction:
-    """An operation of a robot as a function of tensors; see `Robot.torch`.
+class TorchFunction(TensorFunction):
+    """An operation of a robot as a function of tensors; see `Robot.torch`."""
 
-    Args:
-        layout: the operation and its arguments.
-    """
-
-    def __init__(self, layout: ArgumentLayout) -> None:
-        self._layout = layout
-        self.__name__ = layout.operation
-        self.__doc__ = layout.program.record.documentation
-        self._positions = list(layout.independent._positions)
-
-    def __repr__(self) -> str:
-        return f"<PyTorch: {self._layout}>"
-
-    def prepare(self) -> None:
-        """Wait until value and first derivatives run at full speed."""
-        function = (self._layout.regressor if self._layout.parameters else self._layout).spanning
-        for each in (function, function.vjp, function.jvp):
-            each.prepare()
+    library, title, arrays = torch, "PyTorch", "tensors"
+    types, prepared = (torch.float64, torch.float32), "spanning"
 
     def __call__(self, *args: Tensor, **kwargs: Tensor) -> Any:
         """Results (..., shape) at arguments (..., size); see `Robot.torch`."""
+        if not kwargs and self._is_read_as_it_is(args):
+            results: Any = _call(self._layout.spanning, *args)
+            return results[0] if len(results) == 1 else results
+        results = super().__call__(*args, **kwargs)
+        dtype = (args or tuple(kwargs.values()))[0].dtype
+        if dtype == torch.float64:
+            return results
+        if isinstance(results, Tensor):
+            return results.to(dtype)
+        return tuple(each.to(dtype) for each in results)
+
+    def _is_read_as_it_is(self, given: tuple[Any, ...]) -> bool:
+        """Whether the tensors are what the kernels read, so that nothing is left to check.
+
+        For thousands of states the other checks take a tenth of the time of a short kernel.
+        """
+        if len(given) != len(self._read_sizes):
+            return False
+        leading = None
+        for x, size in zip(given, self._read_sizes, strict=True):
+            if not isinstance(x, Tensor) or x.dtype != torch.float64 or not x.is_cpu:
+                return False
+            if x.is_nested or x.layout != torch.strided:
+                return False
+            leading = x.shape[:-1] if leading is None else leading
+            if x.shape != (*leading, size):
+                return False
+        return True
+
+    @cached_property
+    def _read_sizes(self) -> tuple[int, ...]:
+        """Sizes of the arguments that kernels read; none with parameters, or with wrenches."""
         layout = self._layout
-        given = layout.bound(args, kwargs)
-        dtype = _checked(layout, given)
-        if layout.parameters:
-            *given, parameters = given
-            results: Any = (self._with_parameters(given, parameters.to(torch.float64)),)
-        else:
-            results = self._evaluate(layout, given)
-        if dtype != torch.float64:
-            results = tuple(each.to(dtype) for each in results)
-        return results[0] if len(results) == 1 else results
+        return () if layout.parameters or layout.program.links else layout.spanning.sizes
+
+    def _array(self, name: str, given: Any) -> Tensor:
+        if not isinstance(given, Tensor):
+            raise InputError(f"{name} is a {type(given).__name__}; give a torch.Tensor")
+        if not given.is_cpu:
+            raise InputError(f"{name} is on {given.device}; move it to the CPU")
+        if given.is_nested or given.layout != torch.strided:
+            layout = "nested" if given.is_nested else given.layout
+            raise InputError(f"{name} is {layout}; give a dense tensor")
+        return given
 
     def _evaluate(self, layout: ArgumentLayout, given: list[Tensor]) -> tuple[Tensor, ...]:
-        """Results of float64 at arguments whose shapes are checked."""
-        robot = layout.robot
         q = self._position(given[0])
-        read = [q]
-        for kind, x in zip(layout.program.kinds[1:], given[1:], strict=True):
-            x = _double(x)
-            if kind == "Wrenches":
-                x = x.flatten(-2)
-            elif kind == "Velocity" and x.shape[-1] != robot.ny:
-                x = x[..., list(robot.independent_coordinates)]
-            elif kind == "Force" and x.shape[-1] != robot.ny:
-                (x,) = _apply(layout.generalized_force.spanning, [q, x])
-            read.append(x)
-        return _apply(layout.spanning, read)
+        others = [_double(x) for x in given[1:]]
+        return self._apply(layout.spanning, [q, *self._read(layout, q, others)])
+
+    def _apply(self, function: BatchFunction, given: list[Tensor]) -> tuple[Tensor, ...]:
+        return _call(function, *broadcast(torch, given))
 
     def _position(self, q: Tensor) -> Tensor:
         """The spanning position of float64."""
@@ -75,81 +86,37 @@ class TorchFunction:
         q64 = _double(q)
         if q.shape[-1] == robot.nq and not refine:
             return q64
-        closed: Tensor = _Close.apply(robot, self._positions, q64)
+        closed: Tensor = _Close.apply(robot, list(self._layout.independent._positions), q64)
         return closed
 
-    def _with_parameters(self, given: list[Tensor], parameters: Tensor) -> Tensor:
-        """Inverse or forward dynamics from the regressor."""
-        layout = self._layout
-        q, qd, third = given
-        ny = layout.robot.ny
+    def _with_parameters(self, q: Any, qd: Any, third: Any, parameters: Any) -> Any:
+        return super()._with_parameters(self._position(q), qd, _double(third), _double(parameters))
 
-        def force(qd: Tensor, ydd: Tensor) -> Tensor:
-            (Y,) = self._evaluate(layout.regressor, [q, qd, ydd])
-            return (Y @ parameters.unsqueeze(-1)).squeeze(-1)
-
-        if layout.operation == "inverse_dynamics":
-            return force(qd, third)
-        if third.shape[-1] != ny:
-            (third,) = _apply(
-                layout.generalized_force.spanning, [self._position(q), third.to(torch.float64)]
-            )
-        rest = torch.zeros(ny, dtype=torch.float64)
-        still = force(rest, rest)
-        columns = [force(rest, axis) - still for axis in torch.eye(ny, dtype=torch.float64)]
-        H = torch.stack(columns, dim=-1)
-        third = third.to(torch.float64)
+    def _solve(self, H: Tensor, right: Tensor) -> Tensor:
         try:
-            ydd = torch.linalg.solve(H, third - force(qd, rest))
-            # A step of refinement, which also rejects an acceleration that is not finite.
-            return ydd + torch.linalg.solve(H, third - force(qd, ydd))
+            return torch.linalg.solve(H, right)
         except torch.linalg.LinAlgError as error:
             raise SingularityError(
-                f"{layout.robot.name}: the mass matrix of these parameters is singular; "
+                f"{self._layout.robot.name}: the mass matrix of these parameters is singular; "
                 "give every joint some inertia"
             ) from error
 
 
-def _checked(layout: ArgumentLayout, given: list[Any]) -> torch.dtype:
-    """The type of all tensors; those of wrong shape, type or device are rejected."""
-    for i, x in enumerate(given):
-        name = layout.names[i]
-        if not isinstance(x, Tensor):
-            raise InputError(f"{name} is a {type(x).__name__}; give a torch.Tensor")
-        if x.dtype not in TYPES:
-            raise InputError(f"{name} is of {x.dtype}; give float64 or float32")
-        if x.device.type != "cpu":
-            raise InputError(f"{name} is on {x.device}; move it to the CPU")
-        layout.check_shape(i, x.shape)
-    if len({x.dtype for x in given}) > 1:
-        kinds = ", ".join(f"{n} of {x.dtype}" for n, x in zip(layout.names, given, strict=True))
-        raise InputError(f"the tensors differ in type: {kinds}; convert them to one")
-    dtype: torch.dtype = given[0].dtype
-    return dtype
-
-
-def _apply(function: BatchFunction, given: list[Tensor]) -> tuple[Tensor, ...]:
-    """A function of float64 tensors (..., size), broadcast along leading axes."""
-    leading = [x.shape[:-1] for x in given]
-    if any(each != leading[0] for each in leading):
-        try:
-            batch = torch.broadcast_shapes(*leading)
-        except RuntimeError as error:
-            shapes = ", ".join(str(tuple(x.shape)) for x in given)
-            raise InputError(
-                f"batches of shapes {shapes} cannot be broadcast; make them fit"
-            ) from error
-        given = [x.expand(*batch, x.shape[-1]) for x in given]
-    return _call(function, *given)
-
-
 def _call(function: BatchFunction, *given: Tensor) -> tuple[Tensor, ...]:
-    """`_Call.apply`. Outside ``torch.func`` without its look at the signature of ``forward``.
+    """A function of float64 tensors with the same leading axes, as part of the graph if needed.
 
-    That look takes as long as a short kernel takes for thousands of states.
+    Outside ``torch.func`` without `Function.apply` where nothing is differentiated, and without its
+    look at the signature of ``forward`` elsewhere: both take as long as a short kernel takes for
+    thousands of states.
     """
-    apply: Any = _Call.apply if _in_torch_func() else super(torch.autograd.Function, _Call).apply
-    answers: tuple[Tensor, ...] = apply(function, *given)
+    if _in_torch_func():
+        answers: tuple[Tensor, ...] = _Call.apply(function, *given)
+        return answers
+    differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in given)
+    if not differentiated and forward_ad._current_level < 0:
+        return _Call.forward(function, *given)
+    apply: Any = super(torch.autograd.Function, _Call).apply
+    answers = apply(function, *given)
     return answers
 
 
@@ -177,7 +144,10 @@ class _Call(torch.autograd.Function):
         """Cotangents of the inputs."""
         function, given = ctx.function, ctx.saved_tensors
         batch = given[0].shape[:-1]
-        flat = [w if w.dim() == len(batch) + 1 else w.reshape(*batch, -1) for w in cotangents]
+        flat = [
+            w if len(shape) == 1 else w.reshape(*batch, math.prod(shape))
+            for w, shape in zip(cotangents, function.shapes, strict=True)
+        ]
         return None, *_call(function.vjp, *given, *flat)
 
     @staticmethod
@@ -248,8 +218,7 @@ def _double(x: Tensor) -> Tensor:
 
 def _rows(x: Tensor) -> Any:
     """(N, size) of numpy, the same memory where that can be."""
-    x = x.detach()
-    return (x if x.dim() == 2 else x.reshape(-1, x.shape[-1])).contiguous().numpy()
+    return as_rows(x.numpy(force=True))
 
 
 def _leading(x: Tensor, dim: int | None, size: int) -> Tensor:

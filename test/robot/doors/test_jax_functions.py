@@ -126,7 +126,10 @@ def test_parameters_have_gradients() -> None:
     ("change", "message"),
     [
         (lambda x: "text", "q is a str; give an array"),
+        (lambda x: None, "q is a NoneType; give an array"),
         (lambda x: x.astype(jnp.int32), "q is of int32; give float64 or float32"),
+        (lambda x: x.astype(jnp.bfloat16), "q is of bfloat16; give float64 or float32"),
+        (lambda x: x + 0j, "q is of complex128; give float64 or float32"),
         (lambda x: x[..., :1], "q has shape"),
         (lambda x: x.astype(jnp.float32), "the arrays differ in type"),
         (lambda x: jnp.concatenate([x, x])[:5], "cannot be broadcast"),
@@ -183,6 +186,42 @@ def test_parameters_without_inertia_are_an_error_also_in_compiled_code() -> None
         function(y, yd, tau, nothing)
     with pytest.raises(Exception, match=r"InputError: ydd.* is not finite"):
         jax.jit(function)(y, yd, tau, nothing).block_until_ready()
+
+
+@pytest.mark.parametrize("operation", ["inverse_dynamics", "forward_dynamics"])
+def test_parameters_that_are_not_finite_are_an_error_also_in_compiled_code(operation: str) -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    given = sample(robot, "parallel_ankle", 2)
+    function = robot.jax(operation, parameters=True)
+    values = jnp.array(robot.parameters().values).at[3].set(jnp.nan)
+    with pytest.raises(InputError, match=r"parameters\[3\] is not finite"):
+        function(*given, values)
+    compiled = jax.jit(function)
+    for _ in range(2):  # the second call is the engine's, if it can answer
+        with pytest.raises(Exception, match=r"InputError: parameters\[3\] is not finite"):
+            compiled(*given, values).block_until_ready()
+
+
+def test_derivatives_that_are_not_finite_are_an_error_also_in_compiled_code() -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    y, yd, tau = sample(robot, "parallel_ankle")
+    function = robot.jax("forward_dynamics")
+
+    def product(w):
+        return jax.vjp(lambda x: function(y, x, tau), yd)[1](w)
+
+    with pytest.raises(SingularityError, match="vjp_forward_dynamics is not finite"):
+        product(tau * jnp.nan)
+    with pytest.raises(Exception, match=r"SingularityError.*vjp_forward_dynamics is not finite"):
+        jax.block_until_ready(jax.jit(product)(tau * jnp.nan))
+
+
+def test_no_states_have_gradients_of_every_shape() -> None:
+    robot = MECHANISMS["four_bar"].load()
+    H, q = robot.jax("mass_matrix"), jnp.zeros((2, 0, robot.nq))
+    assert H(q).shape == (2, 0, robot.ny, robot.ny)
+    for transformed in (lambda f: f, jax.jit):
+        assert transformed(jax.grad(lambda q: H(q).sum()))(q).shape == q.shape
 
 
 @pytest.mark.parametrize("name", ["slider_crank", "parallel_ankle"])

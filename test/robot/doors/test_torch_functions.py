@@ -11,6 +11,7 @@ from rbda_ros import InputError, Robot, SingularityError
 from rbda_ros.robot.operations import OPERATIONS
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install rbda_ros[torch]")
+forward_ad = torch.autograd.forward_ad
 NAMES = ("differential", "four_bar", "parallel_ankle")
 
 
@@ -156,7 +157,12 @@ def test_parameters_have_gradients(operation: str) -> None:
     [
         (lambda x: x.numpy(), "q is a ndarray; give a torch.Tensor"),
         (lambda x: x.half(), "q is of torch.float16; give float64 or float32"),
+        (lambda x: x.cfloat(), "q is of torch.complex64; give float64 or float32"),
+        (lambda x: x.long(), "q is of torch.int64; give float64 or float32"),
         (lambda x: x.to("meta"), "q is on meta; move it to the CPU"),
+        (lambda x: x.to_sparse(), "q is torch.sparse_coo; give a dense tensor"),
+        (lambda x: torch.nested.nested_tensor(list(x)), "q is nested; give a dense tensor"),
+        (lambda x: x[0, 0], "q has shape"),
         (lambda x: x[..., :1], "q has shape"),
         (lambda x: x.float(), "the tensors differ in type"),
         (lambda x: x * torch.nan, "is not finite"),
@@ -196,6 +202,56 @@ def test_parameters_without_inertia_are_an_error() -> None:
     nothing = torch.zeros(len(robot.parameters().values), dtype=torch.float64)
     with pytest.raises(SingularityError, match="mass matrix of these parameters is singular"):
         robot.torch("forward_dynamics", parameters=True)(y, yd, tau, nothing)
+
+
+@pytest.mark.parametrize("operation", ["inverse_dynamics", "forward_dynamics"])
+def test_parameters_that_are_not_finite_are_an_error(operation: str) -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    given = [each.detach() for each in sample(robot, "parallel_ankle")]
+    values = torch.tensor(robot.parameters().values)
+    function = robot.torch(operation, parameters=True)
+    with pytest.raises(InputError, match=r"parameters\[3\] is not finite"):
+        function(*given, values.index_fill(0, torch.tensor(3), torch.nan))
+    with pytest.raises(InputError, match=r"parameters\[0\] is not finite"):
+        torch.func.vmap(function)(*given, (values * torch.inf).expand(3, -1))
+
+
+def test_derivatives_that_are_not_finite_are_an_error() -> None:
+    robot = MECHANISMS["parallel_ankle"].load()
+    y, yd, tau = sample(robot, "parallel_ankle")
+    function = robot.torch("forward_dynamics")
+    with pytest.raises(SingularityError, match="vjp_forward_dynamics is not finite"):
+        (function(y, yd, tau) * torch.nan).sum().backward()
+    y, yd, tau = (x.detach() for x in (y, yd, tau))
+    with pytest.raises(SingularityError, match="jvp_forward_dynamics is not finite"):
+        torch.func.jvp(lambda x: function(y, x, tau), (yd,), (yd * torch.inf,))
+
+
+def test_no_states_have_gradients_of_every_shape() -> None:
+    robot = MECHANISMS["four_bar"].load()
+    q = torch.zeros(2, 0, robot.nq, dtype=torch.float64, requires_grad=True)
+    H = robot.torch("mass_matrix")(q)
+    assert H.shape == (2, 0, robot.ny, robot.ny)
+    assert torch.autograd.grad(H.sum(), q)[0].shape == q.shape
+
+
+@pytest.mark.parametrize("in_forward_mode", [False, True])
+def test_tensors_in_any_order_of_memory_are_read(in_forward_mode: bool) -> None:
+    """Also with forward-mode derivatives while nothing is recorded."""
+    robot = MECHANISMS["parallel_ankle"].load()
+    y, yd, tau = (x.detach() for x in sample(robot, "parallel_ankle"))
+    q = torch.tensor(robot.close(y.numpy()))
+    function = robot.torch("forward_dynamics")
+    strided = [x.T.contiguous().T for x in (q, yd, tau)]
+    strided[1] = torch.complex(yd, -yd).conj().imag  # a view with another sign
+    if not in_forward_mode:
+        torch.testing.assert_close(function(*strided), function(q, yd, tau), rtol=0, atol=0)
+        return
+    with torch.no_grad(), forward_ad.dual_level():
+        dual = forward_ad.make_dual(strided[2], torch.ones_like(tau))
+        tangent = forward_ad.unpack_dual(function(*strided[:2], dual)).tangent
+    expected = robot.forward_dynamics_derivatives(q.numpy(), yd.numpy(), tau.numpy()).force
+    np.testing.assert_allclose(tangent, expected.sum(axis=-1), rtol=1e-9, atol=1e-9)
 
 
 def test_a_function_tells_the_shapes_that_it_takes() -> None:
