@@ -535,7 +535,7 @@ class Robot(Operations):
     # What the methods share.
 
     def _evaluate_operation(self, record: Operation, arguments: Mapping[str, Any]) -> Any:
-        """An operation whose arguments the engine did not take as they are.
+        """Evaluate an operation for arguments that the engine did not take as they are.
 
         Args:
             record: the operation.
@@ -571,7 +571,7 @@ class Robot(Operations):
         option: Any = None
         if record.wrenches:
             wrenches = arguments["external_wrenches"]
-            # An array is none, and the reader says so.
+            # An array is no mapping: `body_wrenches` rejects it.
             option = 1 if isinstance(wrenches, np.ndarray) or wrenches else 0
             if option:
                 given.append(BodyWrenches(self.body_wrenches(wrenches)))
@@ -589,7 +589,7 @@ class Robot(Operations):
         return given, option
 
     def _result(self, answer: Any) -> Any:
-        """The engine's result for arguments that were read; explain its rejections."""
+        """The engine's result for arguments that were read; explains its rejections."""
         if not isinstance(answer, core.Rejection):
             return answer
         if answer.status == core.LOOPS_MISSED:
