@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rbda_ros.algorithms.crba import READ_BEYOND
 from rbda_ros.cluster_tree.closing import tolerances
+from rbda_ros.cluster_tree.spanning_tree import SpanningTree
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.engine import core
 from rbda_ros.errors import ModelError
@@ -78,7 +79,39 @@ class RobotCalls:
     @cached_property
     def validator(self) -> Any:
         """Checks states; made when first needed, because it traces the loops."""
-        return _validator(self._tree, self._inputs, self._kernels, self._identity)
+        tree, inputs = self._tree, self._inputs
+        return core.StateValidator(
+            nq=tree.nq,
+            nv=tree.nv,
+            ny=tree.ny,
+            limits={
+                "largest_position": LARGEST_POSITION,
+                "largest": LARGEST,
+                "quaternion_tolerance": QUATERNION_TOLERANCE,
+                "unit": UNIT,
+                "closed": tolerances.CLOSED,
+                "nearby": tolerances.NEARBY,
+                "on_loops": tree.on_loops,
+                "singular": tolerances.SINGULAR,
+                "batch_near": tolerances.BATCH_NEAR,
+                "batch_block": tolerances.BATCH_BLOCK,
+            },
+            indices={
+                "independent": _indices(tree.independent),
+                "quaternions": _indices(inputs.quaternions),
+                "curved": _indices(np.flatnonzero(tree.curved)),
+                "known": _indices(inputs.choices.newton_positions or ()),
+                "parts": _indices(tolerances.KERNEL_PARTS),
+            },
+            home=np.ascontiguousarray(tree.home),
+            loop_state=_requested(self._kernels.get("loop_state")) if tree.has_loops else None,
+            state_type=State,
+            wrenches_type=BodyWrenches,
+            identity=self._identity,
+            link_names=tuple(tree.spanning.links),
+            link_frames=link_numbers(tree.spanning).ravel(),
+            bodies=len(tree.spanning.bodies),
+        )
 
     def prepare(self, robot: Any, method: str, option: Any) -> bool:
         """Make the call of a method and put it into the robot's table; whether there is one.
@@ -288,6 +321,13 @@ def _operational_space(kernel: str) -> Operation:
     )
 
 
+def link_numbers(spanning: SpanningTree) -> Array:
+    """(links, 13) the body of each link, and R by rows and p of its frame (engine/loop_rules.h)."""
+    places = spanning.links.values()
+    rows = [[place.body, *np.ravel(place.frame.R), *place.frame.p] for place in places]
+    return np.array(rows, float).reshape(-1, 13)
+
+
 def _requested(kernel: Kernel) -> Any:
     """The engine's object of a kernel, whose machine code is requested."""
     kernel.request()
@@ -296,42 +336,3 @@ def _requested(kernel: Kernel) -> Any:
 
 def _indices(numbers: Any) -> NDArray[np.intp]:
     return np.array(list(numbers), dtype=np.intp)
-
-
-def _validator(tree: ClusterTree, inputs: Inputs, kernels: KernelCache, identity: object) -> Any:
-    places = [
-        np.concatenate([[place.body], np.ravel(place.frame.R), place.frame.p])
-        for place in tree.spanning.links.values()
-    ]
-    return core.StateValidator(
-        nq=tree.nq,
-        nv=tree.nv,
-        ny=tree.ny,
-        limits={
-            "largest_position": LARGEST_POSITION,
-            "largest": LARGEST,
-            "quaternion_tolerance": QUATERNION_TOLERANCE,
-            "unit": UNIT,
-            "closed": tolerances.CLOSED,
-            "nearby": tolerances.NEARBY,
-            "on_loops": tree.on_loops,
-            "singular": tolerances.SINGULAR,
-            "batch_near": tolerances.BATCH_NEAR,
-            "batch_block": tolerances.BATCH_BLOCK,
-        },
-        indices={
-            "independent": _indices(tree.independent),
-            "quaternions": _indices(inputs.quaternions),
-            "curved": _indices(np.flatnonzero(tree.curved)),
-            "known": _indices(inputs.choices.newton_positions or ()),
-            "parts": _indices(tolerances.KERNEL_PARTS),
-        },
-        home=np.ascontiguousarray(tree.home),
-        loop_state=_requested(kernels.get("loop_state")) if tree.has_loops else None,
-        state_type=State,
-        wrenches_type=BodyWrenches,
-        identity=identity,
-        link_names=tuple(tree.spanning.links),
-        link_frames=np.concatenate([np.zeros(0), *places]),
-        bodies=len(tree.spanning.bodies),
-    )

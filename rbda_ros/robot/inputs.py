@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -217,6 +217,14 @@ def numbers(name: str, value: ArrayLike) -> Array:
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name}: {value!r} is not an array of numbers")
     return array.astype(float, copy=False)
+
+
+def batch_length(arrays: Iterable[Array]) -> int | None:
+    """The common length of those arrays that are batches; None if there is no batch."""
+    lengths = {len(array) for array in arrays if array.ndim == 2}
+    if len(lengths) > 1:
+        raise InputError(f"the batches have different lengths: {sorted(lengths)}")
+    return lengths.pop() if lengths else None
 
 
 def contiguous(array: Array) -> Array:
