@@ -110,12 +110,8 @@ def solve(
                 step = limited_least_squares(J, wanted, max(damping, 1e-9), G, low, high)
         step *= min(1.0, LONGEST_STEP / np.abs(step).max(initial=LONGEST_STEP))
         trial = problem.move(q, step)
-        new = None if trial is None else problem.error(trial)
-        if (
-            new is not None
-            and trial is not None
-            and _length(problem, new) < _length(problem, error)
-        ):
+        new = error if trial is None else problem.error(trial)
+        if trial is not None and _length(problem, new) < _length(problem, error):
             q, error, damping = trial, new, max(damping / 10, 1e-12)
         elif damping < 1e6:
             damping *= 10

@@ -291,11 +291,6 @@ class ClosingCall:
         """Start the next search from the assembly."""
         self.start_from(self._home)
 
-    @property
-    def inputs(self) -> tuple[Array, ...]:
-        """Arguments of the last call of the kernel."""
-        return self.bound.inputs
-
     def _continuation(self, entries: tuple[int, ...]) -> Any:
         """The engine's call that closes loops from known entries of q."""
         return core.ContinuationCall(
