@@ -85,7 +85,7 @@ _HOMES = {
     "Wheel": "robot.contacts",
     "load_robot": "robot.robot",
 }
-"""What the package exports, and the module of each."""
+"""The public names, and the module of each."""
 
 __all__ = list(_HOMES)
 

@@ -1,8 +1,8 @@
 """Iterative inverse kinematics (Featherstone 2010, Fig. 6), made robust on the cluster tree.
 
 The figure's Newton step ``J dy = error`` becomes a damped one (Levenberg and Marquardt), limited
-in length and by the joint limits, and a target out of reach ends in the nearest position found
-and says so. Tasks that give way to others are met in the null space of these (Siciliano 1990).
+in length and by the joint limits. For a target out of reach the result is the nearest position
+found, marked as not reached. Soft tasks are met in the null space of the others (Siciliano 1990).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ LONGEST_STEP = 0.5
 ITERATIONS = 200
 """Steps of one search."""
 RESTARTS = 20
-"""Searches from random positions within the limits, where the first does not reach."""
+"""Searches from random positions within the limits, if the first does not reach the target."""
 DRAWS = 20
-"""Random positions tried for one that closes the loops with dependent joints in limits, too."""
+"""Random positions tried until one closes the loops with dependent joints within limits."""
 LIMIT_TOLERANCE = 1e-9
 """How far rounding may take a joint past its limit [rad, m]."""
 PATIENCE, STAGNATION = 10, 0.9
-"""A search ends where so many steps leave more than this share of the error."""
+"""A search ends if so many steps leave more than this share of the error."""
 SOFT_STEPS = 50
-"""Steps towards tasks that give way to others."""
+"""Steps towards soft tasks."""
 SOFT_ENOUGH = 1e-6
-"""Longest coordinate of such a step that is not worth taking [rad, m]."""
+"""Largest coordinate of a step towards soft tasks that is too small to take [rad, m]."""
 HALVINGS = 6
-"""How often such a step is halved until it leads nearer."""
+"""How often such a step is halved until it reduces the error."""
 RETURN_STEPS = 20
-"""Newton steps that lead back to the tasks that give way to none."""
+"""Newton steps that lead back to the tasks that are not soft."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +110,8 @@ def solve(
                 step = limited_least_squares(J, wanted, max(damping, 1e-9), G, low, high)
         step *= min(1.0, LONGEST_STEP / np.abs(step).max(initial=LONGEST_STEP))
         trial = problem.move(q, step)
-        new = None if trial is None else problem.error(trial)
-        if (
-            new is not None
-            and trial is not None
-            and _length(problem, new) < _length(problem, error)
-        ):
+        new = error if trial is None else problem.error(trial)
+        if trial is not None and _length(problem, new) < _length(problem, error):
             q, error, damping = trial, new, max(damping / 10, 1e-12)
         elif damping < 1e6:
             damping *= 10
@@ -204,10 +200,10 @@ def reach(
 
     Args:
         kinematics: of the robot.
-        hard: tasks that give way to none; steps keep the limits of the robot.
-        soft: tasks that give way to those.
+        hard: tasks that are not soft.
+        soft: the others.
         start: (nq,) where the first search begins.
-        tolerance: largest error of the tasks that give way to none.
+        tolerance: largest error of the tasks that are not soft.
         restarts: how many searches begin at random positions, at most.
         seed: of these.
     """

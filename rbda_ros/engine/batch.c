@@ -186,11 +186,17 @@ static void free_batch(Batch *batch)
   PyMem_Free(batch->singles);
 }
 
-static PyObject *new_rows(StateValidator *validator, npy_intp count, const Result *result)
+/* Arrays for the rows of some results, which the batch then writes. */
+static Status take_results(Batch *batch, const Result *results, int count, PyObject **arrays)
 {
-  npy_intp shape[1 + MAX_DIMENSIONS] = {count};
-  memcpy(shape + 1, result->shape, sizeof result->shape);
-  return take_large(&validator->pool, 1 + result->dimensions, shape);
+  for (int i = 0; i < count; i++) {
+    npy_intp shape[1 + MAX_DIMENSIONS] = {batch->count};
+    memcpy(shape + 1, results[i].shape, sizeof results[i].shape);
+    arrays[i] = take_large(&batch->validator->pool, 1 + results[i].dimensions, shape);
+    if (arrays[i] == NULL) return FAILED;
+    batch->result[i] = PyArray_DATA((PyArrayObject *)arrays[i]);
+  }
+  return GOOD;
 }
 
 static Status take_arguments(Batch *batch, PyObject *const *given, int *argument)
@@ -221,23 +227,16 @@ PyObject *call_with_rows(OperationCall *call, PyObject *const *given)
                  .kinds = call->kinds,
                  .arguments = call->arguments,
                  .count = -1};
-  PyObject *arrays[MAX_RESULTS] = {NULL}, *answer = NULL;
-  int argument = -1, made = 0;
+  PyObject *arrays[MAX_RESULTS] = {NULL}, *answer;
+  int argument = -1;
   Status status = take_arguments(&batch, given, &argument);
-  if (status != GOOD) {
-    free_batch(&batch);
-    return reject(status, argument);
-  }
-  for (; made < call->results; made++) {
-    arrays[made] = new_rows(call->validator, batch.count, &call->result[made]);
-    if (arrays[made] == NULL) break;
-    batch.result[made] = PyArray_DATA((PyArrayObject *)arrays[made]);
-  }
-  if (made == call->results) {
+  if (status == GOOD) status = take_results(&batch, call->result, call->results, arrays);
+  if (status == GOOD) {
     BatchOutcome outcome = run_batch(&batch, evaluate_block);
     answer = outcome.status == GOOD ? answer_of(call, arrays, NULL)
                                     : reject_value(outcome.status, outcome.row, outcome.value);
-  }
+  } else
+    answer = reject(status, argument);
   for (int i = 0; i < call->results; i++) Py_XDECREF(arrays[i]);
   free_batch(&batch);
   return answer;
@@ -278,8 +277,8 @@ int evaluate_rows(PyObject *callable, const Rows *rows)
 
 PyObject *check_rows(StateValidator *validator, PyObject *position, PyObject *velocity)
 {
-  PyObject *given[] = {position, velocity}, *arrays[2] = {NULL}, *answer = NULL;
-  const Result result[] = {{0, 1, {validator->nq, 0}}, {1, 1, {validator->ny, 0}}};
+  PyObject *given[] = {position, velocity}, *arrays[2] = {NULL}, *answer;
+  const Result results[] = {{0, 1, {validator->nq, 0}}, {1, 1, {validator->ny, 0}}};
   Batch batch = {
       .validator = validator, .kinds = "qv", .arguments = velocity == Py_None ? 1 : 2, .count = -1};
   Status status = GOOD;
@@ -287,13 +286,10 @@ PyObject *check_rows(StateValidator *validator, PyObject *position, PyObject *ve
   for (; status == GOOD && i < batch.arguments; i++)
     status = take_argument(&batch, i, given[i], NULL);
   if (status == GOOD && !take_kernels(&batch)) status = FAILED;
-  for (int k = 0; status == GOOD && k < 2; k++) {
-    arrays[k] = k < batch.arguments ? new_rows(validator, batch.count, &result[k])
-                                    : PyArray_ZEROS(1, &validator->ny, NPY_DOUBLE, 0);
-    if (arrays[k] == NULL)
-      status = FAILED;
-    else
-      batch.result[k] = PyArray_DATA((PyArrayObject *)arrays[k]);
+  if (status == GOOD) status = take_results(&batch, results, batch.arguments, arrays);
+  if (status == GOOD && batch.arguments == 1) {
+    arrays[1] = PyArray_ZEROS(1, &validator->ny, NPY_DOUBLE, 0);
+    if (arrays[1] == NULL) status = FAILED;
   }
   if (status == GOOD) {
     BatchOutcome outcome = run_batch(&batch, check_block);
@@ -330,17 +326,15 @@ PyObject *close_batch(StateValidator *validator, Kernel *closure, const Indices 
 {
   Batch batch = {.validator = validator};
   const Result result = {0, 1, {validator->nq, 0}};
-  PyObject *answer = NULL;
-  Status status = take_positions(&batch, closure, entries, given, guess);
-  if (status != GOOD)
-    answer = reject(status, 0);
-  else if ((answer = new_rows(validator, batch.count, &result)) != NULL) {
-    batch.result[0] = PyArray_DATA((PyArrayObject *)answer);
-    BatchOutcome outcome = run_batch(&batch, close_block);
-    if (outcome.status != GOOD) Py_SETREF(answer, reject(outcome.status, outcome.row));
-  }
+  PyObject *closed = NULL;
+  BatchOutcome outcome = {.row = 0};
+  outcome.status = take_positions(&batch, closure, entries, given, guess);
+  if (outcome.status == GOOD) outcome.status = take_results(&batch, &result, 1, &closed);
+  if (outcome.status == GOOD) outcome = run_batch(&batch, close_block);
   free_batch(&batch);
-  return answer;
+  if (outcome.status == GOOD) return closed;
+  Py_XDECREF(closed);
+  return reject(outcome.status, outcome.row);
 }
 
 PyObject *close_batch_from(StateValidator *validator, Kernel *closure, const Indices *entries,

@@ -46,6 +46,7 @@ from rbda_ros.kernels.plan import make_plan
 from rbda_ros.kernels.registry import KERNELS
 from rbda_ros.kernels.sincos import sincos_in_c
 from rbda_ros.kernels.trace import Load
+from rbda_ros.robot.calls import link_numbers
 from rbda_ros.robot.closer import CANNOT_GIVE
 from rbda_ros.robot.inputs import LARGEST, LARGEST_POSITION, QUATERNION_TOLERANCE, UNIT
 from rbda_ros.robot.operations import OPERATIONS
@@ -506,9 +507,8 @@ def _tables(builder: Builder, curved: Sequence[int]) -> list[str]:
         lines.append(f"const double {name}_{kind}[] = {{")
         lines += [*(f"    {literal(float(value))}," for value in (*values, 0.0)), "};"]
     lines += [f"static const double {name}_links[][LINK_NUMBERS] = {{"]
-    for place in robot.spanning_tree.links.values():
-        row = [float(place.body), *np.ravel(place.frame.R), *place.frame.p]
-        lines.append(f"    {{{', '.join(literal(float(value)) for value in row)}}},")
+    for row in link_numbers(robot.spanning_tree).tolist():
+        lines.append(f"    {{{', '.join(map(literal, row))}}},")
     parts = tolerances.KERNEL_PARTS if "closure" in builder.uses else None
     lines += ["};"]
     for kind, indices in (("quaternions", robot._inputs.quaternions), ("curved", curved)):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rbda_ros.algorithms.crba import READ_BEYOND
 from rbda_ros.cluster_tree.closing import tolerances
+from rbda_ros.cluster_tree.spanning_tree import SpanningTree
 from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.engine import core
 from rbda_ros.errors import ModelError
@@ -45,13 +46,13 @@ from rbda_ros.robot.state import State
 from rbda_ros.spatial import Array
 
 MAX_OPTIONS = 256
-"""Calls of one method for different options, such as frames; beyond it they are made anew."""
+"""Calls of one method for different options, such as frames; at more, all are discarded."""
 MAX_LONG = 32
-"""The same for several frames, and for contacts, whose programs are long: calls keep them alive."""
+"""The same for several frames, and for contacts: calls keep their long programs alive."""
 LONG = frozenset({"operational_space_inertia", "constrained_forward_dynamics"})
 LETTERS = {kind: each.letter for kind, each in KINDS.items()} | {"Wrenches": "w", "Damping": "d"}
 VARIANTS = range(4)
-"""Of operations with wrenches: whether there are wrenches (1), and friction (2)."""
+"""Options of operations that take wrenches: with wrenches (1), with friction (2), or both (3)."""
 
 
 class RobotCalls:
@@ -61,11 +62,11 @@ class RobotCalls:
         tree: the robot.
         inputs: reads frames and names.
         kernels: its kernels.
-        identity: what its states are known by.
+        identity: attribute ``of`` of the robot's states.
 
     Attributes:
-        table: calls by method; of methods with options, by method and option; of those that take
-            wrenches and friction, by `VARIANTS`.
+        table: a call for each method; for methods with options a dict of calls by option; for
+            those that take wrenches and friction a tuple of calls, one for each of `VARIANTS`.
     """
 
     def __init__(
@@ -77,27 +78,59 @@ class RobotCalls:
 
     @cached_property
     def validator(self) -> Any:
-        """Checks states; made when first needed, as it traces the loops."""
-        return _validator(self._tree, self._inputs, self._kernels, self._identity)
+        """Checks states; made when first needed, because it traces the loops."""
+        tree, inputs = self._tree, self._inputs
+        return core.StateValidator(
+            nq=tree.nq,
+            nv=tree.nv,
+            ny=tree.ny,
+            limits={
+                "largest_position": LARGEST_POSITION,
+                "largest": LARGEST,
+                "quaternion_tolerance": QUATERNION_TOLERANCE,
+                "unit": UNIT,
+                "closed": tolerances.CLOSED,
+                "nearby": tolerances.NEARBY,
+                "on_loops": tree.on_loops,
+                "singular": tolerances.SINGULAR,
+                "batch_near": tolerances.BATCH_NEAR,
+                "batch_block": tolerances.BATCH_BLOCK,
+            },
+            indices={
+                "independent": _indices(tree.independent),
+                "quaternions": _indices(inputs.quaternions),
+                "curved": _indices(np.flatnonzero(tree.curved)),
+                "known": _indices(inputs.choices.newton_positions or ()),
+                "parts": _indices(tolerances.KERNEL_PARTS),
+            },
+            home=np.ascontiguousarray(tree.home),
+            loop_state=_requested(self._kernels.get("loop_state")) if tree.has_loops else None,
+            state_type=State,
+            wrenches_type=BodyWrenches,
+            identity=self._identity,
+            link_names=tuple(tree.spanning.links),
+            link_frames=link_numbers(tree.spanning).ravel(),
+            bodies=len(tree.spanning.bodies),
+        )
 
     def prepare(self, robot: Any, method: str, option: Any) -> bool:
-        """Make the call of a method, for the robot to have; whether there is one.
+        """Make the call of a method and put it into the robot's table; whether there is one.
 
         Args:
-            robot: whose calls these are; it is not kept.
+            robot: whose calls these are; no reference to it is kept.
             method: one of `METHODS`.
-            option: what the call is for: a frame, names of joints, contacts, one of `VARIANTS`.
+            option: of the method: a frame, names of joints, contacts, one of `VARIANTS`.
         """
         try:
             hash(option)
             made = self.call(robot, method, option) is not None
         except (TypeError, ModelError):
-            return False  # Python reads the option, and explains
+            return False  # Python reads the option, and says what is wrong
         robot._set_call(METHODS.index(method), self.table.get(method))
         return made
 
     def call(self, robot: Any, method: str, option: Any = None) -> Any:
-        """The call of a method for an option that can be hashed; None where there can be none."""
+        """The call of a method for a hashable option; None if there can be none."""
         record = OPERATIONS.get(method)
         if record is not None and record.wrenches:
             calls = self.table.get(method, (None,) * len(VARIANTS))
@@ -122,16 +155,16 @@ class RobotCalls:
         return calls[key]
 
     def use_closure(self) -> bool:
-        """Have independent positions closed by the engine; whether Newton steps can."""
+        """Have the engine close independent positions; whether it can, by Newton steps."""
         positions = self._inputs.choices.newton_positions
         if not self._tree.has_loops or positions is None:
             return False
-        if not self.validator.closes:  # to trace it takes a while
+        if not self.validator.closes:  # tracing takes a while
             self.validator.use_closure(_requested(self._kernels.get("closure", positions)))
         return True
 
     def _make(self, robot: Any, method: str, option: Any) -> Any:
-        """The call of a method for an option; None where there can be none."""
+        """A new call of a method for an option; None if there can be none."""
         if method == "close":
             return self.closure_call(option)
         if method == "constrained_forward_dynamics":
@@ -227,9 +260,9 @@ class RobotCalls:
         return _requested(self._kernels.get("generalized_force"))
 
     def _contact_call(self, robot: Any, contacts: Any, route: Any) -> Any:
-        """The call of dynamics with contacts; None where what they want depends on the state.
+        """The call of dynamics with contacts; None if their targets depend on the state.
 
-        The call has the contacts, which cannot change: it is found by their identity.
+        The call is found by the identity of the contacts, which are immutable. It keeps them alive.
         """
         if any(
             type(each) is not Contact or each.stiffness or each.damping or each.to is not None
@@ -250,7 +283,7 @@ class RobotCalls:
     def closure_call(self, names: tuple[str, ...] | None) -> Any:
         """The call of `close` for a vector (None), or for joints by name; None if there is none.
 
-        There is none where Newton steps do not close the loops from these joints, or where some
+        There is none if Newton steps do not close the loops from these joints, or if some of them
         have several coordinates.
         """
         tree, choices = self._tree, self._inputs.choices
@@ -275,7 +308,7 @@ class RobotCalls:
 
 
 def _operational_space(kernel: str) -> Operation:
-    """The record of `Robot.operational_space_inertia`, by a kernel of its own."""
+    """The record of `Robot.operational_space_inertia`, which has a kernel for its frames."""
     return Operation(
         "operational_space_inertia",
         lambda: None,
@@ -288,50 +321,18 @@ def _operational_space(kernel: str) -> Operation:
     )
 
 
+def link_numbers(spanning: SpanningTree) -> Array:
+    """(links, 13) the body of each link, and R by rows and p of its frame (engine/loop_rules.h)."""
+    places = spanning.links.values()
+    rows = [[place.body, *np.ravel(place.frame.R), *place.frame.p] for place in places]
+    return np.array(rows, float).reshape(-1, 13)
+
+
 def _requested(kernel: Kernel) -> Any:
-    """The kernel as the engine has it; machine code is asked for."""
+    """The engine's object of a kernel, whose machine code is requested."""
     kernel.request()
     return kernel.native
 
 
 def _indices(numbers: Any) -> NDArray[np.intp]:
     return np.array(list(numbers), dtype=np.intp)
-
-
-def _validator(tree: ClusterTree, inputs: Inputs, kernels: KernelCache, identity: object) -> Any:
-    places = [
-        np.concatenate([[place.body], np.ravel(place.frame.R), place.frame.p])
-        for place in tree.spanning.links.values()
-    ]
-    return core.StateValidator(
-        nq=tree.nq,
-        nv=tree.nv,
-        ny=tree.ny,
-        limits={
-            "largest_position": LARGEST_POSITION,
-            "largest": LARGEST,
-            "quaternion_tolerance": QUATERNION_TOLERANCE,
-            "unit": UNIT,
-            "closed": tolerances.CLOSED,
-            "nearby": tolerances.NEARBY,
-            "on_loops": tree.on_loops,
-            "singular": tolerances.SINGULAR,
-            "batch_near": tolerances.BATCH_NEAR,
-            "batch_block": tolerances.BATCH_BLOCK,
-        },
-        indices={
-            "independent": _indices(tree.independent),
-            "quaternions": _indices(inputs.quaternions),
-            "curved": _indices(np.flatnonzero(tree.curved)),
-            "known": _indices(inputs.choices.newton_positions or ()),
-            "parts": _indices(tolerances.KERNEL_PARTS),
-        },
-        home=np.ascontiguousarray(tree.home),
-        loop_state=_requested(kernels.get("loop_state")) if tree.has_loops else None,
-        state_type=State,
-        wrenches_type=BodyWrenches,
-        identity=identity,
-        link_names=tuple(tree.spanning.links),
-        link_frames=np.concatenate([np.zeros(0), *places]),
-        bodies=len(tree.spanning.bodies),
-    )

@@ -1,8 +1,8 @@
-"""Positions that satisfy the loops: by kernels where a few steps will do, else by a search.
+"""Positions that satisfy the loops: by kernels if a few Newton steps suffice, else by a search.
 
-A `LoopCloser` answers once. A `ClosingCall` is called over and over: it is bound to arrays, and
-closes loops from where they were closed the last time. A `CompletionCall` gives the velocities of
-every joint from those that are measured.
+`LoopCloser` closes single positions and batches. A `ClosingCall` is for repeated calls: it is bound
+to arrays, and closes loops from where they were closed the last time. A `CompletionCall` computes
+the velocities of all joints from measured ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Given = ArrayLike | Mapping[str, ArrayLike]
 IS_CLOSED, INPUT_NOT_FINITE, TOO_FAR, AT_DEAD_POINT, EFFORT_NOT_FINITE, MOTORS_CANNOT = range(6)
 """Results of closing, as in `engine/closing.h`."""
 CANNOT_GIVE = 1e-7
-"""Share of a force that may be left over before joints count as unable to give it: rounding."""
+"""Share of a force that joints may miss by rounding before they count as unable to give it."""
 
 
 class LoopCloser:
@@ -85,16 +85,16 @@ class LoopCloser:
         return closed
 
     def close_on_any_branch(self, given: Given, guess: ArrayLike) -> Array:
-        """As `close`; on any branch, where that of the guess does not reach so far."""
+        """As `close`; on another branch if that of the guess does not reach so far."""
         try:
             return self.close(given, guess)
         except ClosureError:
             return self.search(given, guess, may_jump=True)
 
     def search(self, given: Given, guess: ArrayLike | None, may_jump: bool = False) -> Array:
-        """Close every cluster by the search outside the kernel; also says what is wrong.
+        """Close every cluster by the search in Python, whose errors say what is wrong.
 
-        Without a guess, or where it ``may_jump``, it ends on any branch.
+        Without a guess, or if it ``may_jump``, the result may be on any branch.
         """
         tree, inputs = self._tree, self._inputs
         guess = self._checked(guess)
@@ -119,7 +119,7 @@ class LoopCloser:
         return contiguous(inputs.normalized(inputs.single("guess", guess, self._tree.nq), "guess"))
 
     def _close_by_kernel(self, given: Given, guess: Array | None) -> Array | None:
-        """Closure by the engine, from a guess or the assembly; None where that leads nowhere."""
+        """Closure by the engine, from a guess or the assembly; None if it fails."""
         if not self._tree.has_loops:
             return None
         known = _plain(given)
@@ -136,7 +136,7 @@ class LoopCloser:
         return self._calls.call(None, "close", names)
 
     def close_columns(self, given: Mapping[str, Array], guess: ArrayLike | None) -> Array:
-        """The spanning positions (N, nq) of a motion: for each joint that is known, (N,) of it."""
+        """The spanning positions (N, nq) of a motion, from positions (N,) of each known joint."""
         guess = self._checked(guess)
         count = len(next(iter(given.values()), ()))
         place = self._tree.coordinates.scalar_positions
@@ -160,7 +160,7 @@ class LoopCloser:
         return self._close_along(row, self._call(names), values, guess)
 
     def refined(self, given: Mapping[str, Array], q: Array) -> Array:
-        """A closed position (..., nq), closed once more from there: to the last digits."""
+        """A closed position (..., nq), closed again from there: exact up to rounding."""
         chosen = self._inputs.choices.positions(tuple(given)) if self._tree.has_loops else None
         if chosen is None:
             return q
@@ -177,12 +177,12 @@ class LoopCloser:
     def _close_along(
         self, row: Callable[[int], Given], call: Any, rows: Array, guess: Array | None
     ) -> Array:
-        """Close rows as a motion: by the engine, and by a search where Newton steps fail.
+        """Close rows as a motion: by the engine, and by a search if Newton steps fail.
 
         Args:
-            row: one of them, as `close` takes it.
-            call: of the engine, for rows like these; None where each is searched for.
-            rows: (N, n) what is known.
+            row: gives one of the rows as `close` takes it.
+            call: of the engine, for such rows; None if each row is searched for.
+            rows: (N, n) known positions.
             guess: where to start.
         """
         q, missed = np.empty((len(rows), self._tree.nq)), np.ones(len(rows), np.uint8)
@@ -195,7 +195,7 @@ class LoopCloser:
                 q[k] = self.close(row(k), q[k].copy() if k else guess)
                 found = call.close_rows(rows, guess, q, k + 1, missed)
             if found is not None:
-                missed[:] = 1  # numbers that are none: the search says which
+                missed[:] = 1  # invalid numbers: the search says which
         for k in np.flatnonzero(missed).tolist():
             q[k] = self.close(row(k), q[k - 1] if k else guess)
         return self._inputs.normalized(q)
@@ -228,7 +228,7 @@ class LoopCloser:
 
 
 def _plain(given: Given) -> Array | dict[str, float] | None:
-    """Known positions as the engine takes them; None where the search must read them."""
+    """Known positions as the engine takes them; None if the search must read them."""
     try:
         if isinstance(given, Mapping):
             if any(np.ndim(value) for value in given.values()):
@@ -245,7 +245,7 @@ def _plain(given: Given) -> Array | dict[str, float] | None:
 class ClosingCall:
     """A bound kernel with the inputs ``position``, ``velocity`` and ``guess``.
 
-    Its last outputs are the spanning position and how it went. The arrays stay the same ones. Not
+    Its last outputs are the spanning position and its `Health`. The arrays stay the same ones. Not
     for several threads.
 
     Attributes:
@@ -254,11 +254,11 @@ class ClosingCall:
         position, velocity: (joints,) of these [rad, m, s].
         q: (nq,) the spanning position that was found.
         max_condition_number: from which on a loop counts as being at a dead point.
-        closes_itself: whether the kernel closes the loops, or gets them closed.
-        positions: entries of q of the joints; None where the kernel gets the loops closed.
+        closes_itself: whether the kernel closes the loops; else it takes a closed position.
+        positions: entries of q of the joints; None if the kernel takes a closed position.
         bound: the kernel with its arrays.
         arrays: the kernel's inputs and outputs.
-        guess: the one of them where loops are closed from.
+        guess: the input from which loops are closed.
     """
 
     def __init__(self, kernel: Kernel, tree: ClusterTree, known: Measured) -> None:
@@ -291,11 +291,6 @@ class ClosingCall:
         """Start the next search from the assembly."""
         self.start_from(self._home)
 
-    @property
-    def inputs(self) -> tuple[Array, ...]:
-        """Arguments of the last call of the kernel."""
-        return self.bound.inputs
-
     def _continuation(self, entries: tuple[int, ...]) -> Any:
         """The engine's call that closes loops from known entries of q."""
         return core.ContinuationCall(
@@ -323,13 +318,13 @@ class ClosingCall:
         return int(self._closer(other, self.max_condition_number, CANNOT_GIVE))
 
     def _judge(self) -> int:
-        """Whether what was evaluated may be used: one of the results of closing."""
+        """Whether the outputs may be used: one of the results of closing."""
         limit = self.max_condition_number
         return int(core.judge_closing(self._health, CLOSED, limit, CANNOT_GIVE))
 
 
 class CompletionCall:
-    """Completes measurements of certain joints. Fill the inputs, call, read ``qd``.
+    """Velocities of all joints from those of measured joints. Fill the inputs, call, read ``qd``.
 
     The arrays stay the same ones. Not for several threads.
 
@@ -339,7 +334,7 @@ class CompletionCall:
         q: (nq,) spanning position, closed [rad, m].
         base_twist: (6,) of a floating base, as qd starts; empty without one.
         velocity: (joints,) of the measured joints, in the order of `Robot.determining_joints`.
-        qd: (nv,) the answer, ``G_x xd`` [rad/s, m/s].
+        qd: (nv,) the result, ``G_x xd`` [rad/s, m/s].
     """
 
     def __init__(self, kernel: Kernel, base_nv: int) -> None:

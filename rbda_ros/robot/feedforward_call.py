@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def singular_state(conditioning: float) -> str:
-    """Why there are no efforts: the conditioning is too small; NaN where they are not finite."""
+    """Why there are no efforts: the conditioning is too small, or NaN: efforts are not finite."""
     if not isfinite(conditioning):
         return "the efforts are not finite at this position"
     return (
@@ -46,8 +46,8 @@ def singular_state(conditioning: float) -> str:
 class FeedforwardCall(ClosingCall):
     """Efforts for measurements of certain joints. Fill the inputs, call, read ``efforts``.
 
-    Each call closes the loops from where the last one ended; where that is too far, it follows them
-    from there or from the assembly, and searches at last.
+    Each call closes the loops from where the last one ended. If that is too far, it moves in
+    smaller parts from there or from the assembly; if this fails too, it searches.
 
     Attributes:
         acceleration_joints: those that ``acceleration`` is for; y unless chosen otherwise.
@@ -57,7 +57,7 @@ class FeedforwardCall(ClosingCall):
         wrenches: (6 * bodies,) external wrenches as `Robot.body_wrenches` gives them; empty
             where none act.
         limit: (actuated,) the largest efforts, infinite at first [N m, N].
-        efforts: (actuated,) the answer.
+        efforts: (actuated,) the result.
         close_on_any_branch: gives the closed position (nq,) at known joints, on the branch of a
             guess (nq,) or, where that one does not reach so far, on another; `InputError` or
             `ClosureError` if there is none.
@@ -119,11 +119,10 @@ class FeedforwardCall(ClosingCall):
         )
 
     def find(self) -> Callable[[], Array]:
-        """A search for the closed position at the inputs as they are now, in any thread.
+        """A function that searches the closed position at the present inputs, in any thread.
 
-        That is on the branch of the last one, or on another if it does not reach so far: the robot
-        is where it was measured. It takes up to half a second where there is none; `start_from`
-        what it returns.
+        The position is on the branch of the last one, or on another if that does not reach so far.
+        The search takes up to half a second if there is none; pass its result to `start_from`.
         """
         known = dict(zip(self.joints, self.position.tolist(), strict=True))
         return partial(self.close_on_any_branch, known, self.guess.copy())
@@ -143,10 +142,10 @@ def feedforward(
     terms: Collection[str] = ("gravity", "coriolis", "inertial"),
     wrenches: bool = False,
 ) -> FeedforwardCall:
-    """Efforts from one joint state after the other, by one kernel.
+    """Efforts for one joint state after the other, by one kernel.
 
-    Closure, velocities and accelerations of y, RNEA and actuator efforts in one program: the
-    same numbers as from the methods, without their checks and copies in between.
+    One program closes the loops, computes velocities and accelerations of y, RNEA and actuator
+    efforts: the same numbers as from the methods, without the checks and copies between them.
 
     Args:
         joints: measured joints; as many of them are used as are needed to determine the others.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,26 +20,26 @@ FrameName = str | tuple[str, Sequence[float]] | tuple[str, Sequence[float], Sequ
 
 NOWHERE = (0.0, 0.0, 0.0)
 MAX_TRACED_FRAMES = 8
-"""Frames whose operational-space inertia is a program of its own."""
+"""Most frames whose operational-space inertia is one program."""
 LARGEST = 1e50
-"""Largest number that is taken: no robot has more, and products of some of them stay finite."""
+"""Largest accepted number: larger than any of a robot, and products of several stay finite."""
 LARGEST_POSITION = 1e12
-"""Largest position [rad, m]: above it, less than a thousandth of a radian is known of an angle."""
+"""Largest position [rad, m]: larger angles are not resolved to a thousandth of a radian."""
 QUATERNION_TOLERANCE = 1e-3
-"""Quaternions are normalised when they are this close to unit length, and refused otherwise."""
+"""Quaternions this close to unit length are normalised; others are rejected."""
 UNIT = 1e-15
-"""Quaternions this close to unit length are left as they are: once normalised, always the same."""
+"""Quaternions this close to unit length are not changed, so normalising twice changes nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class BodyWrenches:
-    """Wrenches (6 * bodies,) or (N, 6 * bodies) in body frames, angular first: checked."""
+    """Checked wrenches (6 * bodies,) or (N, 6 * bodies) in body frames, angular first."""
 
     values: Array
 
 
 class Inputs:
-    """Reads the arguments of one robot's methods. Every refusal is an `InputError`."""
+    """Reads the arguments of one robot's methods; raises `InputError` for those it rejects."""
 
     def __init__(self, tree: ClusterTree) -> None:
         self._tree = tree
@@ -62,7 +62,7 @@ class Inputs:
             wanted = " or ".join(f"({size},)" for size in dict.fromkeys(sizes))
             raise InputError(f"{name} has shape {array.shape}; {self._name} needs {wanted}")
         largest = LARGEST_POSITION if name in ("q", "y", "guess") else LARGEST
-        fine = np.abs(array) <= largest  # which no NaN is
+        fine = np.abs(array) <= largest  # False for NaN
         if not fine.all():
             index = int(np.argwhere(~fine)[0][-1])
             value = float(array[~fine][0])
@@ -72,7 +72,7 @@ class Inputs:
         return array
 
     def single(self, name: str, value: ArrayLike, *sizes: int) -> Array:
-        """The argument as (size,) finite floats; batches are refused."""
+        """The argument as (size,) finite floats; batches are rejected."""
         array = self.vector(name, value, *sizes)
         if array.ndim != 1:
             raise InputError(f"{name} has shape {array.shape}; give one vector, not a batch")
@@ -85,7 +85,7 @@ class Inputs:
 
     @property
     def independent_size(self) -> int:
-        """Length of an independent position; that of q where only spanning ones will do."""
+        """Length of an independent position; nq if y has no position of its own."""
         positions = self.choices.independent_positions
         return self._tree.nq if positions is None else len(positions)
 
@@ -98,7 +98,7 @@ class Inputs:
         return float(array)
 
     def normalized(self, q: Array, name: str = "q") -> Array:
-        """A position with unit quaternions; the name is for the message of an error."""
+        """A position with unit quaternions; the name is for error messages."""
         if not self._quaternions:
             return q
         q = q.copy()
@@ -153,7 +153,7 @@ class Inputs:
     ) -> Array:
         """(6 * bodies,) wrenches in body frames, angular first, from link wrenches by name.
 
-        Where any of them is a batch (N, 6), so is the answer.
+        If any of them is a batch (N, 6), the result is (N, 6 * bodies).
 
         Args:
             wrenches: on links.
@@ -186,8 +186,8 @@ class Inputs:
         roll, pitch, yaw = self.single(f"rpy of frame {link}", rpy, 3).tolist()
         return NamedFrame(link, (x, y, z), (roll, pitch, yaw))
 
-    # Kernels about frames: name, options, and points, which are an input where there are any:
-    # clients may name any point of a link.
+    # Kernels about frames: name, options, and points on links. Points are an input of a kernel, not
+    # options, because clients may name any number of them.
 
     def jacobian(self, frame: FrameName) -> tuple[str, tuple[NamedFrame], tuple[Array, ...]]:
         """The kernel of the Jacobian of a frame."""
@@ -209,7 +209,7 @@ class Inputs:
 
 
 def numbers(name: str, value: ArrayLike) -> Array:
-    """The argument as floats; complex numbers and text that looks like numbers are refused."""
+    """The argument as floats; complex numbers and text that looks like numbers are rejected."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
@@ -219,13 +219,21 @@ def numbers(name: str, value: ArrayLike) -> Array:
     return array.astype(float, copy=False)
 
 
+def batch_length(arrays: Iterable[Array]) -> int | None:
+    """The common length of those arrays that are batches; None if there is no batch."""
+    lengths = {len(array) for array in arrays if array.ndim == 2}
+    if len(lengths) > 1:
+        raise InputError(f"the batches have different lengths: {sorted(lengths)}")
+    return lengths.pop() if lengths else None
+
+
 def contiguous(array: Array) -> Array:
-    """The same numbers as the engine takes them: in order, aligned, of numpy's own class."""
+    """The same numbers as the engine takes them: contiguous, aligned, a plain numpy array."""
     return np.require(array, np.float64, ["C", "A", "E"])
 
 
 def unit(quaternion: Array, length: ArrayLike) -> Array:
-    """The quaternion (..., 4) over its length (..., 1), if that is not one already (`UNIT`)."""
+    """The quaternion (..., 4) over its length (..., 1), unless that is 1 within `UNIT`."""
     return quaternion / np.where(np.abs(np.subtract(length, 1.0)) > UNIT, length, 1.0)
 
 

@@ -1,6 +1,6 @@
-"""Which of the joints that callers name determine the others; the choices made last are cached.
+"""Which of the joints that callers name determine the others; recent choices are cached.
 
-In each cluster the independent joints are taken if all are given, else what is.
+In each cluster the independent joints are chosen if all of them are given, else given ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rbda_ros.kernels.cache import LruCache
 from rbda_ros.spatial import Array
 
 MAX_CHOICES = 256
-"""Sets of names whose choice is cached; callers mostly use a few."""
+"""Sets of names whose choice is cached."""
 
 Positions = tuple[tuple[str, ...], tuple[int, ...]]
 
@@ -46,13 +46,13 @@ class Measured(NamedTuple):
 
 
 class JointChoices:
-    """Chooses, in each cluster, the independent joints if all are given, else what is.
+    """Chooses, in each cluster, the independent joints if all are given, else given ones.
 
     Attributes:
-        independent_positions: entries of q that are the position of y; None where y has only part
-            of some joint.
-        newton_positions: the same where Newton steps in a kernel can close the loops from them;
-            else None.
+        independent_positions: entries of q that are the position of y; None if y has only some
+            coordinates of a joint.
+        newton_positions: the same if Newton steps in a kernel can close the loops from them, else
+            None.
     """
 
     def __init__(self, tree: ClusterTree) -> None:
@@ -64,7 +64,7 @@ class JointChoices:
         self._coordinates: LruCache[frozenset[str], tuple[int, ...]] = LruCache(MAX_CHOICES)
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuse names that are no moving joints."""
+        """Reject names that are no moving joints."""
         joints = self._tree.coordinates.joints
         unknown = sorted(map(str, set(names) - set(joints)))
         if unknown:
@@ -74,18 +74,18 @@ class JointChoices:
             )
 
     def positions(self, names: tuple[str, ...]) -> Positions | None:
-        """Names and entries of q to hold, where Newton steps in a kernel do the rest; else None."""
+        """Determining joints, and their entries of q; None if Newton steps cannot close loops."""
         (chosen,) = self._positions.get_or_make(names, lambda: (self._choose_positions(names),))
         return chosen
 
     def coordinates(self, what: str, names: Collection[str], q: Array) -> tuple[int, ...]:
-        """Spanning velocity coordinates to hold, ascending; as many in each cluster as y has.
+        """Determining velocity coordinates, ascending; as many in each cluster as y has.
 
         Args:
-            what: they are, velocity or acceleration, for the message.
+            what: is given, e.g. velocity, for the error message.
             names: of the joints that are given; the floating base always is.
-            q: (nq,) closed position; where too many are given without y, those that determine
-                the others best here are chosen.
+            q: (nq,) closed position; if more than needed are given, without all of y, those that
+                determine the others best here are chosen.
 
         Raises:
             InputError: unknown names, or joints that do not determine the others.
@@ -99,9 +99,9 @@ class JointChoices:
         return coordinates
 
     def measured(self, what: str, names: Collection[str]) -> Measured:
-        """Of the joints that are known, one number each, those that determine the rest.
+        """Those of the known joints with one coordinate that determine all others.
 
-        The choice holds for every position; where it must be made, it is made at the assembly.
+        The choice is for every position; if there are alternatives, it is made at the assembly.
         """
         self.check_names(names)
         layout = self._tree.coordinates
@@ -136,7 +136,7 @@ class JointChoices:
             if set(independent) <= set(given):
                 given = sorted(independent)
             elif node.loop is not None:
-                try:  # as many as y has, but some of them may say the same
+                try:  # as many as y has, but some may depend on others
                     determining_in_cluster(node, fixed + given, node.home)
                 except InputError:
                     return None
@@ -177,7 +177,7 @@ class JointChoices:
 
 
 def _independent_positions(tree: ClusterTree) -> tuple[int, ...] | None:
-    """Which entries of q are the position of y; None where y has only part of some joint."""
+    """Entries of q that are the position of y; None if y has only some coordinates of a joint."""
     independent = set(tree.independent)
     positions: list[int] = []
     for joint, place in tree.coordinates.velocities.items():

@@ -1,8 +1,7 @@
 """Inverse kinematics with several tasks: one step for control, and a search that converges.
 
-A task says what shall be where, and how much it counts. It has an error, which leads from where
-something is to where it shall be, and a Jacobian, by which y changes it. Several tasks of
-different weights are stacked.
+A task is a target with a weight. It gives the error that is left, and the Jacobian by which y
+reduces it. Several tasks are stacked.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ class Task(Protocol):
     """A target of inverse kinematics.
 
     Attributes:
-        weight: of its squared error beside that of others.
-        soft: whether it gives way to those that are not soft, and does not count as missed.
+        weight: of its squared error, relative to other tasks.
+        soft: whether tasks that are not soft take precedence, and whether it may be missed.
     """
 
     @property
@@ -52,13 +51,13 @@ class Task(Protocol):
         """Whether tasks that are not soft take precedence over it."""
 
     def checked(self, robot: Robot) -> None:
-        """Raise `InputError` where it cannot be a task of this robot."""
+        """Raise `InputError` if it cannot be a task of this robot."""
 
     def error(self, robot: Robot, state: State) -> Array:
-        """(m,) what is left to go [m, rad]."""
+        """The error (m,): target minus present value [m, rad]."""
 
     def jacobian(self, robot: Robot, state: State) -> Array:
-        """(m, ny) by which y takes the error away."""
+        """The Jacobian (m, ny) of the present value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,16 +71,16 @@ class _FrameTask:
     rows: ClassVar[slice] = slice(0, 6)
 
     def checked(self, robot: Robot) -> None:
-        """Raise `InputError` where it cannot be a task of this robot."""
+        """Raise `InputError` if it cannot be a task of this robot."""
         robot._inputs.frame(self.frame)
         self._check_target()
 
     def error(self, robot: Robot, state: State) -> Array:
-        """(m,) what is left to go [m, rad]."""
+        """The error (m,): target minus present value [m, rad]."""
         return pose_error(self._goal(), robot.frame_pose(state, self.frame))[self.rows]
 
     def jacobian(self, robot: Robot, state: State) -> Array:
-        """(m, ny) by which y takes the error away."""
+        """The Jacobian (m, ny) of the present value."""
         return np.asarray(robot.jacobian(state, self.frame)[self.rows])
 
     def _check_target(self) -> None:
@@ -158,15 +157,15 @@ class CenterOfMassTask:
     soft: bool = False
 
     def checked(self, robot: Robot) -> None:
-        """Raise `InputError` where it cannot be a task of this robot."""
+        """Raise `InputError` if it cannot be a task of this robot."""
         _finite_target(self.target, 3)
 
     def error(self, robot: Robot, state: State) -> Array:
-        """(m,) what is left to go [m, rad]."""
+        """The error (m,): target minus present value [m, rad]."""
         return np.asarray(np.asarray(self.target, float) - robot.center_of_mass(state))
 
     def jacobian(self, robot: Robot, state: State) -> Array:
-        """(m, ny) by which y takes the error away."""
+        """The Jacobian (m, ny) of the present value."""
         return np.asarray(robot.center_of_mass_jacobian(state))
 
 
@@ -185,16 +184,16 @@ class PostureTask:
     soft: bool = True
 
     def checked(self, robot: Robot) -> None:
-        """Raise `InputError` where it cannot be a task of this robot."""
+        """Raise `InputError` if it cannot be a task of this robot."""
         robot._inputs.single("posture", self.target, robot.nq)
 
     def error(self, robot: Robot, state: State) -> Array:
-        """(m,) what is left to go [m, rad]."""
+        """The error (m,): target minus present value [m, rad]."""
         step = robot.difference(state, self.target)
         return np.asarray(step[list(robot.independent_coordinates)][robot.coordinates.base_nv :])
 
     def jacobian(self, robot: Robot, state: State) -> Array:
-        """(m, ny) by which y takes the error away."""
+        """The Jacobian (m, ny) of the present value."""
         return np.eye(robot.ny)[robot.coordinates.base_nv :]
 
 
@@ -300,7 +299,7 @@ def inverse_kinematics_step(
 
 
 def _tasks(robot: Robot, tasks: Any, target: ArrayLike | None) -> tuple[Task, ...]:
-    """The tasks, checked; of a frame and its target, the task that they stand for."""
+    """The checked tasks; for a frame and its target, the task that they mean."""
     if target is not None:
         goal = numbers("target", target)
         tasks = [PositionTask(tasks, goal) if goal.shape == (3,) else PoseTask(tasks, goal)]
@@ -319,7 +318,7 @@ def _tasks(robot: Robot, tasks: Any, target: ArrayLike | None) -> tuple[Task, ..
 
 
 def _problem(robot: Robot, tasks: Sequence[Task], q: Array, kinematics: Kinematics) -> Problem:
-    """Tasks one below the other; q (nq,) is any position, which tells how long their errors are."""
+    """Tasks stacked into one problem. Any position q (nq,) gives the sizes of their errors."""
 
     def error(q: Array) -> Array:
         state = robot.state(q)

@@ -13,7 +13,6 @@ from rbda_ros.cluster_tree.spanning_tree import (
     inertial_parameters,
     parameter_map,
 )
-from rbda_ros.cluster_tree.tree import ClusterTree
 from rbda_ros.errors import ClosureError, SingularityError
 from rbda_ros.spatial import Array
 
@@ -78,8 +77,10 @@ def parameters(robot: Robot, *, payload: str | None = None) -> Parameters:
     for body in tree.spanning.bodies:
         in_link = parameter_map(tree.spanning.links[body.name].frame.inverse())
         values.append(in_link @ inertial_parameters(body.inertia))
-    base = tree.coordinates.base_nv
-    coordinates, damping, friction, armature = _of_joints(tree)
+    base, coordinates = tree.coordinates.base_nv, tree.velocity_names
+    joints = [body.joint for body in tree.spanning.bodies for _ in range(body.model.nv)]
+    numbers = [(joint.damping, joint.friction, joint.armature) for joint in joints]
+    damping, friction, armature = np.array(numbers).reshape(-1, 3).T
     for kind, given in (("damping", damping), ("friction", friction)):
         names += [f"{name}.{kind}" for name in coordinates[base:]]
         values.append(given[base:])
@@ -168,11 +169,3 @@ def base_parameters_of(
     order = np.argsort(kept)
     unfelt = tuple(name for k, name in enumerate(names) if k not in set(felt))
     return BaseParameters(tuple(kept[order].tolist()), combine[order], unfelt)
-
-
-def _of_joints(tree: ClusterTree) -> tuple[tuple[str, ...], Array, Array, Array]:
-    """Names (nv) of the spanning velocity coordinates; their damping, friction and armature."""
-    joints = [body.joint for body in tree.spanning.bodies for _ in range(body.model.nv)]
-    numbers = [(joint.damping, joint.friction, joint.armature) for joint in joints]
-    damping, friction, armature = np.array(numbers).reshape(-1, 3).T
-    return tree.velocity_names, damping, friction, armature

@@ -38,21 +38,21 @@ def singular_command(conditioning: float) -> str:
 
 
 class MotorCommandCall(ClosingCall):
-    """Motor commands from commands for certain joints. Fill the inputs, call, read the rest.
+    """Motor commands from commands for certain joints. Fill the inputs, call, read the results.
 
-    Each call closes the loops from where the last one ended, or else from where the robot is; and
-    never searches: what is farther away than some steps is refused.
+    Each call closes the loops from where the last one ended, or else from where the robot is. It
+    never searches: a command that Newton steps do not reach is rejected.
 
     Attributes:
         moves: whether positions are commanded; else ``start_from`` where the robot is.
         effort: (nv,) commanded, on every joint [N m, N].
         stiffness, damping: (nv,) of every joint, zero at first.
-        state: what is measured: velocity, spanning position and feedforward, in one vector; and
-        measured_velocity, measured_q, feedforward: its parts.
+        state: measured velocity and spanning position, and feedforward, in one vector.
+        measured_velocity, measured_q, feedforward: parts of ``state``.
         limit: (actuated,) the largest efforts, infinite at first [N m, N].
         offsets: (actuated,) where the motors' own zeros are, zero at first [rad, m].
-        motors: (3 actuated,) the answer: position, velocity and effort of the motors; and
-        motor_position, motor_velocity, motor_effort: its parts.
+        motors: (3 actuated,) the result: position, velocity and effort of the motors.
+        motor_position, motor_velocity, motor_effort: parts of ``motors``.
     """
 
     def __init__(self, kernel: Kernel, tree: ClusterTree, known: Measured) -> None:
@@ -87,7 +87,7 @@ class MotorCommandCall(ClosingCall):
             self.bound()
             found = self._judge()
         if found != IS_CLOSED:
-            self.guess[:] = start  # the next command is none the worse for this one
+            self.guess[:] = start  # a rejected command does not change the next one
             self._reject(found, Health(*self._health.tolist()))
         self.guess[:] = self.q
         return Health(*self._health.tolist())

@@ -78,12 +78,12 @@ KINDS = {
 }
 """Annotations of arguments that are numbers of each state."""
 OTHERS = {"Wrenches | None", "FrameName", "bool", "str | None"}
-"""Annotations of arguments that choose the program, or what is added to it."""
+"""Annotations of arguments that select the program, or add to its results."""
 SIGNS = {"+": 1.0, "-": -1.0}
 """Steps that add or subtract two quantities."""
 MAX_INVERTED = 24
-"""Coordinates up to which the inverse of the mass matrix is one program. A longer one does not fit
-the processor's first cache, and the engine's loops are faster."""
+"""Coordinates up to which the inverse of the mass matrix is one program. Longer programs do not fit
+the processor's first-level cache, and the engine's loops are faster."""
 
 
 class Step(NamedTuple):
@@ -96,7 +96,7 @@ class Step(NamedTuple):
     def names(self, ports: int, *more: str) -> tuple[str, ...]:
         """Names of so many ports: inputs and ``more`` of these, and outputs.
 
-        Where loops are closed by their forces, a kernel tells how well by one port more.
+        If loops are closed by their forces, a kernel has one more port: how well they are closed.
         """
         return (*self.inputs, *more, *self.outputs, "loop_residual")[:ports]
 
@@ -123,8 +123,8 @@ class Operation:
         name: of the method.
         function: has its signature and its documentation.
         arguments: that are numbers of each state, in their order.
-        steps: kernels in the order of evaluation. What no step writes and no argument gives is
-            zero.
+        steps: kernels in the order of evaluation. Inputs that no step writes and no argument gives
+            are zero.
         results: names of what is returned; `QUANTITIES` has their shapes and units.
         finite: the quantity that shows whether the mass matrix is singular.
         make: the class of several results; None for one, or a tuple.
@@ -156,18 +156,18 @@ class Operation:
 
     @property
     def solved(self) -> str:
-        """The quantity that has H, where the operation `solves`."""
+        """The quantity with H, if the operation `solves`."""
         return "mass_matrix" if len(self.results) > 1 else "mass_matrix_rows"
 
     def reading(self, **instead: str) -> Operation:
-        """The same by another kernel, which may read something else: ``old=new`` of steps."""
+        """The same with other kernels, which may have other inputs: ``old=new`` by name."""
         steps = tuple(step_of(instead.get(step.kernel, step.kernel)) for step in self.steps)
         return replace(self, steps=steps)
 
     def slots(
         self, ports: Iterable[tuple[Iterable[str], Iterable[int]]], ny: int
     ) -> dict[str, int]:
-        """How many numbers each quantity has, from names and sizes of the ports of each step."""
+        """The size of each quantity, from names and sizes of the ports of each step."""
         sizes = {argument.read_as: 0 for argument in self.arguments}
         for names, numbers in ports:
             sizes |= dict(zip(names, numbers, strict=True))
@@ -178,8 +178,8 @@ class Operation:
     def for_size(self, ny: int) -> Operation:
         """The same for a robot of ny coordinates.
 
-        Where the result is ``H^-1`` alone and H is large, the engine's loops over rows invert it in
-        place of a program.
+        If the result is ``H^-1`` alone and H is large, the engine's loops over rows invert it
+        instead of a program.
         """
         if self.results != ("inverse",) or ny <= MAX_INVERTED:
             return self
@@ -258,16 +258,16 @@ def operation(
 
 
 METHODS: list[str] = []
-"""Methods that the engine evaluates: the operations, and a few others. Their places are indices of
-the engine's table of a robot."""
+"""Methods that the engine evaluates: the operations and a few others, in the order of the engine's
+table of a robot."""
 
 
 def dispatched(kind: str, required: int) -> Callable[[Method], Method]:
-    """A method that the engine evaluates where it can; what it rejects goes to the method below.
+    """A method that the engine evaluates; the decorated method handles arguments that it rejects.
 
     Args:
-        kind: how arguments are told apart; see `engine/method_dispatch.c`.
-        required: how many arguments its call takes.
+        kind: of its further arguments; see `engine/method_dispatch.c`.
+        required: how many arguments its call requires.
     """
 
     def dispatch(method: Method) -> Method:
@@ -293,7 +293,7 @@ def _dispatch(record: Operation) -> Any:
     def read_and_evaluate(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "yd" in kwargs and "qd" not in kwargs and "qd" in signature.parameters:
             kwargs["qd"] = self._inputs.vector("yd", kwargs.pop("yd"), self.ny)
-        record.function(self, *args, **kwargs)  # which raises TypeError where these are too many
+        record.function(self, *args, **kwargs)  # raises TypeError for wrong numbers of arguments
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         return self._evaluate_operation(record, bound.arguments)
@@ -320,7 +320,7 @@ def step_of(kernel: str) -> Step:
 
 
 class OperationError(Exception):
-    """A record that cannot be: which one, and what to change."""
+    """A record is inconsistent; the message says which one, and what to change."""
 
 
 def _arguments_of(method: Callable[..., Any]) -> tuple[tuple[Argument, ...], set[str]]:

@@ -47,7 +47,8 @@ def with_payloads(tree: ClusterTree, payloads: Mapping[str, Payload]) -> Cluster
         place = tree.spanning.links[payload.link]
         if place.body:  # what is fixed to the world does not enter the dynamics
             body = bodies[place.body - 1]
-            added = link_inertia(_described(payload), place.frame)
+            inertia = Inertia(payload.mass, Pose(payload.com), *payload.inertia)
+            added = link_inertia(inertia, place.frame)
             bodies[place.body - 1] = replace(
                 body, inertia=body.inertia + added, mass=body.mass + payload.mass
             )
@@ -76,7 +77,3 @@ def check_payload(tree: ClusterTree, name: str, payload: Payload) -> None:
     moments = np.linalg.eigvalsh([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
     if fault := moments_fault(moments):
         raise InputError(f"{where}: its inertia {fault}; give it about the centre of mass")
-
-
-def _described(payload: Payload) -> Inertia:
-    return Inertia(payload.mass, Pose(payload.com), *payload.inertia)

@@ -49,6 +49,7 @@ from rbda_ros.robot.inputs import (
     BodyWrenches,
     FrameName,
     Inputs,
+    batch_length,
     contiguous,
     numbers,
 )
@@ -535,7 +536,7 @@ class Robot(Operations):
     # What the methods share.
 
     def _evaluate_operation(self, record: Operation, arguments: Mapping[str, Any]) -> Any:
-        """An operation whose arguments the engine did not take as they are.
+        """Evaluate an operation for arguments that the engine did not take as they are.
 
         Args:
             record: the operation.
@@ -571,7 +572,7 @@ class Robot(Operations):
         option: Any = None
         if record.wrenches:
             wrenches = arguments["external_wrenches"]
-            # An array is none, and the reader says so.
+            # An array is no mapping: `body_wrenches` rejects it.
             option = 1 if isinstance(wrenches, np.ndarray) or wrenches else 0
             if option:
                 given.append(BodyWrenches(self.body_wrenches(wrenches)))
@@ -579,17 +580,15 @@ class Robot(Operations):
             option += 2 if arguments["friction"] else 0
         elif record.of_frame:
             option = self._inputs.frame(arguments["frame"])
-        counts = {len(array) for array in arrays if array.ndim == 2}
-        if len(counts) > 1:
-            raise InputError(f"the batches have different lengths: {sorted(counts)}")
-        for count in counts:  # forces on all joints are turned into those on y row by row
+        count = batch_length(arrays)
+        if count is not None:  # forces on all joints are turned into those on y row by row
             for i, argument in enumerate(record.arguments):
                 if argument.kind == "Force" and given[i].shape == (self.nv,):
                     given[i] = np.tile(given[i], (count, 1))
         return given, option
 
     def _result(self, answer: Any) -> Any:
-        """The engine's result for arguments that were read; explain its rejections."""
+        """The engine's result for arguments that were read; explains its rejections."""
         if not isinstance(answer, core.Rejection):
             return answer
         if answer.status == core.LOOPS_MISSED:
@@ -605,13 +604,16 @@ class Robot(Operations):
     def _reject_position(self, q: Array) -> NoReturn:
         """Say why a spanning position (..., nq) is rejected: loops open, or at a dead point."""
         phi, conditioning = self._evaluate("loop_state", q)
+        self._check_residual(phi)
+        self._reject_dead_point(conditioning, "independent")
+
+    def _check_residual(self, phi: Array) -> None:
         residual = float(np.abs(phi).max(initial=0.0))
-        if not residual <= self.tree.on_loops:  # nor where it is NaN
+        if not residual <= self.tree.on_loops:  # also if it is NaN
             raise InputError(
                 f"q does not satisfy the loops: residual {residual:.3g}; close it with"
                 " close(), or give the independent positions"
             )
-        self._reject_dead_point(conditioning, "independent")
 
     def _with_payload(self, Y: Array, link: str) -> Array:
         """Y (..., ny, parameters) with ten columns more, for what a link carries."""
@@ -647,19 +649,12 @@ class Robot(Operations):
             self._reject_dead_point(conditioning, "given")
         return rates
 
-    def _evaluate(
-        self, name: str | Kernel, *inputs: Array, frames: Sequence[FrameName] = ()
-    ) -> tuple[Array, ...]:
+    def _evaluate(self, name: str | Kernel, *inputs: Array) -> tuple[Array, ...]:
         """Call a kernel at one state, or at each of a batch; inputs broadcast along the batch."""
-        kernel: Any = name
-        if isinstance(name, str):
-            kernel = self.kernel(name, *frames) if frames else self._kernels.get(name)
-        if all(array.ndim == 1 for array in inputs):
+        kernel = self._kernels.get(name) if isinstance(name, str) else name
+        count = batch_length(inputs)
+        if count is None:
             return kernel.call(*inputs)
-        sizes = {len(array) for array in inputs if array.ndim == 2}
-        if len(sizes) > 1:
-            raise InputError(f"the batches have different lengths: {sorted(sizes)}")
-        count = sizes.pop()
         return kernel.batch(*(np.broadcast_to(a, (count, a.shape[-1])) for a in inputs))
 
     def _reject_dead_point(self, conditioning: Array, which: str) -> NoReturn:
@@ -719,9 +714,7 @@ class Robot(Operations):
         q = self.tree.home
         if at is not None:  # which may be at a dead point of the present y
             q = self._inputs.normalized(self._inputs.single("q", at, self.nq))
-            residual = np.abs(self._evaluate("loop_state", q)[0]).max(initial=0.0)
-            if not residual <= self.tree.on_loops:
-                self._reject_position(q)
+            self._check_residual(self._evaluate("loop_state", q)[0])
         return Robot(with_independent_joints(unloaded.tree, q, joints)).with_payloads(self.payloads)
 
     def interpreted(self, why: Exception) -> Robot:

@@ -1,4 +1,4 @@
-"""A state that was checked where arguments came in and is trusted from there on; random states."""
+"""States, which are checked once and then trusted; random states."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class State:
     of: object = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Own both arrays: a number that changes after the check would not be checked again."""
+        """Copy writeable arrays: numbers that change after the check would not be checked again."""
         for name in ("q", "yd"):
             given = getattr(self, name)
             if given.flags.writeable:
@@ -103,7 +103,7 @@ def _with_random_base(robot: Robot, rng: np.random.Generator) -> Array:
 
 
 def _bounds(robot: Robot) -> tuple[Array, Array]:
-    """How far (ny,) y may go from the assembly inside the limits of its own joints; not a base."""
+    """How far (ny,) y may move from the assembly within the limits of its joints; 0 for a base."""
     layout, limits, home = robot.coordinates, robot.limits, robot.neutral()
     lower, upper = np.full(robot.ny, -UNBOUNDED), np.full(robot.ny, UNBOUNDED)
     for k, j in enumerate(robot.independent_coordinates):
@@ -118,7 +118,7 @@ def _bounds(robot: Robot) -> tuple[Array, Array]:
 
 
 def _reached(robot: Robot, home: Array, way: Array) -> Array:
-    """A closed position as far along a way (ny,) as limits and loops let it go."""
+    """A closed position as far along a move (ny,) as limits and loops allow."""
     start = robot.state(home)
     for trial in range(TRIALS):
         moved = robot.integrate(start, way, SHORTER**trial)

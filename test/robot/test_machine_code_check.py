@@ -92,7 +92,7 @@ def test_what_is_live_is_compared_too(robot):
     call()
     assert call.kernel.compile()
     call()
-    assert check_kernel(call.kernel, [array.copy() for array in call.inputs]) is None
+    assert check_kernel(call.kernel, [array.copy() for array in call.bound.inputs]) is None
 
 
 def test_a_robot_without_machine_code_answers_the_same(robot):
