@@ -131,7 +131,7 @@ def _same_axis(link: Body, rotor: Body) -> int:
     """1 where two bodies on one turn about parallel axes, -1 where these are opposite, else 0."""
     if link.parent != rotor.parent or link.joint.type not in ("revolute", "continuous"):
         return 0
-    one, other = (np.asarray(body.X_tree.pose()[0])[:, 2] for body in (link, rotor))
+    one, other = _axis(link), _axis(rotor)
     sign = 1 if one @ other > 0.0 else -1
     return sign if np.abs(one - sign * other).max() < SAME_AXIS else 0
 

@@ -69,7 +69,7 @@ def build_springs(
     Args:
         tree: the spanning tree, in the numbering of the robot's vectors.
         springs: as described.
-        links: of which those count that lack some of their weight.
+        links: of the robot; those with a share of their weight lack the rest.
         gravity: acceleration of gravity in world axes [m/s^2].
 
     Raises:

@@ -1,8 +1,8 @@
 """Text in, plain frozen dataclasses out: URDF, URDF+, xacro, MJCF, SDF, USD, loop files.
 
-Lives here: a reader for each form, checks, and the dataclasses in `model`.
-Comes in: `errors` and `spatial` alone.
-Used from outside: `read_description`, and what it gives.
+Lives here: a reader for each format, checks, and the dataclasses in `model`.
+Imports only `errors` and `spatial`.
+Used from outside: `read_description` and the `RobotDescription` that it returns.
 """
 
 from __future__ import annotations

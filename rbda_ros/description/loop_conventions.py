@@ -138,19 +138,19 @@ def read_drake_constraints(
         place_of: where a body or frame is.
         report: takes the problems.
     """
-    readers = {
+    readers: dict[str, Callable[[_Fields], Constraint | None]] = {
         "ball_constraint": _ball,
         "distance_constraint": _distance,
+        "tendon_constraint": _tendon,
         "linear_bushing_rpy": _bushing,
     }
     count = 0
     for element in xml.iterchildren():
         kind = local_name(element)
-        if kind not in readers and kind != "tendon_constraint":
+        if kind not in readers:
             continue
         count += 1
-        fields = _Fields(element, f"{kind}_{count}", place_of, report)
-        made = _tendon(fields) if kind == "tendon_constraint" else readers[kind](fields)
+        made = readers[kind](_Fields(element, f"{kind}_{count}", place_of, report))
         if made is not None:
             yield made
 

@@ -113,7 +113,7 @@ def _drives(model: Any) -> _Drives:
 
 
 def _first_of(model: Any, addresses: str, a: int) -> int:
-    """The first output or control of an actuator, of which some have several since version 4."""
+    """Number of an actuator's first output or control: since version 4 it may have several."""
     return int(getattr(model, addresses)[a]) if hasattr(model, addresses) else a
 
 
@@ -229,9 +229,9 @@ def _motors(
     drives: _Drives,
     report: Report,
 ) -> tuple[str, ...] | None:
-    """The joints that actuators act on, in their order; adds those that stand for tendons.
+    """The joints that actuators act on, in the order of the actuators; None if there are none.
 
-    None where the file has no actuator that acts on a joint.
+    Adds the joints whose positions are lengths of tendons.
     """
     by_name = {joint.name: i for i, joint in enumerate(joints)}
     motors: dict[int, str] = {}
@@ -302,7 +302,7 @@ _LEFT_OUT = {
 def _warn_of_actuators(
     model: Any, names: Names, drives: _Drives, motors: Collection[int], report: Report
 ) -> None:
-    """Name those that are no motors of joints; however many there are, once for each reason."""
+    """Warn of actuators that are no motors of joints, once for each reason."""
     targets = {a: target for (target, _), drive in drives.items() for a in drive.actuators}
     reasons: dict[str, list[str]] = {}
     for a in range(len(model.actuator_trntype)):
@@ -421,7 +421,7 @@ def _warn_of_tendon_limits(model: Any, names: Names, drives: _Drives, report: Re
         terms = names.fixed_tendon(t)
         has_joint = len(terms) > 1 and (("tendon", t) in drives or model.tendon_armature[t])
         if not model.tendon_limited[t] or has_joint:
-            continue  # a joint that stands for a tendon has its limits
+            continue  # the joint that was made of the tendon has its limits
         if not terms:
             ropes.append(names.tendon(t))
             continue

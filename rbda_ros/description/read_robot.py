@@ -104,7 +104,7 @@ def choose_tree(robot: ReadRobot, root: str, report: Report) -> ReadRobot:
 
 
 def _tied_branches(robot: ReadRobot, link_of: dict[str, str]) -> dict[str, str]:
-    """For each link the one that stands for its tree: its root, or where it leaves the world."""
+    """For each link the first link of its tree: the root, or the first that moves on the world."""
     tree = Tree(robot.joints)
     branch: dict[str, str] = {}
     for link in robot.links:

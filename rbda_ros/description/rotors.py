@@ -270,7 +270,7 @@ def _note_reduction(
     actuators: list[etree._Element],
     reductions: dict[str, float],
 ) -> None:
-    silent = Report()  # a reduction that nobody needs cannot be wrong
+    silent = Report()  # an error in a reduction that no rotor uses is no problem
     actuator = actuators[0] if actuators else xml
     (reduction,) = _simple_reductions(xml, joint, actuator, "", silent)
     reductions.setdefault(joint.get("name", ""), reduction)

@@ -323,13 +323,9 @@ class JointReader:
 
     def _limits(self, axis: etree._Element | None) -> Limits:
         limit = None if axis is None else child(axis, "limit")
-        lower, upper = (
-            inner(limit, tag, to_bound, none, self.where, self.report)
-            for tag, none in (("lower", -math.inf), ("upper", math.inf))
-        )
-        effort, velocity = (
-            inner(limit, tag, to_bound, math.inf, self.where, self.report)
-            for tag in ("effort", "velocity")
+        lower, upper, effort, velocity = (
+            inner(limit, tag, to_bound, sign * math.inf, self.where, self.report)
+            for tag, sign in (("lower", -1.0), ("upper", 1.0), ("effort", 1.0), ("velocity", 1.0))
         )
         return Limits(
             lower=lower if lower > -_UNBOUNDED else -math.inf,
@@ -567,7 +563,7 @@ def _has(model: etree._Element, name: str) -> bool:
 
 
 def _version(root: etree._Element) -> tuple[int, ...]:
-    """(1, 5) for "1.5"; of the newest kind where it cannot be told."""
+    """(1, 5) for "1.5"; a new version if the text is no version."""
     parts = root.get("version", "").split(".")
     return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else (1, 99)
 

@@ -1,7 +1,7 @@
 """A path or the text itself: finds out which, reads files within bounds, and expands xacro.
 
-Only files are expanded: xacro evaluates expressions and reads other files, which nobody may ask
-for that sends a description over a topic.
+Only files are expanded, not texts: xacro evaluates expressions and reads other files, which must
+not happen with a description that came over a topic.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FRAMES = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?(\d*\.?\d+)(?:[eE][-+]?\d+)?")
 FEWEST_DIGITS = 5
-"""Numbers with fewer digits are somebody's own, and exact."""
+"""Numbers with fewer digits were written by hand, and are exact."""
 LARGEST_LOOK = 2_000_000
 """Characters of a file that are looked at."""
 
@@ -245,7 +245,7 @@ def loops_without_prefix(loops: str, description: str, prefix: str) -> str:
         return loops
     text = loop_text(loops, Report())
     if text is None:
-        return loops  # whoever reads it says why
+        return loops  # the reader of the loop file gives the reason
     known = set(re.findall(r"""\bname\s*=\s*["']([^"']*)["']""", description))
 
     def taken_off(match: re.Match[str]) -> str:
@@ -256,9 +256,9 @@ def loops_without_prefix(loops: str, description: str, prefix: str) -> str:
 
 
 def significant_digits(text: str) -> int | None:
-    """Digits of most numbers in frames and axes, of those that are not short; None without any.
+    """Median of the digits of numbers in frames and axes; None if all numbers are short.
 
-    An exporter that keeps six digits gives six, or fewer where a number ends in a zero.
+    For an exporter that keeps six digits it is six: only numbers that end in zeros have fewer.
     """
     digits = []
     for attribute, element in _FRAMES.findall(text[:LARGEST_LOOK]):

@@ -203,7 +203,7 @@ class _Reader:
     def _vector(
         self, prim: Any, name: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)
     ) -> NDArray[np.float64]:
-        """(3,) numbers; the default where nobody authored them."""
+        """(3,) numbers; the default if the stage has none."""
         try:
             value = np.array(_value(prim, name, default), dtype=float).reshape(3)
         except (TypeError, ValueError):
@@ -524,7 +524,7 @@ def _names(bodies: Mapping[Any, Any]) -> dict[Any, str]:
 
 
 def _value(prim: Any, name: str, default: Any) -> Any:
-    """The value of an attribute; the default where nobody authored one."""
+    """The value of an attribute; the default if the stage has none."""
     attribute = prim.GetAttribute(name)
     value = attribute.Get() if attribute else None
     return default if value is None else value

@@ -104,30 +104,24 @@ def choose_independent(
         # In steps of a factor ten, so that rounding does not decide between equals.
         return math.floor(math.log10(max(float(conditionings(choice)[0, skipped]), 1e-16)))
 
+    def preferred(choice: tuple[int, ...]) -> int:
+        return len(wishes.preferred.intersection(choice))
+
     # One position of several may be on another branch, or at a dead point: it has no veto.
     tried: list[tuple[int, ...]] = []
     least = RANK_TOLERANCE if constant else USABLE
     for choices in _choices(jacobians, balanced, freedom, wishes):
         for skipped in (0, len(jacobians) // 4):
-            for group in _most_preferred_first(choices, wishes.preferred):
+            ordered = sorted(choices, key=preferred, reverse=True)
+            for _, group in itertools.groupby(ordered, preferred):
                 usable = [choice for choice in group if in_any_units(choice, skipped) >= least]
                 if usable:
                     return max(usable, key=partial(step, skipped=skipped))
         tried.extend(choices)
     best = max(tried, key=in_any_units)
     if not wishes.listed and in_any_units(best) >= LEAST_USABLE:
-        return best  # a rigid part of the loop is near its own dead point, whatever y is
+        return best  # a part that cannot move is near its own dead point, whatever y is
     raise AssemblyError(_undetermined(best, wishes, names))
-
-
-def _most_preferred_first(
-    choices: Iterable[tuple[int, ...]], preferred: frozenset[int]
-) -> list[list[tuple[int, ...]]]:
-    """The choices, those with the most of the preferred coordinates first."""
-    groups: dict[int, list[tuple[int, ...]]] = {}
-    for choice in choices:
-        groups.setdefault(len(preferred.intersection(choice)), []).append(choice)
-    return [groups[count] for count in sorted(groups, reverse=True)]
 
 
 def _choices(
