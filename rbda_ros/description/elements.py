@@ -298,14 +298,11 @@ def table(root: str) -> Mapping[str, Known]:
     return found
 
 
-_SINGLE = frozenset(
-    """
-    inertial origin mass inertia ixx ixy ixz iyy iyz izz axis axis2 xyz limit lower upper effort
-    velocity gravity dynamics damping friction spring_stiffness spring_reference pose mimic
-    multiplier offset reference parent child predecessor successor ratio parent_origin parent_axis
-    child_origin child_axis gearbox_ratio gearbox_reference_body thread_pitch screw_thread_pitch
-    """.split()
-)
+_ONCE = """inertial origin mass inertia ixx ixy ixz iyy iyz izz axis axis2 xyz limit lower upper
+effort velocity gravity dynamics damping friction spring_stiffness spring_reference pose mimic
+multiplier offset reference parent child predecessor successor ratio parent_origin parent_axis
+child_origin child_axis gearbox_ratio gearbox_reference_body thread_pitch screw_thread_pitch"""
+_SINGLE = frozenset(_ONCE.split())
 """Elements of URDF and SDF that stand once in another one; of several the first is read."""
 
 
