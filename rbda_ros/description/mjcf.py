@@ -75,7 +75,12 @@ class _Drive:
     actuators: list[int] = field(default_factory=list)
     armature: float = 0.0
     damping: float = 0.0
-    effort: float = 0.0
+    forces: float = 0.0
+
+    @property
+    def effort(self) -> float:
+        """Largest effort of all actuators together; infinite without any."""
+        return self.forces if self.actuators else math.inf
 
 
 _Drives = dict[tuple[str, int], _Drive]
@@ -108,7 +113,7 @@ def _drives(model: Any) -> _Drives:
         drive.actuators.append(a)
         drive.armature += gear**2 * float(armature[a])
         drive.damping += gear**2 * _first(damping[a])
-        drive.effort += abs(gear) * _largest_force(model, a)
+        drive.forces += abs(gear) * _largest_force(model, a)
     return drives
 
 
@@ -206,7 +211,7 @@ def _limits(model: Any, j: int, drive: _Drive) -> Limits:
         lower, upper = (float(bound) for bound in model.jnt_range[j])
     if model.jnt_actfrclimited[j]:
         effort = float(np.abs(model.jnt_actfrcrange[j]).max())
-    if drive.actuators and model.jnt_type[j] in (_SLIDE, _HINGE):
+    if model.jnt_type[j] in (_SLIDE, _HINGE):
         effort = min(effort, drive.effort)
     return Limits(lower=lower, upper=upper, effort=effort)
 
@@ -252,13 +257,12 @@ def _motors(
             ((name, coefficient),) = terms.items()
             joint = joints[by_name[name]]
             effort = min(joint.limits.effort, abs(coefficient) * drive.effort)
-            limits = replace(joint.limits, effort=effort) if drive.actuators else joint.limits
             joints[by_name[name]] = replace(
                 joint,
                 armature=joint.armature + coefficient**2 * armature,
                 damping=joint.damping
                 + coefficient**2 * (_first(model.tendon_damping[t]) + drive.damping),
-                limits=limits,
+                limits=replace(joint.limits, effort=effort),
             )
             motors |= dict.fromkeys(drive.actuators, name)
         elif drive.actuators or armature:
@@ -279,7 +283,7 @@ def _tendon_joint(model: Any, t: int, names: Names, first: Joint, drive: _Drive)
     lower, upper = -math.inf, math.inf
     if model.tendon_limited[t]:
         lower, upper = (float(bound) for bound in model.tendon_range[t])
-    effort = drive.effort if drive.actuators else math.inf
+    effort = drive.effort
     if model.tendon_actfrclimited[t]:
         effort = min(effort, float(np.abs(model.tendon_actfrcrange[t]).max()))
     return Joint(
@@ -351,21 +355,12 @@ def _springs(model: Any, names: Names, report: Report) -> tuple[Spring, ...]:
         stiffness = _first(model.jnt_stiffness[j])
         if not stiffness:
             continue
-        name, kind, at = names.joint(j), int(model.jnt_type[j]), int(model.jnt_qposadr[j])
-        if kind in (_SLIDE, _HINGE):
-            rest = float(model.qpos_spring[at])
-            springs.append(Spring(f"{name}_spring", stiffness, (rest, rest), terms={name: 1.0}))
+        name, rest = names.joint(j), _position(model, j, model.qpos_spring)
+        spring = Spring(f"{name}_spring", stiffness)
+        if isinstance(rest, tuple):
+            springs.append(replace(spring, joint=name, reference=rest))
         else:
-            x = np.array(model.qpos_spring[at : at + _ENTRIES[kind]], float)
-            reference = (*x[:-4], *x[-3:], x[-4])
-            springs.append(
-                Spring(
-                    f"{name}_spring",
-                    stiffness,
-                    joint=name,
-                    reference=tuple(float(entry) for entry in reference),
-                )
-            )
+            springs.append(replace(spring, rest=(rest, rest), terms={name: 1.0}))
     for t in range(model.ntendon):
         stiffness, terms = _first(model.tendon_stiffness[t]), names.fixed_tendon(t)
         if not stiffness:
